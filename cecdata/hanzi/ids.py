@@ -1,0 +1,88 @@
+"""Ideographic Description Sequences: parsing, printing, and one canonical form.
+
+An IDS writes a character as an operator followed by its parts: 请 = ``⿰讠青``. A part may itself
+be a sequence. ``？`` stands for a part that has no code point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+UNENCODED = "？"
+ARITY = {"⿲": 3, "⿳": 3, "⿾": 1, "⿿": 1, "㇯": 2}
+ARITY.update({operator: 2 for operator in "⿰⿱⿴⿵⿶⿷⿸⿹⿺⿻⿼⿽"})
+# Three side by side is the same picture as two beside one; the canonical form says it one way.
+_FLAT = {"⿰": "⿰", "⿲": "⿰", "⿱": "⿱", "⿳": "⿱"}
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A part of a character: ``character`` ('' where the part is none), how it is put together."""
+
+    character: str
+    operator: str = ""
+    parts: tuple[Node, ...] = ()
+
+    def walk(self) -> Iterator[Node]:
+        """This node and all below it, in writing order of the sequence."""
+        yield self
+        for part in self.parts:
+            yield from part.walk()
+
+
+def parse(sequence: str) -> Node:
+    """The tree of one IDS.
+
+    >>> [node.character for node in parse("⿰讠青").parts]
+    ['讠', '青']
+
+    Raises ValueError naming the sequence if it is cut short or has something left over.
+    """
+    node, rest = _parse(sequence, sequence)
+    if rest:
+        raise ValueError(f"IDS {sequence!r}: {rest!r} is left over after a whole sequence")
+    return node
+
+
+def _parse(text: str, whole: str) -> tuple[Node, str]:
+    if not text:
+        raise ValueError(f"IDS {whole!r} is cut short: an operator lacks a part")
+    head, rest = text[0], text[1:]
+    if head not in ARITY:
+        return Node(head), rest
+    parts = []
+    for _ in range(ARITY[head]):
+        part, rest = _parse(rest, whole)
+        parts.append(part)
+    return Node("", head, tuple(parts)), rest
+
+
+def canonical(node: Node) -> str:
+    """One spelling per structure: nested ⿰ and ⿲ (⿱ and ⿳) become one flat list.
+
+    >>> canonical(parse("⿰木⿰又寸")) == canonical(parse("⿲木又寸"))
+    True
+    """
+    if not node.operator:
+        return node.character
+    return spell(node.operator, [canonical(part) for part in flat_parts(node)])
+
+
+def flat_parts(node: Node) -> tuple[Node, ...]:
+    """The parts of a node, with parts that run in the same direction opened up."""
+    direction = _FLAT.get(node.operator)
+    if direction is None:
+        return node.parts
+    flat: list[Node] = []
+    for part in node.parts:
+        same = _FLAT.get(part.operator) == direction
+        flat.extend(flat_parts(part) if same else (part,))
+    return tuple(flat)
+
+
+def spell(operator: str, parts: list[str]) -> str:
+    """The canonical text of an operator over canonical parts; a single part stands for itself."""
+    if len(parts) == 1:
+        return parts[0]
+    return f"({_FLAT.get(operator, operator)}{','.join(parts)})"

@@ -1,0 +1,1 @@
+"""Shards: the dataset on disk."""

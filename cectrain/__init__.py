@@ -1,0 +1,1 @@
+"""Training of a Chinese spelling corrector by PPO with the cluster-consensus reward."""

@@ -1,0 +1,46 @@
+"""ids.tsv: the sequence of every standard character and component. drops.tsv: one part less."""
+
+from __future__ import annotations
+
+from inputs import Inputs
+from structure import Structure, dropped
+
+from cecdata.hanzi import ids
+
+HEADER = ["char", "ids"]
+DROPS_HEADER = ["char", "deletions"]
+# A component that is left alone is written as the character it comes from: 锦 without 帛 is 金.
+ALONE = {
+    "讠": "言", "饣": "食", "钅": "金", "纟": "丝", "亻": "人", "扌": "手", "氵": "水", "忄": "心",
+    "犭": "犬", "艹": "草", "礻": "示", "衤": "衣", "刂": "刀", "灬": "火", "牜": "牛", "𧾷": "足",
+    "𥫗": "竹", "𤣩": "王", "⺝": "月", "罒": "四", "覀": "西", "爫": "爪", "氺": "水", "⺊": "卜",
+    "𠆢": "人", "⺶": "羊", "𦍌": "羊",
+}  # fmt: skip
+
+
+def rows(inputs: Inputs, structure: Structure) -> list[list[str]]:
+    """Character → IDS (itself where it has no parts); components of components included."""
+    return [[character, sequence] for character, sequence in structure.rows.items()]
+
+
+def drop_rows(inputs: Inputs, structure: Structure) -> list[list[str]]:
+    """Character → the standard characters it becomes when one component is dropped, nearest first."""
+    by_spelling: dict[str, set[str]] = {}
+    trees = {name: structure.coarse(structure.tree(name)) for name in inputs.standard}
+    for character, tree in trees.items():
+        for spelling in {character, ids.canonical(tree)}:
+            by_spelling.setdefault(spelling, set()).add(character)
+    for form, alone in ALONE.items():
+        by_spelling.setdefault(form, set()).add(alone)
+        spelling = ids.canonical(structure.coarse(structure.tree(form)))
+        by_spelling.setdefault(spelling, set()).add(alone)
+    table = []
+    for character in inputs.standard:
+        found: set[str] = set()
+        for spelling in dropped(trees[character]):
+            found |= by_spelling.get(spelling, set())
+        size = inputs.standard[character][1]
+        smaller = [other for other in found if inputs.standard[other][1] < size]
+        smaller.sort(key=lambda other: (-inputs.standard[other][1], other))
+        table.append([character, "".join(smaller)])
+    return table
