@@ -1,0 +1,116 @@
+"""Edits: where a target was written otherwise, and how source and target turn into each other.
+
+An edit says that ``target[start:end]`` was written as ``source``. Offsets are code points of the
+target, half-open; an insertion has ``start == end``, a deletion an empty ``source``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from cecdata.errors import InputError
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Edit:
+    """One change; ``operator`` and ``kind`` are empty where nobody knows who made it."""
+
+    start: int
+    end: int
+    target: str
+    source: str
+    operator: str = ""
+    kind: str = ""
+
+
+def apply(target: str, edits: Iterable[Edit]) -> str:
+    """The source: the target with every edit carried out.
+
+    >>> apply("误会已经解开", [Edit(0, 1, "误", "言吴"), Edit(2, 3, "已", "己")])
+    '言吴会己经解开'
+    >>> apply("你好", [Edit(1, 1, "", "#")])
+    '你#好'
+
+    Raises InputError if the edits are not sorted, overlap, or do not fit the target.
+    """
+    pieces: list[str] = []
+    done = 0
+    for edit in checked(target, edits):
+        pieces += (target[done : edit.start], edit.source)
+        done = edit.end
+    pieces.append(target[done:])
+    return "".join(pieces)
+
+
+def invert(edits: Iterable[Edit]) -> tuple[Edit, ...]:
+    """The edits that lead back, in code points of the source: apply(source, …) is the target.
+
+    >>> invert([Edit(0, 1, "误", "言吴"), Edit(2, 3, "已", "己", "homophone")])
+    (Edit(start=0, end=2, target='言吴', source='误', operator='', kind=''), \
+Edit(start=3, end=4, target='己', source='已', operator='homophone', kind=''))
+    """
+    back: list[Edit] = []
+    shift = 0  # how much longer the source is than the target so far
+    for edit in edits:
+        start = edit.start + shift
+        end = start + len(edit.source)
+        back.append(replace(edit, start=start, end=end, target=edit.source, source=edit.target))
+        shift += len(edit.source) - len(edit.target)
+    return tuple(back)
+
+
+def align(source: str, target: str) -> tuple[Edit, ...]:
+    """A minimal alignment: the Levenshtein operations that made the source out of the target.
+
+    Each substituted character is an edit of its own; where characters were added or lost beside
+    a substitution, which belongs to which cannot be told, and the whole run is one edit.
+
+    >>> align("言吴会己径", "误会已经")  # doctest: +NORMALIZE_WHITESPACE
+    (Edit(start=0, end=1, target='误', source='言吴', operator='', kind=''),
+     Edit(start=2, end=3, target='已', source='己', operator='', kind=''),
+     Edit(start=3, end=4, target='经', source='径', operator='', kind=''))
+    """
+    edits: list[Edit] = []
+    for start, end, source_start, source_end in _runs(source, target):
+        length = end - start
+        if length == source_end - source_start:
+            edits += (
+                Edit(start + i, start + i + 1, target[start + i], source[source_start + i])
+                for i in range(length)
+            )
+        else:
+            edits.append(Edit(start, end, target[start:end], source[source_start:source_end]))
+    return tuple(edits)
+
+
+def checked(target: str, edits: Iterable[Edit]) -> Sequence[Edit]:
+    """The edits as given, or InputError naming the first that does not fit the target."""
+    given = tuple(edits)
+    done = 0
+    for edit in given:
+        fits = done <= edit.start <= edit.end <= len(target)
+        if not fits or target[edit.start : edit.end] != edit.target:
+            raise InputError(
+                f"{edit} does not fit {target!r}: edits must be sorted, lie inside the target "
+                f"without overlap (the last one ended at {done}), and quote what stands there "
+                f"({target[edit.start : edit.end]!r})"
+            )
+        done = edit.end
+    return given
+
+
+def _runs(source: str, target: str) -> Iterator[tuple[int, int, int, int]]:
+    """Maximal stretches that differ: (start, end) in the target, (start, end) in the source."""
+    from rapidfuzz.distance import Levenshtein
+
+    run: tuple[int, int, int, int] | None = None
+    for code in Levenshtein.opcodes(target, source):
+        if code.tag != "equal":
+            first = run or (code.src_start, 0, code.dest_start, 0)
+            run = (first[0], code.src_end, first[2], code.dest_end)
+        elif run:
+            yield run
+            run = None
+    if run:
+        yield run
