@@ -1,0 +1,197 @@
+"""One file or one folder appears under its final name whole, or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import itertools
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from cecdata.errors import CecError, DiskFullError
+
+OnStep = Callable[[str], None]
+
+_FULL = {errno.ENOSPC, errno.EDQUOT}
+# Rust and C++ libraries sometimes pass the operating system's word on without its number.
+_FULL_TEXT = ("no space left on device", "disk quota exceeded")
+# A folder cannot be synced on some network and FUSE filesystems; there the rename is all there is.
+_NO_FOLDER_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EBADF}
+_names = itertools.count()
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecord:
+    """A file that was written and read back: its path, SHA-256 (hex) and size."""
+
+    path: Path
+    sha256: str
+    bytes: int
+
+
+def no_step(label: str) -> None:
+    """The default of every `on_step`: a fault harness puts its own function there."""
+
+
+def sha256_of(path: Path) -> FileRecord:
+    """Hash a file in blocks of 1 MiB; memory is constant."""
+    digest, size = hashlib.sha256(), 0
+    with naming(path), path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+            size += len(block)
+    return FileRecord(path, digest.hexdigest(), size)
+
+
+def write(
+    path: Path,
+    fill: Callable[[Path], None],
+    check: Callable[[Path], None] | None = None,
+    *,
+    tmp: Path | None = None,
+    expected_bytes: int | None = None,
+    on_step: OnStep = no_step,
+) -> FileRecord:
+    """Let `fill` write a temporary file, prove it, and move it to `path`.
+
+    `check` re-reads the temporary file (a footer, a row count) and raises when it is not whole.
+    `tmp` is a folder on the same filesystem, by default the one of `path`. An existing `path` is
+    replaced. Raises `DiskFullError` or `CecError` with the path; an error leaves no trace.
+    """
+    path = Path(path)
+    folder = tmp or path.parent
+    # The name keeps its suffix, because some writers choose their format by it.
+    temporary = folder / f".{os.getpid()}-{next(_names)}-{path.name}"
+    with naming(path, wanted=expected_bytes):
+        try:
+            on_step("write:open")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
+            on_step("write:fill")
+            fill(temporary)
+            on_step("write:fsync")
+            _fsync(temporary)
+            on_step("write:check")
+            if check is not None:
+                check(temporary)
+            on_step("write:hash")
+            proof = sha256_of(temporary)
+            on_step("write:rename")
+            temporary.replace(path)
+            on_step("write:fsync-folder")
+            fsync_folder(path.parent)
+        except BaseException:
+            # What cannot be removed now goes when the workspace is next opened.
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise
+    return FileRecord(path, proof.sha256, proof.bytes)
+
+
+def write_bytes(
+    path: Path, data: bytes, *, tmp: Path | None = None, on_step: OnStep = no_step
+) -> FileRecord:
+    """`write` for bytes already in memory; reads them back and compares."""
+
+    def fill(temporary: Path) -> None:
+        temporary.write_bytes(data)
+
+    def check(temporary: Path) -> None:
+        if temporary.read_bytes() != data:
+            raise CecError(f"{path}: what was read back differs from what was written")
+
+    return write(path, fill, check, tmp=tmp, expected_bytes=len(data), on_step=on_step)
+
+
+def write_text(
+    path: Path, text: str, *, tmp: Path | None = None, on_step: OnStep = no_step
+) -> FileRecord:
+    """`write_bytes` of the UTF-8 of `text`."""
+    return write_bytes(path, text.encode("utf-8"), tmp=tmp, on_step=on_step)
+
+
+def publish(staged: Path, final: Path, *, on_step: OnStep = no_step) -> None:
+    """Rename a finished folder into place: it appears whole or not at all.
+
+    `final` may be absent or an empty folder; anything else is an error, and nothing moves.
+    """
+    with naming(final):
+        on_step("publish:fsync")
+        for folder in sorted({staged, *(p for p in staged.rglob("*") if p.is_dir())}):
+            fsync_folder(folder)
+        on_step("publish:rename")
+        staged.rename(final)
+        on_step("publish:fsync-folder")
+        fsync_folder(final.parent)
+        if staged.parent != final.parent:
+            fsync_folder(staged.parent)
+
+
+def fsync_folder(folder: Path) -> None:
+    """Make the names in `folder` survive a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _NO_FOLDER_SYNC:
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _fsync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def naming(path: Path, *, wanted: int | None = None) -> Iterator[None]:
+    """Turn an error of the operating system into one that names the path and the way out."""
+    try:
+        yield
+    except CecError:
+        raise
+    except Exception as error:
+        known = describe_os_error(error, path, wanted=wanted)
+        if known is None:
+            raise
+        raise known from error
+
+
+def describe_os_error(
+    error: Exception, path: Path, *, wanted: int | None = None
+) -> CecError | None:
+    """The `CecError` that says what happened to `path`; None when the disk is not to blame."""
+    number = getattr(error, "errno", None)
+    text = str(error).lower()
+    if number in _FULL or any(words in text for words in _FULL_TEXT):
+        need = "" if wanted is None else f", {wanted:,} bytes wanted"
+        folder = _nearest_folder(path)
+        return DiskFullError(
+            f"{folder}: no space left ({_bytes_free(folder)} bytes free{need}) while writing "
+            f"{path.name}. Free some space and run the same command again: it goes on from there."
+        )
+    if isinstance(error, OSError):
+        reason = error.strerror or str(error)
+        return CecError(
+            f"{error.filename or path}: {reason}. Check the disk and the permissions of its folder."
+        )
+    return None
+
+
+def _nearest_folder(path: Path) -> Path:
+    return next((p for p in path.absolute().parents if p.is_dir()), Path("/"))
+
+
+def _bytes_free(folder: Path) -> str:
+    try:
+        state = os.statvfs(folder)
+    except OSError:
+        return "unknown"
+    return f"{state.f_bavail * state.f_frsize:,}"
