@@ -1,0 +1,247 @@
+"""What a dataset says about itself: `manifest.json`, and `run.json` for what differs run by run.
+
+Two builds of the same input with the same configuration write the same `manifest.json`, byte for
+byte. Its last key is a seal: the SHA-256 of the file with the seal's own digits written as zeros.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import TypeVar
+
+from cecdata.errors import InputError, VerificationError
+from cecdata.shards.codec import Json, MalformedError, decode, encode
+from cecdata.shards.schema import SCHEMA_VERSION
+
+MANIFEST = "manifest.json"
+RUN = "run.json"
+SPLITS = ("train", "validation")
+PRODUCT = "cec-zero"
+
+_NO_SEAL = "0" * 64
+_SEAL = re.compile(rb'"seal": "([0-9a-f]{64})"\n\}\n\Z')
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file of the dataset, or an input; `path` is relative to the dataset, with slashes."""
+
+    path: str
+    sha256: str
+    bytes: int
+    rows: int
+    extra: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What went in and what became of it: ``read == kept + sum(rejected.values())``."""
+
+    read: int
+    kept: int
+    rejected: Mapping[str, int] = field(default_factory=dict)  # reason → how many
+    extra: Mapping[str, Json] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.read != self.kept + sum(self.rejected.values()):
+            lost = self.read - self.kept - sum(self.rejected.values())
+            raise ValueError(
+                f"{self.read:,} read are not {self.kept:,} kept and {self.rejected} rejected: "
+                f"{lost:,} unaccounted for"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """One operator's rates: E[distance / length], as fractions."""
+
+    operator: str
+    target: float  # what the configuration asks for
+    reachable: float  # the nearest to it that the corpus allows
+    rate: float  # the frozen rate per eligible place
+    achieved: float  # measured over the kept pairs
+    extra: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Cosine:
+    """How far the similarity of source and target was measured."""
+
+    encoder: str = ""
+    threshold: float | None = None
+    policy: str = "none"  # "all", "sample", "none", or a number of pairs
+    scored: int = 0
+    extra: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """Everything that decides the rows, and what came out."""
+
+    version: str  # of the product
+    configuration: Mapping[str, Json]
+    versions: Mapping[str, str]  # packages that can change bytes
+    tables: Mapping[str, str]  # name → SHA-256
+    inputs: tuple[File, ...]
+    outputs: Mapping[str, tuple[File, ...]]  # split → shards, in order
+    rows: Counts  # of the corpus
+    pairs: Counts
+    operators: Mapping[str, int] = field(default_factory=dict)  # kept pairs by operator
+    calibration: tuple[Calibration, ...] = ()
+    cosine: Cosine = Cosine()
+    rejects: tuple[File, ...] = ()
+    documents: tuple[File, ...] = ()  # card and croissant; `rows` is 0
+    fingerprint: str = ""  # of the configuration; computed where empty
+    schema_version: int = SCHEMA_VERSION
+    product: str = PRODUCT
+    extra: Mapping[str, Json] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        expected = fingerprint(self.configuration)
+        if self.fingerprint not in {"", expected}:
+            raise ValueError(f"fingerprint {self.fingerprint} is not that of the configuration")
+        object.__setattr__(self, "fingerprint", expected)
+        for record in self.files():
+            _check_path(record.path)
+        kept = sum(record.rows for shards in self.outputs.values() for record in shards)
+        if kept != self.pairs.kept:
+            raise ValueError(f"{self.pairs.kept:,} pairs kept, but the shards hold {kept:,}")
+
+    def files(self) -> tuple[File, ...]:
+        """Every file of the dataset that the manifest vouches for."""
+        shards = [record for records in self.outputs.values() for record in records]
+        return (*shards, *self.rejects, *self.documents)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What no second run repeats; kept apart so that the manifest can be compared."""
+
+    created: str  # UTC, ISO 8601
+    seconds: float
+    command: str
+    git_commit: str = ""
+    cpus: int = 0
+    workers: int = 0
+    extra: Mapping[str, Json] = field(default_factory=dict)
+
+
+def fingerprint(configuration: Mapping[str, Json]) -> str:
+    """SHA-256 of the canonical JSON: keys sorted, no spaces, no NaN.
+
+    >>> fingerprint({"seed": 42, "copies": 4}) == fingerprint({"copies": 4, "seed": 42})
+    True
+    """
+    text = json.dumps(
+        encode(configuration),
+        sort_keys=True,
+        separators=(",", ":"),
+        ensure_ascii=False,
+        allow_nan=False,
+    )
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def dumps(manifest: Manifest) -> bytes:
+    """The bytes of `manifest.json`, sealed."""
+    first = {"product": None, "version": None, "schema_version": None, "fingerprint": None}
+    document = encode(manifest)
+    assert isinstance(document, dict)
+    body = _pretty({**first, **document, "seal": _NO_SEAL})
+    seal = hashlib.sha256(body).hexdigest()
+    return body.replace(f'"seal": "{_NO_SEAL}"\n}}\n'.encode(), f'"seal": "{seal}"\n}}\n'.encode())
+
+
+def loads(data: bytes, where: str = MANIFEST) -> Manifest:
+    """The manifest in these bytes. VerificationError if one bit of it is not as it was written."""
+    document = _parsed(data, where)
+    if not isinstance(document, dict):
+        raise VerificationError(f"{where}: not a JSON object. {_REBUILD}")
+    version = document.get("schema_version")
+    if isinstance(version, int) and version > SCHEMA_VERSION:
+        raise VerificationError(
+            f"{where}: schema version {version}; this release reads up to {SCHEMA_VERSION}. "
+            f"Install a newer {PRODUCT}."
+        )
+    seal = _SEAL.search(data)
+    zeroed = _SEAL.sub(f'"seal": "{_NO_SEAL}"\n}}\n'.encode(), data)
+    if seal is None or hashlib.sha256(zeroed).hexdigest().encode() != seal[1]:
+        raise VerificationError(f"{where}: its seal is broken: it was edited. {_REBUILD}")
+    document.pop("seal")
+    return _decoded(Manifest, document, where)
+
+
+def read_manifest(out: Path) -> Manifest:
+    """The manifest of the dataset at `out`; an error says what the folder is instead."""
+    path = out / MANIFEST
+    if not out.is_dir():
+        raise InputError(f"{out}: no such folder; a dataset is what `cecdata build` writes there")
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise _not_a_dataset(out) from None
+    except OSError as error:
+        raise VerificationError(f"{path}: cannot be read ({error.strerror})") from error
+    return loads(data, str(path))
+
+
+def dump_run(run: Run) -> bytes:
+    """The bytes of `run.json`."""
+    return _pretty(encode(run))
+
+
+def load_run(data: bytes, where: str = RUN) -> Run:
+    """The facts in `run.json`; VerificationError if they are not readable."""
+    return _decoded(Run, _parsed(data, where), where)
+
+
+_REBUILD = "Rebuild the dataset with `cecdata build … --overwrite`."
+_T = TypeVar("_T", Manifest, Run)
+
+
+def _decoded(cls: type[_T], document: Json, where: str) -> _T:
+    try:
+        return decode(cls, document, where)
+    except MalformedError as error:
+        raise VerificationError(f"{error}. {_REBUILD}") from error
+    except ValueError as error:
+        raise VerificationError(f"{where}: {error}. {_REBUILD}") from error
+
+
+def _parsed(data: bytes, where: str) -> Json:
+    try:
+        document: Json = json.loads(data)
+    except (ValueError, RecursionError) as error:  # bad JSON, bad UTF-8, nested without end
+        raise VerificationError(f"{where}: not JSON ({error}). {_REBUILD}") from error
+    return document
+
+
+def _not_a_dataset(out: Path) -> InputError | VerificationError:
+    if (out / ".cecdata").is_dir():
+        return VerificationError(
+            f"{out}: the build there is not finished. Run the same `cecdata build` again: it goes "
+            f"on where it stopped."
+        )
+    return InputError(f"{out}: not a dataset of {PRODUCT}: it has no {MANIFEST}")
+
+
+def _check_path(path: str) -> None:
+    """A manifest may name only what lies inside its folder."""
+    parts = PurePosixPath(path).parts
+    if not parts or path.startswith("/") or ".." in parts or "\\" in path or ":" in parts[0]:
+        raise ValueError(f"the path {path!r} leads out of the dataset")
+
+
+def _pretty(document: Json) -> bytes:
+    text = json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)
+    return (text + "\n").encode()
+
+
+def by_path(records: Iterable[File]) -> dict[str, File]:
+    """The records by their path."""
+    return {record.path: record for record in records}

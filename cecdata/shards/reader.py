@@ -1,0 +1,97 @@
+"""Reading a finished dataset: nothing is handed out before the folder passed the quick check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cecdata.errors import UsageError, VerificationError, did_you_mean
+from cecdata.shards.inventory import take_inventory
+from cecdata.shards.manifest import Manifest, read_manifest
+from cecdata.shards.schema import PAIR
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_SHOWN = 5  # problems named in an error message
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A dataset on disk whose files are those of its manifest."""
+
+    path: Path
+    manifest: Manifest
+
+    def rows(self, split: str) -> int:
+        """Number of pairs of a split."""
+        self.files(split)
+        return sum(record.rows for record in self.manifest.outputs[split])
+
+    def files(self, split: str) -> tuple[Path, ...]:
+        """The shards of a split, in order; UsageError for a split that is not there."""
+        outputs = self.manifest.outputs
+        if split not in outputs:
+            hint = did_you_mean(split, list(outputs))
+            raise UsageError(f"{self.path}: there is no split {split!r}; {hint}")
+        return tuple(self.path / record.path for record in outputs[split])
+
+    def scan(self, split: str) -> pl.LazyFrame:
+        """All pairs of a split as a lazy Polars frame, in order."""
+        import polars as pl
+
+        files = list(self.files(split))
+        if not files:
+            empty = pl.from_arrow(PAIR.empty_table())
+            assert isinstance(empty, pl.DataFrame)
+            return empty.lazy()
+        return pl.scan_parquet(files)
+
+    def batches(
+        self, split: str, columns: Sequence[str] | None = None, rows: int = 65_536
+    ) -> Iterator[pa.RecordBatch]:
+        """The pairs of a split in order, at most `rows` at a time, each page's checksum checked.
+
+        Raises VerificationError naming the file where a checksum does not fit.
+        """
+        unknown = [name for name in columns or () if name not in PAIR.names]
+        if unknown:
+            raise UsageError(f"no column {unknown[0]!r}; {did_you_mean(unknown[0], PAIR.names)}")
+        for path in self.files(split):
+            yield from read_batches(path, columns, rows)
+
+
+def open_dataset(path: str | Path) -> Dataset:
+    """The dataset at `path`, after its files were held against its manifest.
+
+    Raises InputError if the folder is no dataset, VerificationError if it is unfinished or
+    damaged. Contents are not hashed here: `cecdata verify` does that.
+    """
+    out = Path(path)
+    manifest = read_manifest(out)
+    problems = take_inventory(out, manifest)
+    if problems:
+        listed = "\n  ".join(str(problem) for problem in problems[:_SHOWN])
+        more = f"\n  … and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
+        raise VerificationError(
+            f"{out}: not what its manifest says:\n  {listed}{more}\n"
+            f"Run the same `cecdata build` again: it redoes what is damaged."
+        )
+    return Dataset(out, manifest)
+
+
+def read_batches(
+    path: Path, columns: Sequence[str] | None = None, rows: int = 65_536
+) -> Iterator[pa.RecordBatch]:
+    """The rows of one Parquet file; VerificationError naming the file if its bytes are damaged."""
+    wanted = None if columns is None else list(columns)
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            yield from file.iter_batches(batch_size=rows, columns=wanted)
+    except (pa.ArrowException, OSError) as error:
+        raise VerificationError(f"{path}: damaged ({error}); see `cecdata verify`") from error
