@@ -51,7 +51,8 @@ def decode(cls: type[T], value: Json, where: str) -> T:
     """
     if not isinstance(value, dict):
         raise MalformedError(f"{where}: expected an object, found {_shown(value)}")
-    hints = _hints(cls)
+    key: Any = cls
+    hints = _hints(key)
     arguments: dict[str, Any] = {}
     for field in dataclasses.fields(cls):  # type: ignore[arg-type]
         if field.name == _EXTRA:

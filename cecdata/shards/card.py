@@ -1,0 +1,264 @@
+"""`README.md` of a dataset: a Hugging Face dataset card made from the manifest alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from cecdata.shards.codec import Json
+from cecdata.shards.manifest import File, Manifest
+from cecdata.shards.schema import PAIR
+
+CARD = "README.md"
+
+_SIZES = (
+    (10**3, "n<1K"),
+    (10**4, "1K<n<10K"),
+    (10**5, "10K<n<100K"),
+    (10**6, "100K<n<1M"),
+    (10**7, "1M<n<10M"),
+    (10**8, "10M<n<100M"),
+    (10**9, "100M<n<1B"),
+)
+_COLUMNS = {
+    "id": "64-bit xxh3 of the target's UTF-8: the same sentence has the same id everywhere",
+    "copy": "which of the sentence's copies, from 0",
+    "source": "the sentence with errors",
+    "target": "the clean sentence",
+    "operator": "what made the errors; `mixed` where several did, `unchanged` where none",
+    "edits": "`target[start:end]` was written as `source`; code points, half-open",
+    "distance": "Levenshtein distance between source and target, in code points",
+    "cosine": "similarity of source and target by the encoder below; null: not measured",
+    "origin": "where the sentence comes from",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One pair for the card's table."""
+
+    operator: str
+    target: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """What only the caller knows about the corpus."""
+
+    title: str
+    licence: str  # identifier of the Hub: "cc0-1.0", "other", …
+    text_licence: str  # a sentence on the licence of the sentences
+    examples: tuple[Example, ...] = ()
+    about: str = ""  # a paragraph on the corpus
+
+
+def card(manifest: Manifest, texts: Texts) -> str:
+    """The card: front matter that `datasets` obeys, then sections for people."""
+    sections = (
+        f"# {texts.title}",
+        _what(manifest, texts),
+        _examples(texts.examples),
+        _columns(),
+        _made(manifest),
+        _calibration(manifest),
+        _rejects(manifest),
+        _loading(manifest),
+        _LIMITS,
+        f"## Licence\n\n{texts.text_licence}",
+    )
+    return _front_matter(manifest, texts) + "\n\n".join(s for s in sections if s) + "\n"
+
+
+def splits_with_rows(manifest: Manifest) -> dict[str, tuple[File, ...]]:
+    """The splits that have shards: `datasets` refuses a split without files."""
+    return {split: records for split, records in manifest.outputs.items() if records}
+
+
+def _front_matter(manifest: Manifest, texts: Texts) -> str:
+    splits = splits_with_rows(manifest)
+    sizes = {name: sum(record.bytes for record in records) for name, records in splits.items()}
+    rows = {name: sum(record.rows for record in records) for name, records in splits.items()}
+    # Every shard is named: with a pattern, a missing shard would only show in the row count.
+    data_files: list[Json] = [
+        {"split": name, "path": [record.path for record in records]}
+        for name, records in splits.items()
+    ]
+    document: dict[str, Json] = {
+        "pretty_name": texts.title,
+        "language": ["zh"],
+        "license": texts.licence,
+        "task_categories": ["text-generation"],
+        "size_categories": [_size_category(sum(rows.values()))],
+        "tags": ["chinese-spelling-correction", "synthetic", manifest.product],
+        "configs": [{"config_name": "default", "data_files": data_files}],
+        "dataset_info": {
+            "features": [_feature(field) for field in PAIR],
+            "splits": [
+                {"name": name, "num_bytes": sizes[name], "num_examples": rows[name]}
+                for name in splits
+            ],
+            "download_size": sum(sizes.values()),
+            "dataset_size": sum(sizes.values()),
+        },
+    }
+    return "---\n" + "\n".join(_yaml(document)) + "\n---\n\n"
+
+
+def _feature(field: pa.Field) -> Json:
+    """One column as `datasets` writes it in a card."""
+    if pa.types.is_list(field.type):
+        return {"name": field.name, "list": [_feature(f) for f in field.type.value_type]}
+    dtype = "float32" if pa.types.is_float32(field.type) else str(field.type)
+    return {"name": field.name, "dtype": dtype}
+
+
+def _size_category(rows: int) -> str:
+    return next((name for limit, name in _SIZES if rows < limit), "n>1B")
+
+
+def _yaml(value: Mapping[str, Json] | Sequence[Json], indent: str = "") -> Iterator[str]:
+    r"""Block YAML; scalars as JSON, which is YAML too.
+
+    >>> print("\n".join(_yaml({"a": 1, "b": [{"c": "纠错", "d": ["x"]}]})))
+    a: 1
+    b:
+    - c: "纠错"
+      d:
+      - "x"
+    """
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if isinstance(item, (dict, list)):
+                yield f"{indent}{key}:"
+                yield from _yaml(item, indent + ("  " if isinstance(item, dict) else ""))
+            else:
+                yield f"{indent}{key}: {json.dumps(item, ensure_ascii=False)}"
+        return
+    for item in value:
+        if isinstance(item, (dict, list)):
+            first, *rest = _yaml(item, indent + "  ")
+            yield f"{indent}- {first.strip()}"
+            yield from rest
+        else:
+            yield f"{indent}- {json.dumps(item, ensure_ascii=False)}"
+
+
+def _what(manifest: Manifest, texts: Texts) -> str:
+    counts = "; ".join(
+        f"{sum(record.rows for record in records):,} pairs in `{name}`"
+        for name, records in splits_with_rows(manifest).items()
+    )
+    what = (
+        "Pairs for Chinese spelling correction: `target` is a clean sentence, `source` the same "
+        f"sentence with errors put in, `edits` says which. {counts or 'No pairs'}."
+    )
+    return "\n\n".join(line for line in (what, texts.about) if line)
+
+
+def _examples(examples: Sequence[Example]) -> str:
+    if not examples:
+        return ""
+    rows = [(f"`{e.operator}`", e.target, e.source) for e in examples]
+    return "## One pair for each operator\n\n" + table(("operator", "target", "source"), rows)
+
+
+def _columns() -> str:
+    rows = [(f"`{name}`", meaning) for name, meaning in _COLUMNS.items()]
+    return "## Columns\n\n" + table(("column", "meaning"), rows)
+
+
+def _made(manifest: Manifest) -> str:
+    cosine = manifest.cosine
+    scored = (
+        f"Cosine was measured on {cosine.scored:,} pairs (policy `{cosine.policy}`, encoder "
+        f"`{cosine.encoder}`, threshold {cosine.threshold})."
+        if cosine.encoder
+        else "Cosine was not measured."
+    )
+    operators = [(f"`{name}`", f"{count:,}") for name, count in manifest.operators.items()]
+    return (
+        f"## How it was made\n\nBy {manifest.product} {manifest.version}, configuration "
+        f"`{manifest.fingerprint[:12]}`. Every draw is a function of (seed, id, copy): the same "
+        f"input and configuration give the same files. {scored} All settings, versions and "
+        f"checksums are in `manifest.json`.\n\n" + table(("operator", "pairs"), operators)
+    )
+
+
+def _calibration(manifest: Manifest) -> str:
+    if not manifest.calibration:
+        return ""
+    rows = [
+        (f"`{c.operator}`", f"{c.target:.2%}", f"{c.reachable:.2%}", f"{c.achieved:.2%}")
+        for c in manifest.calibration
+    ]
+    return "## Error rates\n\nDistance over length, on average.\n\n" + table(
+        ("operator", "wanted", "reachable", "achieved"), rows
+    )
+
+
+def _rejects(manifest: Manifest) -> str:
+    rows = [
+        (what, f"{counts.read:,}", f"{counts.kept:,}", reason, f"{count:,}")
+        for what, counts in (("rows", manifest.rows), ("pairs", manifest.pairs))
+        for reason, count in (counts.rejected or {"(none)": 0}).items()
+    ]
+    return "## What was turned down\n\nRead = kept + turned down.\n\n" + table(
+        ("", "read", "kept", "reason", "turned down"), rows
+    )
+
+
+def _loading(manifest: Manifest) -> str:
+    split = next(iter(splits_with_rows(manifest)), "train")
+    return _LOADING.replace("SPLIT", split)
+
+
+_LOADING = """## How to load it
+
+From the folder that holds this file:
+
+```python
+from datasets import load_dataset
+pairs = load_dataset(".")["SPLIT"]
+```
+
+```python
+import polars as pl
+pairs = pl.scan_parquet("data/SPLIT-*.parquet")
+```
+
+```python
+import duckdb
+pairs = duckdb.sql("SELECT * FROM 'data/SPLIT-*.parquet'")
+```
+
+```python
+import pandas as pd
+pairs = pd.read_parquet("data", filters=[("distance", ">", 0)])
+```"""
+
+_LIMITS = """## Limits
+
+The errors are made by rules. Their kinds and places follow the confusion sets and the rates above,
+not the habits of people who type, so scores on real errors must be measured on real errors. A
+replaced character can by chance give another correct sentence. The sentences carry whatever bias
+their sources have."""
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    r"""A Markdown table; bars and line ends inside a cell are escaped.
+
+    >>> print(table(("a", "b"), [("1|2", "3")]))
+    | a | b |
+    |---|---|
+    | 1\|2 | 3 |
+    """
+    lines = [head, ["---"] * len(head), *rows]
+    cells = ([cell.replace("|", "\\|").replace("\n", " ") for cell in line] for line in lines)
+    joined = [" | ".join(line) for line in cells]
+    return "\n".join(
+        f"|{line.replace(' ', '')}|" if i == 1 else f"| {line} |" for i, line in enumerate(joined)
+    )

@@ -1,0 +1,143 @@
+"""`croissant.json`: the dataset in MLCommons Croissant 1.0 (JSON-LD), made from the manifest.
+
+Specification: https://docs.mlcommons.org/croissant/docs/croissant-spec.html
+"""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+
+from cecdata.shards.card import Texts, splits_with_rows
+from cecdata.shards.codec import Json
+from cecdata.shards.manifest import File, Manifest
+from cecdata.shards.schema import PAIR
+
+CROISSANT = "croissant.json"
+
+_CONTEXT: dict[str, Json] = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "citeAs": "cr:citeAs",
+    "column": "cr:column",
+    "conformsTo": "dct:conformsTo",
+    "cr": "http://mlcommons.org/croissant/",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataBiases": "cr:dataBiases",
+    "dataCollection": "cr:dataCollection",
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "dct": "http://purl.org/dc/terms/",
+    "equivalentProperty": "cr:equivalentProperty",
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    "extract": "cr:extract",
+    "field": "cr:field",
+    "fileObject": "cr:fileObject",
+    "fileProperty": "cr:fileProperty",
+    "fileSet": "cr:fileSet",
+    "format": "cr:format",
+    "includes": "cr:includes",
+    "isLiveDataset": "cr:isLiveDataset",
+    "jsonPath": "cr:jsonPath",
+    "key": "cr:key",
+    "md5": "cr:md5",
+    "parentField": "cr:parentField",
+    "path": "cr:path",
+    "personalSensitiveInformation": "cr:personalSensitiveInformation",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "recordSet": "cr:recordSet",
+    "references": "cr:references",
+    "regex": "cr:regex",
+    "repeated": "cr:repeated",
+    "replace": "cr:replace",
+    "samplingRate": "cr:samplingRate",
+    "sc": "https://schema.org/",
+    "separator": "cr:separator",
+    "source": "cr:source",
+    "subField": "cr:subField",
+    "transform": "cr:transform",
+}
+
+
+def croissant(manifest: Manifest, texts: Texts) -> bytes:
+    """The bytes of `croissant.json`: one file object a shard, one record set a split."""
+    splits = splits_with_rows(manifest)
+    document: dict[str, Json] = {
+        "@context": _CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": "http://mlcommons.org/croissant/1.0",
+        "name": texts.title,
+        "description": texts.about or "Pairs for Chinese spelling correction.",
+        "license": texts.licence,
+        "inLanguage": "zh",
+        "version": manifest.version,
+        "distribution": [
+            node
+            for split, records in splits.items()
+            for node in (*map(_file_object, records), _file_set(split))
+        ],
+        "recordSet": [_record_set(split) for split in splits],
+    }
+    return (json.dumps(document, ensure_ascii=False, indent=2) + "\n").encode()
+
+
+def _file_object(record: File) -> Json:
+    return {
+        "@type": "cr:FileObject",
+        "@id": record.path,
+        "name": record.path.rsplit("/", 1)[-1],
+        "contentUrl": record.path,
+        "contentSize": f"{record.bytes} B",
+        "encodingFormat": "application/x-parquet",
+        "sha256": record.sha256,
+    }
+
+
+def _file_set(split: str) -> Json:
+    # Without `containedIn` the pattern speaks of files beside this one.
+    return {
+        "@type": "cr:FileSet",
+        "@id": f"{split}-files",
+        "name": f"{split}-files",
+        "encodingFormat": "application/x-parquet",
+        "includes": f"data/{split}-*.parquet",
+    }
+
+
+def _record_set(split: str) -> Json:
+    return {
+        "@type": "cr:RecordSet",
+        "@id": split,
+        "name": split,
+        "description": f"The pairs of the split {split}.",
+        "key": [{"@id": f"{split}/id"}, {"@id": f"{split}/copy"}],
+        "field": [_field(field, split) for field in PAIR],
+    }
+
+
+def _field(field: pa.Field, split: str) -> Json:
+    name = f"{split}/{field.name}"
+    node: dict[str, Json] = {"@type": "cr:Field", "@id": name, "name": name}
+    source: dict[str, Json] = {
+        "fileSet": {"@id": f"{split}-files"},
+        "extract": {"column": field.name},
+    }
+    if not pa.types.is_list(field.type):
+        return {**node, "dataType": _data_type(field.type), "source": source}
+    parts: list[Json] = [
+        {
+            "@type": "cr:Field",
+            "@id": f"{name}/{part.name}",
+            "name": f"{name}/{part.name}",
+            "dataType": _data_type(part.type),
+            "source": {**source, "transform": {"jsonPath": part.name}},
+        }
+        for part in field.type.value_type
+    ]
+    return {**node, "repeated": True, "source": source, "subField": parts}
+
+
+def _data_type(kind: pa.DataType) -> str:
+    if pa.types.is_integer(kind):
+        return "sc:Integer"
+    return "sc:Float" if pa.types.is_floating(kind) else "sc:Text"
