@@ -8,9 +8,15 @@ from pathlib import Path
 TABLES = Path(__file__).parent / "tables"
 
 
+def rows(name: str) -> list[tuple[str, ...]]:
+    """The rows of ``tables/<name>.tsv``, the header line left out."""
+    lines = (TABLES / f"{name}.tsv").read_text(encoding="utf-8").split("\n")
+    return [tuple(line.split("\t")) for line in lines[1:] if line]
+
+
 @cache
 def table(name: str) -> dict[str, tuple[str, ...]]:
-    """The rows of ``tables/<name>.tsv`` by their first column, the header line left out.
+    """The other cells of each row by its first one, for tables with one row per character.
 
     Cells stay text: the module that owns a table parses a cell when it is asked for, so that
     loading costs no more than splitting lines.
@@ -18,6 +24,4 @@ def table(name: str) -> dict[str, tuple[str, ...]]:
     >>> table("characters")["好"][:2]
     ('1', '6')
     """
-    lines = (TABLES / f"{name}.tsv").read_text(encoding="utf-8").split("\n")
-    cells = (line.split("\t") for line in lines[1:] if line)
-    return {row[0]: tuple(row[1:]) for row in cells}
+    return {row[0]: row[1:] for row in rows(name)}

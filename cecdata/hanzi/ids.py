@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 UNENCODED = "？"
 ARITY = {"⿲": 3, "⿳": 3, "⿾": 1, "⿿": 1, "㇯": 2}
-ARITY.update({operator: 2 for operator in "⿰⿱⿴⿵⿶⿷⿸⿹⿺⿻⿼⿽"})
+ARITY.update(dict.fromkeys("⿰⿱⿴⿵⿶⿷⿸⿹⿺⿻⿼⿽", 2))
 # Three side by side is the same picture as two beside one; the canonical form says it one way.
 _FLAT = {"⿰": "⿰", "⿲": "⿰", "⿱": "⿱", "⿳": "⿱"}
 
@@ -25,7 +25,7 @@ class Node:
     parts: tuple[Node, ...] = ()
 
     def walk(self) -> Iterator[Node]:
-        """This node and all below it, in writing order of the sequence."""
+        """The node and all below it, in writing order of the sequence."""
         yield self
         for part in self.parts:
             yield from part.walk()

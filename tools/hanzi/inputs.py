@@ -113,7 +113,8 @@ def _mainland(options: list[tuple[str, str]]) -> str:
 
 def numbered(reading: str) -> str:
     """A reading with tone marks as letters and a digit: ``lǜ`` → ``lv4``, ``de`` → ``de5``."""
-    tone, letters = 5, []
+    tone = 5
+    letters: list[str] = []
     for mark in unicodedata.normalize("NFD", reading.strip()):
         if mark in _TONES:
             tone = _TONES[mark]

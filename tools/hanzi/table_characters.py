@@ -8,7 +8,8 @@ from collections import defaultdict
 from inputs import Inputs
 from structure import Structure
 
-HEADER = "char level strokes sequence radical kangxi frequency traditional variants".split()
+HEADER = ["char", "level", "strokes", "sequence", "radical", "kangxi", "frequency"]
+HEADER += ["traditional", "variants"]
 # Added to every count before scaling, so that no standard character is impossible.
 SMOOTHING = 0.5
 # The form a radical takes inside a character, where it is one that common fonts hold.
@@ -52,7 +53,8 @@ def per_million(inputs: Inputs) -> dict[str, float]:
 
 def _radicals(inputs: Inputs) -> dict[str, tuple[str, str]]:
     """Character → radical as a character (讠 for 请, as it is written there) and Kangxi number."""
-    names = dict(inputs.query("SELECT radical, radical_CJKUI FROM radicals"))
+    rows = inputs.query("SELECT radical, radical_CJKUI FROM radicals")
+    names = {row[0]: row[1] for row in rows}
     found = {}
     for character, values in inputs.unihan("kRSUnicode").items():
         radical = values[0].split(".")[0]
@@ -77,7 +79,7 @@ def _forms(inputs: Inputs) -> tuple[dict[str, str], dict[str, str]]:
         (variants if old in ("", character) else traditional)[character].add(variant)
         traditional[character].update(re.findall(r"\w", old))
     for character, values in inputs.unihan("kTraditionalVariant").items():
-        traditional[character].update(chr(int(value[2:], 16)) for value in values)
+        traditional[character].update(chr(int(value.removeprefix("U+"), 16)) for value in values)
     for character in inputs.standard:
         traditional[character].discard(character)
         variants[character] -= traditional[character] | {character}

@@ -18,13 +18,13 @@ ALONE = {
 }  # fmt: skip
 
 
-def rows(inputs: Inputs, structure: Structure) -> list[list[str]]:
+def rows(structure: Structure) -> list[list[str]]:
     """Character → IDS (itself where it has no parts); components of components included."""
     return [[character, sequence] for character, sequence in structure.rows.items()]
 
 
 def drop_rows(inputs: Inputs, structure: Structure) -> list[list[str]]:
-    """Character → the standard characters it becomes when one component is dropped, nearest first."""
+    """Character → the standard characters it is with one component dropped, nearest first."""
     by_spelling: dict[str, set[str]] = {}
     trees = {name: structure.coarse(structure.tree(name)) for name in inputs.standard}
     for character, tree in trees.items():

@@ -1,6 +1,6 @@
-"""splits.tsv: characters written as their parts, the way people do it: 误 言吴, 章 立早, 超 走召.
+"""splits.tsv: characters written as their parts, as people do: 误 言吴, 章 立早, 超 走召.
 
-A part that is no character of its own is written as the character people call it by (讠 言旁, 阝 耳旁).
+A part that is no character of its own is written as the one people call it by (讠 言, 阝 耳).
 Weights fall with the direction (beside > above > around), with how usual that naming is, and with
 the rarity of the parts.
 """
@@ -24,16 +24,17 @@ STAND_INS = {
     "覀": ("西", 0.9), "爫": ("爪", 0.5), "氺": ("水", 0.7), "⺊": ("卜", 0.9), "𠆢": ("人", 0.9),
     "⺶": ("羊", 0.7), "𦍌": ("羊", 0.7), "阝": ("耳", 0.6), "攵": ("文", 0.5), "耂": ("老", 0.6),
     "龵": ("手", 0.8), "龶": ("主", 0.5), "⺗": ("心", 0.5), "虍": ("虎", 0.5), "釒": ("金", 0.8),
-    "糹": ("丝", 0.5), "訁": ("言", 0.8), "飠": ("食", 0.7), "⺌": ("小", 0.9), "囗": ("口", 0.6), "⺼": ("月", 0.9), "𰀁": ("丰", 0.2),
+    "糹": ("丝", 0.5), "訁": ("言", 0.8), "飠": ("食", 0.7), "⺌": ("小", 0.9), "𡭔": ("小", 1.0),
+    "囗": ("口", 0.6), "⺼": ("月", 0.9), "𰀁": ("丰", 0.2),
 }  # fmt: skip
 # Well-worn readings of a character's parts that no sequence gives.
 CUSTOM = {
-    "卡": "上下", "会": "人云", "金": "人王", "看": "手目", "拜": "手手", "票": "西示", "劣": "少力",
-    "斌": "文武", "掰": "手分手", "哥": "可可", "替": "夫夫日", "甥": "生男", "乓": "丘丶",
+    "卡": "上下", "会": "人云", "金": "人王", "看": "手目", "拜": "手手", "票": "西示",
+    "劣": "少力", "斌": "文武", "掰": "手分手", "哥": "可可", "替": "夫夫日", "甥": "生男",
     "董": "草千里", "裴": "非衣", "魏": "委鬼", "赵": "走叉", "查": "木旦", "曹": "曲日",
 }  # fmt: skip
-DIRECTION = {"⿰": 1.0, "⿲": 0.8, "⿱": 0.7, "⿳": 0.4, "⿺": 0.45, "⿵": 0.25, "⿸": 0.25, "⿹": 0.2,
-             "⿷": 0.2, "⿶": 0.2, "⿴": 0.2, "⿼": 0.1, "⿽": 0.1}  # fmt: skip
+DIRECTION = {"⿰": 1.0, "⿲": 0.8, "⿱": 0.7, "⿳": 0.4, "⿺": 0.45, "⿵": 0.25, "⿸": 0.25,
+             "⿹": 0.2, "⿷": 0.2, "⿶": 0.2, "⿴": 0.2, "⿼": 0.1, "⿽": 0.1}  # fmt: skip
 KINDS = {"⿰": "lr", "⿲": "lr", "⿱": "tb", "⿳": "tb"}
 LEVELS = {1: 1.0, 2: 0.55, 3: 0.25}
 RUNS_ON = {"走", "鬼", "麦", "风", "是", "毛", "瓜", "支", "尤"}  # a left part with a long foot
@@ -72,12 +73,12 @@ def _candidates(character: str, inputs: Inputs, structure: Structure) -> list[Wr
     if character in CUSTOM and all(part in inputs.standard for part in CUSTOM[character]):
         found.append(Written(CUSTOM[character], "other", CUSTOM_WEIGHT))
     node = structure.tree(character)
-    for operator, parts, weight in _openings(node):
+    for operator, parts, share in _openings(node):
         written = [_standalone(part, inputs) for part in parts]
         text = "".join(sign for sign, _ in written)
         if len(text) < len(parts) or not 2 <= len(parts) <= 3:
             continue
-        weight *= DIRECTION.get(operator, 0.0)
+        weight = share * DIRECTION.get(operator, 0.0)
         if operator == "⿺" and parts[0].character in RUNS_ON:
             weight *= FOOT / DIRECTION["⿺"]
         for sign, natural in written:

@@ -1,0 +1,145 @@
+"""Which code points are Han, which 8,105 are standard, and where text may be cut open."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cecdata.errors import InputError
+from cecdata.hanzi.data import rows, table
+
+# First and last code point of each block of ideographs, compatibility ideographs included.
+HAN_RANGES = (
+    (0x3007, 0x3007),  # 〇
+    (0x3400, 0x4DBF),  # extension A
+    (0x4E00, 0x9FFF),
+    (0xF900, 0xFAFF),  # compatibility
+    (0x20000, 0x2A6DF),  # B
+    (0x2A700, 0x2B73F),  # C
+    (0x2B740, 0x2B81F),  # D
+    (0x2B820, 0x2CEAF),  # E
+    (0x2CEB0, 0x2EBEF),  # F
+    (0x2EBF0, 0x2EE5F),  # I
+    (0x2F800, 0x2FA1F),  # compatibility supplement
+    (0x30000, 0x3134F),  # G
+    (0x31350, 0x323AF),  # H
+    (0x323B0, 0x3347F),  # J
+)
+_HAN_FIRST = tuple(first for first, _ in HAN_RANGES)
+
+# The printable ASCII characters and the space, and their full-width forms.
+TO_HALF_WIDTH = {code + 0xFEE0: code for code in range(0x21, 0x7F)} | {0x3000: 0x20}
+TO_FULL_WIDTH = {half: full for full, half in TO_HALF_WIDTH.items()}
+
+SENTENCE_ENDS = frozenset("。！？!?；;…")
+
+Ranges = NDArray[np.int32]
+
+
+def is_han(code_point: int) -> bool:
+    """Whether a code point is an ideograph: URO, extensions A to J, compatibility, 〇.
+
+    >>> is_han(ord("好")), is_han(ord("𠀀")), is_han(ord("あ"))
+    (True, True, False)
+    """
+    place = bisect_right(_HAN_FIRST, code_point) - 1
+    return place >= 0 and code_point <= HAN_RANGES[place][1]
+
+
+@cache
+def standard_characters() -> tuple[str, ...]:
+    """The 8,105 characters of 通用规范汉字表, by code point."""
+    return tuple(table("characters"))
+
+
+def is_standard(character: str) -> bool:
+    """Whether this is one of the 8,105."""
+    return character in table("characters")
+
+
+def level(character: str) -> int:
+    """1 common (3,500), 2 less common (3,000), 3 names and terms (1,605); 0 not standard.
+
+    >>> level("好"), level("翚"), level("A")
+    (1, 2, 0)
+    """
+    row = table("characters").get(character)
+    return int(row[0]) if row else 0
+
+
+def frequency(character: str) -> float:
+    """Occurrences per million characters; above 0 for all standard ones, 0.0 for others."""
+    row = table("characters").get(character)
+    return float(row[5]) if row else 0.0
+
+
+def traditional_forms(character: str) -> str:
+    """The traditional forms that differ from the character, as one string: 发 → 發髮."""
+    row = table("characters").get(character)
+    return row[6] if row else ""
+
+
+def variant_forms(character: str) -> str:
+    """Other variants (异体字) that the standard list replaces by this character."""
+    row = table("characters").get(character)
+    return row[7] if row else ""
+
+
+@cache
+def _ranges(rule: str) -> tuple[Ranges, Ranges]:
+    lines = [row for row in rows("clusters") if row[2] == rule]
+    firsts = np.array([int(row[0], 16) for row in lines], np.int32)
+    lasts = np.array([int(row[1], 16) for row in lines], np.int32)
+    return firsts, lasts
+
+
+def extend_ranges() -> tuple[Ranges, Ranges]:
+    """First and last code points, sorted, that cling to what stands before them."""
+    return _ranges("before")
+
+
+def joiner_ranges() -> tuple[Ranges, Ranges]:
+    """First and last code points, sorted, that cling to what stands after them."""
+    return _ranges("after")
+
+
+def regional_range() -> tuple[int, int]:
+    """First and last regional indicator; two of them are a flag and are not parted."""
+    firsts, lasts = _ranges("pair")
+    return int(firsts[0]), int(lasts[0])
+
+
+def _within(code_point: int, ranges: tuple[Ranges, Ranges]) -> bool:
+    firsts, lasts = ranges
+    place = int(np.searchsorted(firsts, code_point, side="right")) - 1
+    return place >= 0 and code_point <= int(lasts[place])
+
+
+def insertion_allowed(text: str, i: int) -> bool:
+    """Whether something may be inserted before code point `i` without parting a visible character.
+
+    Only the two neighbours are looked at, so that a kernel can do the same. The rule is stricter
+    than UAX #29 where it must see more: nothing goes between any two regional indicators, after a
+    joiner that joins nothing, or before a combining mark that has no base.
+
+    >>> insertion_allowed("他说👍🏽", 2), insertion_allowed("他说👍🏽", 3)
+    (True, False)
+
+    Raises InputError if `i` is not in 0..len(text).
+    """
+    if not 0 <= i <= len(text):
+        raise InputError(f"insertion at {i}: the text has {len(text)} code points")
+    before = ord(text[i - 1]) if i else None
+    after = ord(text[i]) if i < len(text) else None
+    if after is not None and _within(after, extend_ranges()):
+        return False
+    if before is not None and _within(before, joiner_ranges()):
+        return False
+    if before is None or after is None:
+        return True
+    first, last = regional_range()
+    flag = first <= before <= last and first <= after <= last
+    return not flag and not (before == 0x0D and after == 0x0A)

@@ -1,0 +1,173 @@
+"""What characters are made of, and which characters differ by one component."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cache
+
+from cecdata.hanzi.data import rows, table
+from cecdata.hanzi.ids import UNENCODED, Node, parse
+from cecdata.hanzi.shapes import stroke_count
+
+# Forms of radicals that occur in sequences only: 王 in 理, 竹 in 笔, 足 in 跑, 月 in 能, 羊 in 美.
+_SEQUENCE_FORMS = frozenset(
+    {("𤣩", 96), ("𥫗", 118), ("𧾷", 157), ("⺝", 130), ("𦍌", 123), ("⺶", 123)}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A character written as its parts: ``kind`` lr (beside), tb (above) or other."""
+
+    parts: str
+    kind: str
+    weight: float
+
+
+def ids(character: str) -> str:
+    """The description sequence, mainland form; the character itself where it has no parts.
+
+    >>> ids("请")
+    '⿰讠青'
+    """
+    row = table("ids").get(character)
+    return row[0] if row else character
+
+
+@cache
+def tree(character: str) -> Node:
+    """The whole decomposition, components of components included; a leaf has no parts."""
+    sequence = ids(character)
+    if sequence == character:
+        return Node(character)
+    top = _expand(parse(sequence))
+    return Node(character, top.operator, top.parts)
+
+
+def _expand(node: Node) -> Node:
+    if not node.operator:
+        return tree(node.character)
+    return Node("", node.operator, tuple(_expand(part) for part in node.parts))
+
+
+def components(character: str) -> tuple[str, ...]:
+    """Every component with a code point, large before small, without the character itself.
+
+    >>> components("想")[:3]
+    ('相', '木', '目')
+    """
+    found = dict.fromkeys(node.character for node in tree(character).walk())
+    return tuple(name for name in found if name not in ("", character, UNENCODED))
+
+
+def radical(character: str) -> str:
+    """The radical in the form it has in the character (讠 for 请); '' outside the standard list."""
+    row = table("characters").get(character)
+    return row[3] if row else ""
+
+
+def kangxi_radical(character: str) -> int:
+    """Number 1–214 of the radical; 0 outside the standard list."""
+    row = table("characters").get(character)
+    return int(row[4]) if row else 0
+
+
+@cache
+def _splits() -> dict[str, tuple[Split, ...]]:
+    found: dict[str, list[Split]] = defaultdict(list)
+    for character, parts, kind, weight in rows("splits"):
+        found[character].append(Split(parts, kind, float(weight)))
+    return {character: tuple(splits) for character, splits in found.items()}
+
+
+def splits(character: str) -> tuple[Split, ...]:
+    """Ways to write the character as two or three others, most plausible first.
+
+    >>> splits("误")[0]
+    Split(parts='言吴', kind='lr', weight=1.0)
+    """
+    return _splits().get(character, ())
+
+
+def deletions(character: str) -> tuple[str, ...]:
+    """Standard characters that are this one with a component dropped, most strokes first.
+
+    >>> deletions("请")
+    ('青', '言')
+    """
+    row = table("drops").get(character)
+    return tuple(row[0]) if row else ()
+
+
+@cache
+def _additions() -> dict[str, tuple[str, ...]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for character, (smaller,) in table("drops").items():
+        for other in smaller:
+            found[other].append(character)
+    return {
+        other: tuple(sorted(larger, key=lambda name: (stroke_count(name), name)))
+        for other, larger in found.items()
+    }
+
+
+def additions(character: str) -> tuple[str, ...]:
+    """Standard characters that are this one with a component added, fewest strokes first."""
+    return _additions().get(character, ())
+
+
+@cache
+def _slots() -> dict[tuple[str, int, tuple[str, ...]], tuple[str, ...]]:
+    """(operator, place left out, what stays) → the characters that share it."""
+    found: dict[tuple[str, int, tuple[str, ...]], list[str]] = defaultdict(list)
+    for character in table("characters"):
+        for slot in _slots_of(character):
+            found[slot].append(character)
+    return {slot: tuple(names) for slot, names in found.items()}
+
+
+def _slots_of(character: str) -> list[tuple[str, int, tuple[str, ...]]]:
+    top = parse(ids(character))
+    spelled = [_spelled(part) for part in top.parts]
+    return [
+        (top.operator, place, (*spelled[:place], *spelled[place + 1 :]))
+        for place in range(len(spelled))
+        # A lost part that has no code point would make strangers equal.
+        if UNENCODED not in "".join(spelled[:place] + spelled[place + 1 :])
+    ]
+
+
+def _spelled(node: Node) -> str:
+    return node.character or node.operator + "".join(_spelled(part) for part in node.parts)
+
+
+@cache
+def exchanges(character: str) -> tuple[str, ...]:
+    """Standard characters with the same structure and one component exchanged: 请 → 清情晴睛.
+
+    What stays is the body, not a mere radical: 请 and 认 share 讠, and little else.
+    """
+    found = {
+        other
+        for slot in _slots_of(character)
+        for other in _slots()[slot]
+        if other != character and not _mere_radical(slot[2], character, other)
+    }
+    return tuple(sorted(found))
+
+
+def _mere_radical(kept: tuple[str, ...], left: str, right: str) -> bool:
+    """Whether what stays is the radical of both, or of one and no larger than what is exchanged."""
+    forms = _radical_forms()
+    shared = [len(kept) == 1 and (kept[0], kangxi_radical(name)) in forms for name in (left, right)]
+    if all(shared) or not any(shared):
+        return all(shared)
+    exchanged = max(stroke_count(left), stroke_count(right)) - stroke_count(kept[0])
+    return stroke_count(kept[0]) <= exchanged
+
+
+@cache
+def _radical_forms() -> frozenset[tuple[str, int]]:
+    """Every form a radical takes inside a character, with its Kangxi number."""
+    return frozenset({(row[4], int(row[5])) for row in rows("characters")}) | _SEQUENCE_FORMS

@@ -1,0 +1,95 @@
+"""Pinyin syllables and how they are mistaken for one another, by ear or on the keyboard."""
+
+from __future__ import annotations
+
+from functools import cache
+
+INITIALS = (
+    "zh", "ch", "sh", "b", "p", "m", "f", "d", "t", "n", "l", "g", "k", "h", "j", "q", "x", "r",
+    "z", "c", "s", "y", "w",
+)  # fmt: skip
+# Pairs that whole regions do not tell apart. The order is that of how common the mistake is.
+INITIAL_PAIRS = (
+    ("zh", "z"), ("ch", "c"), ("sh", "s"), ("n", "l"), ("h", "f"), ("r", "l"),
+)  # fmt: skip
+FINAL_PAIRS = (
+    ("an", "ang"), ("en", "eng"), ("in", "ing"), ("ian", "iang"), ("uan", "uang"),
+)  # fmt: skip
+_KEY_ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
+_VOWELS = frozenset("aeiouv")
+
+
+def split_syllable(syllable: str) -> tuple[str, str]:
+    """Initial (y and w counted as such, '' if there is none) and final.
+
+    >>> split_syllable("zhuang"), split_syllable("an"), split_syllable("ng")
+    (('zh', 'uang'), ('', 'an'), ('', 'ng'))
+    """
+    if not _VOWELS & set(syllable):
+        return "", syllable  # 嗯 ng, 呣 m: a nasal alone is the final
+    for initial in INITIALS:
+        if syllable.startswith(initial):
+            return initial, syllable[len(initial) :]
+    return "", syllable
+
+
+@cache
+def confusion(left: str, right: str) -> str | None:
+    """How two syllables without tone are confused, or None; the same both ways.
+
+    >>> confusion("shi", "si"), confusion("lan", "lang"), confusion("ma", "ma")
+    ('initial:sh/s', 'final:an/ang', 'tone')
+    >>> confusion("nin", "min"), confusion("he", "hen"), confusion("bei", "tang")
+    ('keyboard', 'edit1', None)
+    """
+    if left == right:
+        return "tone"
+    (initial, final), (other_initial, other_final) = split_syllable(left), split_syllable(right)
+    if final == other_final:
+        kind = _named(initial, other_initial, INITIAL_PAIRS, "initial")
+        if kind is not None:
+            return kind
+    if initial == other_initial:
+        kind = _named(final, other_final, FINAL_PAIRS, "final")
+        if kind is not None:
+            return kind
+    return _typed(left, right)
+
+
+def _named(left: str, right: str, pairs: tuple[tuple[str, str], ...], what: str) -> str | None:
+    for pair in pairs:
+        if {left, right} == set(pair):
+            return f"{what}:{pair[0]}/{pair[1]}"
+    return None
+
+
+def _typed(left: str, right: str) -> str | None:
+    """A slip of one letter. Syllables of one letter or a nasal alone are too short for it."""
+    if min(len(left), len(right)) < 2 or not (_VOWELS & set(left) and _VOWELS & set(right)):
+        return None
+    if len(left) == len(right):
+        wrong = [place for place in range(len(left)) if left[place] != right[place]]
+        if len(wrong) != 1:
+            return None
+        keys = _neighbours().get(left[wrong[0]], frozenset())
+        return "keyboard" if right[wrong[0]] in keys else "edit1"
+    short, long = sorted((left, right), key=len)
+    skipped = (long[:place] + long[place + 1 :] for place in range(len(long)))
+    return "edit1" if short in skipped else None
+
+
+@cache
+def _neighbours() -> dict[str, frozenset[str]]:
+    """Letter → letters beside it on a QWERTY keyboard, rows set off by half a key each."""
+    places = {key: (row, 2 * column + row) for row, keys in enumerate(_KEY_ROWS)
+              for column, key in enumerate(keys)}  # fmt: skip
+    return {
+        key: frozenset(
+            other
+            for other, (row, column) in places.items()
+            if other != key
+            and abs(row - at[0]) <= 1
+            and abs(column - at[1]) <= 2 - abs(row - at[0])
+        )
+        for key, at in places.items()
+    }
