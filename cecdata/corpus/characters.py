@@ -1,0 +1,68 @@
+"""What the normaliser does with each character, as one table over the code points."""
+
+from __future__ import annotations
+
+import functools
+import re
+import unicodedata
+
+import numpy as np
+import numpy.typing as npt
+
+PLAIN, HAN, SPACE, SLOW = 0, 1, 2, 3  # SLOW: the row needs a look in Python
+TABLE_SIZE = 0x30000  # planes 0-2; above: plane 3 is Han, 14 variation selectors, 15-16 private
+
+WHITESPACE = "\t\n\x0b\x0c\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+# Invisible: soft hyphen, zero-width space, word joiner, byte order mark, direction marks.
+INVISIBLE = "\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff"
+JOINERS = "\u200c\u200d"  # stay inside emoji and scripts that need them
+HAN_CLASS = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+
+# Reason → the characters that turn a row down. Tab and line ends are whitespace, not control.
+FORBIDDEN: dict[str, str] = {
+    "control_character": "\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f",
+    "replacement_character": "\ufffc\ufffd",
+    "private_use": "\ue000-\uf8ff\U000f0000-\U000ffffd\U00100000-\U0010fffd",
+    "noncharacter": "\ufdd0-\ufdef"
+    + "".join(f"{chr(p << 16 | 0xFFFE)}{chr(p << 16 | 0xFFFF)}" for p in range(17)),
+}
+
+
+@functools.cache
+def classes() -> npt.NDArray[np.uint8]:
+    """The class of every code point below TABLE_SIZE, shape (TABLE_SIZE,).
+
+    SLOW is every character that is removed, folded or forbidden, and every one that NFC might
+    change: of non-zero combining class, not its own NFC, or the second half of a composition.
+    """
+    table = np.zeros(TABLE_SIZE, dtype=np.uint8)
+    for pattern, kind in ((HAN_CLASS, HAN), (_slow_class(), SLOW)):
+        for start, end in _ranges(pattern):
+            table[start : min(end, TABLE_SIZE - 1) + 1] = kind
+    table[sorted(_unstable())] = SLOW
+    table[0x1160:0x1200] = SLOW  # Hangul vowels and finals compose by arithmetic
+    table[ord(" ")] = SPACE
+    return table
+
+
+def _slow_class() -> str:
+    return WHITESPACE + INVISIBLE + JOINERS + "".join(FORBIDDEN.values())
+
+
+def _ranges(pattern: str) -> list[tuple[int, int]]:
+    """The ranges of a character class as it stands between brackets."""
+    found = re.findall(r"(.)-(.)|(.)", pattern, re.DOTALL)
+    return [(ord(a or c), ord(b or c)) for a, b, c in found]
+
+
+def _unstable() -> set[int]:
+    """Code points below TABLE_SIZE that canonical composition may touch."""
+    found: set[int] = set()
+    for code in range(TABLE_SIZE):
+        char = chr(code)
+        if unicodedata.combining(char) or not unicodedata.is_normalized("NFC", char):
+            found.add(code)
+        parts = unicodedata.decomposition(char)
+        if parts and parts[0] != "<":
+            found.update(int(part, 16) for part in parts.split()[1:])
+    return found

@@ -1,0 +1,84 @@
+"""Which sentences are seen for the first time: an open-addressing table of 64-bit ids.
+
+Memory: 8 bytes a slot, between 14 and 28 bytes a sentence (1.5 M sentences: 32 MiB; 38 M: 1 GiB),
+and while the table doubles once more its old half. Two different sentences that share an id would
+count as one; among 38 M sentences the chance that this happens at all is 4e-5.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from cecdata.corpus.xxh3 import Uint64s
+
+Mask = npt.NDArray[np.bool_]
+
+_FILL = 0.55  # longest chains stay short, and a doubling is rare
+_MIX = np.uint64(0x9E3779B97F4A7C15)  # ids need not be well spread: spread them (Fibonacci hashing)
+
+
+class Dedup:
+    """Keeps every id it was shown.
+
+    >>> seen = Dedup()
+    >>> seen.first(np.array([5, 7, 5], dtype=np.uint64)).tolist()
+    [True, True, False]
+    >>> seen.first(np.array([7, 0], dtype=np.uint64)).tolist()
+    [False, True]
+    """
+
+    def __init__(self, expected: int = 0) -> None:
+        slots = 1 << max(16, int(expected / _FILL).bit_length())
+        self._slots: Uint64s = np.zeros(slots, dtype=np.uint64)
+        self._used = 0
+        self._zero_seen = False  # 0 marks a free slot, so the id 0 is kept apart
+
+    def __len__(self) -> int:
+        return self._used + self._zero_seen
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the table, in bytes."""
+        return self._slots.nbytes
+
+    def first(self, ids: Uint64s) -> Mask:
+        """For each id in turn: is it new, also among those before it in `ids`?"""
+        self._reserve(self._used + len(ids))
+        new = np.empty(len(ids), dtype=np.bool_)
+        if len(ids):
+            added, zero = _insert(self._slots, ids, new, self._zero_seen)
+            self._used += int(added)
+            self._zero_seen = bool(zero)
+        return new
+
+    def _reserve(self, count: int) -> None:
+        slots = len(self._slots)
+        while count > _FILL * slots:
+            slots *= 2
+        if slots > len(self._slots):
+            old, self._slots = self._slots, np.zeros(slots, dtype=np.uint64)
+            _insert(self._slots, old[old != 0], np.empty(self._used, dtype=np.bool_), True)
+
+
+@numba.njit(cache=True, nogil=True)
+def _insert(slots: Uint64s, ids: Uint64s, new: Mask, zero_seen: bool) -> tuple[int, bool]:
+    mask = np.uint64(slots.size - 1)
+    shift = np.uint64(20)
+    added = 0
+    for row in range(ids.size):
+        value = ids[row]
+        new[row] = False
+        if value == 0:
+            new[row] = not zero_seen
+            zero_seen = True
+            continue
+        place = ((value * _MIX) >> shift) & mask
+        while slots[place] != 0 and slots[place] != value:
+            place = (place + np.uint64(1)) & mask
+        if slots[place] == 0:
+            slots[place] = value
+            new[row] = True
+            added += 1
+    return added, zero_seen

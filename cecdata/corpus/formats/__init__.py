@@ -1,0 +1,1 @@
+"""The file formats of a corpus: parallel modules, named by the table in `reading`."""

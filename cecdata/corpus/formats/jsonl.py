@@ -1,0 +1,139 @@
+"""JSON lines: one object a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from cecdata.corpus.lines import Block, blocks, numbers
+from cecdata.corpus.rows import (
+    DEFAULT_ORIGIN,
+    DEFAULT_TEXT,
+    EXCERPT,
+    Columns,
+    Picked,
+    Reject,
+    Rows,
+    gather,
+    unknown_column,
+)
+from cecdata.corpus.sources import Source, opened
+from cecdata.errors import InputError
+
+_LOOK = 100  # lines that are searched for the column before it counts as unknown
+
+
+def read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
+    """The objects of a JSON-lines file; a line that is none is rejected, its neighbours stay."""
+    del batch_rows  # a block of bytes sets the size here
+    picked = Picked(columns.text or DEFAULT_TEXT, columns.origin or DEFAULT_ORIGIN)
+    with opened(source) as stream:
+        for number, block in enumerate(blocks(stream, source)):
+            if number == 0:
+                _require(picked, columns, block, source)
+            table = _parse_fast(block, picked)
+            if table is None:
+                yield _parse_lines(block, picked, source)
+                continue
+            rows = numbers(block.first_line, table.num_rows)
+            text, origin = (table.column(i).combine_chunks() for i in (0, 1))
+            yield gather(source, text, origin, rows, block.rejects)
+
+
+def _require(picked: Picked, columns: Columns, block: Block, source: Source) -> None:
+    """Refuse a file whose first objects have no such key: a typo would reject every row."""
+    keys: dict[str, None] = {}
+    for line in block.data.split(b"\n", _LOOK)[:_LOOK]:
+        value = _load(line)
+        if isinstance(value, dict):
+            keys.update(dict.fromkeys(value))
+    for name in (picked.text, columns.origin):
+        if keys and name is not None and name not in keys:
+            raise InputError(unknown_column(name, list(keys), source.label))
+
+
+def _load(line: bytes) -> object:
+    try:
+        value: object = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return value
+
+
+def _parse_fast(block: Block, picked: Picked) -> pa.Table | None:
+    """Arrow's parser over the whole block; None where it cannot vouch for one row a line.
+
+    Every line opens and closes with a brace and none is blank, so that no object can span lines;
+    as many rows as lines then means one object in each.
+    """
+    import pyarrow.json as pj
+
+    data = block.data
+    count = data.count(b"\n")
+    braces = data.startswith(b"{") and data.endswith(b"}\n")
+    if not braces or data.count(b"}\n{") != count - 1 or picked.text == picked.origin:
+        return None
+    schema = pa.schema([(picked.text, pa.string()), (str(picked.origin), pa.string())])
+    options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+    reading = pj.ReadOptions(use_threads=False, block_size=len(data) + 1)
+    try:
+        table = pj.read_json(pa.BufferReader(data), reading, options)
+    except pa.ArrowInvalid:
+        return None
+    return table.select(schema.names) if table.num_rows == count else None
+
+
+def _parse_lines(block: Block, picked: Picked, source: Source) -> Rows:
+    texts: list[bytes] = []
+    origins: list[str] = []
+    rows: list[int] = []
+    rejects = list(block.rejects)
+    for row, line in enumerate(block.data.split(b"\n")[:-1], block.first_line):
+        found = _parse_line(line, row, picked, source)
+        if isinstance(found, Reject):
+            rejects.append(found)
+            continue
+        texts.append(found[0])
+        origins.append(found[1])
+        rows.append(row)
+    text, origin = pa.array(texts, pa.binary()), pa.array(origins, pa.string())
+    return gather(source, text, origin, np.array(rows, dtype=np.int64), rejects)
+
+
+def _parse_line(
+    line: bytes, row: int, picked: Picked, source: Source
+) -> tuple[bytes, str] | Reject:
+    """The text (UTF-8) and origin of one line, or why there is none."""
+    shown = line.decode("utf-8", "backslashreplace")
+    default = source.origin
+    if not line.strip():
+        return b"", default
+    try:
+        value = json.loads(line.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        detail = f"byte 0x{line[error.start]:02X} at byte {error.start}"
+        return Reject(row, default, shown, "invalid_utf8", detail)
+    except (ValueError, RecursionError) as error:
+        return Reject(row, default, shown[:EXCERPT], "invalid_json", str(error))
+    if not isinstance(value, dict):
+        return Reject(row, default, shown[:EXCERPT], "invalid_json", "not an object")
+    origin = _origin(value, picked, default)
+    text = value.get(picked.text)
+    if not isinstance(text, str):
+        detail = f"{picked.text!r} is {'missing' if text is None else type(text).__name__}"
+        return Reject(row, origin, shown[:EXCERPT], "no_text", detail)
+    try:
+        return text.encode("utf-8"), origin
+    except UnicodeEncodeError as error:
+        detail = f"U+{ord(text[error.start]):04X} at {error.start}"
+        readable = text.encode("utf-8", "backslashreplace").decode("utf-8")
+        return Reject(row, origin, readable, "lone_surrogate", detail)
+
+
+def _origin(value: dict[str, object], picked: Picked, default: str) -> str:
+    found = value.get(str(picked.origin))
+    text = default if found is None else str(found)
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

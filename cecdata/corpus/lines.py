@@ -1,0 +1,123 @@
+"""Whole lines out of a stream of bytes, in blocks, with constant memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from cecdata.corpus.rows import MAX_BYTES, Int64s, Reject, excerpt
+from cecdata.corpus.sources import Source
+from cecdata.errors import InputError
+
+BLOCK_BYTES = 4 << 20
+_BOM = b"\xef\xbb\xbf"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Some whole lines, each ended by a line feed; `lines` are their numbers, from 1."""
+
+    data: bytes
+    first_line: int
+    rejects: tuple[Reject, ...] = ()  # lines so long that they were never held whole
+
+
+def blocks(stream: IO[bytes], source: Source, max_bytes: int = MAX_BYTES) -> Iterator[Block]:
+    """Cut a stream at line ends (LF, CRLF, CR); a byte order mark goes, the last line may be open.
+
+    A line longer than what is held in memory is skipped as it streams by and reported once.
+    """
+    carry, line, skipped, head = b"", 1, 0, b""
+    for chunk in _chunks(stream, source):
+        data = carry + chunk
+        cut = data.rfind(b"\n") + 1
+        rejects: tuple[Reject, ...] = ()
+        first = line
+        if skipped:
+            end = data.find(b"\n") + 1
+            skipped += end - 1 if end else len(data)
+            if not end:
+                carry = b""
+                continue
+            rejects = (_too_long(source, line, head, skipped, max_bytes),)
+            data, cut, skipped = data[end:], cut - end, 0
+            first = line + 1
+        body, carry = data[:cut], data[cut:]
+        line = first + body.count(b"\n")
+        if body or rejects:
+            yield Block(body, first, rejects)
+        if len(carry) > max_bytes:
+            skipped, head, carry = len(carry), carry[:1024], b""
+    if skipped:
+        yield Block(b"", line, (_too_long(source, line, head, skipped, max_bytes),))
+    if carry:
+        yield Block(carry + b"\n", line)
+
+
+def _too_long(source: Source, line: int, head: bytes, size: int, limit: int) -> Reject:
+    detail = f"{size} bytes, at most {limit}"
+    return Reject(line, source.origin, excerpt(head), "too_long", detail)
+
+
+def _chunks(stream: IO[bytes], source: Source) -> Iterator[bytes]:
+    """Pieces of the stream in which every line end is a line feed."""
+    first, held = True, b""
+    while chunk := stream.read(BLOCK_BYTES):
+        if first:
+            if chunk.startswith(_UTF16):
+                raise InputError(
+                    f"{source.label} is UTF-16: convert it first, "
+                    f"iconv -f UTF-16 -t UTF-8 {source.label}"
+                )
+            chunk, first = chunk.removeprefix(_BOM), False
+        chunk = held + chunk
+        held = b""
+        if b"\r" in chunk:
+            if chunk.endswith(b"\r"):  # its line feed may open the next piece
+                chunk, held = chunk[:-1], b"\r"
+            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        if chunk:
+            yield chunk
+    if held:
+        yield b"\n"
+
+
+def split(data: bytes) -> pa.BinaryArray:
+    """The lines of a block (each ended by a line feed) as an Arrow array, without the ends."""
+    if not data:
+        return pa.array([], pa.binary())
+    raw = np.frombuffer(data, dtype=np.uint8)
+    offsets = np.empty(data.count(b"\n") + 1, dtype=np.int32)
+    values = np.empty(len(raw) - len(offsets) + 1, dtype=np.uint8)
+    _split(raw, values, offsets)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(values)]
+    return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)
+
+
+def numbers(first: int, count: int) -> Int64s:
+    """`count` line numbers from `first` on."""
+    return np.arange(first, first + count, dtype=np.int64)
+
+
+@numba.njit(cache=True, nogil=True)
+def _split(
+    raw: npt.NDArray[np.uint8], values: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int32]
+) -> None:
+    at = 0
+    line = 0
+    offsets[0] = 0
+    for place in range(raw.size):
+        byte = raw[place]
+        if byte == 10:
+            line += 1
+            offsets[line] = at
+        else:
+            values[at] = byte
+            at += 1

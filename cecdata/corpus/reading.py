@@ -1,0 +1,92 @@
+"""Read a corpus: any mix of files, globs, dataset folders, `-` and `sample`, as one stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from cecdata.corpus.formats import delimited, jsonl, tables, text
+from cecdata.corpus.rows import Columns, Rows
+from cecdata.corpus.sources import InputFile, Source, inputs, resolve
+from cecdata.errors import InputError
+
+__all__ = ["READERS", "InputFile", "Rows", "empty_corpus", "inputs", "read", "resolve"]
+
+Reader = Callable[[Source, Columns, int], Iterator[Rows]]
+
+# A new format is one function and one entry here (and its suffix in `sources`).
+READERS: Mapping[str, Reader] = MappingProxyType(
+    {
+        ".txt": text.read,
+        ".jsonl": jsonl.read,
+        ".ndjson": jsonl.read,
+        ".csv": delimited.read_csv,
+        ".tsv": delimited.read_tsv,
+        ".parquet": tables.read_parquet,
+        ".arrow": tables.read_arrow,
+        ".feather": tables.read_arrow,
+        ".ipc": tables.read_arrow,
+    }
+)
+
+
+def read(
+    paths: Sequence[str],
+    *,
+    text_column: str | None = None,
+    origin_column: str | None = None,
+    limit: int | None = None,
+    batch_rows: int = 65_536,
+) -> Iterator[Rows]:
+    """The rows of a corpus in order, in batches of at most `batch_rows`, in constant memory.
+
+    `text_column` None: `text`, or the only string column of a table. `origin_column` None:
+    `origin` where there is one, else the file's name. `limit` counts rows of the corpus, rejected
+    ones included. A bad row is in `Rows.rejected` with its reason; a bad file raises `InputError`.
+    """
+    columns = Columns(text_column, origin_column)
+    left = limit
+    for source in resolve(paths):
+        for rows in _slices(READERS[source.format](source, columns, batch_rows), batch_rows):
+            if left is not None:
+                rows = _first(rows, left)
+                left -= rows.batch.num_rows + rows.rejected.num_rows
+            if rows.batch.num_rows or rows.rejected.num_rows:
+                yield rows
+            if left == 0:
+                return
+
+
+def empty_corpus(paths: Sequence[str], rejected: Mapping[str, int]) -> InputError:
+    """The error for a corpus of which no sentence is left; `rejected` counts rows by reason."""
+    names = ", ".join(paths)
+    if not rejected:
+        return InputError(f"{names}: the corpus is empty (no line, no row)")
+    counts = ", ".join(
+        f"{reason} {count:,}" for reason, count in sorted(rejected.items(), key=lambda x: -x[1])
+    )
+    hint = ""
+    if max(rejected, key=lambda reason: rejected[reason]) == "invalid_utf8":
+        hint = " The text may be GB 18030: iconv -f GB18030 -t UTF-8 converts it."
+    return InputError(f"{names}: no sentence is left; rejected rows by reason: {counts}.{hint}")
+
+
+def _slices(stream: Iterator[Rows], batch_rows: int) -> Iterator[Rows]:
+    for rows in stream:
+        yield Rows(rows.batch.slice(0, batch_rows), rows.rejected)
+        for start in range(batch_rows, rows.batch.num_rows, batch_rows):
+            yield Rows(rows.batch.slice(start, batch_rows), rows.rejected.slice(0, 0))
+
+
+def _first(rows: Rows, count: int) -> Rows:
+    """The first `count` rows, by their number in the file, of the sound and rejected together."""
+    import numpy as np
+
+    if rows.batch.num_rows + rows.rejected.num_rows <= count:
+        return rows
+    good, bad = (np.asarray(batch.column("row")) for batch in (rows.batch, rows.rejected))
+    last = np.sort(np.concatenate([good, bad]))[count - 1]
+    return Rows(
+        rows.batch.slice(0, int(np.searchsorted(good, last, side="right"))),
+        rows.rejected.slice(0, int(np.searchsorted(bad, last, side="right"))),
+    )

@@ -1,0 +1,218 @@
+"""What every reader yields: rows whose text is sound UTF-8, and rows that have none."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cecdata.corpus.sources import Source
+from cecdata.errors import InputError, did_you_mean
+from cecdata.shards.schema import REJECTED_ROW, ROW
+
+MAX_BYTES = 1_000_000  # a line or value longer than this is no sentence
+EXCERPT = 200  # code points of a rejected long text that are kept
+DEFAULT_TEXT = "text"
+DEFAULT_ORIGIN = "origin"
+
+Int64s = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """One step of reading: `batch` has the schema ROW, `rejected` REJECTED_ROW."""
+
+    batch: pa.RecordBatch
+    rejected: pa.RecordBatch
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Which columns the user asked for; None: `text` (or the only string column), `origin`."""
+
+    text: str | None = None
+    origin: str | None = None
+
+    def pick(self, available: Sequence[str], strings: Sequence[str], label: str) -> Picked:
+        """The names to read from a table with these columns, of which `strings` hold text."""
+        text = self.text or _default_text(available, strings, label)
+        for name in (text, self.origin):
+            if name is not None and name not in available:
+                raise InputError(unknown_column(name, available, label))
+        if text not in strings:
+            raise InputError(
+                f"{label}: column {text!r} does not hold strings; --text-column one of: "
+                f"{', '.join(strings) or 'none here does'}"
+            )
+        fallback = DEFAULT_ORIGIN if DEFAULT_ORIGIN in available else None
+        return Picked(text, self.origin or fallback)
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """The columns that are read; `origin` None: the file's name stands in."""
+
+    text: str
+    origin: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """A row that is no sentence, and why."""
+
+    row: int
+    origin: str
+    text: str
+    reason: str
+    detail: str
+
+
+def unknown_column(name: str, available: Sequence[str], label: str) -> str:
+    """The message for a column that is not there."""
+    return f"{label}: no column {name!r}; {did_you_mean(name, list(available))}"
+
+
+def _default_text(available: Sequence[str], strings: Sequence[str], label: str) -> str:
+    if DEFAULT_TEXT in available:
+        return DEFAULT_TEXT
+    candidates = [name for name in strings if name != DEFAULT_ORIGIN]
+    if len(candidates) == 1:
+        return candidates[0]
+    raise InputError(
+        f"{label}: no column {DEFAULT_TEXT!r}; say which one holds the sentences with "
+        f"--text-column: {', '.join(available) or 'the file has no columns'}"
+    )
+
+
+def constant(value: str, length: int) -> pa.StringArray:
+    """An array that repeats one string; the last ones are kept, since batches look alike."""
+    size = 1 << max(16, (length - 1).bit_length())
+    return _repeated(value, size).slice(0, length)
+
+
+@functools.lru_cache(maxsize=4)
+def _repeated(value: str, length: int) -> pa.StringArray:
+    data = value.encode("utf-8")
+    offsets = np.arange(length + 1, dtype=np.int32) * len(data)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data * length)]
+    return pa.StringArray.from_buffers(length, buffers[1], buffers[2])
+
+
+def rejected_batch(rejects: Sequence[Reject], label: str) -> pa.RecordBatch:
+    """The rejects of one file as a batch of the schema REJECTED_ROW."""
+    columns = [
+        [label] * len(rejects),
+        [r.row for r in rejects],
+        [r.origin for r in rejects],
+        [r.text for r in rejects],
+        [r.reason for r in rejects],
+        [r.detail for r in rejects],
+    ]
+    return pa.RecordBatch.from_pydict(
+        dict(zip(REJECTED_ROW.names, columns, strict=True)), schema=REJECTED_ROW
+    )
+
+
+def gather(
+    source: Source,
+    text: pa.Array,
+    origin: pa.Array | None,
+    rows: Int64s,
+    rejects: Sequence[Reject] = (),
+    max_bytes: int = MAX_BYTES,
+) -> Rows:
+    """Build `Rows` from text that may hold nulls, bytes that are no UTF-8, or too much.
+
+    `text` is any binary or string array; `rows` are line or row numbers from 1; `rejects` are
+    those the format has found already. A sound batch is passed on without a copy.
+    """
+    origin = _origins(source, origin, len(text))
+    found = list(rejects)
+    if not _is_sound(text, max_bytes):
+        text, keep, new = _sieve(text, origin, rows, max_bytes)
+        found.extend(new)
+        origin, rows = origin.filter(pa.array(keep)), rows[keep]
+    if not pa.types.is_string(text.type):
+        text = _as_string(text)
+    arrays = [text, origin, constant(source.label, len(text)), pa.array(rows, pa.int64())]
+    batch = pa.RecordBatch.from_arrays(arrays, schema=ROW)
+    return Rows(batch, rejected_batch(sorted(found, key=lambda r: r.row), source.label))
+
+
+def _is_sound(text: pa.Array, max_bytes: int) -> bool:
+    if len(text) == 0:
+        return True
+    if text.null_count or pc.max(pc.binary_length(text)).as_py() > max_bytes:
+        return False
+    try:
+        _as_string(text).validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _as_string(text: pa.Array) -> pa.Array:
+    """A string array over the same bytes, unchecked; 64-bit offsets become 32-bit ones."""
+    if pa.types.is_binary(text.type):
+        return text.view(pa.string())
+    if pa.types.is_large_binary(text.type):
+        text = text.view(pa.large_string())
+    return text if pa.types.is_string(text.type) else text.cast(pa.string())
+
+
+def _sieve(
+    text: pa.Array, origin: pa.Array, rows: Int64s, max_bytes: int
+) -> tuple[pa.Array, npt.NDArray[np.bool_], list[Reject]]:
+    """The slow way, row by row, for a batch in which at least one row is bad."""
+    binary = pa.large_binary() if pa.types.is_large_string(text.type) else pa.binary()
+    raw = text.view(binary) if pa.types.is_string(text.type) else text
+    raw = raw.view(binary) if pa.types.is_large_string(raw.type) else raw
+    keep = np.ones(len(text), dtype=np.bool_)
+    rejects: list[Reject] = []
+    good: list[str] = []
+    for place, value in enumerate(raw.to_pylist()):
+        fault = _fault(value, max_bytes)
+        if fault is None:
+            good.append(value.decode("utf-8"))
+            continue
+        keep[place] = False
+        rejects.append(Reject(int(rows[place]), origin[place].as_py(), *fault))
+    return pa.array(good, pa.string()), keep, rejects
+
+
+def _fault(value: bytes | None, max_bytes: int) -> tuple[str, str, str] | None:
+    """What is wrong with one value: (text to show, reason, detail)."""
+    if value is None:
+        return "", "no_text", "the text is missing or null"
+    if len(value) > max_bytes:
+        return excerpt(value), "too_long", f"{len(value)} bytes, at most {max_bytes}"
+    try:
+        value.decode("utf-8")
+    except UnicodeDecodeError as error:
+        detail = f"byte 0x{value[error.start]:02X} at byte {error.start}"
+        return value.decode("utf-8", "backslashreplace"), "invalid_utf8", detail
+    return None
+
+
+def excerpt(value: bytes) -> str:
+    """The beginning of a text too long to keep."""
+    return value[: 4 * EXCERPT].decode("utf-8", "backslashreplace")[:EXCERPT]
+
+
+def _origins(source: Source, origin: pa.Array | None, length: int) -> pa.Array:
+    if origin is None:
+        return constant(source.origin, length)
+    if not pa.types.is_string(origin.type):
+        origin = origin.cast(pa.string())
+    try:
+        origin.validate(full=True)
+    except pa.ArrowInvalid:
+        values = origin.view(pa.binary()).to_pylist()
+        readable = [v if v is None else v.decode("utf-8", "backslashreplace") for v in values]
+        origin = pa.array(readable, pa.string())
+    return origin.fill_null(source.origin) if origin.null_count else origin
