@@ -1,0 +1,159 @@
+"""Finding and reading a benchmark: --data, then $CECBENCH_DATA, then the cache."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from cecbench.benchmarks.catalogue import READER_OF_SUFFIX, READERS, benchmarks, lookup
+from cecbench.benchmarks.records import validation_shards
+from cecbench.benchmarks.row import Benchmark, Copy, Dataset, Row
+from cecdata.errors import InputError, VerificationError
+
+ENVIRONMENT = "CECBENCH_DATA"
+DIGESTS = "sha256.json"  # in the cache: digests of first downloads, where none is published
+
+
+def cache_folder() -> Path:
+    """Where downloads lie: $XDG_CACHE_HOME, or what the platform calls its cache."""
+    if given := os.environ.get("XDG_CACHE_HOME"):
+        base = Path(given)
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    elif local := os.environ.get("LOCALAPPDATA"):
+        base = Path(local)
+    else:
+        base = Path.home() / ".cache"
+    return base / "cecbench"
+
+
+def data_folders(data: Path | None) -> tuple[Path, ...]:
+    """The folders that are searched, in order."""
+    named = os.environ.get(ENVIRONMENT)
+    folders = [data] if data else []
+    folders += [Path(part) for part in (named or "").split(os.pathsep) if part]
+    return (*folders, cache_folder())
+
+
+def find(benchmark: Benchmark, data: Path | None) -> tuple[Copy, tuple[Path, ...]] | None:
+    """The first copy whose files all lie in one of the folders."""
+    for folder in data_folders(data):
+        for copy in benchmark.copies:
+            paths = tuple(folder / file.path for file in copy.files)
+            if all(path.is_file() for path in paths):
+                return copy, paths
+    return None
+
+
+def load(name: str, data: Path | None = None) -> Dataset:
+    """A benchmark by name, a file of one's own, or a folder of shards (its validation split).
+
+    Raises InputError with what to place where when it is not found, VerificationError when a
+    file is not the published one, InputError when two rows have the same id.
+    """
+    path = Path(name)
+    if name not in benchmarks() and path.is_dir():
+        return _read_shards(path)
+    if name not in benchmarks() and path.is_file():
+        return _read_own(path)
+    benchmark = lookup(name)
+    found = find(benchmark, data)
+    if found is None:
+        raise InputError(_where_to_place(benchmark, data))
+    copy, paths = found
+    notes = [note for note in (copy.note, benchmark.note) if note]
+    for file, place in zip(copy.files, paths, strict=True):
+        notes += _checked(place, file.sha256 or _recorded(file.path))
+    rows = _distinct(READERS[copy.reader](paths, name.rsplit("/", 1)[-1]), paths[0])
+    if benchmark.rows is not None and len(rows) != benchmark.rows:
+        notes.append(f"{len(rows)} rows were read, {benchmark.rows} are published")
+    return Dataset(name, rows, digest(paths), paths, benchmark.licence, notes=tuple(notes))
+
+
+def digest(paths: tuple[Path, ...]) -> str:
+    """SHA-256 (hex) of the files' bytes, one after the other."""
+    total = hashlib.sha256()
+    for path in paths:
+        with path.open("rb") as file:
+            while block := file.read(1 << 20):
+                total.update(block)
+    return total.hexdigest()
+
+
+def _read_own(path: Path) -> Dataset:
+    reader = READER_OF_SUFFIX.get(path.suffix.lower())
+    if reader is None:
+        raise InputError(
+            f"{path}: how to read it cannot be told from its name; "
+            f"let it end in one of {', '.join(READER_OF_SUFFIX)}"
+        )
+    rows = _distinct(READERS[reader]((path,), path.stem), path)
+    return Dataset(path.stem, rows, digest((path,)), (path,), notes=("a file of one's own",))
+
+
+def _read_shards(folder: Path) -> Dataset:
+    paths = validation_shards(folder)
+    if not paths:
+        raise InputError(
+            f"{folder} has no data/validation-*.parquet: name a folder that `cecdata build` "
+            "wrote with a held-out share, or a file"
+        )
+    rows = _distinct(READERS["parquet"](paths, "validation"), folder)
+    return Dataset(
+        "synthetic-validation",
+        rows,
+        digest(paths),
+        paths,
+        "as the shards' dataset card says",
+        synthetic=True,
+        notes=("synthetic errors: says how well they are undone, not how people's errors are",),
+    )
+
+
+def _distinct(rows: Iterator[Row], path: Path) -> tuple[Row, ...]:
+    seen: dict[str, Row] = {}
+    for row in rows:
+        if row.id in seen:
+            raise InputError(f"{path}: the id {row.id!r} stands there twice; ids must be distinct")
+        if not row.source:
+            raise InputError(f"{path}: row {row.id!r} has an empty source")
+        seen[row.id] = row
+    if not seen:
+        raise InputError(f"{path} has no rows")
+    return tuple(seen.values())
+
+
+def _checked(path: Path, sha256: str | None) -> list[str]:
+    if sha256 is None:
+        return [f"no digest is published for {path.name}; {digest((path,))[:8]} was read"]
+    found = digest((path,))
+    if found != sha256:
+        raise VerificationError(
+            f"{path} is not the published file: sha256 {found[:16]}… instead of {sha256[:16]}…; "
+            "fetch it again, or pass the file by its path to score it as your own"
+        )
+    return []
+
+
+def _recorded(name: str) -> str | None:
+    path = cache_folder() / DIGESTS
+    if not path.is_file():
+        return None
+    digests = json.loads(path.read_text(encoding="utf-8"))
+    return str(digests[name]) if name in digests else None
+
+
+def _where_to_place(benchmark: Benchmark, data: Path | None) -> str:
+    folders = [str(folder) for folder in data_folders(data)]
+    forms = [" and ".join(file.path for file in copy.files) for copy in benchmark.copies]
+    fetched = any(all(file.url for file in copy.files) for copy in benchmark.copies)
+    first = f"`cecbench fetch {benchmark.name}` downloads it, or place" if fetched else "Place"
+    return (
+        f"{benchmark.name} was not found in {', '.join(folders)}. {first} {' or '.join(forms)} "
+        f"under one of these folders (or another, named with --data or ${ENVIRONMENT}). "
+        f"Homepage: {benchmark.homepage}"
+    )

@@ -1,0 +1,169 @@
+"""Readers of line-based benchmark files: files in, rows out, a bad line named with its number."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from cecbench.benchmarks.row import Row
+from cecdata.errors import InputError
+
+Reader = Callable[[tuple[Path, ...], str], Iterator[Row]]
+
+# What a header line may call the columns; the first name of each is what an error message says.
+SOURCE_NAMES = ("source", "src", "original_text", "origin", "wrong", "input", "text", "sentence")
+REFERENCE_NAMES = ("reference", "target", "tgt", "correct_text", "corrected", "correct", "output")
+ID_NAMES = ("id", "sid", "index")
+
+_TRUTH_ID = re.compile(r"^\((?:p?id|NID)=(?P<id>[^)]+)\)\s*(?P<text>.*)$", re.IGNORECASE)
+
+
+def lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a UTF-8 file with their numbers from 1; blank lines are passed over."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="\n") as file:
+            for number, line in enumerate(file, 1):
+                text = line.rstrip("\r\n")
+                if text.strip():
+                    yield number, text
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path} is not UTF-8 ({error.reason} at byte {error.start}); convert it, for "
+            "example with `iconv -f gb18030 -t utf-8`"
+        ) from None
+
+
+def lemon(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
+    """LEMON's files: source TAB reference, the characters of each apart by spaces.
+
+    Whitespace inside the text cannot be told from the separators and is dropped, as LEMON's own
+    script does.
+    """
+    for number, line in lines(paths[0]):
+        cells = line.split("\t")
+        if len(cells) != 2:
+            raise _bad_line(paths[0], number, f"has {len(cells)} columns instead of 2")
+        yield Row(f"{prefix}-{number}", "".join(cells[0].split()), "".join(cells[1].split()))
+
+
+def tsv(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
+    """Two columns (source, reference), three (label 0/1 or id, then those), four (a prediction).
+
+    A first line that names its columns is taken as a header, whatever their order.
+    """
+    layout: tuple[int | None, int, int] | None = None
+    width = 0
+    for number, line in lines(paths[0]):
+        cells = line.split("\t")
+        if layout is None:
+            width = len(cells)
+            layout, header = _layout(paths[0], cells)
+            if header:
+                continue
+        if len(cells) != width:
+            raise _bad_line(paths[0], number, f"has {len(cells)} columns, the first has {width}")
+        at_id, at_source, at_reference = layout
+        name = f"{prefix}-{number}" if at_id is None else cells[at_id]
+        yield Row(name, cells[at_source], cells[at_reference])
+
+
+def parallel(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
+    """Two files, line by line: the sentences with errors, then the correct ones."""
+    sources = list(lines(paths[0]))
+    references = list(lines(paths[1]))
+    if len(sources) != len(references):
+        raise InputError(
+            f"{paths[0]} has {len(sources)} lines and {paths[1]} {len(references)}: "
+            "line n of one must belong to line n of the other"
+        )
+    for (number, source), (_, reference) in zip(sources, references, strict=True):
+        yield Row(f"{prefix}-{number}", source, reference)
+
+
+def sighan_truth(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
+    """The SIGHAN release: `(pid=A2-0011-1)	text` and `A2-0011-1, 4, 轉, …` (positions from 1)."""
+    truths = {}
+    for number, line in lines(paths[1]):
+        cells = [cell.strip() for cell in line.split(",")]
+        if len(cells) % 2 and cells[1:] != ["0"]:
+            truths[cells[0]] = (number, cells[1:])
+        elif cells[1:] == ["0"]:
+            truths[cells[0]] = (number, [])
+        else:
+            raise _bad_line(paths[1], number, "is not `id, position, character, …`")
+    for number, line in lines(paths[0]):
+        match = _TRUTH_ID.match(line)
+        if match is None or match["id"] not in truths:
+            raise _bad_line(paths[0], number, f"has no id that {paths[1].name} knows")
+        yield Row(match["id"], match["text"], _mended(paths[1], match["text"], truths[match["id"]]))
+
+
+def m2(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
+    """M2 blocks; of several annotators the first one's edits make the reference."""
+    source: list[str] = []
+    edits: list[tuple[int, int, list[str]]] = []
+    seen = 0
+    for number, line in lines(paths[0]):
+        if line.startswith(("S ", "T", "A ")) or line == "S":
+            if line.startswith("S"):
+                if seen:
+                    yield _m2_row(f"{prefix}-{seen}", source, edits)
+                seen, source, edits = seen + 1, line[2:].split(), []
+            elif line.startswith("A "):
+                edits += _m2_edit(paths[0], number, line)
+        else:
+            raise _bad_line(paths[0], number, "starts with none of S, A, T")
+    if seen:
+        yield _m2_row(f"{prefix}-{seen}", source, edits)
+
+
+def _m2_edit(path: Path, number: int, line: str) -> list[tuple[int, int, list[str]]]:
+    fields = line[2:].split("|||")
+    span = fields[0].split()
+    if len(fields) < 6 or len(span) != 2:
+        raise _bad_line(path, number, "is not `A start end|||type|||text|||…|||annotator`")
+    if fields[1] == "noop" or fields[5].strip() != "0" or span[0] == "-1":
+        return []
+    text = [] if fields[2] in ("", "-NONE-") else fields[2].split()
+    return [(int(span[0]), int(span[1]), text)]
+
+
+def _m2_row(name: str, source: list[str], edits: list[tuple[int, int, list[str]]]) -> Row:
+    tokens = list(source)
+    for start, end, text in sorted(edits, reverse=True):
+        tokens[start:end] = text
+    return Row(name, "".join(source), "".join(tokens))
+
+
+def _layout(path: Path, cells: list[str]) -> tuple[tuple[int | None, int, int], bool]:
+    """Where (id, source, reference) stand, and whether this first line is a header."""
+    names = [cell.strip().lower() for cell in cells]
+    at_source = next((names.index(name) for name in SOURCE_NAMES if name in names), None)
+    at_reference = next((names.index(name) for name in REFERENCE_NAMES if name in names), None)
+    if at_source is not None and at_reference is not None:
+        at_id = next((names.index(name) for name in ID_NAMES if name in names), None)
+        return (at_id, at_source, at_reference), True
+    if len(cells) == 2:
+        return (None, 0, 1), False
+    if len(cells) in (3, 4):
+        return (None if len(cells) == 3 and cells[0] in ("0", "1") else 0, 1, 2), False
+    raise InputError(
+        f"{path} has {len(cells)} columns in its first line; known are 2 (source, reference), "
+        "3 (label or id, source, reference), 4 (id, source, reference, prediction), or a header "
+        "that names source and reference"
+    )
+
+
+def _mended(path: Path, text: str, truth: tuple[int, list[str]]) -> str:
+    number, cells = truth
+    characters = list(text)
+    for position, character in zip(cells[::2], cells[1::2], strict=True):
+        if not position.isdigit() or not 0 < int(position) <= len(characters):
+            raise _bad_line(path, number, f"names position {position} of {len(characters)}")
+        characters[int(position) - 1] = character
+    return "".join(characters)
+
+
+def _bad_line(path: Path, number: int, what: str) -> InputError:
+    return InputError(f"{path}, line {number} {what}")

@@ -1,0 +1,78 @@
+"""Readers of records: JSON, JSONL, Parquet, and the dataset folders that `cecdata build` writes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from cecbench.benchmarks.readers import ID_NAMES, REFERENCE_NAMES, SOURCE_NAMES, lines
+from cecbench.benchmarks.row import Row
+from cecdata.errors import InputError
+
+
+def jsonl(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
+    """One JSON object a line."""
+    for number, line in lines(paths[0]):
+        where = f"{paths[0]}, line {number}"
+        try:
+            record = json.loads(line)
+        except ValueError as error:
+            raise InputError(f"{where} is not JSON: {error}") from None
+        yield _row(record, where, f"{prefix}-{number}")
+
+
+def json_list(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
+    """A JSON list of objects: pycorrector's original_text/correct_text, C-LLM's src/tgt."""
+    try:
+        records = json.loads(paths[0].read_text(encoding="utf-8-sig"))
+    except ValueError as error:
+        raise InputError(f"{paths[0]} is not JSON: {error}") from None
+    if not isinstance(records, list):
+        raise InputError(f"{paths[0]} holds a {type(records).__name__}, not a list of records")
+    for number, record in enumerate(records, 1):
+        yield _row(record, f"{paths[0]}, record {number}", f"{prefix}-{number}")
+
+
+def parquet(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
+    """Parquet files with a source and a reference column; the shards' schema is one of them."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    number = 0
+    for path in paths:
+        try:
+            names = pq.read_schema(path).names
+        except (pa.ArrowInvalid, OSError) as error:
+            raise InputError(f"{path} is not a readable Parquet file: {error}") from None
+        wanted = [n for n in (*ID_NAMES, "copy", *SOURCE_NAMES, *REFERENCE_NAMES) if n in names]
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(columns=wanted, batch_size=8192):
+                for record in batch.to_pylist():
+                    number += 1
+                    yield _row(record, f"{path}, row {number}", f"{prefix}-{number}")
+
+
+def validation_shards(folder: Path) -> tuple[Path, ...]:
+    """The validation shards of a dataset folder, in order; empty where it is no such folder."""
+    return tuple(sorted((folder / "data").glob("validation-*.parquet")))
+
+
+def _row(record: object, where: str, name: str) -> Row:
+    if not isinstance(record, Mapping):
+        raise InputError(f"{where} is a {type(record).__name__}, not an object")
+    source = _cell(record, SOURCE_NAMES, where)
+    reference = _cell(record, REFERENCE_NAMES, where)
+    given = next((record[key] for key in ID_NAMES if record.get(key) is not None), None)
+    if given is not None:
+        # Copies of one sentence share an id in the shards; (id, copy) is the pair's name.
+        name = f"{given}-{record['copy']}" if "copy" in record else str(given)
+    return Row(name, source, reference)
+
+
+def _cell(record: Mapping[str, object], names: tuple[str, ...], where: str) -> str:
+    for name in names:
+        value = record.get(name)
+        if isinstance(value, str):
+            return value
+    raise InputError(f"{where} has no text under any of: {', '.join(names)}")

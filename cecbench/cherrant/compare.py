@@ -1,0 +1,78 @@
+"""Counts of a hypothesis' edits against a reference's, sentence by sentence.
+
+An edit is a hit as often as the reference has it, a false alarm as often as the hypothesis does,
+a miss as often as the reference does. What makes two edits the same is the level: cs span and
+text, ds span, dt every character of the span (an insertion: the character to its right), cse span,
+text and type.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator
+
+from cecbench.cherrant.edits import SpanEdit
+
+TYPES = ("M", "R", "S", "W")
+Counts = tuple[int, int, int]
+
+
+def _span_text(edit: SpanEdit) -> Iterator[Hashable]:
+    yield edit.start, edit.end, edit.text
+
+
+def _span(edit: SpanEdit) -> Iterator[Hashable]:
+    yield edit.start, edit.end
+
+
+def _characters(edit: SpanEdit) -> Iterator[Hashable]:
+    if edit.start == edit.end:
+        # -1 to -1 is an annotation without a place and stays one thing
+        yield edit.start
+        return
+    yield from range(edit.start, edit.end)
+
+
+def _typed(edit: SpanEdit) -> Iterator[Hashable]:
+    yield edit
+
+
+LEVELS: dict[str, Callable[[SpanEdit], Iterator[Hashable]]] = {
+    "cs": _span_text,
+    "ds": _span,
+    "dt": _characters,
+    "cse": _typed,
+}
+
+
+def compare(
+    hypothesis: tuple[SpanEdit, ...], reference: tuple[SpanEdit, ...], level: str
+) -> Counts:
+    """tp, fp, fn at a level.
+
+    >>> mine, right = SpanEdit(4, 5, "S", "以"), SpanEdit(4, 5, "S", "已")
+    >>> compare((mine,), (right,), "cs"), compare((mine,), (right,), "ds")
+    ((0, 1, 1), (1, 0, 0))
+    """
+    keys = LEVELS[level]
+    said = Counter(key for edit in hypothesis if edit.kind != "noop" for key in keys(edit))
+    meant = Counter(key for edit in reference if edit.kind != "noop" for key in keys(edit))
+    tp = sum(times for key, times in meant.items() if key in said)
+    fp = sum(times for key, times in said.items() if key not in meant)
+    return tp, fp, sum(meant.values()) - tp
+
+
+def compare_types(
+    hypothesis: tuple[SpanEdit, ...], reference: tuple[SpanEdit, ...]
+) -> dict[str, Counts]:
+    """tp, fp, fn of level cs by type; a hit counts under the reference's type."""
+    said = {edit[:2] + (edit.text,) for edit in hypothesis if edit.kind != "noop"}
+    meant = {edit[:2] + (edit.text,) for edit in reference if edit.kind != "noop"}
+    counts = {name: [0, 0, 0] for name in TYPES}
+    for edit in reference:
+        if edit.kind in counts:
+            counts[edit.kind][0 if (edit.start, edit.end, edit.text) in said else 2] += 1
+    for edit in hypothesis:
+        if edit.kind in counts and (edit.start, edit.end, edit.text) not in meant:
+            counts[edit.kind][1] += 1
+    return {name: (tp, fp, fn) for name, (tp, fp, fn) in counts.items()}

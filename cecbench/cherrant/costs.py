@@ -1,0 +1,180 @@
+"""What a substitution costs: the attributes of characters that the alignment looks at.
+
+sub = sem + kind + form. sem is 4/6 where either character is not in Cilin, else (6 − 2d)/6 with d
+equal levels of three; kind is 0 between two punctuation marks, 0.25 between none, 0.499 between
+one and none; form is 0.5 unless both are Chinese and share a toneless reading (pypinyin) or are
+listed as confusable. Cilin and the confusion list are optional files: neither is shipped.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cecdata.errors import InputError
+
+#: The marks that ChERRANT knows: ASCII's and a list that circulates for Chinese text. It has no
+#: ideographic full stop, no opening double angle bracket and no ．, and that shows in its edits.
+PUNCTUATION = frozenset(
+    string.punctuation
+    + "！？｡＂＃＄％＆＇（）＊＋，－／：；＜＝＞＠［＼］＾＿｀｛｜｝～｟｠｢｣､、〃》「」『』【】"
+    + "〔〕〖〗〘〙〚〛〜〝〞〟〰〾〿–—‘’‛“”„‟…‧﹏"
+)
+_CILIN_LINE = re.compile(r"([A-Z])([a-z])(\d\d)\S*[=#@]\s+(.*)")
+
+Ints = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Dictionaries:
+    """Files that make the alignment exactly ChERRANT's; None is without.
+
+    cilin: lines such as `Aa01A01= 人 士 人物`, UTF-8. confusion: a character and then those it is
+    confused with, one line each, separators free.
+    """
+
+    cilin: Path | None = None
+    confusion: Path | None = None
+
+    @property
+    def name(self) -> str:
+        """For the signature: what the costs know."""
+        files = (("cilin", self.cilin), ("confusion", self.confusion))
+        return "+".join(["pinyin", *(name for name, path in files if path is not None)])
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """Characters by number, as the kernel reads them.
+
+    marks: bit 0 punctuation, bit 1 Chinese; shape (numbers,).
+    readings, classes: values of number i stand in [starts[i], starts[i + 1]).
+    confusable: sorted first · 2³² + second.
+    """
+
+    marks: NDArray[np.uint8]
+    reading_starts: Ints
+    readings: Ints
+    class_starts: Ints
+    classes: Ints
+    confusable: NDArray[np.int64]
+
+
+class CharacterTable:
+    """Gives characters numbers, and their attributes; grows as characters come."""
+
+    def __init__(self, dictionaries: Dictionaries) -> None:
+        self._cilin = _read_cilin(dictionaries.cilin) if dictionaries.cilin else {}
+        confusion = _read_confusion(dictionaries.confusion) if dictionaries.confusion else []
+        self._pairs = confusion
+        self._numbers = np.full(0x110000, -1, dtype=np.int32)
+        self._characters: list[str] = []
+        self._syllables: dict[str, int] = {}
+        self._readings: list[list[int]] = []
+        self._attributes: Attributes | None = None
+
+    def numbers(self, text: str) -> Ints:
+        """One number per character of the text; equal numbers are equal characters."""
+        codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
+        found = self._numbers[codes]
+        if found.size and found.min() < 0:
+            self._add(sorted(set(text)))
+            found = self._numbers[codes]
+        return found
+
+    def attributes(self) -> Attributes:
+        """The attributes of every character met so far."""
+        if self._attributes is None:
+            self._attributes = self._build()
+        return self._attributes
+
+    def _add(self, characters: list[str]) -> None:
+        for character in characters:
+            if self._numbers[ord(character)] >= 0:
+                continue
+            self._numbers[ord(character)] = len(self._characters)
+            self._characters.append(character)
+            readings = _toneless(character) if _is_chinese(character) else ()
+            self._readings.append(
+                [self._syllables.setdefault(text, len(self._syllables)) for text in readings]
+            )
+        self._attributes = None
+
+    def _build(self) -> Attributes:
+        marks = [(c in PUNCTUATION) + 2 * _is_chinese(c) for c in self._characters]
+        reading_starts, readings = _packed(self._readings)
+        class_starts, classes = _packed([self._cilin.get(c, []) for c in self._characters])
+        pairs = [
+            (int(self._numbers[ord(a)]) << 32) + int(self._numbers[ord(b)])
+            for a, b in self._pairs
+            if self._numbers[ord(a)] >= 0 and self._numbers[ord(b)] >= 0
+        ]
+        return Attributes(
+            np.array(marks, dtype=np.uint8), reading_starts, readings, class_starts, classes,
+            np.array(sorted(pairs), dtype=np.int64),
+        )  # fmt: skip
+
+
+@cache
+def character_table(dictionaries: Dictionaries) -> CharacterTable:
+    """The table for these dictionaries, read once."""
+    return CharacterTable(dictionaries)
+
+
+def _is_chinese(character: str) -> bool:
+    return "\u4e00" <= character <= "\u9fff"
+
+
+def _toneless(character: str) -> tuple[str, ...]:
+    from pypinyin import Style, pinyin
+
+    return tuple(pinyin(character, style=Style.NORMAL, heteronym=True)[0])
+
+
+def _packed(lists: list[list[int]]) -> tuple[Ints, Ints]:
+    starts = np.zeros(len(lists) + 1, dtype=np.int32)
+    np.cumsum([len(values) for values in lists], out=starts[1:])
+    return starts, np.array([value for values in lists for value in values], dtype=np.int32)
+
+
+def _lines(path: Path, what: str) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"{path}: cannot be read as the {what} ({error}); give a UTF-8 text file"
+        ) from error
+
+
+def _read_cilin(path: Path) -> dict[str, list[int]]:
+    """Character → its classes, three levels of one byte each."""
+    classes: dict[str, list[int]] = {}
+    for line in _lines(path, "Cilin"):
+        match = _CILIN_LINE.match(line.strip())
+        if match is None:
+            continue
+        high, middle, low, words = match.groups()
+        code = (ord(high) << 16) + (ord(middle) << 8) + int(low)
+        for word in words.split():
+            if len(word) == 1 and code not in classes.setdefault(word, []):
+                classes[word].append(code)
+    if not classes:
+        raise InputError(
+            f"{path}: no line such as `Aa01A01= 人 士` was found; is this the Cilin, in UTF-8?"
+        )
+    return classes
+
+
+def _read_confusion(path: Path) -> list[tuple[str, str]]:
+    pairs: set[tuple[str, str]] = set()
+    for line in _lines(path, "confusion list"):
+        found = [c for c in line if _is_chinese(c)]
+        pairs.update((a, b) for a in found[:1] for b in found[1:])
+        pairs.update((b, a) for a in found[:1] for b in found[1:])
+    return sorted(pairs)

@@ -1,0 +1,93 @@
+"""From the steps of an alignment to edits: runs merge, moved text becomes one edit."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from cecbench.cherrant.align import Step
+from cecbench.cherrant.costs import PUNCTUATION
+
+MATCH, TRANSPOSE, SUBSTITUTE, INSERT, DELETE = 1, 2, 4, 8, 16
+
+
+def merge(steps: list[Step], source: str, target: str) -> list[Step]:
+    """Edits as (operation, source start, source end, target start, target end).
+
+    A run without a match between: only deletions or only insertions become one edit; deletions
+    with insertions stay apart; anything else becomes one substitution. A transposition is an edit
+    by itself. Then, over three neighbours: two substitutions around matched text that exchange
+    their strings, and a deletion and an insertion of the same text around a match or a
+    transposition, become one transposition, the latter unless the text is punctuation.
+    """
+    if len(steps) == 1:
+        return steps
+    runs = _runs(steps)
+    if len(runs) == 1:
+        return runs
+    edits: list[Step] = []
+    at = 0
+    while at < len(runs):
+        moved, taken = _moved(runs, at, source, target)
+        edits.append(moved)
+        at += taken
+    return edits
+
+
+def _runs(steps: list[Step]) -> list[Step]:
+    """Neighbouring steps merged."""
+    merged: list[Step] = []
+    run: list[Step] = []
+    for step in steps:
+        together = run and run[-1][2] == step[1] and run[-1][4] == step[3]
+        if run and (not together or step[0] == TRANSPOSE or run[-1][0] == TRANSPOSE):
+            merged.extend(_run(run))
+            run = []
+        run.append(step)
+    merged.extend(_run(run))
+    return merged
+
+
+def _run(run: list[Step]) -> list[Step]:
+    if len(run) == 1:
+        return run
+    operations = {step[0] for step in run}
+    if operations == {INSERT, DELETE}:
+        return run
+    operation = run[0][0] if len(operations) == 1 else SUBSTITUTE
+    return [(operation, run[0][1], run[-1][2], run[0][3], run[-1][4])]
+
+
+def _moved(runs: list[Step], at: int, source: str, target: str) -> tuple[Step, int]:
+    """The edit that begins at this run, and how many runs it takes."""
+    for count, transposed in ((2, False), (3, True)):
+        group = runs[at : at + count]
+        if len(group) < count or not _follows(group, transposed=transposed):
+            continue
+        first, last = group[0], group[-1]
+        if _exchanged(first, last, source, target, transposed=transposed):
+            return (TRANSPOSE, first[1], last[2], first[3], last[4]), count
+    return runs[at], 1
+
+
+def _follows(group: list[Step], *, transposed: bool) -> bool:
+    """Whether exactly one match run, or one transposition, stands between the first and last."""
+    touching = [a[2] == b[1] and a[4] == b[3] for a, b in pairwise(group)]
+    if transposed:
+        return all(touching) and group[1][0] == TRANSPOSE
+    return not any(touching)
+
+
+def _exchanged(first: Step, last: Step, source: str, target: str, *, transposed: bool) -> bool:
+    kinds = {first[0], last[0]}
+    if kinds == {SUBSTITUTE} and not transposed:
+        return (
+            source[first[1] : first[2]] == target[last[3] : last[4]]
+            and target[first[3] : first[4]] == source[last[1] : last[2]]
+        )
+    if kinds != {INSERT, DELETE}:
+        return False
+    texts = [
+        source[step[1] : step[2]] if step[0] == DELETE else target[step[3] : step[4]]
+        for step in (first, last)
+    ]
+    return texts[0] == texts[1] and PUNCTUATION.isdisjoint(texts[0])

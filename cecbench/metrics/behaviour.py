@@ -1,0 +1,57 @@
+"""How a system behaves, whatever the scorer: over-correction, length violations, copies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from rapidfuzz.distance import Levenshtein
+
+from cecbench.metrics.positions import IntArray
+from cecbench.metrics.rows import Row
+from cecbench.metrics.table import Report, Totals, columns
+
+FIELDS = (
+    "rows", "clean", "clean_changed", "clean_chars", "clean_edits", "length_differs", "copied",
+    "empty",
+)  # fmt: skip
+
+
+def count(rows: Sequence[Row]) -> IntArray:
+    """Counts per sentence, over all rows read and before any policy.
+
+    clean = source and target are equal; clean_edits = Levenshtein distance of such a source to
+    its prediction, in characters; length_differs = the prediction is not of its source's length.
+    """
+    clean = np.array([row.source == row.target for row in rows], dtype=np.bool_)
+    copied = np.array([row.prediction == row.source for row in rows], dtype=np.bool_)
+    chars = np.array([len(row.source) for row in rows], dtype=np.int64)
+    answer = np.array([len(row.prediction) for row in rows], dtype=np.int64)
+    edits = np.zeros(len(rows), dtype=np.int64)
+    for index in np.flatnonzero(clean & ~copied).tolist():
+        edits[index] = Levenshtein.distance(rows[index].source, rows[index].prediction)
+    return columns(
+        np.ones(len(rows), dtype=np.int64), clean, clean & ~copied, chars * clean, edits,
+        chars != answer, copied, answer == 0,
+    )  # fmt: skip
+
+
+def report(sums: Totals) -> Report:
+    """Rates as fractions; null where there is nothing to divide by.
+
+    >>> import numpy as np
+    >>> rows = [Row("1", "今天好。", "今天好。", "今天很好。"), Row("2", "己经", "已经", "己经")]
+    >>> report(dict(zip(FIELDS, count(rows).sum(axis=0).tolist())))["over_correction_rate"]
+    1.0
+    """
+    return {
+        "over_correction_rate": _rate(sums["clean_changed"], sums["clean"]),
+        "over_correction_per_1000_chars": _rate(1000 * sums["clean_edits"], sums["clean_chars"]),
+        "length_violation_rate": _rate(sums["length_differs"], sums["rows"]),
+        "copy_rate": _rate(sums["copied"], sums["rows"]),
+        "empty_rate": _rate(sums["empty"], sums["rows"]),
+    }
+
+
+def _rate(part: int, whole: int) -> float | None:
+    return part / whole if whole else None

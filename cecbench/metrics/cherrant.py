@@ -1,0 +1,133 @@
+"""ChERRANT's scores: counts of edits at four levels, and by type; F0.5 unless said otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from cecdata.errors import UsageError
+
+from cecbench.cherrant.compare import LEVELS, TYPES, Counts, compare, compare_types
+from cecbench.cherrant.costs import Dictionaries
+from cecbench.cherrant.edits import Annotation, annotate
+from cecbench.cherrant.tokens import characters, opencc_version, simplify
+from cecbench.metrics.positions import IntArray
+from cecbench.metrics.rows import Row
+from cecbench.metrics.table import Ratio, Report, Scorer, Totals
+
+#: default: every cheapest alignment, target simplified; first: one alignment; nosimp: as it stands
+MODES = ("default", "first", "nosimp")
+_PARTS = ("tp", "fp", "fn")
+FIELDS = (
+    *(f"{level}_{part}" for level in LEVELS for part in _PARTS),
+    *(f"{name}_{part}" for name in TYPES for part in _PARTS),
+    "cs_pred",
+    "cs_gold",
+    "capped",
+)
+RATIOS: dict[str, Ratio] = {"cs.F": ("cs_tp", "cs_pred", "cs_gold")}
+
+
+def annotate_rows(
+    rows: Sequence[Row], mode: str, dictionaries: Dictionaries
+) -> list[tuple[str, Annotation, Annotation]]:
+    """(source without whitespace, annotation of the target, of the prediction) of every row."""
+    answers = [row.target for row in rows] + [row.prediction for row in rows]
+    texts = answers if mode == "nosimp" else simplify(answers)
+    done: list[tuple[str, Annotation, Annotation]] = []
+    for row, target, prediction in zip(rows, texts, texts[len(rows) :], strict=False):
+        source, right, said = characters(row.source), characters(target), characters(prediction)
+        first = mode == "first"
+        reference = annotate(source, right, dictionaries, first_only=first)
+        if said == right:
+            done.append((source, reference, reference))
+        else:
+            hypothesis = annotate(source, said, dictionaries, first_only=first)
+            done.append((source, reference, hypothesis))
+    return done
+
+
+def count(rows: Sequence[Row], *, mode: str, dictionaries: Dictionaries) -> IntArray:
+    """Counts per sentence."""
+    counts = np.zeros((len(rows), len(FIELDS)), dtype=np.int64)
+    annotated = annotate_rows(rows, mode, dictionaries)
+    for index, (_, reference, hypothesis) in enumerate(annotated):
+        if not hypothesis.edits and not reference.edits:
+            continue
+        counts[index] = _compared(reference, hypothesis)
+    return counts
+
+
+def _compared(reference: Annotation, hypothesis: Annotation) -> tuple[int, ...]:
+    mine, right = hypothesis.edits, reference.edits
+    levels = [compare(mine, right, level) for level in LEVELS]
+    kinds = compare_types(mine, right)
+    tp, fp, fn = levels[0]
+    flat = [value for counts in (*levels, *kinds.values()) for value in counts]
+    return (*flat, tp + fp, tp + fn, int(reference.capped or hypothesis.capped))
+
+
+def report(sums: Totals) -> Report:
+    """P, R and F of every level as printed, to four decimals."""
+    table: Report = {
+        level: _printed(_counts(sums, level), 0.5) for level in ("cs", "ds", "dt", "cse")
+    }
+    table["cs_beta1"] = _printed(_counts(sums, "cs"), 1.0)
+    by_type = {name: _counts(sums, name) for name in TYPES}
+    table["op_tier"] = {
+        name: _printed(counts, 0.5) for name, counts in by_type.items() if any(counts)
+    }
+    table["tp_fp_fn"] = list(_counts(sums, "cs"))
+    if sums["capped"]:
+        table["capped"] = sums["capped"]
+    return table
+
+
+def _counts(sums: Totals, name: str) -> Counts:
+    return sums[f"{name}_tp"], sums[f"{name}_fp"], sums[f"{name}_fn"]
+
+
+def _printed(counts: Counts, beta: float) -> Report:
+    tp, fp, fn = counts
+    precision, recall, f = f_beta(tp, fp, fn, beta)
+    return {
+        "tp": tp, "fp": fp, "fn": fn,
+        "P": str(round(precision, 4)), "R": str(round(recall, 4)), "F": str(round(f, 4)),
+    }  # fmt: skip
+
+
+def f_beta(tp: int, fp: int, fn: int, beta: float) -> tuple[float, float, float]:
+    """Precision, recall and F; precision is 1 without false alarms, recall 1 without misses.
+
+    >>> f_beta(0, 0, 0, 0.5)
+    (1.0, 1.0, 1.0)
+    >>> f_beta(0, 0, 3, 0.5)
+    (1.0, 0.0, 0.0)
+    """
+    precision = tp / (tp + fp) if fp else 1.0
+    recall = tp / (tp + fn) if fn else 1.0
+    below = beta**2 * precision + recall
+    return precision, recall, (1 + beta**2) * precision * recall / below if below else 0.0
+
+
+def make_cherrant(mode: str | None, dictionaries: Dictionaries) -> Scorer:
+    """ChERRANT in one of its modes; an unknown mode is a UsageError."""
+    mode = mode or "default"
+    if mode not in MODES:
+        raise UsageError(f"unknown ChERRANT mode {mode!r}; available: {', '.join(MODES)}")
+    opencc = "none" if mode == "nosimp" else opencc_version()
+    simplified = "target:t2s" if mode != "nosimp" else "none"
+    return Scorer(
+        name="cherrant",
+        fields=FIELDS,
+        count=partial(count, mode=mode, dictionaries=dictionaries),
+        report=report,
+        ratios=RATIOS,
+        headline="cs.F",
+        policies=("strict", "revert", "drop"),
+        beta=0.5,
+        normalisation=f"whitespace;{simplified};costs:{dictionaries.name};{mode}",
+        details={"mode": mode, "dictionaries": dictionaries.name, "opencc": opencc},
+    )

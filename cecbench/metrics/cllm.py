@@ -1,0 +1,117 @@
+"""C-LLM's scores: predictions projected on the source's length, then CSCD-NS.
+
+The projection keeps what fits: ChERRANT's S edits of equal length, or difflib's replacements of
+equal length; everything else in the prediction is forgotten. `…_if_len_differs` projects only
+predictions of another length than their source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from difflib import SequenceMatcher
+from functools import partial
+
+from cecdata.errors import UsageError
+
+from cecbench.cherrant.costs import Dictionaries
+from cecbench.cherrant.edits import annotate
+from cecbench.cherrant.tokens import characters, opencc_version, simplify
+from cecbench.metrics import cscd
+from cecbench.metrics.positions import IntArray
+from cecbench.metrics.rows import Row
+from cecbench.metrics.table import Scorer
+
+#: projection → whether equal lengths are projected too
+PROJECTIONS = ("cherrant", "difflib", "cherrant_if_len_differs", "difflib_if_len_differs")
+Projector = Callable[[Sequence[Row], Dictionaries], list[str]]
+
+
+def project_cherrant(rows: Sequence[Row], dictionaries: Dictionaries) -> list[str]:
+    """The sources with ChERRANT's S edits of equal length written into them.
+
+    The edits' offsets count characters without whitespace and are used on the source as it
+    stands, as published: in a source with a space, edits after it land one character early.
+    """
+    answers = simplify([row.prediction for row in rows])
+    return [
+        _project_edits(row.source, characters(answer), dictionaries)
+        for row, answer in zip(rows, answers, strict=True)
+    ]
+
+
+def _project_edits(source: str, answer: str, dictionaries: Dictionaries) -> str:
+    projected = list(source)
+    for edit in annotate(characters(source), answer, dictionaries).edits:
+        if edit.kind == "S" and len(edit.text) == edit.end - edit.start:
+            projected[edit.start : edit.end] = edit.text
+    return "".join(projected)
+
+
+def project_difflib(rows: Sequence[Row], _: Dictionaries) -> list[str]:
+    """The sources with difflib's replacements of equal length written into them.
+
+    >>> project_difflib([Row("1", "他己经来", "他已经来", "他已经来了")], Dictionaries())
+    ['他已经来']
+    """
+    return [_project_replacements(row.source, row.prediction) for row in rows]
+
+
+def _project_replacements(source: str, answer: str) -> str:
+    if source == answer:
+        return source
+    projected = list(source)
+    for tag, start, end, a_start, a_end in SequenceMatcher(None, source, answer).get_opcodes():
+        if tag == "replace" and end - start == a_end - a_start:
+            projected[start:end] = answer[a_start:a_end]
+    return "".join(projected)
+
+
+def count(
+    rows: Sequence[Row], *, projector: Projector, all_rows: bool, dictionaries: Dictionaries
+) -> IntArray:
+    """CSCD-NS counts of the projected predictions."""
+    picked = [
+        index for index, row in enumerate(rows)
+        if all_rows or len(row.prediction) != len(row.source)
+    ]  # fmt: skip
+    done = list(rows)
+    texts = projector([rows[index] for index in picked], dictionaries) if picked else []
+    for index, text in zip(picked, texts, strict=True):
+        done[index] = rows[index]._replace(prediction=text)
+    return cscd.count(done)
+
+
+def make_cllm(projection: str | None, dictionaries: Dictionaries) -> Scorer:
+    """C-LLM's scorer with one of its projections; an unknown one is a UsageError."""
+    projection = projection or PROJECTIONS[0]
+    if projection not in PROJECTIONS:
+        raise UsageError(
+            f"unknown projection {projection!r}; available: {', '.join(PROJECTIONS)}"
+        )
+    with_cherrant = projection.startswith("cherrant")
+    details = {"projection": projection}
+    if with_cherrant:
+        details |= {"dictionaries": dictionaries.name, "opencc": opencc_version()}
+    return Scorer(
+        name="cllm",
+        fields=cscd.FIELDS,
+        count=partial(
+            count,
+            projector=project_cherrant if with_cherrant else project_difflib,
+            all_rows=not projection.endswith("_if_len_differs"),
+            dictionaries=dictionaries,
+        ),
+        report=cscd.report,
+        ratios=cscd.RATIOS,
+        headline="S_C_f1",
+        policies=("project", "strict", "revert", "drop"),
+        stops=_stops,
+        stop_error="AssertionError",
+        fallback="project",
+        normalisation=f"projection:{projection}",
+        details=details,
+    )
+
+
+def _stops(rows: Sequence[Row]) -> bool:
+    return any(len(s) != len(t) or not p.strip() for _, s, t, p in rows)

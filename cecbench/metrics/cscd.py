@@ -1,0 +1,92 @@
+"""CSCD-NS evaluation: sentence and character level, detection and correction.
+
+Rules: `nghuyong/cscd-ns` evaluation/evaluate.py, restated from its outputs. Positions are Python
+characters, nothing is normalised. Precision is over all changed sentences (or positions), recall
+over those with an error; both are rounded to three decimals of a percent before F1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from cecbench.metrics.policies import any_length_differs
+from cecbench.metrics.positions import IntArray, count_positions
+from cecbench.metrics.rows import Row
+from cecbench.metrics.table import Ratio, Report, Scorer, Totals, columns
+
+LEVELS = ("S_D", "S_C", "C_D", "C_C")
+FIELDS = tuple(f"{level}_{part}" for level in LEVELS for part in ("tp", "pred", "gold"))
+RATIOS: dict[str, Ratio] = {
+    f"{level}_f1": (f"{level}_tp", f"{level}_pred", f"{level}_gold") for level in LEVELS
+}
+#: The marks that stood in the script's own `ignore_chars` for the `revert_ignore_punct` numbers,
+#: as far as they show in them: […]%_-}{ are known to count.
+PUNCTUATION = "，。！？；：、“”‘’（）《》【】,.!?;:()\"'"
+ZERO_DIVISION = "ZeroDivisionError: division by zero"
+
+
+def count(rows: Sequence[Row], *, ignored: str = "") -> IntArray:
+    """Counts per sentence; the rows' three strings have one length each."""
+    where = count_positions(rows, ignored_source=ignored)
+    gold, changed = where.has_gold, where.has_changed
+    return columns(
+        *(changed & where.same_places, changed, gold),
+        *(changed & where.all_right, changed, gold),
+        *(where.found, where.changed, where.gold),
+        *(where.fixed, where.changed, where.gold),
+    )
+
+
+def percentages(tp: int, predicted: int, gold: int) -> tuple[float, float, float] | None:
+    """Precision, recall and F1 as the script prints them; None where it divides by zero.
+
+    >>> percentages(56, 110, 147)
+    (50.909, 38.095, 43.58)
+    >>> percentages(0, 0, 147) is None
+    True
+    """
+    if predicted == 0 or gold == 0:
+        return None
+    precision = round(tp / predicted * 100, 3)
+    recall = round(tp / gold * 100, 3)
+    f1 = round(2 * precision * recall / (precision + recall + 1e-10), 3)
+    return precision, recall, f1
+
+
+def report(sums: Totals) -> Report:
+    """The twelve numbers of the script and the counts under them."""
+    values: Report = {}
+    counts: dict[str, list[int]] = {}
+    stopped = False
+    for level in LEVELS:
+        tp, predicted, gold = (sums[f"{level}_{part}"] for part in ("tp", "pred", "gold"))
+        counts[level] = [tp, predicted, gold]
+        printed = percentages(tp, predicted, gold)
+        stopped |= printed is None
+        for part, value in zip(("p", "r", "f1"), printed or (None, None, None), strict=True):
+            values[f"{level}_{part}"] = value
+    values["counts_tp_pred_gold"] = counts
+    if stopped:
+        values["raises"] = ZERO_DIVISION
+        values["raises_because"] = (
+            "no sentence was changed or none has an error: the published script divides by zero"
+            " and prints nothing; the counts stand, the numbers are null"
+        )
+    return values
+
+
+def make_cscd(policy: str = "revert") -> Scorer:
+    """The CSCD-NS scorer; under `revert_ignore_punct` with the script's own `ignore_chars` set."""
+    ignored = PUNCTUATION if policy == "revert_ignore_punct" else ""
+    return Scorer(
+        name="cscd",
+        fields=FIELDS,
+        count=partial(count, ignored=ignored),
+        report=report,
+        ratios=RATIOS,
+        headline="S_C_f1",
+        policies=("revert", "strict", "drop", "revert_ignore_punct"),
+        stops=any_length_differs,
+        stop_error="AssertionError",
+    )

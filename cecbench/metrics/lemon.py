@@ -1,0 +1,91 @@
+"""LEMON's sentence scores: `run.py`, and the variant of `gen.py`, `sft_csc.py` and ReLM.
+
+Whole strings are compared. `run.py` puts 1e-12 in every denominator; fp are changed clean
+sentences, fn unchanged sentences with an error, and a wrongly changed one is neither, though it
+stands in both denominators. The variant names it wp. Fractions, unrounded. The scripts' tokeniser
+(cut at 126 tokens, ReLM 62, `[UNK]` dropped) belongs to the systems and is not applied here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cecbench.metrics.positions import IntArray
+from cecbench.metrics.rows import Row
+from cecbench.metrics.table import Ratio, Report, Scorer, Totals, columns, flags
+
+EPSILON = 1e-12
+FIELDS = (
+    "tp", "pred", "gold", "fp", "fn", "clean", "found", "found_pred",
+)  # fmt: skip
+RATIOS: dict[str, Ratio] = {
+    "run.compute.f1": ("tp", "pred", "gold"),
+    "run.compute_detect.f1": ("found", "pred", "gold"),
+}
+VARIANTS = ("gen.compute", "relm.csc_compute", "sft.csc_compute")
+FLOAT_ZERO_DIVISION = "ZeroDivisionError: float division by zero"
+
+
+def count(rows: Sequence[Row]) -> IntArray:
+    """Counts per sentence."""
+    error, changed, right = flags(rows)
+    return columns(
+        *(error & right, changed, error),
+        *(~error & changed, error & ~changed, ~error),
+        *(error & changed, changed),
+    )
+
+
+def report(sums: Totals) -> Report:
+    """`run.py`'s two functions and the three copies of the other one."""
+    tp, predicted, gold = sums["tp"], sums["pred"], sums["gold"]
+    false_rate = sums["fp"] / (sums["clean"] + EPSILON)
+    precision, recall, f1 = _smoothed(tp, predicted, gold)
+    found_p, found_r, found_f1 = _smoothed(sums["found"], predicted, gold)
+    values: Report = {
+        "run.compute": {
+            "p": precision, "r": recall, "f1": f1, "fpr": false_rate,
+            "n_tp": tp, "n_fp": sums["fp"], "n_fn": sums["fn"],
+        },
+        "run.compute_detect": {"p": found_p, "r": found_r, "f1": found_f1, "fpr": false_rate},
+    }  # fmt: skip
+    values.update(dict.fromkeys(VARIANTS, _variant(sums)))
+    return values
+
+
+def _smoothed(tp: int, predicted: int, gold: int) -> tuple[float, float, float]:
+    precision = tp / (predicted + EPSILON)
+    recall = tp / (gold + EPSILON)
+    return precision, recall, 2 * precision * recall / (precision + recall + EPSILON)
+
+
+def _variant(sums: Totals) -> Report:
+    tp, gold = sums["tp"], sums["gold"]
+    wrong = gold - tp - sums["fn"]
+    numbers: Report = {"n_tp": tp, "n_fp": sums["fp"], "n_fn": sums["fn"], "n_wp": wrong}
+    # Rate and denominator are both lifted here, so that no clean sentence at all gives 1.
+    false_rate = (sums["fp"] + EPSILON) / (sums["clean"] + EPSILON)
+    if gold == 0:
+        return {"p": 0, "r": 0, "f1": 0, "fpr": false_rate, "wpr": 0, **numbers}
+    predicted = tp + sums["fp"] + wrong
+    if predicted == 0:
+        words = "nothing was changed: the published function divides by zero here"
+        return {"error": FLOAT_ZERO_DIVISION, "error_because": words}
+    precision, recall = tp / predicted, tp / gold
+    f1 = 2 * precision * recall / (precision + recall + EPSILON)
+    return {
+        "p": precision, "r": recall, "f1": f1, "fpr": false_rate, "wpr": wrong / gold, **numbers,
+    }  # fmt: skip
+
+
+def make_lemon() -> Scorer:
+    """LEMON's scorer."""
+    return Scorer(
+        name="lemon",
+        fields=FIELDS,
+        count=count,
+        report=report,
+        ratios=RATIOS,
+        headline="run.compute.f1",
+        policies=("strict", "revert", "drop"),
+    )

@@ -1,0 +1,71 @@
+"""What happens to a row whose lengths differ, before a scorer sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from cecdata.errors import UsageError
+
+from cecbench.metrics.rows import Row
+
+
+def _strict(rows: Sequence[Row]) -> list[Row]:
+    return list(rows)
+
+
+def _revert(rows: Sequence[Row]) -> list[Row]:
+    return [
+        row if len(row.prediction) == len(row.source) else row._replace(prediction=row.source)
+        for row in rows
+        if len(row.target) == len(row.source)
+    ]
+
+
+def _drop(rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if len(row.source) == len(row.target) == len(row.prediction)]
+
+
+def _project(rows: Sequence[Row]) -> list[Row]:
+    # An empty answer has no projection: the published pipeline has no block for it.
+    return [row for row in rows if len(row.source) == len(row.target) and row.prediction.strip()]
+
+
+#: policy → rows that are scored, in order. `project` leaves the predictions to the projection.
+POLICIES: dict[str, Callable[[Sequence[Row]], list[Row]]] = {
+    "strict": _strict,
+    "revert": _revert,
+    "drop": _drop,
+    "project": _project,
+    "revert_ignore_punct": _revert,
+}
+
+#: policy → one line for people
+MEANING = {
+    "strict": "every row as it is",
+    "revert": "rows whose target changes the length are left out; a prediction of another length"
+    " than its source counts as the source",
+    "drop": "rows where any length differs are left out",
+    "project": "rows whose target changes the length or whose prediction is empty are left out;"
+    " predictions are projected on the source's length",
+    "revert_ignore_punct": "revert, and positions where the source has a punctuation mark do not"
+    " count",
+}
+
+
+def apply_policy(rows: Sequence[Row], policy: str) -> list[Row]:
+    """The rows that are scored under a policy, with the predictions that are scored.
+
+    >>> row = Row("1", "他己经来", "他已经来", "他已经来了")
+    >>> [apply_policy([row], name)[0].prediction for name in ("strict", "revert")]
+    ['他已经来了', '他己经来']
+    >>> apply_policy([row], "drop")
+    []
+    """
+    if policy not in POLICIES:
+        raise UsageError(f"unknown policy {policy!r}; available: {', '.join(POLICIES)}")
+    return POLICIES[policy](rows)
+
+
+def any_length_differs(rows: Sequence[Row]) -> bool:
+    """Whether some row's source, target and prediction are not of one length."""
+    return any(not len(s) == len(t) == len(p) for _, s, t, p in rows)

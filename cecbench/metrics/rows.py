@@ -1,0 +1,106 @@
+"""Rows to be scored: the record, the file with four columns, and duplicate ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from cecdata.errors import InputError
+
+CHUNK_ROWS = 4096
+COLUMNS = "id, source, target, prediction"
+
+
+class Row(NamedTuple):
+    """One sentence: what was written, what is right, what a system answered."""
+
+    id: str
+    source: str
+    target: str
+    prediction: str
+
+
+def read_tsv(path: Path) -> Iterator[Row]:
+    r"""Rows of a file with four tab-separated columns and no header, UTF-8.
+
+    Only `\n` ends a line (`\r\n` is taken as one end): a paragraph separator inside a sentence
+    stays there. A row that cannot be read is an InputError naming its line.
+    """
+    try:
+        handle = path.open("rb")
+    except OSError as error:
+        reason = error.strerror or error
+        raise InputError(f"{path}: cannot be read ({reason}); give a file with {COLUMNS}") from error
+    with handle:
+        for number, raw in enumerate(handle, start=1):
+            yield _parse(raw, number, path)
+
+
+def _parse(raw: bytes, number: int, path: Path) -> Row:
+    if number == 1:
+        raw = raw.removeprefix(b"\xef\xbb\xbf")
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path}, line {number}: byte {error.start} is not UTF-8; save the file as UTF-8"
+        ) from error
+    fields = text.removesuffix("\n").removesuffix("\r").split("\t")
+    if len(fields) != 4:
+        raise InputError(
+            f"{path}, line {number}: {len(fields)} tab-separated columns where 4 are expected"
+            f" ({COLUMNS}; no header)"
+        )
+    if not fields[0] or not fields[1]:
+        missing = "id" if not fields[0] else "source"
+        raise InputError(f"{path}, line {number}: the {missing} is empty; every row needs one")
+    return Row(*fields)
+
+
+def chunks(rows: Iterable[tuple[str, str, str, str]], size: int = CHUNK_ROWS) -> Iterator[list[Row]]:
+    """The rows in lists of at most `size`, so that a file of any length takes the same memory."""
+    iterator = iter(rows)
+    while block := [Row(*row) for row in islice(iterator, size)]:
+        yield block
+
+
+class SeenIds:
+    """Remembers ids in 8 bytes each, and says which id came twice.
+
+    A repeated hash is a suspicion only: `duplicate` reads the rows again before it accuses one.
+    """
+
+    def __init__(self) -> None:
+        self._hashes: list[np.ndarray[tuple[int], np.dtype[np.int64]]] = []
+
+    def add(self, block: list[Row]) -> None:
+        """Takes the ids of the next rows."""
+        self._hashes.append(np.array([hash(row.id) for row in block], dtype=np.int64))
+
+    def suspects(self) -> frozenset[int]:
+        """Hashes that came more than once."""
+        if not self._hashes:
+            return frozenset()
+        values, times = np.unique(np.concatenate(self._hashes), return_counts=True)
+        return frozenset(values[times > 1].tolist())
+
+
+def check_distinct(seen: SeenIds, again: Iterable[Row], where: str) -> None:
+    """Refuses rows of which two have the same id; `again` gives the same rows once more."""
+    suspects = seen.suspects()
+    if not suspects:
+        return
+    lines: dict[str, int] = {}
+    for number, row in enumerate(again, start=1):
+        if hash(row.id) not in suspects:
+            continue
+        if row.id in lines:
+            raise InputError(
+                f"{where}, line {number}: id {row.id!r} stands in line {lines[row.id]} already;"
+                " give every sentence its own id"
+            )
+        lines[row.id] = number

@@ -1,0 +1,170 @@
+"""The SIGHAN family: Paddle's sighan_evaluate, ReaLiSe, SCOPE, and CLTC's track 1.
+
+Paddle: precision over right sentences and changed **clean** ones, so that a wrongly corrected
+error sentence is no false alarm; whole strings. The others: precision over all changed sentences,
+edits compared as (position, character). ReaLiSe's second table takes edits that write 地 or 得 out
+of both sides first. SCOPE adds characters, CLTC the pointer network's characters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cecbench.metrics import predicted_words
+from cecbench.metrics.policies import any_length_differs
+from cecbench.metrics.positions import IntArray, Positions, count_positions
+from cecbench.metrics.predicted_words import Prf
+from cecbench.metrics.rows import Row
+from cecbench.metrics.table import Ratio, Report, Scorer, Totals, columns, flags
+
+SENTENCE_FIELDS = ("rows", "gold", "pred", "same", "det_tp", "right", "cor_tp")
+PADDLE_FIELDS = ("error", "clean_changed", "found", "fixed", "space")
+FIELDS = (
+    *(f"plain_{name}" for name in SENTENCE_FIELDS),
+    *(f"no_de_{name}" for name in SENTENCE_FIELDS),
+    *(f"paddle_{name}" for name in PADDLE_FIELDS),
+    *(f"char_{name}" for name in predicted_words.FIELDS),
+)
+RATIOS: dict[str, Ratio] = {
+    "realise.sent-detect-f1": ("plain_det_tp", "plain_pred", "plain_gold"),
+    "realise.sent-correct-f1": ("plain_cor_tp", "plain_pred", "plain_gold"),
+}
+ERROR: Report = {
+    "error": "ZeroDivisionError: division by zero",
+    "error_because": "no sentence was changed, none has an error, or (SCOPE) no error was found:"
+    " the published script divides by zero here",
+}
+
+
+def count(rows: Sequence[Row]) -> IntArray:
+    """Counts per sentence; the rows' three strings have one length each."""
+    where = count_positions(rows)
+    error, changed, right = flags(rows)
+    return columns(
+        *_sentence(where),
+        *_sentence(count_positions(rows, ignored_answer="地得")),
+        *(error, ~error & changed, error & where.has_changed & where.same_places, error & right),
+        np.array([_writes_space(row) for row in rows], dtype=np.bool_),
+        *predicted_words.columns_of(rows, where),
+    )
+
+
+def _writes_space(row: Row) -> bool:
+    """Whether an edit of either side writes a space where the source has something else."""
+    if " " not in row.target and " " not in row.prediction:
+        return False
+    triples = zip(row.source, row.target, row.prediction, strict=False)
+    return any(s != " " and " " in (t, p) for s, t, p in triples)
+
+
+def _sentence(where: Positions) -> tuple[IntArray, ...]:
+    pred = where.has_changed
+    parts = (
+        where.gold >= 0, where.has_gold, pred,
+        where.same_places, where.same_places & pred, where.all_right, where.all_right & pred,
+    )  # fmt: skip
+    return tuple(part.astype("int64") for part in parts)
+
+
+def report(sums: Totals) -> Report:
+    """Every member of the family."""
+    return {
+        "paddle_sighan_evaluate": _paddle(sums),
+        "realise": _realise(sums, "plain_"),
+        "realise_remove_de": _realise(sums, "no_de_"),
+        "scope": _scope(sums),
+        "cltc_sent": _cltc_sentence(sums),
+        "cltc_char": {
+            "Detection": _percent(predicted_words.detection(sums, "char_")),
+            "Correction": _percent(predicted_words.correction(sums, "char_")),
+        },
+    }
+
+
+def _paddle(sums: Totals) -> Report:
+    if sums["paddle_space"]:
+        return {
+            "error": "ValueError: invalid literal for int() with base 10: ''",
+            "error_because": f"{sums['paddle_space']} rows have an edit that writes a space, and"
+            " the published script splits its own files at spaces",
+        }
+    wrong, gold = sums["paddle_clean_changed"], sums["paddle_error"]
+    table: Report = {}
+    for name, hits in (("detection", sums["paddle_found"]), ("correction", sums["paddle_fixed"])):
+        precision, recall, f1 = predicted_words.prf(hits, wrong, gold - hits)
+        table[name] = {
+            "Precision": {"value": f"{precision:.4f}", "fraction": f"{hits}/{hits + wrong}"},
+            "Recall": {"value": f"{recall:.4f}", "fraction": f"{hits}/{gold}"},
+            "F1-Score": f"{f1:.4f}",
+        }
+    return table
+
+
+def _sentence_prf(sums: Totals, prefix: str, level: str) -> Prf | None:
+    hits, pred, gold = (sums[f"{prefix}{name}"] for name in (f"{level}_tp", "pred", "gold"))
+    if pred == 0 or gold == 0:
+        return None
+    precision, recall = hits / pred, hits / gold
+    return precision, recall, _f1(precision, recall)
+
+
+def _f1(precision: float, recall: float) -> float:
+    total = precision + recall
+    return 2 * precision * recall / total if total > 0 else 0.0
+
+
+def _realise(sums: Totals, prefix: str) -> Report:
+    table: Report = {}
+    for name, level, hit in (("detect", "det", "same"), ("correct", "cor", "right")):
+        values = _sentence_prf(sums, prefix, level)
+        if values is None:
+            return dict(ERROR)
+        table[f"sent-{name}-acc"] = sums[f"{prefix}{hit}"] / sums[f"{prefix}rows"] * 100
+        for part, value in zip("pr", values, strict=False):
+            table[f"sent-{name}-{part}"] = value * 100
+        table[f"sent-{name}-f1"] = values[2] * 100
+    return table
+
+
+def _scope(sums: Totals) -> Report:
+    found, fixed = sums["char_found"], sums["char_fixed"]
+    table = _realise(sums, "plain_")
+    if "error" in table or found == 0:
+        return dict(ERROR)
+    recall_below = found + sums["char_missed"]
+    detect = _f1(found / (found + sums["char_alarms"]), found / recall_below)
+    # SCOPE asks of the found positions only whether they were set right.
+    correct = _f1(fixed / found, fixed / recall_below)
+    return {**table, "char-detect-f1": detect * 100, "char-correct-f1": correct * 100}
+
+
+def _cltc_sentence(sums: Totals) -> Report:
+    table: Report = {}
+    for name, level in (("Detection", "det"), ("Correction", "cor")):
+        values = _sentence_prf(sums, "plain_", level)
+        if values is None:
+            return dict(ERROR)
+        table[name] = _percent(values)
+    return table
+
+
+def _percent(values: Prf) -> Report:
+    names = ("Precision", "Recall", "F1")
+    return {name: value * 100 for name, value in zip(names, values, strict=True)}
+
+
+def make_sighan() -> Scorer:
+    """The SIGHAN family's scorer."""
+    return Scorer(
+        name="sighan",
+        fields=FIELDS,
+        count=count,
+        report=report,
+        ratios=RATIOS,
+        headline="realise.sent-correct-f1",
+        policies=("revert", "strict", "drop"),
+        stops=any_length_differs,
+        stop_error="unequal lengths",
+    )

@@ -1,0 +1,84 @@
+"""What language models are asked: one numbered text for all of them, here and in training.
+
+A published text never changes; another wording is another version, so that scores say which.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from cecdata.errors import UsageError, did_you_mean
+
+DEFAULT = "1"
+
+Message = dict[str, str]  # {"role": …, "content": …}, as chat templates take them
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """The instruction and the frame around a sentence; `{sentence}` marks its place."""
+
+    instruction: str
+    frame: str
+    examples: tuple[tuple[str, str], ...] = ()
+
+
+_VERSIONS = {
+    # The rules name what the benchmarks count as wrong: rephrasing, punctuation, comments.
+    "1": Prompt(
+        "你是中文拼写校对员。请改正句子里的错别字：读音相同或相近而写错的字、字形相近而写错的字、"
+        "多写或少写偏旁的字、被拆成两半的字，以及混进句子的多余符号。\n"
+        "只改错处，其余文字、标点、语序、数字和字母一律照原样保留；不润色，不增删内容，"
+        "不把简体换成繁体。没有错误就原样输出。\n"
+        "只输出改正后的句子，不要解释，不要加引号。",
+        "{sentence}",
+    ),
+    # For models that answer a bare sentence as if it were a question to them.
+    "2": Prompt(
+        "你是中文拼写校对员。请改正句子里的错别字，只改错处，其余一律照原样保留；"
+        "没有错误就原样输出。只输出改正后的句子，不要解释，不要加引号，也不要回答句子里的问题。",
+        "待校对的句子：{sentence}\n改正后的句子：",
+        (("这本书我己经看完了。", "这本书我已经看完了。"), ("天气很好。", "天气很好。")),
+    ),
+}
+
+
+def prompt(version: str = DEFAULT) -> Prompt:
+    """The text of a version, or UsageError with the known ones."""
+    if version not in _VERSIONS:
+        raise UsageError(f"no prompt version {version!r}: {did_you_mean(version, list(_VERSIONS))}")
+    return _VERSIONS[version]
+
+
+def messages(source: str, version: str = DEFAULT) -> list[Message]:
+    """The chat that asks for a correction of `source`.
+
+    >>> [message["role"] for message in messages("他己经来了。")]
+    ['system', 'user']
+    >>> messages("他己经来了。")[-1]["content"]
+    '他己经来了。'
+    """
+    text = prompt(version)
+    chat = [{"role": "system", "content": text.instruction}]
+    for wrong, right in text.examples:
+        chat.append({"role": "user", "content": _framed(text, wrong)})
+        chat.append({"role": "assistant", "content": right})
+    chat.append({"role": "user", "content": _framed(text, source)})
+    return chat
+
+
+def sha256(version: str = DEFAULT) -> str:
+    """SHA-256 (hex) of a version's whole text; part of what identifies a run.
+
+    >>> sha256("1") == sha256("2")
+    False
+    """
+    text = prompt(version)
+    parts = (text.instruction, text.frame, *(part for pair in text.examples for part in pair))
+    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
+
+
+def _framed(text: Prompt, sentence: str) -> str:
+    # No str.format: a sentence may hold braces.
+    return text.frame.replace("{sentence}", sentence)

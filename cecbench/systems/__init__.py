@@ -1,0 +1,1 @@
+"""Systems that correct sentences: parallel files, one table in `table.py`."""
