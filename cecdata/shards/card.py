@@ -74,8 +74,9 @@ def card(manifest: Manifest, texts: Texts) -> str:
 
 
 def splits_with_rows(manifest: Manifest) -> dict[str, tuple[File, ...]]:
-    """The splits that have shards: `datasets` refuses a split without files."""
-    return {split: records for split, records in manifest.outputs.items() if records}
+    """The splits that have rows: `datasets` refuses a split without any."""
+    outputs = manifest.outputs.items()
+    return {split: files for split, files in outputs if any(file.rows for file in files)}
 
 
 def _front_matter(manifest: Manifest, texts: Texts) -> str:

@@ -1,0 +1,227 @@
+"""Proofs of rows, a batch at a time: each finds the rows that break one rule.
+
+They share nothing with the code that made the rows: edits are carried out here by gathering code
+points with NumPy, distances come from rapidfuzz, ids from xxhash over the target's bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+MIXED = "mixed"
+UNCHANGED = "unchanged"
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+# (targets, ids, copies) → the sources that the configuration gives them.
+Rederive = Callable[[pa.Array, npt.NDArray[np.uint64], npt.NDArray[np.int16]], pa.Array]
+
+_COSINE_TOLERANCE = 1e-6  # one rounding to float32
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """Texts as one run of code points: text i is ``points[offsets[i]:offsets[i + 1]]``."""
+
+    points: npt.NDArray[np.uint32]
+    offsets: Ints
+
+    @classmethod
+    def of(cls, texts: pa.Array) -> Points:
+        """The code points of a string array without nulls."""
+        lengths = pc.utf8_length(texts).to_numpy(zero_copy_only=False)
+        joined = str(_bytes_of(texts), "utf-8").encode("utf-32-le")
+        return cls(np.frombuffer(joined, np.uint32), _offsets(lengths))
+
+    @property
+    def lengths(self) -> Ints:
+        """Code points of each text."""
+        return np.diff(self.offsets)
+
+    def take(self, rows: Ints) -> Points:
+        """Some of the texts."""
+        lengths = self.lengths[rows]
+        return Points(_gather(self.points, self.offsets[rows], lengths), _offsets(lengths))
+
+
+def broken_rows(batch: pa.RecordBatch, threshold: float | None) -> Iterator[tuple[str, Mask]]:
+    """For each rule what its breach is called, and the rows that breach it."""
+    source, target = Points.of(batch["source"]), Points.of(batch["target"])
+    edits = Edits.of(batch["edits"])
+    misplaced = edits.misplaced(target.lengths)
+    yield "edits out of order, overlapping or outside the target", misplaced
+    if misplaced.any():
+        return  # nothing below can be computed
+    yield "edits that do not quote their target", edits.misquoting(target)
+    yield "edits that do not lead to the source", edits.misleading(target, source)
+    yield "an operator that is not that of the edits", _wrong_operator(batch, edits)
+    yield "a distance that rapidfuzz does not confirm", _wrong_distance(batch)
+    yield "an id that is not the hash of the target", _wrong_id(batch)
+    yield "a cosine out of range or below the threshold", _wrong_cosine(batch, threshold)
+
+
+def not_rederived(batch: pa.RecordBatch, rederive: Rederive) -> Mask:
+    """Rows whose source is not what (seed, id, copy) gives."""
+    again = rederive(batch["target"], batch["id"].to_numpy(), batch["copy"].to_numpy())
+    return _mask(pc.not_equal(batch["source"], again))
+
+
+@dataclass(frozen=True, slots=True)
+class Edits:
+    """The column `edits` opened: flat arrays, and for each edit the row it belongs to."""
+
+    offsets: Ints
+    row: Ints
+    start: Ints
+    end: Ints
+    target: Points
+    source: Points
+    operator: pa.Array
+
+    @classmethod
+    def of(cls, column: pa.ListArray) -> Edits:
+        """Open a list column; slices are understood."""
+        lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False).astype(np.int64)
+        flat = column.flatten()
+        return cls(
+            offsets=_offsets(lengths),
+            row=np.repeat(np.arange(len(column), dtype=np.int64), lengths),
+            start=flat.field("start").to_numpy().astype(np.int64),
+            end=flat.field("end").to_numpy().astype(np.int64),
+            target=Points.of(flat.field("target")),
+            source=Points.of(flat.field("source")),
+            operator=flat.field("operator"),
+        )
+
+    def misplaced(self, lengths: Ints) -> Mask:
+        """Rows with an edit that starts before the last one ended, or ends beyond the text."""
+        last_end = np.zeros_like(self.end)
+        last_end[1:] = np.where(self.row[1:] == self.row[:-1], self.end[:-1], 0)
+        bad = (self.start < last_end) | (self.end < self.start) | (self.end > lengths[self.row])
+        return self._rows(bad)
+
+    def misquoting(self, target: Points) -> Mask:
+        """Rows with an edit whose `target` is not what stands at its place."""
+        lengths = self.end - self.start
+        quoted = _gather(target.points, target.offsets[self.row] + self.start, lengths)
+        return self._rows(_differing(Points(quoted, _offsets(lengths)), self.target))
+
+    def misleading(self, target: Points, source: Points) -> Mask:
+        """Rows whose edits, carried out, do not give the source."""
+        starts, lengths = self._pieces(target)
+        texts = np.concatenate([target.points, self.source.points])
+        made = _gather(texts, starts, lengths)
+        # Row r has one piece more than twice its edits.
+        first_piece = 2 * self.offsets + np.arange(len(self.offsets))
+        return _differing(Points(made, _offsets(lengths)[first_piece]), source)
+
+    def _pieces(self, target: Points) -> tuple[Ints, Ints]:
+        """Where each source is made of: what stays, an edit's text, what stays, …
+
+        Gives (start, length) in the points of the targets followed by those of the edits.
+        """
+        rows = len(self.offsets) - 1
+        starts = np.empty(rows + 2 * len(self.row), np.int64)
+        ends = np.empty_like(starts)
+        kept = 2 * np.arange(len(self.row)) + self.row  # piece before each edit
+        last = 2 * self.offsets[1:] + np.arange(rows)  # piece after the last edit of a row
+        begin = target.offsets[self.row]
+        starts[2 * self.offsets[:-1] + np.arange(rows)] = target.offsets[:-1]
+        ends[kept] = begin + self.start
+        starts[kept + 2] = begin + self.end
+        ends[last] = target.offsets[1:]
+        starts[kept + 1] = len(target.points) + self.source.offsets[:-1]
+        ends[kept + 1] = len(target.points) + self.source.offsets[1:]
+        return starts, ends - starts
+
+    def _rows(self, bad_edits: Mask) -> Mask:
+        bad = np.zeros(len(self.offsets) - 1, np.bool_)
+        bad[self.row[bad_edits]] = True
+        return bad
+
+
+def _wrong_operator(batch: pa.RecordBatch, edits: Edits) -> Mask:
+    operators = batch["operator"]
+    names = pc.unique(pa.concat_arrays([operators, edits.operator, pa.array([MIXED, UNCHANGED])]))
+    codes = {name: code for code, name in enumerate(names.to_pylist())}
+    stated = pc.index_in(operators, names).to_numpy(zero_copy_only=False)
+    found = pc.index_in(edits.operator, names).to_numpy(zero_copy_only=False)
+    first = np.full(batch.num_rows, codes[UNCHANGED], np.int64)
+    edited = np.diff(edits.offsets) > 0
+    first[edited] = found[edits.offsets[:-1][edited]]
+    first[edits.row[found != first[edits.row]]] = codes[MIXED]
+    return np.asarray(stated != first)
+
+
+def _wrong_distance(batch: pa.RecordBatch) -> Mask:
+    from rapidfuzz.distance import Levenshtein
+    from rapidfuzz.process import cpdist
+
+    if not batch.num_rows:
+        return np.zeros(0, np.bool_)
+    sources, targets = batch["source"].to_pylist(), batch["target"].to_pylist()
+    found = cpdist(sources, targets, scorer=Levenshtein.distance, dtype=np.int32, workers=1)
+    return np.asarray(found != batch["distance"].to_numpy())
+
+
+def _wrong_id(batch: pa.RecordBatch) -> Mask:
+    import xxhash
+
+    ids = batch["id"].to_numpy()
+    targets = batch["target"].cast(pa.binary()).to_pylist()
+    hash_of = xxhash.xxh3_64_intdigest
+    hashes = np.fromiter(map(hash_of, targets), np.uint64, len(targets))
+    return np.asarray(hashes != ids)
+
+
+def _wrong_cosine(batch: pa.RecordBatch, threshold: float | None) -> Mask:
+    cosine = batch["cosine"].to_numpy(zero_copy_only=False)
+    scored = batch["cosine"].is_valid().to_numpy(zero_copy_only=False)
+    low = -1.0 if threshold is None else threshold
+    inside = (cosine >= low - _COSINE_TOLERANCE) & (cosine <= 1 + _COSINE_TOLERANCE)
+    return np.asarray(scored & ~inside)
+
+
+def _differing(left: Points, right: Points) -> Mask:
+    """Which texts of the two are not the same."""
+    bad: Mask = left.lengths != right.lengths
+    if bad.any():
+        same = np.flatnonzero(~bad)
+        bad[same] = _differing(left.take(same), right.take(same))
+        return bad
+    places = np.flatnonzero(left.points != right.points)
+    bad[np.searchsorted(right.offsets, places, side="right") - 1] = True
+    return bad
+
+
+def _gather(texts: npt.NDArray[np.uint32], starts: Ints, lengths: Ints) -> npt.NDArray[np.uint32]:
+    """The stretches of `texts` one after another."""
+    shift = starts - (np.cumsum(lengths) - lengths)
+    places = np.arange(int(lengths.sum())) + np.repeat(shift, lengths)
+    gathered: npt.NDArray[np.uint32] = np.take(texts, places)
+    return gathered
+
+
+def _bytes_of(texts: pa.Array) -> memoryview:
+    """The UTF-8 of all texts of a string array, one after another, not copied."""
+    _, offsets, values = texts.buffers()
+    if values is None or not len(texts):
+        return memoryview(b"")
+    bounds = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    return memoryview(values)[int(bounds[0]) : int(bounds[-1])]
+
+
+def _offsets(lengths: npt.NDArray[np.int64]) -> Ints:
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
+
+
+def _mask(values: pa.BooleanArray) -> Mask:
+    return np.asarray(values.fill_null(fill_value=True).to_numpy(zero_copy_only=False))
