@@ -61,6 +61,7 @@ def broken_rows(batch: pa.RecordBatch, threshold: float | None) -> Iterator[tupl
     yield "edits that do not quote their target", edits.misquoting(target)
     yield "edits that do not lead to the source", edits.misleading(target, source)
     yield "an operator that is not that of the edits", _wrong_operator(batch, edits)
+    yield "a source like its target, though not `unchanged`", _wrong_unchanged(batch)
     yield "a distance that rapidfuzz does not confirm", _wrong_distance(batch)
     yield "an id that is not the hash of the target", _wrong_id(batch)
     yield "a cosine out of range or below the threshold", _wrong_cosine(batch, threshold)
@@ -157,6 +158,11 @@ def _wrong_operator(batch: pa.RecordBatch, edits: Edits) -> Mask:
     first[edited] = found[edits.offsets[:-1][edited]]
     first[edits.row[found != first[edits.row]]] = codes[MIXED]
     return np.asarray(stated != first)
+
+
+def _wrong_unchanged(batch: pa.RecordBatch) -> Mask:
+    same = pc.equal(batch["source"], batch["target"])
+    return _mask(pc.and_(same, pc.not_equal(batch["operator"], UNCHANGED)))
 
 
 def _wrong_distance(batch: pa.RecordBatch) -> Mask:

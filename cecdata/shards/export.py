@@ -1,0 +1,109 @@
+"""Pairs in the formats of other tools, written row by row in constant memory.
+
+- `jsonl`: an object a line, all columns;
+- `tsv`: source, tab, target;
+- `pycorrector`: one JSON list of ``{"id", "original_text", "wrong_ids", "correct_text"}``, the
+  training format of the package of that name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+
+from cecdata.errors import UsageError, did_you_mean
+from cecdata.shards.codec import Json
+from cecdata.shards.reader import open_dataset
+
+Row = Mapping[str, Json]
+
+
+def export(out: str | Path, split: str, path: Path, format: str = "jsonl") -> int:  # noqa: A002
+    """Fill the file `path` with a split of the dataset `out`; gives the number of rows written.
+
+    Gives the file no durable name of its own: ``durable.write(final, lambda p: export(…, p))``.
+    Raises UsageError for an unknown format or split.
+    """
+    if format not in FORMATS:
+        raise UsageError(f"no format {format!r}; {did_you_mean(format, list(FORMATS))}")
+    dataset = open_dataset(out)
+    rows = (row for batch in dataset.batches(split, rows=8_192) for row in batch.to_pylist())
+    written = 0
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for written, piece in enumerate(FORMATS[format](rows)):  # noqa: B007
+            file.write(piece)
+    return written
+
+
+# Each format gives one piece a row, and one more at the end.
+
+
+def _jsonl(rows: Iterable[Row]) -> Iterator[str]:
+    for row in rows:
+        yield _json(row) + "\n"
+    yield ""
+
+
+def _tsv(rows: Iterable[Row]) -> Iterator[str]:
+    for row in rows:
+        yield "\t".join(_flat(str(row[name])) for name in ("source", "target")) + "\n"
+    yield ""
+
+
+def _pycorrector(rows: Iterable[Row]) -> Iterator[str]:
+    before = "[\n"
+    for row in rows:
+        yield before + _json(_pycorrector_row(row))
+        before = ",\n"
+    yield "\n]\n" if before == ",\n" else "[]\n"
+
+
+def _pycorrector_row(row: Row) -> Row:
+    """`wrong_ids` are places in the source: of each edit's characters, or where some are missing.
+
+    >>> _pycorrector_row({
+    ...     "id": 7, "copy": 0, "source": "言吴会", "target": "误会",
+    ...     "edits": [{"start": 0, "end": 1, "source": "言吴"}],
+    ... })
+    {'id': '7-0', 'original_text': '言吴会', 'wrong_ids': [0, 1], 'correct_text': '误会'}
+    """
+    wrong: list[Json] = []
+    shift = 0
+    edits = row["edits"]
+    assert isinstance(edits, list)
+    for edit in edits:
+        assert isinstance(edit, dict)
+        start, end, source = edit["start"], edit["end"], edit["source"]
+        assert isinstance(start, int)
+        assert isinstance(end, int)
+        assert isinstance(source, str)
+        wrong += range(start + shift, start + shift + max(len(source), 1))
+        shift += len(source) - (end - start)
+    return {
+        "id": f"{row['id']}-{row['copy']}",
+        "original_text": row["source"],
+        "wrong_ids": wrong,
+        "correct_text": row["target"],
+    }
+
+
+def _json(row: Row) -> str:
+    return json.dumps(row, ensure_ascii=False, allow_nan=False)
+
+
+def _flat(text: str) -> str:
+    """Text that breaks neither cells nor lines.
+
+    A tab or line end inside a sentence becomes a space: the only change any format makes.
+    """
+    return " ".join(text.splitlines()).replace("\t", " ") if _BREAKS.intersection(text) else text
+
+
+_BREAKS = frozenset("\t\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
+
+FORMATS: Mapping[str, Callable[[Iterable[Row]], Iterator[str]]] = {
+    "jsonl": _jsonl,
+    "tsv": _tsv,
+    "pycorrector": _pycorrector,
+}
