@@ -7,10 +7,10 @@ count as one; among 38 M sentences the chance that this happens at all is 4e-5.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from cecdata.corpus.compiled import compiled
 from cecdata.corpus.xxh3 import Uint64s
 
 Mask = npt.NDArray[np.bool_]
@@ -62,7 +62,7 @@ class Dedup:
             _insert(self._slots, old[old != 0], np.empty(self._used, dtype=np.bool_), True)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _insert(slots: Uint64s, ids: Uint64s, new: Mask, zero_seen: bool) -> tuple[int, bool]:
     mask = np.uint64(slots.size - 1)
     shift = np.uint64(20)

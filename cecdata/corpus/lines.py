@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from cecdata.corpus.compiled import compiled
 from cecdata.corpus.rows import MAX_BYTES, Int64s, Reject, excerpt
 from cecdata.corpus.sources import Source
 from cecdata.errors import InputError
@@ -106,7 +106,7 @@ def numbers(first: int, count: int) -> Int64s:
     return np.arange(first, first + count, dtype=np.int64)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _split(
     raw: npt.NDArray[np.uint8], values: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int32]
 ) -> None:

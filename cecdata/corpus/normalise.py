@@ -11,13 +11,13 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cecdata.corpus import characters as ch
+from cecdata.corpus.compiled import compiled
 from cecdata.corpus.dedup import Dedup
 from cecdata.corpus.xxh3 import ids, utf8
 from cecdata.shards.schema import REJECTED_ROW, SENTENCE
@@ -113,11 +113,11 @@ def reject(batch: pa.RecordBatch, reason: str, details: list[str]) -> pa.RecordB
 
 
 def normalise_text(text: str) -> str | Fault:
-    """The normal form of one text, or the forbidden character in it.
+    r"""The normal form of one text, or the forbidden character in it.
 
-    >>> normalise_text("\\ufeff 他的\\u200b病情\\u3000 已经好转。\\n")
+    >>> normalise_text("\ufeff 他的\u200b病情\u3000 已经好转。\n")
     '他的病情 已经好转。'
-    >>> normalise_text("他的\\x00病情")
+    >>> normalise_text("他的\x00病情")
     Fault(reason='control_character', detail='U+0000 at 2')
     """
     for reason, pattern in _forbidden():
@@ -209,7 +209,7 @@ def _rejected(batch: pa.RecordBatch, faults: dict[int, Fault]) -> pa.RecordBatch
     return pa.RecordBatch.from_arrays(arrays, schema=REJECTED_ROW)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _scan(data: Bytes, offsets: Int32s, classes: Bytes, lengths: Int32s, flags: Bytes) -> None:
     """Decode UTF-8 that is known to be valid; 8, 16, 24, 32 bits a character by its first byte."""
     for row in range(lengths.size):

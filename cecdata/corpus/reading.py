@@ -47,9 +47,10 @@ def read(
     columns = Columns(text_column, origin_column)
     left = limit
     for source in resolve(paths):
-        for rows in _slices(READERS[source.format](source, columns, batch_rows), batch_rows):
+        stream = READERS[source.format](source, columns, batch_rows)
+        for whole in _slices(stream, batch_rows):
+            rows = whole if left is None else _first(whole, left)
             if left is not None:
-                rows = _first(rows, left)
                 left -= rows.batch.num_rows + rows.rejected.num_rows
             if rows.batch.num_rows or rows.rejected.num_rows:
                 yield rows

@@ -124,7 +124,6 @@ def gather(
     origin: pa.Array | None,
     rows: Int64s,
     rejects: Sequence[Reject] = (),
-    max_bytes: int = MAX_BYTES,
 ) -> Rows:
     """Build `Rows` from text that may hold nulls, bytes that are no UTF-8, or too much.
 
@@ -133,8 +132,8 @@ def gather(
     """
     origin = _origins(source, origin, len(text))
     found = list(rejects)
-    if not _is_sound(text, max_bytes):
-        text, keep, new = _sieve(text, origin, rows, max_bytes)
+    if not _is_sound(text, MAX_BYTES):
+        text, keep, new = _sieve(text, origin, rows, MAX_BYTES)
         found.extend(new)
         origin, rows = origin.filter(pa.array(keep)), rows[keep]
     if not pa.types.is_string(text.type):

@@ -152,7 +152,9 @@ def _source(path: Path, label: str | None = None) -> Source:
 
 
 def _matches(pattern: str) -> list[Source]:
-    files = sorted(p for p in glob.glob(pattern, recursive=True) if Path(p).is_file())
+    # pathlib's glob takes no absolute pattern
+    found = glob.glob(pattern, recursive=True)  # noqa: PTH207
+    files = sorted(name for name in found if Path(name).is_file())
     if not files:
         raise InputError(f"{pattern}: no file matches this glob")
     return [_source(Path(file)) for file in files]
@@ -179,7 +181,7 @@ def _dataset(folder: Path) -> list[Source]:
             found = sorted(p for p in folder.rglob("*.parquet") if ".cecdata" not in p.parts)
     if not found:
         kinds = {p.suffix for p in folder.iterdir() if p.suffix in TEXT_FORMATS + TABLE_FORMATS}
-        hint = sorted(kinds)[0] if kinds else ".txt"
+        hint = min(kinds) if kinds else ".txt"
         raise InputError(
             f"{folder} is a folder, and no Hugging Face dataset (README.md + data/*.parquet, or "
             f"save_to_disk). Name its files with a glob: '{folder}/*{hint}'"

@@ -7,9 +7,9 @@ Unaligned little-endian loads, so a little-endian machine is required, as Arrow'
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -17,7 +17,11 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
+from cecdata.corpus.compiled import compiled
+
 Uint64s = npt.NDArray[np.uint64]
+Int32s = npt.NDArray[np.int32]
+Bytes = npt.NDArray[np.uint8]
 
 _SECRET = bytes.fromhex(
     "b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db7240a4a4b7b3671f"
@@ -51,7 +55,7 @@ def ids(text: pa.Array) -> Uint64s:
     return out
 
 
-def utf8(text: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
+def utf8(text: pa.Array) -> tuple[Bytes, Int32s]:
     """The bytes and offsets behind a string array without nulls; nothing is copied."""
     _, offsets, data = text.buffers()
     raw = np.frombuffer(data if data is not None and data.size else b"\0", dtype=np.uint8)
@@ -60,37 +64,38 @@ def utf8(text: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
 
 
 @functools.cache
-def _secret() -> npt.NDArray[np.uint8]:
+def _secret() -> Bytes:
     return np.frombuffer(_SECRET, dtype=np.uint8)
 
 
-@intrinsic
-def _load64(context: Any, address: Any) -> Any:
-    """Eight bytes at any address, as `memcpy` to a uint64."""
+# Three instructions that numba cannot spell, as LLVM emits them. The unnamed arguments of `emit`
+# are numba's (context, builder, signature, values).
+def _load(bits: int) -> Any:
+    """`bits` bits at any address, as `memcpy` would take them, widened to a uint64."""
 
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
-        return builder.load(pointer, align=1)
-
-    return types.uint64(types.uint64), emit
-
-
-@intrinsic
-def _load32(context: Any, address: Any) -> Any:
-    """Four bytes at any address, widened to a uint64."""
-
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = builder.inttoptr(arguments[0], ir.IntType(32).as_pointer())
-        return builder.zext(builder.load(pointer, align=1), ir.IntType(64))
+    def emit(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
+        pointer = builder.inttoptr(arguments[0], ir.IntType(bits).as_pointer())
+        value = builder.load(pointer, align=1)
+        return builder.zext(value, ir.IntType(64)) if bits < 64 else value
 
     return types.uint64(types.uint64), emit
 
 
-@intrinsic
-def _fold(context: Any, left: Any, right: Any) -> Any:
+def _emit_load64(_: Any, address: Any) -> Any:
+    del address
+    return _load(64)
+
+
+def _emit_load32(_: Any, address: Any) -> Any:
+    del address
+    return _load(32)
+
+
+def _emit_fold(_: Any, left: Any, right: Any) -> Any:
     """The 128-bit product of two uint64, its halves xor-ed together."""
+    del left, right
 
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def emit(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
         wide, word = ir.IntType(128), ir.IntType(64)
         product = builder.mul(*(builder.zext(value, wide) for value in arguments))
         high = builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), word)
@@ -99,13 +104,18 @@ def _fold(context: Any, left: Any, right: Any) -> Any:
     return types.uint64(types.uint64, types.uint64), emit
 
 
-@numba.njit(cache=True, nogil=True)
-def _rotl(value, bits):
+_load64: Callable[[np.uint64], np.uint64] = intrinsic(_emit_load64)
+_load32: Callable[[np.uint64], np.uint64] = intrinsic(_emit_load32)
+_fold: Callable[[np.uint64, np.uint64], np.uint64] = intrinsic(_emit_fold)
+
+
+@compiled
+def _rotl(value: np.uint64, bits: int) -> np.uint64:
     return (value << _U(bits)) | (value >> _U(64 - bits))
 
 
-@numba.njit(cache=True, nogil=True)
-def _swap(value):
+@compiled
+def _swap(value: np.uint64) -> np.uint64:
     value = ((value & _U(0x00FF00FF00FF00FF)) << _U(8)) | (
         (value >> _U(8)) & _U(0x00FF00FF00FF00FF)
     )
@@ -115,26 +125,26 @@ def _swap(value):
     return (value << _U(32)) | (value >> _U(32))
 
 
-@numba.njit(cache=True, nogil=True)
-def _avalanche(value):
+@compiled
+def _avalanche(value: np.uint64) -> np.uint64:
     value = (value ^ (value >> _U(37))) * _PMX_1
     return value ^ (value >> _U(32))
 
 
-@numba.njit(cache=True, nogil=True)
-def _avalanche_xxh64(value):
+@compiled
+def _avalanche_xxh64(value: np.uint64) -> np.uint64:
     value = (value ^ (value >> _U(33))) * _P64_2
     value = (value ^ (value >> _U(29))) * _P64_3
     return value ^ (value >> _U(32))
 
 
-@numba.njit(cache=True, nogil=True)
-def _mix16(at, secret):
+@compiled
+def _mix16(at: np.uint64, secret: np.uint64) -> np.uint64:
     return _fold(_load64(at) ^ _load64(secret), _load64(at + _U(8)) ^ _load64(secret + _U(8)))
 
 
-@numba.njit(cache=True, nogil=True)
-def _upto16(at, size, s):
+@compiled
+def _upto16(at: np.uint64, size: np.uint64, s: np.uint64) -> np.uint64:
     if size > _U(8):
         low = _load64(at) ^ (_load64(s + _U(24)) ^ _load64(s + _U(32)))
         high = _load64(at + size - _U(8)) ^ (_load64(s + _U(40)) ^ _load64(s + _U(48)))
@@ -148,16 +158,18 @@ def _upto16(at, size, s):
     return _U(0)
 
 
-@numba.njit(cache=True, nogil=True)
-def _upto3(first, middle, last, size, s):
+@compiled
+def _upto3(
+    first: np.uint64, middle: np.uint64, last: np.uint64, size: np.uint64, s: np.uint64
+) -> np.uint64:
     if size == _U(0):
         return _avalanche_xxh64(_load64(s + _U(56)) ^ _load64(s + _U(64)))
     both = (first << _U(16)) | (middle << _U(24)) | last | (size << _U(8))
     return _avalanche_xxh64(both ^ (_load32(s) ^ _load32(s + _U(4))))
 
 
-@numba.njit(cache=True, nogil=True)
-def _upto240(at, size, s):
+@compiled
+def _upto240(at: np.uint64, size: np.uint64, s: np.uint64) -> np.uint64:
     end = at + size
     total = size * _P64_1
     if size <= _U(128):
@@ -176,8 +188,8 @@ def _upto240(at, size, s):
     return _avalanche(total + _mix16(end - _U(16), s + _U(_MID_LAST)))
 
 
-@numba.njit(cache=True, nogil=True)
-def _stripe(lanes, at, s):
+@compiled
+def _stripe(lanes: Uint64s, at: np.uint64, s: np.uint64) -> None:
     for i in range(8):
         value = _load64(at + _U(8 * i))
         keyed = value ^ _load64(s + _U(8 * i))
@@ -185,8 +197,8 @@ def _stripe(lanes, at, s):
         lanes[i] += (keyed & _LOW32) * (keyed >> _U(32))
 
 
-@numba.njit(cache=True, nogil=True)
-def _long(at, size, s, lanes):
+@compiled
+def _long(at: np.uint64, size: np.uint64, s: np.uint64, lanes: Uint64s) -> np.uint64:
     lanes[0], lanes[1], lanes[2], lanes[3] = _P32_3, _P64_1, _P64_2, _P64_3
     lanes[4], lanes[5], lanes[6], lanes[7] = _P64_4, _P32_2, _P64_5, _P32_1
     stripes = (size - _U(1)) >> _U(6)
@@ -205,8 +217,8 @@ def _long(at, size, s, lanes):
     return _avalanche(total)
 
 
-@numba.njit(cache=True, nogil=True)
-def _hash_rows(data, offsets, secret, out):
+@compiled
+def _hash_rows(data: Bytes, offsets: Int32s, secret: Bytes, out: Uint64s) -> None:
     base = _U(data.ctypes.data)
     s = _U(secret.ctypes.data)
     lanes = np.empty(8, dtype=np.uint64)

@@ -75,8 +75,8 @@ def _read(
         if first != 1 or not header:
             raise InputError(f"{source.label}: its first line must name the columns")
         picked = columns.pick(header, header, source.label)
-        places = header.index(picked.text), _place(header, picked.origin)
-        yield from _batches(feed, records, source, places, len(header), batch_rows)
+        shape = header.index(picked.text), _place(header, picked.origin), len(header)
+        yield from _batches(feed, records, source, shape, batch_rows)
 
 
 def _place(header: list[str], name: str | None) -> int | None:
@@ -107,11 +107,10 @@ def _batches(
     feed: _Feed,
     records: Iterator[tuple[int, list[str]]],
     source: Source,
-    places: tuple[int, int | None],
-    width: int,
+    shape: tuple[int, int | None, int],
     batch_rows: int,
 ) -> Iterator[Rows]:
-    text_at, origin_at = places
+    text_at, origin_at, width = shape
     texts: list[bytes] = []
     origins: list[str] = []
     rows: list[int] = []
