@@ -1,0 +1,187 @@
+"""Any OpenAI-compatible endpoint. Every answer is kept on disk before it is used: a run that was
+killed asks for the rest alone. The key comes from the environment and is written nowhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import threading
+import time
+import urllib.parse
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from cecbench import prompts
+from cecbench.systems.answer import Answer
+from cecbench.systems.extract import extract
+from cecbench.systems.options import SystemOptions
+from cecbench.systems.transport import Endpoint, Reply
+from cecdata.durable import Journal
+from cecdata.errors import UsageError
+
+CACHE = "requests.jsonl"
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+class ApiSystem:
+    """MODEL@URL: chat completions, several at once, answers in the order of the sources."""
+
+    costly = True
+
+    def __init__(self, rest: str, options: SystemOptions) -> None:
+        model, base = _parted(rest)
+        prompts.prompt(options.prompt)
+        self.name = model.rsplit("/", 1)[-1]
+        self._model = model
+        self._options = options
+        self._endpoint = Endpoint(
+            _completions(base), _key(base, options), options, lambda body: _content(body) is not None
+        )
+        self._cache: Journal | None = None
+        self._stop = threading.Event()
+        self.identity: Mapping[str, object] = {
+            "kind": "api",
+            "model": model,
+            "url": base,
+            "prompt": f"{options.prompt}@{prompts.sha256(options.prompt)[:8]}",
+            "temperature": options.temperature,
+            "top_p": options.top_p,
+            "max_new_tokens": options.max_new_tokens or "the endpoint's",
+            "body": dict(options.body),
+        }
+
+    @property
+    def troubles(self) -> Mapping[str, int]:
+        """What went wrong on the way and was tried again, with how often."""
+        return dict(self._endpoint.troubles)
+
+    def correct(self, sources: Sequence[str]) -> Iterator[Answer]:
+        """One answer a source; equal sources are asked once. An EndpointError ends the run."""
+        self._open()
+        pool = ThreadPoolExecutor(max(1, self._options.concurrency), "cecbench-api")
+        asked: dict[str, Future[Answer]] = {}
+        try:
+            for source in sources:
+                if source not in asked:
+                    asked[source] = pool.submit(self._answer, source)
+            for source in sources:
+                yield asked[source].result()
+        finally:
+            # Threads that wait for a turn give up; answers under way are still kept.
+            self._stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+            self._stop.clear()
+
+    def _open(self) -> None:
+        state = self._options.state
+        if state is not None and self._cache is None:
+            self._cache = Journal(state / CACHE, state)
+
+    def _answer(self, source: str) -> Answer:
+        body = self._body(source)
+        name = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+        kept = self._cache.get("reply", name) if self._cache else None
+        if kept is not None:
+            seconds = kept.facts["seconds"]
+            assert isinstance(seconds, float)
+            return self._read(source, kept.facts, seconds)
+        if self._stop.is_set():
+            return Answer(source, "", "failed")
+        started = time.perf_counter()
+        reply = self._endpoint.post(body, name)
+        seconds = time.perf_counter() - started
+        facts = self._facts(reply)
+        if facts is None:
+            return Answer(source, reply.trouble, "failed", seconds=seconds)
+        if self._cache:
+            self._cache.record("reply", name, **facts, seconds=seconds)
+        return self._read(source, facts, seconds)
+
+    def _body(self, source: str) -> dict[str, object]:
+        options = self._options
+        body: dict[str, object] = {
+            "model": self._model,
+            "messages": prompts.messages(source, options.prompt),
+            "temperature": options.temperature,
+            "stream": False,
+        }
+        if options.temperature > 0:
+            body |= {"top_p": options.top_p, "seed": options.seed}
+        if options.max_new_tokens:
+            body["max_tokens"] = options.max_new_tokens
+        # A field set to null is left out: some endpoints refuse `temperature`, for example.
+        return {k: v for k, v in {**body, **options.body}.items() if v is not None}
+
+    def _facts(self, reply: Reply) -> dict[str, object] | None:
+        """What is kept of a reply; None where it holds no answer at all."""
+        if reply.filtered:
+            return {"raw": self._endpoint.hidden(reply.trouble), "finish": "filtered", "tokens": [0, 0]}
+        if reply.body is None:
+            return None
+        found = _content(reply.body)
+        assert found is not None  # the endpoint was told what an answer is
+        content, finish = found
+        usage = reply.body.get("usage")
+        counted = usage if isinstance(usage, Mapping) else {}
+        tokens = [_whole(counted.get(key)) for key in ("prompt_tokens", "completion_tokens")]
+        return {"raw": self._endpoint.hidden(content), "finish": finish, "tokens": tokens}
+
+    def _read(self, source: str, facts: Mapping[str, object], seconds: float) -> Answer:
+        raw, tokens = str(facts["raw"]), facts["tokens"]
+        assert isinstance(tokens, list)
+        if facts["finish"] in ("filtered", "content_filter"):
+            return Answer(source, raw, "refusal", *tokens, seconds)
+        if facts["finish"] == "length":  # cut off: half a sentence is no correction
+            return Answer(source, raw, "unparsable", *tokens, seconds)
+        found = extract(raw, source)
+        return Answer(found.text, raw, found.status, *tokens, seconds)
+
+
+def _content(body: Mapping[str, object]) -> tuple[str, str] | None:
+    """The text and the finish reason; None for JSON that is no chat completion."""
+    choices = body.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
+        return None
+    message = choices[0].get("message")
+    if not isinstance(message, Mapping):
+        return None
+    content = message.get("content")
+    if isinstance(content, list):  # some gateways give parts
+        parts = (part.get("text", "") for part in content if isinstance(part, Mapping))
+        content = "".join(str(part) for part in parts)
+    finish = str(choices[0].get("finish_reason") or "stop")
+    return (content if isinstance(content, str) else ""), finish
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def _parted(rest: str) -> tuple[str, str]:
+    model, found, host = rest.rpartition("@http")
+    url = f"http{host}"
+    parts = urllib.parse.urlsplit(url)
+    if not found or not model or parts.scheme not in ("http", "https") or not parts.hostname:
+        raise UsageError(f"api:{rest} is not api:MODEL@URL, as in api:qwen3@http://127.0.0.1:8000/v1")
+    if parts.username or parts.password or parts.query:
+        raise UsageError(
+            "the URL of an endpoint must not hold a user, a password or a query: outputs name the "
+            "URL, and a key belongs in the environment (--key-variable says which variable)"
+        )
+    return model, url.rstrip("/")
+
+
+def _completions(base: str) -> str:
+    return base if base.endswith("/chat/completions") else f"{base}/chat/completions"
+
+
+def _key(base: str, options: SystemOptions) -> str | None:
+    key = os.environ.get(options.key_variable, "").strip() or None
+    if key is None and urllib.parse.urlsplit(base).hostname not in LOOPBACK:
+        raise UsageError(
+            f"{base} needs a key: set the environment variable {options.key_variable}, or name "
+            "another one with --key-variable"
+        )
+    return key

@@ -1,0 +1,76 @@
+"""What the two local adapters share: torch and transformers, imported late, and a checkpoint's
+identity. A missing package is named with the extra that brings it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+from pathlib import Path
+from types import ModuleType
+
+from cecdata import durable
+from cecdata.errors import InputError, MissingPackageError
+
+WEIGHTS = (".safetensors", ".bin")
+
+
+def torch_and_transformers() -> tuple[ModuleType, ModuleType]:
+    """The two modules, or MissingPackageError."""
+    try:
+        return importlib.import_module("torch"), importlib.import_module("transformers")
+    except ImportError as error:
+        raise MissingPackageError(
+            f"{error.name or error} is missing: local models need `pip install 'cec-zero[bench]'`"
+        ) from None
+
+
+def load_pretrained(loader: object, checkpoint: str, **settings: object) -> object:
+    """`loader.from_pretrained`, its many errors turned into one that names the checkpoint."""
+    try:
+        return loader.from_pretrained(checkpoint, **settings)  # type: ignore[attr-defined]
+    except (OSError, ValueError, KeyError, ImportError) as error:
+        first = str(error).strip().split("\n")[0]
+        raise InputError(
+            f"{checkpoint} cannot be loaded: {first}. Name a folder with config.json, tokenizer "
+            "and weights, or a hub name (HF_ENDPOINT and HF_HUB_OFFLINE are respected)"
+        ) from None
+
+
+def checkpoint_identity(checkpoint: str, revision: str | None) -> dict[str, object]:
+    """Name, and for a folder the digest of its configuration and weights, else the revision."""
+    folder = Path(checkpoint)
+    if not folder.is_dir():
+        return {"checkpoint": checkpoint, "revision": revision or "not stated"}
+    total = hashlib.sha256()
+    for path in sorted(folder.iterdir()):
+        if path.suffix in WEIGHTS or path.name in ("config.json", "tokenizer.json", "vocab.txt"):
+            total.update(f"{path.name} {durable.sha256_of(path).sha256}\n".encode())
+    return {"checkpoint": folder.name, "sha256": total.hexdigest()}
+
+
+def pick_device(torch: ModuleType, wanted: str) -> str:
+    """`auto` is the first GPU where there is one."""
+    if wanted != "auto":
+        return wanted
+    if torch.cuda.is_available():
+        return "cuda"
+    mps = getattr(torch.backends, "mps", None)
+    return "mps" if mps is not None and mps.is_available() else "cpu"
+
+
+def pick_dtype(torch: ModuleType, wanted: str) -> object:
+    """The torch dtype of a name; `auto` is passed on: as the checkpoint stores it."""
+    if wanted == "auto":
+        return "auto"
+    return getattr(torch, wanted)
+
+
+def batches_by_length(sizes: list[int], batch: int) -> list[list[int]]:
+    """Indices in batches of like size, the longest first, so that memory runs out at once or not.
+
+    >>> batches_by_length([3, 9, 1, 8], 2)
+    [[1, 3], [0, 2]]
+    """
+    order = sorted(range(len(sizes)), key=lambda index: (-sizes[index], index))
+    return [order[start : start + batch] for start in range(0, len(order), batch)]

@@ -1,0 +1,54 @@
+"""The one table of systems, and how `--system KIND:REST` names one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from cecbench.benchmarks.row import Row
+from cecbench.systems.answer import System
+from cecbench.systems.api import ApiSystem
+from cecbench.systems.copying import CopySystem
+from cecbench.systems.llm import LlmSystem
+from cecbench.systems.options import SystemOptions
+from cecbench.systems.policy import policy_system
+from cecbench.systems.predictions import PredictionSystem
+from cecbench.systems.tagger import TaggerSystem
+from cecdata.errors import UsageError, did_you_mean
+
+Maker = Callable[[str, SystemOptions, Sequence[Row]], System]
+
+#: kind → what makes it. A further kind is one new file and one entry here.
+SYSTEMS: dict[str, Maker] = {
+    "copy": lambda _, __, ___: CopySystem(),
+    "predictions": lambda rest, options, rows: PredictionSystem(
+        Path(rest), rows, partial=options.partial
+    ),
+    "tagger": lambda rest, options, _: TaggerSystem(rest, options),
+    "llm": lambda rest, options, _: LlmSystem(rest, options),
+    "api": lambda rest, options, _: ApiSystem(rest, options),
+    "policy": lambda rest, options, _: policy_system(Path(rest), options),
+}
+
+#: kind → how it is written and what it is, for `cecbench list`
+FORMS = {
+    "copy": ("copy", "changes nothing; the floor"),
+    "predictions": ("predictions:FILE", "answers that lie in a TSV or JSONL file"),
+    "tagger": ("tagger:PATH", "a BERT-family corrector: folder or hub name"),
+    "llm": ("llm:PATH", "a causal language model through transformers"),
+    "api": ("api:MODEL@URL", "an OpenAI-compatible endpoint"),
+    "policy": ("policy:DIR", "the output folder of `cectrain`"),
+}
+
+
+def make_system(spec: str, options: SystemOptions, rows: Sequence[Row]) -> System:
+    """The system of a spec such as `copy` or `api:qwen3@http://127.0.0.1:8000/v1`.
+
+    Raises UsageError for an unknown kind or one without what must follow the colon.
+    """
+    kind, _, rest = spec.partition(":")
+    if kind not in SYSTEMS:
+        raise UsageError(f"no kind of system {kind!r}: {did_you_mean(kind, list(SYSTEMS))}")
+    if not rest and kind != "copy":
+        raise UsageError(f"--system {kind} needs what follows a colon: {FORMS[kind][0]}")
+    return SYSTEMS[kind](rest, options, rows)

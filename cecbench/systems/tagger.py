@@ -1,0 +1,145 @@
+"""BERT-family correctors: one character in, one character out.
+
+Any masked-language-model checkpoint, and any token classifier whose labels are the vocabulary or
+single characters. What the model cannot say is kept as written and named in the answer's status:
+characters its vocabulary lacks ([UNK]), and what stands behind its longest input.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from cecbench.systems import models
+from cecbench.systems.answer import Answer
+from cecbench.systems.options import SystemOptions
+
+
+class Ids(Protocol):
+    """What this file uses of a tensor of token ids, shape (batch, tokens)."""
+
+    def tolist(self) -> list[list[int]]:
+        """The ids as lists."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A sentence as the model reads it.
+
+    tokens: ids of the whole input. places: position in `tokens` of each character's prediction.
+    own: the character's own id there, None where the vocabulary lacks it.
+    """
+
+    tokens: list[int]
+    places: list[int | None]
+    own: list[int | None]
+    truncated: bool
+
+
+class TaggerSystem:
+    """A corrector that keeps the length."""
+
+    costly = True
+
+    def __init__(self, checkpoint: str, options: SystemOptions) -> None:
+        torch, transformers = models.torch_and_transformers()
+        self._torch = torch
+        self._options = options
+        self._device = models.pick_device(torch, options.device)
+        config = models.load_pretrained(transformers.AutoConfig, checkpoint)
+        self._tokenizer = models.load_pretrained(transformers.AutoTokenizer, checkpoint)
+        labels = any("TokenClassification" in a for a in (config.architectures or ()))  # type: ignore[attr-defined]
+        auto = (
+            transformers.AutoModelForTokenClassification
+            if labels
+            else transformers.AutoModelForMaskedLM
+        )
+        dtype = models.pick_dtype(torch, options.dtype)
+        model = models.load_pretrained(auto, checkpoint, dtype=dtype)
+        self._model = model.to(self._device).eval()  # type: ignore[attr-defined]
+        self._characters = self._output_characters(labels, config)
+        self._longest = min(options.max_length, int(config.max_position_embeddings))  # type: ignore[attr-defined]
+        identity = models.checkpoint_identity(checkpoint, getattr(config, "_commit_hash", None))
+        self.name = str(identity["checkpoint"])
+        self.identity: Mapping[str, object] = {
+            "kind": "tagger",
+            **identity,
+            "form": "rephrase" if options.rephrase else "tag",
+            "max_length": self._longest,
+            "unknown": "characters outside the vocabulary are kept as written",
+            "truncation": "what stands behind max_length is kept as written",
+            "dtype": str(next(self._model.parameters()).dtype),
+        }
+
+    def correct(self, sources: Sequence[str]) -> Iterator[Answer]:
+        """One answer a source, of the source's length."""
+        encoded = [self._encode(source) for source in sources]
+        answers: dict[int, Answer] = {}
+        for batch in models.batches_by_length([len(e.tokens) for e in encoded], self._options.batch):
+            started = time.perf_counter()
+            predicted = self._predict([encoded[index] for index in batch])
+            seconds = (time.perf_counter() - started) / len(batch)
+            for index, ids in zip(batch, predicted, strict=True):
+                answers[index] = self._answer(sources[index], encoded[index], ids, seconds)
+        return (answers[index] for index in range(len(sources)))
+
+    def _encode(self, source: str) -> Encoded:
+        tokenizer = self._tokenizer
+        pieces: list[int | None] = []
+        for character in source:
+            ids = tokenizer.encode(character, add_special_tokens=False)  # type: ignore[attr-defined]
+            pieces.append(ids[0] if len(ids) == 1 else None)
+        unknown = int(tokenizer.unk_token_id)  # type: ignore[attr-defined]
+        ids = [unknown if piece is None else piece for piece in pieces]
+        own = [None if piece == unknown else piece for piece in pieces]
+        cls, sep = int(tokenizer.cls_token_id), int(tokenizer.sep_token_id)  # type: ignore[attr-defined]
+        room = (self._longest - 3) // 2 if self._options.rephrase else self._longest - 2
+        kept = ids[:room]
+        tokens = [cls, *kept, sep]
+        first = 1
+        if self._options.rephrase:
+            first = len(tokens)
+            tokens += [int(tokenizer.mask_token_id)] * len(kept) + [sep]  # type: ignore[attr-defined]
+        places = [first + i if i < len(kept) else None for i in range(len(source))]
+        return Encoded(tokens, list(places), own, len(kept) < len(ids))
+
+    def _predict(self, batch: Sequence[Encoded]) -> list[list[int]]:
+        """The best id at every position of every sentence, shape (batch, tokens)."""
+        torch = self._torch
+        width = max(len(e.tokens) for e in batch)
+        pad = int(self._tokenizer.pad_token_id or 0)  # type: ignore[attr-defined]
+        ids = torch.tensor([e.tokens + [pad] * (width - len(e.tokens)) for e in batch])
+        mask = torch.tensor([[1] * len(e.tokens) + [0] * (width - len(e.tokens)) for e in batch])
+        with torch.inference_mode():
+            logits = self._model(
+                input_ids=ids.to(self._device), attention_mask=mask.to(self._device)
+            ).logits
+            best: Ids = logits.argmax(dim=-1)
+        return best.tolist()
+
+    def _answer(self, source: str, encoded: Encoded, ids: list[int], seconds: float) -> Answer:
+        characters = list(source)
+        for index, (place, own) in enumerate(zip(encoded.places, encoded.own, strict=True)):
+            if place is None or own is None or ids[place] == own:
+                continue  # an upper-case letter whose own id is the lower-case one stays upper
+            characters[index] = self._characters.get(ids[place], characters[index])
+        status = "ok"
+        if encoded.truncated:
+            status = "truncated"
+        elif any(o is None and not c.isspace() for o, c in zip(encoded.own, source, strict=True)):
+            status = "unknown"
+        text = "".join(characters)
+        return Answer(text, text, status, len(encoded.tokens), len(source), seconds)
+
+    def _output_characters(self, labels: bool, config: object) -> dict[int, str]:
+        """Label or token id → the single character that it writes."""
+        size = int(config.num_labels if labels else config.vocab_size)  # type: ignore[attr-defined]
+        names = self._tokenizer.convert_ids_to_tokens(range(len(self._tokenizer)))  # type: ignore[attr-defined, arg-type]
+        table = dict(enumerate(names[:size]))
+        if labels and size != len(names):
+            table = {int(k): str(v) for k, v in config.id2label.items()}  # type: ignore[attr-defined]
+        bare = ((i, n.removeprefix("##") if len(n) > 2 else n) for i, n in table.items())
+        return {index: name for index, name in bare if len(name) == 1}
