@@ -219,26 +219,27 @@ def _loading(manifest: Manifest) -> str:
 
 _LOADING = """## How to load it
 
-From the folder that holds this file:
+`OUT` stands for the path of this folder.
 
 ```python
 from datasets import load_dataset
-pairs = load_dataset(".")["SPLIT"]
+pairs = load_dataset("OUT")["SPLIT"]
 ```
 
 ```python
 import polars as pl
-pairs = pl.scan_parquet("data/SPLIT-*.parquet")
+pairs = pl.scan_parquet("OUT/data/SPLIT-*.parquet")
 ```
 
 ```python
 import duckdb
-pairs = duckdb.sql("SELECT * FROM 'data/SPLIT-*.parquet'")
+pairs = duckdb.sql("SELECT * FROM 'OUT/data/SPLIT-*.parquet'")
 ```
 
 ```python
 import pandas as pd
-pairs = pd.read_parquet("data", filters=[("distance", ">", 0)])
+from pathlib import Path
+pairs = pd.concat(map(pd.read_parquet, sorted(Path("OUT/data").glob("SPLIT-*.parquet"))))
 ```"""
 
 _LIMITS = """## Limits

@@ -104,8 +104,8 @@ def _contents(
             if digest != record.sha256:
                 yield Problem(record.path, f"its SHA-256 is {digest}, not {record.sha256}")
             elif record.path in shards:
-                whole += 1
                 yield from _shard(out, record, manifest, seen, rederive, progress)
+                whole += 1
         except Exception as error:  # noqa: BLE001 - whatever a damaged file raises is its problem
             yield Problem(record.path, f"cannot be read: {error}")
     yield from _repeated_ids(seen)

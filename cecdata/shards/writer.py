@@ -176,7 +176,17 @@ def _leaves(schema: pa.Schema) -> list[str]:
 def _check_columns(given: pa.Schema, wanted: pa.Schema, path: Path) -> None:
     plain = pa.schema([field.with_type(_plain(field.type)) for field in given])
     if not plain.equals(wanted):
-        raise InputError(f"{path}: a table of {plain} was to be written, the schema is {wanted}")
+        odd = [_told(field) for field in plain if field not in wanted]
+        missing = [_told(field) for field in wanted if field not in plain]
+        raise InputError(
+            f"{path}: the table does not have the schema's columns in their order; it has "
+            f"{'; '.join(odd) or 'none'} that the schema has not, and lacks "
+            f"{'; '.join(missing) or 'none'}"
+        )
+
+
+def _told(field: pa.Field) -> str:
+    return f"{field.name}: {field.type}" + ("" if field.nullable else " not null")
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:

@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cecdata.errors import InputError, VerificationError
+from cecdata.shards.manifest import (
+    Calibration,
+    Cosine,
+    Counts,
+    File,
+    Manifest,
+    Run,
+    dump_run,
+    dumps,
+    fingerprint,
+    load_run,
+    loads,
+    read_manifest,
+)
+
+SHARD = File("data/train-00000-of-00001.parquet", "a" * 64, 10, 3)
+MANIFEST = Manifest(
+    version="0.1.0",
+    configuration={"seed": 42, "prior": {"noise": 0.2}, "none": None},
+    versions={"pyarrow": "26.0.1"},
+    tables={"readings": "b" * 64},
+    inputs=(File("语料.txt", "c" * 64, 1, 4),),
+    outputs={"train": (SHARD,), "validation": ()},
+    rows=Counts(4, 1, {"too_short": 3}),
+    pairs=Counts(4, 3, {"distance": 1}),
+    calibration=(Calibration("noise", 0.037, 0.04, 0.01, 0.04),),
+    cosine=Cosine("encoder", 0.65, "sample", 2),
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=5,
+)
+
+
+def sealed(document: object) -> bytes:
+    """The bytes of any document with a seal that holds."""
+    assert isinstance(document, dict)
+    body = json.dumps({**document, "seal": "0" * 64}, ensure_ascii=False, indent=2) + "\n"
+    seal = hashlib.sha256(body.encode()).hexdigest()
+    return re.sub(r'"seal": "0{64}"\n}\n\Z', f'"seal": "{seal}"\n}}\n', body).encode()
+
+
+def as_document() -> dict[str, object]:
+    document = json.loads(dumps(MANIFEST))
+    del document["seal"]
+    return document
+
+
+def test_what_is_written_is_read_back():
+    """A manifest survives its file, and its bytes are the same each time."""
+    data = dumps(MANIFEST)
+    assert loads(data) == MANIFEST
+    assert dumps(loads(data)) == data
+    assert b'\n  "configuration": {\n    "seed": 42' in data  # for people, too
+
+
+def test_keys_of_the_future_are_kept():
+    """Keys this release does not know are read, kept and written back, at every depth."""
+    document = as_document()
+    document["colour"] = {"deep": [1, None]}
+    document["pairs"]["later"] = "x"
+    document["outputs"]["train"][0]["bloom"] = 3
+    manifest = loads(sealed(document))
+    again = json.loads(dumps(manifest))
+    del again["seal"]
+    assert again == document
+
+
+def test_one_flipped_bit_is_noticed():
+    """Whichever bit of the file flips, reading it fails."""
+    data = dumps(MANIFEST)
+    for place in range(len(data) * 8):
+        damaged = bytearray(data)
+        damaged[place // 8] ^= 1 << place % 8
+        with pytest.raises(VerificationError):
+            loads(bytes(damaged))
+
+
+@given(st.binary(max_size=200))
+def test_bytes_that_are_no_manifest_are_refused(data):
+    """Any bytes give a VerificationError, never another exception."""
+    with pytest.raises(VerificationError):
+        loads(data)
+
+
+@given(st.sampled_from(sorted(as_document())), JSON)
+def test_any_value_anywhere_is_read_or_refused(key, value):
+    """A sealed document with any JSON under any key is read or refused, never a crash."""
+    manifest = None
+    with contextlib.suppress(VerificationError):
+        manifest = loads(sealed({**as_document(), key: value}))
+    assert manifest is None or loads(dumps(manifest)) == manifest
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rows": {"read": 5, "kept": 1, "rejected": {}}}, "unaccounted"),
+        ({"fingerprint": "0" * 64}, "fingerprint"),
+        ({"schema_version": 99}, "newer"),
+        ({"inputs": "x"}, r"inputs: expected a list, found 'x'"),
+        ({"pairs": {"read": 4}}, r"pairs: the key 'kept' is missing"),
+        ({"outputs": {"train": [{"path": 1}]}}, r"outputs.train\[0\].path: expected str, found 1"),
+        ({"outputs": {}}, "3 pairs kept, but the shards hold 0"),
+    ],
+)
+def test_a_wrong_manifest_says_where(change, message):
+    """What is wrong is named by its place."""
+    with pytest.raises(VerificationError, match=message):
+        loads(sealed({**as_document(), **change}))
+
+
+@pytest.mark.parametrize(
+    "path", ["../x", "/etc/passwd", "data/../../x", "", "C:\\x", "a\\b", "c:/x"]
+)
+def test_no_path_leads_out_of_the_dataset(path):
+    """A manifest that names a file outside its folder is refused."""
+    outputs = {"train": (dataclasses.replace(SHARD, path=path),)}
+    with pytest.raises(ValueError, match="leads out"):
+        dataclasses.replace(MANIFEST, outputs=outputs)
+
+
+def test_counts_must_add_up():
+    """In = kept + rejected, always."""
+    with pytest.raises(ValueError, match="2 unaccounted for"):
+        Counts(10, 5, {"empty": 3})
+
+
+def test_fingerprint_is_of_the_content():
+    """The order of keys does not matter; every value does."""
+    assert fingerprint({"a": 1, "b": [2]}) == fingerprint({"b": [2], "a": 1})
+    assert fingerprint({"a": 1}) != fingerprint({"a": 1.0})
+    with pytest.raises(ValueError):
+        fingerprint({"a": float("nan")})
+
+
+def test_run_facts_live_apart():
+    """Time, machine and command are in a file of their own."""
+    run = Run("2026-01-01T00:00:00Z", 1.5, "cecdata build x", "abc", 2, 4)
+    assert load_run(dump_run(run)) == run
+    assert "created" not in as_document()
+    with pytest.raises(VerificationError, match=r"run\.json"):
+        load_run(b"{")
+
+
+def test_folders_that_are_no_dataset_say_what_they_are(tmp_path):
+    """A missing folder, a foreign one and an unfinished build each get their own message."""
+    with pytest.raises(InputError, match="no such folder"):
+        read_manifest(tmp_path / "nowhere")
+    with pytest.raises(InputError, match=r"no manifest\.json"):
+        read_manifest(tmp_path)
+    (tmp_path / ".cecdata").mkdir()
+    with pytest.raises(VerificationError, match="not finished"):
+        read_manifest(tmp_path)

@@ -1,0 +1,261 @@
+from __future__ import annotations
+
+import random
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cecdata.errors import InputError, UsageError
+from cecdata.hanzi.edits import Edit, apply
+from cecdata.shards.proofs import Edits, Points
+from cecdata.shards.schema import EDIT
+from cecdata.shards.verify import verify
+
+FIRST = "data/train-00000-of-00002.parquet"
+FILES = [FIRST, "rejects/pairs.parquet", "README.md", "croissant.json", "manifest.json"]
+
+
+def test_a_sound_dataset_has_no_problems(dataset):
+    """Every level finds nothing in a dataset as it was built, and says how much it read."""
+    told: list[int] = []
+    sources = {}
+    for path in (dataset / "data").iterdir():
+        for row in pq.read_table(path).to_pylist():
+            sources[row["id"], row["copy"]] = row["source"]
+
+    def rederive(targets, ids, copies):
+        pairs = zip(ids.tolist(), copies.tolist(), strict=True)
+        return pa.array([sources[pair] for pair in pairs])
+
+    for level in ("quick", "default", "full"):
+        report = verify(dataset, level, rederive=rederive, progress=told.append)
+        assert report.ok, report.problems
+        assert report.rows_checked == (0 if level == "quick" else len(sources))
+    assert sum(told) == 2 * len(sources)
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("damage", ["delete", "truncate", "empty", "append", "flip", "replace"])
+def test_every_damage_names_its_file(dataset, name, damage):
+    """Whatever happens to a file, verify does not raise, and its problems name that file."""
+    path = dataset / name
+    data = path.read_bytes()
+    if damage == "delete":
+        path.unlink()
+    else:
+        half = len(data) // 2
+        path.write_bytes(
+            {
+                "truncate": data[:half],
+                "empty": b"",
+                "append": data + b"\n",
+                "flip": data[:half] + bytes([data[half] ^ 1]) + data[half + 1 :],
+                "replace": bytes(len(data)),
+            }[damage]
+        )
+    report = verify(dataset)
+    assert {problem.path for problem in report.problems} == {name}
+    if damage != "flip":  # a flipped bit leaves the size; only SHA-256 or a seal tells
+        assert {p.path for p in verify(dataset, "quick").problems} == (
+            {name} if damage != "replace" or not name.endswith((".md", "croissant.json")) else set()
+        )
+
+
+def test_any_flipped_bit_in_a_shard_is_noticed(dataset):
+    """300 one-bit flips at random places of a shard: each is a problem of that shard."""
+    path = dataset / FIRST
+    data = path.read_bytes()
+    rng = random.Random(1)
+    for _ in range(300):
+        damaged = bytearray(data)
+        damaged[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        path.write_bytes(damaged)
+        assert FIRST in {problem.path for problem in verify(dataset).problems}
+
+
+def test_foreign_files_are_named(dataset):
+    """A file in data/ or rejects/ that nobody vouches for is a problem at every level."""
+    shutil.copy(dataset / FIRST, dataset / "data/train-00002-of-00003.parquet")
+    (dataset / "rejects/notes.txt").write_text("x")
+    for level in ("quick", "default"):
+        assert [problem.path for problem in verify(dataset, level).problems] == [
+            "data/train-00002-of-00003.parquet",
+            "rejects/notes.txt",
+        ]
+
+
+def value(new, row):
+    return new(row) if callable(new) else new
+
+
+def spoil(**changes):
+    def change(rows):
+        row = next(row for row in rows if len(row["edits"]) == 1 and row["copy"] == 1)
+        row.update({name: value(new, row) for name, new in changes.items()})
+
+    return change
+
+
+def edit_of(**changes):
+    return lambda row: [{**row["edits"][0], **changes}]
+
+
+def swap_copies(rows):
+    rows[0]["copy"], rows[1]["copy"] = rows[1]["copy"], rows[0]["copy"]
+
+
+def scatter(rows):
+    rows.append(rows.pop(0))
+
+
+def repeat(rows):
+    rows.append({**rows[0]})
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (spoil(source=lambda r: r["source"] + "。"), "do not lead to the source"),
+        (spoil(edits=edit_of(start=-1)), "out of order, overlapping or outside"),
+        (spoil(edits=edit_of(end=10**6)), "out of order, overlapping or outside"),
+        (spoil(edits=lambda r: r["edits"] * 2), "edits"),
+        (spoil(edits=edit_of(target="另")), "do not quote their target"),
+        (spoil(edits=edit_of(source="另")), "do not lead to the source"),
+        (spoil(edits=edit_of(operator="near_glyph")), "operator that is not that"),
+        (spoil(operator="mixed"), "operator that is not that"),
+        (spoil(operator="unchanged"), "operator that is not that"),
+        (spoil(distance=lambda r: r["distance"] + 1), "rapidfuzz"),
+        (spoil(id=lambda r: r["id"] ^ 1), "hash of the target"),
+        (spoil(cosine=0.5), "cosine"),
+        (spoil(cosine=float("nan")), "cosine"),
+        (spoil(cosine=1.5), "cosine"),
+        (spoil(source=lambda r: r["target"], edits=[]), "like its target"),
+        (swap_copies, "does not follow"),
+        (scatter, "also stand elsewhere"),
+        (repeat, "also stand elsewhere"),
+    ],
+)
+def test_one_wrong_row_is_found(build, rows, change, what):
+    """A row that breaks a rule is found, though the manifest vouches for its bytes."""
+    change(rows)
+    (problem, *_) = (p for p in verify(build(train=[rows])).problems if what in p.what)
+    assert problem.path == "data/train-00000-of-00001.parquet"
+
+
+def test_a_sentence_in_two_shards_is_found(build, rows):
+    """The copies of a sentence stand in one place; the second file is named."""
+    (problem,) = verify(build(train=[rows], validation=[rows[:1]])).problems
+    assert problem.path == "data/validation-00000-of-00001.parquet"
+    assert str(rows[0]["id"]) in problem.what
+
+
+def test_a_source_that_is_not_rederived_is_found(build, rows):
+    """The full level finds a valid pair that is not the one (seed, id, copy) gives."""
+    out = build(train=[rows])
+    sources = [row["source"] for row in rows]
+    sources[5] += "。"
+    report = verify(out, "full", rederive=lambda *_: pa.array(sources))
+    (problem,) = report.problems
+    assert "1 rows with a source that (seed, id, copy) does not give; the first is row 5" in (
+        problem.what
+    )
+
+
+def test_a_failing_rederivation_is_a_problem(build, rows):
+    """What goes wrong while a file is read never escapes as an exception."""
+    out = build(train=[rows])
+
+    def fails(targets, ids, copies):
+        raise ValueError("no such operator")
+
+    (problem,) = verify(out, "full", rederive=fails).problems
+    assert "no such operator" in problem.what
+
+
+def test_usage_errors_do_raise(dataset, tmp_path):
+    """A level that does not exist, a missing function or folder is the caller's error."""
+    with pytest.raises(UsageError, match="available: quick, default, full"):
+        verify(dataset, "deep")
+    with pytest.raises(UsageError, match="full"):
+        verify(dataset, "full")
+    with pytest.raises(InputError):
+        verify(tmp_path / "nowhere")
+
+
+def test_a_million_rows_would_not_fit_one_batch(build, rows):
+    """Sentences that straddle two batches of a shard are neither disorder nor a repetition."""
+    long = [
+        {**row, "id": row["id"], "copy": copy, "cosine": None}
+        for row in rows[::3]
+        for copy in range(2_000)
+    ]
+    assert len(long) > 8_192
+    assert verify(build(train=[long])).ok
+
+
+TEXT = st.text(alphabet="误言吴𠀀Ａ👍#", max_size=6)
+EDITS = st.lists(st.builds(Edit, st.integers(0, 4), st.integers(0, 4), TEXT, TEXT), max_size=3)
+
+
+@given(st.lists(st.tuples(TEXT, TEXT, EDITS, st.booleans()), max_size=6))
+def test_vectorised_proofs_agree_with_one_row_at_a_time(cases):
+    """Carrying out edits by gathering finds exactly the rows that `apply` refuses or alters."""
+    targets, sources, lists = [], [], []
+    for target, source, drawn, honest in cases:
+        edits = sorted(drawn)
+        if honest:
+            edits = [e for e in edits if e.end <= len(target) and e.start <= e.end][:1]
+            edits = [Edit(e.start, e.end, target[e.start : e.end], e.source) for e in edits]
+        targets.append(target)
+        sources.append(apply(target, edits) if honest else source)
+        lists.append(edits)
+    column = pa.array(
+        [[{n: getattr(e, n) for n in Edit.__slots__} for e in edits] for edits in lists],
+        pa.list_(pa.field("element", EDIT, nullable=False)),
+    )
+    opened, t = Edits.of(column), Points.of(pa.array(targets, pa.string()))
+    s = Points.of(pa.array(sources, pa.string()))
+    misplaced = opened.misplaced(t.lengths)
+    assert misplaced.tolist() == [
+        not _in_place(target, edits) for target, edits in zip(targets, lists, strict=True)
+    ]
+    if not misplaced.any():
+        quotes = [
+            all(tgt[e.start : e.end] == e.target for e in es)
+            for tgt, es in zip(targets, lists, strict=True)
+        ]
+        assert (~opened.misquoting(t)).tolist() == quotes
+        leads = [
+            _carried_out(tgt, es) == src
+            for tgt, es, src in zip(targets, lists, sources, strict=True)
+        ]
+        assert (~opened.misleading(t, s)).tolist() == leads
+
+
+def _in_place(target, edits):
+    done = 0
+    for edit in edits:
+        if not done <= edit.start <= edit.end <= len(target):
+            return False
+        done = edit.end
+    return True
+
+
+def _carried_out(target, edits):
+    for edit in reversed(edits):
+        target = target[: edit.start] + edit.source + target[edit.end :]
+    return target
+
+
+def test_slices_are_understood():
+    """A slice of a column proves its own rows, not those of the whole."""
+    texts = pa.array(["误会", "已经", "再见"]).slice(1, 2)
+    points = Points.of(texts)
+    assert points.lengths.tolist() == [2, 2]
+    assert "".join(map(chr, points.points)) == "已经再见"
+    assert np.array_equal(Points.of(pa.array(["已经", "再见"])).points, points.points)
