@@ -14,9 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cecdata.errors import InputError, UsageError
-
-from cecbench.cherrant.costs import Dictionaries
+from cecbench.cherrant.costs import NO_DICTIONARIES, Dictionaries
 from cecbench.metrics import behaviour
 from cecbench.metrics.cherrant import make_cherrant
 from cecbench.metrics.cllm import make_cllm
@@ -29,6 +27,7 @@ from cecbench.metrics.rows import Row, SeenIds, check_distinct, chunks, read_tsv
 from cecbench.metrics.sighan import make_sighan
 from cecbench.metrics.table import Report, Scorer, flatten
 from cecbench.signature import Signature, package_version
+from cecdata.errors import InputError, UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ class Options:
     policy: str | None = None
     projection: str | None = None
     mode: str | None = None
-    dictionaries: Dictionaries = Dictionaries()
+    dictionaries: Dictionaries = NO_DICTIONARIES
 
 
 #: name → the scorer for these options. A further scorer is one new file and one entry here.
@@ -128,15 +127,19 @@ def score(
     found = find_scorer(scorer, settings)
     state = _Sums(found, policy or found.default_policy)
     digest = hashlib.sha256()
-    seen, ids, counted, behaved, kept_rows = SeenIds(), [], [], [], []
+    seen = SeenIds()
+    read: list[Row] = []
+    ids: list[str] = []
+    counted: list[IntArray] = []
+    behaved: list[IntArray] = []
     for block in chunks(rows):
         seen.add(block)
-        kept_rows.extend(block)
+        read.extend(block)
         kept, counts, behaviour_counts = _take(state, block, digest)
         ids.extend(row.id for row in kept)
         counted.append(counts)
         behaved.append(behaviour_counts)
-    check_distinct(seen, kept_rows, "rows")
+    check_distinct(seen, read, "rows")
     signature = _signature(state, f"{benchmark}@{digest.hexdigest()[:8]}")
     return Score(
         scorer=found,
@@ -164,7 +167,7 @@ def score_file(
     dots, rates of behaviour, the policy in words, and the signature. A file that cannot be read
     is an InputError naming the line, an unknown name a UsageError.
     """
-    options = Options(policy, projection, mode, dictionaries or Dictionaries())
+    options = Options(policy, projection, mode, dictionaries or NO_DICTIONARIES)
     found = find_scorer(scorer, options)
     state = _Sums(found, policy or found.default_policy)
     digest = hashlib.sha256()

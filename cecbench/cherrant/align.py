@@ -36,7 +36,7 @@ def align(
     known = table.attributes()
     operations, widths = kernels.fill(
         *numbers, known.marks, known.reading_starts, known.readings,
-        known.class_starts, known.classes, known.confusable,
+        known.class_starts, known.classes, known.confusable, known.unknown,
     )  # fmt: skip
     steps, lengths, capped = kernels.paths(operations, widths, first_only, MOST_ALIGNMENTS)
     listed = [tuple(step) for step in steps.tolist()]

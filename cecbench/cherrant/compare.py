@@ -66,8 +66,8 @@ def compare_types(
     hypothesis: tuple[SpanEdit, ...], reference: tuple[SpanEdit, ...]
 ) -> dict[str, Counts]:
     """tp, fp, fn of level cs by type; a hit counts under the reference's type."""
-    said = {edit[:2] + (edit.text,) for edit in hypothesis if edit.kind != "noop"}
-    meant = {edit[:2] + (edit.text,) for edit in reference if edit.kind != "noop"}
+    said = {(*edit[:2], edit.text) for edit in hypothesis if edit.kind != "noop"}
+    meant = {(*edit[:2], edit.text) for edit in reference if edit.kind != "noop"}
     counts = {name: [0, 0, 0] for name in TYPES}
     for edit in reference:
         if edit.kind in counts:

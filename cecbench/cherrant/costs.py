@@ -3,7 +3,9 @@
 sub = sem + kind + form. sem is 4/6 where either character is not in Cilin, else (6 − 2d)/6 with d
 equal levels of three; kind is 0 between two punctuation marks, 0.25 between none, 0.499 between
 one and none; form is 0.5 unless both are Chinese and share a toneless reading (pypinyin) or are
-listed as confusable. Cilin and the confusion list are optional files: neither is shipped.
+listed as confusable. Cilin and the confusion list are optional files: neither is shipped. Without
+Cilin two Chinese characters cost sem = 1, what Cilin gives to the many that share no level, and
+的, 地 and 得 are of one class.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ PUNCTUATION = frozenset(
     + "！？｡＂＃＄％＆＇（）＊＋，－／：；＜＝＞＠［＼］＾＿｀｛｜｝～｟｠｢｣､、〃》「」『』【】"
     + "〔〕〖〗〘〙〚〛〜〝〞〟〰〾〿–—‘’‛“”„‟…‧﹏"
 )
+_PARTICLES: dict[str, list[int]] = {character: [0] for character in "的地得"}
 _CILIN_LINE = re.compile(r"([A-Z])([a-z])(\d\d)\S*[=#@]\s+(.*)")
 
 Ints = NDArray[np.int32]
@@ -49,13 +52,17 @@ class Dictionaries:
         return "+".join(["pinyin", *(name for name, path in files if path is not None)])
 
 
+NO_DICTIONARIES = Dictionaries()
+
+
 @dataclass(frozen=True, slots=True)
 class Attributes:
     """Characters by number, as the kernel reads them.
 
     marks: bit 0 punctuation, bit 1 Chinese; shape (numbers,).
     readings, classes: values of number i stand in [starts[i], starts[i + 1]).
-    confusable: sorted first · 2³² + second.
+    confusable: sorted first · 2³² + second. unknown: sem of two Chinese characters of which one
+    has no class.
     """
 
     marks: NDArray[np.uint8]
@@ -64,13 +71,15 @@ class Attributes:
     class_starts: Ints
     classes: Ints
     confusable: NDArray[np.int64]
+    unknown: float
 
 
 class CharacterTable:
     """Gives characters numbers, and their attributes; grows as characters come."""
 
     def __init__(self, dictionaries: Dictionaries) -> None:
-        self._cilin = _read_cilin(dictionaries.cilin) if dictionaries.cilin else {}
+        self._cilin = _read_cilin(dictionaries.cilin) if dictionaries.cilin else _PARTICLES
+        self._unknown = 4 / 6 if dictionaries.cilin else 1.0
         confusion = _read_confusion(dictionaries.confusion) if dictionaries.confusion else []
         self._pairs = confusion
         self._numbers = np.full(0x110000, -1, dtype=np.int32)
@@ -82,7 +91,7 @@ class CharacterTable:
     def numbers(self, text: str) -> Ints:
         """One number per character of the text; equal numbers are equal characters."""
         codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
-        found = self._numbers[codes]
+        found: Ints = self._numbers[codes]
         if found.size and found.min() < 0:
             self._add(sorted(set(text)))
             found = self._numbers[codes]
@@ -100,14 +109,14 @@ class CharacterTable:
                 continue
             self._numbers[ord(character)] = len(self._characters)
             self._characters.append(character)
-            readings = _toneless(character) if _is_chinese(character) else ()
+            readings = _toneless(character) if is_chinese(character) else ()
             self._readings.append(
                 [self._syllables.setdefault(text, len(self._syllables)) for text in readings]
             )
         self._attributes = None
 
     def _build(self) -> Attributes:
-        marks = [(c in PUNCTUATION) + 2 * _is_chinese(c) for c in self._characters]
+        marks = [(c in PUNCTUATION) + 2 * is_chinese(c) for c in self._characters]
         reading_starts, readings = _packed(self._readings)
         class_starts, classes = _packed([self._cilin.get(c, []) for c in self._characters])
         pairs = [
@@ -117,7 +126,7 @@ class CharacterTable:
         ]
         return Attributes(
             np.array(marks, dtype=np.uint8), reading_starts, readings, class_starts, classes,
-            np.array(sorted(pairs), dtype=np.int64),
+            np.array(sorted(pairs), dtype=np.int64), self._unknown,
         )  # fmt: skip
 
 
@@ -127,7 +136,8 @@ def character_table(dictionaries: Dictionaries) -> CharacterTable:
     return CharacterTable(dictionaries)
 
 
-def _is_chinese(character: str) -> bool:
+def is_chinese(character: str) -> bool:
+    """Whether the published scripts take a character for Chinese: the first block alone."""
     return "\u4e00" <= character <= "\u9fff"
 
 
@@ -174,7 +184,7 @@ def _read_cilin(path: Path) -> dict[str, list[int]]:
 def _read_confusion(path: Path) -> list[tuple[str, str]]:
     pairs: set[tuple[str, str]] = set()
     for line in _lines(path, "confusion list"):
-        found = [c for c in line if _is_chinese(c)]
+        found = [c for c in line if is_chinese(c)]
         pairs.update((a, b) for a in found[:1] for b in found[1:])
         pairs.update((b, a) for a in found[:1] for b in found[1:])
     return sorted(pairs)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cecbench.cherrant.align import align
-from cecbench.cherrant.costs import Dictionaries
+from cecbench.cherrant.costs import NO_DICTIONARIES, Dictionaries
 from cecbench.cherrant.merge import DELETE, INSERT, SUBSTITUTE, TRANSPOSE, merge
 
 _KIND = {TRANSPOSE: "W", SUBSTITUTE: "S", INSERT: "M", DELETE: "R"}
@@ -39,6 +39,11 @@ class Annotation:
     capped: bool = False
 
     @property
+    def unchanged(self) -> bool:
+        """Whether it says that nothing is to be changed."""
+        return self.said == "没有错误"
+
+    @property
     def edits(self) -> tuple[SpanEdit, ...]:
         """All readings' edits, one after the other: an edit found in k of them stands k times."""
         return tuple(edit for reading in self.readings for edit in reading)
@@ -61,11 +66,11 @@ def annotate(
     """
     if not target:
         return EMPTY
-    if source == target or target == "没有错误":
+    if target in (source, "没有错误"):
         return Annotation(target, ((NOOP,),), "没有错误")
     if target in _NO_EDIT:
         return Annotation(target, ((NOOP._replace(kind=_NO_EDIT[target]),),), target)
-    found = align(source, target, dictionaries or Dictionaries(), first_only=first_only)
+    found = align(source, target, dictionaries or NO_DICTIONARIES, first_only=first_only)
     merged = {tuple(merge(path, source, target)): None for path in found.paths}
     readings = (tuple(_span(step, source, target) for step in steps) for steps in merged)
     return Annotation(target, tuple(readings), capped=found.capped)

@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     _F = TypeVar("_F", bound=Callable[..., object])
 
     def njit(*, cache: bool) -> Callable[[_F], _F]:
-        """numba's decorator, for the type checker."""
+        """The decorator, for the type checker."""
 
 else:
     from numba import njit
 
 MATCH, TRANSPOSE, SUBSTITUTE, INSERT, DELETE = 1, 2, 4, 8, 16
+#: No two characters cost less (equal classes and readings); spares the look-up in most cells.
+LEAST_SUBSTITUTION = 0.25
 #: Past this difference of lengths only the first operation of each cell is followed.
 ALL_PATHS_GAP = 10
 
@@ -55,7 +57,7 @@ def _equal_levels(starts: Ints, values: Ints, a: int, b: int) -> int:
 
 
 @njit(cache=True)
-def _substitution(
+def _substitution(  # noqa: PLR0917 - kernels take arrays, not objects
     a: int,
     b: int,
     marks: Bytes,
@@ -64,18 +66,19 @@ def _substitution(
     class_starts: Ints,
     classes: Ints,
     confusable: NDArray[np.int64],
+    unknown: float,
 ) -> float:
     levels = _equal_levels(class_starts, classes, a, b)
-    sem = 4 / 6 if levels < 0 else (6 - 2 * levels) / 6
+    chinese = marks[a] & 2 and marks[b] & 2
+    sem = (6 - 2 * levels) / 6 if levels >= 0 else (unknown if chinese else 4 / 6)
     punctuation = (marks[a] & 1) + (marks[b] & 1)
     kind = 0.0 if punctuation == 2 else (0.499 if punctuation == 1 else 0.25)
     form = 0.5
-    if marks[a] & 2 and marks[b] & 2:
+    if chinese:
         key = (np.int64(a) << 32) + b
         at = np.searchsorted(confusable, key)
-        if at < confusable.size and confusable[at] == key:
-            form = 0.0
-        elif _shares(reading_starts, readings, a, b):
+        listed = at < confusable.size and confusable[at] == key
+        if listed or _shares(reading_starts, readings, a, b):
             form = 0.0
     return sem + kind + form
 
@@ -93,14 +96,11 @@ def _scatter(number: int) -> np.uint64:
 def _same_characters(source: Ints, target: Ints, i: int, j: int, k: int) -> bool:
     left = np.sort(source[i - k : i + 1])
     right = np.sort(target[j - k : j + 1])
-    for at in range(k + 1):
-        if left[at] != right[at]:
-            return False
-    return True
+    return bool(np.all(left == right))
 
 
 @njit(cache=True)
-def fill(
+def fill(  # noqa: PLR0917 - kernels take arrays, not objects
     source: Ints,
     target: Ints,
     marks: Bytes,
@@ -109,6 +109,7 @@ def fill(
     class_starts: Ints,
     classes: Ints,
     confusable: NDArray[np.int64],
+    unknown: float,
 ) -> tuple[Bytes, NDArray[np.int16]]:
     """Cheapest operations of every cell, as bits, and the width of its transposition.
 
@@ -135,10 +136,13 @@ def fill(
                 continue
             delete = cost[i, j + 1] + 1
             insert = cost[i + 1, j] + 1
-            substitute = cost[i, j] + _substitution(
-                source[i], target[j],
-                marks, reading_starts, readings, class_starts, classes, confusable,
-            )  # fmt: skip
+            substitute = cost[i, j] + LEAST_SUBSTITUTION
+            if substitute <= min(insert, delete):
+                substitute = cost[i, j] + _substitution(
+                    source[i], target[j],
+                    marks, reading_starts, readings, class_starts, classes, confusable,
+                    unknown,
+                )  # fmt: skip
             transpose = np.inf
             width = 0
             k = 1
@@ -151,7 +155,7 @@ def fill(
                     width = k + 1
                     break
                 k += 1
-            best = min(min(transpose, substitute), min(insert, delete))
+            best = min(transpose, substitute, insert, delete)
             cost[i + 1, j + 1] = best
             bits = 0
             if transpose == best:

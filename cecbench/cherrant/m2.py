@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from cecdata.errors import InputError
-
 from cecbench.cherrant.edits import Annotation, SpanEdit
+from cecdata.errors import InputError
 
 _TAIL = "|||REQUIRED|||-NONE-|||0"
 

@@ -45,9 +45,9 @@ def simplify(texts: Sequence[str]) -> list[str]:
 
 
 def characters(text: str) -> str:
-    """The text without whitespace, no-break and ideographic spaces included.
+    r"""The text without whitespace, no-break and ideographic spaces included.
 
-    >>> characters("他说:\\u00a0我 门")
+    >>> characters("他说:\u00a0我 门")
     '他说:我门'
     """
     return "".join(text.split())

@@ -7,8 +7,6 @@ from functools import partial
 
 import numpy as np
 
-from cecdata.errors import UsageError
-
 from cecbench.cherrant.compare import LEVELS, TYPES, Counts, compare, compare_types
 from cecbench.cherrant.costs import Dictionaries
 from cecbench.cherrant.edits import Annotation, annotate
@@ -16,6 +14,7 @@ from cecbench.cherrant.tokens import characters, opencc_version, simplify
 from cecbench.metrics.positions import IntArray
 from cecbench.metrics.rows import Row
 from cecbench.metrics.table import Ratio, Report, Scorer, Totals
+from cecdata.errors import UsageError
 
 #: default: every cheapest alignment, target simplified; first: one alignment; nosimp: as it stands
 MODES = ("default", "first", "nosimp")
@@ -54,7 +53,7 @@ def count(rows: Sequence[Row], *, mode: str, dictionaries: Dictionaries) -> IntA
     counts = np.zeros((len(rows), len(FIELDS)), dtype=np.int64)
     annotated = annotate_rows(rows, mode, dictionaries)
     for index, (_, reference, hypothesis) in enumerate(annotated):
-        if not hypothesis.edits and not reference.edits:
+        if hypothesis.unchanged and reference.unchanged:
             continue
         counts[index] = _compared(reference, hypothesis)
     return counts

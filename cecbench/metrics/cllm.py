@@ -1,8 +1,8 @@
 """C-LLM's scores: predictions projected on the source's length, then CSCD-NS.
 
 The projection keeps what fits: ChERRANT's S edits of equal length, or difflib's replacements of
-equal length; everything else in the prediction is forgotten. `…_if_len_differs` projects only
-predictions of another length than their source.
+equal length whose source is Chinese throughout; everything else in the prediction is forgotten.
+`…_if_len_differs` projects only predictions of another length than their source.
 """
 
 from __future__ import annotations
@@ -11,15 +11,14 @@ from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
 from functools import partial
 
-from cecdata.errors import UsageError
-
-from cecbench.cherrant.costs import Dictionaries
+from cecbench.cherrant.costs import Dictionaries, is_chinese
 from cecbench.cherrant.edits import annotate
 from cecbench.cherrant.tokens import characters, opencc_version, simplify
 from cecbench.metrics import cscd
 from cecbench.metrics.positions import IntArray
 from cecbench.metrics.rows import Row
 from cecbench.metrics.table import Scorer
+from cecdata.errors import UsageError
 
 #: projection → whether equal lengths are projected too
 PROJECTIONS = ("cherrant", "difflib", "cherrant_if_len_differs", "difflib_if_len_differs")
@@ -61,7 +60,8 @@ def _project_replacements(source: str, answer: str) -> str:
         return source
     projected = list(source)
     for tag, start, end, a_start, a_end in SequenceMatcher(None, source, answer).get_opcodes():
-        if tag == "replace" and end - start == a_end - a_start:
+        fits = tag == "replace" and end - start == a_end - a_start
+        if fits and all(map(is_chinese, source[start:end])):
             projected[start:end] = answer[a_start:a_end]
     return "".join(projected)
 
@@ -85,9 +85,7 @@ def make_cllm(projection: str | None, dictionaries: Dictionaries) -> Scorer:
     """C-LLM's scorer with one of its projections; an unknown one is a UsageError."""
     projection = projection or PROJECTIONS[0]
     if projection not in PROJECTIONS:
-        raise UsageError(
-            f"unknown projection {projection!r}; available: {', '.join(PROJECTIONS)}"
-        )
+        raise UsageError(f"unknown projection {projection!r}; available: {', '.join(PROJECTIONS)}")
     with_cherrant = projection.startswith("cherrant")
     details = {"projection": projection}
     if with_cherrant:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from cecdata.errors import UsageError
-
 from cecbench.metrics.rows import Row
+from cecdata.errors import UsageError
 
 
 def _strict(rows: Sequence[Row]) -> list[Row]:

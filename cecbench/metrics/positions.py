@@ -31,22 +31,26 @@ class Positions:
     @property
     def has_gold(self) -> BoolArray:
         """G is not empty."""
-        return self.gold > 0
+        positive: BoolArray = self.gold > 0
+        return positive
 
     @property
     def has_changed(self) -> BoolArray:
         """H is not empty."""
-        return self.changed > 0
+        positive: BoolArray = self.changed > 0
+        return positive
 
     @property
     def same_places(self) -> BoolArray:
         """G = H."""
-        return (self.found == self.gold) & (self.found == self.changed)
+        same: BoolArray = (self.found == self.gold) & (self.found == self.changed)
+        return same
 
     @property
     def all_right(self) -> BoolArray:
         """G = H, and the prediction has the target's character at each."""
-        return self.same_places & (self.fixed == self.gold)
+        right: BoolArray = self.same_places & (self.fixed == self.gold)
+        return right
 
 
 def count_positions(
@@ -57,9 +61,7 @@ def count_positions(
     ignored_source: positions whose source has one of these characters count nowhere.
     ignored_answer: an edit that writes one of these characters is taken out of its own side.
     """
-    lengths = np.array(
-        [min(len(s), len(t), len(p)) for _, s, t, p in rows], dtype=np.int64
-    )
+    lengths = np.array([min(len(s), len(t), len(p)) for _, s, t, p in rows], dtype=np.int64)
     source = _codes([row.source for row in rows], lengths)
     target = _codes([row.target for row in rows], lengths)
     prediction = _codes([row.prediction for row in rows], lengths)

@@ -98,7 +98,7 @@ def _characters(sums: Totals) -> Report:
 
 
 def make_pycorrector() -> Scorer:
-    """pycorrector's scorer."""
+    """The scorer of pycorrector."""
     return Scorer(
         name="pycorrector",
         fields=FIELDS,

@@ -34,7 +34,9 @@ def read_tsv(path: Path) -> Iterator[Row]:
         handle = path.open("rb")
     except OSError as error:
         reason = error.strerror or error
-        raise InputError(f"{path}: cannot be read ({reason}); give a file with {COLUMNS}") from error
+        raise InputError(
+            f"{path}: cannot be read ({reason}); give a file with {COLUMNS}"
+        ) from error
     with handle:
         for number, raw in enumerate(handle, start=1):
             yield _parse(raw, number, path)
@@ -61,7 +63,9 @@ def _parse(raw: bytes, number: int, path: Path) -> Row:
     return Row(*fields)
 
 
-def chunks(rows: Iterable[tuple[str, str, str, str]], size: int = CHUNK_ROWS) -> Iterator[list[Row]]:
+def chunks(
+    rows: Iterable[tuple[str, str, str, str]], size: int = CHUNK_ROWS
+) -> Iterator[list[Row]]:
     """The rows in lists of at most `size`, so that a file of any length takes the same memory."""
     iterator = iter(rows)
     while block := [Row(*row) for row in islice(iterator, size)]:
