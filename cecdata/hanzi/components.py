@@ -16,6 +16,11 @@ _SEQUENCE_FORMS = frozenset(
 )
 
 
+# Share of a character's strokes that must stay for an exchange to leave it recognisable.
+LEAST_KEPT = 0.35
+_Slot = tuple[str, int, tuple[str, ...]]
+
+
 @dataclass(frozen=True, slots=True)
 class Split:
     """A character written as its parts: ``kind`` lr (beside), tb (above) or other."""
@@ -54,11 +59,12 @@ def _expand(node: Node) -> Node:
 def components(character: str) -> tuple[str, ...]:
     """Every component with a code point, large before small, without the character itself.
 
-    >>> components("想")[:3]
-    ('相', '木', '目')
+    >>> components("想")[:4]
+    ('相', '目', '木', '心')
     """
     found = dict.fromkeys(node.character for node in tree(character).walk())
-    return tuple(name for name in found if name not in ("", character, UNENCODED))
+    names = [name for name in found if name not in ("", character, UNENCODED)]
+    return tuple(sorted(names, key=lambda name: -_weighs((name,))))
 
 
 def radical(character: str) -> str:
@@ -118,28 +124,35 @@ def additions(character: str) -> tuple[str, ...]:
 
 
 @cache
-def _slots() -> dict[tuple[str, int, tuple[str, ...]], tuple[str, ...]]:
+def _slots() -> dict[_Slot, tuple[str, ...]]:
     """(operator, place left out, what stays) → the characters that share it."""
-    found: dict[tuple[str, int, tuple[str, ...]], list[str]] = defaultdict(list)
+    found: dict[_Slot, list[str]] = defaultdict(list)
     for character in table("characters"):
         for slot in _slots_of(character):
             found[slot].append(character)
     return {slot: tuple(names) for slot, names in found.items()}
 
 
-def _slots_of(character: str) -> list[tuple[str, int, tuple[str, ...]]]:
+def _slots_of(character: str) -> list[_Slot]:
     top = parse(ids(character))
     spelled = [_spelled(part) for part in top.parts]
+    kept = [(*spelled[:place], *spelled[place + 1 :]) for place in range(len(spelled))]
     return [
-        (top.operator, place, (*spelled[:place], *spelled[place + 1 :]))
-        for place in range(len(spelled))
-        # A lost part that has no code point would make strangers equal.
-        if UNENCODED not in "".join(spelled[:place] + spelled[place + 1 :])
+        (top.operator, place, rest)
+        for place, rest in enumerate(kept)
+        # A part without a code point would make strangers equal.
+        if UNENCODED not in "".join(rest) and _weighs(rest) >= LEAST_KEPT * stroke_count(character)
     ]
 
 
 def _spelled(node: Node) -> str:
     return node.character or node.operator + "".join(_spelled(part) for part in node.parts)
+
+
+def _weighs(parts: tuple[str, ...]) -> int:
+    """Strokes of all the characters that spell these parts."""
+    numbers = table("ids")
+    return sum(int(numbers[sign][1]) for sign in "".join(parts) if sign in numbers)
 
 
 @cache
@@ -163,8 +176,8 @@ def _mere_radical(kept: tuple[str, ...], left: str, right: str) -> bool:
     shared = [len(kept) == 1 and (kept[0], kangxi_radical(name)) in forms for name in (left, right)]
     if all(shared) or not any(shared):
         return all(shared)
-    exchanged = max(stroke_count(left), stroke_count(right)) - stroke_count(kept[0])
-    return stroke_count(kept[0]) <= exchanged
+    size = _weighs(kept)
+    return size <= max(stroke_count(left), stroke_count(right)) - size
 
 
 @cache

@@ -13,6 +13,8 @@ from cecdata.hanzi.syllables import confusion
 
 # A reading rarer than this is known to few: it makes no homophone (的 read dī).
 LEAST_SHARE = 0.02
+# What may link two sounds, the easiest mistake first.
+KINDS = ("tone", "initial", "final", "keyboard", "edit1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,15 @@ class Reading:
 
     def __str__(self) -> str:
         return f"{self.syllable}{self.tone}"
+
+
+@dataclass(frozen=True, slots=True)
+class SoundAlike:
+    """A character that sounds nearly the same: the confusion, the chance that both are read so."""
+
+    character: str
+    kind: str
+    weight: float
 
 
 @cache
@@ -65,23 +76,27 @@ def sound_weight(left: str, right: str) -> float:
 def near_sound(left: str, right: str) -> str | None:
     """The confusion that links two characters which sound alike but not the same, or None.
 
-    ``tone``, ``initial:zh/z``, ``final:an/ang``, ``edit1`` (one letter typed wrong, missing or
-    too many), ``keyboard`` (that letter lies beside the right one). Over all common readings the
-    likeliest pair decides, and the strongest kind where two are as likely.
+    ``tone``, ``initial:zh/z``, ``final:an/ang``, ``keyboard`` (one letter typed beside the right
+    one), ``edit1`` (one letter wrong, missing or too many). Over all common readings the likeliest
+    pair decides, and the kind named first here where two are as likely. The same both ways.
 
-    >>> near_sound("已", "己"), near_sound("是", "四"), near_sound("教", "胶")
+    >>> near_sound("妈", "马"), near_sound("是", "四"), near_sound("教", "叫")
     ('tone', 'initial:sh/s', None)
     """
     if left == right or same_sound(left, right):
         return None
-    best: tuple[float, str] | None = None
-    for one in common_readings(left):
-        for other in common_readings(right):
-            kind = confusion(one.syllable, other.syllable)
-            weight = one.share * other.share
-            if kind is not None and (best is None or weight > best[0]):
-                best = (weight, kind)
-    return best[1] if best else None
+    links = [
+        (one.share * other.share, kind)
+        for one in common_readings(left)
+        for other in common_readings(right)
+        if (kind := confusion(one.syllable, other.syllable)) is not None
+    ]
+    return min(links, key=_likeliest)[1] if links else None
+
+
+def _likeliest(link: tuple[float, str]) -> tuple[float, int, str]:
+    weight, kind = link
+    return -weight, KINDS.index(kind.partition(":")[0]), kind
 
 
 @cache
@@ -94,12 +109,13 @@ def _by_sound() -> dict[str, tuple[str, ...]]:
 
 
 @cache
-def _by_syllable() -> dict[str, tuple[str, ...]]:
-    found: dict[str, dict[str, None]] = defaultdict(dict)
+def _by_syllable() -> dict[str, tuple[tuple[str, float], ...]]:
+    """Syllable → (character, share) for every common reading of it, of any tone."""
+    found: dict[str, list[tuple[str, float]]] = defaultdict(list)
     for character in table("readings"):
         for reading in common_readings(character):
-            found[reading.syllable][character] = None
-    return {syllable: tuple(characters) for syllable, characters in found.items()}
+            found[reading.syllable].append((character, reading.share))
+    return {syllable: tuple(entries) for syllable, entries in found.items()}
 
 
 @cache
@@ -119,23 +135,28 @@ def homophones(character: str) -> tuple[str, ...]:
 
 
 @cache
-def near_homophones(character: str) -> tuple[tuple[str, str], ...]:
-    """Standard characters that sound nearly the same, each with its confusion, by code point."""
-    syllables = {
-        near
-        for reading in common_readings(character)
-        for near in _near_syllables()[reading.syllable]
-    }
-    others = sorted({other for name in syllables for other in _by_syllable()[name]})
-    linked = ((other, near_sound(character, other)) for other in others)
-    return tuple((other, kind) for other, kind in linked if kind is not None)
+def near_homophones(character: str) -> tuple[SoundAlike, ...]:
+    """Standard characters that sound nearly the same, by code point."""
+    links: dict[str, list[tuple[float, str]]] = defaultdict(list)
+    for reading in common_readings(character):
+        for syllable, kind in _near_syllables()[reading.syllable]:
+            for other, share in _by_syllable()[syllable]:
+                links[other].append((reading.share * share, kind))
+    for other in (character, *homophones(character)):
+        links.pop(other, None)
+    best = ((other, min(found, key=_likeliest)) for other, found in sorted(links.items()))
+    return tuple(SoundAlike(other, kind, weight) for other, (weight, kind) in best)
 
 
 @cache
-def _near_syllables() -> dict[str, tuple[str, ...]]:
-    """Syllable → those it may be confused with, itself (another tone) included."""
+def _near_syllables() -> dict[str, tuple[tuple[str, str], ...]]:
+    """Syllable → (syllable it may be confused with, kind); itself, in another tone, included."""
     known = tuple(_by_syllable())
-    return {one: tuple(other for other in known if confusion(one, other)) for one in known}
+    linked = {one: [(other, confusion(one, other)) for other in known] for one in known}
+    return {
+        one: tuple((other, kind) for other, kind in others if kind is not None)
+        for one, others in linked.items()
+    }
 
 
 def read_in_context(text: str) -> tuple[str, ...]:

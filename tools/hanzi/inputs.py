@@ -15,11 +15,11 @@ from functools import cached_property
 from pathlib import Path
 
 # Components without a code point are numbered {NN} in the source. Some have an encoded twin or
-# can be written with encoded parts; 鸟, 才 and the like stand in for a form one stroke off.
+# can be written with encoded parts; 鸟, 良, 艮, 丸 stand in for a form one stroke off.
 PLACEHOLDERS = {
     "{88}": "亼", "{87}": "⿳亠口冖", "{44}": "⿱十冖", "{53}": "鸟", "{17}": "良", "{18}": "艮",
-    "{20}": "丸", "{42}": "彐", "{43}": "彐", "{57}": "才", "{27}": "纟", "{80}": "⿱冖八",
-    "{83}": "⿳亠丷冖", "{73}": "且", "{94}": "甘",
+    "{20}": "丸", "{42}": "彐", "{43}": "彐", "{27}": "纟", "{80}": "⿱冖八",
+    "{83}": "⿳亠丷冖",
 }  # fmt: skip
 _TONES = {"\u0304": 1, "\u0301": 2, "\u030c": 3, "\u0300": 4}
 

@@ -7,8 +7,10 @@ from structure import Structure, dropped
 
 from cecdata.hanzi import ids
 
-HEADER = ["char", "ids"]
+HEADER = ["char", "ids", "strokes"]
 DROPS_HEADER = ["char", "deletions"]
+# Share of the strokes that must be left: nobody leaves out most of a character.
+LEAST_LEFT = 0.25
 # A component that is left alone is written as the character it comes from: 锦 without 帛 is 金.
 ALONE = {
     "讠": "言", "饣": "食", "钅": "金", "纟": "丝", "亻": "人", "扌": "手", "氵": "水", "忄": "心",
@@ -19,8 +21,11 @@ ALONE = {
 
 
 def rows(structure: Structure) -> list[list[str]]:
-    """Character → IDS (itself where it has no parts); components of components included."""
-    return [[character, sequence] for character, sequence in structure.rows.items()]
+    """Character → IDS (itself where it has no parts), stroke count; components included."""
+    return [
+        [character, sequence, str(structure.size(structure.tree(character)))]
+        for character, sequence in structure.rows.items()
+    ]
 
 
 def drop_rows(inputs: Inputs, structure: Structure) -> list[list[str]]:
@@ -40,7 +45,8 @@ def drop_rows(inputs: Inputs, structure: Structure) -> list[list[str]]:
         for spelling in dropped(trees[character]):
             found |= by_spelling.get(spelling, set())
         size = inputs.standard[character][1]
-        smaller = [other for other in found if inputs.standard[other][1] < size]
+        least = max(2, LEAST_LEFT * size)
+        smaller = [other for other in found if least <= inputs.standard[other][1] < size]
         smaller.sort(key=lambda other: (-inputs.standard[other][1], other))
         table.append([character, "".join(smaller)])
     return table

@@ -17,7 +17,10 @@ Floats = NDArray[np.float32]
 HEADER = ["char", "look_alikes", "glyph_parts_strokes"]
 CANDIDATES = 150  # per character and measure; the rest of the 33 million pairs is not scored
 MOST, FEWEST = 40, 12
-LEAST = 0.42  # below this, only the first FEWEST are kept
+LEAST = 0.40  # below this, only the first FEWEST are kept
+# Taken off when choosing whom to keep, by level: a rare character seldom stands for a common one,
+# and would crowd out those that do. The order and the similarity stay those of the shapes alone.
+RARITY = {1: 0.0, 2: 0.04, 3: 0.08}
 # Unrelated characters correlate and share strokes by chance: the level that counts as zero.
 GLYPH_FLOOR, STROKE_FLOOR = 0.20, 0.40
 
@@ -27,17 +30,27 @@ def rows(inputs: Inputs, structure: Structure) -> list[list[str]]:
     characters = sorted(inputs.standard)
     near: dict[int, list[tuple[float, int, str]]] = {row: [] for row in range(len(characters))}
     for left, right, code in _scored(characters, inputs, structure):
-        measures = [int(code[digit : digit + 2]) / 100 for digit in (0, 2, 4)]
-        score = combine(*measures)
-        near[left].append((-score, right, code))
-        near[right].append((-score, left, code))
+        score = combine(*(int(code[digit : digit + 2]) / 100 for digit in (0, 2, 4)))
+        near[left].append((score, right, code))
+        near[right].append((score, left, code))
+    rarity = [RARITY[inputs.standard[character][0]] for character in characters]
     table = []
     for row, character in enumerate(characters):
-        best = sorted(near[row])[:MOST]
-        kept = [entry for place, entry in enumerate(best) if place < FEWEST or -entry[0] >= LEAST]
+        kept = _kept(near[row], rarity)
         names = "".join(characters[other] for _, other, _ in kept)
         table.append([character, names, "".join(code for _, _, code in kept)])
     return table
+
+
+def _kept(found: list[tuple[float, int, str]], rarity: list[float]) -> list[tuple[float, int, str]]:
+    """The look-alikes worth keeping, most alike first."""
+    ranked = sorted(found, key=lambda entry: (rarity[entry[1]] - entry[0], entry[1]))[:MOST]
+    kept = [
+        entry
+        for place, entry in enumerate(ranked)
+        if place < FEWEST or entry[0] - rarity[entry[1]] >= LEAST
+    ]
+    return sorted(kept, key=lambda entry: (-entry[0], entry[1]))
 
 
 def _scored(

@@ -83,7 +83,7 @@ def _candidates(character: str, inputs: Inputs, structure: Structure) -> list[Wr
             weight *= FOOT / DIRECTION["⿺"]
         for sign, natural in written:
             weight *= natural * LEVELS[inputs.standard[sign][0]]
-        if not _single_strokes(parts, structure):
+        if character not in text and not _single_strokes(parts, structure):
             found.append(Written(text, KINDS.get(operator, "other"), weight))
     return found
 

@@ -1,0 +1,126 @@
+"""Parts of characters, splits, and characters that differ by one part."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cecdata.hanzi import components as parts
+from cecdata.hanzi.characters import standard_characters
+from cecdata.hanzi.ids import ARITY, UNENCODED, canonical, parse
+from cecdata.hanzi.shapes import stroke_count
+
+STANDARD = set(standard_characters())
+CHARACTERS = st.sampled_from(standard_characters())
+
+
+def test_every_sequence_parses_and_ends_in_known_components():
+    """A sequence is well formed, and each of its parts has a row of its own."""
+    for sign in STANDARD:
+        for node in parts.tree(sign).walk():
+            assert len(node.parts) == ARITY.get(node.operator, 0)
+            if node.character not in ("", UNENCODED):
+                assert parse(parts.ids(node.character))
+        assert sign not in parts.components(sign)
+
+
+@pytest.mark.parametrize("text", ["⿰讠", "⿱", "⿰讠青青", ""])
+def test_broken_sequences_are_named(text):
+    """A sequence that is cut short or too long is an error that quotes it."""
+    with pytest.raises(ValueError, match="IDS"):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [("⿰木⿰又寸", "⿲木又寸"), ("⿱⿱立日十", "⿳立日十"), ("⿰⿰木又寸", "⿲木又寸")],
+)
+def test_canonical_form_is_one_per_picture(left, right):
+    """Nesting in one direction makes no difference; direction and order do."""
+    assert canonical(parse(left)) == canonical(parse(right))
+    assert canonical(parse("⿰日月")) != canonical(parse("⿰月日")) != canonical(parse("⿱日月"))
+
+
+@pytest.mark.parametrize(
+    ("sign", "written"),
+    [
+        ("误", "言吴"), ("好", "女子"), ("张", "弓长"), ("树", "木又寸"), ("转", "车专"),
+        ("吧", "口巴"), ("胖", "月半"), ("超", "走召"), ("章", "立早"), ("许", "言午"),
+        ("李", "木子"), ("谢", "言身寸"), ("陈", "耳东"), ("罗", "四夕"), ("吴", "口天"),
+        ("胡", "古月"), ("全", "人王"), ("会", "人云"),
+    ],
+)  # fmt: skip
+def test_splits_people_write(sign, written):
+    """The ways people take characters apart are among the splits."""
+    assert written in [split.parts for split in parts.splits(sign)]
+
+
+def test_splits_are_writable():
+    """Parts are standard characters, two or three, never the character itself; weights fall."""
+    assert sum(bool(parts.splits(sign)) for sign in STANDARD) > 6000
+    for sign in STANDARD:
+        found = parts.splits(sign)
+        assert [s.weight for s in found] == sorted((s.weight for s in found), reverse=True)
+        for split in found:
+            assert 2 <= len(split.parts) <= 3
+            assert set(split.parts) <= STANDARD - {sign}
+            assert split.kind in ("lr", "tb", "other")
+            assert 0 < split.weight <= 1
+
+
+def test_deletions_and_additions_are_inverse():
+    """One drops what the other adds, over all pairs; what is left has fewer strokes."""
+    dropped = {(sign, other) for sign in STANDARD for other in parts.deletions(sign)}
+    added = {(larger, sign) for sign in STANDARD for larger in parts.additions(sign)}
+    assert dropped == added
+    assert len(dropped) > 10_000
+    for sign, other in dropped:
+        assert {sign, other} <= STANDARD
+        assert stroke_count(other) < stroke_count(sign)
+
+
+@given(CHARACTERS)
+@settings(deadline=None)
+def test_dropping_one_of_two_parts_leaves_the_other(sign):
+    """A part of the character's own sequence is a deletion where it is standard and large."""
+    both = [part.character for part in parse(parts.ids(sign)).parts]
+    for left in both if len(both) == 2 else []:
+        large = max(2, stroke_count(sign) / 3) <= stroke_count(left) < stroke_count(sign)
+        if left in STANDARD and large:
+            assert left in parts.deletions(sign)
+
+
+@given(CHARACTERS)
+@settings(deadline=None)
+def test_exchanges_are_symmetric_and_keep_a_part(sign):
+    """Whoever is exchanged for another may be exchanged back; both share operator and a part."""
+    for other in parts.exchanges(sign):
+        assert other in STANDARD - {sign}
+        assert sign in parts.exchanges(other)
+        left, right = parse(parts.ids(sign)), parse(parts.ids(other))
+        assert left.operator == right.operator
+        assert any(a == b for a, b in zip(left.parts, right.parts, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("sign", "some"), [("请", "清情晴睛"), ("们", "扪钔"), ("辩", "辨辫瓣"), ("场", "扬杨汤肠")]
+)
+def test_exchanges_everybody_knows(sign, some):
+    """Families that share their body are found; those that share a radical are not."""
+    assert set(some) <= set(parts.exchanges(sign))
+    assert not set("话说认他你海") & set(parts.exchanges(sign))
+
+
+def test_radicals():
+    """The radical comes in the form it has in the character, with its Kangxi number."""
+    forms = [(parts.radical(sign), parts.kangxi_radical(sign)) for sign in "请花灯热都"]
+    assert forms == [("讠", 149), ("艹", 140), ("火", 86), ("灬", 86), ("阝", 163)]
+    assert all(1 <= parts.kangxi_radical(sign) <= 214 for sign in STANDARD)
+
+
+def test_strangers_have_no_parts():
+    """Outside the tables a character stands for itself, without an error."""
+    assert parts.components("A") == parts.splits("A") == parts.deletions("A") == ()
+    assert parts.exchanges("A") == parts.additions("A") == ()
+    assert (parts.ids("A"), parts.radical("A"), parts.kangxi_radical("A")) == ("A", "", 0)

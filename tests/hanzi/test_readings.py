@@ -1,0 +1,135 @@
+"""Readings and their shares; who sounds like whom."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cecdata.hanzi import readings as sounds
+from cecdata.hanzi.characters import standard_characters
+from cecdata.hanzi.syllables import confusion, split_syllable
+
+STANDARD = set(standard_characters())
+CHARACTERS = st.sampled_from(standard_characters())
+SYLLABLES = sorted({r.syllable for sign in STANDARD for r in sounds.readings(sign)})
+
+
+def test_every_character_has_readings_whose_shares_make_one():
+    """Shares are fractions of all occurrences; tones are 1 to 5; syllables are plain letters."""
+    for sign in STANDARD:
+        found = sounds.readings(sign)
+        assert sum(reading.share for reading in found) == pytest.approx(1, abs=0.004)
+        assert [r.share for r in found] == sorted((r.share for r in found), reverse=True)
+        assert all(1 <= r.tone <= 5 and r.syllable.isascii() for r in found)
+        assert len({str(reading) for reading in found}) == len(found)
+        assert sounds.common_readings(sign)
+
+
+@pytest.mark.parametrize(
+    ("sign", "first", "others"),
+    [
+        ("的", "de5", {"di1", "di2", "di4"}),
+        ("得", "de5", {"de2", "dei3"}),
+        ("行", "xing2", {"hang2", "heng2"}),
+        ("了", "le5", {"liao3"}),
+        ("都", "dou1", {"du1"}),
+        ("绿", "lv4", {"lu4"}),
+        ("教", "jiao4", {"jiao1"}),
+        ("还", "hai2", {"huan2"}),
+        ("好", "hao3", {"hao4"}),
+    ],
+)
+def test_heteronyms(sign, first, others):
+    """The reading met most often comes first; the rare ones are there."""
+    found = [str(reading) for reading in sounds.readings(sign)]
+    assert found[0] == first
+    assert set(found[1:]) == others
+
+
+def test_rare_readings_weigh_little():
+    """的 is read di4 in 目的 and hardly anywhere else."""
+    (share,) = [r.share for r in sounds.readings("的") if str(r) == "di4"]
+    assert 0 < share < 0.03
+    assert not sounds.same_sound("的", "弟")
+
+
+@given(CHARACTERS, CHARACTERS)
+@settings(deadline=None)
+def test_sound_relations_are_symmetric(left, right):
+    """Same and near sound do not depend on who is compared to whom, and exclude each other."""
+    assert sounds.same_sound(left, right) == sounds.same_sound(right, left)
+    assert sounds.near_sound(left, right) == sounds.near_sound(right, left)
+    assert not (sounds.same_sound(left, right) and sounds.near_sound(left, right))
+
+
+@given(CHARACTERS)
+@settings(max_examples=25, deadline=None)
+def test_lists_agree_with_the_pairwise_relations(sign):
+    """The lists hold exactly the standard characters for which the relation holds."""
+    same = {other for other in STANDARD if other != sign and sounds.same_sound(sign, other)}
+    assert set(sounds.homophones(sign)) == same
+    near = {other: kind for other in STANDARD if (kind := sounds.near_sound(sign, other))}
+    assert {link.character: link.kind for link in sounds.near_homophones(sign)} == near
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "kind"),
+    [
+        ("妈", "马", "tone"),
+        ("是", "四", "initial:sh/s"),
+        ("知", "资", "initial:zh/z"),
+        ("吃", "词", "initial:ch/c"),
+        ("牛", "刘", "initial:n/l"),
+        ("湖", "服", "initial:h/f"),
+        ("热", "乐", "initial:r/l"),
+        ("蓝", "狼", "final:an/ang"),
+        ("身", "生", "final:en/eng"),
+        ("心", "星", "final:in/ing"),
+        ("先", "香", "final:ian/iang"),
+        ("关", "光", "final:uan/uang"),
+        ("您", "民", "keyboard"),
+        ("喝", "很", "edit1"),
+        ("人", "狗", None),
+        ("教", "叫", None),
+    ],
+)
+def test_named_confusions(left, right, kind):
+    """Each confusion bears the name of what is confused."""
+    assert sounds.near_sound(left, right) == kind
+
+
+@given(st.sampled_from(SYLLABLES), st.sampled_from(SYLLABLES))
+def test_confusion_is_symmetric_and_reflexive_as_tone(left, right):
+    """Two syllables are confused both ways; a syllable with itself in tone alone."""
+    assert confusion(left, right) == confusion(right, left)
+    assert (confusion(left, right) == "tone") == (left == right)
+
+
+@given(st.sampled_from(SYLLABLES))
+def test_syllables_split_and_join(syllable):
+    """Initial and final together are the syllable, and the final is never empty."""
+    initial, final = split_syllable(syllable)
+    assert initial + final == syllable
+    assert final
+
+
+@given(st.text(alphabet=st.sampled_from("银行长重庆绿𠀀〇Aa，。👍 \n\u0301㐀"), max_size=20))
+@settings(deadline=None)  # the first call loads pypinyin
+def test_reading_in_context_has_one_entry_per_code_point(text):
+    """Readings stay in step with the text, whatever stands between the characters."""
+    found = sounds.read_in_context(text)
+    assert len(found) == len(text)
+    assert all(found[place] for place, sign in enumerate(text) if sign in STANDARD)
+
+
+def test_context_decides():
+    """行 in 银行 and 长 in 行长 are read as the words demand."""
+    assert sounds.read_in_context("银行行长") == ("yin2", "hang2", "hang2", "zhang3")
+
+
+def test_strangers_have_no_readings():
+    """Characters outside the list are silent, without an error."""
+    assert sounds.readings("A") == ()
+    assert sounds.homophones("國") == ()
+    assert not sounds.same_sound("A", "A")
