@@ -16,6 +16,7 @@ from cecdata.corpus.xxh3 import Uint64s
 Mask = npt.NDArray[np.bool_]
 
 _FILL = 0.55  # longest chains stay short, and a doubling is rare
+_STEP = 1 << 16  # room is made for so many ids at a time, although most may be known
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # ids need not be well spread: spread them (Fibonacci hashing)
 
 
@@ -45,10 +46,11 @@ class Dedup:
 
     def first(self, ids: Uint64s) -> Mask:
         """For each id in turn: is it new, also among those before it in `ids`?"""
-        self._reserve(self._used + len(ids))
         new = np.empty(len(ids), dtype=np.bool_)
-        if len(ids):
-            added, zero = _insert(self._slots, ids, new, self._zero_seen)
+        for start in range(0, len(ids), _STEP):
+            part = ids[start : start + _STEP]
+            self._reserve(self._used + len(part))
+            added, zero = _insert(self._slots, part, new[start : start + _STEP], self._zero_seen)
             self._used += int(added)
             self._zero_seen = bool(zero)
         return new
@@ -65,7 +67,11 @@ class Dedup:
 @compiled
 def _insert(slots: Uint64s, ids: Uint64s, new: Mask, zero_seen: bool) -> tuple[int, bool]:
     mask = np.uint64(slots.size - 1)
-    shift = np.uint64(20)
+    shift = np.uint64(64)  # the highest bits of the product are the well mixed ones
+    size = slots.size
+    while size > 1:
+        size >>= 1
+        shift -= np.uint64(1)
     added = 0
     for row in range(ids.size):
         value = ids[row]
@@ -74,7 +80,7 @@ def _insert(slots: Uint64s, ids: Uint64s, new: Mask, zero_seen: bool) -> tuple[i
             new[row] = not zero_seen
             zero_seen = True
             continue
-        place = ((value * _MIX) >> shift) & mask
+        place = ((value ^ (value >> np.uint64(32))) * _MIX) >> shift
         while slots[place] != 0 and slots[place] != value:
             place = (place + np.uint64(1)) & mask
         if slots[place] == 0:

@@ -77,8 +77,8 @@ def normalise(batch: pa.RecordBatch, options: Options = DEFAULTS) -> Normalised:
     if len(slow):
         text = _repair(text, slow, lengths, flags, faults)
     _judge(lengths, flags, options, faults)
-    batch = batch.set_column(0, "text", text)
-    rejected = _rejected(batch, faults)
+    rejected = _rejected(batch, faults)  # with the text as it came
+    batch = batch.set_column(0, batch.schema.field("text"), text)
     if faults:
         keep = np.ones(len(text), dtype=np.bool_)
         keep[list(faults)] = False
@@ -180,7 +180,7 @@ def _repair(
 
 
 def _judge(lengths: Int32s, flags: Bytes, options: Options, faults: dict[int, Fault]) -> None:
-    outside = (lengths < options.min_chars) | (lengths > options.max_chars)
+    outside = (lengths < max(options.min_chars, 1)) | (lengths > options.max_chars)
     if options.require_han:
         outside |= (flags & _HAN_BIT) == 0
     for place in np.flatnonzero(outside).tolist():
@@ -233,7 +233,7 @@ def _scan(data: Bytes, offsets: Int32s, classes: Bytes, lengths: Int32s, flags: 
                 code |= ((data[at + 2] & 0x3F) << 6) | (data[at + 3] & 0x3F)
                 at += 4
             count += 1
-            kind = classes[code] if code < 0x30000 else np.uint8(1 if code < 0x40000 else 3)
+            kind = classes[code] if code < 0x30000 else np.uint8(1 if code < 0x3FFFE else 3)
             if kind == 2:
                 if space:
                     flag |= np.uint8(2)

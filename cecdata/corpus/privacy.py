@@ -88,10 +88,13 @@ def is_resident_id(text: str) -> bool:
 
 
 def is_card(text: str) -> bool:
-    """13 to 19 digits, spaces and hyphens aside, that pass the Luhn check and are not one digit."""
+    """15 to 19 digits, spaces and hyphens aside, that pass the Luhn check and are not all alike.
+
+    One random number in ten passes, so the pattern also wants a first digit of a card, 3 to 6.
+    """
     digits = [int(char) for char in text if char.isdigit()]
     doubled = [sum(divmod(2 * digit, 10)) for digit in digits[-2::-2]]
-    in_range = 13 <= len(digits) <= 19 and len(set(digits)) > 1
+    in_range = 15 <= len(digits) <= 19 and len(set(digits)) > 1
     return in_range and (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
 
 
@@ -115,7 +118,7 @@ RULES: tuple[Rule, ...] = (
     _rule("<EMAIL>", r"(?P<it>[A-Za-z0-9][\w.+-]*@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+)", str.isascii),
     _rule("<URL>", r"(?P<it>(?:https?://|www\.)[!-~]*[0-9A-Za-z/=&#_-])"),
     _rule("<ID>", r"(?<![0-9A-Za-z])(?P<it>[1-9][0-9]{16}[0-9Xx])(?![0-9A-Za-z])", is_resident_id),
-    _rule("<CARD>", r"(?<![0-9A-Za-z])(?P<it>[1-9](?:[ -]?[0-9]){12,18})(?![0-9A-Za-z])", is_card),
+    _rule("<CARD>", r"(?<![0-9A-Za-z])(?P<it>[3-6](?:[ -]?[0-9]){14,18})(?![0-9A-Za-z])", is_card),
     _rule(
         "<PHONE>",
         r"(?<![0-9A-Za-z.-])(?P<it>(?:\+?86[ -]?)?1[3-9][0-9][ -]?[0-9]{4}[ -]?[0-9]{4}"

@@ -47,15 +47,13 @@ def read(
     columns = Columns(text_column, origin_column)
     left = limit
     for source in resolve(paths):
-        stream = READERS[source.format](source, columns, batch_rows)
-        for whole in _slices(stream, batch_rows):
+        for whole in READERS[source.format](source, columns, batch_rows):
+            if left is not None and left <= 0:
+                return
             rows = whole if left is None else _first(whole, left)
             if left is not None:
                 left -= rows.batch.num_rows + rows.rejected.num_rows
-            if rows.batch.num_rows or rows.rejected.num_rows:
-                yield rows
-            if left == 0:
-                return
+            yield from _slices(rows, batch_rows)
 
 
 def empty_corpus(paths: Sequence[str], rejected: Mapping[str, int]) -> InputError:
@@ -72,11 +70,12 @@ def empty_corpus(paths: Sequence[str], rejected: Mapping[str, int]) -> InputErro
     return InputError(f"{names}: no sentence is left; rejected rows by reason: {counts}.{hint}")
 
 
-def _slices(stream: Iterator[Rows], batch_rows: int) -> Iterator[Rows]:
-    for rows in stream:
-        yield Rows(rows.batch.slice(0, batch_rows), rows.rejected)
-        for start in range(batch_rows, rows.batch.num_rows, batch_rows):
-            yield Rows(rows.batch.slice(start, batch_rows), rows.rejected.slice(0, 0))
+def _slices(rows: Rows, batch_rows: int) -> Iterator[Rows]:
+    for start in range(0, rows.batch.num_rows, batch_rows):
+        rejected = rows.rejected if start == 0 else rows.rejected.slice(0, 0)
+        yield Rows(rows.batch.slice(start, batch_rows), rejected)
+    if rows.rejected.num_rows and not rows.batch.num_rows:
+        yield rows
 
 
 def _first(rows: Rows, count: int) -> Rows:

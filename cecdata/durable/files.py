@@ -130,6 +130,23 @@ def publish(staged: Path, final: Path, *, on_step: OnStep = no_step) -> None:
             fsync_folder(staged.parent)
 
 
+def republish(staged: Path, final: Path, *, on_step: OnStep = no_step) -> None:
+    """Move each file of `staged` over its older self in the published `final`, one by one.
+
+    For what was redone after publishing: every file is whole before and after; `staged` goes.
+    """
+    with naming(final):
+        for path in sorted(p for p in staged.rglob("*") if p.is_file()):
+            target = final / path.relative_to(staged)
+            on_step("publish:replace")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            path.replace(target)
+            fsync_folder(target.parent)
+        for folder in sorted((p for p in staged.rglob("*") if p.is_dir()), reverse=True):
+            folder.rmdir()
+        staged.rmdir()
+
+
 def fsync_folder(folder: Path) -> None:
     """Make the names in `folder` survive a power cut."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -179,9 +196,8 @@ def describe_os_error(
         )
     if isinstance(error, OSError):
         reason = error.strerror or str(error)
-        return CecError(
-            f"{error.filename or path}: {reason}. Check the disk and the permissions of its folder."
-        )
+        where = error.filename2 or error.filename or path
+        return CecError(f"{where}: {reason}. Check the disk and the permissions of its folder.")
     return None
 
 

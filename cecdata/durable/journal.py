@@ -65,7 +65,8 @@ class Journal:
     def done(self, step: str, key: str, *, verify: bool = False) -> Entry | None:
         """The entry, when all its files lie there with their size, else None.
 
-        `verify` compares the SHA-256 too. The paths of the answer are where the files lie now, also after a folder was published.
+        `verify` compares the SHA-256 too. The paths of the answer are where the files lie now,
+        also after a folder was published.
         """
         entry = self._entries.get((step, key))
         if entry is None:

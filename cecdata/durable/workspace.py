@@ -10,8 +10,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import final
 
-from cecdata.durable.files import FileRecord, OnStep, naming, no_step, publish, write, write_bytes
-from cecdata.durable.journal import MOVED, Journal
+from cecdata.durable.files import (
+    FileRecord,
+    OnStep,
+    naming,
+    no_step,
+    publish,
+    republish,
+    write,
+    write_bytes,
+)
+from cecdata.durable.journal import MOVED, Entry, Journal
 from cecdata.durable.lock import Lock
 from cecdata.errors import RefusedError
 
@@ -99,14 +108,19 @@ class Workspace:
     def publish(self, staged: str, final: str) -> None:
         """Rename the folder `staged` (below the root) to `final`; does nothing when it is done.
 
+        Where `final` was published before, what was redone replaces its older self file by file.
         The intent is recorded before the rename: a run killed between the two finds its files.
         """
         source, target = self._inside(staged), self._inside(final)
         if not source.exists() and target.exists() and self.journal.get(MOVED, final):
             return
-        names = sorted(p.relative_to(source).as_posix() for p in source.rglob("*") if p.is_file())
-        self.journal.record(MOVED, final, staged=staged, names=names)
-        publish(source, target, on_step=self._on_step)
+        names = {p.relative_to(source).as_posix() for p in source.rglob("*") if p.is_file()}
+        before = self.journal.get(MOVED, final)
+        again = before is not None and target.exists()
+        if before is not None:
+            names.update(_names(before))
+        self.journal.record(MOVED, final, staged=staged, names=sorted(names))
+        (republish if again else publish)(source, target, on_step=self._on_step)
 
     def owned(self) -> set[Path]:
         """The files outside `.cecdata` that this workspace wrote or was about to write."""
@@ -115,9 +129,7 @@ class Workspace:
             if entry.step == _WRITTEN:
                 paths.add(self._inside(entry.key))
             elif entry.step == MOVED:
-                names = entry.facts["names"]
-                assert isinstance(names, list)
-                paths.update(self._inside(f"{entry.key}/{name}") for name in names)
+                paths.update(self._inside(f"{entry.key}/{name}") for name in _names(entry))
         return paths
 
     def _own(self, name: str) -> Path:
@@ -178,6 +190,12 @@ class Workspace:
                     shutil.rmtree(path) if path.is_dir() else path.unlink()
             for name in last:
                 (self.state / name).unlink(missing_ok=True)
+
+
+def _names(entry: Entry) -> list[str]:
+    names = entry.facts["names"]
+    assert isinstance(names, list)  # `publish` wrote it, under the line's checksum
+    return [str(name) for name in names]
 
 
 def differences(was: Mapping[str, object], now: Mapping[str, object]) -> list[str]:

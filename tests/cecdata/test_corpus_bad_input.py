@@ -1,0 +1,290 @@
+from __future__ import annotations
+
+import gzip
+import os
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cecdata.corpus.normalise import normalise
+from cecdata.corpus.reading import read
+from cecdata.errors import InputError
+
+
+def everything(path, **options):
+    good, bad = [], []
+    for rows in read([str(path)], **options):
+        good += rows.batch.to_pylist()
+        bad += rows.rejected.to_pylist()
+    return good, bad
+
+
+def test_one_bad_byte_costs_one_line(tmp_path):
+    """Invalid UTF-8 rejects its own line, names the byte, and shows it escaped."""
+    path = tmp_path / "a.txt"
+    lines = [f"第{n}句是好的。".encode() for n in range(998)]
+    lines[500] = b"\xe4\xbb\x96\xff\xfe\xe7\x9a\x84"
+    path.write_bytes(b"\n".join(lines))
+    good, bad = everything(path)
+    assert len(good) == 997
+    assert [row["row"] for row in good] == [n for n in range(1, 999) if n != 501]
+    assert [(r["row"], r["reason"], r["text"]) for r in bad] == [
+        (501, "invalid_utf8", "他\\xff\\xfe的")
+    ]
+    assert bad[0]["detail"] == "byte 0xFF at byte 3"
+
+
+@given(
+    st.lists(
+        st.binary(max_size=12).map(lambda b: b.replace(b"\n", b"").replace(b"\r", b"")), max_size=20
+    )
+)
+@settings(deadline=None)  # the first call compiles
+def test_any_bytes_are_kept_or_rejected(tmp_path_factory, lines):
+    """Of arbitrary bytes, every line is either kept as it is or rejected: none is lost."""
+    path = tmp_path_factory.mktemp("bytes") / "a.txt"
+    data = b"".join(line + b"\n" for line in lines)
+    if data.startswith((b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")):
+        return
+    path.write_bytes(data)
+    good, bad = everything(path)
+    assert sorted(r["row"] for r in good + bad) == list(range(1, len(lines) + 1))
+    for row in good:
+        assert row["text"].encode() == lines[row["row"] - 1]
+    for row in bad:
+        with pytest.raises(UnicodeDecodeError):
+            lines[row["row"] - 1].decode()
+
+
+def test_a_line_of_ten_megabytes_is_skipped(tmp_path):
+    """A line too long is rejected with its size; what stands before and behind it stays."""
+    for tail in (b"\n\xe4\xb8\x8b\n", b""):
+        path = tmp_path / f"{len(tail)}.txt"
+        path.write_bytes("上\n".encode() + b"x" * 10_000_000 + tail)
+        good, bad = everything(path)
+        assert [r["text"] for r in good] == (["上", "下"] if tail else ["上"])
+        assert [(r["row"], r["reason"]) for r in bad] == [(2, "too_long")]
+        assert bad[0]["detail"] == "10000000 bytes, at most 1000000"
+        assert len(bad[0]["text"]) <= 200
+    middle = tmp_path / "middle.txt"
+    middle.write_bytes(
+        b"a\n" + b"y" * 2_000_000 + b"\nb\n"
+    )  # longer than a line, shorter than a block
+    good, bad = everything(middle)
+    assert [r["text"] for r in good] == ["a", "b"]
+    assert bad[0]["detail"] == "2000000 bytes, at most 1000000"
+
+
+def test_json_lines_of_every_bad_kind(tmp_path):
+    """Each bad JSON line has its own reason; the good ones around them stay."""
+    path = tmp_path / "a.jsonl"
+    lines = [
+        b'{"text": "\xe5\xa5\xbd"}',
+        b'{"text": "\\ud83d alone"}',
+        b'{"text": "\\udc00"}',
+        b'{"text": 5}',
+        b'{"text": null}',
+        b'{"other": 1}',
+        b'{"text": "unclosed}',
+        b"[1, 2]",
+        b'{"text": "\xff"}',
+        b"",
+        b'{"text": "a"}{"text": "b"}',
+        b"[" * 100_000,
+        b'{"text": "\\u0000"}',
+        b'{"text": "last"}',
+    ]
+    path.write_bytes(b"\n".join(lines))
+    good, bad = everything(path)
+    assert [(r["row"], r["text"]) for r in good] == [(1, "好"), (10, ""), (13, "\0"), (14, "last")]
+    assert [(r["row"], r["reason"]) for r in bad] == [
+        (2, "lone_surrogate"),
+        (3, "lone_surrogate"),
+        (4, "no_text"),
+        (5, "no_text"),
+        (6, "no_text"),
+        (7, "invalid_json"),
+        (8, "invalid_json"),
+        (9, "invalid_utf8"),
+        (11, "invalid_json"),
+        (12, "invalid_json"),
+    ]
+    assert bad[0]["detail"] == "U+D83D at 0"
+    assert bad[0]["text"] == "\\ud83d alone"
+
+
+def test_a_quotation_mark_that_never_closes_costs_one_line(tmp_path):
+    """A stray quote in CSV does not swallow the rows behind it, and short rows are named."""
+    path = tmp_path / "a.csv"
+    rows = [f"第{n}句,甲" for n in range(5000)]
+    rows[2000] = '"没有结束,甲'
+    rows[3000] = "少一列"
+    rows[4000] = "多,一,列"
+    path.write_text("text,origin\n" + "\n".join(rows) + "\n")
+    good, bad = everything(path)
+    assert len(good) == 4997
+    assert [(r["row"], r["reason"]) for r in bad] == [
+        (n, "invalid_csv") for n in (2002, 3002, 4002)
+    ]
+    assert bad[1]["detail"] == "1 fields, the header has 2"
+
+
+def test_csv_with_bad_bytes(tmp_path):
+    """Invalid UTF-8 in one CSV field rejects that row alone; TSV takes quotes literally."""
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"text,origin\nab,c\n\xff\xfe,c\nde,\xff\n")
+    good, bad = everything(path)
+    assert [(r["text"], r["origin"]) for r in good] == [("ab", "c"), ("de", "\\xff")]
+    assert [(r["row"], r["reason"]) for r in bad] == [(3, "invalid_utf8")]
+    path = tmp_path / "a.tsv"
+    path.write_text('text\torigin\n"他说\t甲\n')
+    assert everything(path)[0][0]["text"] == '"他说'
+
+
+def test_tables_with_bad_rows(tmp_path):
+    """Null and invalid UTF-8 in a Parquet column are rejected row by row."""
+    raw = pa.array([b"ok", b"\xff", None, "好".encode()], pa.binary()).view(pa.string())
+    for text in (raw, raw.view(pa.binary()).cast(pa.large_binary()).view(pa.large_string())):
+        path = tmp_path / "a.parquet"
+        pq.write_table(pa.table({"text": text}), path)
+        good, bad = everything(path)
+        assert [(r["row"], r["text"]) for r in good] == [(1, "ok"), (4, "好")]
+        assert [(r["row"], r["reason"]) for r in bad] == [(2, "invalid_utf8"), (3, "no_text")]
+
+
+def refused(path, **options) -> str:
+    with pytest.raises(InputError) as caught:
+        everything(path, **options)
+    return str(caught.value)
+
+
+def test_what_cannot_be_read_is_named(tmp_path):
+    """Every unusable path gives its own message: what it is, and what to do."""
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "a.txt").write_text("一\n")
+    (folder / "b.doc").write_text("x")
+    (folder / "broken.txt").symlink_to(folder / "gone.txt")
+    assert f"'{folder}/*.txt'" in refused(folder)
+    assert "did you mean 'a.txt'" in refused(folder / "a.text.txt")
+    assert "does not exist either" in refused(tmp_path / "no" / "a.txt")
+    assert "no file matches" in refused(folder / "*.parquet")
+    message = refused(folder / "b.doc")
+    assert "'.doc'" in message
+    assert ".jsonl" in message
+    (folder / "a.parquet.gz").write_bytes(b"")
+    assert "unknown suffix '.parquet.gz'" in refused(folder / "a.parquet.gz")
+    with pytest.raises(InputError, match="no corpus was named"):
+        next(read([]))
+
+
+def test_an_unreadable_file_is_named():
+    """Without the permission to read, the message says so before anything is read."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.txt"
+        path.write_text("一\n")
+        path.chmod(0)
+        Path(folder).chmod(0o755)
+        user = os.geteuid()
+        if user == 0:  # root reads everything, so step down for a moment
+            os.seteuid(65534)
+        try:
+            assert "not readable by this user" in refused(path)
+        finally:
+            os.seteuid(user)
+
+
+def test_unknown_columns_are_named(tmp_path):
+    """A wrong column name gives the nearest one and all there are."""
+    table = pa.table({"sentence": ["一"], "note": ["x"], "n": [1]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    (tmp_path / "a.csv").write_text("sentence,note,n\n一,x,1\n")
+    (tmp_path / "a.jsonl").write_text('{"sentence": "一", "note": "x", "n": 1}\n')
+    for suffix in ("parquet", "csv", "jsonl"):
+        message = refused(tmp_path / f"a.{suffix}", text_column="sentense")
+        assert "did you mean 'sentence'? available: sentence, note, n" in message
+    assert "--text-column" in refused(tmp_path / "a.parquet")
+    assert "--text-column" in refused(tmp_path / "a.csv")
+    assert "does not hold strings" in refused(tmp_path / "a.parquet", text_column="n")
+    assert "no column 'x'" in refused(tmp_path / "a.parquet", text_column="note", origin_column="x")
+    (tmp_path / "a.txt").write_text("一\n")
+    assert "leave --text-column out" in refused(tmp_path / "a.txt", text_column="text")
+
+
+@pytest.mark.parametrize("suffix", ["gz", "bz2", "xz", "zst"])
+def test_truncated_archives_are_noticed(tmp_path, suffix):
+    """An archive cut off anywhere is an error that names it, never a shorter corpus."""
+    import bz2
+    import lzma
+    import random
+
+    draw = random.Random(1)
+    data = "".join(chr(draw.randrange(0x4E00, 0x9FFF)) for _ in range(20_000)).encode() + b"\n"
+    packers = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}
+    pack = packers.get(suffix, lambda d: pa.compress(d, codec="zstd", asbytes=True))
+    whole = pack(data)
+    path = tmp_path / f"a.txt.{suffix}"
+    for keep in (0.01, 0.5, 0.99, 1 - 2 / len(whole)):
+        path.write_bytes(whole[: int(len(whole) * keep)])
+        message = refused(path)
+        assert str(path) in message
+        assert "damaged or ends too early" in message
+    path.write_bytes(b"no archive at all")
+    assert "damaged" in refused(path)
+
+
+def test_damaged_tables_are_noticed(tmp_path):
+    """A cut-off or foreign Parquet or Arrow file is an error that names it."""
+    table = pa.table({"text": [f"第{n}句" for n in range(20_000)]})
+    for suffix in ("parquet", "arrow"):
+        path = tmp_path / f"a.{suffix}"
+        if suffix == "parquet":
+            pq.write_table(table, path)
+        else:
+            with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as out:
+                out.write_table(table)
+        whole = path.read_bytes()
+        for content in (whole[: len(whole) // 2], whole[:-3], b"", b"text\nxx\n"):
+            path.write_bytes(content)
+            assert f"{path}: the file is damaged" in refused(path)
+
+
+def test_other_encodings_are_named(tmp_path):
+    """UTF-16 is recognised by its mark and the message says how to convert it."""
+    path = tmp_path / "a.txt"
+    path.write_bytes("\ufeff他的病情".encode("utf-16-le"))
+    assert "iconv -f UTF-16" in refused(path)
+
+
+def test_csv_needs_a_header(tmp_path):
+    """A CSV whose first line is unreadable or blank is refused; an empty one has no rows."""
+    path = tmp_path / "a.csv"
+    for content in ("\ntext\n一\n", '"text\n'):
+        path.write_text(content)
+        assert "first line must name the columns" in refused(path)
+    path.write_text("")
+    assert everything(path) == ([], [])
+
+
+def test_mixed_rows_reach_the_normaliser_whole(tmp_path):
+    """BOM, CRLF, NUL, control characters, blank lines: in = kept + rejected, each with a reason."""
+    path = tmp_path / "a.txt"
+    lines = [
+        "\ufeff他的病情已经好转。",
+        "",
+        "有\0零",
+        "有\x07铃声的句子",
+        "\t 前后 有空白 \u3000",
+        "好" * 600,
+    ]
+    path.write_bytes("\r\n".join(lines).encode())
+    batch = pa.Table.from_batches([rows.batch for rows in read([str(path)])]).combine_chunks()
+    found = normalise(batch.to_batches()[0])
+    assert found.batch.column("text").to_pylist() == ["他的病情已经好转。", "前后 有空白"]
+    reasons = {r["row"]: r["reason"] for r in found.rejected.to_pylist()}
+    assert reasons == {2: "empty", 3: "control_character", 4: "control_character", 6: "too_long"}

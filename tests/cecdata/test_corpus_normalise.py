@@ -1,0 +1,243 @@
+from __future__ import annotations
+
+import unicodedata
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import xxhash
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cecdata.corpus import characters as ch
+from cecdata.corpus.dedup import Dedup
+from cecdata.corpus.normalise import (
+    DEFAULTS,
+    LOCATED_SENTENCE,
+    Fault,
+    Options,
+    distinct,
+    normalise,
+    normalise_text,
+    scan,
+)
+from cecdata.corpus.rows import constant
+from cecdata.corpus.xxh3 import ids
+from cecdata.shards.schema import REJECTED_ROW, ROW
+
+# Characters of every kind that the normaliser tells apart, and plain ones.
+TRICKY = (
+    "中国𠀀〇豈のé\u0301\u0323e\uac00\u1100\u1161\u11a8 "
+    "\t\n\u3000\xa0\u2003\u200b\ufeff\xad\u200d\u200c\u2060"
+    "\x00\x1f\x7f\x85\x9f\ufffd\ufffc\ue000\U000f0000\U0010fffd\ufdd0\uffff\U0001ffff👨👩❤\ufe0f🏽ａ，。!aZ9"
+    "\u212b\u2126\u0958\u09c7\u09be\U0001d15e\U000e0100\U00030000\u1b35"
+)
+TEXT = st.text(st.sampled_from(TRICKY) | st.characters(exclude_categories=["Cs"]), max_size=40)
+ALL = Options(min_chars=0, max_chars=10_000)
+
+
+def rows(texts) -> pa.RecordBatch:
+    count = len(texts)
+    arrays = [
+        pa.array(texts, pa.string()),
+        constant("网", count),
+        constant("a.txt", count),
+        pa.array(range(1, count + 1), pa.int64()),
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=ROW)
+
+
+def slow(text: str, options: Options) -> str | None:
+    """The rule in plain words: normalise, then look at the length; None: rejected."""
+    found = normalise_text(text)
+    if isinstance(found, Fault) or found == "":
+        return None
+    has_han = any(any(a <= c <= b for a, b in HAN_RANGES) for c in found)
+    fits = options.min_chars <= len(found) <= options.max_chars
+    return found if fits and (has_han or not options.require_han) else None
+
+
+HAN_RANGES = [
+    ("\u3400", "\u4dbf"),
+    ("\u4e00", "\u9fff"),
+    ("\uf900", "\ufaff"),
+    ("\U00020000", "\U0003ffff"),
+]
+OPTIONS = st.builds(Options, st.integers(0, 6), st.integers(6, 30), st.booleans())
+
+
+@given(st.lists(TEXT, max_size=12), OPTIONS)
+@settings(max_examples=300, deadline=None)
+def test_the_fast_pass_equals_the_slow_rule(texts, options):
+    """Kept sentences, ids and rejects are those of the plain rule, in order, none lost."""
+    batch = rows(texts)
+    found = normalise(batch, options)
+    assert found.batch.schema == LOCATED_SENTENCE
+    assert found.rejected.schema == REJECTED_ROW
+    expected = [(n, s) for n, t in enumerate(texts, 1) if (s := slow(t, options)) is not None]
+    kept = found.batch.to_pylist()
+    assert [(row["row"], row["text"]) for row in kept] == expected
+    for row in kept:
+        assert row["id"] == xxhash.xxh3_64_intdigest(row["text"].encode())
+    refused = found.rejected.to_pylist()
+    assert sorted(r["row"] for r in kept + refused) == list(range(1, len(texts) + 1))
+    assert [r["row"] for r in refused] == sorted(r["row"] for r in refused)
+
+
+@given(TEXT)
+@settings(max_examples=500, deadline=None)
+def test_normal_form_is_stable(text):
+    """Normalising twice changes nothing, the result is NFC and has single inner spaces."""
+    found = normalise_text(text)
+    if isinstance(found, Fault):
+        return
+    assert normalise_text(found) == found
+    assert unicodedata.is_normalized("NFC", found)
+    assert found == " ".join(part for part in found.split(" ") if part)
+
+
+@given(st.lists(TEXT, min_size=1, max_size=10), st.integers(0, 5))
+@settings(deadline=None)  # the first call compiles
+def test_a_slice_gives_what_the_whole_gives(texts, start):
+    """An array with an offset is read where it stands."""
+    sliced = rows(texts).slice(min(start, len(texts)))
+    copied = rows(texts[min(start, len(texts)) :])
+    assert (
+        normalise(sliced, ALL)
+        .batch.column("text")
+        .equals(normalise(copied, ALL).batch.column("text"))
+    )
+
+
+def test_every_code_point_takes_the_right_way():
+    """A character that `normalise_text` changes or refuses is flagged; a Han character is seen."""
+    codes = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
+    texts = [f"a{chr(code)}b" for code in codes]
+    lengths, flags = scan(pa.array(texts))
+    assert (lengths == 3).all()
+    plain = [chr(code) for code, flag in zip(codes, flags.tolist(), strict=True) if not flag & 2]
+    for start in range(0, len(plain), 1000):
+        joined = "a".join(["", *plain[start : start + 1000], ""])
+        assert normalise_text(joined) == joined
+    flags_of = dict(zip(codes, flags.tolist(), strict=True))
+    assert sum(flags_of[code] == 1 for code in range(0x3400, 0xA000)) > 27_000  # the fast way
+    slow = sum(flags_of.get(code, 0) & 2 for code in range(ch.TABLE_SIZE)) // 2
+    assert slow < 13_000  # half of them private use
+
+
+def test_no_pair_of_plain_characters_composes():
+    """Two unflagged characters never merge in NFC: the second half of each is flagged."""
+    classes = ch.classes()
+    for code in range(ch.TABLE_SIZE):
+        parts = unicodedata.decomposition(chr(code)).split()
+        if len(parts) == 2 and not parts[0].startswith("<"):
+            last = int(parts[1], 16)
+            assert last >= ch.TABLE_SIZE or classes[last] == ch.SLOW
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("\ufeff他的病情\u200b已经好转。\xad", "他的病情已经好转。"),
+        ("\u3000\u3000他 \t\n的\u2028病情", "他 的 病情"),
+        ("e\u0301", "é"),
+        ("👨\u200d👩\u200d👧和❤\ufe0f\u200d🔥", "👨\u200d👩\u200d👧和❤\ufe0f\u200d🔥"),
+        ("中\u200d文\u200c", "中文"),
+        ("\u200d\u200d开头", "开头"),
+    ],
+)
+def test_examples(text, expected):
+    """Invisible characters go, whitespace becomes one space, an emoji's joiner stays."""
+    assert normalise_text(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("有\0零字符", "control_character"),
+        ("有\x9f控制符", "control_character"),
+        ("有\ufffd替换符", "replacement_character"),
+        ("有\ue123私用字", "private_use"),
+        ("有\U000f0001私用字", "private_use"),
+        ("有\uffff非字符", "noncharacter"),
+        ("", "empty"),
+        ("\u200b \u3000", "empty"),
+        ("太短了。", "too_short"),
+        ("长" * 513, "too_long"),
+        ("no Han here", "no_han"),
+    ],
+)
+def test_reasons(text, reason):
+    """Each way to be no sentence has its reason; the text is kept as it came."""
+    found = normalise(rows([text]), Options(require_han=True))
+    assert found.batch.num_rows == 0
+    (row,) = found.rejected.to_pylist()
+    assert (row["reason"], row["text"], row["file"], row["row"]) == (reason, text, "a.txt", 1)
+    assert row["detail"]
+
+
+def test_no_rows():
+    """An empty batch stays an empty batch."""
+    found = normalise(rows([]), DEFAULTS)
+    assert found.batch.num_rows == found.rejected.num_rows == 0
+
+
+@given(st.lists(st.binary(max_size=2000), max_size=6))
+@settings(max_examples=200, deadline=None)
+def test_ids_equal_the_reference(values):
+    """The compiled XXH3 equals xxhash for any bytes of any length."""
+    array = pa.array(values, pa.binary()).view(pa.string())
+    assert ids(array).tolist() == [xxhash.xxh3_64_intdigest(value) for value in values]
+
+
+def test_ids_of_every_length_class():
+    """Every length from 0 to 2,100 bytes, and some of megabytes, at odd addresses."""
+    data = np.random.Generator(np.random.PCG64(5)).bytes(3_000_000)
+    lengths = [*range(2101), 65_536, 1_000_003, 3_000_000]
+    values = [data[:length] for length in lengths]
+    array = pa.array(values, pa.large_binary()).cast(pa.binary()).view(pa.string())
+    assert ids(array).tolist() == [xxhash.xxh3_64_intdigest(value) for value in values]
+
+
+@given(st.lists(st.lists(st.integers(0, 30) | st.integers(0, 2**64 - 1), max_size=50), max_size=8))
+@settings(deadline=None)  # the first call compiles
+def test_dedup_equals_a_set(batches):
+    """An id is new exactly when a plain set has not seen it, zero included."""
+    seen, oracle = Dedup(), set()
+    for batch in batches:
+        expected = [value not in oracle and not oracle.add(value) for value in batch]
+        assert seen.first(np.array(batch, dtype=np.uint64)).tolist() == expected
+        assert len(seen) == len(oracle)
+
+
+def test_dedup_grows_and_states_its_memory():
+    """Over many doublings nothing is forgotten, and memory is 14 to 29 bytes an id."""
+    draw = np.random.Generator(np.random.PCG64(7))
+    many = draw.integers(0, 2**64, 400_000, dtype=np.uint64)
+    seen = Dedup()
+    for part in np.array_split(many, 37):
+        assert seen.first(part).all()
+    assert not seen.first(many).any()
+    assert len(seen) == len(many)
+    assert 14 <= seen.nbytes / len(many) <= 29
+    assert Dedup(len(many)).nbytes == seen.nbytes
+
+
+def test_dedup_stands_ids_that_are_not_spread():
+    """Consecutive and equally spaced ids do not pile up."""
+    seen = Dedup()
+    for step in (1, 2**20, 2**40, 2**44):
+        values = np.arange(1, 50_001, dtype=np.uint64) * np.uint64(step)
+        seen.first(values)
+        assert not seen.first(values).any()
+
+
+def test_the_second_occurrence_is_a_duplicate():
+    """Within a batch and across batches, after normalising, the first one stays."""
+    seen = Dedup()
+    one = distinct(normalise(rows(["他的病情好转。", "他的病情好转。 ", "另一句话在此"])), seen)
+    two = distinct(normalise(rows(["\ufeff他的病情好转。"])), seen)
+    assert one.batch.column("text").to_pylist() == ["他的病情好转。", "另一句话在此"]
+    assert [r["reason"] for r in one.rejected.to_pylist()] == ["duplicate"]
+    assert two.batch.num_rows == 0
+    assert two.rejected.to_pylist()[0]["reason"] == "duplicate"

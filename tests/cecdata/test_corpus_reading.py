@@ -1,0 +1,295 @@
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import hashlib
+import io
+import json
+import lzma
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cecdata.corpus import lines as corpus_lines
+from cecdata.corpus.reading import Rows, empty_corpus, inputs, read, resolve
+from cecdata.corpus.sources import Source
+from cecdata.shards.schema import REJECTED_ROW, ROW
+
+SENTENCES = [
+    "他的病情已经好转。",
+    "𠀀字很少见！",
+    "ｆｕｌｌ　width",
+    "表情👨‍👩‍👧也在",
+    "é与e\u0301",
+    "",
+]
+# Any text that one line can hold: no line ends; surrogates cannot be encoded.
+LINE = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n"), max_size=30)
+
+
+def everything(paths, **options):
+    """All batches of a corpus as (texts, rejects), and the proof that each has its schema."""
+    good, bad = [], []
+    for rows in read([str(path) for path in paths], **options):
+        assert isinstance(rows, Rows)
+        assert rows.batch.schema == ROW
+        assert rows.rejected.schema == REJECTED_ROW
+        rows.batch.validate(full=True)
+        rows.rejected.validate(full=True)
+        good += rows.batch.to_pylist()
+        bad += rows.rejected.to_pylist()
+    return good, bad
+
+
+def texts(paths, **options):
+    good, bad = everything(paths, **options)
+    assert bad == []
+    return [row["text"] for row in good]
+
+
+def save(path: Path, sentences) -> Path:
+    """The same sentences in the format that the suffix names."""
+    table = pa.table({"text": sentences, "origin": ["网"] * len(sentences)})
+    plain = path.suffix not in (".gz", ".zst", ".bz2", ".xz")
+    kind = path.suffix if plain else path.suffixes[-2]
+    if kind == ".parquet":
+        pq.write_table(table, path)
+    elif kind in (".arrow", ".feather", ".ipc"):
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+    else:
+        path.write_bytes(packed(encoded(kind, sentences), path.suffix))
+    return path
+
+
+def encoded(kind: str, sentences) -> bytes:
+    if kind == ".txt":
+        return "".join(f"{s}\n" for s in sentences).encode()
+    if kind in (".jsonl", ".ndjson"):
+        return "".join(json.dumps({"text": s, "origin": "网"}) + "\n" for s in sentences).encode()
+    out = io.StringIO(newline="")
+    separator = "," if kind == ".csv" else "\t"
+    quoting = csv.QUOTE_ALL if kind == ".csv" else csv.QUOTE_NONE
+    writer = csv.writer(out, delimiter=separator, quoting=quoting, quotechar='"')
+    writer.writerow(["text", "origin"])
+    writer.writerows([s, "网"] for s in sentences)
+    return out.getvalue().encode()
+
+
+def packed(data: bytes, suffix: str) -> bytes:
+    if suffix == ".zst":
+        return pa.compress(data, codec="zstd", asbytes=True)
+    packers = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+    return packers.get(suffix, bytes)(data)
+
+
+FORMATS = ["txt", "jsonl", "ndjson", "csv", "tsv", "parquet", "arrow", "feather", "ipc"]
+PACKED = [f"{kind}.{z}" for kind in ("txt", "jsonl", "csv") for z in ("gz", "zst", "bz2", "xz")]
+
+
+@pytest.mark.parametrize("suffix", FORMATS + PACKED)
+def test_every_format_gives_the_same_rows(tmp_path, suffix):
+    """Whatever the format and the compression, the sentences come out as they went in."""
+    path = save(tmp_path / f"corpus.{suffix}", SENTENCES)
+    good, bad = everything([path])
+    assert bad == []
+    assert [row["text"] for row in good] == SENTENCES
+    first = 2 if "csv" in suffix or "tsv" in suffix else 1  # the header is line 1
+    assert [row["row"] for row in good] == list(range(first, first + len(SENTENCES)))
+    origin = "corpus" if "txt" in suffix else "网"
+    assert {row["origin"] for row in good} == {origin}
+    assert {row["file"] for row in good} == {str(path)}
+
+
+@given(sentences=st.lists(LINE, max_size=20), end=st.sampled_from(["\n", "\r\n", "\r"]))
+@settings(deadline=None)  # the first call compiles
+def test_text_round_trip(tmp_path_factory, sentences, end):
+    """Lines come back whatever ends them, with or without a byte order mark."""
+    path = tmp_path_factory.mktemp("lines") / "a.txt"
+    path.write_bytes(b"\xef\xbb\xbf" + "".join(s + end for s in sentences).encode())
+    assert texts([path]) == sentences
+
+
+@given(sentences=st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=12))
+@settings(deadline=None)  # the first call compiles
+def test_json_and_csv_round_trip(tmp_path_factory, sentences):
+    """JSON lines and CSV carry any text: quotes, commas, line ends, NUL."""
+    folder = tmp_path_factory.mktemp("round")
+    path = folder / "a.jsonl"
+    path.write_text("".join(json.dumps({"text": s}) + "\n" for s in sentences))
+    assert texts([path]) == sentences
+    # A CSV reader sees one line end, and no field of it holds a NUL in Python 3.10.
+    clean = [s.replace("\r", " ").replace("\0", " ") for s in sentences]
+    path = folder / "a.csv"
+    path.write_bytes(encoded(".csv", clean))
+    assert texts([path]) == clean
+
+
+@given(
+    pieces=st.lists(
+        st.sampled_from([b"\r", b"\n", b"\r\n", b"ab", "中".encode(), b"x" * 40]), max_size=60
+    ),
+    size=st.integers(1, 9),
+)
+@settings(deadline=None)  # the first call compiles
+def test_blocks_are_independent_of_how_the_stream_is_cut(pieces, size):
+    """Reading a few bytes at a time gives the lines that Python's universal newlines give."""
+
+    class Dribble(io.BytesIO):
+        def read(self, _=-1):
+            return super().read(size)
+
+    data = b"".join(pieces)
+    expected = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+    if not expected[-1]:
+        expected.pop()
+    got: dict[int, bytes] = {}
+    for block in corpus_lines.blocks(Dribble(data), Source(None, "-", ".txt"), max_bytes=30):
+        got |= dict(enumerate(block.data.split(b"\n")[:-1], block.first_line))
+        for reject in block.rejects:
+            assert reject.reason == "too_long"
+            assert reject.row not in got
+            assert reject.detail.startswith(f"{len(expected[reject.row - 1])} bytes")
+            got[reject.row] = expected[reject.row - 1]
+    assert [got[n] for n in sorted(got)] == expected
+    assert sorted(got) == list(range(1, len(expected) + 1))
+
+
+def test_paths_keep_their_order_and_globs_are_sorted(tmp_path):
+    """Several paths are read as named; what a glob finds is read by name."""
+    for name in ("b", "a", "c"):
+        (tmp_path / f"{name}.txt").write_text(f"{name}\n")
+    assert texts([tmp_path / "c.txt", tmp_path / "a.txt"]) == ["c", "a"]
+    assert texts([tmp_path / "*.txt"]) == ["a", "b", "c"]
+
+
+def test_limit_counts_rows_of_the_corpus(tmp_path):
+    """`limit` takes the first rows, rejected ones included, over file and batch borders."""
+    (tmp_path / "a.txt").write_bytes(b"1\n\xff\n3\n4\n")
+    (tmp_path / "b.txt").write_bytes(b"5\n6\n")
+    for limit in range(8):
+        good, bad = everything([tmp_path / "*.txt"], limit=limit, batch_rows=2)
+        assert len(good) + len(bad) == min(limit, 6)
+        assert [r["text"] for r in good] == ["1", "3", "4", "5", "6"][: len(good)]
+
+
+def test_batches_are_small(tmp_path):
+    """No batch is larger than `batch_rows`, in any format, and nothing is lost at the borders."""
+    for suffix in FORMATS:
+        path = save(tmp_path / f"x.{suffix}", [str(n) for n in range(1000)])
+        sizes = [rows.batch.num_rows for rows in read([str(path)], batch_rows=64)]
+        assert sum(sizes) == 1000
+        assert max(sizes) <= 64
+
+
+def test_sample_is_the_packaged_corpus():
+    """`sample` names the sentences that ship; their origin is the domain."""
+    sources = resolve(["sample"])
+    assert sources
+    assert all(source.label == f"sample/{source.origin}.txt" for source in sources)
+    assert texts(["sample"], limit=50)
+
+
+def test_standard_input(tmp_path):
+    """`-` reads text lines from standard input."""
+    code = (
+        "from cecdata.corpus.reading import read\n"
+        "print([r for rows in read(['-']) for r in rows.batch.to_pylist()])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], input="一\n二".encode(), capture_output=True, check=True
+    )
+    assert "'text': '二', 'origin': 'stdin', 'file': '-', 'row': 2" in done.stdout.decode()
+
+
+def test_hugging_face_folders(tmp_path):
+    """A dataset folder is read as it lies: data/*.parquet, or what `save_to_disk` wrote."""
+    import datasets
+
+    hub = tmp_path / "hub"
+    (hub / "data").mkdir(parents=True)
+    (hub / "README.md").write_text("---\n---\n")
+    save(hub / "data" / "train-00000-of-00001.parquet", SENTENCES)
+    assert texts([hub]) == SENTENCES
+    saved = tmp_path / "saved"
+    datasets.disable_progress_bars()
+    datasets.Dataset.from_dict({"text": SENTENCES}).save_to_disk(str(saved))
+    assert texts([saved]) == SENTENCES
+    both = tmp_path / "dict"
+    one = datasets.Dataset.from_dict({"text": ["甲"]})
+    datasets.DatasetDict({"train": one, "test": one}).save_to_disk(str(both))
+    assert texts([both]) == ["甲", "甲"]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())],
+)
+def test_every_arrow_string_is_read(tmp_path, kind):
+    """Any string type of Arrow is a text column; a column may have another name."""
+    path = tmp_path / "t.arrow"
+    table = pa.table({"句子": pa.array(SENTENCES[:3]).cast(kind), "n": [1, 2, 3]})
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    assert texts([path]) == SENTENCES[:3]
+    assert texts([path], text_column="句子") == SENTENCES[:3]
+
+
+def test_origin_column(tmp_path):
+    """`origin_column` names another origin; a null one falls back to the file's name."""
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"text": "一", "来源": "新闻"}\n{"text": "二", "来源": null}\n')
+    good, _ = everything([path], origin_column="来源")
+    assert [row["origin"] for row in good] == ["新闻", "t"]
+
+
+def test_json_lines_take_both_ways_alike(tmp_path):
+    """A block that Arrow parses and one that Python parses give the same rows."""
+    rows = [{"text": s, "extra": [1, {"a": "}"}], "origin": None} for s in SENTENCES]
+    fast = tmp_path / "fast.jsonl"
+    slow = tmp_path / "slow.jsonl"
+    fast.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    slow.write_text("".join(" " + json.dumps(row) + "\n" for row in rows))
+    assert texts([fast]) == texts([slow]) == SENTENCES
+
+
+def test_inputs_are_hashed(tmp_path):
+    """The manifest's list has path, SHA-256 and size of every file."""
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"x" * 3_000_000)
+    (found,) = inputs([str(path)])
+    assert found.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert (found.path, found.bytes) == (str(path), 3_000_000)
+
+
+def test_memory_is_constant(tmp_path):
+    """A file ten times as large needs no more Arrow memory at its peak."""
+    peaks = []
+    for times in (20, 200):
+        path = tmp_path / f"{times}.txt"
+        path.write_text(("他的病情已经好转。" * 50 + "\n") * 100 * times)
+        pool = pa.default_memory_pool()
+        peaks.append(max(pool.bytes_allocated() for _ in read([str(path)])))
+    assert peaks[1] <= peaks[0] + 1_000_000
+
+
+def test_an_empty_corpus_is_explained():
+    """The error for nothing left counts the reasons and knows the usual cause."""
+    assert "no line" in str(empty_corpus(["a.txt"], {}))
+    message = str(empty_corpus(["a.txt"], {"invalid_utf8": 1200, "empty": 3}))
+    assert "invalid_utf8 1,200, empty 3" in message
+    assert "GB18030" in message
+
+
+def test_stdin_has_no_hash_beforehand():
+    """What cannot be read twice is listed without a hash."""
+    assert inputs(["-"])[0].sha256 == ""
+    assert os.devnull not in inputs(["-"])[0].path

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import hashlib
+import re
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import xxhash
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cecdata.corpus import decontaminate, privacy, sentences, splits
+from cecdata.corpus.normalise import normalise
+from cecdata.corpus.rows import constant
+from cecdata.errors import InputError, UsageError
+from cecdata.shards.schema import ROW
+
+
+def rows(texts) -> pa.RecordBatch:
+    count = len(texts)
+    arrays = [pa.array(texts, pa.string()), constant("网", count), constant("a.txt", count)]
+    return pa.RecordBatch.from_arrays([*arrays, pa.array(range(1, count + 1))], schema=ROW)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("天亮了。他走了！真的？", ["天亮了。", "他走了！", "真的？"]),
+        ("他说：“走吧！”我没动。", ["他说：“走吧！”", "我没动。"]),
+        ("（他来了。）我走了。", ["（他来了。）", "我走了。"]),
+        ("什么？！不可能！！", ["什么？！", "不可能！！"]),
+        ("他……走了。", ["他……走了。"]),
+        ("“我……”他没说完。", ["“我……”", "他没说完。"]),
+        ("网址 https://a.cn/?q=1!x 有3.5万人。", ["网址 https://a.cn/?q=1!x 有3.5万人。"]),
+        ("Really? 是的!好", ["Really?", "是的!", "好"]),
+        ("第一行\n第二行。第三句", ["第一行", "第二行。", "第三句"]),
+        ("没有句末", ["没有句末"]),
+        ("", [""]),
+        ("。。。", ["。。。"]),
+    ],
+)
+def test_splitting(text, expected):
+    """A sentence ends at its mark and keeps its closing quotes; numbers and URLs stay whole."""
+    assert sentences.split_text(text) == expected
+
+
+@given(st.text("他走。！？!?…”“』）aZ1/= \n", max_size=40))
+@settings(deadline=None)  # the first call compiles
+def test_splitting_loses_only_whitespace(text):
+    """The pieces put together are the text without the whitespace at its cuts."""
+    pieces = sentences.split_text(text)
+    assert re.sub(r"\s", "", "".join(pieces)) == re.sub(r"\s", "", text)
+    assert all(piece == piece.strip() for piece in pieces) or pieces == [text]
+
+
+def test_split_rows_keep_their_place():
+    """Every sentence of a paragraph carries the paragraph's row."""
+    batch = sentences.split(rows(["一。二。", "三。"]))
+    assert batch.schema == ROW
+    assert batch.column("row").to_pylist() == [1, 1, 2]
+    whole = rows(["一。", "二。"])
+    assert sentences.split(whole) is whole
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("邮箱a.b+c@mail.com.cn，请回复", "邮箱<EMAIL>，请回复"),
+        ("见https://a.cn/b?c=1。谢谢", "见<URL>。谢谢"),
+        ("证号11010519491231002X。", "证号<ID>。"),
+        ("证号110105194912310021。", "证号110105194912310021。"),
+        ("证号110105194913310021。", "证号110105194913310021。"),
+        ("卡号4111 1111 1111 1111。", "卡号<CARD>。"),
+        ("卡号4111 1111 1111 1112。", "卡号4111 1111 1111 1112。"),
+        ("电话+86 138-1234-5678或010-12345678", "电话<PHONE>或<PHONE>"),
+        ("拨打400-820-8820", "拨打<PHONE>"),
+        ("版本1.13812345678", "版本1.13812345678"),
+        ("住在上海市浦东新区世纪大道100号2号楼301室。", "住在<ADDR>。"),
+        ("他走了5号线到人民广场。", "他走了5号线到人民广场。"),
+        ("到南京路12号线换乘", "到南京路12号线换乘"),
+        ("联系人：张伟，请问找李女士吗", "联系人：<NAME>，请问找<NAME>女士吗"),
+        ("任何先生都行，何先生说", "任何先生都行，<NAME>先生说"),
+        ("我叫高兴得跳起来。", "我叫高兴得跳起来。"),
+        ("圆周率3.14159265358979", "圆周率3.14159265358979"),
+        ("他的病情已经好转。", "他的病情已经好转。"),
+    ],
+)
+def test_personal_data(text, expected):
+    """Only what its checksum or its context proves becomes a placeholder."""
+    assert privacy.mask_text(text) == expected
+    assert privacy.mask(rows([text])).column("text").to_pylist() == [expected]
+
+
+@given(st.text("张伟先生女士13800号路市在到住我叫@a.c/: -", max_size=40))
+@settings(deadline=None)  # the first call compiles
+def test_masking_is_stable(text):
+    """The pre-check misses no row that a rule would change, and masking twice changes nothing."""
+    once = privacy.mask_text(text)
+    assert privacy.mask(rows([text])).column("text").to_pylist() == [once]
+    assert privacy.mask_text(once) == once
+
+
+@given(st.integers(10**14, 10**19 - 1))
+@settings(deadline=None)  # the first call compiles
+def test_luhn(number):
+    """Exactly one last digit makes a number pass the card check."""
+    stem = str(number)[:-1]
+    passing = [d for d in range(10) if privacy.is_card(f"{stem}{d}")]
+    assert len(passing) == (
+        1 if len(set(stem)) > 1 or str(passing[:1]) not in stem else len(passing)
+    )
+
+
+HAN = st.text("甲乙丙丁 ", max_size=60)
+
+
+@given(st.lists(HAN, max_size=6), st.lists(HAN, max_size=6), st.integers(2, 6))
+@settings(deadline=None)  # the first call compiles
+def test_decontamination_equals_the_plain_rule(tmp_path_factory, corpus, benchmark, ngram):
+    """A sentence goes when it equals a benchmark's or shares an n-gram with it."""
+    path = tmp_path_factory.mktemp("bench") / "b.txt"
+    path.write_text("".join(line + "\n" for line in benchmark))
+    known = decontaminate.load([str(path)], ngram)
+    plain = ["".join(line.split()) for line in benchmark]
+    grams = {t[i : i + ngram] for t in plain for i in range(len(t) - ngram + 1)}
+    found = normalise(rows(corpus))
+    expected = []
+    for text in found.batch.column("text").to_pylist():
+        form = "".join(text.split())
+        shares = any(form[i : i + ngram] in grams for i in range(len(form) - ngram + 1))
+        expected.append(form in plain or shares)
+    assert decontaminate.contaminated(found.batch.column("text"), known).tolist() == expected
+    left = decontaminate.decontaminate(found, known)
+    assert left.batch.num_rows == expected.count(False)
+    reasons = left.rejected.column("reason").to_pylist()
+    assert reasons.count("contaminated") == expected.count(True)
+    assert left.batch.num_rows + left.rejected.num_rows == len(corpus)
+
+
+def test_decontamination_reads_benchmarks_as_published(tmp_path):
+    """Fields are split at tabs, and spaces between characters do not hide a sentence."""
+    path = tmp_path / "set.txt"
+    path.write_text("他 的 病 情 己 经 好 转 。\t他 的 病 情 已 经 好 转 。\n")
+    known = decontaminate.load([str(path)])
+    text = pa.array(["他的病情已经好转。", "他的病情已经好转。吗", "𠀀"])
+    assert decontaminate.contaminated(text, known).tolist() == [True, False, False]
+    assert decontaminate.load([str(path)], 5).ngrams.size == 10
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.lists(st.integers(0, 2**64 - 1), max_size=30))
+@settings(deadline=None)  # the first call compiles
+def test_holdout_only_grows(low, high, values):
+    """Whoever is held out at a small share is held out at a larger one; order plays no part."""
+    low, high = sorted((low, high))
+    ids = np.array(values, dtype=np.uint64)
+    small, large = splits.is_validation(ids, low), splits.is_validation(ids, high)
+    assert not (small & ~large).any()
+    assert (splits.is_validation(ids[::-1], high)[::-1] == large).all()
+
+
+def test_holdout_takes_its_share():
+    """Of 200,000 ids a tenth is held out, within five standard deviations; 0 and 1 are exact."""
+    ids = np.array(
+        [xxhash.xxh3_64_intdigest(str(n).encode()) for n in range(200_000)], dtype=np.uint64
+    )
+    assert abs(int(splits.is_validation(ids, 0.1).sum()) - 20_000) < 5 * 135
+    assert (
+        abs(int(splits.is_validation(np.arange(200_000, dtype=np.uint64), 0.1).sum()) - 20_000)
+        < 5 * 135
+    )
+    assert not splits.is_validation(ids, 0.0).any()
+    assert splits.is_validation(ids, 1.0).all()
+    with pytest.raises(UsageError, match="from 0 to 1"):
+        splits.is_validation(ids, 1.5)
+
+
+def test_lists_of_hashes(tmp_path):
+    """A list holds sorted, distinct SHA-256; a line that is none is named."""
+    path = tmp_path / "valid.sha256"
+    splits.write_list(path, ["乙句", "甲句", "乙句"])
+    listed = splits.read_list(path)
+    assert listed == {hashlib.sha256(t.encode()).hexdigest() for t in ("甲句", "乙句")}
+    assert splits.in_list(pa.array(["甲句", "丙句"]), listed).tolist() == [True, False]
+    path.write_text(path.read_text() + "zz\n")
+    with pytest.raises(InputError, match="line 3"):
+        splits.read_list(path)
+    with pytest.raises(InputError, match="cannot be read"):
+        splits.read_list(tmp_path / "none")

@@ -1,0 +1,296 @@
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import resource
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cecdata.durable import (
+    FileRecord,
+    Journal,
+    describe_os_error,
+    publish,
+    write,
+    write_bytes,
+    write_text,
+)
+from cecdata.errors import CecError, DiskFullError, VerificationError
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+@given(st.binary(max_size=3000))
+@settings(deadline=None)
+def test_a_written_file_is_what_its_record_says(tmp_path_factory, data):
+    """The record has the SHA-256 and size of what lies under the final name, alone there."""
+    folder = tmp_path_factory.mktemp("w")
+    record = write_bytes(folder / "a.bin", data)
+    assert (folder / "a.bin").read_bytes() == data
+    assert record == FileRecord(folder / "a.bin", hashlib.sha256(data).hexdigest(), len(data))
+    assert names(folder) == {"a.bin"}
+
+
+def test_text_is_utf8_and_replaces(tmp_path):
+    """A second write replaces the first; folders are made; permissions are the usual ones."""
+    path = tmp_path / "deep" / "a.txt"
+    write_text(path, "旧")
+    write_text(path, "新𠀀")
+    assert path.read_text("utf-8") == "新𠀀"
+    umask = os.umask(0)
+    os.umask(umask)
+    assert path.stat().st_mode & 0o777 == 0o666 & ~umask
+
+
+STEPS = [
+    "write:open",
+    "write:fill",
+    "write:fsync",
+    "write:check",
+    "write:hash",
+    "write:rename",
+    "write:fsync-folder",
+]
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_failure_at_any_step_leaves_old_or_new(tmp_path, step):
+    """Whatever step fails: the old file or the new one stands there whole, nothing else."""
+    tmp = tmp_path / "tmp"
+    path = write_bytes(tmp_path / "out" / "a", b"old", tmp=tmp).path
+
+    def fail(label: str) -> None:
+        if label == step:
+            raise OSError(errno.EIO, "Input/output error")
+
+    with pytest.raises(CecError, match="Input/output error") as caught:
+        write_bytes(path, b"new", tmp=tmp, on_step=fail)
+    assert str(path) in str(caught.value)
+    assert path.read_bytes() == (b"new" if step == "write:fsync-folder" else b"old")
+    assert names(tmp) == set()
+    assert names(path.parent) == {"a"}
+
+
+def test_what_the_check_turns_down_never_appears(tmp_path):
+    """An output that cannot be read back keeps its temporary name and goes."""
+
+    def fill(temporary: Path) -> None:
+        temporary.write_bytes(b"PAR1 but cut off")
+
+    def check(temporary: Path) -> None:
+        raise ValueError(f"{temporary.suffix}: no footer")
+
+    with pytest.raises(ValueError, match=r"\.parquet: no footer"):
+        write(tmp_path / "a.parquet", fill, check)
+    assert names(tmp_path) == set()
+
+
+def test_an_interrupt_leaves_no_trace(tmp_path):
+    """Ctrl-C while a file is filled removes the temporary file and passes on."""
+
+    def fill(temporary: Path) -> None:
+        temporary.write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write(tmp_path / "a", fill)
+    assert names(tmp_path) == set()
+
+
+def test_a_full_disk_is_named(tmp_path):
+    """A real ENOSPC (/dev/full) becomes an error with folder, free and wanted bytes."""
+    path = tmp_path / "out" / "shard.parquet"
+
+    def fill(temporary: Path) -> None:
+        temporary.write_bytes(b"x")
+        with Path("/dev/full").open("wb", buffering=0) as full:
+            full.write(b"y")
+
+    with pytest.raises(DiskFullError) as caught:
+        write(path, fill, expected_bytes=12_345)
+    message = str(caught.value)
+    for part in (
+        f"{path.parent}: no space left",
+        "bytes free",
+        "12,345 bytes wanted",
+        "run the same command",
+    ):
+        assert part in message
+    assert names(path.parent) == set()
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (OSError(errno.EDQUOT, "Disk quota exceeded"), DiskFullError),
+        (RuntimeError("IO error: No space left on device (os error 28)"), DiskFullError),
+        (OSError(errno.EIO, "Input/output error"), CecError),
+        (ValueError("unrelated"), type(None)),
+    ],
+)
+def test_errors_of_the_disk_are_told_apart(tmp_path, error, expected):
+    """Full and over quota are one thing, other disk errors another, the rest is not ours."""
+    assert type(describe_os_error(error, tmp_path / "a")) is expected
+
+
+def test_a_file_larger_than_the_limit(tmp_path):
+    """A process that may write only 64 KiB a file gets a clear error and leaves nothing."""
+    code = textwrap.dedent(
+        f"""
+        from pathlib import Path
+        from cecdata.durable import write_bytes
+        from cecdata.errors import CecError
+        try:
+            write_bytes(Path({str(tmp_path)!r}) / "big", b"x" * 1_000_000)
+        except CecError as error:
+            print(error)
+        """
+    )
+
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (65_536, 65_536))
+
+    command = [sys.executable, "-B", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, preexec_fn=limit)
+    assert "File too large" in done.stdout
+    assert names(tmp_path) == set()
+
+
+def test_a_folder_is_published_whole(tmp_path):
+    """The folder appears under its final name; a name that is taken moves nothing."""
+    staged = tmp_path / "staged"
+    (staged / "inner").mkdir(parents=True)
+    (staged / "inner" / "a").write_text("1")
+    publish(staged, tmp_path / "data")
+    assert (tmp_path / "data" / "inner" / "a").read_text() == "1"
+    assert not staged.exists()
+    staged.mkdir()
+    with pytest.raises(CecError, match="data: Directory not empty"):
+        publish(staged, tmp_path / "data")
+    assert staged.exists()
+
+
+def record(journal: Journal, root: Path, key: str, data: bytes, **facts: object) -> None:
+    journal.record("chunk", key, [write_bytes(root / f"{key}.bin", data)], **facts)
+
+
+def test_the_journal_remembers(tmp_path):
+    """What was recorded is there after a restart; the latest entry of a key counts."""
+    path = tmp_path / "journal.jsonl"
+    journal = Journal(path, tmp_path)
+    record(journal, tmp_path, "00001", b"abc", counts={"kept": 3}, 名="值")
+    record(journal, tmp_path, "00001", b"abcd", counts={"kept": 4})
+    again = Journal(path, tmp_path)
+    entry = again.done("chunk", "00001", verify=True)
+    assert entry is not None
+    assert entry.facts == {"counts": {"kept": 4}}
+    assert entry.files[0].path == tmp_path / "00001.bin"
+    assert [e.key for e in again] == ["00001"]
+    assert again.done("chunk", "00002") is None
+    assert again.damage == ()
+
+
+def test_done_means_that_the_file_is_there(tmp_path):
+    """A file that is missing, cut or (with `verify`) changed is not done."""
+    journal = Journal(tmp_path / "j", tmp_path)
+    record(journal, tmp_path, "a", b"abc")
+    (tmp_path / "a.bin").write_bytes(b"abd")
+    assert journal.done("chunk", "a") is not None
+    assert journal.done("chunk", "a", verify=True) is None
+    (tmp_path / "a.bin").write_bytes(b"ab")
+    assert journal.done("chunk", "a") is None
+    (tmp_path / "a.bin").unlink()
+    assert journal.done("chunk", "a") is None
+
+
+@given(cut=st.integers(0, 10_000), flip=st.none() | st.integers(0, 10_000))
+@settings(deadline=None, max_examples=150)
+def test_a_damaged_journal_never_lies(tmp_path_factory, cut, flip):
+    """However it is cut off or flipped, a journal tells true entries or none, and can go on."""
+    root = tmp_path_factory.mktemp("j")
+    path = root / "j"
+    journal = Journal(path, root)
+    for number in range(4):
+        journal.record("step", str(number), value=number * 7)
+    data = bytearray(path.read_bytes())
+    if flip is not None:
+        data[flip % len(data)] ^= 1 << (flip % 8)
+    whole = data.count(b"\n", 0, max(0, len(data) - cut % len(data)))
+    path.write_bytes(bytes(data[: len(data) - cut % len(data)]))
+    again = Journal(path, root)
+    found = {entry.key: entry.facts["value"] for entry in again}
+    assert all(found[key] == int(key) * 7 for key in found)
+    if flip is None:
+        assert len(found) == whole
+        assert again.damage == ()
+    elif not cut % len(data):
+        lost = 4 - len(found)
+        assert lost <= 2  # a flipped line end joins two lines
+        assert lost == 0 or "3" not in found or again.damage
+    again.record("step", "new", value=1)
+    entry = Journal(path, root).get("step", "new")
+    assert entry is not None
+
+
+def test_a_journal_that_leads_out_of_its_folder_is_not_followed(tmp_path):
+    """A path with `..` in a line is damage, even with a right checksum."""
+    inner = tmp_path / "out"
+    inner.mkdir()
+    outside = write_bytes(tmp_path / "outside", b"x")
+    with pytest.raises(ValueError, match="subpath"):
+        Journal(inner / "j", inner).record("step", "a", [outside])
+    Journal(inner / "j", tmp_path).record("step", "a", [outside])
+    text = (inner / "j").read_text()
+    body = text.split('"entry":', 1)[1].rstrip("\n")[:-1]
+    body = body.replace('"path":"outside"', '"path":"../outside"')
+    proof = hashlib.sha256(body.encode()).hexdigest()[:16]
+    line = f'{{"sum":"{proof}","entry":{body}}}\n'
+    (inner / "j").write_text(line + line.replace("../", "/"))
+    journal = Journal(inner / "j", inner)
+    assert list(journal) == []
+    assert "leads out of" in journal.damage[0]
+    assert issubclass(VerificationError, CecError)
+
+
+def test_a_failed_append_leaves_no_half_line(tmp_path):
+    """When the sync of a line fails, the line goes, and the next one stands on its own."""
+
+    def fail(label: str) -> None:
+        if label == "journal:fsync" and armed:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    armed: list[int] = []
+    journal = Journal(tmp_path / "j", tmp_path, on_step=fail)
+    journal.record("step", "a")
+    armed.append(1)
+    with pytest.raises(DiskFullError, match="bytes wanted"):
+        journal.record("step", "b")
+    armed.clear()
+    journal.record("step", "c")
+    again = Journal(tmp_path / "j", tmp_path)
+    assert [entry.key for entry in again] == ["a", "c"]
+    assert again.damage == ()
+    assert journal.get("step", "b") is None
+
+
+def test_threads_share_a_journal(tmp_path):
+    """Lines from several threads never mix."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    journal = Journal(tmp_path / "j", tmp_path)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda n: journal.record("step", str(n), text="字" * n), range(64)))
+    again = Journal(tmp_path / "j", tmp_path)
+    assert {entry.key for entry in again} == {str(n) for n in range(64)}
+    assert again.damage == ()

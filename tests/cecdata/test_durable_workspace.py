@@ -1,0 +1,283 @@
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from cecdata.durable import STATE, Workspace
+from cecdata.durable.workspace import differences
+from cecdata.errors import CecError, RefusedError
+
+CONFIG = {
+    "seed": 42,
+    "prior": {"noise": 0.2, "split": 0.2},
+    "inputs": [{"path": "a", "sha256": "0"}],
+}
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and STATE not in path.parts
+    }
+
+
+def build(out: Path, config=CONFIG, *, overwrite=False, on_step=lambda _: None) -> bool:
+    """A small run with everything a real one has; gives whether it went on from an older one."""
+    with Workspace(out, config, overwrite=overwrite, on_step=on_step) as work:
+        for key in ("0", "1", "2"):
+            if work.journal.done("chunk", key) is None:
+                file = work.write_bytes(f"{STATE}/data/train-{key}.bin", f"rows {key}".encode())
+                work.journal.record("chunk", key, [file], rows=1)
+        work.publish(f"{STATE}/data", "data")
+        work.write_text("README.md", "卡片")
+        work.journal.record("build", "done")
+        return work.resumed
+
+
+def test_a_run_and_the_same_run_again(tmp_path):
+    """The first run makes the folder, the second finds all of it done and changes nothing."""
+    out = tmp_path / "deep" / "out"
+    assert build(out) is False
+    first = tree(out)
+    assert first == {f"data/train-{k}.bin": f"rows {k}".encode() for k in "012"} | {
+        "README.md": "卡片".encode()
+    }
+    assert build(out) is True
+    assert tree(out) == first
+
+
+def test_killed_at_every_step_the_run_goes_on(tmp_path):
+    """A run stopped before any of its steps resumes to the very same tree."""
+    steps: list[str] = []
+    build(tmp_path / "whole", on_step=steps.append)
+    expected = tree(tmp_path / "whole")
+    assert len(steps) > 40
+    for stop in range(len(steps)):
+        out, seen = tmp_path / f"k{stop}", []
+
+        def kill(label: str, seen=seen, stop=stop) -> None:
+            seen.append(label)
+            if len(seen) == stop + 1:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            build(out, on_step=kill)
+        if out.exists():
+            assert tree(out).items() <= expected.items()
+        build(out)
+        assert tree(out) == expected
+        assert list((out / STATE / "tmp").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "step", ["write:rename", "journal:append", "journal:fsync", "publish:rename"]
+)
+def test_killed_for_real(tmp_path, step):
+    """SIGKILL at a labelled step: nothing partial under a final name, and the run goes on."""
+    out = tmp_path / "out"
+    code = textwrap.dedent(
+        f"""
+        import os, signal, sys
+        sys.path.insert(0, {str(Path(__file__).parent)!r})
+        from test_durable_workspace import build
+        from pathlib import Path
+        seen = []
+        def kill(label):
+            seen.append(label)
+            if label == {step!r} and seen.count(label) >= 2 - label.startswith("publish"):
+                os.kill(os.getpid(), signal.SIGKILL)
+        build(Path({str(out)!r}), on_step=kill)
+        """
+    )
+    done = subprocess.run([sys.executable, "-B", "-c", code], check=False)
+    assert done.returncode == -signal.SIGKILL
+    build(tmp_path / "whole")
+    assert tree(out).items() <= tree(tmp_path / "whole").items()
+    assert build(out) is True
+    assert tree(out) == tree(tmp_path / "whole")
+
+
+def test_a_damaged_shard_is_redone_alone(tmp_path):
+    """After publishing, a shard that was cut is noticed; the others still count."""
+    build(tmp_path)
+    (tmp_path / "data" / "train-1.bin").write_bytes(b"ro")
+    with Workspace(tmp_path, CONFIG) as work:
+        assert work.journal.done("chunk", "0", verify=True) is not None
+        assert work.journal.done("chunk", "1") is None
+        entry = work.journal.done("chunk", "2")
+        assert entry is not None
+        assert entry.files[0].path == tmp_path / "data" / "train-2.bin"
+    untouched = (tmp_path / "data" / "train-0.bin").stat().st_mtime_ns
+    assert build(tmp_path) is True
+    assert tree(tmp_path)["data/train-1.bin"] == b"rows 1"
+    assert (tmp_path / "data" / "train-0.bin").stat().st_mtime_ns == untouched
+    assert not (tmp_path / STATE / "data").exists()
+    assert build(tmp_path, {"seed": 7}, overwrite=True) is False  # all of it is known as ours
+
+
+def refused(out: Path, config=CONFIG, **options) -> str:
+    with pytest.raises(RefusedError) as caught:
+        build(out, config, **options)
+    assert caught.value.exit_code == 5
+    return str(caught.value)
+
+
+def test_another_configuration_is_refused_with_the_difference(tmp_path):
+    """Each changed, added or lost setting is a line `was → is`, and nothing is touched."""
+    build(tmp_path)
+    before = tree(tmp_path)
+    other = {
+        "seed": 7,
+        "prior": {"noise": 0.2},
+        "inputs": [{"path": "a", "sha256": "1"}],
+        "new": None,
+    }
+    message = refused(tmp_path, other)
+    assert message.splitlines()[1:-1] == [
+        '  inputs[0].sha256: "0" → "1"',
+        "  prior.split: 0.2 → (not set)",
+        "  seed: 42 → 7",
+        "  new: (not set) → null",
+    ]
+    assert "--overwrite" in message
+    assert tree(tmp_path) == before
+    assert differences(CONFIG, CONFIG) == []
+
+
+def test_overwrite_starts_anew(tmp_path):
+    """With `overwrite` the old run's files go, those it would not write again included."""
+    build(tmp_path)
+    with Workspace(tmp_path, CONFIG) as work:
+        work.write_text("reports/old.txt", "alt")
+    assert build(tmp_path, {"seed": 7}, overwrite=True) is False
+    assert "reports/old.txt" not in tree(tmp_path)
+    assert not (tmp_path / "reports").exists()
+    assert build(tmp_path, {"seed": 7}) is True
+
+
+def test_overwrite_never_takes_foreign_files(tmp_path):
+    """A file that the workspace did not write stops `overwrite` before anything is removed."""
+    build(tmp_path)
+    (tmp_path / "data" / "notes.txt").write_text("mine")
+    before = tree(tmp_path)
+    assert "data/notes.txt" in refused(tmp_path, {"seed": 7}, overwrite=True)
+    assert tree(tmp_path) == before
+    assert build(tmp_path) is True  # the run itself is not disturbed by it
+
+
+def test_overwrite_killed_half_way_is_not_stuck(tmp_path):
+    """A run that dies after clearing can be started again, with and without `overwrite`."""
+
+    def kill(label: str) -> None:
+        if label == "workspace:clear":
+            raise KeyboardInterrupt
+
+    build(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        build(tmp_path, {"seed": 7}, overwrite=True, on_step=kill)
+    assert "seed: 42 → 7" in refused(tmp_path, {"seed": 7})
+    assert build(tmp_path, {"seed": 7}, overwrite=True) is False
+
+
+def test_foreign_folders_are_refused(tmp_path):
+    """A folder with anything in it that is no workspace stays as it is, also with `overwrite`."""
+    (tmp_path / "thesis.docx").write_text("x")
+    for overwrite in (False, True):
+        assert "was not made by this tool" in refused(tmp_path, overwrite=overwrite)
+    assert [p.name for p in tmp_path.iterdir()] == ["thesis.docx"]
+    (tmp_path / "empty").mkdir()
+    assert build(tmp_path / "empty") is False
+
+
+def test_a_file_as_output_is_refused(tmp_path):
+    """OUT that is a file, or lies below one, is named as such."""
+    path = tmp_path / "file"
+    path.write_text("x")
+    assert "is a file" in refused(path)
+    assert "a part of this path is a file" in refused(path / "out")
+    assert path.read_text() == "x"
+
+
+def test_an_unwritable_output_is_refused():
+    """Without the right to write, or on a read-only filesystem, the refusal says so."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o555)
+        user = os.geteuid()
+        if user == 0:  # root writes everywhere, so step down for a moment
+            os.seteuid(65534)
+        try:
+            assert "cannot be written to (Permission denied)" in refused(Path(folder) / "out")
+        finally:
+            os.seteuid(user)
+
+
+def test_a_living_run_is_named(tmp_path):
+    """The second run is refused with pid, host and since when; after the first it may start."""
+    with Workspace(tmp_path, CONFIG):
+        message = refused(tmp_path, overwrite=True)
+        assert f"in use by process {os.getpid()} on " in message
+        assert "since 20" in message
+    assert build(tmp_path) is True
+
+
+def test_a_dead_runs_lock_is_taken(tmp_path):
+    """A process that was killed inside its workspace leaves no lock behind."""
+    code = textwrap.dedent(
+        f"""
+        import os, signal
+        from cecdata.durable import Workspace
+        with Workspace({str(tmp_path)!r}, {CONFIG!r}) as work:
+            (work.tmp / "half").write_text("x")
+            os.kill(os.getpid(), signal.SIGKILL)
+        """
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert (tmp_path / STATE / "tmp" / "half").exists()
+    assert build(tmp_path) is True
+    assert not (tmp_path / STATE / "tmp" / "half").exists()
+
+
+def test_nothing_leads_out_of_the_folder(tmp_path):
+    """Neither a name with `..` nor a link can make a workspace write elsewhere."""
+    out = tmp_path / "out"
+    with Workspace(out, CONFIG) as work:
+        (out / "link").symlink_to(tmp_path)
+        for name in ("../a", "link/a", "/etc/a"):
+            with pytest.raises(RefusedError, match="leads out of"):
+                work.write_text(name, "x")
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_damaged_fingerprint_is_refused(tmp_path):
+    """A fingerprint that cannot be read is not taken for any configuration."""
+    build(tmp_path)
+    (tmp_path / STATE / "fingerprint.json").write_text("{")
+    assert "is damaged" in refused(tmp_path)
+
+
+def test_every_failing_step_is_an_error_with_a_path(tmp_path):
+    """EIO before any step: an error that names a path below OUT, and the run can go on."""
+    steps: list[str] = []
+    build(tmp_path / "whole", on_step=steps.append)
+    for stop in range(1, len(steps)):
+        out, seen = tmp_path / f"e{stop}", []
+
+        def fail(label: str, seen=seen, stop=stop) -> None:
+            seen.append(label)
+            if len(seen) == stop + 1:
+                raise OSError(errno.EIO, "Input/output error")
+
+        with pytest.raises(CecError, match=f"{out}.*Input/output error"):
+            build(out, on_step=fail)
+        build(out)
+        assert tree(out) == tree(tmp_path / "whole")
