@@ -20,7 +20,9 @@ def read_parquet(source: Source, columns: Columns, batch_rows: int) -> Iterator[
     import pyarrow.parquet as pq
 
     assert source.path is not None
-    with _naming(source), pq.ParquetFile(source.path, memory_map=True) as file:
+    # Neither mapped (its pages count as ours) nor buffered whole: a megabyte at a time.
+    options = {"memory_map": False, "pre_buffer": False, "buffer_size": 1 << 20}
+    with _naming(source), pq.ParquetFile(source.path, **options) as file:
         picked = _pick(columns, file.schema_arrow, source)
         batches = file.iter_batches(batch_rows, columns=_names(picked), use_threads=False)
         yield from _rows(source, picked, batches)
