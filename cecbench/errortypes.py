@@ -33,7 +33,7 @@ LEAVES = (
 )
 STROKE = ("more-stroke", "fewer-stroke", "same-stroke")
 #: a sentence's category: that of its errors, `stroke` where they differ in strokes only, else mixed
-SENTENCE = (*LEAVES, "stroke", "mixed", "clean")
+SENTENCE = (*LEAVES[:5], "stroke", *LEAVES[5:], "mixed", "clean")
 MEANING = {
     "homophone": "one character for another of the same reading, tone included",
     "near-sound": "one for another that sounds alike: tone, zh/z, n/l, an/ang, a key beside",
@@ -118,7 +118,9 @@ def cross_table(sentences: Iterable[SentenceType]) -> dict[str, dict[str, int]]:
     return {leaf: {name: table[leaf][name] for name in LEAVES} for leaf in LEAVES}
 
 
-def fixed(source: str, prediction: str, errors: Sequence[Typed], reference: str) -> tuple[bool, ...]:
+def fixed(
+    source: str, prediction: str, errors: Sequence[Typed], reference: str
+) -> tuple[bool, ...]:
     """For each error of `errors_of(source, reference)`: is it undone, just so, in the prediction?
 
     >>> errors = errors_of("己经在见", "已经再见")

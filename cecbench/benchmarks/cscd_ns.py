@@ -5,10 +5,10 @@ from __future__ import annotations
 from cecbench.benchmarks.row import Benchmark, Copy, File
 
 HOMEPAGE = "https://github.com/nghuyong/cscd-ns"
-CITATION = "Hu, Meng, Zhou: CSCD-NS: a Chinese Spelling Check Dataset for Native Speakers. ACL 2024."
-C_LLM = (
-    "https://raw.githubusercontent.com/ktlKTL/C-LLM/7cd0d8c2207b78f2f0783ee865ea3310d0831a9f"
+CITATION = (
+    "Hu, Meng, Zhou: CSCD-NS: a Chinese Spelling Check Dataset for Native Speakers. ACL 2024."
 )
+C_LLM = "https://raw.githubusercontent.com/ktlKTL/C-LLM/7cd0d8c2207b78f2f0783ee865ea3310d0831a9f"
 
 # split → (rows, path in the C-LLM repository, its sha256)
 SPLITS = {

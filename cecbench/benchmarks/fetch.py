@@ -12,7 +12,7 @@ from pathlib import Path
 
 from cecbench.benchmarks.catalogue import lookup
 from cecbench.benchmarks.locate import DIGESTS, cache_folder
-from cecbench.benchmarks.row import Benchmark, Copy, File
+from cecbench.benchmarks.row import Benchmark, File
 from cecdata import durable
 from cecdata.errors import CecError, InputError, RefusedError, VerificationError
 
@@ -35,10 +35,10 @@ def fetch(name: str, *, accept: Callable[[Benchmark], bool]) -> tuple[Path, ...]
             f"{name} is under this licence: {benchmark.licence} ({benchmark.homepage}). "
             "Nothing was downloaded; --accept-licence says that you keep to it."
         )
-    return tuple(_one(benchmark, copy, file) for file in copy.files)
+    return tuple(_one(benchmark, file) for file in copy.files)
 
 
-def _one(benchmark: Benchmark, copy: Copy, file: File) -> Path:
+def _one(benchmark: Benchmark, file: File) -> Path:
     path = cache_folder() / file.path
     wanted = file.sha256 or _digests().get(file.path)
     if path.is_file() and wanted and durable.sha256_of(path).sha256 == wanted:

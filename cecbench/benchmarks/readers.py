@@ -81,7 +81,7 @@ def parallel(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
         yield Row(f"{prefix}-{number}", source, reference)
 
 
-def sighan_truth(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
+def sighan_truth(paths: tuple[Path, ...], _prefix: str) -> Iterator[Row]:
     """The SIGHAN release: `(pid=A2-0011-1)	text` and `A2-0011-1, 4, 轉, …` (positions from 1)."""
     truths = {}
     for number, line in lines(paths[1]):

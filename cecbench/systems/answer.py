@@ -40,11 +40,15 @@ class Answer:
 
 
 class System(Protocol):
-    """A corrector. `identity` holds JSON values: a run is resumed only under the same ones."""
+    """A corrector.
+
+    identity: JSON values; a run is resumed only under the same ones. block: after how many
+    sentences answers are recorded; 0 where asking again costs nothing.
+    """
 
     name: str
     identity: Mapping[str, object]
-    costly: bool  # worth a folder that survives a kill
+    block: int
 
     def correct(self, sources: Sequence[str]) -> Iterator[Answer]:
         """One answer a source, in the order of the sources."""

@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from cecbench import prompts
 from cecbench.systems.answer import Answer
-from cecbench.systems.extract import extract
+from cecbench.systems.extract import Extracted, extract
 from cecbench.systems.options import SystemOptions
 from cecbench.systems.transport import Endpoint, Reply
 from cecdata.durable import Journal
@@ -28,7 +28,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 class ApiSystem:
     """MODEL@URL: chat completions, several at once, answers in the order of the sources."""
 
-    costly = True
+    block = 512
 
     def __init__(self, rest: str, options: SystemOptions) -> None:
         model, base = _parted(rest)
@@ -37,7 +37,10 @@ class ApiSystem:
         self._model = model
         self._options = options
         self._endpoint = Endpoint(
-            _completions(base), _key(base, options), options, lambda body: _content(body) is not None
+            _completions(base),
+            _key(base, options),
+            options,
+            lambda body: _content(body) is not None,
         )
         self._cache: Journal | None = None
         self._stop = threading.Event()
@@ -86,17 +89,19 @@ class ApiSystem:
         if kept is not None:
             seconds = kept.facts["seconds"]
             assert isinstance(seconds, float)
-            return self._read(source, kept.facts, seconds)
+            reply = kept.facts["reply"]
+            assert isinstance(reply, dict)
+            return self._read(source, reply, seconds)
         if self._stop.is_set():
             return Answer(source, "", "failed")
         started = time.perf_counter()
-        reply = self._endpoint.post(body, name)
+        came = self._endpoint.post(body, name)
         seconds = time.perf_counter() - started
-        facts = self._facts(reply)
+        facts = self._facts(came)
         if facts is None:
-            return Answer(source, reply.trouble, "failed", seconds=seconds)
+            return Answer(source, came.trouble, "failed", seconds=seconds)
         if self._cache:
-            self._cache.record("reply", name, **facts, seconds=seconds)
+            self._cache.record("reply", name, reply=facts, seconds=seconds)
         return self._read(source, facts, seconds)
 
     def _body(self, source: str) -> dict[str, object]:
@@ -117,7 +122,11 @@ class ApiSystem:
     def _facts(self, reply: Reply) -> dict[str, object] | None:
         """What is kept of a reply; None where it holds no answer at all."""
         if reply.filtered:
-            return {"raw": self._endpoint.hidden(reply.trouble), "finish": "filtered", "tokens": [0, 0]}
+            return {
+                "raw": self._endpoint.hidden(reply.trouble),
+                "finish": "filtered",
+                "tokens": [0, 0],
+            }
         if reply.body is None:
             return None
         found = _content(reply.body)
@@ -132,11 +141,12 @@ class ApiSystem:
         raw, tokens = str(facts["raw"]), facts["tokens"]
         assert isinstance(tokens, list)
         if facts["finish"] in ("filtered", "content_filter"):
-            return Answer(source, raw, "refusal", *tokens, seconds)
-        if facts["finish"] == "length":  # cut off: half a sentence is no correction
-            return Answer(source, raw, "unparsable", *tokens, seconds)
-        found = extract(raw, source)
-        return Answer(found.text, raw, found.status, *tokens, seconds)
+            found = Extracted(source, "refusal")
+        elif facts["finish"] == "length":  # cut off: half a sentence is no correction
+            found = Extracted(source, "unparsable")
+        else:
+            found = extract(raw, source)
+        return Answer(found.text, raw, found.status, tokens[0], tokens[1], seconds)
 
 
 def _content(body: Mapping[str, object]) -> tuple[str, str] | None:
@@ -164,7 +174,9 @@ def _parted(rest: str) -> tuple[str, str]:
     url = f"http{host}"
     parts = urllib.parse.urlsplit(url)
     if not found or not model or parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UsageError(f"api:{rest} is not api:MODEL@URL, as in api:qwen3@http://127.0.0.1:8000/v1")
+        raise UsageError(
+            f"api:{rest} is not api:MODEL@URL, as in api:qwen3@http://127.0.0.1:8000/v1"
+        )
     if parts.username or parts.password or parts.query:
         raise UsageError(
             "the URL of an endpoint must not hold a user, a password or a query: outputs name the "

@@ -12,7 +12,7 @@ class CopySystem:
 
     name = "copy"
     identity: Mapping[str, object] = {"kind": "copy"}
-    costly = False
+    block = 0
 
     def correct(self, sources: Sequence[str]) -> Iterator[Answer]:
         """The sources themselves."""

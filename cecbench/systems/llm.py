@@ -17,8 +17,6 @@ THINKING_OFF = {"enable_thinking": False}  # Qwen3's switch; templates without o
 class LlmSystem:
     """Asks a local model with the versioned prompt, batched by length."""
 
-    costly = True
-
     def __init__(self, checkpoint: str, options: SystemOptions, name: str | None = None) -> None:
         torch, transformers = models.torch_and_transformers()
         prompts.prompt(options.prompt)  # an unknown version is refused before the weights load
@@ -33,6 +31,7 @@ class LlmSystem:
         model = models.load_pretrained(transformers.AutoModelForCausalLM, checkpoint, dtype=dtype)
         self._model = model.to(self._device).eval()  # type: ignore[attr-defined]
         self._batch = options.batch
+        self.block = 8 * options.batch
         revision = getattr(self._model.config, "_commit_hash", None)
         identity = models.checkpoint_identity(checkpoint, revision)
         self.name = name or str(identity["checkpoint"])
@@ -100,9 +99,7 @@ class LlmSystem:
             own = [token for token in written if token != pad]
             raw = str(tokenizer.decode(own, skip_special_tokens=True))  # type: ignore[attr-defined]
             found = extract(raw, source)
-            answers.append(
-                Answer(found.text, raw, found.status, len(ids), len(own), seconds)
-            )
+            answers.append(Answer(found.text, raw, found.status, len(ids), len(own), seconds))
         return answers
 
     def _room(self, sources: Sequence[str]) -> int:

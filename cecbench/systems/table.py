@@ -41,14 +41,21 @@ FORMS = {
 }
 
 
-def make_system(spec: str, options: SystemOptions, rows: Sequence[Row]) -> System:
-    """The system of a spec such as `copy` or `api:qwen3@http://127.0.0.1:8000/v1`.
+def check_spec(spec: str) -> tuple[str, str]:
+    """Kind and rest of a spec; UsageError for an unknown kind or a lacking rest.
 
-    Raises UsageError for an unknown kind or one without what must follow the colon.
+    >>> check_spec("api:qwen3@http://127.0.0.1:8000/v1")
+    ('api', 'qwen3@http://127.0.0.1:8000/v1')
     """
     kind, _, rest = spec.partition(":")
     if kind not in SYSTEMS:
         raise UsageError(f"no kind of system {kind!r}: {did_you_mean(kind, list(SYSTEMS))}")
     if not rest and kind != "copy":
         raise UsageError(f"--system {kind} needs what follows a colon: {FORMS[kind][0]}")
+    return kind, rest
+
+
+def make_system(spec: str, options: SystemOptions, rows: Sequence[Row]) -> System:
+    """The system of a spec such as `copy`; `rows` are those that it will be asked about."""
+    kind, rest = check_spec(spec)
     return SYSTEMS[kind](rest, options, rows)

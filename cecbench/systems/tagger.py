@@ -42,7 +42,7 @@ class Encoded:
 class TaggerSystem:
     """A corrector that keeps the length."""
 
-    costly = True
+    block = 2048
 
     def __init__(self, checkpoint: str, options: SystemOptions) -> None:
         torch, transformers = models.torch_and_transformers()
@@ -78,7 +78,9 @@ class TaggerSystem:
         """One answer a source, of the source's length."""
         encoded = [self._encode(source) for source in sources]
         answers: dict[int, Answer] = {}
-        for batch in models.batches_by_length([len(e.tokens) for e in encoded], self._options.batch):
+        for batch in models.batches_by_length(
+            [len(e.tokens) for e in encoded], self._options.batch
+        ):
             started = time.perf_counter()
             predicted = self._predict([encoded[index] for index in batch])
             seconds = (time.perf_counter() - started) / len(batch)

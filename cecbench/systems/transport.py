@@ -102,7 +102,9 @@ class Endpoint:
         except (TimeoutError, urllib.error.URLError) as error:
             reason = getattr(error, "reason", error)
             timed_out = isinstance(reason, TimeoutError)
-            return _Trouble("timed out" if timed_out else f"no connection ({type(reason).__name__})")
+            return _Trouble(
+                "timed out" if timed_out else f"no connection ({type(reason).__name__})"
+            )
         except (http.client.HTTPException, OSError) as error:
             return _Trouble(f"the connection broke ({type(error).__name__})")
 

@@ -1,0 +1,79 @@
+"""★ The main path: benchmark → system → answers → counts → score, with all that explains it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from cecbench import results, scorers
+from cecbench.benchmarks.locate import load
+from cecbench.metrics.rows import Row
+from cecbench.systems.collect import Progress, collect, no_progress
+from cecbench.systems.options import SystemOptions
+from cecbench.systems.predictions import PredictionSystem
+from cecbench.systems.table import check_spec, make_system
+from cecdata.durable import STATE, Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What is run on what, and how it is scored."""
+
+    benchmark: str
+    system: str
+    out: Path | None = None  # None: nothing is written
+    data: Path | None = None
+    scorer: str = "cscd"
+    scoring: scorers.Options = field(default_factory=scorers.Options)
+    allow_missing: bool = False
+    overwrite: bool = False
+    limit: int = 0  # rows from the front; 0: all
+    options: SystemOptions = field(default_factory=SystemOptions)
+
+
+def evaluate(settings: Settings, progress: Progress = no_progress) -> Mapping[str, object]:
+    """The object of score.json. The same settings and `out` resume, and never ask twice.
+
+    Raises CecError for whatever stops the run, RefusedError where `out` holds another one.
+    """
+    scorers.find_scorer(settings.scorer, settings.scoring)  # before anything costs time
+    check_spec(settings.system)
+    dataset = load(settings.benchmark, settings.data)
+    rows = dataset.rows[: settings.limit or None]
+    state = settings.out / STATE if settings.out else None
+    system = make_system(settings.system, replace(settings.options, state=state), rows)
+    if isinstance(system, PredictionSystem):
+        rows = tuple(row for row in rows if row.id in system.answered)
+    read = len(rows) if len(rows) == len(dataset.rows) else f"{len(rows)} of {len(dataset.rows)}"
+    fingerprint = {
+        "benchmark": dataset.name,
+        "benchmark_sha256": dataset.sha256,
+        "rows": read,
+        "system": dict(system.identity),
+    }
+    workspace = (
+        Workspace(settings.out, fingerprint, overwrite=settings.overwrite)
+        if settings.out
+        else nullcontext()
+    )
+    with workspace as work:
+        journal = work.journal if work else None
+        answers = collect(
+            system, rows, journal, allow_missing=settings.allow_missing, progress=progress
+        )
+        lines = [
+            Row(row.id, row.source, row.reference, answer.text)
+            for row, answer in zip(rows, answers, strict=True)
+        ]
+        name = dataset.name if isinstance(read, int) else f"{dataset.name}[{read}]"
+        scored = scorers.score(
+            lines, settings.scorer, settings.scoring.policy,
+            options=settings.scoring, benchmark=name,
+        )  # fmt: skip
+        values = results.summary(dataset, system, lines, answers, scored, settings.options)
+        if work:
+            for file, text in results.files_of(lines, answers, values).items():
+                work.write_text(file, text)
+    return values

@@ -1,0 +1,120 @@
+"""The paper's tables as data: printed numbers as they stand, recomputed ones beside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from cecdata.errors import UsageError, did_you_mean
+
+FOLDER = Path(__file__).parent
+NAMES = (
+    "main",
+    "cs_breakdown",
+    "ablation",
+    "thresholds",
+    "scaling",
+    "encoders",
+    "cost",
+    "operators",
+)
+SETS = ("CAR", "COT", "ENC", "GAM", "MEC", "NEW", "NOV", "CSCD", "CS")
+#: column of the paper's table → the benchmark it stands for
+BENCHMARK_OF_SET = {
+    **{name: f"lemon/{name.lower()}" for name in SETS[:7]},
+    "CSCD": "cscd-ns/test",
+    "CS": "cs",
+}
+ROUNDING = 0.005  # a printed average may differ so much from the exact one
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table: its source line, what is in it, and its cells as text, '' where none is stated."""
+
+    name: str
+    source: str
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def number(self, row: tuple[str, ...], column: str) -> float | None:
+        """The value of a cell; None where nothing is printed."""
+        text = row[self.columns.index(column)]
+        return float(text) if text else None
+
+
+@cache
+def table(name: str) -> Table:
+    """A table by name; UsageError for an unknown one.
+
+    >>> main = table("main")
+    >>> len(main.rows), main.rows[-1][0], main.number(main.rows[-1], "MEC")
+    (21, 'Qwen3-32B-RL', 74.87)
+    """
+    if name not in NAMES:
+        raise UsageError(f"no published table {name!r}: {did_you_mean(name, list(NAMES))}")
+    lines = (FOLDER / f"{name}.tsv").read_text(encoding="utf-8").splitlines()
+    heads = [line.removeprefix("# ") for line in lines if line.startswith("#")]
+    cells = [tuple(line.split("\t")) for line in lines if line and not line.startswith("#")]
+    return Table(name, heads[0], " ".join(heads[1:]), cells[0], tuple(cells[1:]))
+
+
+def recomputed_average(source: Table, row: tuple[str, ...]) -> float | None:
+    """The mean of a row's nine sets where the printed average is not that mean; None where it is.
+
+    >>> main = table("main")
+    >>> wrong = {row[0]: recomputed_average(main, row) for row in main.rows}
+    >>> {name: round(value, 2) for name, value in wrong.items() if value is not None}
+    {'Qwen3-32B': 54.98}
+    """
+    values = [source.number(row, name) for name in SETS]
+    printed = source.number(row, "avg")
+    numbers = [value for value in values if value is not None]
+    mean = sum(numbers) / len(SETS)
+    if printed is None or abs(mean - printed) <= ROUNDING + 1e-9:
+        return None
+    return mean
+
+
+@cache
+def remarks(name: str) -> tuple[tuple[str, str, str], ...]:
+    """(row, column, remark) of a table; '*' stands for all."""
+    lines = (FOLDER / "remarks.tsv").read_text(encoding="utf-8").splitlines()
+    cells = (line.split("\t") for line in lines[2:] if line)
+    return tuple((row, column, text) for where, row, column, text in cells if where == name)
+
+
+def as_json() -> dict[str, object]:
+    """All tables, for JSON: numbers as numbers, recomputed averages and remarks beside them."""
+    return {name: _json_table(table(name)) for name in NAMES}
+
+
+def _json_table(source: Table) -> dict[str, object]:
+    rows = []
+    for row in source.rows:
+        record: dict[str, object] = {
+            column: _value(text) for column, text in zip(source.columns, row, strict=True)
+        }
+        if "avg" in source.columns and "CAR" in source.columns:
+            mean = recomputed_average(source, row)
+            if mean is not None:
+                record["avg_recomputed"] = round(mean, 2)
+        rows.append(record)
+    return {
+        "source": source.source,
+        "caption": source.caption,
+        "rows": rows,
+        "remarks": [
+            {"row": row, "column": column, "remark": text}
+            for row, column, text in remarks(source.name)
+        ],
+    }
+
+
+def _value(text: str) -> str | float | None:
+    try:
+        return float(text) if text else None
+    except ValueError:
+        return text

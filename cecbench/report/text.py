@@ -1,0 +1,70 @@
+"""Numbers in words and columns, shared by the terminal and the Markdown report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from cecbench.systems.answer import STATUSES
+
+
+def percent(fraction: object) -> str:
+    """A fraction as a percentage with two decimals; an en dash where there is none.
+
+    >>> percent(0.4358), percent(None)
+    ('43.58', '–')
+    """
+    return "–" if fraction is None else f"{100 * float(str(fraction)):.2f}"
+
+
+def section(values: Mapping[str, object], *names: str) -> Mapping[str, object]:
+    """A nested object of a score; empty where it is not there.
+
+    >>> section({"breakdown": {"clean": {"changed": 3}}}, "breakdown", "clean")["changed"]
+    3
+    """
+    found: object = values
+    for name in names:
+        found = found.get(name, {}) if isinstance(found, Mapping) else {}
+    return found if isinstance(found, Mapping) else {}
+
+
+def headline(values: Mapping[str, object]) -> str:
+    """System, benchmark, the headline number and its interval in one line."""
+    name = str(values["headline"])
+    value = values.get(name)
+    text = f"{values['system']} on {values['benchmark']}: {name} "
+    text += "– (the published script prints nothing here)" if value is None else f"{value}"
+    interval = section(values, "interval")
+    if interval:
+        level = float(str(interval["level"]))
+        text += f"  [{percent(interval['low'])}, {percent(interval['high'])}] at {level:.0%}"
+    return text + ("  (synthetic errors)" if values.get("synthetic") else "")
+
+
+def lines_of(values: Mapping[str, object]) -> Iterator[str]:
+    """What a reader must know of the number, then its parts."""
+    answers = section(values, "answers")
+    if set(answers) != {"ok"}:
+        for status, count in answers.items():
+            yield f"  {count:>6} × {status}: {STATUSES[status]}"
+    if values.get("unanswered"):
+        yield f"  {values['unanswered']} without a readable answer: {values['unanswered_means']}"
+    if values.get("traditional_predictions"):
+        yield f"  {values['traditional_predictions']} predictions bring in traditional characters"
+    clean = section(values, "breakdown", "clean")
+    if clean.get("sentences"):
+        rate = percent(clean["over_correction_rate"])
+        yield f"  clean sentences changed: {clean['changed']} of {clean['sentences']} ({rate} %)"
+    yield from _parts("by category", section(values, "breakdown", "category"))
+    yield from _parts("by number of errors", section(values, "breakdown", "errors"))
+    yield from _parts("by frequency of the character", section(values, "breakdown", "frequency"))
+
+
+def _parts(title: str, parts: Mapping[str, object]) -> Iterator[str]:
+    if not parts:
+        return
+    yield f"  {title:<30} {'n':>6} {'P':>7} {'R':>7} {'F':>7}"
+    for name in parts:
+        part = section(parts, name)
+        numbers = " ".join(f"{percent(part[key]):>7}" for key in ("p", "r", "f"))
+        yield f"    {name:<28} {part['sentences']:>6} {numbers}"

@@ -1,0 +1,277 @@
+"""Endpoints that misbehave, over real sockets on loopback."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import loopback
+import pytest
+from loopback import corrected, says, serving, status
+
+from cecbench.evaluate import Settings, evaluate
+from cecbench.systems.api import ApiSystem
+from cecbench.systems.options import SystemOptions
+from cecbench.systems.transport import EndpointError, _retry_after
+from cecdata.errors import CecError, RefusedError, UsageError
+
+SOURCES = ["他己经来了。", "明天在见。", "天气很好。", "我己经吃过了。"]
+FAST = SystemOptions(backoff_s=0.01, backoff_max_s=0.05, timeout_s=5.0, retries=3)
+
+
+def ask(server, sources=SOURCES, options=FAST):
+    system = ApiSystem(f"tiny@{server.url}", options)
+    return system, list(system.correct(sources))
+
+
+def once(act):
+    return lambda _, nth: act if nth == 1 else None
+
+
+def test_a_good_endpoint_answers_in_order_with_tokens():
+    """Answers come in the order of the sources, whatever order they arrived in."""
+    with serving(lambda sentence, _: None) as server:
+        _, answers = ask(server)
+    assert [a.text for a in answers] == [corrected(s) for s in SOURCES]
+    assert {a.status for a in answers} == {"ok"}
+    assert [(a.tokens_in, a.tokens_out) for a in answers] == [(20, 7)] * 4
+
+
+@pytest.mark.parametrize(
+    ("act", "named"),
+    [
+        (status(429), "HTTP 429"),
+        (status(429, Retry_After="0"), "HTTP 429"),
+        (status(500), "HTTP 500"),
+        (status(503), "HTTP 503"),
+        (loopback.half_json, "not JSON"),
+        (loopback.cut_off, "the connection broke (IncompleteRead)"),
+        (loopback.empty_body, "an empty body"),
+        (loopback.no_choices, "JSON, but no answer"),
+        (loopback.Handler.hang_up, "the connection broke (RemoteDisconnected)"),
+    ],
+)
+def test_a_passing_trouble_is_tried_again_and_counted(act, named):
+    """Every kind of passing trouble costs a retry, is named, and loses no sentence."""
+    with serving(once(act)) as server:
+        system, answers = ask(server)
+    assert [a.text for a in answers] == [corrected(s) for s in SOURCES]
+    assert system.troubles == {named: len(SOURCES)}
+    assert all(n == 2 for n in server.asked.values())
+
+
+@pytest.mark.parametrize("act", [loopback.sleeps(1.0), loopback.trickles])
+def test_a_request_has_a_deadline_of_its_own(act):
+    """Neither silence nor a byte now and then keeps a request open beyond its deadline."""
+    with serving(once(act)) as server:
+        started = time.monotonic()
+        system, answers = ask(server, SOURCES[:1], replace(FAST, timeout_s=0.3))
+        took = time.monotonic() - started
+    assert answers[0].text == corrected(SOURCES[0])
+    assert system.troubles == {"timed out": 1}
+    assert took < 2.0
+
+
+def test_retry_after_is_kept_by_all_threads():
+    """After 429 with Retry-After no request starts before that time has passed."""
+    with serving(once(status(429, Retry_After="0.4"))) as server:
+        ask(server, SOURCES[:2], replace(FAST, concurrency=1))
+    assert server.times[1] - server.times[0] >= 0.4
+
+
+def test_a_rate_limit_spaces_the_requests():
+    """With 600 requests a minute two requests start at least 0.1 s apart."""
+    with serving() as server:
+        ask(server, SOURCES, replace(FAST, requests_per_minute=600.0))
+    gaps = [b - a for a, b in zip(server.times, server.times[1:], strict=False)]
+    assert min(gaps) > 0.08
+
+
+def test_retry_after_reads_dates_too():
+    """The header may hold an HTTP date; one that has passed means now."""
+    assert _retry_after("Wed, 21 Oct 2015 07:28:00 GMT") == 0.0
+
+
+def test_a_sentence_without_an_answer_stops_the_run_and_the_rest_is_kept(tmp_path):
+    """A lasting 500 names the sentence; the same command then asks for that sentence alone."""
+    broken = [True]
+
+    def misbehave(sentence, _):
+        return status(500) if broken[0] and sentence == SOURCES[1] else None
+
+    with serving(misbehave) as server:
+        settings = _settings(tmp_path, server)
+        with pytest.raises(CecError, match=r"1 of 4 sentences have no answer.*HTTP 500.*row-2"):
+            evaluate(settings)
+        assert server.asked[SOURCES[1]] == FAST.retries + 1
+        broken[0] = False
+        values = evaluate(settings)
+    assert server.asked[SOURCES[0]] == 1
+    assert values["answers"] == {"ok": 4}
+    assert values["S_C_f1"] == 100.0
+
+
+def test_allow_missing_scores_the_source_and_counts_it(tmp_path):
+    """--allow-missing is the only way to a score with sentences that got no answer."""
+
+    def misbehave(sentence, _):
+        return status(500) if sentence == SOURCES[1] else None
+
+    with serving(misbehave) as server:
+        values = evaluate(replace(_settings(tmp_path, server), allow_missing=True))
+    assert values["answers"] == {"ok": 3, "failed": 1}
+    assert values["unanswered"] == 1
+    assert values["counts_tp_pred_gold"]["S_C"] == [2, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("抱歉，我无法处理这个请求。", "refusal"),
+        ("这句话写得非常好，语言流畅，情感真挚，值得大家认真学习和借鉴，没有什么需要调整的。", "chatter"),
+        ("", "empty"),
+        ("<think>先看看这句话有没有错", "unparsable"),
+    ],
+)
+def test_what_is_no_correction_is_named_and_counted(tmp_path, said, expected):
+    """Refusal, chatter, silence and a broken thought leave the source and show in the counts."""
+    with serving(lambda sentence, _: says(said) if sentence == SOURCES[0] else None) as server:
+        values = evaluate(_settings(tmp_path, server))
+    assert values["answers"] == {"ok": 3, expected: 1}
+    assert values["unanswered"] == 1
+    assert values["counts_tp_pred_gold"]["S_C"] == [2, 2, 3]
+
+
+def test_a_content_filter_is_a_refusal_and_an_answer_cut_off_is_unparsable():
+    """Neither half a sentence nor the endpoint's own filter is taken for a correction."""
+
+    def misbehave(sentence, _):
+        return {
+            SOURCES[0]: lambda h: h.reply({"error": {"code": "content_filter"}}, 400),
+            SOURCES[1]: says("明天再", finish="length"),
+        }.get(sentence)
+
+    with serving(misbehave) as server:
+        _, answers = ask(server)
+    assert [a.status for a in answers] == ["refusal", "unparsable", "ok", "ok"]
+    assert [a.text for a in answers[:2]] == SOURCES[:2]
+
+
+def test_traditional_output_is_counted(tmp_path):
+    """An answer in traditional characters is scored as it stands, and counted apart."""
+    with serving(lambda s, _: says("天氣很好。") if s == SOURCES[2] else None) as server:
+        values = evaluate(_settings(tmp_path, server))
+    assert values["traditional_predictions"] == 1
+
+
+@pytest.mark.parametrize(("code", "hint"), [(401, "OPENAI_API_KEY"), (404, "/v1"), (400, "--body")])
+def test_what_will_never_work_stops_at_once(code, hint):
+    """A refusal in principle ends the run on the first request, with the way out."""
+    with serving(lambda *_: status(code)) as server, pytest.raises(EndpointError, match=hint):
+        ask(server, SOURCES[:1])
+    assert sum(server.asked.values()) == 1
+
+
+def test_equal_sentences_are_asked_once():
+    """A sentence that stands in the benchmark twice costs one request."""
+    with serving() as server:
+        _, answers = ask(server, [SOURCES[0]] * 3)
+    assert sum(server.asked.values()) == 1
+    assert len(answers) == 3
+
+
+def test_the_key_goes_out_in_the_header_and_nowhere_else(tmp_path, monkeypatch):
+    """No file of the run holds the key, not even when the endpoint echoes it."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-verysecret")
+    with serving(lambda s, _: says("sk-verysecret") if s == SOURCES[0] else None) as server:
+        evaluate(_settings(tmp_path, server))
+        assert server.headers_seen[0]["Authorization"] == "Bearer sk-verysecret"
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) >= 6
+    assert not [path for path in files if b"verysecret" in path.read_bytes()]
+
+
+@pytest.mark.parametrize("rest", ["qwen3", "m@ftp://x/v1", "m@http://u:p@x/v1", "m@http://x/?k=1"])
+def test_an_endpoint_that_could_leak_a_key_or_is_none_is_refused(rest):
+    """A URL that carries a user, a password or a query is refused, as is no URL at all."""
+    with pytest.raises(UsageError):
+        ApiSystem(rest, FAST)
+
+
+def test_an_endpoint_elsewhere_needs_a_key(monkeypatch):
+    """Without the environment variable a run off this machine does not start."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(UsageError, match="OPENAI_API_KEY"):
+        ApiSystem("m@https://example.org/v1", FAST)
+
+
+def test_further_fields_are_sent_and_null_leaves_one_out():
+    """--body adds to the request; a null takes a field away that an endpoint refuses."""
+    options = replace(FAST, body={"top_k": 20, "temperature": None})
+    with serving() as server:
+        ask(server, SOURCES[:1], options)
+    assert server.bodies[0]["top_k"] == 20
+    assert "temperature" not in server.bodies[0]
+
+
+def test_another_prompt_in_the_same_folder_is_refused(tmp_path):
+    """A run resumes only under what it was begun with."""
+    with serving() as server:
+        settings = _settings(tmp_path, server)
+        evaluate(settings)
+        other = replace(settings, options=replace(FAST, prompt="2"))
+        with pytest.raises(RefusedError, match="prompt"):
+            evaluate(other)
+
+
+def test_a_killed_run_asks_only_for_what_was_not_answered(tmp_path):
+    """SIGKILL in the middle; the same command ends the work and no answered row is asked twice."""
+    sources = [f"第{n}句己经写好。" for n in range(40)]
+    bench = tmp_path / "bench.tsv"
+    bench.write_text("".join(f"{s}\t{corrected(s)}\n" for s in sources), encoding="utf-8")
+    out = tmp_path / "run"
+    cache = out / ".cecdata" / "requests.jsonl"
+    stalled = [True]
+
+    def misbehave(_, __):
+        if stalled[0] and sum(server.answered.values()) >= 12:
+            return loopback.sleeps(5.0)
+        return None
+
+    with serving(misbehave) as server:
+        command = [
+            *(sys.executable, "-c", "from cecbench.cli import main; main()", "run"),
+            *("--system", f"api:tiny@{server.url}", "--benchmark", str(bench)),
+            *("--out", str(out), "--concurrency", "4", "--json"),
+        ]
+        environment = {**os.environ, "no_proxy": "127.0.0.1"}
+        first = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+        _until(lambda: cache.exists() and cache.read_bytes().count(b"\n") >= 12)
+        first.send_signal(signal.SIGKILL)
+        first.wait()
+        kept = dict(server.answered)
+        stalled[0] = False
+        second = subprocess.run(command, env=environment, capture_output=True, check=True)
+    values = json.loads(second.stdout)
+    assert values["S_C_f1"] == 100.0
+    assert len(kept) >= 12
+    assert all(server.asked[sentence] == 1 for sentence in kept)
+    lines = (out / "predictions.jsonl").read_text("utf-8").splitlines()
+    assert [json.loads(line)["source"] for line in lines] == sources
+
+
+def _until(condition, seconds=20.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "the run did not get so far"
+        time.sleep(0.02)
+
+
+def _settings(folder: Path, server):
+    bench = folder / "row.tsv"
+    bench.write_text("".join(f"{s}\t{corrected(s)}\n" for s in SOURCES), encoding="utf-8")
+    return Settings(str(bench), f"api:tiny@{server.url}", folder / "run", options=FAST)
