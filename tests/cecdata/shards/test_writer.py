@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cecdata import durable
 from cecdata.errors import CecError, InputError
 from cecdata.shards.schema import PAIR, REJECTED_PAIR, REJECTED_ROW
 from cecdata.shards.writer import (
@@ -60,6 +61,21 @@ def test_dictionary_arrays_are_read_back_as_plain_text(table, tmp_path):
     assert read.schema.remove_metadata().equals(PAIR)
     assert read.replace_schema_metadata().equals(table)
     check_whole(tmp_path / "x.parquet", table.num_rows)
+
+
+def test_a_shard_gets_its_name_only_when_it_is_whole(table, tmp_path):
+    """Written through `durable`, a shard is proved before it is named; a failed one leaves none."""
+    path = tmp_path / "data/x.parquet"
+
+    def fill(temporary):
+        write_pairs(temporary, [table])
+
+    record = durable.write(path, fill, lambda p: check_whole(p, table.num_rows))
+    assert record.bytes == path.stat().st_size
+    path.unlink()
+    with pytest.raises(CecError, match="rows were written"):
+        durable.write(path, fill, lambda p: check_whole(p, table.num_rows + 1))
+    assert list(path.parent.iterdir()) == []
 
 
 def test_same_rows_give_same_bytes(table, tmp_path):
