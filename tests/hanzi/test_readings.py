@@ -73,6 +73,16 @@ def test_lists_agree_with_the_pairwise_relations(sign):
     assert {link.character: link.kind for link in sounds.near_homophones(sign)} == near
 
 
+def test_kinds_narrow_the_list():
+    """Only the confusions asked for are listed, and none of them is missing."""
+    heard = ("tone", "initial", "final")
+    for sign in "是狼已":
+        found = {link.character: link.kind for link in sounds.near_homophones(sign, heard)}
+        whole = {link.character: link.kind for link in sounds.near_homophones(sign)}
+        assert {kind.partition(":")[0] for kind in found.values()} <= set(heard)
+        assert {c for c, kind in whole.items() if kind.partition(":")[0] in heard} <= set(found)
+
+
 @pytest.mark.parametrize(
     ("left", "right", "kind"),
     [

@@ -15,6 +15,7 @@ and run, with the project installed::
         --font NotoSansCJK-Regular.ttc#2 --font LXGWWenKai-Regular.ttf
 
 The typefaces are only measured; nothing of them is stored. About two minutes and 4 GB of memory.
+Similarities are rounded to hundredths; another linear algebra library may move one by that much.
 """
 
 from __future__ import annotations

@@ -17,6 +17,9 @@ HEADER = ["char", "readings"]
 # Weights of corpus, words, prior; the corpus's weight goes to the words where it saw nothing.
 CORPUS, WORDS, PRIOR = 0.70, 0.25, 0.05
 PRIOR_FIRST = 0.8
+# Characters whose usual reading the counts miss: they are few there, or come from one word (仿佛).
+USUAL = {"茄": "qie2", "佛": "fo2", "琢": "zhuo2", "似": "si4", "欸": "ei4", "豁": "huo4"}
+USUAL_SHARE = 0.8
 _VALID = frozenset("abcdefghijklmnopqrstuvwxyz")
 
 
@@ -38,6 +41,8 @@ def rows(inputs: Inputs) -> list[list[str]]:
             + PRIOR * prior[name]
             for name in readings
         }
+        if character in USUAL:
+            shares = _raised(shares, USUAL[character])
         ordered = sorted(shares.items(), key=lambda item: (-item[1], item[0]))
         table.append([character, " ".join(f"{name}:{share:.3f}" for name, share in ordered)])
     return table
@@ -98,6 +103,11 @@ def _prior(readings: list[str], first: str) -> dict[str, float]:
         return {readings[0]: 1.0}
     rest = (1 - PRIOR_FIRST) / (len(readings) - 1)
     return {name: PRIOR_FIRST if name == first else rest for name in readings}
+
+
+def _raised(shares: dict[str, float], usual: str) -> dict[str, float]:
+    rest = (1 - USUAL_SHARE) / (1 - shares[usual])
+    return {name: USUAL_SHARE if name == usual else rest * s for name, s in shares.items()}
 
 
 def _shares(counts: Counter[str]) -> dict[str, float]:
