@@ -79,6 +79,7 @@ class LlmSystem:
     def _generate(self, sources: Sequence[str], asked: Sequence[list[int]]) -> list[Answer]:
         torch, tokenizer = self._torch, self._tokenizer
         started = time.perf_counter()
+        rooms = [self._room(source) for source in sources]
         width = max(len(ids) for ids in asked)
         pad = int(tokenizer.pad_token_id)  # type: ignore[attr-defined]
         rows = [[pad] * (width - len(ids)) + ids for ids in asked]
@@ -89,24 +90,25 @@ class LlmSystem:
             output = self._model.generate(
                 input_ids=torch.tensor(rows, device=self._device),
                 attention_mask=torch.tensor(mask, device=self._device),
-                max_new_tokens=self._room(sources),
+                max_new_tokens=max(rooms),
                 pad_token_id=pad,
                 **self._sampling(),
             )
         seconds = (time.perf_counter() - started) / len(sources)
         answers = []
-        for source, ids, written in zip(sources, asked, output[:, width:].tolist(), strict=True):
-            own = [token for token in written if token != pad]
+        written = output[:, width:].tolist()
+        for source, ids, room, new in zip(sources, asked, rooms, written, strict=True):
+            # Each row is cut at its own room, so that an answer does not depend on its batch.
+            own = [token for token in new[:room] if token != pad]
             raw = str(tokenizer.decode(own, skip_special_tokens=True))  # type: ignore[attr-defined]
             found = extract(raw, source)
             answers.append(Answer(found.text, raw, found.status, len(ids), len(own), seconds))
         return answers
 
-    def _room(self, sources: Sequence[str]) -> int:
+    def _room(self, source: str) -> int:
         if self._options.max_new_tokens:
             return self._options.max_new_tokens
-        longest = max(sources, key=len)
-        tokens = self._tokenizer.encode(longest, add_special_tokens=False)  # type: ignore[attr-defined]
+        tokens = self._tokenizer.encode(source, add_special_tokens=False)  # type: ignore[attr-defined]
         return 2 * len(tokens) + 32
 
     def _sampling(self) -> dict[str, object]:

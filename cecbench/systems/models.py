@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -18,11 +19,14 @@ WEIGHTS = (".safetensors", ".bin")
 def torch_and_transformers() -> tuple[ModuleType, ModuleType]:
     """The two modules, or MissingPackageError."""
     try:
-        return importlib.import_module("torch"), importlib.import_module("transformers")
+        torch, transformers = (importlib.import_module(n) for n in ("torch", "transformers"))
     except ImportError as error:
         raise MissingPackageError(
             f"{error.name or error} is missing: local models need `pip install 'cec-zero[bench]'`"
         ) from None
+    if not sys.stderr.isatty():
+        transformers.utils.logging.disable_progress_bar()
+    return torch, transformers
 
 
 def load_pretrained(loader: object, checkpoint: str, **settings: object) -> object:

@@ -1,0 +1,162 @@
+"""The adapters of local models, over tiny checkpoints with random weights made in the test."""
+
+import re
+
+import pytest
+import tiny_models
+
+from cecbench.evaluate import Settings, evaluate
+from cecbench.systems.options import SystemOptions
+from cecdata.errors import InputError
+
+torch = pytest.importorskip("torch", reason="torch is not installed (extra: bench)")
+pytest.importorskip("transformers", reason="transformers is not installed (extra: bench)")
+
+# transformers warns about its own internals; that is not ours to mend.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+]
+ON_CPU = SystemOptions(device="cpu", batch=2)
+SOURCES = ["他己经来了。", "明天在见。", "𠀀好。", "天气很好。"]
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory):
+    return tiny_models.bert(tmp_path_factory.mktemp("models") / "bert")
+
+
+@pytest.fixture(scope="module")
+def qwen3(tmp_path_factory):
+    return tiny_models.qwen3(tmp_path_factory.mktemp("models") / "qwen3")
+
+
+def tagger(folder, options=ON_CPU):
+    from cecbench.systems.tagger import TaggerSystem
+
+    return TaggerSystem(str(folder), options)
+
+
+def llm(folder, options=ON_CPU):
+    from cecbench.systems.llm import LlmSystem
+
+    return LlmSystem(str(folder), options)
+
+
+def test_a_tagger_keeps_the_length_and_what_it_does_not_know(bert):
+    """One character in, one out; a character outside the vocabulary stays and is named."""
+    answers = list(tagger(bert).correct(SOURCES))
+    assert [len(a.text) for a in answers] == [len(s) for s in SOURCES]
+    assert [a.status for a in answers] == ["ok", "ok", "unknown", "ok"]
+    assert answers[2].text[0] == "𠀀"
+    assert any(a.text != s for a, s in zip(answers, SOURCES, strict=True))  # random weights
+
+
+def test_a_tagger_agrees_with_the_model_asked_one_by_one(bert):
+    """Padding, batching and sorting change nothing: each sentence alone gives the same."""
+    system = tagger(bert)
+    alone = [next(iter(system.correct([source]))).text for source in SOURCES]
+    assert [a.text for a in system.correct(SOURCES)] == alone
+    model = system._model
+    vocabulary = (bert / "vocab.txt").read_text(encoding="utf-8").split("\n")
+    source = "他己经来了。"
+    ids = [2, *[vocabulary.index(c) for c in source], 3]
+    with torch.inference_mode():
+        best = model(input_ids=torch.tensor([ids])).logits[0].argmax(-1).tolist()[1:-1]
+    oracle = [v if len(v := vocabulary[i]) == 1 else c for i, c in zip(best, source, strict=True)]
+    assert alone[0] == "".join(oracle)
+
+
+def test_a_tagger_keeps_what_stands_behind_its_longest_input(bert):
+    """Beyond max_length the text stays as written, and the answer says truncated."""
+    source = "天气很好。" * 8
+    answer = next(iter(tagger(bert).correct([source])))
+    assert answer.status == "truncated"
+    assert answer.text[22:] == source[22:]  # 24 positions less [CLS] and [SEP]
+
+
+def test_upper_case_survives_a_lower_casing_vocabulary(bert):
+    """A letter that the tokenizer lowers is changed only where the model changes it."""
+    system = tagger(bert)
+    encoded = system._encode("A好")
+    answer = system._answer("A好", encoded, encoded.tokens, 0.0)
+    assert answer.text == "A好"
+
+
+def test_a_token_classifier_and_relms_form_run_too(tmp_path, bert):
+    """Labels may be the vocabulary; ReLM's form reads the answer off the masks."""
+    labels = tagger(tiny_models.bert(tmp_path / "labels", labels=True))
+    relm = tagger(bert, SystemOptions(device="cpu", rephrase=True))
+    for system in (labels, relm):
+        assert [len(a.text) for a in system.correct(SOURCES)] == [len(s) for s in SOURCES]
+    assert relm.identity["form"] == "rephrase"
+    encoded = relm._encode("他来")
+    assert encoded.tokens[3] == 3
+    assert encoded.tokens[4:6] == [4, 4]  # one mask a character
+
+
+def test_a_language_model_answers_in_order_and_is_read(qwen3):
+    """Random words are no correction: they are named so, and the source is kept."""
+    answers = list(llm(qwen3, SystemOptions(device="cpu", max_new_tokens=8)).correct(SOURCES))
+    assert len(answers) == 4
+    assert all(a.status in ("chatter", "unparsable", "empty") for a in answers)
+    assert [a.text for a in answers] == SOURCES
+    assert all(a.tokens_in > 50 and 0 < a.tokens_out <= 8 for a in answers)
+
+
+def test_thinking_is_switched_off_in_the_template(qwen3):
+    """The chat template is asked with enable_thinking=False."""
+    system = llm(qwen3)
+    text = system._tokenizer.decode(system._prompt("他己经来了。"))
+    assert re.search(r"assistant\n<think>\s*</think>\s*$", text)
+    assert "他己经来了。" in text
+
+
+def test_batching_and_sampling_are_repeatable_and_move_no_generator(qwen3):
+    """Greedy answers do not depend on the batch; sampled ones on the seed alone."""
+    one = [a.raw for a in llm(qwen3, SystemOptions(device="cpu", batch=1)).correct(SOURCES)]
+    four = [a.raw for a in llm(qwen3, SystemOptions(device="cpu", batch=4)).correct(SOURCES)]
+    assert one == four
+    before = torch.get_rng_state()
+    drawn = SystemOptions(device="cpu", temperature=1.0, max_new_tokens=8)
+    first = [a.raw for a in llm(qwen3, drawn).correct(SOURCES)]
+    again = [a.raw for a in llm(qwen3, drawn).correct(SOURCES)]
+    assert first == again
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_the_policy_is_read_with_the_prompt_of_its_training(tmp_path, qwen3):
+    """policy:DIR finds the model folder and takes the prompt version that lies beside it."""
+    from cecbench.systems.policy import policy_system
+
+    folder = tmp_path / "train"
+    folder.mkdir()
+    (folder / "model").symlink_to(qwen3)
+    assert str(policy_system(folder, ON_CPU).identity["prompt"]).startswith("1@")
+    own = tiny_models.qwen3(tmp_path / "own")
+    tiny_models.prompt_file(own, "2")
+    assert str(policy_system(own, ON_CPU).identity["prompt"]).startswith("2@")
+    with pytest.raises(InputError, match=r"config\.json"):
+        policy_system(tmp_path / "nothing", ON_CPU)
+
+
+def test_a_folder_without_a_model_is_named(tmp_path):
+    """What cannot be loaded is one error that names the checkpoint."""
+    with pytest.raises(InputError, match="cannot be loaded"):
+        tagger(tmp_path)
+
+
+def test_a_whole_run_with_a_model_resumes_from_its_journal(tmp_path, bert, monkeypatch):
+    """A second run of the same command asks the model nothing and gives the same score."""
+    bench = tmp_path / "own.tsv"
+    bench.write_text("".join(f"{s}\t{s}\n" for s in SOURCES), encoding="utf-8")
+    settings = Settings(str(bench), f"tagger:{bert}", tmp_path / "run", options=ON_CPU)
+    first = evaluate(settings)
+    from cecbench.systems.tagger import TaggerSystem
+
+    monkeypatch.setattr(TaggerSystem, "_predict", None)
+    assert evaluate(settings) == first
+    assert first["answers"] == {"ok": 3, "unknown": 1}
+    assert first["system_identity"]["unknown"]
+    assert first["usage"]["characters_per_s"] > 0

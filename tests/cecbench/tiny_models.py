@@ -1,0 +1,67 @@
+"""Tiny checkpoints with random weights, built on the spot: their tokenizers are made here too."""
+
+import json
+
+CHARACTERS = list("他已己经来了再在见明天气很好吃过我。，？ABab1")
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+TEMPLATE = (
+    "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n"
+    "{% if enable_thinking is defined and not enable_thinking %}<think>\n\n</think>\n\n{% endif %}"
+    "{% endif %}"
+)
+
+
+def bert(folder, *, labels=False, lower=True):
+    """A BERT masked-language model, or a token classifier whose labels are the vocabulary."""
+    import torch
+    import transformers
+
+    folder.mkdir()
+    vocabulary = [*SPECIAL, *[c for c in CHARACTERS if not (lower and c.isupper())]]
+    (folder / "vocab.txt").write_text("\n".join(vocabulary) + "\n", encoding="utf-8")
+    tokenizer = transformers.BertTokenizer(
+        vocab={name: i for i, name in enumerate(vocabulary)}, do_lower_case=lower
+    )
+    tokenizer.save_pretrained(folder)
+    config = transformers.BertConfig(
+        vocab_size=len(vocabulary), hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
+        intermediate_size=32, max_position_embeddings=24, num_labels=len(vocabulary),
+    )  # fmt: skip
+    with torch.random.fork_rng():
+        torch.manual_seed(7)
+        made = transformers.BertForTokenClassification if labels else transformers.BertForMaskedLM
+        made(config).save_pretrained(folder)
+    return folder
+
+
+def qwen3(folder):
+    """A Qwen3 with a byte-level tokenizer and a chat template that has the thinking switch."""
+    import torch
+    import transformers
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+    folder.mkdir()
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    core = Tokenizer(models.BPE({c: i for i, c in enumerate(alphabet)}, []))
+    core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    core.decoder = decoders.ByteLevel()
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=core, eos_token="<|im_end|>", pad_token="<|endoftext|>",
+        additional_special_tokens=["<|im_start|>"],
+    )  # fmt: skip
+    tokenizer.chat_template = TEMPLATE
+    tokenizer.save_pretrained(folder)
+    config = transformers.Qwen3Config(
+        vocab_size=len(tokenizer), hidden_size=16, intermediate_size=32, num_hidden_layers=1,
+        num_attention_heads=2, num_key_value_heads=1, head_dim=8, max_position_embeddings=2048,
+        eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id,
+    )  # fmt: skip
+    with torch.random.fork_rng():
+        torch.manual_seed(7)
+        transformers.Qwen3ForCausalLM(config).save_pretrained(folder)
+    return folder
+
+
+def prompt_file(folder, version):
+    (folder / "prompt.json").write_text(json.dumps({"version": version}), encoding="utf-8")
