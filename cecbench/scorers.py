@@ -23,7 +23,7 @@ from cecbench.metrics.lemon import make_lemon
 from cecbench.metrics.policies import MEANING, apply_policy
 from cecbench.metrics.positions import IntArray
 from cecbench.metrics.pycorrector import make_pycorrector
-from cecbench.metrics.rows import Row, SeenIds, check_distinct, chunks, read_tsv
+from cecbench.metrics.rows import Row, SeenIds, check_distinct, chunks, read_blocks, read_tsv
 from cecbench.metrics.sighan import make_sighan
 from cecbench.metrics.table import Report, Scorer, flatten
 from cecbench.signature import Signature, package_version
@@ -172,7 +172,7 @@ def score_file(
     state = _Sums(found, policy or found.default_policy)
     digest = hashlib.sha256()
     seen = SeenIds()
-    for block in chunks(read_tsv(path)):
+    for block in read_blocks(path):
         seen.add(block)
         _take(state, block, digest)
     if state.read == 0:
@@ -186,8 +186,8 @@ def _take(
     state: _Sums, block: list[Row], digest: hashlib._Hash
 ) -> tuple[list[Row], IntArray, IntArray]:
     """Counts one block and adds its sums to the state."""
-    identity = "".join(f"{row.id}\t{row.source}\t{row.target}\n" for row in block)
-    digest.update(identity.encode("utf-8", "surrogatepass"))
+    identity = "\n".join(["\t".join(row[:3]) for row in block])
+    digest.update((identity + "\n").encode("utf-8", "surrogatepass"))
     policy = state.policy
     if state.scorer.stops is not None and policy == "strict":
         # Rows on which the published script does not stop are the same under both policies.

@@ -4,8 +4,8 @@ sub = sem + kind + form. sem is 4/6 where either character is not in Cilin, else
 equal levels of three; kind is 0 between two punctuation marks, 0.25 between none, 0.499 between
 one and none; form is 0.5 unless both are Chinese and share a toneless reading (pypinyin) or are
 listed as confusable. Cilin and the confusion list are optional files: neither is shipped. Without
-Cilin two Chinese characters cost sem = 1, what Cilin gives to the many that share no level, and
-的, 地 and 得 are of one class.
+Cilin sem is 1, what Cilin gives to the many that share no level, but for a few characters whose
+classes are written down here: fewer blocks differ so than with 4/6 (docs/scorers.md).
 """
 
 from __future__ import annotations
@@ -28,7 +28,11 @@ PUNCTUATION = frozenset(
     + "！？｡＂＃＄％＆＇（）＊＋，－／：；＜＝＞＠［＼］＾＿｀｛｜｝～｟｠｢｣､、〃》「」『』【】"
     + "〔〕〖〗〘〙〚〛〜〝〞〟〰〾〿–—‘’‛“”„‟…‧﹏"
 )
-_PARTICLES: dict[str, list[int]] = {character: [0] for character in "的地得"}
+#: Without Cilin: the structural particles are of one class, large and small agree in two levels.
+_HAND_MADE: dict[str, list[int]] = {
+    **{character: [0x010101] for character in "的地得"},
+    **{character: [0x020200 + low] for low, character in enumerate("大小老少")},
+}
 _CILIN_LINE = re.compile(r"([A-Z])([a-z])(\d\d)\S*[=#@]\s+(.*)")
 
 Ints = NDArray[np.int32]
@@ -61,8 +65,7 @@ class Attributes:
 
     marks: bit 0 punctuation, bit 1 Chinese; shape (numbers,).
     readings, classes: values of number i stand in [starts[i], starts[i + 1]).
-    confusable: sorted first · 2³² + second. unknown: sem of two Chinese characters of which one
-    has no class.
+    confusable: sorted first · 2³² + second. unknown: sem where either character has no class.
     """
 
     marks: NDArray[np.uint8]
@@ -78,7 +81,7 @@ class CharacterTable:
     """Gives characters numbers, and their attributes; grows as characters come."""
 
     def __init__(self, dictionaries: Dictionaries) -> None:
-        self._cilin = _read_cilin(dictionaries.cilin) if dictionaries.cilin else _PARTICLES
+        self._cilin = _read_cilin(dictionaries.cilin) if dictionaries.cilin else _HAND_MADE
         self._unknown = 4 / 6 if dictionaries.cilin else 1.0
         confusion = _read_confusion(dictionaries.confusion) if dictionaries.confusion else []
         self._pairs = confusion

@@ -70,7 +70,7 @@ def _substitution(  # noqa: PLR0917 - kernels take arrays, not objects
 ) -> float:
     levels = _equal_levels(class_starts, classes, a, b)
     chinese = marks[a] & 2 and marks[b] & 2
-    sem = (6 - 2 * levels) / 6 if levels >= 0 else (unknown if chinese else 4 / 6)
+    sem = (6 - 2 * levels) / 6 if levels >= 0 else unknown
     punctuation = (marks[a] & 1) + (marks[b] & 1)
     kind = 0.0 if punctuation == 2 else (0.499 if punctuation == 1 else 0.25)
     form = 0.5

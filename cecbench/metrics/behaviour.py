@@ -9,7 +9,7 @@ from rapidfuzz.distance import Levenshtein
 
 from cecbench.metrics.positions import IntArray
 from cecbench.metrics.rows import Row
-from cecbench.metrics.table import Report, Totals, columns
+from cecbench.metrics.table import Report, Totals, columns, flags
 
 FIELDS = (
     "rows", "clean", "clean_changed", "clean_chars", "clean_edits", "length_differs", "copied",
@@ -23,10 +23,10 @@ def count(rows: Sequence[Row]) -> IntArray:
     clean = source and target are equal; clean_edits = Levenshtein distance of such a source to
     its prediction, in characters; length_differs = the prediction is not of its source's length.
     """
-    clean = np.array([row.source == row.target for row in rows], dtype=np.bool_)
-    copied = np.array([row.prediction == row.source for row in rows], dtype=np.bool_)
-    chars = np.array([len(row.source) for row in rows], dtype=np.int64)
-    answer = np.array([len(row.prediction) for row in rows], dtype=np.int64)
+    error, changed, _ = flags(rows)
+    clean, copied = ~error, ~changed
+    chars = np.fromiter((len(row[1]) for row in rows), dtype=np.int64, count=len(rows))
+    answer = np.fromiter((len(row[3]) for row in rows), dtype=np.int64, count=len(rows))
     edits = np.zeros(len(rows), dtype=np.int64)
     for index in np.flatnonzero(clean & ~copied).tolist():
         edits[index] = Levenshtein.distance(rows[index].source, rows[index].prediction)

@@ -13,6 +13,8 @@ def _strict(rows: Sequence[Row]) -> list[Row]:
 
 
 def _revert(rows: Sequence[Row]) -> list[Row]:
+    if not any_length_differs(rows):
+        return list(rows)
     return [
         row if len(row.prediction) == len(row.source) else row._replace(prediction=row.source)
         for row in rows

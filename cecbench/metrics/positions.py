@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -13,6 +14,9 @@ from cecbench.metrics.rows import Row
 
 IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
+
+_BLOCK = 1024  # sentences at once: what stays in a core's cache is twice as quick
+_NOTHING: IntArray = np.zeros((4, 0), dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +64,26 @@ def count_positions(
 
     ignored_source: positions whose source has one of these characters count nowhere.
     ignored_answer: an edit that writes one of these characters is taken out of its own side.
+
+    >>> count_positions([Row("1", "他己经来", "他已经来", "她已经来")]).changed.tolist()
+    [2]
     """
-    lengths = np.array([min(len(s), len(t), len(p)) for _, s, t, p in rows], dtype=np.int64)
-    source = _codes([row.source for row in rows], lengths)
-    target = _codes([row.target for row in rows], lengths)
-    prediction = _codes([row.prediction for row in rows], lengths)
+    parts = [
+        _count_block(rows[start : start + _BLOCK], ignored_source, ignored_answer)
+        for start in range(0, len(rows), _BLOCK)
+    ]
+    return Positions(*np.concatenate(parts, axis=1)) if parts else Positions(*_NOTHING)
+
+
+def _count_block(
+    rows: Sequence[Row], ignored_source: str, ignored_answer: str
+) -> NDArray[np.int64]:
+    """The four counts of a few sentences, shape (4, sentences)."""
+    _, *texts = zip(*rows, strict=True)
+    # Most sentences of most systems are clean and left alone: they need no look inside.
+    touched = np.flatnonzero(differ(texts[0], texts[1]) | differ(texts[0], texts[2]))
+    picked = [[text[index] for index in touched.tolist()] for text in texts]
+    ends, (source, target, prediction) = _aligned_codes(picked)
     gold = source != target
     changed = source != prediction
     if ignored_source:
@@ -76,24 +95,41 @@ def count_positions(
         gold &= ~np.isin(target, codes)
         changed &= ~np.isin(prediction, codes)
     found = gold & changed
-    fixed = found & (prediction == target)
-    ends = np.cumsum(lengths)
-    return Positions(*(_per_row(mask, ends) for mask in (gold, changed, found, fixed)))
+    masks = (gold, changed, found, found & (prediction == target))
+    return np.stack([_per_row(mask, ends, touched, len(rows)) for mask in masks])
 
 
-def _codes(texts: list[str], lengths: IntArray) -> NDArray[np.uint32]:
-    """Code points of all texts, each cut to its length, one after the other."""
-    pieces = [text[:n] for text, n in zip(texts, lengths.tolist(), strict=True)]
-    # surrogatepass: a lone surrogate is one code point like any other here
-    raw = "".join(pieces).encode("utf-32-le", "surrogatepass")
-    return np.frombuffer(raw, dtype="<u4")
+def differ(first: Sequence[str], second: Sequence[str]) -> BoolArray:
+    """Whether two columns differ, string by string."""
+    return np.fromiter(map(operator.ne, first, second), dtype=np.bool_, count=len(first))
+
+
+def _aligned_codes(texts: list[list[str]]) -> tuple[IntArray, list[NDArray[np.uint32]]]:
+    """Where each sentence ends, and the three columns' code points in step with each other."""
+    lengths = [list(map(len, column)) for column in texts]
+    shortest = lengths[0]
+    if not lengths[0] == lengths[1] == lengths[2]:
+        shortest = [min(triple) for triple in zip(*lengths, strict=True)]
+        texts = [[text[:n] for text, n in zip(column, shortest, strict=True)] for column in texts]
+    return np.cumsum(shortest, dtype=np.int64), _codes(["".join(column) for column in texts])
+
+
+def _codes(texts: list[str]) -> list[NDArray[np.uint32]]:
+    """Code points of texts; surrogatepass: a lone surrogate is one code point like any other."""
+    raw = [text.encode("utf-16-le", "surrogatepass") for text in texts]
+    if all(len(data) == 2 * len(text) for data, text in zip(raw, texts, strict=True)):
+        # Nothing beyond the first plane: two bytes a character are quicker to make and compare.
+        return [np.frombuffer(data, dtype="<u2") for data in raw]
+    raw = [text.encode("utf-32-le", "surrogatepass") for text in texts]
+    return [np.frombuffer(data, dtype="<u4") for data in raw]
 
 
 def _code_list(characters: str) -> NDArray[np.uint32]:
     return np.array([ord(character) for character in characters], dtype=np.uint32)
 
 
-def _per_row(mask: BoolArray, ends: IntArray) -> IntArray:
-    # Running sums instead of add.reduceat, which has no answer for an empty row.
-    running = np.concatenate(([0], np.cumsum(mask, dtype=np.int64)))
-    return np.diff(running[ends], prepend=0)
+def _per_row(mask: BoolArray, ends: IntArray, touched: IntArray, size: int) -> IntArray:
+    counts = np.zeros(size, dtype=np.int64)
+    owner = np.searchsorted(ends, np.flatnonzero(mask), side="right")
+    counts[touched] = np.bincount(owner, minlength=len(touched))
+    return counts

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cecbench.metrics.positions import BoolArray, IntArray
+from cecbench.metrics.positions import BoolArray, IntArray, differ
 from cecbench.metrics.rows import Row
 
 Totals = Mapping[str, int]
@@ -54,10 +54,11 @@ def columns(*values: IntArray | BoolArray) -> IntArray:
 
 def flags(rows: Sequence[Row]) -> tuple[BoolArray, BoolArray, BoolArray]:
     """Per row: source ≠ target, source ≠ prediction, prediction = target, as whole strings."""
-    error = np.array([row.source != row.target for row in rows], dtype=np.bool_)
-    changed = np.array([row.source != row.prediction for row in rows], dtype=np.bool_)
-    right = np.array([row.prediction == row.target for row in rows], dtype=np.bool_)
-    return error, changed, right
+    if not rows:
+        nothing = np.zeros(0, dtype=np.bool_)
+        return nothing, nothing, nothing
+    _, source, target, prediction = zip(*rows, strict=True)
+    return differ(source, target), differ(source, prediction), ~differ(prediction, target)
 
 
 def totals(fields: Sequence[str], counts: IntArray) -> dict[str, int]:
