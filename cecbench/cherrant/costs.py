@@ -31,7 +31,7 @@ PUNCTUATION = frozenset(
 #: Without Cilin: the structural particles are of one class, large and small agree in two levels.
 _HAND_MADE: dict[str, list[int]] = {
     **{character: [0x010101] for character in "的地得"},
-    **{character: [0x020200 + low] for low, character in enumerate("大小老少")},
+    **{character: [0x020200 + low] for low, character in enumerate("大小老少", start=2)},
 }
 _CILIN_LINE = re.compile(r"([A-Z])([a-z])(\d\d)\S*[=#@]\s+(.*)")
 

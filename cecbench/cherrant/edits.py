@@ -67,7 +67,7 @@ def annotate(
     if not target:
         return EMPTY
     if target in (source, "没有错误"):
-        return Annotation(target, ((NOOP,),), "没有错误")
+        return Annotation(source, ((NOOP,),), "没有错误")
     if target in _NO_EDIT:
         return Annotation(target, ((NOOP._replace(kind=_NO_EDIT[target]),),), target)
     found = align(source, target, dictionaries or NO_DICTIONARIES, first_only=first_only)

@@ -57,12 +57,14 @@ def _parse_block(block: list[tuple[int, str]], where: str) -> tuple[str, Annotat
     number, head = block[0]
     if not head.startswith("S "):
         raise InputError(f"{where}, line {number}: a block begins with `S `, not {head[:20]!r}")
+    source = "".join(head[2:].split(" "))
     said, target = "", ""
     readings: list[list[SpanEdit]] = []
     for at, line in block[1:]:
         if line.startswith("T"):
             title, _, rest = line.partition(" ")
-            said, target = (rest, rest) if "-" not in title else ("", "".join(rest.split(" ")))
+            said = "" if "-" in title else rest
+            target = source if said == "没有错误" else "".join(rest.split(" "))
             readings.append([])
         elif line.startswith("A ") and readings:
             readings[-1].append(_parse_edit(line, at, where))
@@ -70,7 +72,6 @@ def _parse_block(block: list[tuple[int, str]], where: str) -> tuple[str, Annotat
             readings.append([_parse_edit(line, at, where)])  # other writers leave `T` lines out
         else:
             raise InputError(f"{where}, line {at}: expected a `T` or `A` line, not {line[:20]!r}")
-    source = "".join(head[2:].split(" "))
     return source, Annotation(target, tuple(tuple(reading) for reading in readings), said)
 
 

@@ -1,0 +1,172 @@
+"""ChERRANT's edits: the kernel against a slow oracle, its rules one by one, M2, dictionaries."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cecbench.cherrant import kernels
+from cecbench.cherrant.compare import LEVELS, compare, compare_types
+from cecbench.cherrant.costs import NO_DICTIONARIES, Dictionaries, character_table
+from cecbench.cherrant.edits import NOOP, SpanEdit, annotate
+from cecbench.cherrant.m2 import format_block, read_m2, write_m2
+from cecbench.cherrant.tokens import characters, simplify
+from cecbench.metrics.cherrant import f_beta
+from cecdata.errors import InputError
+
+_SPEC = importlib.util.spec_from_file_location(
+    "bench_scorers", Path(__file__).parents[2] / "benchmarks" / "bench_scorers.py"
+)
+assert _SPEC is not None
+assert _SPEC.loader is not None
+bench = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(bench)
+
+text = st.text(alphabet="的地已己小老我𠀀，,。A👧", min_size=1, max_size=7)
+
+
+@given(text, text)
+@settings(max_examples=400)
+def test_the_kernel_equals_the_slow_oracle(source: str, target: str) -> None:
+    """All cheapest alignments, merged and typed, are those of plain Python, in its order."""
+    if source != target:
+        assert annotate(source, target).readings == bench.slow_annotate(source, target)
+
+
+def test_long_and_uneven_sentences_equal_the_slow_oracle() -> None:
+    """Past a difference of ten characters one alignment is followed, and it is the oracle's."""
+    for row in bench.made_rows(25, equal=False):
+        for target in (row.target, row.prediction, row.prediction[:-12], row.target * 2):
+            if target != row.source:
+                found = annotate(row.source, target).readings
+                assert found == bench.slow_annotate(row.source, target)
+
+
+@given(text, text)
+def test_edits_turn_the_source_into_the_target(source: str, target: str) -> None:
+    """A reading's edits, applied from the back, give the target."""
+    for reading in annotate(source, target).readings:
+        written = source
+        for edit in reversed([edit for edit in reading if edit.kind != "noop"]):
+            written = written[: edit.start] + edit.text + written[edit.end :]
+        assert written == target
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "edits"),
+    [
+        ("他来", "他来", [NOOP]),
+        ("他来", "没有错误", [NOOP]),
+        ("他来", "无法标注", [(-1, -1, "NA", "")]),
+        ("我门己经", "我们已经", [(1, 3, "S", "们已")]),
+        ("我们去公园散步", "我们公园去散步", [(2, 5, "W", "公园去")]),
+        ("甲，乙丙", "甲乙，丙", [(1, 3, "W", "乙，")]),
+        ("甲，乙丙丁戊", "甲乙丙丁，戊", [(1, 2, "R", ""), (5, 5, "M", "，")]),
+        ("这是女子人", "这是好人", [(2, 4, "S", "好")]),
+    ],
+)
+def test_rules_one_by_one(source: str, target: str, edits: list[tuple]) -> None:
+    """One pair for each rule: nothing to do, runs, moves, moved punctuation."""
+    assert list(annotate(source, target).edits) == edits
+
+
+def test_nothing_has_no_reading() -> None:
+    """An empty target has no edits at all, as in the published files."""
+    assert annotate("他来", "").readings == ()
+
+
+def test_tokens() -> None:
+    """Whitespace of every kind goes; the target side is simplified, one call or many."""
+    assert characters(" 他\u3000来\u00a0了\t") == "他来了"
+    assert simplify(["頭髮", "他\n頭", "", "後"]) == ["头发", "他\n头", "", "后"]
+
+
+def test_counts_follow_multiplicity() -> None:
+    """Hits and misses count as often as the reference has the edit, alarms as the hypothesis."""
+    a, b = SpanEdit(0, 1, "S", "甲"), SpanEdit(2, 2, "M", "乙")
+    assert compare((a, b, b), (a, a), "cs") == (2, 2, 0)
+    assert compare((NOOP,), (a, a), "cs") == (0, 0, 2)
+    assert compare_types((a, b, b), (a, a)) == {
+        "M": (0, 2, 0), "R": (0, 0, 0), "S": (2, 0, 0), "W": (0, 0, 0),
+    }  # fmt: skip
+
+
+@given(text, text, text)
+def test_an_edit_list_against_itself_is_all_hits(source: str, target: str, other: str) -> None:
+    """Against itself there are hits alone; against another, hits and misses make the reference."""
+    mine, right = annotate(source, target).edits, annotate(source, other).edits
+    for level in LEVELS:
+        assert compare(mine, mine, level)[1:] == (0, 0)
+        tp, _, fn = compare(mine, right, level)
+        assert tp + fn == compare(right, right, level)[0]
+
+
+def test_printed_precision_and_recall() -> None:
+    """Precision is 1 without alarms and recall 1 without misses, whatever else is missing."""
+    assert f_beta(1, 0, 0, 0.5) == (1, 1, 1)
+    assert f_beta(0, 2, 0, 0.5) == (0, 1, 0)
+
+
+@given(st.lists(st.tuples(text, text), max_size=4))
+def test_m2_is_read_as_it_was_written(texts: list[tuple[str, str]]) -> None:
+    """Reading what was written gives the same blocks."""
+    blocks = [(source, annotate(source, target)) for source, target in texts]
+    lines = "".join(write_m2(blocks)).splitlines(keepends=True)
+    assert list(read_m2(lines)) == blocks
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [("X 他", "line 1: a block begins with `S `"), ("S 他\nA x", "line 2: not an edit")],
+)
+def test_malformed_m2_is_named_by_line(line: str, message: str) -> None:
+    """A line that M2 does not have is refused by its number."""
+    with pytest.raises(InputError, match=message):
+        list(read_m2(line.split("\n")))
+
+
+def test_without_cheapest_ties_there_is_one_reading() -> None:
+    """`first` gives the first of the readings that the default gives."""
+    source, target = "他的病情己经好转。", "他的病情已经好转。他的病情已经好转。"
+    every = annotate(source, target)
+    assert len(every.readings) == 2
+    assert annotate(source, target, first_only=True).readings == every.readings[:1]
+    assert format_block(source, every).count("\nT0-A") == 2
+
+
+def test_cilin_decides_ties(tmp_path: Path) -> None:
+    """With a Cilin two characters of one class cost less, and a substitution beats a swap."""
+    cilin = tmp_path / "cilin.txt"
+    cilin.write_text("Aa01A01= 己 几 己几\nBb02B02# 丙\n", encoding="utf-8")
+    known = Dictionaries(cilin=cilin)
+    assert annotate("一己几二", "一几己二").edits == ((1, 3, "W", "几己"),)
+    assert annotate("一己几二", "一几己二", known).edits == ((1, 3, "S", "几己"),)
+    assert known.name == "pinyin+cilin"
+
+
+def test_a_confusion_list_spares_the_form(tmp_path: Path) -> None:
+    """Characters listed together cost 0.5 less, in either direction."""
+    path = tmp_path / "confusion.txt"
+    path.write_text("人:入八\n", encoding="utf-8")
+    for dictionaries, cost in ((NO_DICTIONARIES, 1.75), (Dictionaries(confusion=path), 1.25)):
+        table = character_table(dictionaries)
+        a, b = table.numbers("人入").tolist()
+        known = table.attributes()
+        assert cost == kernels._substitution(
+            b, a, known.marks, known.reading_starts, known.readings, known.class_starts,
+            known.classes, known.confusable, known.unknown,
+        )  # fmt: skip
+
+
+def test_files_that_are_no_dictionaries_are_refused(tmp_path: Path) -> None:
+    """A Cilin without a Cilin's lines, or none at all, is named."""
+    path = tmp_path / "x.txt"
+    path.write_text("甲 乙\n", encoding="utf-8")
+    with pytest.raises(InputError, match="no line such as"):
+        annotate("甲", "乙", Dictionaries(cilin=path))
+    with pytest.raises(InputError, match="cannot be read as the Cilin"):
+        annotate("甲", "乙", Dictionaries(cilin=tmp_path / "none.txt"))

@@ -1,0 +1,221 @@
+"""Scorers: what holds for any rows, files, policies, and a slow oracle for the counts."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cecbench.metrics import behaviour, cscd
+from cecbench.metrics.policies import POLICIES, apply_policy
+from cecbench.metrics.rows import Row, read_tsv
+from cecbench.metrics.table import totals
+from cecbench.score_command import score as score_command
+from cecbench.scorers import SCORERS, Options, find_scorer, score, score_file
+from cecdata.errors import InputError, UsageError
+
+_SPEC = importlib.util.spec_from_file_location(
+    "bench_scorers", Path(__file__).parents[2] / "benchmarks" / "bench_scorers.py"
+)
+assert _SPEC is not None
+assert _SPEC.loader is not None
+bench = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(bench)
+
+# Few characters, so that strings are alike: with an extension B one, full width, a mark, an emoji.
+ALPHABET = "的得已己𠀀，, Ａ\u0301👧"
+text = st.text(alphabet=ALPHABET, min_size=1, max_size=7)
+any_rows = st.lists(st.tuples(text, text, st.text(alphabet=ALPHABET, max_size=8)), max_size=12)
+SINGLE = ("cscd", "lemon", "sighan", "pycorrector")
+
+
+@st.composite
+def equal_rows(draw: st.DrawFn) -> list[Row]:
+    size = draw(st.integers(1, 12))
+    rows = []
+    for number in range(size):
+        length = draw(st.integers(1, 6))
+        one = st.text(alphabet=ALPHABET, min_size=length, max_size=length)
+        rows.append(Row(str(number), draw(one), draw(one), draw(one)))
+    return rows
+
+
+def numbered(texts: list[tuple[str, str, str]]) -> list[Row]:
+    return [Row(str(number), *three) for number, three in enumerate(texts)]
+
+
+@given(equal_rows())
+def test_cscd_counts_equal_the_slow_oracle(rows: list[Row]) -> None:
+    """The vectorised counts are those of a loop over positions."""
+    sums = totals(cscd.FIELDS, cscd.count(rows))
+    assert cscd.report(sums)["counts_tp_pred_gold"] == bench.slow_cscd(rows)
+
+
+def test_cscd_counts_of_many_rows_equal_the_slow_oracle() -> None:
+    """Blocks of sentences are put together in order, whatever their number."""
+    rows = list(bench.made_rows(2500, equal=True))
+    counts = cscd.count(rows)
+    assert cscd.report(totals(cscd.FIELDS, counts))["counts_tp_pred_gold"] == bench.slow_cscd(rows)
+    assert (counts[1500:] == cscd.count(rows[1500:])).all()
+
+
+@pytest.mark.parametrize("scorer", SINGLE)
+@given(texts=any_rows, seed=st.integers(0, 9))
+@settings(max_examples=30)
+def test_rows_in_another_order_change_nothing(
+    scorer: str, texts: list[tuple[str, str, str]], seed: int
+) -> None:
+    """A score does not depend on the order of the rows, and counts of parts add up."""
+    made = find_scorer(scorer, Options())
+    rows = apply_policy(numbered(texts), made.default_policy)
+    shuffled = rows.copy()
+    random.Random(seed).shuffle(shuffled)
+    whole = totals(made.fields, made.count(rows))
+    assert whole == totals(made.fields, made.count(shuffled))
+    assert whole == totals(
+        made.fields, np.concatenate([made.count(rows[:5]), made.count(rows[5:])])
+    )
+
+
+@pytest.mark.parametrize("scorer", sorted(SCORERS))
+def test_an_oracle_scores_full(scorer: str) -> None:
+    """Predictions that equal the targets score 100 percent by every scorer's headline."""
+    rows = [("1", "他己经来", "他已经来", "他已经来"), ("2", "今天好", "今天好", "今天好")]
+    headline = score(rows, scorer).headline
+    assert headline is not None
+    assert min(headline, 100 * headline) > 0.999999
+
+
+@pytest.mark.parametrize("scorer", sorted(SCORERS))
+def test_copies_over_correct_nothing(scorer: str) -> None:
+    """A system that copies has no over-correction, no length violation, and copies everything."""
+    rows = [("1", "他己经来", "他已经来", "他己经来"), ("2", "今天好", "今天好", "今天好")]
+    values = score(rows, scorer).values
+    assert values["behaviour.over_correction_rate"] == 0
+    assert values["behaviour.over_correction_per_1000_chars"] == 0
+    assert values["behaviour.length_violation_rate"] == 0
+    assert values["behaviour.copy_rate"] == 1
+
+
+def test_behaviour_counts_clean_sentences_alone() -> None:
+    """Over-correction is measured on sentences without an error, in sentences and characters."""
+    rows = numbered(
+        [("今天好。", "今天好。", "今天很好"), ("己经", "已经", "以往"), ("好", "好", "")]
+    )
+    rates = behaviour.report(totals(behaviour.FIELDS, behaviour.count(rows)))
+    assert rates["over_correction_rate"] == 1
+    assert rates["over_correction_per_1000_chars"] == 1000 * 3 / 5
+    assert rates["length_violation_rate"] == 1 / 3
+    assert rates["empty_rate"] == 1 / 3
+
+
+@given(any_rows)
+def test_policies_keep_their_promises(texts: list[tuple[str, str, str]]) -> None:
+    """After revert and drop lengths agree; strict keeps all; revert keeps every equal target."""
+    rows = numbered(texts)
+    assert apply_policy(rows, "strict") == rows
+    for policy in ("revert", "drop"):
+        kept = apply_policy(rows, policy)
+        assert all(len(s) == len(t) == len(p) for _, s, t, p in kept)
+    ids = [row.id for row in apply_policy(rows, "revert")]
+    assert ids == [row.id for row in rows if len(row.source) == len(row.target)]
+
+
+def test_where_the_published_script_stops_ours_says_so_and_goes_on() -> None:
+    """Unequal lengths under strict are an error in words, scored under the policy it names."""
+    rows = [("1", "他己经来", "他已经来", "他已经来了"), ("2", "己经", "已经", "已经")]
+    strict, revert = score(rows, "cscd", "strict"), score(rows, "cscd", "revert")
+    assert strict.values["error"] == "AssertionError"
+    assert "policy revert" in str(strict.values["error_because"])
+    assert strict.values["scored_policy"] == strict.signature.policy == "revert"
+    assert strict.values["S_C_r"] == revert.values["S_C_r"] == 50
+    assert (strict.counts == revert.counts).all()
+
+
+def test_unknown_names_are_refused_with_the_nearest() -> None:
+    """A scorer, a policy, a projection or a mode that does not exist is a UsageError."""
+    with pytest.raises(UsageError, match="did you mean 'cscd'"):
+        score([], "cscdd")
+    with pytest.raises(UsageError, match="no policy 'project'"):
+        score([], "cscd", "project")
+    with pytest.raises(UsageError, match="unknown projection 'x'"):
+        score([], "cllm", options=Options(projection="x"))
+    with pytest.raises(UsageError, match="unknown ChERRANT mode 'x'"):
+        score([], "cherrant", options=Options(mode="x"))
+    with pytest.raises(UsageError, match="--mode is for the scorer cherrant"):
+        score([], "cscd", options=Options(mode="first"))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("1\t己\t已\t已\n2\t己\t已\n", "line 2: 3 tab-separated columns"),
+        ("1\t己\t已\t已\n\n", "line 2: 1 tab-separated columns"),
+        ("1\t己\t已\t已\n1\t好\t好\t好\n", "line 2: id '1' stands in line 1 already"),
+        ("1\t\t已\t已\n", "line 1: the source is empty"),
+        ("\t己\t已\t已\n", "line 1: the id is empty"),
+        ("", "no rows"),
+        (b"1\t\xff\t\xff\t\xff\n", "line 1: byte 2 is not UTF-8"),
+    ],
+)
+def test_malformed_files_are_named_by_line(
+    tmp_path: Path, content: str | bytes, message: str
+) -> None:
+    """A file that cannot be scored is refused, and the message names the line."""
+    path = tmp_path / "answers.tsv"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(InputError, match=message):
+        score_file(path, "cscd")
+
+
+def test_only_line_feeds_end_lines(tmp_path: Path) -> None:
+    """A separator inside a sentence stays; a byte order mark and carriage returns do not."""
+    path = tmp_path / "answers.tsv"
+    path.write_bytes("\ufeff1\t好\u2028\t好\u2028\t好\u2028\r\n2\t己\t已\t\r\n".encode())
+    assert list(read_tsv(path)) == [
+        Row("1", "好\u2028", "好\u2028", "好\u2028"),
+        Row("2", "己", "已", ""),
+    ]
+
+
+def test_a_file_gives_what_its_rows_give(tmp_path: Path) -> None:
+    """Scoring in blocks from a file equals scoring the rows at once, signature included."""
+    rows = list(bench.made_rows(2500, equal=False))
+    path = tmp_path / "answers.tsv"
+    path.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
+    for scorer in SINGLE:
+        for policy in ("strict", "revert", "drop"):
+            values = score_file(path, scorer, policy, benchmark="made")
+            assert values == score(rows, scorer, policy, benchmark="made").values
+
+
+def test_the_command_prints_one_json_object(tmp_path: Path) -> None:
+    """`--json` prints what score_file gives; expected failures end with a message and a code."""
+    path = tmp_path / "answers.tsv"
+    path.write_text("1\t他己经来\t他已经来\t他已经来\n", encoding="utf-8")
+    runner = CliRunner()
+    done = runner.invoke(score_command, [str(path), "--scorer", "lemon", "--json"])
+    assert json.loads(done.output) == score_file(path, "lemon")
+    plain = runner.invoke(score_command, [str(path)])
+    assert plain.exit_code == 0
+    assert "S_C_f1" in plain.output
+    bad = runner.invoke(score_command, [str(path), "--scorer", "bleu"])
+    assert (bad.exit_code, "unknown scorer 'bleu'" in bad.output) == (2, True)
+    lost = runner.invoke(score_command, [str(path) + "x"])
+    assert (lost.exit_code, "cannot be read" in lost.output) == (1, True)
+
+
+def test_every_policy_of_a_scorer_is_known() -> None:
+    """Scorers name only policies that exist, and score under each."""
+    rows = [("1", "他己经来", "他已经来", "他已经来")]
+    for name in SCORERS:
+        for policy in find_scorer(name, Options()).policies:
+            assert policy in POLICIES
+            assert score(rows, name, policy).signature.rows_scored == 1

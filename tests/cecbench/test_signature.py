@@ -1,0 +1,67 @@
+"""Signatures: what two scores must share to be compared."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from cecbench.metrics.table import flatten
+from cecbench.scorers import Options, score
+from cecbench.signature import Signature
+from cecdata.errors import InputError
+
+ROWS = [("1", "他己经来", "他已经来", "他已经来了"), ("2", "今天好", "今天好", "今天好")]
+OTHER = [("1", "他己经来", "他已经来", "他己经来"), ("2", "今天好", "今天好", "今天好")]
+
+
+def test_two_systems_on_one_benchmark_share_their_signature() -> None:
+    """The predictions do not stand in the signature; the benchmark's sentences do."""
+    mine, theirs = score(ROWS, "cscd", "revert"), score(OTHER, "cscd", "revert")
+    assert mine.signature == theirs.signature
+    assert mine.signature.differences(theirs.signature) == ()
+    moved = score([("1", "他己经来", "他已经走", "他已经走"), ROWS[1]], "cscd", "revert")
+    assert [name for name, *_ in mine.signature.differences(moved.signature)] == ["benchmark"]
+
+
+def test_whatever_moves_a_number_moves_the_signature() -> None:
+    """Policy, projection and mode are told apart, and both forms say so."""
+    made = [
+        score(ROWS, "cscd", "revert"),
+        score(ROWS, "cscd", "drop"),
+        score(ROWS, "cllm", options=Options(projection="difflib")),
+        score(ROWS, "cllm", options=Options(projection="cherrant")),
+        score(ROWS, "cherrant"),
+        score(ROWS, "cherrant", options=Options(mode="first")),
+        score(ROWS, "cherrant", options=Options(mode="nosimp")),
+    ]
+    for form in (Signature.short, Signature.long):
+        assert len({form(result.signature) for result in made}) == len(made)
+    assert made[1].signature.rows == "1/2"
+    assert made[4].signature.opencc != "none"
+    assert made[6].signature.opencc == "none"
+
+
+def test_differences_name_the_field_and_both_values() -> None:
+    """Each differing field is named with mine and theirs."""
+    mine = score(ROWS, "cscd", "revert").signature
+    theirs = dataclasses.replace(mine, beta=0.5, version="9")
+    assert mine.differences(theirs) == (("beta", 1.0, 0.5), ("version", mine.version, "9"))
+
+
+def test_signatures_survive_json() -> None:
+    """The dictionary form gives the signature back; another dictionary is refused."""
+    mine = score(ROWS, "cherrant").signature
+    assert Signature.from_dict(dict(mine.as_dict())) == mine
+    with pytest.raises(InputError, match=r"unknown fields \['x'\]"):
+        Signature.from_dict({"x": 1})
+
+
+def test_flattening_joins_keys_with_dots() -> None:
+    """Nested scorers are joined with dots; the counts stay one object beside their own keys."""
+    nested = {"a": {"b": {"c": 1}}, "counts_tp_pred_gold": {"S_C": [1, 2, 3]}}
+    assert flatten(nested) == {
+        "a.b.c": 1,
+        "counts_tp_pred_gold": {"S_C": [1, 2, 3]},
+        "counts_tp_pred_gold.S_C": [1, 2, 3],
+    }

@@ -1,0 +1,112 @@
+"""Intervals and tests against slow oracles that draw sentence by sentence."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cecbench.scorers import score
+from cecbench.significance import (
+    bootstrap,
+    compare_scores,
+    f_statistic,
+    holm,
+    paired_randomisation,
+    statistic_of,
+)
+from cecdata.errors import UsageError
+
+F = f_statistic(0, 1, 2)
+COUNTS = np.array([[1, 1, 1]] * 30 + [[0, 1, 1]] * 20 + [[0, 0, 1]] * 10 + [[0, 0, 0]] * 40)
+
+
+def test_the_interval_is_that_of_drawn_sentences() -> None:
+    """Multinomial draws of distinct rows agree with drawing sentences one by one."""
+    interval = bootstrap(COUNTS, F, draws=4000)
+    generator = np.random.default_rng(1)
+    drawn = COUNTS[generator.integers(0, len(COUNTS), (4000, len(COUNTS)))].sum(axis=1)
+    low, high = np.quantile(F(drawn.astype(float)), (0.025, 0.975))
+    assert interval.value == pytest.approx(2 * 30 / (50 + 60))
+    assert interval.low == pytest.approx(low, abs=0.01)
+    assert interval.high == pytest.approx(high, abs=0.01)
+
+
+def test_intervals_do_not_depend_on_order_and_repeat() -> None:
+    """The same counts in another order give the same interval, bit by bit."""
+    assert bootstrap(COUNTS, F) == bootstrap(COUNTS[::-1], F)
+    assert bootstrap(COUNTS, F) != bootstrap(COUNTS, F, seed=2)
+
+
+def test_no_global_generator_is_touched() -> None:
+    """Resampling neither reads nor moves numpy's global generator."""
+    before = np.random.get_state()[1].tolist()  # type: ignore[index]  # noqa: NPY002
+    bootstrap(COUNTS, F, draws=10)
+    assert np.random.get_state()[1].tolist() == before  # type: ignore[index]  # noqa: NPY002
+
+
+def test_randomisation_equals_all_exchanges() -> None:
+    """On few sentences the p-value is near the exact share over every exchange of sides."""
+    first = np.array([[1, 1, 1]] * 6 + [[0, 1, 1]] * 2)
+    second = np.array([[0, 1, 1]] * 5 + [[1, 1, 1]] * 3)
+    observed = abs(F(first.sum(0)[None] * 1.0)[0] - F(second.sum(0)[None] * 1.0)[0])
+    extreme = total = 0
+    for sides in itertools.product((0, 1), repeat=len(first)):
+        flip = np.array(sides, dtype=bool)[:, None]
+        a, b = np.where(flip, second, first), np.where(flip, first, second)
+        extreme += abs(F(a.sum(0)[None] * 1.0)[0] - F(b.sum(0)[None] * 1.0)[0]) >= observed - 1e-12
+        total += 1
+    found = paired_randomisation(first, second, F, draws=20_000)
+    assert found.p_value == pytest.approx(extreme / total, abs=0.015)
+    assert found.difference == pytest.approx(6 / 8 - 3 / 8)
+
+
+def test_a_system_against_itself_is_chance() -> None:
+    """Equal systems differ by nothing, with a p-value of 1."""
+    found = paired_randomisation(COUNTS, COUNTS, F, draws=200)
+    assert (found.difference, found.p_value) == (0, 1)
+
+
+@given(st.dictionaries(st.integers(), st.floats(0, 1), min_size=1, max_size=8))
+def test_holm_is_between_plain_and_bonferroni(values: dict[int, float]) -> None:
+    """Corrected values keep the order, and lie between the plain ones and Bonferroni's."""
+    adjusted = holm(values)
+    assert list(adjusted) == list(values)
+    for key, value in values.items():
+        assert value <= adjusted[key] <= min(1, value * len(values)) + 1e-12
+    ranked = sorted(values, key=values.__getitem__)
+    assert [adjusted[key] for key in ranked] == sorted(adjusted.values())
+
+
+def test_scores_give_their_statistics() -> None:
+    """A score's own keys can be resampled; others are refused with the list of those."""
+    rows = [("1", "他己经来", "他已经来", "他已经来"), ("2", "今天好", "今天好", "今天很")]
+    result = score(rows, "cscd")
+    assert bootstrap(result.counts, statistic_of(result)).value == pytest.approx(2 / 3)
+    assert bootstrap(result.counts, statistic_of(result, "C_D_f1")).value == pytest.approx(2 / 3)
+    with pytest.raises(UsageError, match="available: S_D_f1"):
+        statistic_of(result, "S_C_p")
+
+
+def test_other_sentences_are_not_compared() -> None:
+    """Two scores of different sentences are refused."""
+    one = score([("1", "己", "已", "已")], "cscd")
+    two = score([("2", "己", "已", "已")], "cscd")
+    assert compare_scores(one, one).p_value == 1
+    with pytest.raises(UsageError, match="not of the same sentences"):
+        compare_scores(one, two)
+
+
+def test_nothing_cannot_be_resampled() -> None:
+    """No sentence, no draw, and a level outside 0 to 1 are refused."""
+    with pytest.raises(UsageError, match="no sentence was scored"):
+        bootstrap(COUNTS[:0], F)
+    with pytest.raises(UsageError, match="at least one draw"):
+        bootstrap(COUNTS, F, draws=0)
+    with pytest.raises(UsageError, match="between 0 and 1"):
+        bootstrap(COUNTS, F, level=1)
+    with pytest.raises(UsageError, match="the same sentences"):
+        paired_randomisation(COUNTS, COUNTS[1:], F)
