@@ -49,7 +49,10 @@ class Scorer:
 
 def columns(*values: IntArray | BoolArray) -> IntArray:
     """Puts one array per field side by side: shape (sentences, fields)."""
-    return np.stack([np.asarray(value, dtype=np.int64) for value in values], axis=1)
+    table = np.empty((len(values), len(values[0])), dtype=np.int64)
+    for at, value in enumerate(values):
+        table[at] = value
+    return table.T
 
 
 def flags(rows: Sequence[Row]) -> tuple[BoolArray, BoolArray, BoolArray]:

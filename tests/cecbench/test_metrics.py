@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import importlib.util
 import json
 import random
@@ -219,3 +220,11 @@ def test_every_policy_of_a_scorer_is_known() -> None:
         for policy in find_scorer(name, Options()).policies:
             assert policy in POLICIES
             assert score(rows, name, policy).signature.rows_scored == 1
+
+
+def test_the_page_on_scorers_is_true() -> None:
+    """Every example of docs/scorers.md gives what the page says."""
+    page = Path(__file__).parents[2] / "docs" / "scorers.md"
+    failed, tried = doctest.testfile(str(page), module_relative=False)
+    assert tried > 15
+    assert failed == 0
