@@ -16,6 +16,7 @@ from cecbench.errortypes import SentenceType
 from cecbench.metrics.positions import BoolArray
 from cecbench.metrics.rows import Row
 from cecbench.scorers import Score
+from cecbench.significance import bootstrap, statistic_of
 
 COUNTS = ("1", "2", "3", "4+")
 BANDS = (*(name for _, name in errortypes.FREQUENCY_BANDS), "no character")
@@ -73,7 +74,10 @@ _Belongs = Callable[[SentenceType, str], bool]
 
 
 def breakdown(score: Score, rows: Sequence[Row]) -> dict[str, object]:
-    """All breakdowns of a score as one JSON object; `rows` are those that were scored from."""
+    """All breakdowns of a score as one JSON object; `rows` are those that were scored from.
+
+    Every part has its own bootstrap interval (low, high), as fractions.
+    """
     by_id = {row.id: row for row in rows}
     scored = [by_id[name] for name in score.ids]
     types = [errortypes.sentence_type(row.source, row.target) for row in scored]
@@ -95,7 +99,9 @@ def _table(
     for name in names:
         chosen = np.array([belongs(kind, name) for kind in types], dtype=np.bool_)
         if chosen.any():
-            found[name] = _part(score, name, chosen).as_dict()
+            interval = bootstrap(score.counts[chosen], statistic_of(score))
+            limits = {"low": interval.low, "high": interval.high}
+            found[name] = {**_part(score, name, chosen).as_dict(), **limits}
     return found
 
 

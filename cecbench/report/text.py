@@ -33,8 +33,10 @@ def headline(values: Mapping[str, object]) -> str:
     name = str(values["headline"])
     value = values.get(name)
     text = f"{values['system']} on {values['benchmark']}: {name} "
-    text += "– (the published script prints nothing here)" if value is None else f"{value}"
     interval = section(values, "interval")
+    if value is None:
+        value = f"{percent(interval.get('value'))} (the published script prints nothing here)"
+    text += f"{value}"
     if interval:
         level = float(str(interval["level"]))
         text += f"  [{percent(interval['low'])}, {percent(interval['high'])}] at {level:.0%}"

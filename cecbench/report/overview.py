@@ -1,0 +1,135 @@
+"""The table of a report: a user's systems and the published ones, benchmark by benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from cecbench import published
+from cecbench.report.text import section
+from cecbench.results import Run
+
+YOURS = "your runs"
+NOT_THE_MEAN = "printed; the mean of the nine sets is {mean:.2f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A score in percent, its interval where there is one, and a remark."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    remark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A system: column → cell."""
+
+    name: str
+    group: str
+    cells: Mapping[str, Cell]
+    remark: str = ""
+
+    @property
+    def yours(self) -> bool:
+        """Whether this is a run of the user's."""
+        return self.group == YOURS
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """Lines by columns; `others` are columns that the paper's table does not have."""
+
+    columns: tuple[str, ...]
+    lines: tuple[Line, ...]
+    signatures: Mapping[str, str] = field(default_factory=dict)  # "system, benchmark" → signature
+    warnings: tuple[str, ...] = ()
+
+
+def overview(runs: Sequence[Run]) -> Overview:
+    """The runs above the published rows; a column a benchmark, then the average of the nine."""
+    column_of = {benchmark: name for name, benchmark in published.BENCHMARK_OF_SET.items()}
+    own: dict[str, dict[str, Cell]] = {}
+    signatures: dict[str, str] = {}
+    extra: list[str] = []
+    for run in runs:
+        column = column_of.get(run.benchmark, run.benchmark)
+        if column not in published.SETS and column not in extra:
+            extra.append(column)
+        own.setdefault(row_name(run), {})[column] = cell_of(run.values)
+        signatures[f"{row_name(run)}, {run.benchmark}"] = str(run.values["signature"])
+    for cells in own.values():
+        _add_average(cells)
+    lines = [Line(name, YOURS, cells) for name, cells in own.items()]
+    return Overview(
+        columns=(*published.SETS, "avg", *extra),
+        lines=(*lines, *_published_lines()),
+        signatures=signatures,
+        warnings=_warnings(runs),
+    )
+
+
+def row_name(run: Run) -> str:
+    """The system's name, with what departs from the default scoring.
+
+    Two runs of one name on one benchmark would overwrite each other; the folder tells them apart.
+    """
+    scoring = (str(run.values["scorer"]), str(run.values["policy"]))
+    return run.system if scoring == ("cscd", "revert") else f"{run.system} ({', '.join(scoring)})"
+
+
+def cell_of(values: Mapping[str, object]) -> Cell:
+    """The headline in percent, whatever the scorer's own unit, with its interval."""
+    printed = values.get(str(values["headline"]))
+    interval = section(values, "interval")
+    if not interval:
+        return Cell(None if printed is None else float(str(printed)))
+    exact, low, high = (100 * float(str(interval[key])) for key in ("value", "low", "high"))
+    # The script's own digits where it prints percent: they may differ from ours in the last one.
+    in_percent = printed is not None and abs(float(str(printed)) - exact) < 0.05
+    value = float(str(printed)) if in_percent else exact
+    remark = "the published script prints nothing here" if printed is None else ""
+    if str(values.get("rows_read")) != str(values.get("benchmark_rows")):
+        remark = f"{values.get('rows_read')} of {values.get('benchmark_rows')} rows"
+    return Cell(value, low, high, remark)
+
+
+def _add_average(cells: dict[str, Cell]) -> None:
+    values = [cells[name].value for name in published.SETS if name in cells]
+    known = [value for value in values if value is not None]
+    if len(known) == len(published.SETS):
+        cells["avg"] = Cell(sum(known) / len(known))
+
+
+def _published_lines() -> list[Line]:
+    source = published.table("main")
+    said = {row: text for row, column, text in published.remarks("main") if column == "*"}
+    lines = []
+    for row in source.rows:
+        cells = {name: Cell(source.number(row, name)) for name in (*published.SETS, "avg")}
+        mean = published.recomputed_average(source, row)
+        if mean is not None:
+            cells["avg"] = Cell(cells["avg"].value, remark=NOT_THE_MEAN.format(mean=mean))
+        lines.append(Line(row[0], row[1], cells, said.get(row[0], "")))
+    return lines
+
+
+def _warnings(runs: Sequence[Run]) -> tuple[str, ...]:
+    """What keeps the user's own numbers from being set side by side."""
+    found = []
+    kinds = {(str(r.values["scorer"]), str(r.values["scored_policy"])) for r in runs}
+    if len(kinds) > 1:
+        named = "; ".join(f"{scorer} under {policy}" for scorer, policy in sorted(kinds))
+        found.append(f"Your runs are not all scored alike: {named}.")
+    synthetic = sorted({r.benchmark for r in runs if r.values.get("synthetic")})
+    if synthetic:
+        found.append(f"Synthetic errors, not people's: {', '.join(synthetic)}.")
+    by_set: dict[str, set[str]] = {}
+    for run in runs:
+        by_set.setdefault(run.benchmark, set()).add(str(run.values["signature.benchmark"]))
+    different = sorted(name for name, digests in by_set.items() if len(digests) > 1)
+    if different:
+        found.append(f"Not the same sentences for every system: {', '.join(different)}.")
+    return tuple(found)

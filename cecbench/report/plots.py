@@ -1,0 +1,143 @@
+"""Which figures a report has: the user's runs, then those of the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from cecbench import published
+from cecbench.breakdown import COUNTS, ROWS
+from cecbench.report.figures import Point, bars, curves, intervals
+from cecbench.report.overview import Overview, row_name
+from cecbench.report.text import section
+from cecbench.results import Run
+
+BEST = "Qwen3-32B-RL"
+
+
+def scores_with_intervals(view: Overview) -> str:
+    """Each run's headline with its interval; lines mark published values of the same set."""
+    yours = [line for line in view.lines if line.yours]
+    labels = [c for c in view.columns if c != "avg" and any(c in line.cells for line in yours)]
+    series = {
+        line.name: {
+            name: Point(cell.value, cell.low, cell.high)
+            for name, cell in line.cells.items()
+            if cell.value is not None and name in labels
+        }
+        for line in yours
+    }
+    marks = {name: _published(view, name, labels) for name in ("GPT-4", BEST)}
+    known = {name: points for name, points in marks.items() if points}
+    return intervals("F1 by benchmark, with 95 % intervals", labels, series, known)
+
+
+def by_category(runs: Sequence[Run]) -> list[str]:
+    """One figure of bars a benchmark."""
+    return [
+        bars(
+            f"F1 by category, {name}",
+            _labels(chosen, "category", ROWS),
+            _series(chosen, "category"),
+            _sizes(chosen, "category"),
+        )
+        for name, chosen in _grouped(runs).items()
+        if _labels(chosen, "category", ROWS)
+    ]
+
+
+def by_number(runs: Sequence[Run]) -> list[str]:
+    """One figure of curves a benchmark."""
+    return [
+        curves(
+            f"F1 by number of errors in the sentence, {name}",
+            _labels(chosen, "errors", COUNTS),
+            _series(chosen, "errors"),
+            below=_sizes(chosen, "errors"),
+        )
+        for name, chosen in _grouped(runs).items()
+        if len(_labels(chosen, "errors", COUNTS)) > 1
+    ]
+
+
+def from_the_paper() -> list[str]:
+    """Category breakdown on CS, scaling, ablation: drawn from the published tables."""
+    return [_cs_breakdown(), _scaling(), _ablation()]
+
+
+def _grouped(runs: Sequence[Run]) -> dict[str, list[Run]]:
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(run.benchmark, []).append(run)
+    return groups
+
+
+def _labels(runs: Sequence[Run], kind: str, order: Sequence[str]) -> list[str]:
+    present = {name for run in runs for name in section(run.values, "breakdown", kind)}
+    return [name for name in order if name in present]
+
+
+def _sizes(runs: Sequence[Run], kind: str) -> dict[str, str]:
+    """Part → how many sentences it holds; a range where the runs scored different ones."""
+    sizes: dict[str, set[int]] = {}
+    for run in runs:
+        parts = section(run.values, "breakdown", kind)
+        for name in parts:
+            sizes.setdefault(name, set()).add(int(str(section(parts, name)["sentences"])))
+    return {
+        name: f"n={min(found)}" + (f"–{max(found)}" if len(found) > 1 else "")
+        for name, found in sizes.items()
+    }
+
+
+def _series(runs: Sequence[Run], kind: str) -> dict[str, dict[str, Point]]:
+    return {row_name(run): _points(section(run.values, "breakdown", kind)) for run in runs}
+
+
+def _points(parts: Mapping[str, object]) -> dict[str, Point]:
+    points = {}
+    for name in parts:
+        part = section(parts, name)
+        if part["f"] is not None:
+            value, low, high = (100 * float(str(part[key])) for key in ("f", "low", "high"))
+            points[name] = Point(value, low, high, f"{part['sentences']} sentences")
+    return points
+
+
+def _published(view: Overview, system: str, labels: Sequence[str]) -> dict[str, Point]:
+    line = next(line for line in view.lines if line.name == system and not line.yours)
+    values = {name: line.cells[name].value for name in labels if name in line.cells}
+    return {name: Point(value) for name, value in values.items() if value is not None}
+
+
+def _cs_breakdown() -> str:
+    source = published.table("cs_breakdown")
+    columns = [c for c in source.columns[1:] if c != "overall"]
+    shown = ("GPT-4", "DeepSeek-32B", "Qwen3-14B-RL", "Qwen3-32B-RL")
+    series = {row[0]: _row(source, row, columns) for row in source.rows if row[0] in shown}
+    return bars("CS by error category, four of twelve systems", columns, series)
+
+
+def _scaling() -> str:
+    source = published.table("scaling")
+    labels = list(dict.fromkeys(row[2] for row in source.rows))
+    series = {
+        f"{kind} on Qwen": {row[2]: Point(float(row[3])) for row in source.rows if row[1] == kind}
+        for kind in ("SFT", "RL")
+    }
+    return curves("Average F1 by size of the backbone", labels, series, unit="B", logarithmic=True)
+
+
+def _ablation() -> str:
+    source = published.table("ablation")
+    columns = [*published.SETS, "avg"]
+    series = {row[0]: _row(source, row, columns) for row in source.rows}
+    for row in source.rows:
+        mean = published.recomputed_average(source, row)
+        if mean is not None:
+            series[row[0]]["avg"] = Point(mean, note=f"recomputed; {row[-1]} is printed")
+    return bars("Reward ablation at 14B (averages recomputed)", columns, series)
+
+
+def _row(source: published.Table, row: tuple[str, ...], columns: Sequence[str]) -> dict[str, Point]:
+    values = {name: source.number(row, name) for name in columns}
+    return {name: Point(value) for name, value in values.items() if value is not None}

@@ -1,0 +1,60 @@
+"""`cecbench report`: reads runs, writes the five forms of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from cecbench import published
+from cecbench.report import formats
+from cecbench.report.cases import Case, cases
+from cecbench.report.overview import overview
+from cecbench.report.page import page
+from cecbench.results import SCORE, Run, read_run
+from cecdata.durable import Workspace
+from cecdata.errors import InputError
+
+FILES = ("index.html", "report.md", "report.tex", "report.csv", "report.json")
+MOST_CASES = 1000  # of one run, in the page
+
+
+def find_runs(paths: Sequence[Path]) -> list[Run]:
+    """The runs at or below the paths, in the order of the paper's columns; InputError for none."""
+    folders: list[Path] = []
+    for path in paths:
+        if path.name == SCORE:
+            folders.append(path.parent)
+        elif path.is_dir():
+            folders += sorted(file.parent for file in path.rglob(SCORE))
+        else:
+            raise InputError(
+                f"{path}: there is no such run; name folders that `cecbench run` wrote"
+            )
+    if not folders:
+        named = ", ".join(str(path) for path in paths)
+        raise InputError(f"no {SCORE} lies below {named}: run `cecbench run --out FOLDER` first")
+    order = {name: place for place, name in enumerate(published.BENCHMARK_OF_SET.values())}
+    runs = [read_run(folder) for folder in dict.fromkeys(folders)]
+    return sorted(runs, key=lambda run: (order.get(run.benchmark, len(order)), run.benchmark))
+
+
+def write_report(runs: Sequence[Run], out: Path) -> tuple[Path, ...]:
+    """Writes the report's files into `out` (an earlier report there is replaced)."""
+    view = overview(runs)
+    shown: list[Case] = []
+    left_out = 0
+    for run in runs:
+        found, total = cases(run, MOST_CASES)
+        shown += found
+        left_out += total - len(found)
+    texts = (
+        page(view, runs, shown, left_out),
+        formats.markdown(view, runs),
+        formats.latex(view),
+        formats.table_csv(view),
+        formats.as_json(view, runs),
+    )
+    with Workspace(out, {"kind": "report"}) as work:
+        for name, text in zip(FILES, texts, strict=True):
+            work.write_text(name, text)
+    return tuple(out / name for name in FILES)

@@ -1,0 +1,130 @@
+"""`cecbench report`, `cecbench compare` and `cecbench published`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+
+import click
+
+from cecbench import published as tables
+from cecbench.report.text import percent
+from cecbench.results import PREDICTIONS, read_run, read_values, rescored
+from cecbench.signature import Signature
+from cecbench.significance import Comparison, compare_scores, holm
+from cecdata.errors import RefusedError, UsageError
+
+_PREFIX = "signature."
+
+
+@click.command(epilog="Example: cecbench report out/bench/runs --out out/bench/report")
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("out/bench/report"),
+    show_default=True,
+    help="Folder of the report.",
+)
+def report(runs: tuple[Path, ...], out: Path) -> None:
+    """Set RUNS (folders, searched through) beside the published rows.
+
+    Writes index.html, report.md, report.tex, report.csv and report.json.
+    """
+    from cecbench.report.write import find_runs, write_report
+
+    for path in write_report(find_runs(runs), out):
+        click.echo(str(path))
+
+
+@click.command(epilog="Example: cecbench compare out/a/score.json out/b/score.json")
+@click.argument("scores", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--force", is_flag=True, help="Compare in spite of what differs.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def compare(scores: tuple[Path, ...], *, force: bool, as_json: bool) -> None:
+    """Compare two or more scores; refused (exit 5) where their signatures differ.
+
+    Runs of the same sentences are tested by paired approximate randomisation; over several pairs
+    the p-values are corrected after Holm.
+    """
+    if len(scores) < 2:
+        raise UsageError("name at least two scores to compare")
+    different = _differences(scores)
+    if different and not force:
+        listed = "\n".join(f"  {line}" for line in different)
+        raise RefusedError(
+            f"these scores do not mean the same:\n{listed}\n--force compares them in spite of that"
+        )
+    record = {"differences": different, "pairs": _pairs(scores)}
+    if as_json:
+        click.echo(json.dumps(record, ensure_ascii=False))
+        return
+    for line in different:
+        click.echo(f"differs: {line}")
+    for pair in record["pairs"]:
+        click.echo(_in_words(pair))
+
+
+@click.command(epilog="Example: cecbench published main")
+@click.argument("names", nargs=-1)
+def published(names: tuple[str, ...]) -> None:
+    """Print the paper's tables as JSON: all, or those NAMED.
+
+    A printed average that is not the mean of its row has avg_recomputed beside it.
+    """
+    everything = tables.as_json()
+    for name in names:
+        tables.table(name)  # an unknown name is refused with the known ones
+    chosen = {name: everything[name] for name in names} if names else everything
+    click.echo(json.dumps(chosen, ensure_ascii=False, indent=1))
+
+
+def _signature(path: Path) -> Signature:
+    values = read_values(path)
+    own = {k.removeprefix(_PREFIX): v for k, v in values.items() if k.startswith(_PREFIX)}
+    return Signature.from_dict(own)
+
+
+def _differences(paths: Sequence[Path]) -> list[str]:
+    first = _signature(paths[0])
+    lines = []
+    for path in paths[1:]:
+        for name, mine, theirs in first.differences(_signature(path)):
+            lines.append(f"{name}: {mine} ({paths[0]}) / {theirs} ({path})")
+    return lines
+
+
+def _pairs(paths: Sequence[Path]) -> list[dict[str, object]]:
+    folders = [path if path.is_dir() else path.parent for path in paths]
+    tested: dict[tuple[int, int], Comparison] = {}
+    if all((folder / PREDICTIONS).is_file() for folder in folders):
+        scored = [rescored(read_run(path)) for path in paths]
+        for one, two in combinations(range(len(paths)), 2):
+            if scored[one].ids == scored[two].ids:
+                tested[one, two] = compare_scores(scored[one], scored[two])
+    corrected = holm({pair: found.p_value for pair, found in tested.items()})
+    pairs = []
+    for one, two in combinations(range(len(paths)), 2):
+        pair: dict[str, object] = {"first": str(paths[one]), "second": str(paths[two])}
+        for name, path in (("first_value", paths[one]), ("second_value", paths[two])):
+            values = read_values(path)
+            pair[name] = values.get(str(values["signature.level"]))
+        found = tested.get((one, two))
+        if found is not None:
+            pair |= {"difference": found.difference, "p": found.p_value, "draws": found.draws}
+            pair["p_holm"] = corrected[one, two]
+        pairs.append(pair)
+    return pairs
+
+
+def _in_words(pair: dict[str, object]) -> str:
+    text = f"{pair['first']} {pair['first_value']}  {pair['second']} {pair['second_value']}"
+    if "p" not in pair:
+        return f"{text}  (no test: the sentences of both runs are not at hand)"
+    p, corrected = float(str(pair["p"])), float(str(pair["p_holm"]))
+    return (
+        f"{text}  difference {percent(pair['difference'])} points, p = {p:.4f}, "
+        f"after Holm {corrected:.4f} (paired randomisation, {pair['draws']} draws)"
+    )

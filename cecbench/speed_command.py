@@ -1,0 +1,108 @@
+"""`cecbench speed`: how fast a system is, warm, one sentence at a time and in batches."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import click
+
+from cecbench.benchmarks.locate import load
+from cecbench.benchmarks.row import Row
+from cecbench.list_command import DATA
+from cecbench.run_command import options_from, system_options
+from cecbench.systems.options import SystemOptions
+from cecbench.systems.predictions import PredictionSystem
+from cecbench.systems.table import make_system
+from cecdata.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """Rates of one warm pass; seconds are wall time of the pass."""
+
+    system: str
+    batch: int
+    sentences: int
+    seconds: float
+    sentences_per_s: float
+    characters_per_s: float
+    tokens_out_per_s: float
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@click.command(epilog="Example: cecbench speed --system llm:model --benchmark lemon/gam --limit 64")
+@click.option(
+    "--system", required=True, help="As for `run`; a batch of an endpoint: requests at once."
+)
+@click.option("--benchmark", required=True, help="A name, a file, or a folder of shards.")
+@DATA
+@click.option("--batches", default="1,8,32", show_default=True, help="Batch sizes to try.")
+@click.option("--limit", default=256, show_default=True, help="Sentences of the timed pass.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@system_options
+def speed(
+    system: str,
+    benchmark: str,
+    data: Path | None,
+    batches: str,
+    limit: int,
+    *,
+    as_json: bool,
+    **given: object,
+) -> None:
+    """Time a system on a benchmark: a pass to warm up, then one that counts, for each batch size.
+
+    Shown are batch 1 and the best batch; --json gives all.
+    """
+    sizes = _sizes(batches)
+    rows = load(benchmark, data).rows[: limit or None]
+    found = [measure(system, options_from(given), rows, size) for size in sizes]
+    best = max(found, key=lambda one: one.sentences_per_s)
+    if as_json:
+        record = {"best_batch": best.batch, "speeds": [one.as_dict() for one in found]}
+        click.echo(json.dumps(record, ensure_ascii=False))
+        return
+    click.echo(f"{'batch':>6} {'sentences/s':>12} {'characters/s':>13} {'tokens out/s':>13}")
+    for one in dict.fromkeys((found[0], best)):
+        click.echo(
+            f"{one.batch:>6} {one.sentences_per_s:>12.2f} {one.characters_per_s:>13.1f} "
+            f"{one.tokens_out_per_s:>13.1f}"
+        )
+
+
+def measure(spec: str, options: SystemOptions, rows: Sequence[Row], batch: int) -> Speed:
+    """One warm pass over the rows at a batch size (an endpoint's: requests at once)."""
+    system = make_system(spec, replace(options, batch=batch, concurrency=batch), rows)
+    if isinstance(system, PredictionSystem):
+        raise UsageError("a file of predictions has no speed of its own: name the system itself")
+    sources = [row.source for row in rows]
+    list(system.correct(sources[: 2 * batch]))
+    started = time.perf_counter()
+    answers = list(system.correct(sources))
+    seconds = max(time.perf_counter() - started, 1e-9)
+    return Speed(
+        system=system.name,
+        batch=batch,
+        sentences=len(rows),
+        seconds=seconds,
+        sentences_per_s=len(rows) / seconds,
+        characters_per_s=sum(map(len, sources)) / seconds,
+        tokens_out_per_s=sum(answer.tokens_out for answer in answers) / seconds,
+    )
+
+
+def _sizes(text: str) -> list[int]:
+    try:
+        sizes = sorted({int(part) for part in text.split(",")})
+    except ValueError:
+        sizes = []
+    if not sizes or sizes[0] < 1:
+        raise UsageError(f"--batches {text}: give whole numbers from 1, as in 1,8,32")
+    return sizes

@@ -1,0 +1,152 @@
+"""`cecbench suite`: what `make bench` runs, on whatever lies on this machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import click
+
+from cecbench.benchmarks.catalogue import benchmarks
+from cecbench.benchmarks.locate import data_folders, find
+from cecbench.benchmarks.records import validation_shards
+from cecbench.evaluate import Settings, evaluate
+from cecbench.list_command import DATA
+from cecbench.report.text import headline
+from cecbench.report.write import find_runs, write_report
+from cecbench.run_command import default_folder, options_from, show_progress, system_options
+from cecbench.systems.options import SystemOptions
+from cecdata.errors import CecError, InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the suite will run, and what it will not, with the reason."""
+
+    sets: tuple[str, ...]
+    systems: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+
+@click.command(epilog="Example: cecbench suite --shards out/data --model out/train/model")
+@click.option(
+    "--shards",
+    type=click.Path(path_type=Path),
+    default=Path("out/data"),
+    show_default=True,
+    help="A dataset of `cecdata build`; its validation split is scored, named synthetic.",
+)
+@click.option(
+    "--model",
+    type=click.Path(path_type=Path),
+    default=Path("out/train/model"),
+    show_default=True,
+    help="The trained policy; left out where it does not exist.",
+)
+@click.option("--system", multiple=True, help="A further system, as for `run`; repeatable.")
+@DATA
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("out/bench"),
+    show_default=True,
+    help="Folder of the runs and the report.",
+)
+@click.option("--limit", default=0, help="Only the first rows of each set.")
+@click.option("--overwrite", is_flag=True, help="Replace runs of other data or models there.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@system_options
+def suite(
+    shards: Path,
+    model: Path,
+    system: tuple[str, ...],
+    data: Path | None,
+    out: Path,
+    limit: int,
+    *,
+    overwrite: bool,
+    as_json: bool,
+    **given: object,
+) -> None:
+    """Run `copy` and the trained policy on everything that is here, and write the report.
+
+    Sets: the validation split of SHARDS, and every benchmark found under --data, $CECBENCH_DATA
+    or the cache. What was not found is named.
+    """
+    plan = _plan(shards, model, system, data)
+    options = options_from(given)
+    base = Settings("", "", data=data, overwrite=overwrite, limit=limit, options=options)
+    scores, failed = {}, []
+    for settings in _runs(plan, out, base):
+        name = f"{settings.benchmark}, {settings.system}"
+        try:
+            values = evaluate(settings, show_progress)
+        except CecError as error:
+            failed.append(f"{name}: {error}")
+            click.echo(f"failed: {failed[-1]}", err=True)
+            continue
+        scores[name] = {key: values.get(key) for key in (str(values["headline"]), "signature")}
+        if not as_json:
+            click.echo(headline(values))
+    _finish(plan, out, scores, failed, as_json=as_json)
+
+
+def _plan(shards: Path, model: Path, further: tuple[str, ...], data: Path | None) -> Plan:
+    sets, left_out = [], []
+    if validation_shards(shards):
+        sets.append(str(shards))
+    else:
+        left_out.append(f"synthetic validation split: {shards} has no data/validation-*.parquet")
+    for name, entry in benchmarks().items():
+        if find(entry, data):
+            sets.append(name)
+        else:
+            left_out.append(f"{name}: not found here (`cecbench fetch {name}` says how to get it)")
+    systems = ["copy", *further]
+    if (model / "config.json").is_file():
+        systems.append(f"policy:{model}")
+    else:
+        left_out.append(f"trained policy: there is no model in {model}")
+    if not sets:
+        folders = ", ".join(str(folder) for folder in data_folders(data))
+        raise InputError(
+            f"nothing to score: {shards} has no data/validation-*.parquet (`cecdata build` writes "
+            f"one), and none of the {len(benchmarks())} known benchmarks lies in {folders}"
+        )
+    return Plan(tuple(sets), tuple(systems), tuple(left_out))
+
+
+def _runs(plan: Plan, out: Path, base: Settings) -> Iterator[Settings]:
+    for name in plan.sets:
+        shown = "synthetic-validation" if name not in benchmarks() else name
+        for system in plan.systems:
+            folder = default_folder(out, shown, system)
+            own = base.options if system.startswith(("api", "llm")) else _without_prices(base)
+            yield replace(base, benchmark=name, system=system, out=folder, options=own)
+
+
+def _without_prices(base: Settings) -> SystemOptions:
+    return replace(base.options, price_in=0.0, price_out=0.0)
+
+
+def _finish(
+    plan: Plan, out: Path, scores: dict[str, object], failed: list[str], *, as_json: bool
+) -> None:
+    files = write_report(find_runs([out / "runs"]), out / "report") if scores else ()
+    if as_json:
+        record = {
+            "scores": scores,
+            "left_out": list(plan.left_out),
+            "failed": failed,
+            "report": [str(path) for path in files],
+        }
+        click.echo(json.dumps(record, ensure_ascii=False))
+    else:
+        for line in plan.left_out:
+            click.echo(f"not run: {line}")
+        if files:
+            click.echo(f"report: {files[0]}")
+    if failed:
+        raise CecError(f"{len(failed)} runs failed; the first: {failed[0]}")
