@@ -26,6 +26,7 @@ from pathlib import Path
 
 from cecbench.cherrant.costs import NO_DICTIONARIES, PUNCTUATION, is_chinese
 from cecbench.cherrant.edits import SpanEdit
+from cecbench.cherrant.merge import moved, swapped
 from cecbench.metrics import cherrant, cscd
 from cecbench.metrics.rows import Row
 
@@ -158,11 +159,10 @@ def _is_move(three: list[Step], source: str, target: str) -> bool:
     names = "".join(step[0] for step in three)
     texts = [(source[a:b], target[c:d]) for _, a, b, c, d in three]
     if names == "SMS":
-        return texts[0] == texts[2][::-1]
+        return swapped((texts[0][0], texts[2][1]), (texts[2][0], texts[0][1]))
     if names not in ("DMI", "IMD", "DTI", "ITD"):
         return False
-    moved = texts[0][0] or texts[0][1]
-    return moved == (texts[2][0] or texts[2][1]) and not set(moved) & PUNCTUATION
+    return moved(texts[0][0] or texts[0][1], texts[2][0] or texts[2][1])
 
 
 def _typed(step: Step, source: str, target: str) -> SpanEdit:
