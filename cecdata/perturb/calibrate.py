@@ -1,0 +1,96 @@
+"""Find the rate at which each operator reaches its corruption rate p_k = E[ED/len] (paper §3.2).
+
+Each eligible place is struck independently with probability r, given that at least one and at
+most `most` are: the number of edits is a truncated binomial, so E[ED/len] over a corpus follows
+from the histogram of (length, places) alone, exactly, whatever the order of the corpus. It grows
+with r; r → 0 means one edit in every sentence, the least that a pair can have, r = 1 the most.
+Where the paper's rate lies outside (paper §11), the nearest reachable one is taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int64]
+
+_BISECTIONS = 60  # of [0, 1]: beyond double precision
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """The outcome for one operator; all are fractions.
+
+    `target` is what was asked for, `reachable` what can be had on this corpus nearest to it,
+    `per_place` the probability that an eligible place is struck which gives it.
+    """
+
+    target: float
+    reachable: float
+    per_place: float
+
+
+def edit_counts(places: npt.NDArray[np.int64], rate: float, most: int) -> Floats:
+    """P(K = 1..most) of a binomial(places, rate), given 1 ≤ K ≤ most: shape [places, most].
+
+    >>> edit_counts(np.array([2]), 0.5, 2).round(4).tolist()
+    [[0.6667, 0.3333]]
+    """
+    k = np.arange(1, most + 1)
+    n = places[:, None].astype(np.float64)
+    # P(K = k) / P(K = 1) by the recurrence (n - k + 1) / k · r / (1 - r): no powers underflow
+    odds = rate / (1 - rate) if rate < 1 else 1e300
+    steps = np.maximum(n - k[1:] + 1, 0) / k[1:]
+    with np.errstate(over="ignore", invalid="ignore"):
+        logs = np.concatenate(
+            [np.zeros_like(n), np.cumsum(np.log(np.where(steps > 0, steps, 1)) + _log(odds), axis=1)],
+            axis=1,
+        )
+    logs[k[None, :] > np.maximum(n, 1)] = -np.inf
+    weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+def _log(odds: float) -> float:
+    return float(np.log(odds)) if odds > 0 else -1e9
+
+
+def expected(histogram: Counts, rate: float, most: int, cost: int) -> float:
+    """E[ED/len] over the sentences of histogram[length, places] that have a place; 0 if none."""
+    lengths, places = np.nonzero(histogram)
+    held = (places > 0) & (lengths > 0)
+    lengths, places = lengths[held], places[held]
+    if not len(lengths):
+        return 0.0
+    distinct, inverse = np.unique(places, return_inverse=True)
+    mean_edits = edit_counts(distinct, rate, most) @ np.arange(1, most + 1)
+    share = cost * mean_edits[inverse] / lengths
+    return float(np.average(share, weights=histogram[lengths, places]))
+
+
+def calibrate(histogram: Counts, target: float, most: int, cost: int) -> Rate:
+    """The rate per place whose E[ED/len] is `target`, or the nearest end of what can be reached."""
+    low, high = 0.0, 1.0
+    for end, beyond in ((low, target.__le__), (high, target.__ge__)):
+        reached = expected(histogram, end, most, cost)
+        if beyond(reached):
+            return Rate(target, reached, end)
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        if expected(histogram, middle, most, cost) < target:
+            low = middle
+        else:
+            high = middle
+    return Rate(target, expected(histogram, low, most, cost), low)
+
+
+def count_table(rates: list[float], mosts: list[int], places: int) -> Floats:
+    """P(K ≤ k + 1) for the kernel: shape [len(rates), places + 1, max(mosts)]."""
+    table = np.ones((len(rates), places + 1, max(mosts)))
+    for row, (rate, most) in enumerate(zip(rates, mosts, strict=True)):
+        table[row, :, :most] = np.cumsum(edit_counts(np.arange(places + 1), rate, most), axis=1)
+        table[row, :, most - 1 :] = 1.0
+    return table

@@ -1,0 +1,529 @@
+"""The numba kernels: one file, because numba's cache does not see a change in another one.
+
+Every draw is a pure function of (seed, id, copy, purpose, index): splitmix64's finaliser over a
+counter. Nothing else enters, so order, sharding, workers and restarts change no row.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+from cecdata.perturb.tables import (
+    CLINGS_AFTER,
+    CLINGS_BEFORE,
+    CLINGS_BOTH,
+    FIRST_SLOT,
+    KEEP_BITS,
+    KIND_BITS,
+    PLAIN,
+    REGIONAL,
+    TEXT_BITS,
+    Tables,
+)
+
+_CR, _LF, _LESS, _MORE = 0x0D, 0x0A, 0x3C, 0x3E
+# What a draw is for. A new purpose takes a new number; a used one is never taken again.
+_UNCHANGED, _OPERATOR, _COUNT, _PLACE, _REPLACEMENT, _MIXED, _MIXED_OPERATOR, _SAMPLE = range(8)
+_TEXT, _KIND = (1 << TEXT_BITS) - 1, (1 << KIND_BITS) - 1
+_SPARSE = 24  # tries after which places are counted out
+SLACK = 32  # bytes that blocks and words may scribble past the end
+_LONGEST_PLACEHOLDER = 32  # code points between < and >
+
+
+@njit(cache=True, inline="always")
+def _mix(z):
+    # splitmix64's finaliser (Steele, Lea, Flood 2014)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@njit(cache=True, inline="always")
+def _draw(key, purpose, index):
+    counter = (np.uint64(purpose) << np.uint64(32)) + np.uint64(index) + np.uint64(1)
+    return _mix(key + counter * np.uint64(0x9E3779B97F4A7C15))
+
+
+@njit(cache=True, inline="always")
+def _below(word, n):
+    # Lemire's multiply-shift on the upper 32 bits; its bias of n / 2**32 is far below anything seen
+    return np.int64(((word >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
+
+
+@njit(cache=True, inline="always")
+def _unit(word):
+    return np.float64(word >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+@njit(cache=True, inline="always")
+def _key(seed, identity, copy):
+    first = _mix(np.uint64(identity) ^ _mix(np.uint64(seed) + np.uint64(0x9E3779B97F4A7C15)))
+    return _mix(first + (np.uint64(copy) + np.uint64(1)) * np.uint64(0xD1B54A32D192ED03))
+
+
+@njit(cache=True, nogil=True)
+def sample_words(seed, ids):
+    """A uniform 64-bit word for each id, to sample sentences by: [N] uint64."""
+    words = np.empty(len(ids), np.uint64)
+    for i in range(len(ids)):
+        words[i] = _draw(_key(seed, ids[i], 0), _SAMPLE, 0)
+    return words
+
+
+@njit(cache=True, inline="always")
+def _scan(data, start, stop, code_points, eligible, insert_mask, points, bounds, mask, slots):
+    """Reads one sentence of valid UTF-8; gives its number of code points n.
+
+    points[i] and bounds[i]: code point i and the byte where it starts; slots[i] its slot; mask[i]:
+    the operators that may strike at place i (0..n; an insertion falls before code point i).
+    """
+    # unsigned indices throughout: signed ones are tested for wrapping round at every access
+    n, at, end = np.uint64(0), np.uint64(start), np.uint64(stop)
+    low, bits, special = np.uint32(0x3F), np.uint16(insert_mask), False
+    while at < end:
+        b = np.uint32(data[at])
+        bounds[n] = at
+        if b >= 0xE0:
+            point = (np.uint32(data[at + np.uint64(1)]) & low) << np.uint32(6)
+            point |= np.uint32(data[at + np.uint64(2)]) & low
+            if b < 0xF0:
+                point |= (b & np.uint32(0x0F)) << np.uint32(12)
+                at += np.uint64(3)
+            else:
+                point = (point << np.uint32(6)) | (np.uint32(data[at + np.uint64(3)]) & low)
+                point |= (b & np.uint32(0x07)) << np.uint32(18)
+                at += np.uint64(4)
+        elif b < 0x80:
+            point = b
+            at += np.uint64(1)
+        else:
+            point = (b & np.uint32(0x1F)) << np.uint32(6)
+            point |= np.uint32(data[at + np.uint64(1)]) & low
+            at += np.uint64(2)
+        value = np.uint32(code_points[point])
+        slot = np.uint32(0)
+        if value >= FIRST_SLOT:
+            slot = value - np.uint32(FIRST_SLOT - 1)
+        elif value != PLAIN or point == _LESS or point == _CR:
+            special = True
+        points[n] = point
+        slots[n] = slot
+        mask[n] = eligible[slot] | bits
+        n += np.uint64(1)
+    bounds[n] = stop
+    mask[n], slots[n] = bits, 0
+    if special:
+        _mend_clusters(points, np.int64(n), code_points, insert_mask, mask)
+        _mend_placeholders(points, np.int64(n), insert_mask, mask)
+    return np.int64(n)
+
+
+@njit(cache=True, inline="always")
+def _placeholder_end(points, i, n):
+    """One past the `>` of a typed placeholder such as <ADDR> that starts at i, else i."""
+    j = i + 1
+    limit = min(n, j + _LONGEST_PLACEHOLDER)
+    while j < limit and (
+        0x41 <= points[j] <= 0x5A or points[j] == 0x5F or (j > i + 1 and 0x30 <= points[j] <= 0x39)
+    ):
+        j += 1
+    if j > i + 1 and j < n and points[j] == _MORE:
+        return j + 1
+    return i
+
+
+@njit(cache=True)
+def _mend_clusters(points, n, code_points, insert_mask, mask):
+    """Nothing inside a visible character: no insertion there, no base replaced under its marks."""
+    before = PLAIN
+    for i in range(n + 1):
+        kind = PLAIN
+        if i < n and code_points[points[i]] < FIRST_SLOT:
+            kind = np.int64(code_points[points[i]])
+        after_joiner = before == CLINGS_AFTER or before == CLINGS_BOTH
+        if after_joiner:
+            mask[i] = 0
+        if kind == CLINGS_BEFORE or kind == CLINGS_BOTH:
+            mask[i] &= ~np.uint16(insert_mask)
+            if i > 0:
+                mask[i - 1] &= np.uint16(insert_mask)
+        if before == REGIONAL and kind == REGIONAL:
+            mask[i] &= ~np.uint16(insert_mask)
+        if 0 < i < n and points[i - 1] == _CR and points[i] == _LF:
+            mask[i] &= ~np.uint16(insert_mask)
+        before = kind
+
+
+@njit(cache=True)
+def _mend_placeholders(points, n, insert_mask, mask):
+    """A typed placeholder such as <ADDR> is left whole; an insertion may stand before it."""
+    i = 0
+    while i < n:
+        end = _placeholder_end(points, i, n) if points[i] == _LESS else i
+        if end > i:
+            mask[i] &= np.uint16(insert_mask)
+            for j in range(i + 1, end):
+                mask[j] = 0
+        i = max(end, i + 1)
+
+
+@njit(cache=True, nogil=True)
+def place_histogram(offsets, data, tables: Tables, priors, length_limit, histogram, feasible):
+    """Adds sentences to histogram[o, length, places] and feasible[o, mask]; calibration's input.
+
+    histogram: [O, length_limit + 1, length_limit + 2] int64, counts of sentences; feasible: [2**O]
+    int64, counts of sentences by the set of operators that can strike somewhere in them.
+    """
+    operators = len(priors)
+    points = np.empty(length_limit + 1, np.uint32)
+    bounds = np.empty(length_limit + 2, np.int64)
+    mask = np.empty(length_limit + 2, np.uint16)
+    slots = np.empty(length_limit + 2, np.int32)
+    insert_mask = _insert_mask(tables.inserts)
+    for row in range(len(offsets) - 1):
+        n = _scan(
+            data, offsets[row], offsets[row + 1], tables.code_points, tables.eligible,
+            insert_mask, points, bounds, mask, slots,
+        )  # fmt: skip
+        able = 0
+        for o in range(operators):
+            count = _count(mask, n, 1 << o)
+            histogram[o, n, count] += 1
+            if count and priors[o] > 0:
+                able |= 1 << o
+        feasible[able] += 1
+
+
+@njit(cache=True, inline="always")
+def _insert_mask(inserts):
+    found = 0
+    for o in range(len(inserts)):
+        if inserts[o]:
+            found |= 1 << o
+    return found
+
+
+@njit(cache=True, inline="always")
+def _count(mask, n, wanted):
+    """How many of the places 0..n meet `wanted`."""
+    found, bits = np.uint16(0), np.uint16(wanted)
+    for i in range(np.uint64(n + 1)):  # 16-bit and without branches: the compiler vectorises it
+        found = np.uint16(found + np.uint16((mask[i] & bits) != 0))
+    return np.int64(found)
+
+
+@njit(cache=True, inline="always")
+def _able(mask, n, with_prior):
+    """The operators with a prior that can strike somewhere, as a set of bits."""
+    found = np.uint16(0)
+    for i in range(np.uint64(n + 1)):
+        found = np.uint16(found | mask[i])
+    return np.int64(found) & with_prior
+
+
+@njit(cache=True, inline="always")
+def _accumulate(priors, able, cumulative):
+    """cumulative[o]: the chance of an operator up to o, the priors renormalised to the set."""
+    total, sum_ = 0.0, 0.0
+    for o in range(len(priors)):
+        if (able >> o) & 1:
+            total += priors[o]
+    for o in range(len(priors)):
+        if (able >> o) & 1:
+            sum_ += priors[o]
+            cumulative[o] = sum_ / total
+        else:
+            cumulative[o] = sum_ / total if total > 0 else 0.0
+    last = len(priors) - 1
+    while last > 0 and not (able >> last) & 1:
+        last -= 1
+    for o in range(last, len(priors)):
+        cumulative[o] = 2.0  # whatever rounding left over falls to the last of the set
+
+
+@njit(cache=True, inline="always")
+def _choose(u, cumulative):
+    chosen = 0
+    for o in range(len(cumulative)):
+        chosen += u >= cumulative[o]  # no branch: which operator it is cannot be predicted
+    return chosen
+
+
+@njit(cache=True, inline="always")
+def _take_places(mask, n, wanted, count, key, chosen):
+    """`count` distinct places whose mask meets `wanted`, each set equally likely, ascending.
+
+    Places are drawn from all n + 1 until one fits: eligible ones are the rule, and where they are
+    rare `_SPARSE` decides that counting them out is cheaper.
+    """
+    bits, tries = np.uint16(wanted), 0
+    for k in range(count):
+        fresh, place = False, 0
+        while not fresh:
+            place = _below(_draw(key, _PLACE, tries), n + 1)
+            tries += 1
+            fresh = (mask[place] & bits) != 0
+            for j in range(k):
+                fresh &= chosen[j] != place
+            if tries >= _SPARSE and not fresh:
+                place = _count_out(mask, n, bits, chosen, k, _draw(key, _PLACE, tries))
+                fresh = True
+        at = k
+        while at > 0 and chosen[at - 1] > place:
+            chosen[at] = chosen[at - 1]
+            at -= 1
+        chosen[at] = place
+
+
+@njit(cache=True)
+def _count_out(mask, n, bits, chosen, k, word):
+    """One of the places that fit and are not yet chosen, each equally likely."""
+    rank = _below(word, _count(mask, n, bits) - k)
+    for place in range(n + 1):
+        fresh = (mask[place] & bits) != 0
+        for j in range(k):
+            fresh &= chosen[j] != place
+        if fresh:
+            if rank == 0:
+                return place
+            rank -= 1
+    return 0  # cannot happen: there are more places than edits
+
+
+@njit(cache=True, inline="always")
+def _candidate(tables, o, slot, word):
+    """The text and the kind (packed) of a replacement, by Walker's alias method."""
+    scaled = (word >> np.uint64(32)) * np.uint64(tables.rows[o, slot, 1])
+    packed = tables.candidates[np.uint64(tables.rows[o, slot, 0]) + (scaled >> np.uint64(32))]
+    fraction = np.uint32(word) >> np.uint32(32 - KEEP_BITS)
+    keep = np.uint32(packed >> np.uint64(2 * (TEXT_BITS + KIND_BITS)))
+    if fraction >= keep:
+        packed >>= np.uint64(TEXT_BITS + KIND_BITS)
+    return packed
+
+
+@njit(cache=True, inline="always")
+def _occurs(points, n, wanted):
+    found = np.uint32(0)
+    for i in range(np.uint64(n)):  # to the end: without a way out the compiler vectorises it
+        found |= np.uint32(points[i] == wanted)
+    return found != 0
+
+
+@intrinsic
+def _copy_block(typing_context, out, to, data, source):
+    """out[to:to + 16] = data[source:source + 16] as one unaligned load and store, unchecked."""
+
+    def generate(context, builder, signature, arguments):
+        out_type, _, data_type, _ = signature.args
+        to_array = context.make_array(out_type)(context, builder, arguments[0])
+        from_array = context.make_array(data_type)(context, builder, arguments[2])
+        block = ir.VectorType(ir.IntType(8), 16).as_pointer()
+        target = builder.bitcast(builder.gep(to_array.data, [arguments[1]]), block)
+        origin = builder.bitcast(builder.gep(from_array.data, [arguments[3]]), block)
+        builder.store(builder.load(origin, align=1), target, align=1)
+        return context.get_dummy_value()
+
+    return types.void(out, to, data, source), generate
+
+
+@intrinsic
+def _store_word(typing_context, out, to, word):
+    """out[to:to + 8] = the bytes of a 64-bit word, lowest first; unaligned, unchecked."""
+
+    def generate(context, builder, signature, arguments):
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        place = builder.gep(array.data, [arguments[1]])
+        builder.store(
+            arguments[2], builder.bitcast(place, ir.IntType(64).as_pointer()), align=1
+        )
+        return context.get_dummy_value()
+
+    return types.void(out, to, word), generate
+
+
+@njit(cache=True, inline="always")
+def _copy(out, at, data, start, stop):
+    """out[at:] = data[start:stop], in blocks: may scribble 15 bytes further."""
+    size, to, source = np.uint64(stop - start), np.uint64(at), np.uint64(start)
+    done = np.uint64(0)
+    if np.uint64(stop) + np.uint64(16) <= np.uint64(len(data)):
+        while done < size:
+            _copy_block(out, to + done, data, source + done)
+            done += np.uint64(16)
+    else:
+        while done < size:
+            out[to + done] = data[source + done]
+            done += np.uint64(1)
+
+
+@njit(cache=True)
+def _banded(left, n, right, m, bound, previous, current):
+    """Levenshtein distance of two code point arrays, known to be at most `bound`."""
+    far = bound + 1
+    for j in range(m + 1):
+        previous[j] = j if j <= bound else far
+    for i in range(1, n + 1):
+        low, high = max(1, i - bound), min(m, i + bound)
+        current[low - 1] = i if low == 1 and i <= bound else far
+        for j in range(low, high + 1):
+            best = previous[j - 1] + (left[i - 1] != right[j - 1])
+            if j < i + bound and previous[j] + 1 < best:
+                best = previous[j] + 1
+            if current[j - 1] + 1 < best:
+                best = current[j - 1] + 1
+            current[j] = best
+        for j in range(low - 1, high + 1):
+            previous[j] = current[j]
+        if high < m:
+            previous[high + 1] = far
+    return previous[m]
+
+
+@njit(cache=True, nogil=True)
+def perturb(
+    offsets, data, ids, seed, copies, tables: Tables, priors, count_cdf, mixed, unchanged,
+    length_limit, out_offsets, out_bytes, out_operator, out_distance,
+    edit_offsets, edit_start, edit_end, edit_target, edit_source, edit_operator, edit_kind,
+):  # fmt: skip
+    """Copies 0..copies-1 of every sentence, one after the other.
+
+    count_cdf: [O + 1, places, K] float64, the chance that at most k + 1 edits are made where there
+    are so many places; its last plane belongs to mixed pairs. out_operator: index of the operator,
+    O for mixed, O + 1 for unchanged, -1 where no operator can strike (the source is then empty).
+    edit_target and edit_source are rows of the tables' texts. The arrays out_* and edit_* must be
+    large enough, out_bytes with `SLACK` to spare; gives the number of edits written.
+    """
+    operators = len(priors)
+    points = np.empty(length_limit + 1, np.uint32)
+    bounds = np.empty(length_limit + 2, np.int32)
+    mask = np.empty(length_limit + 2, np.uint16)
+    slots = np.empty(length_limit + 2, np.uint32)
+    cumulative, cumulative_here = np.empty(operators), np.empty(operators)
+    most = count_cdf.shape[2]
+    chosen = np.empty(most, np.int64)
+    written = np.empty(length_limit + 2 + 2 * most, np.uint32)
+    previous = np.empty(length_limit + 3 + 2 * most, np.int64)
+    current = np.empty(length_limit + 3 + 2 * most, np.int64)
+    insert_mask, with_prior = _insert_mask(tables.inserts), 0
+    for o in range(operators):
+        with_prior |= np.int64(priors[o] > 0) << o
+    at, edits, pair, last_able = 0, 0, 0, -1
+    out_offsets[0] = 0
+    edit_offsets[0] = 0
+    for row in range(len(offsets) - 1):
+        n = _scan(
+            data, offsets[row], offsets[row + 1], tables.code_points, tables.eligible,
+            insert_mask, points, bounds, mask, slots,
+        )  # fmt: skip
+        able = _able(mask, n, with_prior)
+        if able != last_able:
+            _accumulate(priors, able, cumulative)
+            last_able = able
+        for copy in range(copies):
+            key = _key(seed, ids[row], copy)
+            o, count = -1, 0
+            if unchanged > 0 and _unit(_draw(key, _UNCHANGED, 0)) < unchanged:
+                o = operators + 1
+            elif able:
+                o = _choose(_unit(_draw(key, _OPERATOR, 0)), cumulative)
+                if mixed > 0 and _unit(_draw(key, _MIXED, 0)) < mixed:
+                    o = operators
+                wanted = able if o == operators else 1 << o
+                places = _count(mask, n, wanted)
+                u = _unit(_draw(key, _COUNT, 0))
+                count = 1
+                while count < most and u >= count_cdf[o, places, count - 1]:
+                    count += 1
+                _take_places(mask, n, wanted, count, key, chosen)
+            # The tail is copied whole after each edit that changes the number of bytes, and the
+            # next edit written over it: runs between edits would cost a mispredicted branch each.
+            base, done, spent, sure, seen = at, 0, 0, True, 0
+            if o >= 0:
+                _copy(out_bytes, base, data, bounds[0], bounds[n])
+            else:
+                done = n
+            base -= bounds[done]
+            for k in range(count):
+                place = chosen[k]
+                struck = o
+                if o == operators:
+                    _accumulate(priors, np.int64(mask[place]) & able, cumulative_here)
+                    struck = _choose(_unit(_draw(key, _MIXED_OPERATOR, k)), cumulative_here)
+                    seen |= 1 << struck
+                inserts = np.int64(tables.inserts[struck])
+                slot = np.uint32(0) if inserts else slots[place]
+                candidate = _candidate(tables, struck, slot, _draw(key, _REPLACEMENT, k))
+                text = np.int64(candidate & np.uint64(_TEXT))
+                facts = tables.texts[text, 1]
+                to = base + bounds[place]
+                done = place + 1 - inserts
+                size = np.int64(facts & np.uint64(0xFF))
+                grown = size - (bounds[done] - bounds[place])
+                if grown:
+                    base += grown
+                    _store_word(out_bytes, np.uint64(to), tables.texts[text, 0])
+                    _copy(out_bytes, to + size, data, bounds[done], bounds[n])
+                else:
+                    _write(out_bytes, to, tables.texts[text, 0], size)
+                first = np.uint32((facts >> np.uint64(8)) & np.uint64(0xFFFFFF))
+                second = np.uint32(facts >> np.uint64(32))
+                sure &= not _occurs(points, n, first)
+                if second:
+                    sure &= not _occurs(points, n, second)
+                spent += tables.cost[struck]
+                edit_start[edits] = place
+                edit_end[edits] = done
+                edit_target[edits] = slot
+                edit_source[edits] = text
+                edit_operator[edits] = struck
+                edit_kind[edits] = np.int8((candidate >> np.uint64(TEXT_BITS)) & np.uint64(_KIND))
+                edits += 1
+            at = base + bounds[n]
+            if not sure:
+                # an introduced character also occurs in the target: the sum is only a bound
+                length = _rebuild(
+                    points, n, edit_start, edit_end, edit_source, edits - count, edits,
+                    tables.texts, written,
+                )  # fmt: skip
+                spent = _banded(points, n, written, length, spent, previous, current)
+            if o == operators and seen & (seen - 1) == 0:
+                o = 0
+                while not (seen >> o) & 1:
+                    o += 1
+            out_operator[pair] = o
+            out_distance[pair] = spent
+            pair += 1
+            out_offsets[pair] = at
+            edit_offsets[pair] = edits
+    return edits
+
+
+@njit(cache=True, inline="always")
+def _write(out, at, word, size):
+    """out[at:at + size] = the lowest bytes of the word; what stands behind them stays."""
+    for b in range(size):
+        out[np.uint64(at + b)] = np.uint8(word & np.uint64(0xFF))
+        word >>= np.uint64(8)
+
+
+@njit(cache=True)
+def _rebuild(points, n, starts, ends, sources, first, last, texts, written):
+    """The source's code points from the target's and the edits; gives their number."""
+    length, done = 0, 0
+    for e in range(first, last):
+        for i in range(done, starts[e]):
+            written[length] = points[i]
+            length += 1
+        facts = texts[sources[e], 1]
+        written[length] = np.uint32((facts >> np.uint64(8)) & np.uint64(0xFFFFFF))
+        written[length + 1] = np.uint32(facts >> np.uint64(32))
+        length += 1 + np.int64(written[length + 1] != 0)
+        done = ends[e]
+    for i in range(done, n):
+        written[length] = points[i]
+        length += 1
+    return length

@@ -1,0 +1,182 @@
+"""The first pass: the corpus as chunks of clean, distinct sentences, and what calibration needs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from cecdata.config import Config
+from cecdata.corpus.dedup import Dedup
+from cecdata.corpus.normalise import Normalised, Options, distinct, normalise
+from cecdata.corpus.privacy import mask
+from cecdata.corpus.reading import Rows, empty_corpus, read
+from cecdata.corpus.sentences import split
+from cecdata.durable import FileRecord, Workspace
+from cecdata.perturb.engine import Histogram
+from cecdata.perturb.tables import Compiled
+from cecdata.shards.schema import REJECTED_ROW, SENTENCE
+from cecdata.shards.writer import check_whole, write_pairs
+
+Progress = Callable[[str, int, int | None], None]  # what, how many more, of how many in all
+_FOLDER = ".cecdata/pool"
+_REJECTS = ".cecdata/rejects"
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Chunks of `shard_sentences` sentences (the last may hold fewer), in the corpus's order."""
+
+    chunks: tuple[Path, ...]
+    rows: int  # of the corpus
+    sentences: int
+    rejected: dict[str, int]  # rows of the corpus by reason
+    rejects: tuple[tuple[FileRecord, int], ...]  # files of rejected rows, with their rows
+    counts: npt.NDArray[np.int64]  # the histogram, [operators, length, places]
+
+    def chunk(self, k: int) -> pa.RecordBatch:
+        """Chunk k, schema SENTENCE; read, not mapped, so that memory stays what is in use."""
+        with pa.OSFile(str(self.chunks[k])) as file, pa.ipc.open_file(file) as reader:
+            return reader.get_batch(0)
+
+
+def fill(
+    work: Workspace, corpus: Sequence[str], config: Config, tables: Compiled, progress: Progress
+) -> Pool:
+    """Read, normalise, deduplicate and lay down the corpus; or find that it has been done."""
+    done = work.journal.done("pool", "all")
+    if done is None:
+        _scan(work, corpus, config, tables, progress)
+        done = work.journal.get("pool", "all")
+        assert done is not None
+    facts, files = done.facts, [file.path for file in done.files]
+    chunks = [path for path in files if path.suffix == ".arrow"]
+    counted = next(path for path in files if path.suffix == ".npy")
+    by_path = {file.path: file for file in done.files}
+    rejects = [path for path in files if path.suffix == ".parquet"]
+    rejected: dict[str, int] = dict(facts["rejected"])  # type: ignore[call-overload]
+    rejects_rows: list[int] = list(facts["rejects_rows"])  # type: ignore[call-overload]
+    return Pool(
+        tuple(chunks),
+        int(str(facts["rows"])),
+        int(str(facts["sentences"])),
+        rejected,
+        tuple((by_path[path], n) for path, n in zip(rejects, rejects_rows, strict=True)),
+        np.load(counted, allow_pickle=False),
+    )
+
+
+def _scan(
+    work: Workspace, corpus: Sequence[str], config: Config, tables: Compiled, progress: Progress
+) -> None:
+    histogram = Histogram(config, tables)
+    rejected: Counter[str] = Counter()
+    files: list[FileRecord] = []
+    rejects_rows: list[int] = []
+    rows = sentences = 0
+    for k, (chunk, bad) in enumerate(_chunks(corpus, config, progress)):
+        histogram.add(chunk.column("text"))
+        if len(chunk):
+            files.append(_write_chunk(work, f"{_FOLDER}/{k:05d}.arrow", chunk))
+        if len(bad):
+            files.append(_write_rejects(work, f"{_REJECTS}/rows-{k:05d}.parquet", bad))
+            rejects_rows.append(len(bad))
+            rejected.update(bad.column("reason").to_pylist())
+        rows += len(chunk) + len(bad)
+        sentences += len(chunk)
+    if not sentences:
+        raise empty_corpus(corpus, rejected)
+    files.append(_write_counts(work, histogram.counts))
+    work.journal.record(
+        "pool", "all", files,
+        rows=rows, sentences=sentences, rejected=dict(sorted(rejected.items())),
+        rejects_rows=rejects_rows,
+    )  # fmt: skip
+
+
+def _chunks(
+    corpus: Sequence[str], config: Config, progress: Progress
+) -> Iterator[tuple[pa.RecordBatch, pa.Table]]:
+    """Exactly `shard_sentences` sentences at a time, with the rows rejected on the way."""
+    held: list[pa.RecordBatch] = []
+    bad: list[pa.RecordBatch] = []
+    size = 0
+    for batch, rejected in _sentences(corpus, config):
+        progress("read", len(batch) + len(rejected), None)
+        held.append(batch)
+        bad.append(rejected)
+        size += len(batch)
+        while size >= config.shard_sentences:
+            whole = pa.Table.from_batches(held, SENTENCE)
+            yield _one(whole.slice(0, config.shard_sentences)), pa.Table.from_batches(bad)
+            size -= config.shard_sentences
+            held, bad = whole.slice(config.shard_sentences).to_batches(), []
+    if size or any(len(batch) for batch in bad):
+        yield _one(pa.Table.from_batches(held, SENTENCE)), pa.Table.from_batches(bad, REJECTED_ROW)
+
+
+def _sentences(
+    corpus: Sequence[str], config: Config
+) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+    """Batch by batch: what is kept (schema SENTENCE) and what is not (REJECTED_ROW)."""
+    options = Options(config.min_chars, config.max_chars)
+    seen = Dedup()
+    for rows in read(
+        corpus,
+        text_column=config.text_column,
+        origin_column=config.origin_column,
+        limit=config.limit,
+    ):
+        found = distinct(normalise(_prepare(rows, config), options), seen)
+        rejected = pa.concat_batches([rows.rejected, found.rejected])
+        yield found.batch.select(SENTENCE.names).cast(SENTENCE), rejected
+
+
+def _prepare(rows: Rows, config: Config) -> pa.RecordBatch:
+    batch = split(rows.batch) if config.split_sentences else rows.batch
+    return mask(batch) if config.mask else batch
+
+
+def _one(table: pa.Table) -> pa.RecordBatch:
+    batches = table.combine_chunks().to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], SENTENCE)
+
+
+def _write_chunk(work: Workspace, name: str, chunk: pa.RecordBatch) -> FileRecord:
+    def write(path: Path) -> None:
+        options = pa.ipc.IpcWriteOptions(compression="lz4")
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(
+            file, SENTENCE, options=options
+        ) as writer:
+            writer.write_batch(chunk)
+
+    def check(path: Path) -> None:
+        with pa.OSFile(str(path)) as file, pa.ipc.open_file(file) as reader:
+            assert reader.num_record_batches == 1
+
+    return work.write(name, write, check)
+
+
+def _write_rejects(work: Workspace, name: str, bad: pa.Table) -> FileRecord:
+    return work.write(
+        name,
+        lambda path: _discard(write_pairs(path, [bad], REJECTED_ROW)),
+        lambda path: check_whole(path, len(bad), REJECTED_ROW),
+    )
+
+
+def _discard(_: int) -> None:
+    """A written file's row count, which the check establishes anyway."""
+
+
+def _write_counts(work: Workspace, counts: npt.NDArray[np.int64]) -> FileRecord:
+    def write(path: Path) -> None:
+        with path.open("wb") as file:
+            np.save(file, counts, allow_pickle=False)
+
+    return work.write(f"{_FOLDER}/places.npy", write)
