@@ -78,7 +78,7 @@ def errors_of(source: str, reference: str) -> tuple[Typed, ...]:
     >>> [error.category for error in errors_of("言吴会己经#", "误会已经")]
     ['split-merge', 'same-stroke', 'symbol']
     """
-    return tuple(_typed(edit) for edit in _joined(align(source, reference)))
+    return tuple(_typed(edit) for edit in _joined(align(source, reference), reference))
 
 
 def sentence_type(source: str, reference: str) -> SentenceType:
@@ -194,14 +194,18 @@ def _is_symbol(character: str) -> bool:
     return unicodedata.category(character)[0] in "PSZC"
 
 
-def _joined(edits: Sequence[Edit]) -> list[Edit]:
+def _joined(edits: Sequence[Edit], reference: str) -> list[Edit]:
     """The edits, with two that only move text made one: ba for ab, and bxa for xab."""
     joined: list[Edit] = []
     for edit in edits:
         last = joined[-1] if joined else None
         if last is not None and _swapped(last, edit):
+            between = reference[last.end : edit.start]
             joined[-1] = Edit(
-                last.start, edit.end, last.target + edit.target, last.source + edit.source
+                last.start,
+                edit.end,
+                reference[last.start : edit.end],
+                last.source + between + edit.source,
             )
         else:
             joined.append(edit)

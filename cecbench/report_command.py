@@ -57,13 +57,14 @@ def compare(scores: tuple[Path, ...], *, force: bool, as_json: bool) -> None:
         raise RefusedError(
             f"these scores do not mean the same:\n{listed}\n--force compares them in spite of that"
         )
-    record = {"differences": different, "pairs": _pairs(scores)}
+    pairs = _pairs(scores)
     if as_json:
+        record = {"differences": different, "pairs": pairs}
         click.echo(json.dumps(record, ensure_ascii=False))
         return
     for line in different:
         click.echo(f"differs: {line}")
-    for pair in record["pairs"]:
+    for pair in pairs:
         click.echo(_in_words(pair))
 
 

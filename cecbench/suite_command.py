@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -58,7 +58,7 @@ class Plan:
 @click.option("--overwrite", is_flag=True, help="Replace runs of other data or models there.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @system_options
-def suite(
+def suite(  # noqa: PLR0917 - one parameter per option
     shards: Path,
     model: Path,
     system: tuple[str, ...],
@@ -78,7 +78,8 @@ def suite(
     plan = _plan(shards, model, system, data)
     options = options_from(given)
     base = Settings("", "", data=data, overwrite=overwrite, limit=limit, options=options)
-    scores, failed = {}, []
+    scores: dict[str, object] = {}
+    failed: list[str] = []
     for settings in _runs(plan, out, base):
         name = f"{settings.benchmark}, {settings.system}"
         try:
@@ -132,7 +133,7 @@ def _without_prices(base: Settings) -> SystemOptions:
 
 
 def _finish(
-    plan: Plan, out: Path, scores: dict[str, object], failed: list[str], *, as_json: bool
+    plan: Plan, out: Path, scores: Mapping[str, object], failed: list[str], *, as_json: bool
 ) -> None:
     files = write_report(find_runs([out / "runs"]), out / "report") if scores else ()
     if as_json:

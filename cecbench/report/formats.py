@@ -54,7 +54,7 @@ def markdown(view: Overview, runs: Sequence[Run]) -> str:
 
 
 def latex(view: Overview) -> str:
-    """A booktabs table; \\usepackage{booktabs} is all it needs."""
+    """A table for LaTeX; the package booktabs is all it needs."""
     columns = [c for c in view.columns if any(c in line.cells for line in view.lines)]
     lines = [
         "% " + SOURCE,

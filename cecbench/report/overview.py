@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -54,12 +55,12 @@ def overview(runs: Sequence[Run]) -> Overview:
     own: dict[str, dict[str, Cell]] = {}
     signatures: dict[str, str] = {}
     extra: list[str] = []
-    for run in runs:
+    for run, name in zip(runs, row_names(runs), strict=True):
         column = column_of.get(run.benchmark, run.benchmark)
         if column not in published.SETS and column not in extra:
             extra.append(column)
-        own.setdefault(row_name(run), {})[column] = cell_of(run.values)
-        signatures[f"{row_name(run)}, {run.benchmark}"] = str(run.values["signature"])
+        own.setdefault(name, {})[column] = cell_of(run.values)
+        signatures[f"{name}, {run.benchmark}"] = str(run.values["signature"])
     for cells in own.values():
         _add_average(cells)
     lines = [Line(name, YOURS, cells) for name, cells in own.items()]
@@ -71,11 +72,21 @@ def overview(runs: Sequence[Run]) -> Overview:
     )
 
 
-def row_name(run: Run) -> str:
-    """The system's name, with what departs from the default scoring.
+def row_names(runs: Sequence[Run]) -> list[str]:
+    """The systems' names, with what departs from the default scoring.
 
-    Two runs of one name on one benchmark would overwrite each other; the folder tells them apart.
+    Two runs of one name on one benchmark would overwrite each other: the folder tells them apart.
     """
+    names = [_name(run) for run in runs]
+    often = Counter((run.benchmark, name) for run, name in zip(runs, names, strict=True))
+    twice = {name for (_, name), count in often.items() if count > 1}
+    return [
+        f"{name} [{run.folder.name}]" if name in twice else name
+        for run, name in zip(runs, names, strict=True)
+    ]
+
+
+def _name(run: Run) -> str:
     scoring = (str(run.values["scorer"]), str(run.values["policy"]))
     return run.system if scoring == ("cscd", "revert") else f"{run.system} ({', '.join(scoring)})"
 

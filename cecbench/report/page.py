@@ -94,9 +94,10 @@ def _cell(cell: Cell | None, notes: list[str]) -> str:
     if cell is None:
         return '<td class="soft"></td>'
     text = "–" if cell.value is None else f"{cell.value:.2f}"
+    text += _note(cell.remark, notes)
     if cell.low is not None and cell.high is not None:
-        return f"<td>{text}{_note(cell.remark, notes)}<small>{cell.low:.1f}–{cell.high:.1f}</small></td>"
-    return f"<td>{text}{_note(cell.remark, notes)}</td>"
+        text += f"<small>{cell.low:.1f}–{cell.high:.1f}</small>"
+    return f"<td>{text}</td>"
 
 
 def _note(text: str, notes: list[str]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from cecbench import published
 from cecbench.breakdown import COUNTS, ROWS
 from cecbench.report.figures import Point, bars, curves, intervals
-from cecbench.report.overview import Overview, row_name
+from cecbench.report.overview import Overview, row_names
 from cecbench.report.text import section
 from cecbench.results import Run
 
@@ -90,7 +90,10 @@ def _sizes(runs: Sequence[Run], kind: str) -> dict[str, str]:
 
 
 def _series(runs: Sequence[Run], kind: str) -> dict[str, dict[str, Point]]:
-    return {row_name(run): _points(section(run.values, "breakdown", kind)) for run in runs}
+    return {
+        name: _points(section(run.values, "breakdown", kind))
+        for name, run in zip(row_names(runs), runs, strict=True)
+    }
 
 
 def _points(parts: Mapping[str, object]) -> dict[str, Point]:

@@ -1,0 +1,283 @@
+"""Benchmarks: reading every form, finding them, and fetching one from a real server."""
+
+import hashlib
+import json
+import os
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cecbench.benchmarks import catalogue, fetch, locate, readers
+from cecbench.benchmarks.row import Benchmark, Copy, File, Row
+from cecdata.errors import CecError, InputError, RefusedError, UsageError, VerificationError
+from cecdata.shards.schema import PAIR
+
+PAIRS = [("他己经来了。", "他已经来了。"), ("天气很好。", "天气很好。")]
+SHARED = os.environ.get("CEC_SHARED")
+needs_shared = pytest.mark.skipif(not SHARED, reason="CEC_SHARED does not name the shared folder")
+
+
+@pytest.fixture(autouse=True)
+def nothing_else(tmp_path, monkeypatch):
+    """No test sees this machine's own cache or data."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv(locate.ENVIRONMENT, raising=False)
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def pairs_of(rows):
+    return [(row.source, row.reference) for row in rows]
+
+
+FORMS = {
+    "two.tsv": "".join(f"{s}\t{r}\n" for s, r in PAIRS),
+    "cscd.tsv": "".join(f"{int(s != r)}\t{s}\t{r}\n" for s, r in PAIRS),
+    "ids.tsv": "".join(f"a{n}\t{s}\t{r}\n" for n, (s, r) in enumerate(PAIRS)),
+    "four.tsv": "".join(f"a{n}\t{s}\t{r}\t{s}\n" for n, (s, r) in enumerate(PAIRS)),
+    "header.tsv": "target\tid\tsource\n" + "".join(f"{r}\t{s}x\t{s}\n" for s, r in PAIRS),
+    "bom.tsv": "\ufeff" + "".join(f"{s}\t{r}\r\n" for s, r in PAIRS),
+    "rows.jsonl": "".join(json.dumps({"src": s, "tgt": r}) + "\n" for s, r in PAIRS),
+    "py.json": json.dumps(
+        [{"id": n, "original_text": s, "wrong_ids": [], "correct_text": r}
+         for n, (s, r) in enumerate(PAIRS)]
+    ),
+    "edits.m2": (
+        "S 他 己 经 来 了 。\nT0-A0 他 已 经 来 了 。\nA 1 2|||S|||已|||REQUIRED|||-NONE-|||0\n"
+        "A 0 1|||S|||她|||REQUIRED|||-NONE-|||1\n\nS 天 气 很 好 。\nT0 没有错误\n"
+        "A -1 -1|||noop|||-NONE-|||REQUIRED|||-NONE-|||0\n"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_file_of_ones_own_is_read_in_every_form(tmp_path, name):
+    """The form is told from the name and the first line; all give the same pairs."""
+    dataset = locate.load(str(write(tmp_path / name, FORMS[name])))
+    assert pairs_of(dataset.rows) == PAIRS
+    assert dataset.sha256 == hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()
+
+
+def test_parquet_and_the_shards_validation_split_are_read(tmp_path):
+    """A folder of shards gives its validation split, named synthetic, with (id, copy) as id."""
+    columns = {"source": [s for s, _ in PAIRS], "target": [r for _, r in PAIRS]}
+    pq.write_table(pa.table(columns), tmp_path / "own.parquet")
+    assert pairs_of(locate.load(str(tmp_path / "own.parquet")).rows) == PAIRS
+    rows = [
+        {"id": 7, "copy": copy, "source": s, "target": r, "operator": "mixed", "edits": [],
+         "distance": 0, "cosine": None, "origin": "sample"}
+        for copy, (s, r) in enumerate(PAIRS)
+    ]  # fmt: skip
+    folder = tmp_path / "data"
+    folder.mkdir()
+    pq.write_table(
+        pa.Table.from_pylist(rows, PAIR), folder / "validation-00000-of-00001.parquet"
+    )
+    dataset = locate.load(str(tmp_path))
+    assert (dataset.name, dataset.synthetic) == ("synthetic-validation", True)
+    assert [row.id for row in dataset.rows] == ["7-0", "7-1"]
+
+
+def test_lemon_and_sighan_forms(tmp_path):
+    """LEMON parts characters by spaces; SIGHAN's truth names positions from 1; pairs lie apart."""
+    spaced = write(tmp_path / "car.txt", "他 己 经\t他 已 经\n")
+    assert list(readers.lemon((spaced,), "car")) == [Row("car-1", "他己经", "他已经")]
+    given_text = write(tmp_path / "in.txt", "(pid=A2-1)\t他己經來\n(pid=A2-2)\t好\n")
+    truth = write(tmp_path / "truth.txt", "A2-1, 2, 已, 4, 去\nA2-2, 0\n")
+    rows = list(readers.sighan_truth((given_text, truth), ""))
+    assert [(r.id, r.reference) for r in rows] == [("A2-1", "他已經去"), ("A2-2", "好")]
+    wrong = write(tmp_path / "wrong.txt", "己\n好\n")
+    right = write(tmp_path / "right.txt", "已\n好\n")
+    assert pairs_of(readers.parallel((wrong, right), "s")) == [("己", "已"), ("好", "好")]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("a.tsv", "好\t好\n好\n", "line 2 has 1 columns"),
+        ("a.tsv", "一\t二\t三\t四\t五\n", "5 columns"),
+        ("a.tsv", "x\t好\t好\nx\t坏\t坏\n", "'x' stands there twice"),
+        ("a.tsv", "", "has no rows"),
+        ("a.tsv", "\t好\n", "empty source"),
+        ("a.jsonl", '{"source": "好"\n', "line 1 is not JSON"),
+        ("a.jsonl", '{"source": "好"}\n', "no text under any of: reference"),
+        ("a.json", '{"source": "好"}', "not a list"),
+        ("a.m2", "好\n", "starts with none of S, A, T"),
+        ("a.parquet", "no parquet", "not a readable Parquet file"),
+        ("a.doc", "好", "let it end in one of"),
+    ],
+)
+def test_a_bad_file_is_named_with_its_line(tmp_path, name, text, says):
+    """Whatever is wrong with a file, the message says where and what."""
+    with pytest.raises(InputError, match=says):
+        locate.load(str(write(tmp_path / name, text)))
+
+
+def test_bytes_that_are_not_utf8_are_named(tmp_path):
+    """A file in another encoding is refused with the way to convert it."""
+    path = tmp_path / "gbk.tsv"
+    path.write_bytes("好\t好\n".encode("gb18030"))
+    with pytest.raises(InputError, match="iconv"):
+        locate.load(str(path))
+
+
+text_cells = st.text(
+    st.characters(blacklist_categories=("Cs",), blacklist_characters="\t\r\n\ufeff"), min_size=1
+).filter(lambda s: s.strip() and s not in "01" and s.lower() not in readers.SOURCE_NAMES)
+
+
+@given(st.lists(st.tuples(text_cells, text_cells), min_size=1, max_size=5))
+def test_two_columns_come_back_as_they_were_written(tmp_path_factory, pairs):
+    """Reading keeps every character: full width, emoji, combining marks, line separators."""
+    path = tmp_path_factory.mktemp("own") / "own.tsv"
+    path.write_bytes("".join(f"{s}\t{r}\n" for s, r in pairs).encode())
+    assert pairs_of(readers.tsv((path,), "own")) == pairs
+
+
+def test_every_entry_can_be_read_and_says_where_it_comes_from():
+    """No entry lacks a reader, a licence, a citation or a homepage; digests are 64 hex digits."""
+    for name, entry in catalogue.benchmarks().items():
+        assert entry.name == name
+        assert entry.licence
+        assert entry.citation
+        assert entry.homepage
+        for copy in entry.copies:
+            assert copy.reader in catalogue.READERS
+            for file in copy.files:
+                assert file.sha256 is None or len(bytes.fromhex(file.sha256)) == 32
+                assert file.url is None or file.url.startswith("https://")
+
+
+@needs_shared
+def test_the_catalogue_agrees_with_the_table_of_known_files():
+    """Every known digest, path, commit and row count stands in the catalogue as published."""
+    known = (Path(SHARED) / "benchmarks.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    files = {
+        (f.url, f.sha256, entry.rows)
+        for entry in catalogue.benchmarks().values()
+        for copy in entry.copies
+        for f in copy.files
+    }
+    for line in known:
+        _, repository, path, commit, sha256, _, rows, _ = line.split("\t")
+        url = f"https://raw.githubusercontent.com/{repository}/{commit}/{path}"
+        assert (url, sha256, int(rows)) in files
+
+
+@needs_shared
+@pytest.mark.parametrize(
+    ("name", "rows", "equal"),
+    [("car", 3410, 3245), ("cot", 1026, 993), ("gam", 400, 393), ("mec", 2090, 1942)],
+)
+def test_lemon_is_read_as_its_own_script_reads_it(monkeypatch, name, rows, equal):
+    """Rows, and rows of equal length, are those that LEMON's script counts."""
+    monkeypatch.setenv(locate.ENVIRONMENT, f"{SHARED}/bench")
+    read = locate.load(f"lemon/{name}").rows
+    assert len(read) == rows
+    assert sum(len(row.source) == len(row.reference) for row in read) == equal
+
+
+def test_what_is_missing_says_what_to_place_where(tmp_path):
+    """A benchmark that is not here names the file and the folders; a typo names the nearest."""
+    with pytest.raises(InputError, match=r"lemon_v2/nov\.txt.*cecbench fetch|fetch.*lemon_v2/nov"):
+        locate.load("lemon/nov", tmp_path)
+    with pytest.raises(InputError, match="cs/test.jsonl"):
+        locate.load("cs")
+    with pytest.raises(UsageError, match="did you mean 'lemon/nov'"):
+        locate.load("lemon/nof")
+
+
+def test_data_goes_before_the_environment_before_the_cache(tmp_path, monkeypatch):
+    """--data is searched first, then $CECBENCH_DATA, then the cache."""
+    places = [tmp_path / "data", tmp_path / "environment", locate.cache_folder()]
+    monkeypatch.setenv(locate.ENVIRONMENT, str(places[1]))
+    for number, place in reversed(list(enumerate(places))):
+        write(place / "cs" / "test.tsv", f"第{number}\t第{number}\n")
+        assert locate.load("cs", places[0]).rows[0].source == f"第{number}"
+
+
+def test_another_file_than_the_published_one_is_refused(tmp_path):
+    """A file under a published name with other bytes is not scored under that name."""
+    write(tmp_path / "lemon_v2" / "car.txt", "好\t好\n")
+    with pytest.raises(VerificationError, match="not the published file"):
+        locate.load("lemon/car", tmp_path)
+
+
+@pytest.fixture
+def served(tmp_path, monkeypatch):
+    """A benchmark whose file a real server on loopback gives."""
+    site = tmp_path / "site"
+    write(site / "set.tsv", FORMS["two.tsv"])
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *args):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=site))
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    url = f"http://127.0.0.1:{server.server_address[1]}/set.tsv"
+
+    def entry(sha256=None, *, restricted=False):
+        file = File("own/set.tsv", url, sha256)
+        made = Benchmark(
+            "own", "own", 2, "free", restricted, "nobody", "nowhere", (Copy((file,), "tsv"),)
+        )
+        for module in (fetch, locate):
+            monkeypatch.setattr(module, "lookup", lambda name: made)
+
+    yield entry, site / "set.tsv"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_fetch_checks_the_digest_and_keeps_nothing_else(served):
+    """Other bytes than the published ones are refused; the right ones land in the cache."""
+    entry, file = served
+    entry("0" * 64)
+    with pytest.raises(VerificationError, match="nothing was kept"):
+        fetch.fetch("own", accept=lambda _: True)
+    assert not locate.cache_folder().exists()
+    entry(hashlib.sha256(file.read_bytes()).hexdigest())
+    fetch.fetch("own", accept=lambda _: True)
+    assert pairs_of(locate.load("own").rows) == PAIRS
+
+
+def test_without_a_published_digest_the_first_download_is_recorded(served):
+    """The second download must be the first one's bytes; a change at the source shows."""
+    entry, file = served
+    entry()
+    (path,) = fetch.fetch("own", accept=lambda _: True)
+    first = hashlib.sha256(path.read_bytes()).hexdigest()
+    recorded = json.loads((locate.cache_folder() / locate.DIGESTS).read_text())
+    assert recorded == {"own/set.tsv": first}
+    file.write_text("坏\t坏\n", encoding="utf-8")
+    path.unlink()
+    with pytest.raises(VerificationError):
+        fetch.fetch("own", accept=lambda _: True)
+
+
+def test_a_licence_must_be_accepted_and_a_network_be_there(served):
+    """Nothing is downloaded against a no; without a network the message says what to place."""
+    entry, _ = served
+    entry(restricted=True)
+    with pytest.raises(RefusedError, match="free"):
+        fetch.fetch("own", accept=lambda _: False)
+    fetch.fetch("own", accept=lambda _: True)
+    (locate.cache_folder() / "own" / "set.tsv").unlink()
+    entry()
+    served[1].unlink()
+    with pytest.raises(CecError, match=r"could not be downloaded .*Place .*own/set\.tsv"):
+        fetch.fetch("own", accept=lambda _: True)

@@ -1,0 +1,308 @@
+"""The main path and the command line: scores, breakdowns, resuming, comparing, reporting."""
+
+import csv
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cecbench import published
+from cecbench.breakdown import COUNTS, breakdown
+from cecbench.cli import COMMANDS, main
+from cecbench.metrics.rows import Row
+from cecbench.report.cases import aligned, judgement
+from cecbench.scorers import score
+
+SHARED = os.environ.get("CEC_SHARED")
+needs_shared = pytest.mark.skipif(not SHARED, reason="CEC_SHARED does not name the shared folder")
+PAIRS = [
+    ("他以经来了。", "他已经来了。"),
+    ("末来会很好。", "未来会很好。"),
+    ("天气很好。", "天气很好。"),
+    ("他以经说过，明天在见。", "他已经说过，明天再见。"),
+    ("言吴会解开了。", "误会解开了。"),
+]
+GOOD = ["他已经来了。", "未来会很好。", "天气很坏。", "他已经说过，明天在见。", "言吴会解开了。"]
+
+
+def cecbench(*arguments, code=0, **environment):
+    result = CliRunner().invoke(main, [str(a) for a in arguments], env=environment)
+    assert result.exit_code == code, result.output
+    return result
+
+
+@pytest.fixture
+def bench(tmp_path):
+    path = tmp_path / "own.tsv"
+    path.write_text("".join(f"{s}\t{r}\n" for s, r in PAIRS), encoding="utf-8")
+    answers = tmp_path / "good.txt"
+    answers.write_text("\n".join(GOOD) + "\n", encoding="utf-8")
+    return path
+
+
+def run(bench, system, *more, code=0):
+    result = cecbench("run", "--system", system, "--benchmark", bench, "--json", *more, code=code)
+    return json.loads(result.stdout) if code == 0 else result
+
+
+def test_run_scores_a_predictions_file(bench, tmp_path):
+    """The keys are the scorer's, with parts, interval and signature beside them."""
+    values = run(bench, f"predictions:{tmp_path / 'good.txt'}")
+    assert values["counts_tp_pred_gold"]["S_C"] == [2, 4, 3]  # the split sentence is left out
+    assert values["signature"].startswith("bench:own@")
+    assert values["signature.rows_scored"], values["signature.rows_read"] == (4, 5)
+    parts = values["breakdown"]
+    assert parts["category"]["homophone"]["tp"] == 1
+    assert parts["clean"] == {"sentences": 1, "changed": 1, "over_correction_rate": 1.0}
+    assert set(parts["errors"]) == {"1", "2"}
+    assert parts["by_error"]["homophone"] == {"errors": 3, "fixed": 2, "recall": 2 / 3}
+    assert values["interval"]["low"] <= values["interval"]["value"] <= values["interval"]["high"]
+
+
+@needs_shared
+@pytest.mark.parametrize("system", ["llm", "homophone", "over", "noniso"])
+@pytest.mark.parametrize("name", ["car", "cot", "gam"])
+def test_run_prints_what_the_published_script_prints(name, system):
+    """Through benchmark, alignment and policy the numbers are the golden ones."""
+    golden = json.loads((Path(SHARED) / "parity/golden/cscd.json").read_text())
+    wanted = golden[name][system]["revert"]
+    file = Path(SHARED) / "parity/pred" / name / f"{system}.tsv"
+    values = run(f"lemon/{name}", f"predictions:{file}", "--partial", "--data", f"{SHARED}/bench")
+    for key, value in wanted.items():
+        if key != "raises":
+            assert values[key] == value, key
+
+
+letters = st.sampled_from("已以己在再大太好#")
+rows = st.lists(st.tuples(*[st.text(letters, min_size=2, max_size=2)] * 3), min_size=1, max_size=12)
+
+
+@given(rows)
+def test_parts_add_up_to_the_whole(triples):
+    """Over categories, over numbers of errors, over bands: the parts' counts are the total's."""
+    lines = [Row(str(n), *texts) for n, texts in enumerate(triples)]
+    scored = score(lines, "cscd")
+    parts = breakdown(scored, lines)
+    errors = [row for row in lines if row.source != row.target]
+    right = sum(row.prediction == row.target for row in errors)
+    for kind in ("category", "errors", "frequency"):
+        found = {k: v for k, v in parts[kind].items() if k != "stroke"}
+        overlap = parts[kind].get("stroke", {}) if kind == "category" else {}
+        inside = [found.get(k, {}) for k in ("more-stroke", "fewer-stroke", "same-stroke")]
+        for field, total in (("sentences", len(errors)), ("tp", right), ("gold", len(errors))):
+            own = overlap.get(field, 0) - sum(part.get(field, 0) for part in inside)
+            assert sum(part[field] for part in found.values()) + max(0, own) == total
+    assert parts["clean"]["sentences"] == len(lines) - len(errors)
+    assert set(parts["errors"]) <= set(COUNTS)
+
+
+three = st.text(st.sampled_from("甲乙丙"), max_size=6)
+
+
+@given(three, three, three)
+def test_an_aligned_picture_spells_all_three_texts(source, prediction, reference):
+    """Read along one line, the pieces are the source, the prediction, the reference."""
+    pieces = aligned(source, prediction, reference)
+    for place, text in enumerate((source, prediction, reference)):
+        assert "".join(p if isinstance(p, str) else p[place] for p in pieces) == text
+    assert all(isinstance(p, str) or len(set(p)) > 1 for p in pieces)
+
+
+def test_judgements():
+    """Right, missed, wrong and over-corrected are told apart by the three texts alone."""
+    assert judgement(Row("1", "己", "已", "已")) is None
+    assert judgement(Row("1", "己", "已", "己")) == "missed"
+    assert judgement(Row("1", "己", "已", "以")) == "wrong"
+    assert judgement(Row("1", "己", "己", "已")) == "over-corrected"
+
+
+def test_compare_refuses_different_signatures_and_says_what_differs(bench, tmp_path):
+    """Exit 5 with the fields that differ; --force compares all the same; equal ones are tested."""
+    system = f"predictions:{tmp_path / 'good.txt'}"
+    run(bench, system, "--out", tmp_path / "a")
+    run(bench, "copy", "--out", tmp_path / "b")
+    run(bench, system, "--out", tmp_path / "c", "--policy", "drop")
+    refused = cecbench("compare", tmp_path / "a", tmp_path / "c", code=5)
+    assert "policy: revert" in refused.output
+    forced = cecbench("compare", tmp_path / "a", tmp_path / "c", "--force")
+    assert "differs: policy" in forced.output
+    tested = json.loads(cecbench("compare", tmp_path / "a", tmp_path / "b", "--json").stdout)
+    (pair,) = tested["pairs"]
+    assert tested["differences"] == []
+    assert pair["difference"] == pytest.approx(4 / 7)
+    assert 0 < pair["p"] <= pair["p_holm"] <= 1
+
+
+def test_a_folder_of_another_run_is_refused(bench, tmp_path):
+    """The same command verifies and exits 0; another system in the folder is exit 5."""
+    run(bench, "copy", "--out", tmp_path / "a")
+    run(bench, "copy", "--out", tmp_path / "a")
+    run(bench, f"predictions:{tmp_path / 'good.txt'}", "--out", tmp_path / "a", code=5)
+    run(bench, f"predictions:{tmp_path / 'good.txt'}", "--out", tmp_path / "a", "--overwrite")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["run", "--system", "copi", "--benchmark", "cs"], 2, "did you mean 'copy'"),
+        (["run", "--system", "copy", "--benchmark", "lemon/carr"], 2, "did you mean 'lemon/car'"),
+        (["run", "--system", "predictions:none.tsv", "--benchmark", "{own}"], 1, "no such"),
+        (["run", "--system", "copy", "--benchmark", "{own}", "--scorer", "x"], 2, "unknown scorer"),
+        (["run", "--system", "copy", "--benchmark", "{own}", "--body", "x"], 2, "NAME=VALUE"),
+        (["report", "nowhere"], 1, "no such run"),
+        (["compare", "{own}", "{own}"], 1, "is not JSON"),
+        (["published", "tab"], 2, "no published table"),
+        (["fetch", "cscd"], 2, "did you mean"),
+        (["speed", "--system", "copy", "--benchmark", "{own}", "--batches", "0"], 2, "from 1"),
+        (["suite", "--shards", "nowhere"], 1, "nothing to score"),
+    ],
+)
+def test_expected_failures_end_with_their_code_and_no_traceback(bench, arguments, code, says):
+    """What a user can do wrong is told in words, with the exit code of its kind."""
+    filled = [text.replace("{own}", str(bench)) for text in arguments]
+    result = cecbench(*filled, code=code, XDG_CACHE_HOME=str(bench.parent / "none"))
+    assert says in result.output
+    assert result.output.startswith(("Error: ", "Usage: "))
+
+
+def test_help_is_quick_and_imports_nothing_heavy():
+    """`cecbench --help` needs well under half a second: no numpy, torch or pyarrow is imported."""
+    code = (
+        "import sys\nfrom cecbench.cli import main\n"
+        "main(['--help'], standalone_mode=False)\n"
+        "heavy = {'numpy', 'torch', 'pyarrow', 'transformers', 'polars'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_every_command_has_help_and_an_example(bench):
+    """Each command of the table explains itself and shows how it is called."""
+    for name in COMMANDS:
+        assert "Example: cecbench" in cecbench(name, "--help").output
+
+
+class Page(HTMLParser):
+    """What a browser would load or show of a page."""
+
+    def __init__(self):
+        super().__init__()
+        self.loads = []
+        self.tags = []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.loads += [v for k, v in attributes if k in ("src", "href", "srcset", "data")]
+
+
+@pytest.fixture
+def reported(bench, tmp_path):
+    run(bench, f"predictions:{tmp_path / 'good.txt'}", "--out", tmp_path / "runs" / "good")
+    run(bench, "copy", "--out", tmp_path / "runs" / "copy")
+    cecbench("report", tmp_path / "runs", "--out", tmp_path / "report")
+    return tmp_path / "report"
+
+
+def test_the_page_is_self_contained_and_holds_the_misjudged_sentences(reported):
+    """No address is loaded; the embedded sentences are those that were misjudged."""
+    text = (reported / "index.html").read_text(encoding="utf-8")
+    page = Page()
+    page.feed(text)
+    assert all(address.startswith("#") for address in page.loads)
+    assert not re.search(r"@import|url\(", text)
+    assert page.tags.count("svg") >= 5
+    data = re.search(r'<script id="cases-data"[^>]*>(.*?)</script>', text, re.DOTALL)
+    cases = json.loads(data[1])
+    assert [c["judgement"] for c in cases if c["system"] == "good"] == [
+        "over-corrected", "wrong", "missed"
+    ]  # fmt: skip
+    assert sum(c["system"] == "copy" for c in cases) == 4
+
+
+def test_a_page_cannot_be_broken_by_what_a_system_wrote(bench, tmp_path):
+    """Markup in a prediction or a system's name is text, in the page and in its data."""
+    evil = tmp_path / "<b>evil.txt"
+    evil.write_text("</script><script>alert(1)</script>\n" * 5, encoding="utf-8")
+    run(bench, f"predictions:{evil}", "--out", tmp_path / "runs")
+    cecbench("report", tmp_path / "runs", "--out", tmp_path / "report")
+    text = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+    assert "</script><script>alert" not in text
+    assert "<b>evil" not in text.split('<script id="cases-data"')[0]
+
+
+def test_markdown_latex_csv_and_json_hold_the_same_numbers(reported, tmp_path):
+    """All five forms show the run's headline; published rows stand beside it."""
+    values = json.loads((tmp_path / "runs/good/score.json").read_text())
+    printed = f"{values['S_C_f1']:.2f}"
+    record = json.loads((reported / "report.json").read_text())
+    own = next(row for row in record["rows"] if row["system"] == "good")
+    assert own["scores"]["own"]["f1_percent"] == values["S_C_f1"]
+    assert f"**good** | – | – |" in (reported / "report.md").read_text()
+    assert printed in (reported / "report.md").read_text()
+    assert rf"\textbf{{good}}" in (reported / "report.tex").read_text()
+    assert printed in (reported / "report.tex").read_text()
+    lines = list(csv.DictReader(io.StringIO((reported / "report.csv").read_text())))
+    best = next(x for x in lines if (x["system"], x["benchmark"]) == ("Qwen3-32B-RL", "avg"))
+    assert float(best["f1_percent"]) == 68.15
+    wrong = next(x for x in lines if (x["system"], x["benchmark"]) == ("Qwen3-32B", "avg"))
+    assert "54.98" in wrong["remark"]
+
+
+def test_the_published_tables_are_those_of_the_paper():
+    """21 systems by nine sets; a printed average that is not the mean is marked."""
+    main_table = published.table("main")
+    assert len(main_table.rows) == 21
+    wrong = {
+        row[0]: round(published.recomputed_average(published.table(name), row), 2)
+        for name in ("main", "ablation")
+        for row in published.table(name).rows
+        if published.recomputed_average(published.table(name), row) is not None
+    }
+    assert wrong == {"Qwen3-32B": 54.98, "RLscore1": 62.77, "RLscore2": 61.86}
+    for name in published.NAMES:
+        source = published.table(name)
+        assert all(len(row) == len(source.columns) for row in source.rows)
+        rows = {row[0] for row in source.rows} | {"*"}
+        for row, column, _ in published.remarks(name):
+            assert row in rows
+            assert column in {*source.columns, "*"}
+
+
+@needs_shared
+def test_every_published_number_stands_in_the_papers_source():
+    """No cell was mistyped: each row's numbers follow each other in the paper's LaTeX."""
+    paper = next((Path(SHARED) / "paper").glob("*.txt")).read_text(encoding="utf-8")
+    numbers = re.sub(r"\\cellcolor\{\w+\}|\\textbf\{([\d.]+)\}", r"\1", paper)
+    runs = [" ".join(re.findall(r"\d+\.\d+", line)) for line in numbers.split("\\\\")]
+    for name in ("main", "cs_breakdown", "ablation"):
+        for row in published.table(name).rows:
+            cells = " ".join(cell for cell in row if re.fullmatch(r"\d+\.\d+", cell))
+            assert not cells or any(run.endswith(cells) for run in runs), row
+
+
+def test_the_suite_runs_what_is_here_and_names_what_is_not(tmp_path, bench):
+    """Every set found is scored and reported; every other one is named with the way to it."""
+    data = tmp_path / "data" / "cs"
+    data.mkdir(parents=True)
+    (data / "test.tsv").write_text(bench.read_text(encoding="utf-8"), encoding="utf-8")
+    result = cecbench(
+        *("suite", "--shards", tmp_path / "none", "--model", tmp_path / "none", "--json"),
+        *("--data", tmp_path / "data", "--out", tmp_path / "out"),
+        *("--system", f"predictions:{tmp_path / 'good.txt'}"),
+        XDG_CACHE_HOME=str(tmp_path / "cache"),
+        CECBENCH_DATA="",
+    )
+    record = json.loads(result.stdout)
+    assert len(record["scores"]) == 2
+    assert any(line.startswith("lemon/car: not found") for line in record["left_out"])
+    assert any("trained policy" in line for line in record["left_out"])
+    assert all(Path(path).is_file() for path in record["report"])

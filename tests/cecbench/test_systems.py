@@ -1,0 +1,204 @@
+"""Predictions beside their rows, answers read out of chatter, prompts."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cecbench import prompts
+from cecbench.benchmarks.row import Row
+from cecbench.evaluate import Settings, evaluate
+from cecbench.systems import table
+from cecbench.systems.extract import extract
+from cecbench.systems.options import SystemOptions
+from cecbench.systems.predictions import PredictionSystem
+from cecdata.errors import InputError, UsageError
+
+ROWS = [
+    Row("a", "他己经来了。", "他已经来了。"),
+    Row("b", "明天在见。", "明天再见。"),
+    Row("c", "天气很好。", "天气很好。"),
+]
+TEXTS = ["他已经来了。", "明天在见。", "天汽很好。"]
+
+
+def made(tmp_path, text, name="p.tsv", **options):
+    path = tmp_path / name
+    path.write_bytes(text.encode())
+    return PredictionSystem(path, ROWS, **options)
+
+
+def answers(system, rows=ROWS):
+    return [a.text for a in system.correct([row.source for row in rows])]
+
+
+FORMS = {
+    "one.txt": "\n".join(TEXTS) + "\n",
+    "no_end.txt": "\n".join(TEXTS),
+    "crlf.txt": "\r\n".join(TEXTS) + "\r\n",
+    "two.tsv": "".join(f"{r.id}\t{t}\n" for r, t in zip(ROWS, TEXTS, strict=True)),
+    "three.tsv": "".join(f"{r.id}\t{r.source}\t{t}\n" for r, t in zip(ROWS, TEXTS, strict=True)),
+    "four.tsv": "".join(
+        f"{r.id}\t{r.source}\t{r.reference}\t{t}\n" for r, t in zip(ROWS, TEXTS, strict=True)
+    ),
+    "other_ids.tsv": "".join(
+        f"x{r.id}\t{r.source}\t{r.reference}\t{t}\n" for r, t in zip(ROWS, TEXTS, strict=True)
+    ),
+    "sources.jsonl": "".join(
+        json.dumps({"source": r.source, "prediction": t}) + "\n"
+        for r, t in reversed(list(zip(ROWS, TEXTS, strict=True)))
+    ),
+    "shuffled.tsv": "".join(
+        f"{r.id}\t{t}\n" for r, t in reversed(list(zip(ROWS, TEXTS, strict=True)))
+    ),
+    "rows.jsonl": "".join(
+        json.dumps({"id": r.id, "prediction": t}) + "\n" for r, t in zip(ROWS, TEXTS, strict=True)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_predictions_find_their_rows_in_every_form_and_order(tmp_path, name):
+    """By id, by order, or by source: the same predictions reach the same rows."""
+    assert answers(made(tmp_path, FORMS[name], name)) == TEXTS
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("甲\n乙\n", "2 predictions for 3 rows"),
+        ("a\t甲\na\t乙\nb\t丙\n", "more than once .*'a'"),
+        ("a\t甲\nb\t乙\n", "no prediction for 1 of 3 rows .first: c"),
+        ("a\t甲\nb\t乙\nz\t丙\nc\t丁\n", "the id 'z' is not in the benchmark"),
+        ("a\t别的句子。\t甲\nb\t明天在见。\t乙\nc\t天气很好。\t丙\n", "another version of it"),
+        ("x\t别的。\t甲\ny\t明天在见。\t乙\n", "'别的。' is not one of its sources"),
+        ("a\t甲\nb\n", "line 2 has 1 columns"),
+        ("", "holds no predictions"),
+    ],
+)
+def test_predictions_that_do_not_fit_are_refused_in_words(tmp_path, text, says):
+    """Another count, an unknown or doubled id, another source: named, and nothing is scored."""
+    with pytest.raises(InputError, match=says):
+        made(tmp_path, text)
+
+
+def test_a_part_is_scored_only_when_told_and_the_signature_says_so(tmp_path):
+    """--partial scores the rows that have a prediction; their number stands in the signature."""
+    bench = tmp_path / "own.tsv"
+    bench.write_text("".join(f"{r.id}\t{r.source}\t{r.reference}\n" for r in ROWS), "utf-8")
+    (tmp_path / "p.tsv").write_text(f"b\t{ROWS[1].reference}\n", "utf-8")
+    settings = Settings(str(bench), f"predictions:{tmp_path / 'p.tsv'}")
+    with pytest.raises(InputError, match="--partial"):
+        evaluate(settings)
+    part = Settings(settings.benchmark, settings.system, options=SystemOptions(partial=True))
+    values = evaluate(part)
+    assert "own[1 of 3]@" in values["signature"]
+    assert values["counts_tp_pred_gold"]["S_C"] == [1, 1, 1]
+
+
+def test_empty_predictions_are_counted(tmp_path):
+    """A blank line is a prediction, an empty one; it is scored as such and counted."""
+    bench = tmp_path / "own.tsv"
+    bench.write_text("".join(f"{r.source}\t{r.reference}\n" for r in ROWS), "utf-8")
+    (tmp_path / "p.txt").write_text(f"{TEXTS[0]}\n\n{TEXTS[2]}\n", "utf-8")
+    values = evaluate(Settings(str(bench), f"predictions:{tmp_path / 'p.txt'}"))
+    assert values["answers"] == {"ok": 2, "empty": 1}
+    assert values["behaviour.empty_rate"] == pytest.approx(1 / 3)
+    assert values["counts_tp_pred_gold"]["S_C"] == [1, 2, 2]
+
+
+SOURCE = "他己经来了，我们明天在见。"
+FIXED = "他已经来了，我们明天再见。"
+
+
+@pytest.mark.parametrize(
+    ("raw", "status"),
+    [
+        (FIXED, "ok"),
+        (f"  {FIXED}\n", "ok"),
+        (f"改正后：{FIXED}", "cleaned"),
+        (f"修改后的句子是：“{FIXED}”", "cleaned"),
+        (f"**改正后的句子：** {FIXED}", "cleaned"),
+        (f"好的，以下是改正后的句子：\n\n{FIXED}", "cleaned"),
+        (f"输出：{FIXED}", "cleaned"),
+        (f"「{FIXED}」", "cleaned"),
+        (f'"{FIXED}"', "cleaned"),
+        (f"```\n{FIXED}\n```", "cleaned"),
+        (f"```text\n{FIXED}\n```\n说明：改了两处。", "cleaned"),
+        (f"{FIXED}\n\n解释：“己”应为“已”，“在”应为“再”。", "cleaned"),
+        (f"<think>“己经”应为“已经”。</think>\n\n{FIXED}", "cleaned"),
+        (f"先看“己经”……应为“已经”。\n</think>\n\n{FIXED}", "cleaned"),
+        (f"<think>\n\n</think>\n\n{FIXED}", "cleaned"),
+    ],
+)
+def test_an_answer_is_freed_of_what_stands_around_it(raw, status):
+    """Fences, quotes, lead-ins, remarks and thoughts come off; the sentence is what was meant."""
+    found = extract(raw, SOURCE)
+    assert (found.text, found.status) == (FIXED, status)
+
+
+@pytest.mark.parametrize(
+    ("raw", "status"),
+    [
+        ("", "empty"),
+        (" \n ", "empty"),
+        ("抱歉，我无法处理这个请求。", "refusal"),
+        ("I'm sorry, but I can't help with that.", "refusal"),
+        ("作为人工智能，我不能对此发表评论。", "refusal"),
+        ("<think>这个句子里“己经”", "unparsable"),
+        ("这句话表达了说话人对重逢的期待，读来亲切自然，没有什么特别要说的。", "chatter"),
+        ("没有错误。", "cleaned"),
+        ("这个句子没有错别字。", "cleaned"),
+    ],
+)
+def test_what_is_no_sentence_leaves_the_source_and_says_why(raw, status):
+    """Silence, refusals, broken thoughts and talk are named; the source is what is kept."""
+    found = extract(raw, SOURCE)
+    assert (found.text, found.status) == (SOURCE, status)
+
+
+@pytest.mark.parametrize(
+    "sentence", ["“他已经来了。”", "对不起，我来晚了。", "输出：三百吨。", "```", "抱歉，我不能回答。"]
+)
+def test_what_belongs_to_the_sentence_stays(sentence):
+    """Quotes, apologies and colons of the sentence itself are not taken for wrapping."""
+    assert extract(sentence, sentence).text == sentence
+
+
+@given(st.text(st.characters(blacklist_categories=("Cs",)), min_size=1).filter(str.strip))
+def test_any_sentence_given_back_is_that_sentence(sentence):
+    """A model that copies, copies: extraction changes no source, whatever it holds."""
+    assert extract(sentence, sentence).text == sentence
+
+
+@given(st.text(), st.text(min_size=1))
+def test_extraction_never_fails_and_never_strays_far(raw, source):
+    """Whatever a model says, the text is the source or near to it, and the status is known."""
+    from rapidfuzz.distance import Levenshtein
+
+    from cecbench.systems.answer import STATUSES
+
+    found = extract(raw, source)
+    assert found.status in STATUSES
+    stripped = Levenshtein.distance(found.text.strip(), source)
+    assert found.text == source or stripped <= max(2, len(source))
+
+
+def test_prompts_are_versioned_and_frozen():
+    """A published version never changes: its digest is pinned here."""
+    assert prompts.sha256("1")[:16] == "da47fa94bea0706a"
+    assert prompts.sha256("2")[:16] == "c09d3c1e7dbc3eba"
+    assert "{" not in prompts.messages("好", "2")[-1]["content"]
+    assert prompts.messages("{sentence}{0}")[-1]["content"] == "{sentence}{0}"
+    with pytest.raises(UsageError, match="available: 1, 2"):
+        prompts.messages("好", "3")
+
+
+def test_the_table_names_every_system_and_refuses_others():
+    """Each kind has its form for people; an unknown one names the nearest."""
+    assert set(table.SYSTEMS) == set(table.FORMS)
+    with pytest.raises(UsageError, match="did you mean 'tagger'"):
+        table.check_spec("taggr:x")
+    with pytest.raises(UsageError, match="llm:PATH"):
+        table.check_spec("llm")
