@@ -34,7 +34,7 @@ def once(act):
 
 def test_a_good_endpoint_answers_in_order_with_tokens():
     """Answers come in the order of the sources, whatever order they arrived in."""
-    with serving(lambda sentence, _: None) as server:
+    with serving() as server:
         _, answers = ask(server)
     assert [a.text for a in answers] == [corrected(s) for s in SOURCES]
     assert {a.status for a in answers} == {"ok"}
@@ -132,7 +132,10 @@ def test_allow_missing_scores_the_source_and_counts_it(tmp_path):
     ("said", "expected"),
     [
         ("抱歉，我无法处理这个请求。", "refusal"),
-        ("这句话写得非常好，语言流畅，情感真挚，值得大家认真学习和借鉴，没有什么需要调整的。", "chatter"),
+        (
+            "这句话写得非常好，语言流畅，情感真挚，值得大家认真学习和借鉴，没有什么需要调整的。",
+            "chatter",
+        ),
         ("", "empty"),
         ("<think>先看看这句话有没有错", "unparsable"),
     ],

@@ -81,9 +81,7 @@ def test_parquet_and_the_shards_validation_split_are_read(tmp_path):
     ]  # fmt: skip
     folder = tmp_path / "data"
     folder.mkdir()
-    pq.write_table(
-        pa.Table.from_pylist(rows, PAIR), folder / "validation-00000-of-00001.parquet"
-    )
+    pq.write_table(pa.Table.from_pylist(rows, PAIR), folder / "validation-00000-of-00001.parquet")
     dataset = locate.load(str(tmp_path))
     assert (dataset.name, dataset.synthetic) == ("synthetic-validation", True)
     assert [row.id for row in dataset.rows] == ["7-0", "7-1"]
@@ -192,7 +190,7 @@ def test_what_is_missing_says_what_to_place_where(tmp_path):
     """A benchmark that is not here names the file and the folders; a typo names the nearest."""
     with pytest.raises(InputError, match=r"lemon_v2/nov\.txt.*cecbench fetch|fetch.*lemon_v2/nov"):
         locate.load("lemon/nov", tmp_path)
-    with pytest.raises(InputError, match="cs/test.jsonl"):
+    with pytest.raises(InputError, match=r"cs/test\.jsonl"):
         locate.load("cs")
     with pytest.raises(UsageError, match="did you mean 'lemon/nov'"):
         locate.load("lemon/nof")
@@ -235,7 +233,7 @@ def served(tmp_path, monkeypatch):
             "own", "own", 2, "free", restricted, "nobody", "nowhere", (Copy((file,), "tsv"),)
         )
         for module in (fetch, locate):
-            monkeypatch.setattr(module, "lookup", lambda name: made)
+            monkeypatch.setattr(module, "lookup", lambda _: made)
 
     yield entry, site / "set.tsv"
     server.shutdown()

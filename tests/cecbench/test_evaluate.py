@@ -246,9 +246,9 @@ def test_markdown_latex_csv_and_json_hold_the_same_numbers(reported, tmp_path):
     record = json.loads((reported / "report.json").read_text())
     own = next(row for row in record["rows"] if row["system"] == "good")
     assert own["scores"]["own"]["f1_percent"] == values["S_C_f1"]
-    assert f"**good** | – | – |" in (reported / "report.md").read_text()
+    assert "**good** | – | – |" in (reported / "report.md").read_text()
     assert printed in (reported / "report.md").read_text()
-    assert rf"\textbf{{good}}" in (reported / "report.tex").read_text()
+    assert r"\textbf{good}" in (reported / "report.tex").read_text()
     assert printed in (reported / "report.tex").read_text()
     lines = list(csv.DictReader(io.StringIO((reported / "report.csv").read_text())))
     best = next(x for x in lines if (x["system"], x["benchmark"]) == ("Qwen3-32B-RL", "avg"))
@@ -306,3 +306,37 @@ def test_the_suite_runs_what_is_here_and_names_what_is_not(tmp_path, bench):
     assert any(line.startswith("lemon/car: not found") for line in record["left_out"])
     assert any("trained policy" in line for line in record["left_out"])
     assert all(Path(path).is_file() for path in record["report"])
+
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_the_docs_name_every_benchmark_system_status_and_category():
+    """A new entry of a table is not done before the docs have it, with its rows and its file."""
+    from cecbench import errortypes
+    from cecbench.benchmarks.catalogue import benchmarks
+    from cecbench.systems.answer import STATUSES
+    from cecbench.systems.table import FORMS
+
+    text = (DOCS / "benchmarks.md").read_text(encoding="utf-8")
+    for name, entry in benchmarks().items():
+        row = next(line for line in text.splitlines() if line.startswith(f"| `{name}` |"))
+        assert entry.rows is None or f"| {entry.rows} |" in row
+        assert f"`{entry.copies[0].files[0].path}`" in row
+    for leaf in errortypes.LEAVES:
+        assert f"| {leaf} |" in text
+    systems = (DOCS / "systems.md").read_text(encoding="utf-8")
+    for form, meaning in FORMS.values():
+        assert f"| `{form}` | {meaning} |" in systems
+    assert all(status in systems for status in STATUSES)
+
+
+def test_the_documented_customer_service_file_is_read(tmp_path):
+    """The example in the docs is a file that runs."""
+    text = (DOCS / "cs-format.md").read_text(encoding="utf-8")
+    example = re.search(r"```json\n(.*?)```", text, re.DOTALL)[1]
+    (tmp_path / "cs").mkdir()
+    (tmp_path / "cs" / "test.jsonl").write_text(example, encoding="utf-8")
+    values = run("cs", "copy", "--data", tmp_path)
+    assert values["benchmark_rows"] == 2
+    assert values["breakdown"]["clean"]["sentences"] == 1

@@ -159,7 +159,8 @@ def test_what_is_no_sentence_leaves_the_source_and_says_why(raw, status):
 
 
 @pytest.mark.parametrize(
-    "sentence", ["“他已经来了。”", "对不起，我来晚了。", "输出：三百吨。", "```", "抱歉，我不能回答。"]
+    "sentence",
+    ["“他已经来了。”", "对不起，我来晚了。", "输出：三百吨。", "```", "抱歉，我不能回答。"],
 )
 def test_what_belongs_to_the_sentence_stays(sentence):
     """Quotes, apologies and colons of the sentence itself are not taken for wrapping."""
