@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from cecbench.cherrant.costs import Dictionaries, character_table
 
-#: More cheapest alignments than this are not followed; the published script would not return.
-MOST_ALIGNMENTS = 65536
+#: Cheapest alignments are followed up to so many steps in all (thousands of alignments of a
+#: sentence, where published data has four at most); the published script would hardly return.
+MOST_STEPS = 500_000
 
 #: operation bit, source start, source end, target start, target end; half open
 Step = tuple[int, int, int, int, int]
@@ -38,7 +39,7 @@ def align(
         *numbers, known.marks, known.reading_starts, known.readings,
         known.class_starts, known.classes, known.confusable, known.unknown,
     )  # fmt: skip
-    steps, lengths, capped = kernels.paths(operations, widths, first_only, MOST_ALIGNMENTS)
+    steps, lengths, capped = kernels.paths(operations, widths, first_only, MOST_STEPS)
     listed = [tuple(step) for step in steps.tolist()]
     found: list[list[Step]] = []
     start = 0

@@ -172,14 +172,28 @@ def fill(  # noqa: PLR0917 - kernels take arrays, not objects
 
 
 @njit(cache=True)
+def _run_kind(kind: int, operation: int) -> int:
+    """What a run merges to once an operation is added: the operation, or SUBSTITUTE if mixed.
+
+    Insertions with deletions alone stay apart (their bits together): every order counts there.
+    """
+    together = kind | operation
+    if together == operation:
+        return operation
+    return SUBSTITUTE if together & SUBSTITUTE else INSERT | DELETE
+
+
+@njit(cache=True)
 def paths(
     operations: Bytes, widths: NDArray[np.int16], first_only: bool, limit: int
 ) -> tuple[Ints, Ints, bool]:
-    """Every cheapest path, last operation chosen first, in the order T, S, I, D.
+    """The cheapest paths, last operation chosen first, in the order T, S, I, D.
 
-    Gives steps other than matches, shape (steps, 5): operation, source start and end, target
-    start and end, each path from its beginning to its end; the number of steps of each path; and
-    whether there were more than `limit` paths.
+    Of paths that merge to the same edits because they differ within one run alone only the first
+    is given: unlike texts have astronomically many. Gives steps other than matches, shape
+    (steps, 5): operation, source start and end, target start and end, each path from its beginning
+    to its end; the number of steps of each path; and whether there were paths beyond `limit` steps
+    in all, which are left out.
     """
     n, m = operations.shape[0] - 1, operations.shape[1] - 1
     only_first = first_only or abs(n - m) > ALL_PATHS_GAP
@@ -189,16 +203,23 @@ def paths(
     stack = np.empty((n + m + 2, 5), dtype=np.int32)  # a path's steps, from the end backwards
     open_bits = np.zeros(n + m + 2, dtype=np.uint8)  # operations of that place still to follow
     places = np.empty((n + m + 2, 2), dtype=np.int32)
-    depth = 0
+    kinds = np.zeros(n + m + 2, dtype=np.int32)  # of the run so far, 0 at its beginning
+    runs = np.zeros(n + m + 2, dtype=np.int32)  # number of the run that a place belongs to
+    # The last run that came to a cell as insertions, deletions or substitution.
+    visited = np.zeros((n + 1, m + 1, 3), dtype=np.int32)
+    depth, kind, run, newest = 0, 0, 1, 1
     i, j = n, m
     arriving = True
     while True:
         if arriving:
+            if operations[i, j] == MATCH:
+                newest += 1
+                run, kind = newest, 0
             while operations[i, j] == MATCH:
                 i -= 1
                 j -= 1
             if i == 0 and j == 0:
-                if found == limit:
+                if found > 0 and used + depth > limit:
                     return steps[:used], lengths[:found], True
                 if used + depth > steps.shape[0]:
                     grown = np.empty((2 * (used + depth), 5), dtype=np.int32)
@@ -219,23 +240,35 @@ def paths(
                 places[depth, 0] = i
                 places[depth, 1] = j
                 open_bits[depth] = operations[i, j]
+                kinds[depth] = kind
+                runs[depth] = run
                 depth += 1
         while depth > 0 and open_bits[depth - 1] == 0:
             depth -= 1
         if depth == 0:
             return steps[:used], lengths[:found], False
-        i, j = places[depth - 1, 0], places[depth - 1, 1]
-        bits = open_bits[depth - 1]
+        at = depth - 1
+        i, j = places[at, 0], places[at, 1]
+        bits = open_bits[at]
         operation = bits & -bits
-        open_bits[depth - 1] = bits & (bits - 1)
+        open_bits[at] = bits & (bits - 1)
         wide = widths[i, j] if operation == TRANSPOSE else 1
         down = wide if operation != INSERT else 0
         across = wide if operation != DELETE else 0
-        stack[depth - 1, 0] = operation
-        stack[depth - 1, 1] = i - down
-        stack[depth - 1, 2] = i
-        stack[depth - 1, 3] = j - across
-        stack[depth - 1, 4] = j
+        stack[at, 0] = operation
+        stack[at, 1] = i - down
+        stack[at, 2] = i
+        stack[at, 3] = j - across
+        stack[at, 4] = j
         i -= down
         j -= across
         arriving = True
+        if operation == TRANSPOSE:
+            newest += 1
+            run, kind = newest, 0
+            continue
+        run, kind = runs[at], _run_kind(kinds[at], operation)
+        if kind != INSERT | DELETE:
+            way = 0 if kind == INSERT else (1 if kind == DELETE else 2)
+            arriving = visited[i, j, way] != run
+            visited[i, j, way] = run

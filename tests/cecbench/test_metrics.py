@@ -53,6 +53,7 @@ def numbered(texts: list[tuple[str, str, str]]) -> list[Row]:
 
 
 @given(equal_rows())
+@settings(deadline=None)
 def test_cscd_counts_equal_the_slow_oracle(rows: list[Row]) -> None:
     """The vectorised counts are those of a loop over positions."""
     sums = totals(cscd.FIELDS, cscd.count(rows))
@@ -69,7 +70,7 @@ def test_cscd_counts_of_many_rows_equal_the_slow_oracle() -> None:
 
 @pytest.mark.parametrize("scorer", SINGLE)
 @given(texts=any_rows, seed=st.integers(0, 9))
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 def test_rows_in_another_order_change_nothing(
     scorer: str, texts: list[tuple[str, str, str]], seed: int
 ) -> None:
@@ -118,6 +119,7 @@ def test_behaviour_counts_clean_sentences_alone() -> None:
 
 
 @given(any_rows)
+@settings(deadline=None)
 def test_policies_keep_their_promises(texts: list[tuple[str, str, str]]) -> None:
     """After revert and drop lengths agree; strict keeps all; revert keeps every equal target."""
     rows = numbered(texts)
