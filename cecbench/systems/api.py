@@ -7,7 +7,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import threading
 import time
 import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,7 +42,6 @@ class ApiSystem:
             lambda body: _content(body) is not None,
         )
         self._cache: Journal | None = None
-        self._stop = threading.Event()
         self.identity: Mapping[str, object] = {
             "kind": "api",
             "model": model,
@@ -73,9 +71,9 @@ class ApiSystem:
                 yield asked[source].result()
         finally:
             # Threads that wait for a turn give up; answers under way are still kept.
-            self._stop.set()
+            self._endpoint.stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
-            self._stop.clear()
+            self._endpoint.stop.clear()
 
     def _open(self) -> None:
         state = self._options.state
@@ -92,8 +90,6 @@ class ApiSystem:
             reply = kept.facts["reply"]
             assert isinstance(reply, dict)
             return self._read(source, reply, seconds)
-        if self._stop.is_set():
-            return Answer(source, "", "failed")
         started = time.perf_counter()
         came = self._endpoint.post(body, name)
         seconds = time.perf_counter() - started

@@ -62,6 +62,7 @@ class Endpoint:
         self._options = options
         self._guard = threading.Lock()
         self._free_at = 0.0  # monotonic seconds; no request starts before
+        self.stop = threading.Event()  # set: whoever waits gives up
         self.troubles: dict[str, int] = {}
 
     def post(self, body: Mapping[str, object], name: str) -> Reply:
@@ -75,6 +76,8 @@ class Endpoint:
             if attempt:
                 self._wait(trouble, attempt, name)
             self._take_turn()
+            if self.stop.is_set():
+                return Reply(None, "the run was stopped", attempt)
             found = self._try(data)
             if not isinstance(found, _Trouble):
                 return Reply(found.body, found.trouble, attempt + 1, found.filtered)
@@ -137,19 +140,17 @@ class Endpoint:
         options = self._options
         full = min(options.backoff_max_s, options.backoff_s * 2 ** (attempt - 1))
         jitter = random.Random(f"{options.seed}:{name}:{attempt}").uniform(0.5, 1.0)
-        pause = full * jitter
         if trouble.wait_s is not None:
-            pause = max(pause, trouble.wait_s)
             with self._guard:  # the endpoint means all of us, not this thread alone
                 self._free_at = max(self._free_at, time.monotonic() + trouble.wait_s)
-        time.sleep(pause)
+        self.stop.wait(full * jitter)
 
     def _take_turn(self) -> None:
         with self._guard:
             start = max(time.monotonic(), self._free_at)
             if self._options.requests_per_minute > 0:
                 self._free_at = start + 60.0 / self._options.requests_per_minute
-        time.sleep(max(0.0, start - time.monotonic()))
+        self.stop.wait(max(0.0, start - time.monotonic()))
 
 
 def _read(answer: http.client.HTTPResponse | urllib.error.HTTPError, deadline: float) -> bytes:

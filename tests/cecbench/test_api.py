@@ -77,10 +77,31 @@ def test_a_request_has_a_deadline_of_its_own(act):
 
 
 def test_retry_after_is_kept_by_all_threads():
-    """After 429 with Retry-After no request starts before that time has passed."""
-    with serving(once(status(429, Retry_After="0.4"))) as server:
-        ask(server, SOURCES[:2], replace(FAST, concurrency=1))
-    assert server.times[1] - server.times[0] >= 0.4
+    """After a 429 with Retry-After nobody starts a request before that time has passed."""
+    busy = status(429, Retry_After="0.4")
+    with serving(
+        lambda sentence, nth: busy if (sentence, nth) == (SOURCES[0], 1) else None
+    ) as server:
+        ask(server, SOURCES, replace(FAST, concurrency=2))
+    early = [moment - server.times[0] for moment in server.times if moment - server.times[0] < 0.35]
+    assert len(early) <= 3  # the refused one, and what was under way when it came back
+    assert len(server.times) == len(SOURCES) + 1
+
+
+def test_a_run_that_ends_does_not_wait_for_those_who_wait():
+    """An error that ends the run frees the threads that wait for Retry-After at once."""
+
+    def misbehave(sentence, _):
+        if sentence == SOURCES[0]:
+            return status(429, Retry_After="60")
+        time.sleep(0.2)
+        return status(401)
+
+    with serving(misbehave) as server:
+        started = time.monotonic()
+        with pytest.raises(EndpointError):
+            list(ApiSystem(f"tiny@{server.url}", FAST).correct(SOURCES[1::-1]))
+        assert time.monotonic() - started < 10
 
 
 def test_a_rate_limit_spaces_the_requests():
