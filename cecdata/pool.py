@@ -19,7 +19,7 @@ from cecdata.corpus.reading import Rows, empty_corpus, read
 from cecdata.corpus.sentences import split
 from cecdata.durable import FileRecord, Workspace
 from cecdata.perturb.engine import Histogram
-from cecdata.perturb.tables import Compiled
+from cecdata.perturb.tables import Compiled, compiled
 from cecdata.shards.schema import REJECTED_ROW, SENTENCE
 from cecdata.shards.writer import check_whole, write_pairs
 
@@ -69,6 +69,31 @@ def fill(
         tuple((by_path[path], n) for path, n in zip(rejects, rejects_rows, strict=True)),
         np.load(counted, allow_pickle=False),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What a first pass would find; nothing is written."""
+
+    rows: int
+    sentences: int
+    rejected: dict[str, int]
+    counts: npt.NDArray[np.int64]
+
+
+def survey(corpus: Sequence[str], config: Config, progress: Progress) -> Survey:
+    """The first pass without its outputs."""
+    histogram = Histogram(config, compiled())
+    rejected: Counter[str] = Counter()
+    sentences = 0
+    for chunk, bad in _chunks(corpus, config, progress):
+        histogram.add(chunk.column("text"))
+        rejected.update(bad.column("reason").to_pylist())
+        sentences += len(chunk)
+    if not sentences:
+        raise empty_corpus(corpus, rejected)
+    rows = sentences + rejected.total()
+    return Survey(rows, sentences, dict(sorted(rejected.items())), histogram.counts)
 
 
 def _scan(

