@@ -15,7 +15,6 @@ LEFT, RIGHT, TOP, BOTTOM = 44, 12, 14, 46
 HEIGHT = 250
 TICKS = (0, 20, 40, 60, 80, 100)
 COLOURS = 7
-WIDE = 565  # pixels; a wider figure takes both columns of the page
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ def curves(
 ) -> str:
     """One line a series over ordered labels, evenly spaced or, for numbers, by their logarithm."""
     places = _places(labels, logarithmic=logarithmic)
-    width = LEFT + RIGHT + max(420.0, 80.0 * len(labels))
+    width = LEFT + RIGHT + max(320.0, 80.0 * len(labels))
     span = width - LEFT - RIGHT - 40
     at = {text: LEFT + 20 + span * place for text, place in zip(labels, places, strict=True)}
     parts = _grid(width)
@@ -126,9 +125,8 @@ def _figure(
         for index, name in enumerate(marks)
     )
     body = "\n".join(parts)
-    kind = ' class="wide"' if width > WIDE else ""
     return (
-        f'<figure{kind}><figcaption>{escape(title)}</figcaption><div class="legend">{legend}</div>'
+        f'<figure><figcaption>{escape(title)}</figcaption><div class="legend">{legend}</div>'
         f'<div class="scroll"><svg viewBox="0 0 {width:.0f} {HEIGHT}" width="{width:.0f}" '
         f'height="{HEIGHT}" role="img" aria-label="{escape(title, quote=True)}">\n{body}\n</svg>'
         "</div></figure>"

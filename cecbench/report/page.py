@@ -109,7 +109,7 @@ def _note(text: str, notes: list[str]) -> str:
 
 
 def _your_figures(view: Overview, runs: Sequence[Run]) -> str:
-    figures = [plots.scores_with_intervals(view), *plots.by_category(runs), *plots.by_number(runs)]
+    figures = [plots.scores_with_intervals(view), *plots.by_category_and_number(runs)]
     meaning = "".join(
         f'<tr><td>{name}</td><td class="words">{escape(text)}</td></tr>'
         for name, text in errortypes.MEANING.items()

@@ -31,32 +31,20 @@ def scores_with_intervals(view: Overview) -> str:
     return intervals("F1 by benchmark, with 95 % intervals", labels, series, known)
 
 
-def by_category(runs: Sequence[Run]) -> list[str]:
-    """One figure of bars a benchmark."""
-    return [
-        bars(
-            f"F1 by category, {name}",
-            _labels(chosen, "category", ROWS),
-            _series(chosen, "category"),
-            _sizes(chosen, "category"),
-        )
-        for name, chosen in _grouped(runs).items()
-        if _labels(chosen, "category", ROWS)
-    ]
-
-
-def by_number(runs: Sequence[Run]) -> list[str]:
-    """One figure of curves a benchmark."""
-    return [
-        curves(
-            f"F1 by number of errors in the sentence, {name}",
-            _labels(chosen, "errors", COUNTS),
-            _series(chosen, "errors"),
-            below=_sizes(chosen, "errors"),
-        )
-        for name, chosen in _grouped(runs).items()
-        if len(_labels(chosen, "errors", COUNTS)) > 1
-    ]
+def by_category_and_number(runs: Sequence[Run]) -> list[str]:
+    """For each benchmark bars by category, and a curve over the number of errors beside them."""
+    figures = []
+    for name, chosen in _grouped(runs).items():
+        kinds = _labels(chosen, "category", ROWS)
+        numbers = _labels(chosen, "errors", COUNTS)
+        if kinds:
+            series, sizes = _series(chosen, "category"), _sizes(chosen, "category")
+            figures.append(bars(f"F1 by category, {name}", kinds, series, sizes))
+        if len(numbers) > 1:
+            series, sizes = _series(chosen, "errors"), _sizes(chosen, "errors")
+            title = f"F1 by number of errors, {name}"
+            figures.append(curves(title, numbers, series, below=sizes))
+    return figures
 
 
 def from_the_paper() -> list[str]:

@@ -169,7 +169,8 @@ def test_a_folder_of_another_run_is_refused(bench, tmp_path):
 def test_expected_failures_end_with_their_code_and_no_traceback(bench, arguments, code, says):
     """What a user can do wrong is told in words, with the exit code of its kind."""
     filled = [text.replace("{own}", str(bench)) for text in arguments]
-    result = cecbench(*filled, code=code, XDG_CACHE_HOME=str(bench.parent / "none"))
+    empty = {"XDG_CACHE_HOME": str(bench.parent / "none"), "CECBENCH_DATA": ""}
+    result = cecbench(*filled, code=code, **empty)
     assert says in result.output
     assert result.output.startswith(("Error: ", "Usage: "))
 
