@@ -147,7 +147,9 @@ def traditional(rows: Sequence[Row]) -> int:
     """Predictions that bring in traditional characters which neither source nor target has."""
     table = _traditional_characters()
     return sum(
-        bool((set(row.prediction) - set(row.source) - set(row.target)) & table) for row in rows
+        bool((set(row.prediction) - set(row.source) - set(row.target)) & table)
+        for row in rows
+        if row.prediction != row.source
     )
 
 

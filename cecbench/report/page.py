@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from html import escape
 from pathlib import Path
 
-from cecbench import errortypes, published
+from cecbench import published
 from cecbench.report import plots
 from cecbench.report.cases import JUDGEMENTS, Case
 from cecbench.report.overview import Cell, Overview
-from cecbench.report.text import percent, section
+from cecbench.report.run_tables import (
+    cross_tables,
+    folded,
+    frequency_table,
+    meanings,
+    runs_section,
+    table,
+)
 from cecbench.results import Run
-from cecbench.systems.answer import STATUSES
 
 FOLDER = Path(__file__).parent
 #: published tables that are shown as such
@@ -23,6 +29,7 @@ TABLES = {
     "thresholds": "Threshold sweep",
     "encoders": "Choice of the sentence encoder",
 }
+WORDS = '<td class="words">'
 FILTERS = ("benchmark", "system", "judgement", "category", "status")
 
 
@@ -37,7 +44,7 @@ def page(view: Overview, runs: Sequence[Run], cases: Sequence[Case], left_out: i
             _head(view, runs),
             _table(view),
             _your_figures(view, runs),
-            _details(runs),
+            runs_section(runs),
             _cases(cases, left_out),
             _published_figures(),
         )
@@ -110,60 +117,15 @@ def _note(text: str, notes: list[str]) -> str:
 
 def _your_figures(view: Overview, runs: Sequence[Run]) -> str:
     figures = [plots.scores_with_intervals(view), *plots.by_category_and_number(runs)]
-    meaning = "".join(
-        f'<tr><td>{name}</td><td class="words">{escape(text)}</td></tr>'
-        for name, text in errortypes.MEANING.items()
-    )
     return (
         '<section id="parts"><h2>By category and number of errors</h2>'
         "<p>Each part’s F1 comes from the pooled counts of its own sentences; clean sentences are "
         "counted apart. Whiskers are 95 % intervals; hover for the numbers.</p>"
         f'<div class="figures">{"".join(figures)}</div>'
-        f"<details><summary>What the categories mean</summary><table>{meaning}</table></details>"
-        "</section>"
+        f"{folded('What the categories mean', meanings())}"
+        f"{folded('By frequency of the rarest right character', frequency_table(runs))}"
+        f"{folded('What the order of the categories decided', cross_tables(runs))}</section>"
     )
-
-
-def _details(runs: Sequence[Run]) -> str:
-    rows = "".join(_run_row(run.values) for run in runs)
-    signatures = "".join(
-        f"<li>{escape(run.system)}, {escape(run.benchmark)}<br>"
-        f"<code>{escape(str(run.values['signature']))}</code></li>"
-        for run in runs
-    )
-    heads = ("system", "benchmark", "rows", "clean changed", "answers", "per second", "tokens out")
-    head = "".join(f"<th>{name}</th>" for name in heads)
-    return (
-        f'<section id="runs"><h2>What each run did</h2><div class="scroll"><table><thead><tr>{head}'
-        f"</tr></thead><tbody>{rows}</tbody></table></div>"
-        f"<details><summary>Signatures: what each number means</summary><ul>{signatures}</ul>"
-        "</details></section>"
-    )
-
-
-def _run_row(values: Mapping[str, object]) -> str:
-    answers = section(values, "answers")
-    told = "; ".join(
-        f'<span title="{escape(STATUSES[str(status)], quote=True)}">{count} {status}</span>'
-        for status, count in answers.items()
-    )
-    if values.get("traditional_predictions"):
-        told += f"; {values['traditional_predictions']} with traditional characters"
-    clean = section(values, "breakdown", "clean")
-    used = section(values, "usage")
-    speed = f"{used['sentences_per_s']}" if "sentences_per_s" in used else "–"
-    changed = f"{clean['changed']} of {clean['sentences']}" if clean.get("sentences") else "–"
-    rate = percent(clean.get("over_correction_rate"))
-    cells = (
-        escape(str(values["system"])),
-        escape(str(values["benchmark"])) + (" (synthetic)" if values["synthetic"] else ""),
-        f"{values['rows_scored']} of {values['rows_read']}",
-        f"{changed}<small>{rate} %</small>",
-        told,
-        speed,
-        str(used.get("tokens_out") or "–"),
-    )
-    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
 
 
 def _cases(cases: Sequence[Case], left_out: int) -> str:
@@ -192,33 +154,25 @@ def _cases(cases: Sequence[Case], left_out: int) -> str:
 
 
 def _published_figures() -> str:
-    said = "".join(
-        f'<tr><td>{escape(name)}</td><td class="words">{escape(row)}</td>'
-        f'<td class="words">{escape(column)}</td><td class="words">{escape(text)}</td></tr>'
+    said = (
+        [escape(cell) for cell in (name, row, column, text)]
         for name in published.NAMES
         for row, column, text in published.remarks(name)
     )
+    remarks = table(("table", "row", "column", "remark"), said)
     return (
         '<section id="paper"><h2>The paper’s figures</h2>'
         '<p class="soft">Drawn from its tables (arXiv 2512.23971); no intervals are printed there.'
         f'</p><div class="figures">{"".join(plots.from_the_paper())}</div>'
         f"{''.join(_plain_table(name, title) for name, title in TABLES.items())}"
-        "<details><summary>Remarks on printed numbers</summary><table><tr><th>table</th>"
-        '<th class="words">row</th><th class="words">column</th><th class="words">remark</th></tr>'
-        f"{said}</table></details></section>"
+        f"{folded('Remarks on printed numbers', remarks.replace('<td>', WORDS))}</section>"
     )
 
 
 def _plain_table(name: str, title: str) -> str:
     source = published.table(name)
-    head = "".join(f"<th>{escape(column)}</th>" for column in source.columns)
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
-        for row in source.rows
-    )
-    return (
-        f"<details><summary>{escape(title)}</summary>"
-        f'<p class="soft">{escape(source.caption)}</p>'
-        f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
-        f"</div><small>{escape(source.source)}</small></details>"
+    rows = ([escape(cell) for cell in row] for row in source.rows)
+    caption = f'<p class="soft">{escape(source.caption)}</p>'
+    return folded(
+        title, f"{caption}{table(source.columns, rows)}<small>{escape(source.source)}</small>"
     )
