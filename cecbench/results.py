@@ -45,7 +45,7 @@ class Run:
         return str(self.values["system"])
 
 
-def summary(  # noqa: PLR0917 - what a run consists of
+def summary(
     dataset: Dataset,
     system: System,
     rows: Sequence[Row],

@@ -103,7 +103,7 @@ def options_from(given: Mapping[str, object]) -> SystemOptions:
 @click.option("--overwrite", is_flag=True, help="Replace another run in the same folder.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @system_options
-def run(  # noqa: PLR0917 - one parameter per option
+def run(
     system: str,
     benchmark: str,
     data: Path | None,

@@ -58,7 +58,7 @@ class Plan:
 @click.option("--overwrite", is_flag=True, help="Replace runs of other data or models there.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @system_options
-def suite(  # noqa: PLR0917 - one parameter per option
+def suite(
     shards: Path,
     model: Path,
     system: tuple[str, ...],
