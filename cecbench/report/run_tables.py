@@ -23,6 +23,12 @@ HEADS = (
 )
 
 
+CROSS = (
+    "An error is counted under the first category that holds. A row says how many of its errors "
+    "have which other properties too."
+)
+
+
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """An HTML table that scrolls on a narrow screen; the cells are markup, the heads are text."""
     head = "".join(f"<th>{escape(name)}</th>" for name in heads)
@@ -71,10 +77,7 @@ def cross_tables(runs: Sequence[Run]) -> str:
     first: dict[str, Mapping[str, object]] = {}
     for run in runs:
         first.setdefault(run.benchmark, run.values)
-    found = [
-        "<p>An error is counted under the first category that holds. A row says how many of its "
-        "errors have which other properties too.</p>"
-    ]
+    found = [f"<p>{CROSS}</p>"]
     for name, values in first.items():
         cross = section(values, "breakdown", "cross_table")
         rows = []
