@@ -101,9 +101,12 @@ def manifest(
         operators=dict(sorted(operators.items())),
         calibration=tuple(
             Calibration(
-                name, rate.target, rate.reachable, rate.per_place,
-                distance.get(name, 0.0) / max(1, operators[name]),
-            )  # fmt: skip
+                operator=name,
+                target=rate.target,
+                reachable=rate.reachable,
+                rate=rate.per_place,
+                achieved=distance.get(name, 0.0) / max(1, operators[name]),
+            )
             for name, rate in zip(tables.operators, rates, strict=True)
             if config.prior.get(name)
         ),

@@ -119,6 +119,15 @@ def load(recipe: str = "paper", **flags: object) -> Config:
         raise UsageError(f"{recipe}: a setting has the wrong type ({error})") from error
 
 
+def from_manifest(configuration: Mapping[str, Json]) -> Config:
+    """The settings that a manifest holds; the reverse of `Config.as_dict`."""
+    settings: dict[str, object] = dict(configuration)
+    filters = configuration["filters"]
+    assert isinstance(filters, list)
+    settings["filters"] = tuple(filters)
+    return Config(**settings)  # type: ignore[arg-type]
+
+
 def _read(recipe: str) -> dict[str, object]:
     if recipe in RECIPES:
         text = files("cecdata").joinpath("recipes", f"{recipe}.toml").read_text("utf-8")

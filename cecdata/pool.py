@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from cecdata.config import Config
 from cecdata.corpus.dedup import Dedup
-from cecdata.corpus.normalise import Normalised, Options, distinct, normalise
+from cecdata.corpus.normalise import Options, distinct, normalise
 from cecdata.corpus.privacy import mask
 from cecdata.corpus.reading import Rows, empty_corpus, read
 from cecdata.corpus.sentences import split

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cecdata.config import Config
+from cecdata.config import from_manifest
 from cecdata.errors import VerificationError
 from cecdata.perturb.calibrate import Rate
 from cecdata.perturb.engine import Perturber
@@ -25,16 +25,15 @@ def rederiver(out: Path) -> Rederive:
     """
     manifest = read_manifest(out)
     tables = compiled()
-    changed = [name for name, digest in manifest.tables.items() if tables.sha256.get(name) != digest]
+    ours = tables.sha256
+    changed = [name for name, digest in manifest.tables.items() if ours.get(name) != digest]
     if changed:
         raise VerificationError(
             f"{out}: built with other confusion sets ({', '.join(changed)}) by version "
             f"{manifest.version}; install that version to derive its sources again"
         )
-    settings = dict(manifest.configuration)
-    settings["filters"] = tuple(settings["filters"])  # type: ignore[arg-type]
-    config = Config(**settings)  # type: ignore[arg-type]
-    frozen = {row.operator: Rate(row.target, row.reachable, row.rate) for row in manifest.calibration}
+    config = from_manifest(manifest.configuration)
+    frozen = {c.operator: Rate(c.target, c.reachable, c.rate) for c in manifest.calibration}
     rates = [frozen.get(name, Rate(0.0, 0.0, 0.0)) for name in tables.operators]
     perturber = Perturber(config, tables, rates)
 

@@ -15,7 +15,7 @@ from cecdata.errors import TooManyRejectsError
 
 @click.command()
 @click.argument("corpus", nargs=-1, required=True)
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder of the dataset.")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Dataset's folder.")
 @click.option("--recipe", default="paper", show_default=True,
               help=f"{', '.join(RECIPES)}, or a TOML file.")
 @click.option("--text-column", help="Column with the text.  [text, or the only string column]")
@@ -53,7 +53,7 @@ def build(
     as_json: bool,
     **settings: object,
 ) -> None:  # fmt: skip
-    """Make a dataset of pairs from CORPUS: files, globs, dataset folders, `-`, or `sample`.
+    r"""Make a dataset of pairs from CORPUS: files, globs, dataset folders, `-`, or `sample`.
 
     \b
     cecdata build sample --out out/data

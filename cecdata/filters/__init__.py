@@ -1,4 +1,4 @@
-"""The filters: parallel modules, one table. Each adds its measure to the pairs; none drops a row."""
+"""The filters: parallel modules, one table. Each adds its measure; none drops a row."""
 
 from __future__ import annotations
 

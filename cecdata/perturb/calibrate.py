@@ -46,7 +46,10 @@ def edit_counts(places: npt.NDArray[np.int64], rate: float, most: int) -> Floats
     steps = np.maximum(n - k[1:] + 1, 0) / k[1:]
     with np.errstate(over="ignore", invalid="ignore"):
         logs = np.concatenate(
-            [np.zeros_like(n), np.cumsum(np.log(np.where(steps > 0, steps, 1)) + _log(odds), axis=1)],
+            [
+                np.zeros_like(n),
+                np.cumsum(np.log(np.where(steps > 0, steps, 1)) + _log(odds), axis=1),
+            ],
             axis=1,
         )
     logs[k[None, :] > np.maximum(n, 1)] = -np.inf

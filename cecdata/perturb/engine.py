@@ -53,7 +53,7 @@ def find_rates(config: Config, tables: Compiled, counts: npt.NDArray[np.int64]) 
 
 
 def _mosts(config: Config, tables: Compiled) -> list[int]:
-    """The most edits a pair may have, by operator and last for mixed: no distance over the limit."""
+    """The most edits of a pair, by operator and last for mixed: no distance over the limit."""
     costs = [*tables.arrays.cost.tolist(), int(tables.arrays.cost.max())]
     limit = min(config.max_edits, config.max_distance)
     return [max(1, min(config.max_edits, limit // cost)) for cost in costs]

@@ -130,10 +130,10 @@ def walker(weights: Sequence[float]) -> tuple[list[float], list[int]]:
 
 def _candidates(weights: Sequence[float], packed: Sequence[int]) -> Longs:
     keep, alias = walker(weights)
-    most = 2**KEEP_BITS - 1
+    width, most = TEXT_BITS + KIND_BITS, 2**KEEP_BITS - 1
     return np.array(
         [
-            own | packed[other] << (TEXT_BITS + KIND_BITS) | min(int(share * (most + 1)), most) << 42
+            own | packed[other] << width | min(int(share * (most + 1)), most) << 2 * width
             for own, share, other in zip(packed, keep, alias, strict=True)
         ],
         np.uint64,
@@ -151,7 +151,8 @@ def _texts(texts: Sequence[str]) -> Longs:
 
 def _code_points(characters: Sequence[str]) -> Shorts:
     found = np.zeros(0x110000, np.uint16)
-    for mark, (firsts, lasts) in ((CLINGS_BEFORE, extend_ranges()), (CLINGS_AFTER, joiner_ranges())):
+    clings = ((CLINGS_BEFORE, extend_ranges()), (CLINGS_AFTER, joiner_ranges()))
+    for mark, (firsts, lasts) in clings:
         for low, high in zip(firsts, lasts, strict=True):
             span = found[low : high + 1]
             span[:] = np.where((span != PLAIN) & (span != mark), CLINGS_BOTH, mark)

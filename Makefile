@@ -1,0 +1,63 @@
+# Everything runs in .venv, which `make setup` makes; the other targets call it.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+BASE := .venv/.base
+DEV := .venv/.dev
+
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-dev data bench train test test-slow check format lock clean
+
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: $(BASE)  ## the virtual environment with the base packages
+
+setup-dev: $(DEV)  ## the same with everything that tests, training and benchmarks need
+
+$(BASE): requirements/build.lock requirements/base.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or newer is needed: make PYTHON=python3.x")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo "installing the base packages into .venv …"
+	@$(PIP) --require-hashes --no-deps -r requirements/build.lock -r requirements/base.lock
+	@$(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(DEV): $(BASE) requirements/dev.lock tools/install_torch.py
+	@echo "installing torch and the packages for tests, training and benchmarks into .venv …"
+	@$(BIN)/python tools/install_torch.py
+	@$(PIP) --require-hashes --no-deps -r requirements/dev.lock
+	@touch $@
+
+CORPUS ?= sample
+data: OUT ?= out/data
+data: $(BASE)  ## training pairs: CORPUS=… OUT=… COPIES=… SEED=… LIMIT=… WORKERS=…
+	@$(BIN)/cecdata build "$(CORPUS)" --out "$(OUT)" $(if $(COPIES),--copies $(COPIES)) \
+		$(if $(SEED),--seed $(SEED)) $(if $(LIMIT),--limit $(LIMIT)) \
+		$(if $(WORKERS),--workers $(WORKERS)) $(FLAGS)
+
+bench: DATA ?= out/data
+bench: MODEL ?= out/train/model
+bench: OUT ?= out/bench
+bench: $(DEV)  ## scores: DATA=… MODEL=… OUT=…, and the real sets in $$CECBENCH_DATA
+	@test -e "$(DATA)/manifest.json" || $(MAKE) --no-print-directory data OUT="$(DATA)"
+	@$(BIN)/cecbench suite --shards "$(DATA)" --out "$(OUT)" \
+		$(if $(wildcard $(MODEL)/config.json),--model "$(MODEL)") $(FLAGS)
+
+test: $(DEV)  ## the test suite, under ten minutes
+	@$(BIN)/python -m pytest -q -m "not slow"
+
+test-slow: $(DEV)  ## the proofs over large inputs
+	@$(BIN)/python -m pytest -q -m slow
+
+check: $(DEV)  ## ruff, mypy --strict, import-linter
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
+
+lock: $(DEV)  ## renew the lock files from pyproject.toml (needs uv in .venv: pip install uv)
+	@sh tools/lock.sh
+
+clean:  ## what the targets above made, .venv and out/ apart
+	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info
+	@find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
