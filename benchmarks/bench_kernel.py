@@ -1,0 +1,193 @@
+"""Pairs per CPU-second of the kernel, of the same algorithm in C, and of the paper's listing.
+
+One thread, everything in one run, the three in turn in every round; quoted are medians. The
+listing's tables are cut to 6,000 characters, and the kernel and C read the same cut tables. That C
+writes the same bytes is checked first. Not counted: compiling the kernels and the tables.
+
+    python benchmarks/bench_kernel.py [--pool clean.parquet] [--rounds 15]
+"""
+
+from __future__ import annotations
+
+import ctypes
+import statistics
+import subprocess
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from common import SHORT, arguments, interleaved, judged, machine, ratio, recipe, sentences
+from listing import Listing
+from listing import Table as ListingTable
+from listing import tables as listing_tables
+
+from cecdata.config import Config
+from cecdata.corpus.xxh3 import utf8
+from cecdata.hanzi.characters import standard_characters
+from cecdata.operators import OPERATORS, Operator
+from cecdata.perturb import kernel
+from cecdata.perturb.engine import Histogram, Perturber, find_rates
+from cecdata.perturb.tables import Compiled, compile_tables, compiled
+
+SENTENCES = 65_536  # as many as a chunk has
+LISTED = 250  # sentences a round for the listing, which takes about a millisecond each
+GOAL_LISTING, GOAL_C = 1_500, 0.7
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The kernel's output arrays, in its order."""
+
+    arrays: tuple[npt.NDArray[np.generic], ...]
+
+    @classmethod
+    def room(cls, text_bytes: int, pairs: int, most: int) -> Output:
+        bytes_ = np.zeros(text_bytes + pairs * most * 8 + kernel.SLACK, np.uint8)
+        edits = [np.zeros(pairs * most, np.int32) for _ in range(4)]
+        codes = [np.zeros(pairs * most, np.int8) for _ in range(2)]
+        offsets = [np.zeros(pairs + 1, np.int32) for _ in range(2)]
+        return cls((
+            offsets[0], bytes_, np.zeros(pairs, np.int8), np.zeros(pairs, np.int16),
+            offsets[1], *edits, *codes,
+        ))  # fmt: skip
+
+    def told(self, edits: int) -> list[bytes]:
+        """What was written, without the room that was left over."""
+        ends = (None, int(self.arrays[0][-1]), None, None, None, *(edits,) * 6)
+        return [array[:end].tobytes() for array, end in zip(self.arrays, ends, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The input of one call."""
+
+    config: Config
+    tables: Compiled
+    batch: pa.RecordBatch
+    priors: npt.NDArray[np.float64]
+    counts: npt.NDArray[np.float64]
+    output: Output
+
+    @classmethod
+    def of(cls, config: Config, tables: Compiled, batch: pa.RecordBatch) -> Work:
+        histogram = Histogram(config, tables)
+        histogram.add(batch.column("text"))
+        perturber = Perturber(config, tables, find_rates(config, tables, histogram.counts))
+        counts = perturber._counts  # noqa: SLF001
+        data, _ = utf8(batch.column("text"))
+        pairs = len(batch) * config.copies
+        output = Output.room(config.copies * len(data), pairs, counts.shape[2])
+        return cls(config, tables, batch, histogram.priors, counts, output)
+
+    def numba(self) -> int:
+        data, offsets = utf8(self.batch.column("text"))
+        c = self.config
+        return int(kernel.perturb(
+            offsets, data, np.asarray(self.batch.column("id")), c.seed, c.copies,
+            self.tables.arrays, self.priors, self.counts, c.mixed, c.unchanged, c.max_chars,
+            *self.output.arrays,
+        ))  # fmt: skip
+
+    def c(self, library: ctypes.CDLL) -> int:
+        data, offsets = utf8(self.batch.column("text"))
+        c, arrays = self.config, self.tables.arrays
+        slots, operators = len(arrays.eligible), len(arrays.inserts)
+        tables = (ctypes.c_uint64 * 9)(*(a.ctypes.data for a in arrays), slots, operators)
+        output = (ctypes.c_uint64 * 11)(*(a.ctypes.data for a in self.output.arrays))
+        ids = np.asarray(self.batch.column("id"))
+        integer, real = ctypes.c_int64, ctypes.c_double
+        return int(library.perturb(
+            _at(offsets), integer(len(offsets) - 1), _at(data), integer(len(data)), _at(ids),
+            ctypes.c_uint64(c.seed), integer(c.copies), tables, _at(self.priors),
+            _at(self.counts), integer(self.counts.shape[1]), integer(self.counts.shape[2]),
+            real(c.mixed), real(c.unchanged), integer(c.max_chars), output,
+        ))  # fmt: skip
+
+
+def _at(array: npt.NDArray[np.generic]) -> ctypes.c_void_p:
+    return ctypes.c_void_p(array.ctypes.data)
+
+
+def compile_c(folder: Path) -> ctypes.CDLL:
+    """kernel.c with the system's compiler."""
+    made = folder / "kernel.so"
+    source = Path(__file__).with_name("kernel.c")
+    subprocess.run(
+        ["cc", "-O3", "-march=native", "-shared", "-fPIC", source, "-o", made], check=True
+    )
+    library = ctypes.CDLL(str(made))
+    library.perturb.restype = ctypes.c_int64
+    return library
+
+
+def cut_tables(sets: dict[str, ListingTable]) -> Compiled:
+    """The kernel's tables over no more characters than the listing's."""
+    operators = [_cut(operator, sets.get(name)) for name, operator in OPERATORS.items()]
+    return compile_tables(operators, standard_characters())
+
+
+def _cut(operator: Operator, table: ListingTable | None) -> Operator:
+    if table is None:  # split and noise: the listing has no table for them
+        return operator
+    return replace(
+        operator, confusions=lambda c: operator.confusions(c) if c in table else iter(())
+    )
+
+
+def check_equal(work: Work, library: ctypes.CDLL) -> None:
+    """The C kernel writes what the Python kernel writes, mixed and unchanged pairs included."""
+    for mixed, unchanged in ((0.0, 0.0), (0.5, 0.1)):
+        one = replace(work, config=replace(work.config, mixed=mixed, unchanged=unchanged))
+        told = one.output.told(one.numba())
+        for array in one.output.arrays:
+            array.fill(0)
+        assert told == one.output.told(one.c(library)), "kernel.c wrote something else"
+
+
+def compare(title: str, work: Work, listing: Listing, library: ctypes.CDLL, rounds: int) -> None:
+    """One table: CPU time by pair, and the ratios with their goals."""
+    texts = work.batch.column("text").to_pylist()
+    copies, turn = work.config.copies, iter(range(rounds))
+
+    def listed() -> None:
+        start = next(turn) * LISTED
+        for text in texts[start : start + LISTED]:
+            listing.perturb(text, copies)
+
+    check_equal(work, library)
+    seconds = interleaved(
+        {"kernel": work.numba, "C": lambda: work.c(library), "listing": listed}, rounds
+    )
+    pairs = {"kernel": len(texts), "C": len(texts), "listing": LISTED}
+    by_pair = {n: [s / (pairs[n] * copies) for s in seconds[n]] for n in seconds}
+    print(f"\n{title}: mean length {sum(map(len, texts)) / len(texts):.1f}; outputs equal")
+    for name, values in by_pair.items():
+        print(f"  {name:10}{1 / statistics.median(values):16,.0f} pairs per CPU-second")
+    print(judged("  kernel / listing", ratio(by_pair["listing"], by_pair["kernel"]), GOAL_LISTING))
+    print(judged("  kernel / C", ratio(by_pair["C"], by_pair["kernel"]), GOAL_C))
+
+
+def main() -> None:
+    parser = arguments(__doc__ or "")
+    parser.add_argument("--rounds", type=int, default=15)
+    options = parser.parse_args()
+    sets = listing_tables()
+    cut, listing = cut_tables(sets), Listing(sets)
+    print(f"{machine()}; one thread; medians of {options.rounds} rounds")
+    with tempfile.TemporaryDirectory() as folder:
+        library = compile_c(Path(folder))
+        for title, mean in (("The pool", None), ("Its short sentences", SHORT)):
+            batch = sentences(options.pool, SENTENCES, mean)
+            compare(title, Work.of(recipe(), cut, batch), listing, library, options.rounds)
+            whole = Work.of(recipe(), compiled(), batch)
+            check_equal(whole, library)
+            seconds = interleaved({"kernel": whole.numba}, options.rounds)["kernel"]
+            speed = len(batch) * whole.config.copies / statistics.median(seconds)
+            print(f"  with uncut tables{speed:19,.0f} pairs per CPU-second, kernel")
+
+
+if __name__ == "__main__":
+    main()
