@@ -5,15 +5,15 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from cecdata import assemble, pool
-from cecdata.chunks import REJECTS, STAGED, Job, Outcome
+from cecdata.chunks import REJECTS, STAGED, Outcome, Plan, record, recorded
 from cecdata.config import Config
 from cecdata.cosine_policy import choose_policy
 from cecdata.durable import STATE, Workspace
-from cecdata.perturb.engine import Perturber, find_rates
+from cecdata.engine import ENGINES, Engine
+from cecdata.perturb.engine import find_rates
 from cecdata.perturb.tables import compiled
 from cecdata.pool import Progress
 from cecdata.shards.manifest import Manifest
@@ -25,15 +25,15 @@ def build(
     config: Config,
     *,
     workers: int = 1,
+    engine: str = "local",
     overwrite: bool = False,
     command: str = "",
     progress: Progress = lambda _what, _more, _all: None,
 ) -> Manifest:
     """Make the dataset at `out`, or go on with it; a finished one is checked and left alone.
 
-    `workers` threads share the chunks of the second pass: kernels, Arrow and zstd all release the
-    interpreter's lock, so processes would only add copies. The bytes do not depend on it.
-    Raises InputError, RefusedError, DiskFullError.
+    `workers` share the chunks of the second pass by an engine, `local` or `ray`; the bytes depend
+    on neither. Raises InputError, RefusedError, DiskFullError.
     """
     started = time.monotonic()
     tables = compiled()
@@ -45,8 +45,11 @@ def build(
         chunks = pool.fill(work, corpus, config, tables, progress)
         rates = find_rates(config, tables, chunks.counts)
         policy = choose_policy(config, chunks.sentences)
-        job = Job(work, config, chunks, Perturber(config, tables, rates), policy.settings(config))
-        outcomes = _second_pass(job, workers, progress)
+        name = policy.encoder.name if policy.encoder else ""
+        plan = Plan(
+            work.root, config.as_dict(), chunks.chunks, tuple(rates), name, policy.sampled
+        )
+        outcomes = _second_pass(work, plan, ENGINES[engine], workers, progress)
         manifest = assemble.manifest(corpus, config, tables, chunks, rates, policy, outcomes)
         for staged, final in ((STAGED, "data"), (REJECTS, "rejects")):
             if (work.root / staged).is_dir():
@@ -57,18 +60,16 @@ def build(
     return manifest
 
 
-def _second_pass(job: Job, workers: int, progress: Progress) -> list[Outcome]:
-    total = len(job.pool.chunks)
-    with ThreadPoolExecutor(workers, thread_name_prefix="chunk") as threads:
-        futures = [threads.submit(job.run, k) for k in range(total)]
-        try:
-            outcomes = []
-            for future in futures:
-                outcomes.append(future.result())
-                progress("perturb", 1, total)
-        except BaseException:
-            # the others finish the chunk that they are at: each is whole or not there
-            threads.shutdown(wait=True, cancel_futures=True)
-            raise
-    return outcomes
-
+def _second_pass(
+    work: Workspace, plan: Plan, engine: Engine, workers: int, progress: Progress
+) -> list[Outcome]:
+    """The outcome of every chunk, in order; those that are done already are not made again."""
+    total = len(plan.chunks)
+    found = {k: outcome for k in range(total) if (outcome := recorded(work, k)) is not None}
+    progress("perturb", len(found), total)
+    missing = [k for k in range(total) if k not in found]
+    for k, outcome in engine(plan, missing, workers, work.write) if missing else ():
+        record(work, k, outcome)
+        found[k] = outcome
+        progress("perturb", 1, total)
+    return [found[k] for k in range(total)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,13 +11,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cecdata.config import Config
+from cecdata.config import from_manifest
 from cecdata.corpus.splits import is_validation
 from cecdata.durable import FileRecord, Workspace
+from cecdata.embed import encoder
 from cecdata.filters import Settings, measure
+from cecdata.perturb.calibrate import Rate
 from cecdata.perturb.engine import Pairs, Perturber
-from cecdata.pool import Pool
-from cecdata.shards.codec import decode, encode
+from cecdata.perturb.tables import compiled
+from cecdata.pool import read_chunk
+from cecdata.shards.codec import Json, decode, encode
 from cecdata.shards.schema import PAIR, REJECTED_PAIR
 from cecdata.shards.writer import check_whole, write_pairs
 from cecdata.validate import Validated, validate
@@ -25,6 +28,7 @@ from cecdata.validate import Validated, validate
 STAGED = ".cecdata/data"
 REJECTS = ".cecdata/rejects"
 Codes = npt.NDArray[np.int8]
+Write = Callable[[str, Callable[[Path], None], Callable[[Path], None]], FileRecord]
 SPLITS = ("train", "validation")
 _EXAMPLE_LENGTH = 30  # code points: what fits a line of the card
 
@@ -44,11 +48,6 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class _Facts:
-    parts: tuple[Part, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Outcome:
     """One chunk: its files and the counts that the manifest adds up."""
 
@@ -57,41 +56,47 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """Everything a chunk needs, frozen; threads share it."""
+class Plan:
+    """The frozen inputs of the second pass as plain values: another process can take them."""
 
-    work: Workspace
-    config: Config
-    pool: Pool
-    perturber: Perturber
-    settings: Settings
+    root: Path
+    configuration: Mapping[str, Json]
+    chunks: tuple[Path, ...]  # of the pool
+    rates: tuple[Rate, ...]
+    encoder: str  # "" where no cosine is measured
+    sampled: int  # of 2**64, see `filters.Settings`
 
-    def run(self, k: int) -> Outcome:
-        """Chunk k's shards and rejected pairs, unless they lie there and are whole."""
-        key = f"{k:05d}"
-        done = self.work.journal.done("chunk", key, verify=True)
-        if done is None:
-            files, parts = self._make(k, f"{key}-of-{len(self.pool.chunks):05d}.parquet")
-            done = self.work.journal.record("chunk", key, files, parts=encode(parts))
-        facts = decode(_Facts, dict(done.facts), f"chunk {key} in the journal")  # type: ignore[arg-type]
-        return Outcome(done.files, facts.parts)
 
-    def _make(self, k: int, suffix: str) -> tuple[list[FileRecord], tuple[Part, ...]]:
-        chunk = self.pool.chunk(k)
-        held_out = is_validation(np.asarray(chunk.column("id")), self.config.holdout)
+class Stage:
+    """The second pass over any chunk of a plan; threads may share it.
+
+    `write` is `Workspace.write` or does the same.
+    """
+
+    def __init__(self, plan: Plan, write: Write) -> None:
+        self._plan, self._write_file = plan, write
+        self._config = from_manifest(plan.configuration)
+        self._perturber = Perturber(self._config, compiled(), plan.rates)
+        model = encoder(plan.encoder) if plan.encoder else None
+        self._settings = Settings(self._config.seed, model, plan.sampled)
+
+    def make(self, k: int) -> Outcome:
+        """Chunk k's shards and rejected pairs, written and counted."""
+        chunk = read_chunk(self._plan.chunks[k])
+        held_out = is_validation(np.asarray(chunk.column("id")), self._config.holdout)
         files: list[FileRecord] = []
         parts: list[Part] = []
         for split, chosen in zip(SPLITS, (~held_out, held_out), strict=True):
             sentences = chunk if chosen.all() else chunk.filter(pa.array(chosen))
-            measured = measure(self.perturber.pairs(sentences), self.config.filters, self.settings)
-            valid = validate(measured, self.config)
-            shard = f"{split}-{suffix}"
+            pairs = self._perturber.pairs(sentences)
+            valid = validate(measure(pairs, self._config.filters, self._settings), self._config)
+            shard = f"{split}-{k:05d}-of-{len(self._plan.chunks):05d}.parquet"
             rejects = f"pairs-{shard}" if len(valid.rejected) else ""
             files.append(self._write(f"{STAGED}/{shard}", valid.kept.table, PAIR))
             if rejects:
                 files.append(self._write(f"{REJECTS}/{rejects}", valid.rejected, REJECTED_PAIR))
             parts.append(_part(shard, rejects, valid))
-        return files, tuple(parts)
+        return Outcome(tuple(files), tuple(parts))
 
     def _write(self, name: str, table: pa.Table, schema: pa.Schema) -> FileRecord:
         def fill(path: Path) -> None:
@@ -100,7 +105,30 @@ class Job:
         def check(path: Path) -> None:
             check_whole(path, len(table), schema)
 
-        return self.work.write(name, fill, check)
+        return self._write_file(name, fill, check)
+
+
+def recorded(work: Workspace, k: int) -> Outcome | None:
+    """What the journal holds of chunk k, if its files lie there and are whole."""
+    done = work.journal.done("chunk", _key(k), verify=True)
+    if done is None:
+        return None
+    facts = decode(_Facts, dict(done.facts), f"chunk {k} in the journal")  # type: ignore[arg-type]
+    return Outcome(done.files, facts.parts)
+
+
+def record(work: Workspace, k: int, outcome: Outcome) -> None:
+    """Chunk k is done."""
+    work.journal.record("chunk", _key(k), outcome.files, parts=encode(outcome.parts))
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    parts: tuple[Part, ...]
+
+
+def _key(k: int) -> str:
+    return f"{k:05d}"
 
 
 def _part(shard: str, rejects: str, valid: Validated) -> Part:

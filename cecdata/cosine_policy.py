@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from cecdata.config import Config
 from cecdata.embed import Encoder, encoder
-from cecdata.filters import Settings
 
 SAMPLE_PAIRS = 20_000
 LIMIT_S = 300.0  # `auto` scores every pair where that takes no longer on one core
@@ -21,9 +20,10 @@ class Policy:
     estimate_s: float  # of scoring every pair, on one core at the encoder's nominal speed
     encoder: Encoder | None
 
-    def settings(self, config: Config) -> Settings:
-        """The filters' frozen inputs."""
-        return Settings(config.seed, self.encoder, min(int(self.share * 2.0**64), 2**64 - 1))
+    @property
+    def sampled(self) -> int:
+        """The share as `filters.Settings` takes it: of 2**64."""
+        return min(int(self.share * 2.0**64), 2**64 - 1)
 
 
 def choose_policy(config: Config, sentences: int) -> Policy:

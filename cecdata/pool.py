@@ -39,10 +39,11 @@ class Pool:
     rejects: tuple[tuple[FileRecord, int], ...]  # files of rejected rows, with their rows
     counts: npt.NDArray[np.int64]  # the histogram, [operators, length, places]
 
-    def chunk(self, k: int) -> pa.RecordBatch:
-        """Chunk k, schema SENTENCE; read, not mapped, so that memory stays what is in use."""
-        with pa.OSFile(str(self.chunks[k])) as file, pa.ipc.open_file(file) as reader:
-            return reader.get_batch(0)
+
+def read_chunk(path: Path) -> pa.RecordBatch:
+    """A chunk, schema SENTENCE; read, not mapped, so that memory stays what is in use."""
+    with pa.OSFile(str(path)) as file, pa.ipc.open_file(file) as reader:
+        return reader.get_batch(0)
 
 
 def fill(

