@@ -1,0 +1,42 @@
+"""How long clusters and reward terms of one batch take (the encoder apart).
+
+python benchmarks/bench_reward.py [--groups 96] [--candidates 4] [--dimension 1024]
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+
+from cectrain.reward import RewardConfig, group_rewards
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--groups", type=int, default=96)
+    parser.add_argument("--candidates", type=int, nargs="+", default=[4, 16, 64])
+    parser.add_argument("--dimension", type=int, default=1024)
+    parser.add_argument("--repeats", type=int, default=20)
+    told = parser.parse_args()
+    rng = np.random.default_rng(0)
+    for size in told.candidates:
+        shape = (told.groups, size, told.dimension)
+        references = rng.normal(size=(told.groups, told.dimension))
+        vectors = (references[:, None] + 0.3 * rng.normal(size=shape)).astype(np.float32)
+        config = RewardConfig()
+        group_rewards(vectors, references, config)
+        times = []
+        for _ in range(told.repeats):
+            start = time.perf_counter()
+            group_rewards(vectors, references, config)
+            times.append(time.perf_counter() - start)
+        print(
+            f"P={told.groups} L={size} D={told.dimension}: {1e3 * np.median(times):.2f} ms a batch "
+            f"(median of {told.repeats}), {1e6 * np.median(times) / told.groups:.1f} µs a group"
+        )
+
+
+if __name__ == "__main__":
+    main()
