@@ -128,22 +128,22 @@ def _scan(
 def _chunks(
     corpus: Sequence[str], config: Config, progress: Progress
 ) -> Iterator[tuple[pa.RecordBatch, pa.Table]]:
-    """Exactly `shard_sentences` sentences at a time, with the rows rejected on the way."""
-    held: list[pa.RecordBatch] = []
-    bad: list[pa.RecordBatch] = []
-    size = 0
+    """Exactly `shard_sentences` sentences at a time, with the rows rejected on the way.
+
+    The last chunk may hold fewer; one that comes because so many rows were rejected holds none.
+    """
+    held, bad = pa.Table.from_batches([], SENTENCE), pa.Table.from_batches([], REJECTED_ROW)
+    size = config.shard_sentences
     for batch, rejected in _sentences(corpus, config):
         progress("read", len(batch) + len(rejected), None)
-        held.append(batch)
-        bad.append(rejected)
-        size += len(batch)
-        while size >= config.shard_sentences:
-            whole = pa.Table.from_batches(held, SENTENCE)
-            yield _one(whole.slice(0, config.shard_sentences)), pa.Table.from_batches(bad)
-            size -= config.shard_sentences
-            held, bad = whole.slice(config.shard_sentences).to_batches(), []
-    if size or any(len(batch) for batch in bad):
-        yield _one(pa.Table.from_batches(held, SENTENCE)), pa.Table.from_batches(bad, REJECTED_ROW)
+        held = pa.concat_tables([held, pa.Table.from_batches([batch], SENTENCE)])
+        bad = pa.concat_tables([bad, pa.Table.from_batches([rejected], REJECTED_ROW)])
+        while len(held) >= size or len(bad) >= size:
+            full = size if len(held) >= size else 0
+            yield _one(held.slice(0, full)), bad
+            held, bad = held.slice(full), bad.slice(0, 0)
+    if len(held) or len(bad):
+        yield _one(held), bad
 
 
 def _sentences(

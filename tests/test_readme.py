@@ -1,0 +1,56 @@
+"""The README says only what is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+def test_make_targets_exist() -> None:
+    """Every `make TARGET` of the README is a target of the Makefile."""
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
+    assert set(re.findall(r"^make ([a-z-]+)", README, re.MULTILINE)) <= targets
+
+
+def test_commands_exist() -> None:
+    """Every command line of the README names a command that is there, with options that it has."""
+    import importlib
+
+    import click
+
+    from cecdata.cli import COMMANDS as DATA
+
+    lines = re.findall(r"^\.venv/bin/cecdata (\w+)(.*)$", README, re.MULTILINE)
+    assert lines
+    for name, rest in lines:
+        module, _, attribute = DATA[name].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        known = {option for p in command.params for option in p.opts} | {"--help"}
+        assert set(re.findall(r"--[a-z-]+", rest.partition("#")[0])) <= known
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"]
+)
+def test_links_lead_somewhere(page: str) -> None:
+    """Every relative link of the top-level pages leads to a file of the repository."""
+    text = (ROOT / page).read_text("utf-8")
+    for target in re.findall(r"\]\(([^)#]+)\)", text):
+        if "://" not in target:
+            assert (ROOT / target).exists(), target
+
+
+def test_rooms_of_the_architecture_exist() -> None:
+    """Every room that ARCHITECTURE names in its table exists."""
+    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    for row in re.findall(r"^\| (`.*?) \|", text, re.MULTILINE):
+        package = ""
+        for name in re.findall(r"`([^`]+)`", row):
+            package = name.split("/")[0] if "/" in name else package
+            assert (ROOT / name).exists() or (ROOT / package / name).exists(), name
