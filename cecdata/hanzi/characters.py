@@ -55,6 +55,16 @@ def standard_characters() -> tuple[str, ...]:
     return tuple(table("characters"))
 
 
+@cache
+def code_point_slots() -> Ranges:
+    """[0x110000] each standard character's place in `standard_characters()` plus 1; 0: none."""
+    found = np.zeros(0x110000, np.int32)
+    found[[ord(character) for character in standard_characters()]] = range(
+        1, len(standard_characters()) + 1
+    )
+    return found
+
+
 def is_standard(character: str) -> bool:
     """Whether this is one of the 8,105."""
     return character in table("characters")

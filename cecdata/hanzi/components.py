@@ -73,6 +73,7 @@ def radical(character: str) -> str:
     return row[3] if row else ""
 
 
+@cache
 def kangxi_radical(character: str) -> int:
     """Number 1–214 of the radical; 0 outside the standard list."""
     row = table("characters").get(character)
@@ -161,26 +162,26 @@ def exchanges(character: str) -> tuple[str, ...]:
 
     What stays is the body, not a mere radical: 请 and 认 share 讠, and little else.
     """
-    found = {
-        other
-        for slot in _slots_of(character)
-        for other in _slots()[slot]
-        if other != character and not _mere_radical(slot[2], character, other)
-    }
+    found: set[str] = set()
+    for slot in _slots_of(character):
+        written = _radical_forms().get(slot[2], frozenset())
+        size, mine = _weighs(slot[2]), kangxi_radical(character) in written
+        for other in _slots()[slot]:
+            theirs = kangxi_radical(other) in written
+            # a mere radical stays: that of both, or of one and no larger than what is exchanged
+            mere = mine or theirs
+            if mere and mine != theirs:
+                mere = size <= max(stroke_count(character), stroke_count(other)) - size
+            if not mere:
+                found.add(other)
+    found.discard(character)
     return tuple(sorted(found))
 
 
-def _mere_radical(kept: tuple[str, ...], left: str, right: str) -> bool:
-    """Whether what stays is the radical of both, or of one and no larger than what is exchanged."""
-    forms = _radical_forms()
-    shared = [len(kept) == 1 and (kept[0], kangxi_radical(name)) in forms for name in (left, right)]
-    if all(shared) or not any(shared):
-        return all(shared)
-    size = _weighs(kept)
-    return size <= max(stroke_count(left), stroke_count(right)) - size
-
-
 @cache
-def _radical_forms() -> frozenset[tuple[str, int]]:
-    """Every form a radical takes inside a character, with its Kangxi number."""
-    return frozenset({(row[4], int(row[5])) for row in rows("characters")}) | _SEQUENCE_FORMS
+def _radical_forms() -> dict[tuple[str, ...], frozenset[int]]:
+    """Every form a radical takes inside a character → the Kangxi numbers that have it."""
+    found: dict[tuple[str, ...], set[int]] = defaultdict(set)
+    for form, number in {(row[4], int(row[5])) for row in rows("characters")} | _SEQUENCE_FORMS:
+        found[form,].add(number)
+    return {form: frozenset(numbers) for form, numbers in found.items()}

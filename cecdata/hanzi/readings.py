@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
 
-from cecdata.hanzi.characters import frequency, is_han
+import numpy as np
+from numpy.typing import NDArray
+
+from cecdata.hanzi.characters import frequency, is_han, standard_characters
 from cecdata.hanzi.data import table
-from cecdata.hanzi.syllables import confusion
+from cecdata.hanzi.syllables import FINAL_PAIRS, INITIAL_PAIRS, confusion, split_syllable
 
 # A reading rarer than this is known to few: it makes no homophone (的 read dī).
 LEAST_SHARE = 0.02
@@ -134,6 +137,56 @@ def homophones(character: str) -> tuple[str, ...]:
     return tuple(sorted(found, key=lambda other: (-weight[other], other)))
 
 
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """All common readings as arrays: E of them, by syllable, then by character.
+
+    `character` [E] are places in `standard_characters()`, `bounds` [syllables + 1] where each
+    syllable's readings begin, `usual` [characters] the place of the most frequent syllable.
+    """
+
+    syllables: tuple[str, ...]
+    bounds: NDArray[np.int64]
+    character: NDArray[np.int32]
+    tone: NDArray[np.int8]
+    share: NDArray[np.float64]
+    usual: NDArray[np.int32]
+
+
+@cache
+def spoken() -> Spoken:
+    """Every common reading of every standard character."""
+    every = (reading for sign in standard_characters() for reading in readings(sign))
+    names = sorted({reading.syllable for reading in every})
+    place = {name: number for number, name in enumerate(names)}
+    entries = sorted(
+        (place[reading.syllable], number, reading.tone, reading.share)
+        for number, sign in enumerate(standard_characters())
+        for reading in common_readings(sign)
+    )
+    syllable = [entry[0] for entry in entries]
+    return Spoken(
+        syllables=tuple(names),
+        bounds=np.searchsorted(syllable, np.arange(len(names) + 1)),
+        character=np.array([entry[1] for entry in entries], np.int32),
+        tone=np.array([entry[2] for entry in entries], np.int8),
+        share=np.array([entry[3] for entry in entries]),
+        usual=np.array(
+            [place[readings(sign)[0].syllable] for sign in standard_characters()], np.int32
+        ),
+    )
+
+
+@cache
+def near_syllables(syllable: str) -> tuple[tuple[str, str], ...]:
+    """The syllables that this one may be confused with, and how; itself, in another tone, first.
+
+    >>> near_syllables("si")[:2]
+    (('si', 'tone'), ('ai', 'keyboard'))
+    """
+    return tuple(sorted(_near_syllables()[syllable], key=lambda link: link[0] != syllable))
+
+
 def near_homophones(character: str, kinds: tuple[str, ...] = KINDS) -> tuple[SoundAlike, ...]:
     """Standard characters that sound nearly the same, by code point.
 
@@ -155,12 +208,32 @@ def near_homophones(character: str, kinds: tuple[str, ...] = KINDS) -> tuple[Sou
 @cache
 def _near_syllables() -> dict[str, tuple[tuple[str, str], ...]]:
     """Syllable → (syllable it may be confused with, kind); itself, in another tone, included."""
-    known = tuple(_by_syllable())
-    linked = {one: [(other, confusion(one, other)) for other in known] for one in known}
-    return {
-        one: tuple((other, kind) for other, kind in others if kind is not None)
-        for one, others in linked.items()
-    }
+    near: dict[str, list[tuple[str, str]]] = {}
+    by_form: dict[str, list[str]] = defaultdict(list)
+    for name in _by_syllable():
+        for form in _loose_forms(name):
+            by_form[form].append(name)
+    for one in _by_syllable():
+        others = dict.fromkeys(name for form in _loose_forms(one) for name in by_form[form])
+        links = ((other, confusion(one, other)) for other in others)
+        near[one] = [(other, kind) for other, kind in links if kind is not None]
+    return {one: tuple(sorted(others)) for one, others in near.items()}
+
+
+def _loose_forms(syllable: str) -> set[str]:
+    """What two syllables that `confusion` links have in common: all but a letter, or a part."""
+    places = range(len(syllable))
+    initial, final = split_syllable(syllable)
+    fuzzy_initials = {f"{'/'.join(pair)}-{final}" for pair in INITIAL_PAIRS if initial in pair}
+    fuzzy_finals = {f"{initial}-{'/'.join(pair)}" for pair in FINAL_PAIRS if final in pair}
+    return (
+        {syllable}
+        | {f"{syllable[:place]}?{syllable[place + 1:]}" for place in places}
+        | {f"{syllable[:place]}{syllable[place + 1:]}+" for place in places}
+        | {f"{syllable}+"}
+        | fuzzy_initials
+        | fuzzy_finals
+    )
 
 
 def read_in_context(text: str) -> tuple[str, ...]:

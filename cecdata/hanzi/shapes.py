@@ -14,6 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
+import numpy as np
+from numpy.typing import NDArray
+
+from cecdata.hanzi.characters import code_point_slots, standard_characters
 from cecdata.hanzi.data import table
 
 # The mean of the three says how alike two characters are all in all, the largest says that one
@@ -67,6 +71,32 @@ def look_alikes(character: str) -> tuple[LookAlike, ...]:
         difference = stroke_count(neighbour) - own
         found.append(LookAlike(neighbour, similarity_, difference, glyph, parts, strokes_))
     return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class ShapePairs:
+    """Every listed pair of look-alikes: [P] places in `standard_characters()`, by `left`."""
+
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    similarity: NDArray[np.float64]
+
+
+@cache
+def shape_pairs() -> ShapePairs:
+    """What `look_alikes` gives, for all characters at once."""
+    lines = [table("shapes").get(sign, ("", "")) for sign in standard_characters()]
+    points = np.frombuffer("".join(names for names, _ in lines).encode("utf-32-le"), np.uint32)
+    digits = np.frombuffer("".join(codes for _, codes in lines).encode(), np.uint8) - ord("0")
+    glyph, parts, strokes_ = (digits.reshape(-1, 3, 2) @ np.array([10, 1]) / 100).T
+    measures = (glyph, parts, strokes_)
+    mean = sum(w * value for w, value in zip(MEAN_WEIGHTS, measures, strict=True))
+    peaks = [w * value for w, value in zip(PEAK_WEIGHTS, measures, strict=True)]
+    return ShapePairs(
+        left=np.repeat(np.arange(len(lines), dtype=np.int32), [len(names) for names, _ in lines]),
+        right=code_point_slots()[points] - 1,
+        similarity=0.5 * (mean + np.maximum.reduce(peaks)),
+    )
 
 
 @cache

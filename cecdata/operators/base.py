@@ -6,9 +6,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
+from cecdata.hanzi.characters import code_point_slots, frequency, standard_characters
+
 # How the engine uses a confusion set: put the replacement in the character's place, or insert it
 # before any character (its `source` is then empty).
 Action = Literal["substitute", "insert"]
+Places = NDArray[np.int32]  # in `standard_characters()`
+Weights = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +26,45 @@ class Confusion:
     replacement: str
     weight: float
     kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConfusionSet:
+    """Confusions among the standard characters as columns, by source.
+
+    Row s is [bounds[s]:bounds[s + 1]], heaviest first, ties by code point. `replacement` are
+    places in `standard_characters()`, `kind` places in the operator's kinds, and the weights of a
+    row add up to 1.
+    """
+
+    bounds: NDArray[np.int64]
+    replacement: Places
+    kind: NDArray[np.int8]
+    weight: Weights
+
+
+@dataclass(frozen=True, slots=True)
+class InBulk:
+    """Confusions that are computed for all characters at once; called, it gives one row.
+
+    `build(least)` gives the set without what has a smaller share of its row than `least`, and
+    caches it; `least` is the share that the engine uses.
+    """
+
+    kinds: tuple[str, ...]
+    build: Callable[[float], ConfusionSet]
+    least: float
+
+    def __call__(self, character: str) -> Iterator[Confusion]:
+        """The confusions of one standard character, heaviest first; none of any other."""
+        place = int(code_point_slots()[ord(character)]) - 1
+        if place < 0:
+            return
+        found, names = self.build(self.least), standard_characters()
+        for at in range(int(found.bounds[place]), int(found.bounds[place + 1])):
+            other = names[found.replacement[at]]
+            weight = float(found.weight[at])
+            yield Confusion(character, other, weight, self.kinds[found.kind[at]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +83,35 @@ class Operator:
     confusions: Callable[[str], Iterator[Confusion]]
 
 
-LEAST_SHARE = 0.001  # of a character's weight: what is rarer than that is never missed
+def popularity(exponent: float) -> Weights:
+    """[characters] the frequency of each standard character to that power."""
+    # Python's power and not numpy's, whose last digit depends on the processor
+    return np.array([frequency(sign) ** exponent for sign in standard_characters()])
 
 
-def strongest(found: dict[str, Confusion], limit: int) -> Iterator[Confusion]:
-    """At most `limit` confusions, heaviest first, ties by code point, without negligible ones."""
-    ranked = sorted(found.values(), key=lambda item: (-item.weight, item.replacement))[:limit]
-    least = LEAST_SHARE * sum(item.weight for item in ranked)
-    yield from (item for item in ranked if item.weight >= least)
+def confusion_set(
+    source: Places, replacement: Places, weight: Weights, kind: NDArray[np.int8], least: float
+) -> ConfusionSet:
+    """Rows out of distinct pairs in any order, without what is rarer than `least` in its row."""
+    count = len(standard_characters())
+    # seven digits, so that two weights that should be equal are
+    rounded = weight.astype(np.float32).astype(np.float64)
+    total = np.bincount(source, rounded, count)
+    kept = np.flatnonzero((rounded > 0) & (rounded >= least * total[source]))
+    order = kept[_ranked(source[kept], rounded[kept], replacement[kept])]
+    rows = source[order]
+    total = np.bincount(rows, rounded[order], count)
+    return ConfusionSet(
+        bounds=np.searchsorted(rows, np.arange(count + 1)),
+        replacement=replacement[order],
+        kind=kind[order],
+        weight=rounded[order] / total[rows],
+    )
+
+
+def _ranked(source: Places, weight: Weights, replacement: Places) -> NDArray[np.int64]:
+    """Order by source, then falling weight, then replacement; pairs are distinct."""
+    # the bits of a positive float rise with it; one sort of 13 + 32 + 13 bits is the fastest
+    falling = np.uint64(0xFFFFFFFF) - weight.astype(np.float32).view(np.uint32).astype(np.uint64)
+    packed = source.astype(np.uint64) << np.uint64(45) | falling << np.uint64(13)
+    return np.argsort(packed | replacement.astype(np.uint64), kind="stable")

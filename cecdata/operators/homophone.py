@@ -2,39 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import cache
 
-from cecdata.hanzi.characters import frequency
-from cecdata.hanzi.readings import homophones, near_homophones, sound_weight
-from cecdata.operators.base import Confusion, Operator, strongest
+import numpy as np
 
-# A pinyin input method offers frequent characters first and a person picks from the first page:
-# hence the root of the replacement's frequency, and a limit.
-FREQUENCY_EXPONENT = 0.5
-LIMIT = 48
+from cecdata.hanzi.characters import standard_characters
+from cecdata.hanzi.shapes import shape_pairs
+from cecdata.operators.base import ConfusionSet, InBulk, Operator, confusion_set, popularity
+from cecdata.operators.shared_parts import one_part_apart
+from cecdata.operators.sound_links import Keys, Links, looked_up, merged, sound_links
+from cecdata.operators.word_pairs import word_pairs
+
+KINDS = ("same_sound", "tone", "initial", "final", "keyboard", "edit1")
 # How readily a near sound stands in for the right one, the same sound being 1. A pinyin input
-# method does not ask for the tone; dialects mix some initials and finals; a slip of the finger
-# is rare. Of real errors 67 % sound the same and 14 % nearly so.
-NEAR_SOUND = {"tone": 0.4, "initial": 0.08, "final": 0.08}
+# method does not ask for the tone, but who is sure of a word's tone is warned by it; dialects mix
+# some initials and finals; a slip of the finger is rare, and rarer away from the right key.
+LIKENESS = {"tone": 0.4, "initial": 0.12, "final": 0.12, "keyboard": 0.05, "edit1": 0.025}
+# An input method offers frequent characters first: between the root of the replacement's frequency
+# (as good as blind to it) and the frequency itself (as if the first one offered were taken).
+FREQUENCY_EXPONENT = 2 / 3
+# A character that sounds alike and looks alike misleads twice: a phonetic part in common counts
+# like this similarity, and full similarity makes a confusion so many times likelier.
+PART_SIMILARITY, SIGHT = 0.5, 5.0
+# Words that sound the same (权利 权力) add their chance to that of the single character. Errors in
+# words are the commoner ones, for words are what is typed.
+WORDS = 2.0
+LEAST = 0.0013  # of a character's weight: what is rarer is never missed
 
 
-def confusions(character: str) -> Iterator[Confusion]:
-    """Same sound (tone included), then near sound, by how readily one is typed for the other."""
-    found = {
-        other: Confusion(
-            character,
-            other,
-            sound_weight(character, other) * frequency(other) ** FREQUENCY_EXPONENT,
-            "same_sound",
-        )
-        for other in homophones(character)
-    }
-    for near in near_homophones(character, tuple(NEAR_SOUND)):
-        if near.character not in found:
-            likeness = NEAR_SOUND[near.kind.partition(":")[0]] * near.weight
-            weight = likeness * frequency(near.character) ** FREQUENCY_EXPONENT
-            found[near.character] = Confusion(character, near.character, weight, "near_sound")
-    yield from strongest(found, LIMIT)
+@cache
+def _build(least: float) -> ConfusionSet:
+    # sight and words make no link more than SIGHT + 1 times stronger
+    popular = popularity(FREQUENCY_EXPONENT)
+    links = sound_links(LIKENESS, KINDS, popular, least / (1 + SIGHT))
+    total = np.bincount(links.source, weight := links.weight * _sight(links.key))
+    words, chance = word_pairs()
+    both = merged(
+        np.concatenate([links.key, words]),
+        np.concatenate([weight / total[links.source], WORDS * chance]),
+        np.concatenate([links.kind, np.full(len(words), KINDS.index("tone"), np.int8)]),
+    )
+    kind = np.where(both.kind == KINDS.index("tone"), _kind(both, links), both.kind)
+    return confusion_set(both.source, both.other, both.weight, kind.astype(np.int8), least)
 
 
-OPERATOR = Operator("homophone", "substitute", 1, ("same_sound", "near_sound"), confusions)
+def _kind(both: Links, links: Links) -> Keys:
+    """The kind that the sounds alone give; words do not know about tones."""
+    place = np.minimum(np.searchsorted(links.key, both.key), len(links.key) - 1)
+    known = links.key[place] == both.key
+    return np.where(known, links.kind[place], both.kind).astype(np.int64)
+
+
+def _sight(key: Keys) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """1 + SIGHT · similarity of each pair."""
+    count = len(standard_characters())
+    listed, parts = shape_pairs(), one_part_apart()
+    shapes = listed.left.astype(np.int64) * count + listed.right
+    order = np.argsort(shapes)
+    similarity = looked_up(key, shapes[order], listed.similarity[order])
+    part = looked_up(key, parts.key, np.full(len(parts.key), PART_SIMILARITY))
+    return 1 + SIGHT * np.maximum(similarity, part)
+
+
+OPERATOR = Operator("homophone", "substitute", 1, KINDS, InBulk(KINDS, _build, LEAST))

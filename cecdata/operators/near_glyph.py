@@ -5,43 +5,36 @@ The paper's evaluation tells more-stroke from fewer-stroke errors; `equal_stroke
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import cache
 
-from cecdata.hanzi.characters import frequency
-from cecdata.hanzi.shapes import LookAlike, look_alikes
-from cecdata.operators.base import Confusion, Operator, strongest
+import numpy as np
 
+from cecdata.hanzi.characters import standard_characters
+from cecdata.hanzi.shapes import shape_pairs, stroke_count
+from cecdata.operators.base import ConfusionSet, InBulk, Operator, confusion_set, popularity
+
+KINDS = ("more_stroke", "fewer_stroke", "equal_stroke")
 # Below this similarity two characters share a part but are not mistaken for each other.
 LEAST_SIMILARITY = 0.50
 # The eye errs where the likeness is great: the weight falls steeply with the similarity, and a
 # frequent character is written for a rare one more readily than the reverse.
-SIMILARITY_EXPONENT = 6.0
-FREQUENCY_EXPONENT = 0.3
-LIMIT = 24
+SIMILARITY_POWER = 6
+FREQUENCY_EXPONENT = 0.5
+LEAST = 0.015  # of a character's weight: what is rarer is never missed
 
 
-def confusions(character: str) -> Iterator[Confusion]:
+@cache
+def _build(least: float) -> ConfusionSet:
     """Look-alikes by measured similarity, the kind from the difference in strokes."""
-    found = {
-        other.character: Confusion(character, other.character, _weight(other), _kind(other))
-        for other in look_alikes(character)
-        if other.similarity >= LEAST_SIMILARITY
-    }
-    yield from strongest(found, LIMIT)
+    pairs = shape_pairs()
+    strokes = np.array([stroke_count(sign) for sign in standard_characters()])
+    difference = strokes[pairs.right] - strokes[pairs.left]
+    kind = np.where(difference == 0, 2, np.where(difference > 0, 0, 1)).astype(np.int8)
+    steep = np.multiply.reduce([pairs.similarity] * SIMILARITY_POWER)
+    weight = steep * popularity(FREQUENCY_EXPONENT)[pairs.right]
+    # with no share too small, those below the similarity are told as well
+    weight = np.where((pairs.similarity >= LEAST_SIMILARITY) | (least == 0), weight, 0.0)
+    return confusion_set(pairs.left, pairs.right, weight, kind, least)
 
 
-def _weight(other: LookAlike) -> float:
-    return float(
-        other.similarity**SIMILARITY_EXPONENT * frequency(other.character) ** FREQUENCY_EXPONENT
-    )
-
-
-def _kind(other: LookAlike) -> str:
-    if other.stroke_difference == 0:
-        return "equal_stroke"
-    return "more_stroke" if other.stroke_difference > 0 else "fewer_stroke"
-
-
-OPERATOR = Operator(
-    "near_glyph", "substitute", 1, ("more_stroke", "fewer_stroke", "equal_stroke"), confusions
-)
+OPERATOR = Operator("near_glyph", "substitute", 1, KINDS, InBulk(KINDS, _build, LEAST))

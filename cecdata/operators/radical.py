@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import cache
 
-from cecdata.hanzi.characters import frequency
-from cecdata.hanzi.components import additions, deletions, exchanges
-from cecdata.operators.base import Confusion, Operator, strongest
+from cecdata.operators.base import ConfusionSet, InBulk, Operator, confusion_set, popularity
+from cecdata.operators.shared_parts import KINDS, one_part_apart
 
-FREQUENCY_EXPONENT = 0.4
-LIMIT = 32
+FREQUENCY_EXPONENT = 0.5  # a frequent character is written for a rare one more readily
+LEAST = 0.01  # of a character's weight: what is rarer is never missed
 
 
-def confusions(character: str) -> Iterator[Confusion]:
+@cache
+def _build(least: float) -> ConfusionSet:
     """Every standard character one component away; the first kind that explains it counts."""
-    found: dict[str, Confusion] = {}
-    for kind, others in (
-        ("deletion", deletions(character)),
-        ("addition", additions(character)),
-        ("exchange", exchanges(character)),
-    ):
-        for other in others:
-            weight = frequency(other) ** FREQUENCY_EXPONENT
-            found.setdefault(other, Confusion(character, other, weight, kind))
-    yield from strongest(found, LIMIT)
+    pairs = one_part_apart()
+    weight = popularity(FREQUENCY_EXPONENT)[pairs.other]
+    return confusion_set(pairs.source, pairs.other, weight, pairs.kind, least)
 
 
-OPERATOR = Operator(
-    "radical", "substitute", 1, ("deletion", "addition", "exchange"), confusions
-)
+OPERATOR = Operator("radical", "substitute", 1, KINDS, InBulk(KINDS, _build, LEAST))

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from numba import njit
 
 from cecdata.hanzi.characters import (
     extend_ranges,
@@ -17,7 +18,8 @@ from cecdata.hanzi.characters import (
     regional_range,
     standard_characters,
 )
-from cecdata.operators import OPERATORS, Confusion, Operator
+from cecdata.operators import OPERATORS, Operator
+from cecdata.operators.base import InBulk
 
 Bytes = npt.NDArray[np.uint8]
 Shorts = npt.NDArray[np.uint16]
@@ -73,71 +75,111 @@ def compile_tables(operators: Sequence[Operator], characters: Sequence[str]) -> 
     kinds = tuple(dict.fromkeys(kind for operator in operators for kind in operator.kinds))
     assert len(kinds) < 2**KIND_BITS
     texts = {"": 0} | {character: slot for slot, character in enumerate(characters, 1)}
-    rows = {
-        (o, slot): list(operator.confusions(character))
-        for o, operator in enumerate(operators)
-        for character, slot in texts.items()
-        if (operator.action == "insert") == (character == "")
-    }
-    for row in rows.values():
-        for item in row:
-            texts.setdefault(item.replacement, len(texts))
+    found = [_columns(operator, tuple(characters), kinds, texts) for operator in operators]
     assert len(texts) < 2**TEXT_BITS
     slots = len(characters) + 1
     bounds = np.zeros((len(operators), slots, 2), np.int32)
     eligible = np.zeros(slots, np.uint16)
-    blocks: list[Longs] = []
     written = 0
-    for (o, slot), row in rows.items():
-        if not row:
-            continue
-        bounds[o, slot] = written, len(row)
-        eligible[slot] |= 1 << o
-        packed = [kinds.index(item.kind) << TEXT_BITS | texts[item.replacement] for item in row]
-        blocks.append(_candidates([item.weight for item in row], packed))
-        written += len(row)
+    for o, columns in enumerate(found):
+        counts = np.bincount(columns.slot, minlength=slots)
+        bounds[o, :, 1] = counts
+        bounds[o, :, 0] = np.where(counts > 0, written + np.cumsum(counts) - counts, 0)
+        eligible |= (counts > 0).astype(np.uint16) << np.uint16(o)
+        written += len(columns.slot)
+    text_table = _texts(list(texts))
     arrays = Tables(
         code_points=_code_points(characters),
         eligible=eligible,
         rows=bounds,
-        candidates=np.concatenate(blocks),
+        candidates=np.concatenate([_candidates(columns) for columns in found]),
         inserts=np.array([operator.action == "insert" for operator in operators], np.uint8),
         cost=np.array([operator.cost for operator in operators], np.int32),
-        texts=_texts(list(texts)),
+        texts=text_table,
     )
-    names = tuple(operator.name for operator in operators)
-    return Compiled(arrays, names, kinds, tuple(texts), _hashes(names, rows))
+    hashes = {
+        operator.name: _hash(columns, text_table, kinds)
+        for operator, columns in zip(operators, found, strict=True)
+    }
+    return Compiled(arrays, tuple(hashes), kinds, tuple(texts), hashes)
 
 
-def walker(weights: Sequence[float]) -> tuple[list[float], list[int]]:
-    """Walker's alias table of a row of weights: (probability of keeping j, what else).
+class _Columns(NamedTuple):
+    """One operator's candidates by slot: slot 0 is any character, before which it inserts."""
 
-    >>> walker([1.0, 3.0])
-    ([0.5, 1.0], [1, 1])
+    slot: npt.NDArray[np.int64]
+    text: npt.NDArray[np.int64]
+    kind: npt.NDArray[np.int64]
+    weight: npt.NDArray[np.float64]
+
+
+def _columns(
+    operator: Operator, characters: tuple[str, ...], kinds: Sequence[str], texts: dict[str, int]
+) -> _Columns:
+    """The operator's set; texts that are new get the next numbers."""
+    if isinstance(operator.confusions, InBulk) and characters == standard_characters():
+        table = operator.confusions.build(operator.confusions.least)
+        own = np.array([kinds.index(kind) for kind in operator.kinds])
+        slot = np.repeat(np.arange(1, len(characters) + 1), np.diff(table.bounds))
+        # the texts of the characters are numbered like their slots
+        return _Columns(slot, table.replacement + np.int64(1), own[table.kind], table.weight)
+    wanted = ((0, ""),) if operator.action == "insert" else tuple(enumerate(characters, 1))
+    items = [(slot, item) for slot, name in wanted for item in operator.confusions(name)]
+    return _Columns(
+        np.array([slot for slot, _ in items], np.int64),
+        np.array([texts.setdefault(item.replacement, len(texts)) for _, item in items], np.int64),
+        np.array([kinds.index(item.kind) for _, item in items], np.int64),
+        np.array([item.weight for _, item in items], np.float64),
+    )
+
+
+@njit(cache=True)
+def walker(
+    bounds: npt.NDArray[np.int64], weights: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """Walker's alias tables of rows of weights: (probability of keeping j, what else).
+
+    Row r is weights[bounds[r]:bounds[r + 1]]; the second array holds places among all weights.
+
+    >>> [column.tolist() for column in walker(np.array([0, 2]), np.array([1.0, 3.0]))]
+    [[0.5, 1.0], [1, 1]]
     """
-    count, total = len(weights), sum(weights)
-    share = [weight * count / total for weight in weights]
-    keep, alias = [1.0] * count, list(range(count))
-    small = [j for j in range(count) if share[j] < 1]
-    large = [j for j in range(count) if share[j] >= 1]
-    while small and large:
-        less, more = small.pop(), large.pop()
-        keep[less], alias[less] = share[less], more
-        share[more] -= 1 - share[less]
-        (small if share[more] < 1 else large).append(more)
+    keep, alias = np.ones(len(weights)), np.arange(len(weights))
+    share, small, large = np.empty((3, len(weights)))
+    for r in range(len(bounds) - 1):
+        first, last = bounds[r], bounds[r + 1]
+        total, less, more = 0.0, 0, 0
+        for j in range(first, last):
+            total += weights[j]
+        for j in range(first, last):
+            share[j] = weights[j] * (last - first) / total
+            if share[j] < 1:
+                small[less] = j
+                less += 1
+            else:
+                large[more] = j
+                more += 1
+        while less and more:
+            less -= 1
+            poor, rich = int(small[less]), int(large[more - 1])
+            keep[poor], alias[poor] = share[poor], rich
+            share[rich] -= 1 - share[poor]
+            if share[rich] < 1:
+                more -= 1
+                small[less] = rich
+                less += 1
     return keep, alias
 
 
-def _candidates(weights: Sequence[float], packed: Sequence[int]) -> Longs:
-    keep, alias = walker(weights)
-    width, most = TEXT_BITS + KIND_BITS, 2**KEEP_BITS - 1
-    return np.array(
-        [
-            own | packed[other] << width | min(int(share * (most + 1)), most) << 2 * width
-            for own, share, other in zip(packed, keep, alias, strict=True)
-        ],
-        np.uint64,
-    )
+def _candidates(columns: _Columns) -> Longs:
+    first = np.flatnonzero(np.r_[True, columns.slot[1:] != columns.slot[:-1]])
+    bounds = np.r_[first, len(columns.slot)] if len(columns.slot) else np.zeros(1, np.int64)
+    keep, alias = walker(bounds, columns.weight)
+    most = 2**KEEP_BITS - 1
+    own = (columns.kind << TEXT_BITS | columns.text).astype(np.uint64)
+    chance = np.minimum(keep * (most + 1), most).astype(np.uint64)
+    other = own[alias] << np.uint64(TEXT_BITS + KIND_BITS)
+    return np.asarray(own | other | chance << np.uint64(2 * (TEXT_BITS + KIND_BITS)))
 
 
 def _texts(texts: Sequence[str]) -> Longs:
@@ -163,10 +205,13 @@ def _code_points(characters: Sequence[str]) -> Shorts:
     return found
 
 
-def _hashes(names: Sequence[str], rows: dict[tuple[int, int], list[Confusion]]) -> dict[str, str]:
-    digests = [hashlib.sha256() for _ in names]
-    for (o, _), row in rows.items():
-        for item in row:
-            line = f"{item.source}\t{item.replacement}\t{item.weight:.9g}\t{item.kind}\n"
-            digests[o].update(line.encode())
-    return {name: digest.hexdigest() for name, digest in zip(names, digests, strict=True)}
+def _hash(columns: _Columns, texts: Longs, kinds: Sequence[str]) -> str:
+    """SHA-256 of the confusions, with shares to seven digits: what processors agree on."""
+    total = np.bincount(columns.slot, columns.weight)
+    share = columns.weight / total[columns.slot]
+    digest = hashlib.sha256("\t".join(kinds[kind] for kind in np.unique(columns.kind)).encode())
+    digest.update(columns.slot.astype("<i8").tobytes())
+    digest.update(texts[columns.text, 1].astype("<u8").tobytes())
+    digest.update((np.unique(columns.kind, return_inverse=True)[1]).astype("<i8").tobytes())
+    digest.update(np.round(share * 1e7).astype("<i8").tobytes())
+    return digest.hexdigest()

@@ -28,6 +28,7 @@ import sources
 import table_characters
 import table_clusters
 import table_ids
+import table_lexicon
 import table_readings
 import table_shapes
 import table_splits
@@ -48,6 +49,7 @@ def main() -> None:
     write("splits", table_splits.HEADER, table_splits.rows(inputs, structure))
     write("shapes", table_shapes.HEADER, table_shapes.rows(inputs, structure))
     write("clusters", table_clusters.HEADER, table_clusters.rows(), ordered=True)
+    write("lexicon", table_lexicon.HEADER, table_lexicon.rows(inputs.word_list))
     sources.write(inputs, TABLES)
 
 

@@ -87,10 +87,14 @@ class Inputs:
         return {character: _mainland(found) for character, found in options.items()}
 
     @cached_property
+    def word_list(self) -> str:
+        """jieba's dictionary: a word, its count and its part of speech a line."""
+        return self.wheel_text("jieba", "jieba-0.42.1/jieba/dict.txt")
+
+    @cached_property
     def word_counts(self) -> list[tuple[str, int]]:
         """Words of jieba's dictionary with their counts."""
-        text = self.wheel_text("jieba", "jieba-0.42.1/jieba/dict.txt")
-        rows = (line.split(" ") for line in text.splitlines())
+        rows = (line.split(" ") for line in self.word_list.splitlines())
         return [(row[0], int(row[1])) for row in rows]
 
     @cached_property

@@ -31,6 +31,7 @@ USED = {
     "splits": ("tghb", "ids", "unihan"),
     "shapes": ("tghb", "ids", "fuzzychinese", "font 1", "font 2"),
     "clusters": ("regex",),
+    "lexicon": ("jieba", "pypinyin"),
 }
 SCRIPTS = {"drops": "table_ids.py"}
 

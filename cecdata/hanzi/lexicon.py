@@ -1,0 +1,50 @@
+"""Words: how often they occur and how they are read (jieba's dictionary, pypinyin's readings)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cecdata.hanzi.characters import code_point_slots
+from cecdata.hanzi.data import rows
+from cecdata.hanzi.readings import spoken
+
+LENGTHS = (2, 3, 4)  # characters to a word
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The W words of one length L, by code point.
+
+    `characters` [W, L] are places in `standard_characters()`, `syllables` [W, L] places in
+    `spoken().syllables`, `counts` [W] occurrences in jieba's corpus.
+    """
+
+    texts: tuple[str, ...]
+    characters: NDArray[np.int32]
+    syllables: NDArray[np.int32]
+    counts: NDArray[np.float64]
+
+
+@cache
+def words(length: int) -> Words:
+    """All words of that many characters, 2 to 4."""
+    found = [row for row in _rows() if len(row[0]) == length]
+    points = np.frombuffer("".join(row[0] for row in found).encode("utf-32-le"), np.uint32)
+    characters = code_point_slots()[points].reshape(-1, length) - 1
+    sounds = spoken()
+    syllables = sounds.usual[characters]
+    places = {name: place for place, name in enumerate(sounds.syllables)}
+    for place, (_, _, reading) in enumerate(found):
+        if reading:
+            syllables[place] = [places[name] for name in reading.split(" ")]
+    counts = np.array([row[1] for row in found], np.float64)
+    return Words(tuple(row[0] for row in found), characters, syllables, counts)
+
+
+@cache
+def _rows() -> list[tuple[str, ...]]:
+    return rows("lexicon")

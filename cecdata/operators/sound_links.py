@@ -1,0 +1,108 @@
+"""Pairs of characters that sound the same or nearly so, for all characters at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cecdata.hanzi.characters import standard_characters
+from cecdata.hanzi.readings import Spoken, near_syllables, spoken
+from cecdata.operators.base import Places, Weights
+
+Keys = NDArray[np.int64]
+_PLACE_BITS = 24  # of a place among the links, beside a key of 27 bits
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """[P] pairs, distinct and sorted by key = source · characters + other."""
+
+    key: Keys
+    weight: Weights
+    kind: NDArray[np.int8]
+
+    @property
+    def source(self) -> Places:
+        """The places of the right characters."""
+        return (self.key // len(standard_characters())).astype(np.int32)
+
+    @property
+    def other(self) -> Places:
+        """The places of the wrong ones."""
+        return (self.key % len(standard_characters())).astype(np.int32)
+
+
+def sound_links(
+    likeness: Mapping[str, float], kinds: Sequence[str], popular: Weights, least: float
+) -> Links:
+    """Every pair with a sound in common or confused, and how readily the one is typed.
+
+    `likeness` is how readily a sound of each kind (`same_sound`, `tone`, `initial` …) stands in for
+    the right one; `popular` [characters] what else makes a replacement likely. Over the readings
+    of both, the sum of share · share · likeness · popular; the heaviest names the kind. A link
+    below `least` times what all sounds of the same syllable weigh is left out.
+    """
+    sounds = spoken()
+    parts = [
+        _from_syllable(sounds, place, likeness, kinds, popular, least)
+        for place in range(len(sounds.syllables))
+        if sounds.bounds[place] < sounds.bounds[place + 1]
+    ]
+    key, weight, kind = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return merged(key, weight, kind)
+
+
+def _from_syllable(
+    sounds: Spoken,
+    place: int,
+    likeness: Mapping[str, float],
+    kinds: Sequence[str],
+    popular: Weights,
+    least: float,
+) -> tuple[Keys, Weights, NDArray[np.int8]]:
+    """The links of all readings of one syllable to all readings of those near it."""
+    own = slice(int(sounds.bounds[place]), int(sounds.bounds[place + 1]))
+    same, tone = kinds.index("same_sound"), kinds.index("tone")
+    heard = sounds.share * popular[sounds.character]
+    floor = least * likeness["tone"] * heard[own].sum()
+    spans, strengths, names = [], [], []
+    for syllable, how in near_syllables(sounds.syllables[place]):
+        name = how.partition(":")[0]
+        if likeness.get(name, 0.0) > 0:
+            other = sounds.syllables.index(syllable)
+            span = np.arange(sounds.bounds[other], sounds.bounds[other + 1])
+            spans.append(span)
+            strengths.append(np.full(len(span), 1.0 if name == "tone" else likeness[name]))
+            names.append(np.full(len(span), kinds.index(name), np.int8))
+    span, strength, name_of = map(np.concatenate, (spans, strengths, names))
+    kept = strength * heard[span] >= floor
+    span, strength, name_of = span[kept], strength[kept], name_of[kept]
+    tones = np.where(sounds.tone[own][:, None] == sounds.tone[span], 1.0, likeness["tone"])
+    weight = sounds.share[own][:, None] * (strength * heard[span]) * tones
+    alike = (name_of == tone) & (tones == 1.0)
+    kind = np.where(alike, same, name_of).astype(np.int8)
+    key = sounds.character[own].astype(np.int64)[:, None] * len(popular) + sounds.character[span]
+    distinct = sounds.character[own][:, None] != sounds.character[span]
+    return key[distinct], weight[distinct], kind[distinct]
+
+
+def merged(key: Keys, weight: Weights, kind: NDArray[np.int8]) -> Links:
+    """Equal keys as one link: weights added up, the kind of the heaviest."""
+    order = np.sort(key << _PLACE_BITS | np.arange(len(key))) & ((1 << _PLACE_BITS) - 1)
+    key, weight, kind = key[order], weight[order], kind[order]
+    new = np.r_[True, key[1:] != key[:-1]]
+    first = np.flatnonzero(new)
+    heaviest = np.maximum.reduceat(weight, first)[np.cumsum(new) - 1]
+    of_heaviest = np.where(weight == heaviest, kind, np.int8(127))
+    return Links(
+        key[first], np.add.reduceat(weight, first), np.minimum.reduceat(of_heaviest, first)
+    )
+
+
+def looked_up(key: Keys, known: Keys, values: Weights) -> Weights:
+    """The value of each key, 0 where there is none; `known` sorted."""
+    place = np.minimum(np.searchsorted(known, key), len(known) - 1)
+    return np.where(known[place] == key, values[place], 0.0)
