@@ -3,8 +3,8 @@
     python tools/encoder/judge.py CLEAN.parquet PAIRS_DIR [--out cecdata/embed/builtin]
 
 Two sets. Held-out pairs of PAIRS_DIR: the correlations, and what of the teacher's rejects among
-pairs made to be rejected (shuffled; at least five edits; edited sentences of at most 12 code
-points) is caught. Ordinary pairs: sentences that training never saw, from all origins of CLEAN,
+pairs made to be rejected (shuffled; at least five edits; sentences of at most 12 code points
+with two edits or more) is caught. Ordinary pairs: sentences that training never saw, from all origins of CLEAN,
 as the recipe `paper` perturbs them: what is rejected that the teacher accepts. The knot is found
 on one half of both (by target) and everything is reported on the other.
 """
@@ -39,7 +39,8 @@ def text(column: pl.Series) -> pa.Array:
 
 def with_scores(pairs: pl.DataFrame) -> pl.DataFrame:
     raw = raw_scores(text(pairs["target"]), text(pairs["source"]))
-    part = ids(text(pairs["target"])) >> np.uint64(7) & np.uint64(1)  # not the bits they are drawn by
+    # a bit that the drawing did not look at
+    part = ids(text(pairs["target"])) >> np.uint64(7) & np.uint64(1)
     return pairs.with_columns(pl.Series("raw", raw), pl.Series("half", part))
 
 
@@ -70,9 +71,8 @@ def ordinary_pairs(clean: Path, folder: Path, teacher: str, count: int) -> pl.Da
 
 def hard_of(pairs: pl.DataFrame) -> Masks:
     """Pairs made to be rejected."""
-    many = (pl.col("kind") == "edited") & (
-        (pl.col("edits") >= 5) | ((pl.col("target").str.len_chars() <= SHORT) & (pl.col("edits") > 1))
-    )
+    short = (pl.col("target").str.len_chars() <= SHORT) & (pl.col("edits") > 1)
+    many = (pl.col("kind") == "edited") & ((pl.col("edits") >= 5) | short)
     return pairs.select(((pl.col("kind") == "shuffled") | many).alias("hard"))["hard"].to_numpy()
 
 
