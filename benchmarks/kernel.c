@@ -8,7 +8,7 @@
 
 enum { PLAIN, CLINGS_BEFORE, CLINGS_AFTER, REGIONAL, CLINGS_BOTH, FIRST_SLOT = 8 };
 enum { UNCHANGED, OPERATOR, COUNT, PLACE, REPLACEMENT, MIXED, MIXED_OPERATOR };
-enum { TEXT_BITS = 16, KIND_BITS = 5, KEEP_BITS = 22, SPARSE = 24, LONGEST_PLACEHOLDER = 32 };
+enum { TEXT_BITS = 16, KIND_BITS = 5, KEEP_BITS = 22, SPARSE = 24, LONGEST_PLACEHOLDER = 32, BLOCK = 32 };
 
 typedef struct {
     const uint16_t *code_points, *eligible;
@@ -202,8 +202,8 @@ static inline int occurs(const uint32_t *points, int64_t n, uint32_t wanted) {
 }
 
 static inline void copy_bytes(uint8_t *out, const uint8_t *data, int64_t size, const uint8_t *end) {
-    if (data + size + 16 <= end)
-        for (int64_t done = 0; done < size; done += 16) memcpy(out + done, data + done, 16);
+    if (data + size + BLOCK <= end)
+        for (int64_t done = 0; done < size; done += BLOCK) memcpy(out + done, data + done, BLOCK);
     else
         memcpy(out, data, size);
 }
@@ -307,18 +307,15 @@ int64_t perturb(const int32_t *offsets, int64_t sentences, const uint8_t *data, 
                 uint64_t word = t->texts[2 * text], facts = t->texts[2 * text + 1];
                 int64_t to = base + bounds[place], size = facts & 0xFF;
                 done = place + 1 - insert;
-                int64_t grown = size - (bounds[done] - bounds[place]);
-                if (grown) {
-                    base += grown;
-                    memcpy(out->bytes + to, &word, 8);
-                    copy_bytes(out->bytes + to + size, data + bounds[done],
-                               bounds[n] - bounds[done], data + data_bytes);
-                } else {
-                    for (int64_t b = 0; b < size; b++, word >>= 8) out->bytes[to + b] = word;
+                base += size - (bounds[done] - bounds[place]);
+                memcpy(out->bytes + to, &word, 8);
+                copy_bytes(out->bytes + to + size, data + bounds[done], bounds[n] - bounds[done],
+                           data + data_bytes);
+                if (count > 1) {
+                    uint32_t first = facts >> 8 & 0xFFFFFF, second = facts >> 32;
+                    sure &= !occurs(points, n, first);
+                    if (second) sure &= !occurs(points, n, second);
                 }
-                uint32_t first = facts >> 8 & 0xFFFFFF, second = facts >> 32;
-                sure &= !occurs(points, n, first);
-                if (second) sure &= !occurs(points, n, second);
                 spent += t->cost[struck];
                 out->start[edits] = place;
                 out->end[edits] = done;

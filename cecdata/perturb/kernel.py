@@ -29,7 +29,8 @@ _CR, _LF, _LESS, _MORE = 0x0D, 0x0A, 0x3C, 0x3E
 _UNCHANGED, _OPERATOR, _COUNT, _PLACE, _REPLACEMENT, _MIXED, _MIXED_OPERATOR, _SAMPLE = range(8)
 _TEXT, _KIND = (1 << TEXT_BITS) - 1, (1 << KIND_BITS) - 1
 _SPARSE = 24  # tries after which places are counted out
-SLACK = 32  # bytes that blocks and words may scribble past the end
+_BLOCK = 32  # bytes copied at a time
+SLACK = 64  # bytes that blocks and words may scribble past the end
 _LONGEST_PLACEHOLDER = 32  # code points between < and >
 
 
@@ -270,12 +271,48 @@ def _take_places(mask, n, wanted, count, key, chosen):
                 fresh &= chosen[j] != place
             if tries >= _SPARSE and not fresh:
                 place = _count_out(mask, n, bits, chosen, k, _draw(key, _PLACE, tries))
+                tries += 1  # no draw decides twice
                 fresh = True
         at = k
         while at > 0 and chosen[at - 1] > place:
             chosen[at] = chosen[at - 1]
             at -= 1
         chosen[at] = place
+
+
+@njit(cache=True, inline="always")
+def _take(mask, n, o, wanted, count_cdf, key, chosen):
+    """Draws how many places are struck, and which; gives their number."""
+    places, u, count = _count(mask, n, wanted), _unit(_draw(key, _COUNT, 0)), 1
+    while count < count_cdf.shape[2] and u >= count_cdf[o, places, count - 1]:
+        count += 1
+    _take_places(mask, n, wanted, count, key, chosen)
+    return count
+
+
+@njit(cache=True)
+def _take_mixed(mask, n, able, priors, count_cdf, key, chosen, cumulative, strikes):
+    """Draws places and strikes[k], an operator for each, at least two different ones among them.
+
+    Gives their number; 0 if these places do not allow that.
+    """
+    count = _take(mask, n, len(priors), able, count_cdf, key, chosen)
+    reach, seen = np.int64(0), np.int64(0)
+    for k in range(count):
+        reach |= np.int64(mask[chosen[k]]) & able
+    if count < 2 or reach & (reach - 1) == 0:
+        return 0
+    for k in range(count):
+        _accumulate(priors, np.int64(mask[chosen[k]]) & able, cumulative)
+        strikes[k] = _choose(_unit(_draw(key, _MIXED_OPERATOR, k)), cumulative)
+        seen |= np.int64(1) << strikes[k]
+    if seen & (seen - 1) == 0:
+        k = count - 1
+        while np.int64(mask[chosen[k]]) & able & ~seen == 0:
+            k -= 1
+        _accumulate(priors, np.int64(mask[chosen[k]]) & able & ~seen, cumulative)
+        strikes[k] = _choose(_unit(_draw(key, _MIXED_OPERATOR, count)), cumulative)
+    return count
 
 
 @njit(cache=True)
@@ -315,13 +352,13 @@ def _occurs(points, n, wanted):
 
 @intrinsic
 def _copy_block(typing_context, out, to, data, source):
-    """out[to:to + 16] = data[source:source + 16] as one unaligned load and store, unchecked."""
+    """out[to:to + 32] = data[source:source + 32] as one unaligned load and store, unchecked."""
 
     def generate(context, builder, signature, arguments):
         out_type, _, data_type, _ = signature.args
         to_array = context.make_array(out_type)(context, builder, arguments[0])
         from_array = context.make_array(data_type)(context, builder, arguments[2])
-        block = ir.VectorType(ir.IntType(8), 16).as_pointer()
+        block = ir.VectorType(ir.IntType(8), _BLOCK).as_pointer()
         target = builder.bitcast(builder.gep(to_array.data, [arguments[1]]), block)
         origin = builder.bitcast(builder.gep(from_array.data, [arguments[3]]), block)
         builder.store(builder.load(origin, align=1), target, align=1)
@@ -347,13 +384,13 @@ def _store_word(typing_context, out, to, word):
 
 @njit(cache=True, inline="always")
 def _copy(out, at, data, start, stop):
-    """out[at:] = data[start:stop], in blocks: may scribble 15 bytes further."""
+    """out[at:] = data[start:stop], in blocks: may scribble 31 bytes further."""
     size, to, source = np.uint64(stop - start), np.uint64(at), np.uint64(start)
     done = np.uint64(0)
-    if np.uint64(stop) + np.uint64(16) <= np.uint64(len(data)):
+    if np.uint64(stop) + np.uint64(_BLOCK) <= np.uint64(len(data)):
         while done < size:
             _copy_block(out, to + done, data, source + done)
-            done += np.uint64(16)
+            done += np.uint64(_BLOCK)
     else:
         while done < size:
             out[to + done] = data[source + done]
@@ -404,7 +441,7 @@ def perturb(
     slots = np.empty(length_limit + 2, np.uint32)
     cumulative, cumulative_here = np.empty(operators), np.empty(operators)
     most = count_cdf.shape[2]
-    chosen = np.empty(most, np.int64)
+    chosen, strikes = np.empty(most, np.int64), np.empty(most, np.int64)
     written = np.empty(length_limit + 2 + 2 * most, np.uint32)
     previous = np.empty(length_limit + 3 + 2 * most, np.int64)
     current = np.empty(length_limit + 3 + 2 * most, np.int64)
@@ -429,19 +466,18 @@ def perturb(
             if unchanged > 0 and _unit(_draw(key, _UNCHANGED, 0)) < unchanged:
                 o = operators + 1
             elif able:
-                o = _choose(_unit(_draw(key, _OPERATOR, 0)), cumulative)
                 if mixed > 0 and _unit(_draw(key, _MIXED, 0)) < mixed:
+                    count = _take_mixed(
+                        mask, n, able, priors, count_cdf, key, chosen, cumulative_here, strikes
+                    )
+                if count:
                     o = operators
-                wanted = able if o == operators else 1 << o
-                places = _count(mask, n, wanted)
-                u = _unit(_draw(key, _COUNT, 0))
-                count = 1
-                while count < most and u >= count_cdf[o, places, count - 1]:
-                    count += 1
-                _take_places(mask, n, wanted, count, key, chosen)
-            # The tail is copied whole after each edit that changes the number of bytes, and the
-            # next edit written over it: runs between edits would cost a mispredicted branch each.
-            base, done, spent, sure, seen = at, 0, 0, True, 0
+                else:
+                    o = _choose(_unit(_draw(key, _OPERATOR, 0)), cumulative)
+                    count = _take(mask, n, o, 1 << o, count_cdf, key, chosen)
+            # The tail is copied whole after each edit and the next edit written over it: runs
+            # between edits, or sparing the copy where no byte moves, cost a mispredicted branch.
+            base, done, spent, sure = at, 0, 0, True
             if o >= 0:
                 _copy(out_bytes, base, data, bounds[0], bounds[n])
             else:
@@ -449,11 +485,7 @@ def perturb(
             base -= bounds[done]
             for k in range(count):
                 place = chosen[k]
-                struck = o
-                if o == operators:
-                    _accumulate(priors, np.int64(mask[place]) & able, cumulative_here)
-                    struck = _choose(_unit(_draw(key, _MIXED_OPERATOR, k)), cumulative_here)
-                    seen |= 1 << struck
+                struck = strikes[k] if o == operators else o
                 inserts = np.int64(tables.inserts[struck])
                 slot = np.uint32(0) if inserts else slots[place]
                 candidate = _candidate(tables, struck, slot, _draw(key, _REPLACEMENT, k))
@@ -462,18 +494,15 @@ def perturb(
                 to = base + bounds[place]
                 done = place + 1 - inserts
                 size = np.int64(facts & np.uint64(0xFF))
-                grown = size - (bounds[done] - bounds[place])
-                if grown:
-                    base += grown
-                    _store_word(out_bytes, np.uint64(to), tables.texts[text, 0])
-                    _copy(out_bytes, to + size, data, bounds[done], bounds[n])
-                else:
-                    _write(out_bytes, to, tables.texts[text, 0], size)
-                first = np.uint32((facts >> np.uint64(8)) & np.uint64(0xFFFFFF))
-                second = np.uint32(facts >> np.uint64(32))
-                sure &= not _occurs(points, n, first)
-                if second:
-                    sure &= not _occurs(points, n, second)
+                base += size - (bounds[done] - bounds[place])
+                _store_word(out_bytes, np.uint64(to), tables.texts[text, 0])
+                _copy(out_bytes, to + size, data, bounds[done], bounds[n])
+                if count > 1:
+                    first = np.uint32((facts >> np.uint64(8)) & np.uint64(0xFFFFFF))
+                    second = np.uint32(facts >> np.uint64(32))
+                    sure &= not _occurs(points, n, first)
+                    if second:
+                        sure &= not _occurs(points, n, second)
                 spent += tables.cost[struck]
                 edit_start[edits] = place
                 edit_end[edits] = done
@@ -484,30 +513,20 @@ def perturb(
                 edits += 1
             at = base + bounds[n]
             if not sure:
-                # an introduced character also occurs in the target: the sum is only a bound
+                # of several edits, one introduces a character that the target has: the sum is
+                # only a bound. One edit alone costs what it costs: a replacement never holds the
+                # character replaced, so what is left between what both share cannot match.
                 length = _rebuild(
                     points, n, edit_start, edit_end, edit_source, edits - count, edits,
                     tables.texts, written,
                 )  # fmt: skip
                 spent = _banded(points, n, written, length, spent, previous, current)
-            if o == operators and seen & (seen - 1) == 0:
-                o = 0
-                while not (seen >> o) & 1:
-                    o += 1
             out_operator[pair] = o
             out_distance[pair] = spent
             pair += 1
             out_offsets[pair] = at
             edit_offsets[pair] = edits
     return edits
-
-
-@njit(cache=True, inline="always")
-def _write(out, at, word, size):
-    """out[at:at + size] = the lowest bytes of the word; what stands behind them stays."""
-    for b in range(size):
-        out[np.uint64(at + b)] = np.uint8(word & np.uint64(0xFF))
-        word >>= np.uint64(8)
 
 
 @njit(cache=True)
