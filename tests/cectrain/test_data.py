@@ -1,0 +1,88 @@
+"""Pairs come from verified shards and are drawn by (seed, id, copy) alone."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+from cecdata.errors import UsageError, VerificationError
+from cectrain import config, data
+
+
+def test_a_sample_is_drawn_by_seed_and_holds_each_sentence_once(dataset):
+    """As long as sentences last no target repeats; the same seed gives the same pairs."""
+    pairs = data.sample(dataset, "validation", 20, 42)
+    assert len({pair.id for pair in pairs}) == len(pairs) == 20
+    assert pairs == data.sample(dataset, "validation", 20, 42)
+    assert pairs != data.sample(dataset, "validation", 20, 137)
+
+
+def test_a_smaller_sample_is_the_head_of_a_larger_one(dataset):
+    """Drawing more only adds; drawing more than there is gives all, once."""
+    everything = data.sample(dataset, "validation", 10**6, 42)
+    assert len(everything) == dataset.rows("validation")
+    assert len({(pair.id, pair.copy) for pair in everything}) == len(everything)
+    assert data.sample(dataset, "validation", 7, 42) == everything[:7]
+
+
+def test_an_epoch_is_a_permutation_of_its_own():
+    """Every row once an epoch, in an order that seed and epoch decide."""
+    first, second = data.order(50, 42, 0), data.order(50, 42, 1)
+    assert sorted(first) == sorted(second) == list(range(50))
+    assert first.tolist() != second.tolist()
+    np.random.seed(1)  # noqa: NPY002 - the global generator must play no part
+    np.testing.assert_array_equal(first, data.order(50, 42, 0))
+
+
+def test_a_damaged_dataset_is_refused_before_training(dataset_path, tmp_path):
+    """A shard that is not what the manifest says stops everything."""
+    copy = tmp_path / "data"
+    shutil.copytree(dataset_path, copy)
+    next((copy / "data").glob("train-*")).unlink()
+    with pytest.raises(VerificationError, match="train-"):
+        data.open_shards(copy)
+
+
+def test_a_share_of_clean_sources():
+    """With share 1 every source is its target, with share 0 none changes."""
+    pairs = [data.Pair(n, 0, "己经", "已经", "homophone") for n in range(40)]
+    assert data.with_clean(pairs, 0.0, 1) == pairs
+    assert all(pair.source == pair.target for pair in data.with_clean(pairs, 1.0, 1))
+    half = sum(pair.source == pair.target for pair in data.with_clean(pairs, 0.5, 1))
+    assert 8 < half < 32
+
+
+def test_recipes_load_and_come_back():
+    """Every recipe is valid, and its JSON form gives the same configuration again."""
+    for name in config.RECIPES:
+        found = config.load(name)
+        assert config.from_dict(found.as_dict(), name) == found
+
+
+def test_the_paper_recipe_has_the_papers_constants():
+    """tab:hparams, column Final (14B)."""
+    found = config.load("paper")
+    ppo, reward = found.ppo, found.reward
+    assert (reward.alpha, reward.tau, reward.beta, reward.epsilon) == (0.5, 0.70, 0.75, 0.10)
+    assert (ppo.candidates, ppo.groups, ppo.epochs, ppo.clip) == (4, 96, 2, 0.05)
+    assert (ppo.learning_rate, ppo.decay, ppo.updates, ppo.accumulation) == (1e-5, 0.5, 30_000, 4)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("ppo.group=8", "did you mean 'groups'"),
+        ("ppo.groups=many", "expected int"),
+        ("ppo.candidates=1", "at least 2"),
+        ("ppo.baseline=crit", "no baseline"),
+        ("seed.x=1", "has no keys"),
+        ("ppo=1", "is a section"),
+        ("ppo", "section.key=value"),
+        ("reward.tau=1.0", "cosine below 1"),
+        ("policy.quantise=true", "lora_rank"),
+    ],
+)
+def test_a_wrong_setting_is_named(setting, message):
+    """Unknown keys, wrong types and values out of range say which, and what is wanted."""
+    with pytest.raises(UsageError, match=message):
+        config.load("paper", [setting])

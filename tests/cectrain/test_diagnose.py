@@ -1,0 +1,123 @@
+"""The diagnosis finds the reward's defect where it is, and says so in words."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cecdata.errors import InputError, UsageError
+from cectrain import candidates, data, diagnose
+from cectrain.reward import RewardConfig, alpha_star
+
+PAIR = data.Pair(7, 0, "他己经来了。", "他已经来了。", "homophone")
+
+
+def slowly(rewards, right):
+    """Every pair of a right and a wrong candidate, one by one."""
+    points = [
+        1.0 if row[i] > row[j] else 0.5 if row[i] == row[j] else 0.0
+        for row, good in zip(rewards, right, strict=True)
+        for i in np.flatnonzero(good)
+        for j in np.flatnonzero(~good)
+    ]
+    return sum(points) / len(points) if points else None
+
+
+@given(seed=st.integers(0, 2**31))
+def test_pair_accuracy_counts_every_pair(seed):
+    """The sorted count equals the count by two loops, ties and empty groups included."""
+    rng = np.random.default_rng(seed)
+    rewards, right = rng.integers(0, 4, (5, 6)) / 4, rng.random((5, 6)) < 0.4
+    assert diagnose.pair_accuracy(rewards, right) == pytest.approx(slowly(rewards, right))
+
+
+def test_candidates_are_what_their_kind_says():
+    """A near miss mends the error wrongly, an over-correction spoils one right character."""
+    rng = np.random.default_rng(0)
+    near = candidates.near_miss(PAIR, rng)
+    assert near != PAIR.target
+    assert near[0] == "他"
+    assert near[2:] == "经来了。"
+    over = candidates.over_correction(PAIR.target, rng)
+    assert sum(a != b for a, b in zip(over, PAIR.target, strict=True)) == 1
+    assert candidates.over_correction("ab", rng) == "a"
+
+
+def test_a_bank_is_a_function_of_pairs_and_seed(dataset):
+    """The same pairs and seed give the same texts; the first column is right, the second wrong."""
+    pairs = data.sample(dataset, "validation", 12, 42)
+    made = candidates.bank(pairs, 1)
+    assert made == candidates.bank(pairs, 1)
+    assert made != candidates.bank(pairs, 2)
+    assert made.right()[:, 0].all()
+    assert not made.right()[:, 1].any()
+
+
+@pytest.fixture(scope="module")
+def found(dataset, encoder):
+    pairs = data.sample(dataset, "validation", 40, 42)
+    return diagnose.diagnose(pairs, encoder, RewardConfig(), train_pairs=10_000)
+
+
+def test_the_papers_constants_punish_a_lone_correct_candidate(found):
+    """α = .5 ≤ α* = .545: the correct one wins only where DBSCAN takes it into the cluster."""
+    given_, calibrated = found.rewards["as given"], found.rewards["calibrated"]
+    assert given_.alpha_star == pytest.approx(0.3 / 0.55)
+    assert given_.lone_wins < calibrated.lone_wins
+    assert calibrated.lone_wins > 0.95
+    assert calibrated.config.alpha > alpha_star(calibrated.config.tau, calibrated.config.beta)
+    assert found.favoured == "calibrated"
+    assert "calibrated" in found.verdict[0]
+    assert any("α*" in line for line in found.verdict)
+
+
+def test_pooled_auc_hides_what_groups_show(found):
+    """Groups compare candidates of one source; pooled, sources compare with one another."""
+    groups = found.rewards["calibrated"].profiles["copying"]
+    assert groups.pair_accuracy > groups.auc
+
+
+def test_figures_are_in_range(found):
+    """Variance ≤ 1/4, fractions between 0 and 1, the Hoeffding gap by hand."""
+    for figures in found.rewards.values():
+        for group in figures.profiles.values():
+            assert 0 <= group.zero_advantage <= 1
+            assert group.variance <= 0.25
+    assert found.hoeffding == pytest.approx((np.log(2 / 0.05) / 20_000) ** 0.5)
+    assert found.kinds["garbage"].q95 < found.kinds["copy"].q50
+
+
+def test_a_unanimous_reward_has_no_advantage_and_is_called_useless(dataset, encoder):
+    """With α = 0 and a radius over everything the verdict does not recommend the reward."""
+    pairs = data.sample(dataset, "validation", 12, 42)
+    flat = RewardConfig(alpha=0.0, epsilon=2.0, beta=-0.999)
+    only = diagnose.diagnose(pairs, encoder, flat, train_pairs=10)
+    assert only.rewards["as given"].lone_wins == 0.0
+    assert only.favoured == "calibrated"
+
+
+def test_too_few_pairs_and_other_rewards_are_refused(encoder):
+    """Seven pairs with an error prove nothing; the vote has no constants to look at."""
+    with pytest.raises(InputError, match="at least 8"):
+        diagnose.diagnose([PAIR] * 7, encoder, RewardConfig(), train_pairs=7)
+    vote = replace(RewardConfig(), kind="majority")
+    with pytest.raises(UsageError, match="consensus"):
+        diagnose.diagnose([PAIR] * 9, encoder, vote, train_pairs=7)
+
+
+def test_the_command_writes_text_json_and_a_page(dataset_path, tmp_path, capsys):
+    """`cectrain diagnose` prints the verdict and leaves one page without outside references."""
+    from cectrain.cli import run
+
+    assert run(["diagnose", str(dataset_path), "--pairs", "12", "--out", str(tmp_path)]) == 0
+    assert "α*" in capsys.readouterr().out
+    stored = json.loads((tmp_path / "diagnosis.json").read_text("utf-8"))
+    page = (tmp_path / "diagnosis.html").read_text("utf-8")
+    assert stored["verdict"][0].split(";")[0] in page
+    assert "<svg" in page
+    assert "http" not in page
+    assert run(["diagnose", str(tmp_path)]) != 0
+    assert run(["diagnos", "x"]) == 2
