@@ -31,8 +31,8 @@ class Config:
     prior: Mapping[str, float] = field(default_factory=dict)  # π by operator
     rate: Mapping[str, float] = field(default_factory=dict)  # p_k = E[ED / length] by operator
     max_edits: int = 8
-    mixed: float = 0.0  # share of pairs struck by several operators
-    mixed_rate: float = 0.06  # share of places struck in such a pair
+    mixed: float = 0.0  # share of pairs struck by two operators or more
+    mixed_rate: float = 0.06  # share of places struck in such a pair, two at least
     unchanged: float = 0.0  # share of clean → clean pairs
     filters: tuple[str, ...] = FILTERS
     max_distance: int = 8  # paper, "Cleaning and validation"

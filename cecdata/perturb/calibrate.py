@@ -33,8 +33,12 @@ class Rate:
     per_place: float
 
 
-def edit_counts(places: npt.NDArray[np.int64], rate: float, most: int) -> Floats:
-    """P(K = 1..most) of a binomial(places, rate), given 1 ≤ K ≤ most: shape [places, most].
+def edit_counts(
+    places: npt.NDArray[np.int64], rate: float, most: int, least: int = 1
+) -> Floats:
+    """P(K = 1..most) of a binomial(places, rate), given least ≤ K ≤ most: shape [places, most].
+
+    Where there are fewer places than `least`, all of them are struck.
 
     >>> edit_counts(np.array([2]), 0.5, 2).round(4).tolist()
     [[0.6667, 0.3333]]
@@ -53,6 +57,7 @@ def edit_counts(places: npt.NDArray[np.int64], rate: float, most: int) -> Floats
             axis=1,
         )
     logs[k[None, :] > np.maximum(n, 1)] = -np.inf
+    logs[k[None, :] < np.minimum(n, least)] = -np.inf
     weights = np.exp(logs - logs.max(axis=1, keepdims=True))
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
@@ -91,9 +96,15 @@ def calibrate(histogram: Counts, target: float, most: int, cost: int) -> Rate:
 
 
 def count_table(rates: list[float], mosts: list[int], places: int) -> Floats:
-    """P(K ≤ k + 1) for the kernel: shape [len(rates), places + 1, max(mosts)]."""
+    """P(K ≤ k + 1) for the kernel: shape [len(rates), places + 1, max(mosts)].
+
+    The last row is that of mixed pairs, which have two edits at least.
+    """
     table = np.ones((len(rates), places + 1, max(mosts)))
+    n = np.arange(places + 1)
     for row, (rate, most) in enumerate(zip(rates, mosts, strict=True)):
-        table[row, :, :most] = np.cumsum(edit_counts(np.arange(places + 1), rate, most), axis=1)
-        table[row, :, most - 1 :] = 1.0
+        least = min(2, most) if row == len(rates) - 1 else 1
+        table[row, :, :most] = np.cumsum(edit_counts(n, rate, most, least), axis=1)
+        # what rounding left below 1 would let a draw ask for more edits than there are places
+        table[row, np.arange(max(mosts)) + 1 >= np.minimum(n, most)[:, None]] = 1.0
     return table

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from cecdata.config import Config
 from cecdata.corpus.xxh3 import utf8
+from cecdata.errors import InputError, UsageError
 from cecdata.perturb import kernel
 from cecdata.perturb.calibrate import Rate, calibrate, count_table
 from cecdata.perturb.tables import Compiled
@@ -65,6 +66,7 @@ class Pairs:
 
     table: pa.Table
     lengths: npt.NDArray[np.int32]  # [pairs] code points of each pair's target
+    passed_on: int = 0  # pairs whose cosine a second encoder decided
 
 
 class Perturber:
@@ -81,14 +83,19 @@ class Perturber:
     def pairs(self, sentences: pa.RecordBatch) -> Pairs:
         """All copies of every sentence (schema SENTENCE), the copies of one next to each other."""
         config, arrays, text = self._config, self._tables.arrays, sentences.column("text")
+        lengths = np.asarray(pc.utf8_length(text))
+        if len(lengths) and lengths.max() > config.max_chars:
+            raise InputError(
+                f"a sentence of {lengths.max():,} code points: max_chars is {config.max_chars:,}"
+            )
         data, offsets = utf8(text)
         count = config.copies * len(text)
         most = self._counts.shape[2] * count
         room = config.copies * (int(offsets[-1]) - int(offsets[0])) + most * _WIDEST_TEXT
         if room > 2**31 - 1:
-            raise OverflowError(
-                f"{len(text)} sentences of {room / len(text):.0f} bytes do not fit in one shard: "
-                "lower shard_sentences"
+            raise UsageError(
+                f"{config.copies:,} copies of {len(text):,} sentences may need {room:,} bytes, and "
+                "a shard holds 2 GiB: lower --shard-sentences (and --overwrite what is there)"
             )
         source = np.empty(room + kernel.SLACK, np.uint8)
         source_offsets, edit_offsets = np.empty((2, count + 1), np.int32)
@@ -118,7 +125,6 @@ class Perturber:
             "cosine": pa.nulls(count, pa.float32()),
             "origin": _repeat_coded(sentences.column("origin"), rows),
         }  # fmt: skip
-        lengths = np.asarray(pc.utf8_length(text))
         return Pairs(pair_table(columns), np.repeat(lengths, config.copies))
 
 

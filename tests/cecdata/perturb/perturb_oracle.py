@@ -1,0 +1,209 @@
+"""The engine once more, slow and obvious: Python integers, strings and lists, nothing compiled.
+
+It shares with the engine what is frozen input (operators, priors, the table of edit counts) and
+the published rules for draws; places, candidates, edits and distances are found anew from text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from rapidfuzz.distance import Levenshtein
+
+from cecdata.hanzi.characters import extend_ranges, insertion_allowed, joiner_ranges
+from cecdata.operators import Confusion, Operator
+
+WORD = 2**64 - 1
+UNCHANGED, OPERATOR, COUNT, PLACE, REPLACEMENT, MIXED, MIXED_OPERATOR = range(7)
+PLACEHOLDER = re.compile("<[A-Z_][A-Z0-9_]{0,31}>")
+TRIES = 24  # draws of a place before the places are counted out
+KEPT = 2**22  # steps in which Walker's table keeps its probabilities
+
+
+def mix(z: int) -> int:
+    """splitmix64's finaliser."""
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & WORD
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & WORD
+    return z ^ (z >> 31)
+
+
+def key_of(seed: int, identity: int, copy: int) -> int:
+    first = mix(identity ^ mix((seed + 0x9E3779B97F4A7C15) & WORD))
+    return mix((first + (copy + 1) * 0xD1B54A32D192ED03) & WORD)
+
+
+def draw(key: int, purpose: int, index: int) -> int:
+    counter = (purpose << 32) + index + 1
+    return mix((key + counter * 0x9E3779B97F4A7C15) & WORD)
+
+
+def below(word: int, n: int) -> int:
+    return ((word >> 32) * n) >> 32
+
+
+def unit(word: int) -> float:
+    return (word >> 11) / 2**53
+
+
+def alias_table(weights: Sequence[float]) -> list[tuple[int, int]]:
+    """Walker: for each candidate (how often of KEPT it is kept, which one is taken instead)."""
+    share = [weight * len(weights) / sum(weights) for weight in weights]
+    result = [(KEPT - 1, j) for j in range(len(weights))]
+    poor = [j for j, s in enumerate(share) if s < 1]
+    rich = [j for j, s in enumerate(share) if s >= 1]
+    while poor and rich:
+        low, high = poor.pop(), rich.pop()
+        result[low] = (min(int(share[low] * KEPT), KEPT - 1), high)
+        share[high] -= 1 - share[low]
+        (poor if share[high] < 1 else rich).append(high)
+    return result
+
+
+@dataclass(frozen=True)
+class Made:
+    """One copy: (start, end, target, source, operator, kind) of each edit."""
+
+    source: str
+    operator: str
+    edits: tuple[tuple[int, int, str, str, str, str], ...]
+    distance: int
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """`counts[o][places][k]` is the chance of at most k + 1 edits; the last o is mixed."""
+
+    operators: Sequence[Operator]
+    characters: Sequence[str]
+    priors: Sequence[float]
+    counts: np.ndarray
+    seed: int
+    mixed: float
+    unchanged: float
+
+    def candidates(self, o: int, character: str) -> list[Confusion]:
+        """What operator o may write for a character, or insert."""
+        operator = self.operators[o]
+        if operator.action == "insert":
+            return list(operator.confusions(""))
+        return list(operator.confusions(character)) if character in self.characters else []
+
+    def places(self, text: str) -> list[set[int]]:
+        """For each place 0..n the operators that may strike there."""
+        held = set[int]()  # code points of placeholders
+        inside = set[int]()  # places within them
+        for found in PLACEHOLDER.finditer(text):
+            held.update(range(*found.span()))
+            inside.update(range(found.start() + 1, found.end()))
+        result = []
+        for i in range(len(text) + 1):
+            able = set[int]()
+            for o, operator in enumerate(self.operators):
+                if operator.action == "insert":
+                    fits = i not in inside and insertion_allowed(text, i)
+                else:
+                    fits = i < len(text) and i not in held and not self._clings(text, i)
+                    fits = fits and bool(self.candidates(o, text[i]))
+                if fits and self.candidates(o, "" if operator.action == "insert" else text[i]):
+                    able.add(o)
+            result.append(able)
+        return result
+
+    @staticmethod
+    def _clings(text: str, i: int) -> bool:
+        """Is the character at i part of a larger visible one?"""
+        follows = i + 1 < len(text) and _within(text[i + 1], extend_ranges())
+        return follows or (i > 0 and _within(text[i - 1], joiner_ranges()))
+
+    def copies(self, text: str, identity: int, copies: int) -> Iterator[Made]:
+        places = self.places(text)
+        able = {o for at in places for o in at if self.priors[o] > 0}
+        for copy in range(copies):
+            yield self._copy(text, places, able, key_of(self.seed, identity, copy))
+
+    def _copy(self, text: str, places: list[set[int]], able: set[int], key: int) -> Made:
+        if self.unchanged > 0 and unit(draw(key, UNCHANGED, 0)) < self.unchanged:
+            return Made(text, "unchanged", (), 0)
+        if not able:
+            return Made("", "none", (), 0)
+        struck = self._struck(places, able, key)
+        edits = []
+        for k, (place, o) in enumerate(struck):
+            operator = self.operators[o]
+            end = place if operator.action == "insert" else place + 1
+            found = self._candidate(o, text[place:end], draw(key, REPLACEMENT, k))
+            edits.append(
+                (place, end, text[place:end], found.replacement, operator.name, found.kind)
+            )
+        source, done = "", 0
+        for start, end, _, new, _, _ in edits:
+            source += text[done:start] + new
+            done = end
+        source += text[done:]
+        names = {edit[4] for edit in edits}
+        name = "mixed" if len(names) > 1 else names.pop()
+        return Made(source, name, tuple(edits), Levenshtein.distance(source, text))
+
+    def _struck(self, places: list[set[int]], able: set[int], key: int) -> list[tuple[int, int]]:
+        """(place, operator) of every edit, by place."""
+        if self.mixed > 0 and unit(draw(key, MIXED, 0)) < self.mixed:
+            chosen = self._take(places, able, len(self.operators), key)
+            here = [places[p] & able for p in chosen]
+            if len(chosen) > 1 and len(set.union(*here)) > 1:
+                return list(zip(chosen, self._mixture(here, key), strict=True))
+        o = self._choose(able, unit(draw(key, OPERATOR, 0)))
+        return [(place, o) for place in self._take(places, {o}, o, key)]
+
+    def _mixture(self, here: list[set[int]], key: int) -> list[int]:
+        """An operator for each place, not all the same."""
+        struck = [self._choose(at, unit(draw(key, MIXED_OPERATOR, k))) for k, at in enumerate(here)]
+        if len(set(struck)) == 1:
+            k = max(k for k, at in enumerate(here) if at - {struck[0]})
+            others = here[k] - {struck[0]}
+            struck[k] = self._choose(others, unit(draw(key, MIXED_OPERATOR, len(here))))
+        return struck
+
+    def _choose(self, able: set[int], u: float) -> int:
+        """An operator, with the priors renormalised to those that are able."""
+        total = sum((self.priors[o] for o in sorted(able)), 0.0)
+        reached = 0.0
+        for o in sorted(able):
+            reached += self.priors[o]
+            if u < reached / total:
+                return o
+        return max(able)
+
+    def _take(self, places: list[set[int]], wanted: set[int], plane: int, key: int) -> list[int]:
+        """The places that are struck, ascending."""
+        fit = [i for i, at in enumerate(places) if at & wanted]
+        u, chances = unit(draw(key, COUNT, 0)), self.counts[plane][len(fit)]
+        count = 1 + next(k for k in range(len(chances)) if k == len(chances) - 1 or u < chances[k])
+        chosen: list[int] = []
+        tries = 0
+        for _ in range(count):
+            while True:
+                place = below(draw(key, PLACE, tries), len(places))
+                tries += 1
+                if place in fit and place not in chosen:
+                    break
+                if tries >= TRIES:
+                    left = [p for p in fit if p not in chosen]
+                    place = left[below(draw(key, PLACE, tries), len(left))]
+                    tries += 1
+                    break
+            chosen.append(place)
+        return sorted(chosen)
+
+    def _candidate(self, o: int, character: str, word: int) -> Confusion:
+        row = self.candidates(o, character)
+        scaled = (word >> 32) * len(row)
+        j, fraction = scaled >> 32, (word & 0xFFFFFFFF) >> 10
+        keep, other = alias_table([item.weight for item in row])[j]
+        return row[j] if fraction < keep else row[other]
+
+
+def _within(character: str, ranges: tuple[np.ndarray, np.ndarray]) -> bool:
+    return any(a <= ord(character) <= b for a, b in zip(*ranges, strict=True))

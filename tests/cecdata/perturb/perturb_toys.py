@@ -1,0 +1,98 @@
+"""Five small operators over fifteen characters: frozen, whatever becomes of the real ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import xxhash
+
+from cecdata.config import Config, load
+from cecdata.operators import Confusion, Operator
+from cecdata.perturb.calibrate import Rate
+from cecdata.perturb.engine import Perturber
+from cecdata.perturb.tables import Compiled, compile_tables
+from cecdata.shards.schema import SENTENCE
+
+CHARACTERS = tuple("女子好已己明日月会误再在𠀀𠀁")
+Row = tuple[tuple[str, float, str], ...]
+HOMOPHONES: Mapping[str, Row] = {
+    "已": (("以", 3.0, "same_sound"), ("意", 1.0, "near_sound"), ("好", 0.01, "near_sound")),
+    "在": (("再", 5.0, "same_sound"),),
+    "再": (("在", 2.0, "same_sound"), ("载", 2.0, "same_sound")),
+    "好": (("号", 1.0, "near_sound"), ("𠀀", 1e-7, "near_sound")),
+    "𠀀": (("女", 1.0, "same_sound"), ("𠀁", 1.0, "same_sound"), ("子", 1.0, "near_sound")),
+}
+NEAR_GLYPHS: Mapping[str, Row] = {
+    "已": (("己", 1.0, "equal_stroke"),),
+    "己": (("已", 0.3, "equal_stroke"), ("巳", 0.7, "equal_stroke")),
+    "日": (("曰", 1.0, "equal_stroke"), ("目", 1.0, "more_stroke"), ("月", 1.0, "equal_stroke")),
+}
+RADICALS: Mapping[str, Row] = {
+    "好": (("女", 1.0, "deletion"), ("子", 2.0, "deletion")),
+    "明": (("日", 1.0, "deletion"), ("月", 1.0, "deletion"), ("朝", 1.0, "exchange")),
+    "子": (("好", 1.0, "addition"),),
+}
+SPLITS: Mapping[str, Row] = {
+    "好": (("女子", 1.0, "left_right"),),
+    "明": (("日月", 4.0, "left_right"), ("月日", 1.0, "left_right")),
+    "误": (("言吴", 1.0, "left_right"),),
+    "𠀁": (("𠀀𠀀", 1.0, "top_bottom"),),
+}
+SYMBOLS: Mapping[str, Row] = {"": tuple((symbol, 1.0, "insertion") for symbol in "#$%&*")}
+
+
+def _confusions(table: Mapping[str, Row]) -> Callable[[str], Iterator[Confusion]]:
+    def confusions(character: str) -> Iterator[Confusion]:
+        for replacement, weight, kind in table.get(character, ()):
+            yield Confusion(character, replacement, weight, kind)
+
+    return confusions
+
+
+def _kinds(table: Mapping[str, Row]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(kind for row in table.values() for _, _, kind in row))
+
+
+TOYS = tuple(
+    Operator(name, "insert" if name == "noise" else "substitute", cost, _kinds(table), confusions)
+    for name, cost, table in (
+        ("homophone", 1, HOMOPHONES),
+        ("near_glyph", 1, NEAR_GLYPHS),
+        ("radical", 1, RADICALS),
+        ("split", 2, SPLITS),
+        ("noise", 1, SYMBOLS),
+    )
+    for confusions in [_confusions(table)]
+)
+RATES = (0.3, 0.2, 0.25, 0.15, 0.1)
+
+
+@cache
+def toy_tables() -> Compiled:
+    return compile_tables(TOYS, CHARACTERS)
+
+
+def settings(**changes: Any) -> Config:
+    return load("paper", **changes)
+
+
+def perturber(config: Config, rates: Sequence[float] = RATES) -> Perturber:
+    return Perturber(config, toy_tables(), [Rate(0.0, 0.0, rate) for rate in rates])
+
+
+def sentences(texts: Sequence[str]) -> pa.RecordBatch:
+    """A batch of the schema SENTENCE with its true ids."""
+    ids = np.array([xxhash.xxh3_64_intdigest(text.encode()) for text in texts], np.uint64)
+    return pa.RecordBatch.from_arrays(
+        [pa.array(ids), pa.array(texts, pa.string()), pa.array([""] * len(texts), pa.string())],
+        schema=SENTENCE,
+    )
+
+
+def rows_of(config: Config, texts: Sequence[str], rates: Sequence[float] = RATES) -> list[Any]:
+    found: list[Any] = perturber(config, rates).pairs(sentences(texts)).table.to_pylist()
+    return found

@@ -1,0 +1,242 @@
+"""The compiled engine against its slow oracle, and the laws that its rows obey."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+import regex
+import xxhash
+from hypothesis import example, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from perturb_oracle import Made, Oracle
+from perturb_toys import CHARACTERS, RATES, TOYS, perturber, rows_of, sentences, settings
+from rapidfuzz.distance import Levenshtein
+
+from cecdata.hanzi.characters import insertion_allowed
+from cecdata.hanzi.edits import Edit, apply
+
+NAMES = tuple(toy.name for toy in TOYS)
+
+
+def prior_of(*shares):
+    return dict(zip(NAMES, shares, strict=True))
+
+
+# Texts rich in what the toys can strike and in what must not be parted.
+PIECES = st.sampled_from(CHARACTERS * 3) | st.sampled_from(
+    [
+        "好", "𠀀", "a", "Ａ", " ", "。", "e\u0301", "\u0301", "好\u0301", "葛\U000e0100", "\ufe0f",
+        "\u200d", "\u200c", "👍🏽", "👨\u200d👩\u200d👧", "🏳️\u200d🌈", "🇨", "🇳", "🇨🇳", "1️⃣",
+        "\r\n", "\r", "\n", "각", "ᄀ", "ᅡ", "क्ष", "\u0600", "が", "<ADDR>", "<ID_2>", "<好>",
+        "<", ">", "<<NAME>", "<1>", "<A" + "B" * 31 + ">", "<A" + "B" * 32 + ">", "#", "女子",
+        "\0", "\U0010ffff", "\ufffd",
+    ]
+)  # fmt: skip
+TEXTS = st.lists(PIECES | st.characters(codec="utf-8"), max_size=25).map("".join)
+PRIORS = st.lists(st.sampled_from([0.0, 0.1, 0.2, 1.0, 3.0]), min_size=5, max_size=5).filter(any)
+
+
+def oracle_of(config, rates=RATES):
+    return Oracle(
+        TOYS, CHARACTERS, [config.prior.get(name, 0.0) for name in NAMES],
+        perturber(config, rates)._counts, config.seed, config.mixed, config.unchanged,
+    )  # fmt: skip
+
+
+def made_by_kernel(row):
+    edits = tuple(
+        (e["start"], e["end"], e["target"], e["source"], e["operator"], e["kind"])
+        for e in row["edits"]
+    )
+    return Made(row["source"], row["operator"], edits, row["distance"])
+
+
+@given(
+    texts=st.lists(TEXTS, max_size=4),
+    seed=st.integers(0, 2**63 - 1),
+    copies=st.integers(1, 5),
+    priors=PRIORS,
+    mixed=st.sampled_from([0.0, 0.5, 1.0]),
+    unchanged=st.sampled_from([0.0, 0.3, 1.0]),
+    max_edits=st.sampled_from([1, 2, 8, 64]),
+    max_distance=st.sampled_from([1, 3, 8, 100]),
+)
+@hypothesis_settings(max_examples=250)
+@example(["好" * 30], 42, 5, [0.2] * 5, 1.0, 0.0, 8, 8)
+@example(["a" * 400 + "好明" + "b" * 100], 7, 5, [1.0, 0.0, 0.0, 0.0, 0.0], 0.0, 0.0, 64, 100)
+@example([""], 0, 2, [0.2] * 5, 0.0, 0.0, 8, 8)
+def test_kernel_equals_oracle(
+    texts, seed, copies, priors, mixed, unchanged, max_edits, max_distance
+):
+    """For any text and any settings the compiled rows are those of the slow engine."""
+    config = settings(
+        seed=seed, copies=copies, mixed=mixed, unchanged=unchanged, max_edits=max_edits,
+        max_distance=max_distance, prior=dict(zip(NAMES, priors, strict=True)),
+    )  # fmt: skip
+    oracle = oracle_of(config)
+    wanted = [
+        made
+        for text in texts
+        for made in oracle.copies(text, xxhash.xxh3_64_intdigest(text.encode()), copies)
+    ]
+    assert [made_by_kernel(row) for row in rows_of(config, texts)] == wanted
+
+
+@given(texts=st.lists(TEXTS, max_size=8), seed=st.integers(0, 2**63 - 1))
+@hypothesis_settings(max_examples=150)
+def test_edits_lead_from_target_to_source(texts, seed):
+    """Edits quote the target and make the source; the distance is rapidfuzz's, at most 8."""
+    for row in rows_of(settings(seed=seed, mixed=0.3, unchanged=0.1), texts):
+        assert row["distance"] == (
+            0 if row["operator"] == "none" else Levenshtein.distance(row["source"], row["target"])
+        )
+        assert row["distance"] <= 8
+        if row["operator"] != "none":
+            assert apply(row["target"], [Edit(**edit) for edit in row["edits"]]) == row["source"]
+        names = {edit["operator"] for edit in row["edits"]}
+        if row["operator"] == "mixed":
+            assert len(names) > 1
+        elif row["operator"] in NAMES:
+            assert names == {row["operator"]}
+        else:
+            assert not names
+
+
+@given(texts=st.lists(TEXTS, max_size=8), seed=st.integers(0, 2**63 - 1))
+@hypothesis_settings(max_examples=150)
+def test_insertions_part_no_cluster_and_no_placeholder(texts, seed):
+    """An insertion stands between two grapheme clusters of UAX #29, and never inside <ADDR>."""
+    config = settings(seed=seed, prior=prior_of(0, 0, 0, 0, 1))
+    for row in rows_of(config, texts, (0, 0, 0, 0, 0.5)):
+        bounds = {0} | {match.end() for match in regex.finditer(r"\X", row["target"])}
+        held = [found.span() for found in regex.finditer("<[A-Z]{1,32}>", row["target"])]
+        for edit in row["edits"]:
+            assert insertion_allowed(row["target"], edit["start"])
+            assert edit["start"] in bounds
+            assert not any(first < edit["start"] < last for first, last in held)
+
+
+def test_a_cluster_keeps_its_base():
+    """A character under a mark, beside a joiner or in a placeholder is not replaced."""
+    texts = ["好\u0301在\ufe0f已\u0301", "<好>", "<A>好", "好\u200d好"]
+    rows = rows_of(settings(prior=prior_of(1, 1, 1, 1, 0)), texts)
+    struck = [{edit["start"] for row in rows[4 * i : 4 * i + 4] for edit in row["edits"]}
+              for i in range(4)]  # fmt: skip
+    assert struck[0] == set()
+    assert struck[1] == {1}
+    assert struck[2] == {3}
+    assert 2 not in struck[3]
+
+
+def chi_square(observed, expected):
+    observed, expected = np.asarray(observed, float), np.asarray(expected, float)
+    return float(((observed - expected) ** 2 / expected).sum())
+
+
+def limit(cells):
+    """Far out in the tail: six deviations of a chi-square with so many cells."""
+    return cells - 1 + 6 * (2 * (cells - 1)) ** 0.5
+
+
+def test_every_place_is_equally_likely():
+    """One edit in a sentence falls on each of its places alike, ends included."""
+    text = "天天好天已天明天在天𠀀天天"
+    places = Counter()
+    for seed in range(20):
+        config = settings(copies=1000, seed=seed, max_edits=1, prior=prior_of(0, 0, 0, 0, 1))
+        places.update(row["edits"][0]["start"] for row in rows_of(config, [text]))
+    assert set(places) == set(range(14))
+    assert chi_square([places[i] for i in range(14)], [20000 / 14] * 14) < limit(14)
+
+
+@pytest.mark.parametrize("filler", [0, 300])
+def test_every_set_of_places_is_equally_likely(filler):
+    """Two of five places are struck: each of the ten pairs alike, also where places are rare."""
+    text = "好明好明好" + "天" * filler
+    counts = Counter()
+    for seed in range(20):
+        config = settings(copies=1000, seed=seed, max_edits=2, prior=prior_of(0, 0, 1, 0, 0))
+        counts.update(
+            tuple(edit["start"] for edit in row["edits"])
+            for row in rows_of(config, [text], (0, 0, 0.999999, 0, 0))
+        )
+    pairs = [(i, j) for i in range(5) for j in range(i + 1, 5)]
+    total = sum(counts[pair] for pair in pairs)
+    assert total > 0.99 * 20_000
+    assert chi_square([counts[pair] for pair in pairs], [total / 10] * 10) < limit(10)
+
+
+@pytest.mark.parametrize(("o", "character"), [(0, "已"), (0, "𠀀"), (2, "好"), (3, "明"), (4, "")])
+def test_candidates_have_their_weights(o, character):
+    """A replacement is written as often as its weight says."""
+    prior = {name: float(i == o) for i, name in enumerate(NAMES)}
+    text = ("天" + character) * 3 + "天"
+    found = Counter()
+    for seed in range(15):
+        rows = rows_of(settings(copies=1000, seed=seed, max_edits=1, prior=prior), [text])
+        found.update(row["edits"][0]["source"] for row in rows)
+    row = list(TOYS[o].confusions(character))
+    weight = sum(item.weight for item in row)
+    expected = [15_000 * item.weight / weight for item in row]
+    assert set(found) <= {item.replacement for item in row}
+    assert chi_square([found[item.replacement] for item in row], expected) < limit(len(row))
+
+
+def test_operators_have_their_prior():
+    """Operators that can strike share the pairs by their prior; those without prior get none."""
+    prior = prior_of(0.1, 0.0, 0.4, 0.2, 0.3)
+    texts = ["好已明" * 3, "已明" + "天" * 20] * 5
+    rows = rows_of(settings(copies=1000, prior=prior, seed=5), texts)
+    found = Counter(row["operator"] for row in rows)
+    assert found["near_glyph"] == 0
+    expected = [10_000 * share for share in (0.1, 0.4, 0.2, 0.3)]
+    names = ("homophone", "radical", "split", "noise")
+    assert chi_square([found[name] for name in names], expected) < limit(4)
+    # without a place for it, an operator leaves its share to the others in proportion
+    rows = rows_of(settings(copies=1000, prior=prior, seed=6), ["已" + "天" * 9] * 5)
+    found = Counter(row["operator"] for row in rows)
+    assert chi_square([found["homophone"], found["noise"]], [1250, 3750]) < limit(2)
+
+
+def test_mixed_and_unchanged_have_their_share():
+    """`mixed` and `unchanged` are shares of pairs; a mixed pair is struck by several operators."""
+    texts = ["好已明在误会。" * 3, "女子已经好了，明日再会。"]
+    found = Counter(
+        row["operator"] for row in rows_of(settings(copies=1000, mixed=0.4, unchanged=0.2), texts)
+    )
+    assert abs(found["unchanged"] / 2000 - 0.2) < 0.04
+    assert abs(found["mixed"] / 2000 - 0.8 * 0.4) < 0.05
+
+
+@given(texts=st.lists(TEXTS, max_size=5), seed=st.integers(0, 2**63 - 1))
+@hypothesis_settings(max_examples=50)
+def test_copies_do_not_depend_on_their_number(texts, seed):
+    """Copies 0–3 of eight are the four of four."""
+    few = rows_of(settings(seed=seed, mixed=0.2), texts)
+    many = rows_of(settings(seed=seed, mixed=0.2, copies=8), texts)
+    assert [row for row in many if row["copy"] < 4] == few
+
+
+@given(texts=st.lists(TEXTS, max_size=8), seed=st.integers(0, 2**63 - 1), data=st.data())
+@hypothesis_settings(max_examples=50)
+def test_rows_do_not_depend_on_company(texts, seed, data):
+    """A sentence's pairs are the same alone, in any order, and in a slice of a longer batch."""
+    config = settings(seed=seed, unchanged=0.1)
+    alone = [rows_of(config, [text]) for text in texts]
+    order = data.draw(st.permutations(range(len(texts))))
+    assert rows_of(config, [texts[i] for i in order]) == [row for i in order for row in alone[i]]
+    first = data.draw(st.integers(0, len(texts)))
+    part = sentences(texts).slice(first)
+    assert perturber(config).pairs(part).table.to_pylist() == [
+        row for rows in alone[first:] for row in rows
+    ]
+
+
+def test_a_sentence_that_is_too_long_is_refused():
+    """The kernel's arrays have the room that max_chars says: more is an error, not a wild write."""
+    with pytest.raises(ValueError, match="max_chars"):
+        rows_of(settings(max_chars=10), ["好" * 11])
+    assert len(rows_of(settings(max_chars=10), ["好" * 10])) == 4
