@@ -13,11 +13,12 @@ from importlib.metadata import version
 from pathlib import Path
 
 from cecdata import __version__
-from cecdata.chunks import SPLITS, Outcome
+from cecdata.chunks import SPLITS, Outcome, Part
 from cecdata.config import Config
 from cecdata.corpus.reading import inputs
 from cecdata.cosine_policy import Policy
 from cecdata.durable import FileRecord, Workspace
+from cecdata.embed import PairScorer
 from cecdata.perturb.calibrate import Rate
 from cecdata.perturb.tables import Compiled
 from cecdata.pool import Pool
@@ -110,7 +111,7 @@ def manifest(
             for name, rate in zip(tables.operators, rates, strict=True)
             if config.prior.get(name)
         ),
-        cosine=_cosine(config, policy, sum(part.scored for part in parts)),
+        cosine=_cosine(config, policy, parts),
         rejects=(*bad_rows, *(file for file in files if file.path.startswith("rejects/"))),
     )
 
@@ -164,13 +165,18 @@ def _texts(corpus: Sequence[str], outcomes: Sequence[Outcome]) -> Texts:
     )
 
 
-def _cosine(config: Config, policy: Policy, scored: int) -> Cosine:
+def _cosine(config: Config, policy: Policy, parts: Sequence[Part]) -> Cosine:
     if policy.encoder is None:
         return Cosine()
     extra: dict[str, Json] = {
         "revision": policy.encoder.revision,
         "all_would_take_s": round(policy.estimate_s),
     }
+    scored = sum(part.scored for part in parts)
+    if isinstance(policy.encoder, PairScorer):
+        passed_on = sum(part.passed_on for part in parts)
+        extra |= {"decided": {"first": scored - passed_on, "passed_on": passed_on}}
+        extra |= policy.encoder.about()
     return Cosine(policy.encoder.name, config.min_cosine, policy.name, scored, extra)
 
 

@@ -41,6 +41,7 @@ class Part:
     rejects: str  # "" where no pair was rejected
     kept: int
     scored: int
+    passed_on: int  # of these, decided by a second encoder
     rejected: Mapping[str, int]  # by reason
     operators: Mapping[str, int]  # kept pairs
     relative_distance: Mapping[str, float]  # by operator, over kept pairs
@@ -76,7 +77,7 @@ class Stage:
     def __init__(self, plan: Plan, write: Write) -> None:
         self._plan, self._write_file = plan, write
         self._config = from_manifest(plan.configuration)
-        self._perturber = Perturber(self._config, compiled(), plan.rates)
+        self._perturber = Perturber(self._config, compiled(self._config.prior), plan.rates)
         model = encoder(plan.encoder) if plan.encoder else None
         self._settings = Settings(self._config.seed, model, plan.sampled)
 
@@ -89,13 +90,14 @@ class Stage:
         for split, chosen in zip(SPLITS, (~held_out, held_out), strict=True):
             sentences = chunk if chosen.all() else chunk.filter(pa.array(chosen))
             pairs = self._perturber.pairs(sentences)
-            valid = validate(measure(pairs, self._config.filters, self._settings), self._config)
+            measured = measure(pairs, self._config.filters, self._settings)
+            valid = validate(measured, self._config)
             shard = f"{split}-{k:05d}-of-{len(self._plan.chunks):05d}.parquet"
             rejects = f"pairs-{shard}" if len(valid.rejected) else ""
             files.append(self._write(f"{STAGED}/{shard}", valid.kept.table, PAIR))
             if rejects:
                 files.append(self._write(f"{REJECTS}/{rejects}", valid.rejected, REJECTED_PAIR))
-            parts.append(_part(shard, rejects, valid))
+            parts.append(_part(shard, rejects, valid, measured.passed_on))
         return Outcome(tuple(files), tuple(parts))
 
     def _write(self, name: str, table: pa.Table, schema: pa.Schema) -> FileRecord:
@@ -131,7 +133,7 @@ def _key(k: int) -> str:
     return f"{k:05d}"
 
 
-def _part(shard: str, rejects: str, valid: Validated) -> Part:
+def _part(shard: str, rejects: str, valid: Validated, passed_on: int) -> Part:
     kept, table = valid.kept, valid.kept.table
     coded = table.column("operator").combine_chunks()
     codes, names = np.asarray(coded.indices), coded.dictionary.to_pylist()
@@ -145,6 +147,7 @@ def _part(shard: str, rejects: str, valid: Validated) -> Part:
         rejects=rejects,
         kept=len(table),
         scored=len(table) + len(valid.rejected) - unscored,
+        passed_on=passed_on,
         rejected=dict(sorted(reasons.items())),
         operators={name: int(n) for name, n in zip(names, counts, strict=True) if n},
         relative_distance={

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from cecdata.errors import UsageError, did_you_mean
+from cecdata.shards.codec import Json
 
 
 class Encoder(Protocol):
@@ -47,6 +51,25 @@ class Encoder(Protocol):
         """Unit vectors: shape [sentences, dimension]. Threads may call it at once."""
 
 
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """Cosines of pairs, [pairs] float32, and how many of them were asked of a second encoder."""
+
+    cosine: npt.NDArray[np.float32]
+    passed_on: int = 0
+
+
+@runtime_checkable
+class PairScorer(Protocol):
+    """An encoder that scores pairs without embedding both sides."""
+
+    def score(self, pairs: pa.Table) -> Scored:
+        """Of a table of the schema PAIR; of each pair by itself, whatever stands beside it."""
+
+    def about(self) -> dict[str, Json]:
+        """For the manifest: band, teacher, agreement measured."""
+
+
 def _usem3() -> Encoder:
     from cecdata.embed.usem3 import Usem3
 
@@ -62,10 +85,30 @@ def _builtin() -> Encoder:
 ENCODERS: Mapping[str, Callable[[], Encoder]] = MappingProxyType(
     {"builtin": _builtin, "usem3": _usem3}
 )
+CASCADE = "builtin+"  # what follows decides the pairs of which the built-in one is not sure
 
 
-def encoder(name: str) -> Encoder:
-    """The encoder of that name, loaded; UsageError with the nearest name otherwise."""
-    if name not in ENCODERS:
-        raise UsageError(f"no encoder {name!r}; {did_you_mean(name, list(ENCODERS))}")
-    return ENCODERS[name]()
+def encoder(name: str, *, alone: bool = True) -> Encoder:
+    """The encoder of that name, loaded.
+
+    A name of the table; ``builtin+usem3``: the built-in one with a teacher for its band; else a
+    sentence-transformers model by its name on a hub (``BAAI/bge-large-zh-v1.5``) or its folder.
+    `alone`: a model reads each sentence in a batch of its own, so that its bytes depend on nothing
+    else; without, several times faster, last bits may differ with the company.
+    UsageError with the nearest name where it is none of these.
+    """
+    if name in ENCODERS:
+        return ENCODERS[name]()
+    if name.startswith(CASCADE):
+        from cecdata.embed.gate import Cascade
+        from cecdata.embed.static import StaticEncoder
+
+        return Cascade(StaticEncoder(), encoder(name.removeprefix(CASCADE), alone=alone))
+    if "/" in name or Path(name).exists():
+        from cecdata.embed.transformer import SentenceTransformerEncoder
+
+        return SentenceTransformerEncoder(name, one_by_one=alone)
+    raise UsageError(
+        f"no encoder {name!r}; {did_you_mean(name, list(ENCODERS))}, {CASCADE}NAME, or a sentence-"
+        "transformers model: its name on a hub, such as BAAI/bge-large-zh-v1.5, or its folder"
+    )

@@ -14,14 +14,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from cecdata.corpus.xxh3 import utf8
+from cecdata.embed import Scored
 from cecdata.embed import static_kernel as kernel
 from cecdata.errors import InputError
+from cecdata.shards.codec import Json
 
 Floats = npt.NDArray[np.float32]
 _FILES = ("rows.npy", "characters.npy", "network.npz")
@@ -77,6 +80,20 @@ class StaticEncoder:
             target_at, target_data, source_at, source_data, longest, self._weights, found
         )
         return bend(found, self.gate.knot)
+
+    def score(self, pairs: pa.Table) -> Scored:
+        """`edited_scores`, as the filter takes it."""
+        return Scored(self.edited_scores(pairs))
+
+    def about(self) -> dict[str, Json]:
+        """What is known of the scores, for the manifest."""
+        found = self.gate
+        known = {name: found.measured.get(name) for name in ("hard", "ordinary", "correlation")}
+        return {
+            "teacher": found.teacher,
+            "teacher_revision": found.teacher_revision,
+            "measured": cast("Json", known),
+        }
 
     def edited_scores(self, pairs: pa.Table) -> Floats:
         """The same for a table of the schema PAIR, by its columns `target` and `edits`."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from cecdata.embed import PairScorer
+from cecdata.embed.gate import embedded_cosines
 from cecdata.filters.base import Settings
 from cecdata.perturb.engine import Pairs
 from cecdata.perturb.kernel import sample_words
@@ -16,18 +18,19 @@ def measure(pairs: Pairs, settings: Settings) -> Pairs:
         return pairs
     words = sample_words(settings.seed, np.asarray(pairs.table.column("id").combine_chunks()))
     chosen = np.flatnonzero(words < np.uint64(min(settings.sampled, 2**64 - 1)))
-    sample = pairs.table.select(["source", "target"]).take(pa.array(chosen))
-    coded = sample.column("target").cast(pa.string()).combine_chunks().dictionary_encode()
-    rows = np.asarray(coded.indices)
-    target_vectors = settings.encoder.encode(coded.dictionary.to_pylist())
-    source_vectors = settings.encoder.encode(sample.column("source").to_pylist())
+    model, sample, passed_on = settings.encoder, pairs.table, 0
+    if len(chosen) < len(sample):
+        sample = sample.take(pa.array(chosen))
+    if isinstance(model, PairScorer):
+        scored = model.score(sample)
+        cosine, passed_on = scored.cosine, scored.passed_on
+    else:
+        cosine = embedded_cosines(model, sample)
     found = np.zeros(len(pairs.table), np.float32)
-    # vectors are of unit length; in float64, or the sum's order would show
-    found[chosen] = np.einsum(
-        "pd,pd->p", source_vectors.astype(np.float64), target_vectors[rows].astype(np.float64)
-    )
+    found[chosen] = cosine
     known = np.zeros(len(pairs.table), np.bool_)
     known[chosen] = True
     at = pairs.table.schema.get_field_index("cosine")
     column = pa.array(found, pa.float32(), mask=~known)
-    return Pairs(pairs.table.set_column(at, pairs.table.schema.field(at), column), pairs.lengths)
+    table = pairs.table.set_column(at, pairs.table.schema.field(at), column)
+    return Pairs(table, pairs.lengths, passed_on)

@@ -28,4 +28,5 @@ def measure(pairs: Pairs, _: Settings) -> Pairs:
     )
     at = pairs.table.schema.get_field_index("distance")
     field = pairs.table.schema.field(at)
-    return Pairs(pairs.table.set_column(at, field, pa.array(found, pa.int16())), pairs.lengths)
+    table = pairs.table.set_column(at, field, pa.array(found, pa.int16()))
+    return Pairs(table, pairs.lengths, pairs.passed_on)

@@ -67,6 +67,7 @@ class Pairs:
     table: pa.Table
     lengths: npt.NDArray[np.int32]  # [pairs] code points of each pair's target
     passed_on: int = 0  # pairs whose cosine a second encoder decided
+    passed_on: int = 0  # pairs whose cosine a second encoder decided
 
 
 class Perturber:
