@@ -95,6 +95,6 @@ def machine() -> str:
     model = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
-        lines = info.read_text().splitlines()
-        model = next((x.partition(":")[2].strip() for x in lines if x.startswith("model name")), model)
+        named = [x for x in info.read_text().splitlines() if x.startswith("model name")]
+        model = named[0].partition(":")[2].strip() if named else model
     return f"{os.cpu_count()} cores, {model}, Python {platform.python_version()}"
