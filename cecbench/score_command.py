@@ -30,7 +30,7 @@ from cecdata.errors import CecError, UsageError
 @click.option("--confusion", type=click.Path(path_type=Path), help="A confusion list, likewise.")
 @click.option("--benchmark", help="The set's name, for the signature.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-def score(  # noqa: PLR0917 - one parameter per option
+def score(
     file: Path,
     scorer: str,
     policy: str | None,

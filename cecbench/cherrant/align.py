@@ -34,11 +34,7 @@ def align(
 
     table = character_table(dictionaries)
     numbers = table.numbers(source), table.numbers(target)
-    known = table.attributes()
-    operations, widths = kernels.fill(
-        *numbers, known.marks, known.reading_starts, known.readings,
-        known.class_starts, known.classes, known.confusable, known.unknown,
-    )  # fmt: skip
+    operations, widths = kernels.fill(*numbers, table.attributes())
     steps, lengths, capped = kernels.paths(operations, widths, first_only, MOST_STEPS)
     listed = [tuple(step) for step in steps.tolist()]
     found: list[list[Step]] = []

@@ -1,11 +1,11 @@
 """What a substitution costs: the attributes of characters that the alignment looks at.
 
-sub = sem + kind + form. sem is 4/6 where either character is not in Cilin, else (6 − 2d)/6 with d
-equal levels of three; kind is 0 between two punctuation marks, 0.25 between none, 0.499 between
-one and none; form is 0.5 unless both are Chinese and share a toneless reading (pypinyin) or are
-listed as confusable. Cilin and the confusion list are optional files: neither is shipped. Without
-Cilin sem is 1, what Cilin gives to the many that share no level, but for a few characters whose
-classes are written down here: fewer blocks differ so than with 4/6 (docs/scorers.md).
+sub = sem + form + kind. sem is 4/6 where either character is not in Cilin, else (6 − 2d)/6 with d
+equal levels of three; form is 0.5 unless both are Chinese and share a toneless reading (pypinyin)
+or are listed as confusable; kind is 0 between two punctuation marks, 0.25 between none, 0.499
+between one and none. Cilin and the confusion list are optional files: neither is shipped. Without
+Cilin sem is 1, what Cilin gives to two characters that share no level, and 0 among 的地得: fewer
+blocks differ so than with 4/6 (docs/scorers.md).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import string
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +29,10 @@ PUNCTUATION = frozenset(
     + "！？｡＂＃＄％＆＇（）＊＋，－／：；＜＝＞＠［＼］＾＿｀｛｜｝～｟｠｢｣､、〃》「」『』【】"
     + "〔〕〖〗〘〙〚〛〜〝〞〟〰〾〿–—‘’‛“”„‟…‧﹏"
 )
-#: Without Cilin: the structural particles are of one class, large and small agree in two levels.
-_HAND_MADE: dict[str, list[int]] = {
-    **{character: [0x010101] for character in "的地得"},
-    **{character: [0x020200 + low] for low, character in enumerate("大小老少", start=2)},
-}
+#: Without Cilin: the structural particles are of one class, as every thesaurus has them.
+_PARTICLES: dict[str, int] = dict.fromkeys("的地得", 0)
 _CILIN_LINE = re.compile(r"([A-Z])([a-z])(\d\d)\S*[=#@]\s+(.*)")
+_NO_CLASS = -1
 
 Ints = NDArray[np.int32]
 
@@ -42,8 +41,9 @@ Ints = NDArray[np.int32]
 class Dictionaries:
     """Files that make the alignment exactly ChERRANT's; None is without.
 
-    cilin: lines such as `Aa01A01= 人 士 人物`, UTF-8. confusion: a character and then those it is
-    confused with, one line each, separators free.
+    cilin: lines such as `Aa01A01= 人 士 人物`. confusion: a character and then those it is confused
+    with, one line each, separators free. UTF-8, or GBK as the published Cilin. As published, what
+    a file says of a character last is what holds.
     """
 
     cilin: Path | None = None
@@ -59,20 +59,18 @@ class Dictionaries:
 NO_DICTIONARIES = Dictionaries()
 
 
-@dataclass(frozen=True, slots=True)
-class Attributes:
+class Attributes(NamedTuple):
     """Characters by number, as the kernel reads them.
 
-    marks: bit 0 punctuation, bit 1 Chinese; shape (numbers,).
-    readings, classes: values of number i stand in [starts[i], starts[i + 1]).
+    marks: bit 0 punctuation, bit 1 Chinese; classes: three levels of one byte each, −1 without;
+    shape (numbers,). readings: values of number i stand in [starts[i], starts[i + 1]).
     confusable: sorted first · 2³² + second. unknown: sem where either character has no class.
     """
 
     marks: NDArray[np.uint8]
+    classes: Ints
     reading_starts: Ints
     readings: Ints
-    class_starts: Ints
-    classes: Ints
     confusable: NDArray[np.int64]
     unknown: float
 
@@ -81,7 +79,7 @@ class CharacterTable:
     """Gives characters numbers, and their attributes; grows as characters come."""
 
     def __init__(self, dictionaries: Dictionaries) -> None:
-        self._cilin = _read_cilin(dictionaries.cilin) if dictionaries.cilin else _HAND_MADE
+        self._cilin = _read_cilin(dictionaries.cilin) if dictionaries.cilin else _PARTICLES
         self._unknown = 4 / 6 if dictionaries.cilin else 1.0
         confusion = _read_confusion(dictionaries.confusion) if dictionaries.confusion else []
         self._pairs = confusion
@@ -121,15 +119,15 @@ class CharacterTable:
     def _build(self) -> Attributes:
         marks = [(c in PUNCTUATION) + 2 * is_chinese(c) for c in self._characters]
         reading_starts, readings = _packed(self._readings)
-        class_starts, classes = _packed([self._cilin.get(c, []) for c in self._characters])
+        classes = [self._cilin.get(c, _NO_CLASS) for c in self._characters]
         pairs = [
             (int(self._numbers[ord(a)]) << 32) + int(self._numbers[ord(b)])
             for a, b in self._pairs
             if self._numbers[ord(a)] >= 0 and self._numbers[ord(b)] >= 0
         ]
         return Attributes(
-            np.array(marks, dtype=np.uint8), reading_starts, readings, class_starts, classes,
-            np.array(sorted(pairs), dtype=np.int64), self._unknown,
+            np.array(marks, dtype=np.uint8), np.array(classes, dtype=np.int32),
+            reading_starts, readings, np.array(sorted(pairs), dtype=np.int64), self._unknown,
         )  # fmt: skip
 
 
@@ -158,36 +156,37 @@ def _packed(lists: list[list[int]]) -> tuple[Ints, Ints]:
 
 def _lines(path: Path, what: str) -> list[str]:
     try:
-        return path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"{path}: cannot be read as the {what} ({error}); give a UTF-8 text file"
-        ) from error
+        raw = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read as the {what} ({error.strerror})") from error
+    for encoding in ("utf-8-sig", "gb18030"):
+        try:
+            return raw.decode(encoding).splitlines()
+        except UnicodeDecodeError:
+            continue
+    raise InputError(f"{path}: the {what} is neither UTF-8 nor GBK; save it as UTF-8")
 
 
-def _read_cilin(path: Path) -> dict[str, list[int]]:
-    """Character → its classes, three levels of one byte each."""
-    classes: dict[str, list[int]] = {}
+def _read_cilin(path: Path) -> dict[str, int]:
+    """Character → its class, three levels of one byte each; of several the last, as published."""
+    classes: dict[str, int] = {}
     for line in _lines(path, "Cilin"):
         match = _CILIN_LINE.match(line.strip())
         if match is None:
             continue
         high, middle, low, words = match.groups()
         code = (ord(high) << 16) + (ord(middle) << 8) + int(low)
-        for word in words.split():
-            if len(word) == 1 and code not in classes.setdefault(word, []):
-                classes[word].append(code)
+        classes.update((word, code) for word in words.split() if len(word) == 1)
     if not classes:
-        raise InputError(
-            f"{path}: no line such as `Aa01A01= 人 士` was found; is this the Cilin, in UTF-8?"
-        )
+        raise InputError(f"{path}: no line such as `Aa01A01= 人 士` was found; is this the Cilin?")
     return classes
 
 
 def _read_confusion(path: Path) -> list[tuple[str, str]]:
-    pairs: set[tuple[str, str]] = set()
+    """Pairs in both directions; a character's last line holds, as published."""
+    listed: dict[str, list[str]] = {}
     for line in _lines(path, "confusion list"):
         found = [c for c in line if is_chinese(c)]
-        pairs.update((a, b) for a in found[:1] for b in found[1:])
-        pairs.update((b, a) for a in found[:1] for b in found[1:])
-    return sorted(pairs)
+        listed.update(dict.fromkeys(found[:1], found[1:]))
+    pairs = {(a, b) for a, others in listed.items() for b in others}
+    return sorted(pairs | {(b, a) for a, b in pairs})

@@ -10,8 +10,9 @@ from cecbench.cherrant.costs import NO_DICTIONARIES, Dictionaries
 from cecbench.cherrant.merge import DELETE, INSERT, SUBSTITUTE, TRANSPOSE, merge
 
 _KIND = {TRANSPOSE: "W", SUBSTITUTE: "S", INSERT: "M", DELETE: "R"}
+NOT_ANNOTATABLE = "无法标注"
 #: what a target may say instead of a sentence → the type of its only edit
-_NO_EDIT = {"没有错误": "noop", "无法标注": "NA"}
+_NO_EDIT = {"没有错误": "noop", NOT_ANNOTATABLE: "NA"}
 
 
 class SpanEdit(NamedTuple):

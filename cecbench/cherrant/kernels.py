@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeVar
 
+    from cecbench.cherrant.costs import Attributes
+
     _F = TypeVar("_F", bound=Callable[..., object])
 
     def njit(*, cache: bool) -> Callable[[_F], _F]:
@@ -30,6 +32,10 @@ ALL_PATHS_GAP = 10
 
 Ints = NDArray[np.int32]
 Bytes = NDArray[np.uint8]
+Widths = NDArray[np.int16]
+Floats = NDArray[np.float64]
+#: cost, operations, widths, and what sums of source and target characters are told apart by
+Grid = tuple[Floats, Bytes, Widths, NDArray[np.uint64], NDArray[np.uint64]]
 
 
 @njit(cache=True)
@@ -42,45 +48,23 @@ def _shares(starts: Ints, values: Ints, a: int, b: int) -> bool:
 
 
 @njit(cache=True)
-def _equal_levels(starts: Ints, values: Ints, a: int, b: int) -> int:
-    """The most equal levels over all pairs of classes; -1 where either has none."""
-    best = -1
-    for i in range(starts[a], starts[a + 1]):
-        for j in range(starts[b], starts[b + 1]):
-            differ = values[i] ^ values[j]
-            equal = 0
-            for shift in (0, 8, 16):
-                if (differ >> shift) & 0xFF == 0:
-                    equal += 1
-            best = max(best, equal)
-    return best
-
-
-@njit(cache=True)
-def _substitution(  # noqa: PLR0917 - kernels take arrays, not objects
-    a: int,
-    b: int,
-    marks: Bytes,
-    reading_starts: Ints,
-    readings: Ints,
-    class_starts: Ints,
-    classes: Ints,
-    confusable: NDArray[np.int64],
-    unknown: float,
-) -> float:
-    levels = _equal_levels(class_starts, classes, a, b)
-    chinese = marks[a] & 2 and marks[b] & 2
-    sem = (6 - 2 * levels) / 6 if levels >= 0 else unknown
-    punctuation = (marks[a] & 1) + (marks[b] & 1)
-    kind = 0.0 if punctuation == 2 else (0.499 if punctuation == 1 else 0.25)
+def _substitution(a: int, b: int, known: Attributes) -> float:
+    """What writing character b for a costs; both are numbers of the table."""
+    sem = known.unknown
+    if known.classes[a] >= 0 and known.classes[b] >= 0:
+        differ = known.classes[a] ^ known.classes[b]
+        equal = (differ & 0xFF == 0) + (differ & 0xFF00 == 0) + (differ & 0xFF0000 == 0)
+        sem = (6 - 2 * equal) / 6
+    marks = (known.marks[a] & 1) + (known.marks[b] & 1)
+    kind = 0.0 if marks == 2 else (0.499 if marks == 1 else 0.25)
     form = 0.5
-    if chinese:
+    if known.marks[a] & 2 and known.marks[b] & 2:
         key = (np.int64(a) << 32) + b
-        at = np.searchsorted(confusable, key)
-        listed = at < confusable.size and confusable[at] == key
-        if listed or _shares(reading_starts, readings, a, b):
+        at = np.searchsorted(known.confusable, key)
+        listed = at < known.confusable.size and known.confusable[at] == key
+        if listed or _shares(known.reading_starts, known.readings, a, b):
             form = 0.0
-    return sem + kind + form
+    return sem + form + kind  # in this order, as published: sums are compared by `==`
 
 
 @njit(cache=True)
@@ -100,17 +84,40 @@ def _same_characters(source: Ints, target: Ints, i: int, j: int, k: int) -> bool
 
 
 @njit(cache=True)
-def fill(  # noqa: PLR0917 - kernels take arrays, not objects
-    source: Ints,
-    target: Ints,
-    marks: Bytes,
-    reading_starts: Ints,
-    readings: Ints,
-    class_starts: Ints,
-    classes: Ints,
-    confusable: NDArray[np.int64],
-    unknown: float,
-) -> tuple[Bytes, NDArray[np.int16]]:
+def _fill_row(i: int, source: Ints, target: Ints, grid: Grid, known: Attributes) -> None:
+    """Fills row i + 1 of the grid from those above it."""
+    cost, operations, widths, left, right = grid
+    for j in range(target.size):
+        if source[i] == target[j]:
+            cost[i + 1, j + 1] = cost[i, j]
+            operations[i + 1, j + 1] = MATCH
+            continue
+        delete = cost[i, j + 1] + 1
+        insert = cost[i + 1, j] + 1
+        substitute = cost[i, j] + LEAST_SUBSTITUTION
+        if substitute <= min(insert, delete):
+            substitute = cost[i, j] + _substitution(source[i], target[j], known)
+        transpose = np.inf
+        k = 1
+        difference = left[i] - right[j]
+        # Back along the diagonal, as long as no cell on it was a free step.
+        while i >= k and j >= k and cost[i - k + 1, j - k + 1] != cost[i - k, j - k]:
+            difference += left[i - k] - right[j - k]
+            if difference == 0 and _same_characters(source, target, i, j, k):
+                transpose = cost[i - k, j - k] + k
+                break
+            k += 1
+        best = min(transpose, substitute, insert, delete)
+        cost[i + 1, j + 1] = best
+        bits = SUBSTITUTE * (substitute == best) | INSERT * (insert == best)
+        if transpose == best:
+            bits |= TRANSPOSE
+            widths[i + 1, j + 1] = k + 1
+        operations[i + 1, j + 1] = bits | DELETE * (delete == best)
+
+
+@njit(cache=True)
+def fill(source: Ints, target: Ints, known: Attributes) -> tuple[Bytes, Widths]:
     """Cheapest operations of every cell, as bits, and the width of its transposition.
 
     source, target: character numbers, shapes (n,), (m,). Gives operations, shape (n + 1, m + 1),
@@ -122,52 +129,10 @@ def fill(  # noqa: PLR0917 - kernels take arrays, not objects
     widths = np.zeros((n + 1, m + 1), dtype=np.int16)
     left = np.array([_scatter(number) for number in source])
     right = np.array([_scatter(number) for number in target])
-    for i in range(1, n + 1):
-        cost[i, 0] = i
-        operations[i, 0] = DELETE
-    for j in range(1, m + 1):
-        cost[0, j] = j
-        operations[0, j] = INSERT
+    cost[:, 0], cost[0] = np.arange(n + 1), np.arange(m + 1)
+    operations[1:, 0], operations[0, 1:] = DELETE, INSERT
     for i in range(n):
-        for j in range(m):
-            if source[i] == target[j]:
-                cost[i + 1, j + 1] = cost[i, j]
-                operations[i + 1, j + 1] = MATCH
-                continue
-            delete = cost[i, j + 1] + 1
-            insert = cost[i + 1, j] + 1
-            substitute = cost[i, j] + LEAST_SUBSTITUTION
-            if substitute <= min(insert, delete):
-                substitute = cost[i, j] + _substitution(
-                    source[i], target[j],
-                    marks, reading_starts, readings, class_starts, classes, confusable,
-                    unknown,
-                )  # fmt: skip
-            transpose = np.inf
-            width = 0
-            k = 1
-            difference = left[i] - right[j]
-            # Back along the diagonal, as long as no cell on it was a free step.
-            while i >= k and j >= k and cost[i - k + 1, j - k + 1] != cost[i - k, j - k]:
-                difference += left[i - k] - right[j - k]
-                if difference == 0 and _same_characters(source, target, i, j, k):
-                    transpose = cost[i - k, j - k] + k
-                    width = k + 1
-                    break
-                k += 1
-            best = min(transpose, substitute, insert, delete)
-            cost[i + 1, j + 1] = best
-            bits = 0
-            if transpose == best:
-                bits |= TRANSPOSE
-                widths[i + 1, j + 1] = width
-            if substitute == best:
-                bits |= SUBSTITUTE
-            if insert == best:
-                bits |= INSERT
-            if delete == best:
-                bits |= DELETE
-            operations[i + 1, j + 1] = bits
+        _fill_row(i, source, target, (cost, operations, widths, left, right), known)
     return operations, widths
 
 
@@ -184,8 +149,42 @@ def _run_kind(kind: int, operation: int) -> int:
 
 
 @njit(cache=True)
+def _with_path(steps: Ints, used: int, stack: Ints, depth: int) -> Ints:
+    """`steps` and behind its first `used` a path, which `stack` holds from its end backwards."""
+    if used + depth > steps.shape[0]:
+        grown = np.empty((2 * (used + depth), 5), dtype=np.int32)
+        grown[:used] = steps[:used]
+        steps = grown
+    for back in range(depth):
+        steps[used + back] = stack[depth - 1 - back]
+    return steps
+
+
+@njit(cache=True)
+def _with_length(lengths: Ints, found: int, depth: int) -> Ints:
+    """`lengths` and behind its first `found` one more."""
+    if found == lengths.size:
+        longer = np.empty(2 * found, dtype=np.int32)
+        longer[:found] = lengths
+        lengths = longer
+    lengths[found] = depth
+    return lengths
+
+
+@njit(cache=True)
+def _step_back(step: Ints, operation: int, wide: int, i: int, j: int) -> tuple[int, int]:
+    """Writes the operation that ends in cell (i, j) into `step`; gives the cell it came from."""
+    down = wide if operation != INSERT else 0
+    across = wide if operation != DELETE else 0
+    step[0] = operation
+    step[1], step[2] = i - down, i
+    step[3], step[4] = j - across, j
+    return i - down, j - across
+
+
+@njit(cache=True)
 def paths(
-    operations: Bytes, widths: NDArray[np.int16], first_only: bool, limit: int
+    operations: Bytes, widths: Widths, first_only: bool, limit: int
 ) -> tuple[Ints, Ints, bool]:
     """The cheapest paths, last operation chosen first, in the order T, S, I, D.
 
@@ -197,77 +196,49 @@ def paths(
     """
     n, m = operations.shape[0] - 1, operations.shape[1] - 1
     only_first = first_only or abs(n - m) > ALL_PATHS_GAP
-    steps = np.empty((64, 5), dtype=np.int32)
-    lengths = np.empty(16, dtype=np.int32)
-    used, found = 0, 0
+    steps, lengths = np.empty((64, 5), dtype=np.int32), np.empty(16, dtype=np.int32)
     stack = np.empty((n + m + 2, 5), dtype=np.int32)  # a path's steps, from the end backwards
-    open_bits = np.zeros(n + m + 2, dtype=np.uint8)  # operations of that place still to follow
-    places = np.empty((n + m + 2, 2), dtype=np.int32)
-    kinds = np.zeros(n + m + 2, dtype=np.int32)  # of the run so far, 0 at its beginning
-    runs = np.zeros(n + m + 2, dtype=np.int32)  # number of the run that a place belongs to
+    # Of each place on the path: cell, operations still to follow, kind so far and number of its run
+    places = np.zeros((n + m + 2, 5), dtype=np.int32)
     # The last run that came to a cell as insertions, deletions or substitution.
     visited = np.zeros((n + 1, m + 1, 3), dtype=np.int32)
-    depth, kind, run, newest = 0, 0, 1, 1
-    i, j = n, m
-    arriving = True
+    used, found, depth, kind, run, newest = 0, 0, 0, 0, 1, 1
+    i, j, arriving = n, m, True
     while True:
         if arriving:
             if operations[i, j] == MATCH:
                 newest += 1
                 run, kind = newest, 0
             while operations[i, j] == MATCH:
-                i -= 1
-                j -= 1
+                i, j = i - 1, j - 1
             if i == 0 and j == 0:
                 if found > 0 and used + depth > limit:
                     return steps[:used], lengths[:found], True
-                if used + depth > steps.shape[0]:
-                    grown = np.empty((2 * (used + depth), 5), dtype=np.int32)
-                    grown[:used] = steps[:used]
-                    steps = grown
-                for back in range(depth):
-                    steps[used + back] = stack[depth - 1 - back]
-                used += depth
-                if found == lengths.size:
-                    longer = np.empty(2 * found, dtype=np.int32)
-                    longer[:found] = lengths
-                    lengths = longer
-                lengths[found] = depth
-                found += 1
+                steps = _with_path(steps, used, stack, depth)
+                lengths = _with_length(lengths, found, depth)
+                used, found = used + depth, found + 1
                 if only_first:
                     return steps[:used], lengths[:found], False
             else:
-                places[depth, 0] = i
-                places[depth, 1] = j
-                open_bits[depth] = operations[i, j]
-                kinds[depth] = kind
-                runs[depth] = run
+                place = places[depth]
+                place[0], place[1], place[2] = i, j, operations[i, j]
+                place[3], place[4] = kind, run
                 depth += 1
-        while depth > 0 and open_bits[depth - 1] == 0:
+        while depth > 0 and places[depth - 1, 2] == 0:
             depth -= 1
         if depth == 0:
             return steps[:used], lengths[:found], False
-        at = depth - 1
-        i, j = places[at, 0], places[at, 1]
-        bits = open_bits[at]
+        i, j, bits, kind, run = places[depth - 1]
         operation = bits & -bits
-        open_bits[at] = bits & (bits - 1)
+        places[depth - 1, 2] = bits & (bits - 1)
         wide = widths[i, j] if operation == TRANSPOSE else 1
-        down = wide if operation != INSERT else 0
-        across = wide if operation != DELETE else 0
-        stack[at, 0] = operation
-        stack[at, 1] = i - down
-        stack[at, 2] = i
-        stack[at, 3] = j - across
-        stack[at, 4] = j
-        i -= down
-        j -= across
+        i, j = _step_back(stack[depth - 1], operation, wide, i, j)
         arriving = True
         if operation == TRANSPOSE:
             newest += 1
             run, kind = newest, 0
             continue
-        run, kind = runs[at], _run_kind(kinds[at], operation)
+        kind = _run_kind(kind, operation)
         if kind != INSERT | DELETE:
             way = 0 if kind == INSERT else (1 if kind == DELETE else 2)
             arriving = visited[i, j, way] != run

@@ -9,7 +9,7 @@ import numpy as np
 
 from cecbench.cherrant.compare import LEVELS, TYPES, Counts, compare, compare_types
 from cecbench.cherrant.costs import Dictionaries
-from cecbench.cherrant.edits import Annotation, annotate
+from cecbench.cherrant.edits import NOT_ANNOTATABLE, Annotation, annotate
 from cecbench.cherrant.tokens import characters, opencc_version, simplify
 from cecbench.metrics.positions import IntArray
 from cecbench.metrics.rows import Row
@@ -53,7 +53,8 @@ def count(rows: Sequence[Row], *, mode: str, dictionaries: Dictionaries) -> IntA
     counts = np.zeros((len(rows), len(FIELDS)), dtype=np.int64)
     annotated = annotate_rows(rows, mode, dictionaries)
     for index, (_, reference, hypothesis) in enumerate(annotated):
-        if hypothesis.unchanged and reference.unchanged:
+        # A reference that says 无法标注 is skipped, as published.
+        if reference.said == NOT_ANNOTATABLE or (hypothesis.unchanged and reference.unchanged):
             continue
         counts[index] = _compared(reference, hypothesis)
     return counts

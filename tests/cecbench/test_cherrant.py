@@ -14,8 +14,10 @@ from cecbench.cherrant.compare import LEVELS, compare, compare_types
 from cecbench.cherrant.costs import NO_DICTIONARIES, Dictionaries, character_table
 from cecbench.cherrant.edits import NOOP, SpanEdit, annotate
 from cecbench.cherrant.m2 import format_block, read_m2, write_m2
+from cecbench.cherrant.merge import moved, swapped
 from cecbench.cherrant.tokens import characters, simplify
 from cecbench.metrics.cherrant import f_beta
+from cecbench.scorers import score
 from cecdata.errors import InputError
 
 _SPEC = importlib.util.spec_from_file_location(
@@ -80,11 +82,39 @@ def test_edits_turn_the_source_into_the_target(source: str, target: str) -> None
         ("甲，乙丙丁戊", "甲乙丙丁，戊", [(1, 2, "R", ""), (5, 5, "M", "，")]),
         ("散步了去公园", "去公园散步", [(0, 6, "W", "去公园散步")]),
         ("这是女子人", "这是好人", [(2, 4, "S", "好")]),
+        ("小王对老李道歉", "老李对小王道歉", [(0, 5, "W", "老李对小王")]),  # rotated: 小王对
+        ("泄漏从工厂里出", "从工厂里泄露出", [(0, 6, "W", "从工厂里泄露")]),
     ],
 )
 def test_rules_one_by_one(source: str, target: str, edits: list[tuple]) -> None:
     """One pair for each rule: nothing to do, runs, moves, moved punctuation."""
     assert list(annotate(source, target).edits) == edits
+
+
+@pytest.mark.parametrize(
+    ("deleted", "inserted", "same"),
+    [
+        ("公园", "公圆", True), ("公园里", "公圆理", False), ("甲乙丙", "丙甲乙", True),
+        ("甲乙丙", "丙乙甲", False), ("。", "。", True), ("！", "！", False),
+        ("（）", "（）", False),
+    ],
+)  # fmt: skip
+def test_what_counts_as_moved(deleted: str, inserted: str, *, same: bool) -> None:
+    """A moved text may differ by one character or be rotated; known marks never move."""
+    assert moved(deleted, inserted) is same
+
+
+def test_what_counts_as_exchanged() -> None:
+    """Long strings may differ by one character each, whatever their length; short ones by none."""
+    assert swapped(("甲乙丙丁", "甲乙丙戊"), ("老李", "老王"))
+    assert not swapped(("甲乙丙丁", "甲乙庚辛"), ("老李", "老李"))
+    assert not swapped(("小", "小"), ("老李", "老王"))
+
+
+def test_a_reference_that_cannot_be_annotated_counts_nothing() -> None:
+    """Where the target says 无法标注 the published script skips the sentence."""
+    values = score([("1", "他来", "无法标注", "他走")], "cherrant").values
+    assert values["tp_fp_fn"] == [0, 0, 0]
 
 
 def test_nothing_has_no_reading() -> None:
@@ -163,18 +193,34 @@ def test_cilin_decides_ties(tmp_path: Path) -> None:
     assert known.name == "pinyin+cilin"
 
 
+def cost(a: str, b: str, dictionaries: Dictionaries) -> float:
+    table = character_table(dictionaries)
+    first, second = table.numbers(a + b).tolist()
+    return kernels._substitution(first, second, table.attributes())
+
+
+def test_cilin_is_read_as_published(tmp_path: Path) -> None:
+    """GBK or UTF-8; a character's last class holds; levels count each for itself."""
+    lines = "Aa01A01= 人 士\nBa01B02# 丙 人\nCc03C01@ 士\n"
+    for encoding in ("gbk", "utf-8"):
+        path = tmp_path / f"{encoding}.txt"
+        path.write_text(lines, encoding=encoding)
+        known = Dictionaries(cilin=path)
+        assert cost("人", "丙", known) == 0.75  # both Ba01 last: sem 0
+        assert cost("人", "士", known) == 1 + 0.5 + 0.25
+        assert cost("人", "鱼", known) == 4 / 6 + 0.5 + 0.25
+    assert cost("人", "丙", NO_DICTIONARIES) == 1.75
+    apart = tmp_path / "apart.txt"
+    apart.write_text("Aa01A01= 人\nBa01A01= 丙\n", encoding="utf-8")
+    assert cost("人", "丙", Dictionaries(cilin=apart)) == 2 / 6 + 0.5 + 0.25
+
+
 def test_a_confusion_list_spares_the_form(tmp_path: Path) -> None:
     """Characters listed together cost 0.5 less, in either direction."""
     path = tmp_path / "confusion.txt"
     path.write_text("人:入八\n", encoding="utf-8")
-    for dictionaries, cost in ((NO_DICTIONARIES, 1.75), (Dictionaries(confusion=path), 1.25)):
-        table = character_table(dictionaries)
-        a, b = table.numbers("人入").tolist()
-        known = table.attributes()
-        assert cost == kernels._substitution(
-            b, a, known.marks, known.reading_starts, known.readings, known.class_starts,
-            known.classes, known.confusable, known.unknown,
-        )  # fmt: skip
+    assert cost("入", "人", NO_DICTIONARIES) == 1.75
+    assert cost("入", "人", Dictionaries(confusion=path)) == 1.25
 
 
 def test_files_that_are_no_dictionaries_are_refused(tmp_path: Path) -> None:
