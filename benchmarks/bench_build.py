@@ -61,11 +61,11 @@ class Floor:
         self.pool, self.folder, self.config = pool, folder, recipe()
         self.rows = pq.ParquetFile(pool).metadata.num_rows
         batch = sentences(pool, self.config.shard_sentences)
-        self.work = Work.of(self.config, compiled(), batch)
-        histogram = Histogram(self.config, compiled())
+        self.work = Work.of(self.config, compiled(self.config.prior), batch)
+        histogram = Histogram(self.config, compiled(self.config.prior))
         histogram.add(batch.column("text"))
-        rates = find_rates(self.config, compiled(), histogram.counts)
-        self.table = Perturber(self.config, compiled(), rates).pairs(batch).table
+        rates = find_rates(self.config, compiled(self.config.prior), histogram.counts)
+        self.table = Perturber(self.config, compiled(self.config.prior), rates).pairs(batch).table
         self.work.numba()
 
     def parts(self) -> dict[str, float]:

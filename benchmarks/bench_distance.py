@@ -37,10 +37,10 @@ def main() -> None:
     options = parser.parse_args()
     config = replace(recipe(), mixed=0.2)
     whole = sentences(options.pool, options.sentences)
-    histogram = Histogram(config, compiled())
+    histogram = Histogram(config, compiled(config.prior))
     histogram.add(whole.column("text"))
-    rates = find_rates(config, compiled(), histogram.counts)
-    perturber = Perturber(config, compiled(), rates)
+    rates = find_rates(config, compiled(config.prior), histogram.counts)
+    perturber = Perturber(config, compiled(config.prior), rates)
     pairs = bad = 0
     for start in range(0, len(whole), STEP):
         more, found = wrong(perturber, whole.slice(start, STEP))

@@ -182,7 +182,7 @@ def main() -> None:
         for title, mean in (("The pool", None), ("Its short sentences", SHORT)):
             batch = sentences(options.pool, SENTENCES, mean)
             compare(title, Work.of(recipe(), cut, batch), listing, library, options.rounds)
-            whole = Work.of(recipe(), compiled(), batch)
+            whole = Work.of(recipe(), compiled(recipe().prior), batch)
             check_equal(whole, library)
             seconds = interleaved({"kernel": whole.numba}, options.rounds)["kernel"]
             speed = len(batch) * whole.config.copies / statistics.median(seconds)

@@ -36,7 +36,7 @@ def build(
     on neither. Raises InputError, RefusedError, DiskFullError.
     """
     started = time.monotonic()
-    tables = compiled()
+    tables = compiled(config.prior)
     identity = assemble.identity(corpus, config, tables)
     with Workspace(out, identity, overwrite=overwrite) as work:
         finished = assemble.finished(work)

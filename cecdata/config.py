@@ -19,7 +19,7 @@ else:
     import tomli as tomllib
 
 FILTERS = ("levenshtein", "cosine")
-RECIPES = ("paper",)
+RECIPES = ("paper", "realistic")
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,7 +84,7 @@ class Survey:
 
 def survey(corpus: Sequence[str], config: Config, progress: Progress) -> Survey:
     """The first pass without its outputs."""
-    histogram = Histogram(config, compiled())
+    histogram = Histogram(config, compiled(config.prior))
     rejected: Counter[str] = Counter()
     sentences = 0
     for chunk, bad in _chunks(corpus, config, progress):

@@ -24,7 +24,8 @@ def rederiver(out: Path) -> Rederive:
     VerificationError if this installation's confusion sets are not those of the manifest.
     """
     manifest = read_manifest(out)
-    tables = compiled()
+    config = from_manifest(manifest.configuration)
+    tables = compiled(config.prior)
     ours = tables.sha256
     changed = [name for name, digest in manifest.tables.items() if ours.get(name) != digest]
     if changed:
@@ -32,7 +33,6 @@ def rederiver(out: Path) -> Rederive:
             f"{out}: built with other confusion sets ({', '.join(changed)}) by version "
             f"{manifest.version}; install that version to derive its sources again"
         )
-    config = from_manifest(manifest.configuration)
     frozen = {c.operator: Rate(c.target, c.reachable, c.rate) for c in manifest.calibration}
     rates = [frozen.get(name, Rate(0.0, 0.0, 0.0)) for name in tables.operators]
     perturber = Perturber(config, tables, rates)

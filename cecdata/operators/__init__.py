@@ -1,12 +1,20 @@
-"""The perturbation operators: five parallel modules and the one table that names them.
+"""The perturbation operators: parallel modules and the one table that names them.
 
-A sixth operator is one new module with `OPERATOR` and one entry here.
+A further operator is one new module with `OPERATOR` and one entry here.
 """
 
 from __future__ import annotations
 
 from cecdata.errors import UsageError, did_you_mean
-from cecdata.operators import homophone, near_glyph, noise, radical, split
+from cecdata.operators import (
+    function_word,
+    homophone,
+    lexical,
+    near_glyph,
+    noise,
+    radical,
+    split,
+)
 from cecdata.operators.base import Action, Confusion, Operator
 
 __all__ = ["OPERATORS", "Action", "Confusion", "Operator", "operator"]
@@ -14,7 +22,7 @@ __all__ = ["OPERATORS", "Action", "Confusion", "Operator", "operator"]
 # The order is part of the format: it decides which random draw means which operator.
 OPERATORS: dict[str, Operator] = {
     module.OPERATOR.name: module.OPERATOR
-    for module in (homophone, near_glyph, radical, split, noise)
+    for module in (homophone, near_glyph, radical, split, noise, function_word, lexical)
 }
 
 

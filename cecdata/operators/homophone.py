@@ -27,7 +27,7 @@ PART_SIMILARITY, SIGHT = 0.5, 5.0
 # Words that sound the same (权利 权力) add their chance to that of the single character. Errors in
 # words are the commoner ones, for words are what is typed.
 WORDS = 2.0
-LEAST = 0.0013  # of a character's weight: what is rarer is never missed
+LEAST = 0.0019  # of a character's weight: what is rarer is never missed
 
 
 @cache

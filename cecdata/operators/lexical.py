@@ -1,0 +1,92 @@
+"""Lexical slips: the wrong half of another word (设计 → 设置), or a word's next character too soon.
+
+Of real errors one in seven neither sounds nor looks like the right character. Most of those are
+such: a word with the same other half comes to mind, or the fingers run ahead or repeat.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from cecdata.hanzi.characters import standard_characters
+from cecdata.hanzi.lexicon import LENGTHS, Words, words
+from cecdata.operators.base import ConfusionSet, InBulk, Operator, Weights, confusion_set
+from cecdata.operators.sound_links import Keys, merged
+
+KINDS = ("word_frame", "word_neighbour")
+# A word that is a tenth as frequent comes to mind a third as often.
+COUNT_EXPONENT = 0.5
+# The two slips are as frequent as each other, for all that is known.
+NEIGHBOUR = 0.5
+LEAST_COUNT = 20  # rarer words do not come to mind; all count where no share is too small
+LEAST = 0.03  # of a character's weight: what is rarer is never missed
+
+
+@cache
+def _build(least: float) -> ConfusionSet:
+    fewest = LEAST_COUNT if least > 0 else 0
+    frames = merged(*_joined([_frames(words(length), fewest) for length in LENGTHS], 0))
+    neighbours = merged(*_joined([_neighbours(words(length), fewest) for length in LENGTHS], 1))
+    parts = [
+        (links.key, share * links.weight / total[links.source], links.kind)
+        for links, share in ((frames, 1 - NEIGHBOUR), (neighbours, NEIGHBOUR))
+        if len(total := np.bincount(links.source, links.weight))
+    ]
+    both = merged(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    return confusion_set(both.source, both.other, both.weight, both.kind, least)
+
+
+def _joined(
+    parts: list[tuple[Keys, Weights]], kind: int
+) -> tuple[Keys, Weights, np.ndarray[tuple[int], np.dtype[np.int8]]]:
+    key = np.concatenate([part[0] for part in parts])
+    return key, np.concatenate([part[1] for part in parts]), np.full(len(key), kind, np.int8)
+
+
+def _frames(listed: Words, fewest: int) -> tuple[Keys, Weights]:
+    """(key, mass) of words that differ in one character: Σ count · the other's share."""
+    found = []
+    count = len(standard_characters())
+    common = listed.counts >= fewest
+    characters, counts = listed.characters[common], listed.counts[common]
+    root = counts**COUNT_EXPONENT
+    for place in range(characters.shape[1]):
+        rest = np.delete(characters, place, axis=1).astype(np.int64)
+        frame = rest @ (count ** np.arange(rest.shape[1], dtype=np.int64))
+        left, right, share = _beside(frame, root)
+        key = characters[left, place].astype(np.int64) * count + characters[right, place]
+        found.append((key, counts[left] * share))
+    return np.concatenate([key for key, _ in found]), np.concatenate([mass for _, mass in found])
+
+
+def _beside(group: Keys, root: Weights) -> tuple[Keys, Keys, Weights]:
+    """All ordered pairs of different members of a group, and the share of the second in it."""
+    order = np.argsort(group, kind="stable")
+    first = np.flatnonzero(np.r_[True, np.diff(group[order]) != 0])
+    size = np.diff(np.r_[first, len(order)])
+    beside = np.repeat(size, size)
+    left = np.repeat(np.arange(len(order)), beside)
+    begin = np.cumsum(beside) - beside
+    right = np.repeat(first, size)[left] + np.arange(len(left)) - begin[left]
+    total = np.repeat(np.add.reduceat(root[order], first), size)
+    different = left != right
+    left, right = left[different], right[different]
+    return order[left], order[right], root[order][right] / total[right]
+
+
+def _neighbours(listed: Words, fewest: int) -> tuple[Keys, Weights]:
+    """(key, mass) of characters that stand next to each other in words, either way."""
+    count = len(standard_characters())
+    common = listed.counts >= fewest
+    characters, counts = listed.characters[common].astype(np.int64), listed.counts[common]
+    ahead, behind = characters[:, :-1].ravel(), characters[:, 1:].ravel()
+    mass = np.repeat(counts, characters.shape[1] - 1)
+    differ = ahead != behind
+    ahead, behind, mass = ahead[differ], behind[differ], mass[differ]
+    key = np.concatenate([ahead * count + behind, behind * count + ahead])
+    return key, np.concatenate([mass, mass])
+
+
+OPERATOR = Operator("lexical", "substitute", 1, KINDS, InBulk(KINDS, _build, LEAST))
