@@ -175,7 +175,7 @@ static inline void take_places(const uint16_t *mask, int64_t n, uint16_t wanted,
             fresh = (mask[place] & wanted) != 0;
             for (int64_t j = 0; j < k; j++) fresh &= chosen[j] != place;
             if (tries >= SPARSE && !fresh) {
-                place = count_out(mask, n, wanted, chosen, k, draw(key, PLACE, tries));
+                place = count_out(mask, n, wanted, chosen, k, draw(key, PLACE, tries++));
                 fresh = 1;
             }
         }
@@ -242,6 +242,37 @@ static int64_t banded(const uint32_t *left, int64_t n, const uint32_t *right, in
     return previous[m];
 }
 
+static inline int64_t take(const uint16_t *mask, int64_t n, int64_t o, uint16_t wanted,
+                           const double *count_cdf, int64_t places_axis, int64_t most,
+                           uint64_t key, int64_t *chosen) {
+    const double *cdf = count_cdf + (o * places_axis + count_places(mask, n, wanted)) * most;
+    double u = unit(draw(key, COUNT, 0));
+    int64_t count = 1;
+    while (count < most && u >= cdf[count - 1]) count++;
+    take_places(mask, n, wanted, count, key, chosen);
+    return count;
+}
+
+/* An operator for each chosen place, two different ones at least; 0 if the places forbid that. */
+static int mixture(const uint16_t *mask, int64_t able, const double *priors, int64_t operators,
+                   uint64_t key, const int64_t *chosen, int64_t count, int64_t *strikes) {
+    double sums[16];
+    int64_t reach = 0, seen = 0, k;
+    for (k = 0; k < count; k++) reach |= mask[chosen[k]] & able;
+    if (count < 2 || (reach & (reach - 1)) == 0) return 0;
+    for (k = 0; k < count; k++) {
+        accumulate(priors, operators, mask[chosen[k]] & able, sums);
+        strikes[k] = choose(unit(draw(key, MIXED_OPERATOR, k)), sums, operators);
+        seen |= (int64_t)1 << strikes[k];
+    }
+    if ((seen & (seen - 1)) == 0) {
+        for (k = count - 1; (mask[chosen[k]] & able & ~seen) == 0;) k--;
+        accumulate(priors, operators, mask[chosen[k]] & able & ~seen, sums);
+        strikes[k] = choose(unit(draw(key, MIXED_OPERATOR, count)), sums, operators);
+    }
+    return 1;
+}
+
 int64_t perturb(const int32_t *offsets, int64_t sentences, const uint8_t *data, int64_t data_bytes,
                 const uint64_t *ids, uint64_t seed, int64_t copies, const tables *t,
                 const double *priors, const double *count_cdf, int64_t places_axis, int64_t most,
@@ -250,8 +281,8 @@ int64_t perturb(const int32_t *offsets, int64_t sentences, const uint8_t *data, 
     uint32_t *points = malloc(4 * (length_limit + 1)), *slots = malloc(4 * (length_limit + 2));
     int32_t *bounds = malloc(4 * (length_limit + 2));
     uint16_t *mask = malloc(2 * (length_limit + 2));
-    double sums[16], sums_here[16];
-    int64_t *chosen = malloc(8 * most);
+    double sums[16];
+    int64_t *chosen = malloc(8 * most), *strikes = malloc(8 * most);
     uint32_t *written = malloc(4 * (length_limit + 2 + 2 * most));
     int64_t *previous = malloc(8 * (length_limit + 3 + 2 * most));
     int64_t *current = malloc(8 * (length_limit + 3 + 2 * most));
@@ -276,16 +307,18 @@ int64_t perturb(const int32_t *offsets, int64_t sentences, const uint8_t *data, 
             if (unchanged > 0 && unit(draw(key, UNCHANGED, 0)) < unchanged) {
                 o = operators + 1;
             } else if (able) {
-                o = choose(unit(draw(key, OPERATOR, 0)), sums, operators);
-                if (mixed > 0 && unit(draw(key, MIXED, 0)) < mixed) o = operators;
-                uint16_t wanted = o == operators ? able : 1 << o;
-                const double *cdf =
-                    count_cdf + (o * places_axis + count_places(mask, n, wanted)) * most;
-                double u = unit(draw(key, COUNT, 0));
-                for (count = 1; count < most && u >= cdf[count - 1];) count++;
-                take_places(mask, n, wanted, count, key, chosen);
+                if (mixed > 0 && unit(draw(key, MIXED, 0)) < mixed) {
+                    count = take(mask, n, operators, able, count_cdf, places_axis, most, key,
+                                 chosen);
+                    if (mixture(mask, able, priors, operators, key, chosen, count, strikes))
+                        o = operators;
+                }
+                if (o < 0) {
+                    o = choose(unit(draw(key, OPERATOR, 0)), sums, operators);
+                    count = take(mask, n, o, 1 << o, count_cdf, places_axis, most, key, chosen);
+                }
             }
-            int64_t base = at, done = 0, spent = 0, seen = 0;
+            int64_t base = at, done = 0, spent = 0;
             int sure = 1;
             if (o >= 0)
                 copy_bytes(out->bytes + base, data + bounds[0], bounds[n] - bounds[0],
@@ -294,12 +327,7 @@ int64_t perturb(const int32_t *offsets, int64_t sentences, const uint8_t *data, 
                 done = n;
             base -= bounds[done];
             for (int64_t k = 0; k < count; k++) {
-                int64_t place = chosen[k], struck = o;
-                if (o == operators) {
-                    accumulate(priors, operators, mask[place] & able, sums_here);
-                    struck = choose(unit(draw(key, MIXED_OPERATOR, k)), sums_here, operators);
-                    seen |= 1 << struck;
-                }
+                int64_t place = chosen[k], struck = o == operators ? strikes[k] : o;
                 int64_t insert = t->inserts[struck];
                 uint32_t slot = insert ? 0 : slots[place];
                 uint64_t candidate = candidate_of(t, struck, slot, draw(key, REPLACEMENT, k));
@@ -330,8 +358,6 @@ int64_t perturb(const int32_t *offsets, int64_t sentences, const uint8_t *data, 
                 int64_t length = rebuild(points, n, out, edits - count, edits, t->texts, written);
                 spent = banded(points, n, written, length, spent, previous, current);
             }
-            if (o == operators && (seen & (seen - 1)) == 0)
-                for (o = 0; !(seen >> o & 1);) o++;
             out->operator_[pair] = o;
             out->distance[pair] = spent;
             pair++;
@@ -339,7 +365,7 @@ int64_t perturb(const int32_t *offsets, int64_t sentences, const uint8_t *data, 
             out->edit_offsets[pair] = edits;
         }
     }
-    free(points), free(slots), free(bounds), free(mask), free(chosen);
+    free(points), free(slots), free(bounds), free(mask), free(chosen), free(strikes);
     free(written), free(previous), free(current);
     return edits;
 }
