@@ -20,6 +20,7 @@ COMMANDS = {
     "export": "cecdata.commands.datasets:export",
     "preview": "cecdata.commands.look:preview",
     "inspect": "cecdata.commands.look:inspect",
+    "audit": "cecdata.audit.commands:audit",
 }
 _SUMMARIES = {
     "build": "Make training pairs from clean text.",
@@ -28,6 +29,7 @@ _SUMMARIES = {
     "export": "Write a split as JSONL, TSV or pycorrector JSON.",
     "preview": "Show what the operators make of one sentence.",
     "inspect": "Show what an operator may write for a character.",
+    "audit": "Tell how well a recipe's errors resemble real ones.",
 }
 INTERRUPTED = 130
 

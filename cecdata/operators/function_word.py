@@ -1,4 +1,4 @@
-"""Function words taken for each other (的 地 得, 了 着 过): right by ear or not, wrong by grammar."""
+"""Function words taken for each other (的 地 得, 了 着 过): wrong by grammar, not by sound."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def _build(least: float) -> ConfusionSet:
     places = [[int(slots[ord(sign)]) - 1 for sign in pair] for pair in found]
     source, other = np.array(places, np.int32).T
     weight = np.array([frequency(wrong) ** FREQUENCY_EXPONENT for _, wrong in found])
-    kind = np.array([KINDS.index(kind) for kind in found.values()], np.int8)
-    return confusion_set(source, other, weight, kind, least)
+    kinds = np.array([KINDS.index(kind) for kind in found.values()], np.int8)
+    return confusion_set(source, other, weight, kinds, least)
 
 
 OPERATOR = Operator("function_word", "substitute", 1, KINDS, InBulk(KINDS, _build, 0.0))

@@ -1,0 +1,162 @@
+"""Real errors against a recipe: what is covered, how likely, and beside which other sets."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cecdata.audit.families import FAMILIES, family
+from cecdata.audit.model import Choices, bits, recipe_choices, same_pinyin, uniform
+from cecdata.audit.pairs import Errors
+from cecdata.config import Config
+from cecdata.shards.codec import Json
+
+UNCOVERED_LISTED = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """One distinct error: how often, what links the two, and what the recipe makes of it.
+
+    `share` is P(wrong | right), `rank` counts from 1 among the candidates; 0 and 0 if uncovered.
+    """
+
+    right: str
+    wrong: str
+    count: int
+    family: str
+    operator: str
+    share: float
+    rank: int
+    bits: float
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What one set of choices is worth on these errors."""
+
+    name: str
+    coverage: float
+    bits_per_error: float
+    mean_candidates: float
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """The outcome. `scores` begins with the recipe's own."""
+
+    recipe: str
+    limited: bool
+    errors: Errors
+    scores: tuple[Score, ...]
+    explained: tuple[Explained, ...]  # the most frequent first
+
+    def coverage_by_family(self) -> dict[str, dict[str, float]]:
+        """Family → its tokens, their share of all, and the share of them that is covered."""
+        found: dict[str, dict[str, float]] = {}
+        for name in FAMILIES:
+            of_it = [item for item in self.explained if item.family == name]
+            tokens = sum(item.count for item in of_it)
+            if tokens:
+                covered = sum(item.count for item in of_it if item.rank)
+                spent = sum(item.count * item.bits for item in of_it)
+                found[name] = {
+                    "tokens": tokens,
+                    "share": tokens / self.errors.tokens,
+                    "coverage": covered / tokens,
+                    "bits_per_error": spent / tokens,
+                }
+        return found
+
+    def by_operator(self) -> dict[str, int]:
+        """Tokens by the operator that makes them likeliest."""
+        found: Counter[str] = Counter()
+        for item in self.explained:
+            if item.rank:
+                found[item.operator] += item.count
+        return dict(found.most_common())
+
+    def uncovered(self) -> list[Explained]:
+        """What the recipe never writes, the most frequent first."""
+        return [item for item in self.explained if not item.rank]
+
+    def as_dict(self, *, each: bool = False) -> dict[str, Json]:
+        """For `--json`; with `each`, every distinct error as well."""
+        own = self.scores[0]
+        plain: dict[str, Json] = {
+            "recipe": self.recipe,
+            "limited": self.limited,
+            "pairs": self.errors.pairs,
+            "wrong_pairs": self.errors.wrong_pairs,
+            "errors": self.errors.tokens,
+            "neighbouring": self.errors.neighbouring,
+            "coverage": own.coverage,
+            "bits_per_error": own.bits_per_error,
+            "mean_candidates": own.mean_candidates,
+            "coverage_by_family": {k: dict(v) for k, v in self.coverage_by_family().items()},
+            "by_operator": dict(self.by_operator()),
+            "compared": [_plain(score) for score in self.scores[1:]],
+            "other_errors": dict(self.errors.others.most_common()),
+            "uncovered": [
+                {"right": item.right, "wrong": item.wrong, "count": item.count,
+                 "family": item.family}
+                for item in self.uncovered()[:UNCOVERED_LISTED]
+            ],
+        }  # fmt: skip
+        if each:
+            plain["each"] = [
+                {name: getattr(item, name) for name in Explained.__slots__}
+                for item in self.explained
+            ]
+        return plain
+
+
+def audit(
+    errors: Errors,
+    config: Config,
+    recipe: str,
+    *,
+    limited: bool = True,
+    compared: Sequence[Choices] = (),
+) -> Audit:
+    """How a recipe's substitutions fare on real ones, beside the usual lists and given sets."""
+    own = recipe_choices(recipe, config.prior, limited=limited)
+    beside = (uniform("own candidates, uniform", own.key), same_pinyin(), *compared)
+    explained = sorted(
+        (_explained(own, right, wrong, n) for (right, wrong), n in errors.substitutions.items()),
+        key=lambda item: (-item.count, item.right, item.wrong),
+    )
+    scores = tuple(score(choices, errors) for choices in (own, *beside))
+    return Audit(recipe, limited, errors, scores, tuple(explained))
+
+
+def score(choices: Choices, errors: Errors) -> Score:
+    """Coverage and bits over the tokens; 0 errors give 0."""
+    items = list(errors.substitutions.items())
+    chance = np.array([choices.of(*pair)[0] for pair, _ in items])
+    counts = np.array([count for _, count in items], np.float64)
+    total = max(counts.sum(), 1.0)
+    return Score(
+        name=choices.name,
+        coverage=float(counts[chance > 0].sum() / total) if items else 0.0,
+        bits_per_error=float((counts * bits(chance)).sum() / total) if items else 0.0,
+        mean_candidates=choices.mean_candidates(),
+    )
+
+
+def _explained(choices: Choices, right: str, wrong: str, count: int) -> Explained:
+    share, operator, rank = choices.of(right, wrong)
+    spent = float(bits(np.array([share]))[0])
+    return Explained(right, wrong, count, family(right, wrong), operator, share, rank, spent)
+
+
+def _plain(found: Score) -> dict[str, Json]:
+    return {
+        "name": found.name,
+        "coverage": found.coverage,
+        "bits_per_error": found.bits_per_error,
+        "mean_candidates": found.mean_candidates,
+    }

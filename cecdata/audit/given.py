@@ -1,0 +1,59 @@
+"""Confusion sets from files, to set beside a recipe's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from cecdata.audit.model import Choices, uniform
+from cecdata.errors import InputError
+from cecdata.hanzi.characters import code_point_slots, is_han, standard_characters
+
+
+def read_confusion_set(path: Path) -> Choices:
+    """A published confusion set, every candidate equally likely.
+
+    JSON is an object, character → string or list of characters. In any other text each line
+    begins with a character, and every further Han character of the line is its candidate: so
+    `一:壹 医` and `一,壹,医` are read alike, and so are tabs. Only standard characters count.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read ({error}); give a UTF-8 text file") from error
+    rows = _json_rows(path, text) if path.suffix == ".json" else _line_rows(text)
+    slots, count = code_point_slots(), len(standard_characters())
+    keys = {
+        (int(slots[ord(right)]) - 1) * count + int(slots[ord(wrong)]) - 1
+        for right, others in rows
+        for wrong in others
+        if right != wrong and slots[ord(right)] and slots[ord(wrong)]
+    }
+    if not keys:
+        raise InputError(
+            f"{path}: no confusion found; a line is a character and what is written for it, or "
+            "the file is a JSON object"
+        )
+    return uniform(path.name, np.array(sorted(keys), np.int64))
+
+
+def _line_rows(text: str) -> Iterator[tuple[str, str]]:
+    for line in text.splitlines():
+        if line and is_han(ord(line[0])):
+            yield line[0], "".join(sign for sign in line[1:] if is_han(ord(sign)))
+
+
+def _json_rows(path: Path, text: str) -> Iterator[tuple[str, str]]:
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}: not valid JSON ({error})") from error
+    if not isinstance(found, dict):
+        raise InputError(f"{path}: a JSON object is wanted, character → its confusions")
+    for right, others in found.items():
+        names = others if isinstance(others, str) else "".join(map(str, others))
+        if len(right) == 1:
+            yield right, "".join(sign for sign in names if is_han(ord(sign)))

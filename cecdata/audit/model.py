@@ -1,0 +1,127 @@
+"""What a recipe writes for a character when it puts another in its place: P(wrong | right)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cecdata.errors import UsageError
+from cecdata.hanzi.characters import code_point_slots, frequency, standard_characters
+from cecdata.operators import OPERATORS, Operator
+from cecdata.operators.base import ConfusionSet, InBulk
+
+# The tail that makes every error finite: one wrong character in a hundred may be any of these.
+TAIL, ALPHABET = 0.01, 8104
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What is written for each character: [C] (key = right · characters + wrong, sorted; P).
+
+    `operator` names the one that gives most of P, `own` what each operator gives by itself.
+    """
+
+    name: str
+    key: NDArray[np.int64]
+    chance: NDArray[np.float64]
+    operator: NDArray[np.int8]
+    operators: tuple[str, ...]
+
+    def of(self, right: str, wrong: str) -> tuple[float, str, int]:
+        """P, the operator that gives most of it, and the rank among the candidates from 1.
+
+        (0.0, "", 0) where the wrong character is no candidate.
+        """
+        slots, count = code_point_slots(), len(standard_characters())
+        row, column = int(slots[ord(right)]) - 1, int(slots[ord(wrong)]) - 1
+        if min(row, column) < 0:
+            return 0.0, "", 0
+        low, high = np.searchsorted(self.key, (row * count, (row + 1) * count))
+        at = low + int(np.searchsorted(self.key[low:high], row * count + column))
+        if at == high or self.key[at] != row * count + column:
+            return 0.0, "", 0
+        rank = 1 + int((self.chance[low:high] > self.chance[at]).sum())
+        name = self.operators[self.operator[at]] if self.operators else ""
+        return float(self.chance[at]), name, rank
+
+    def mean_candidates(self) -> float:
+        """Candidates of a character of running text, on average."""
+        per_character = np.bincount(self.key // len(standard_characters()), minlength=_count())
+        return float(np.average(per_character, weights=_frequencies()))
+
+
+def bits(chance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """-log2 of the chance of each error, the tail included."""
+    return np.asarray(-np.log2((1 - TAIL) * chance + TAIL / ALPHABET))
+
+
+def substituting(prior: Mapping[str, float]) -> list[Operator]:
+    """The recipe's operators that put one character in the place of another."""
+    found = [
+        operator
+        for name, operator in OPERATORS.items()
+        if prior.get(name, 0) > 0 and isinstance(operator.confusions, InBulk)
+    ]
+    if not found:
+        raise UsageError("the recipe has no operator that puts one character for another")
+    return found
+
+
+def recipe_choices(name: str, prior: Mapping[str, float], *, limited: bool = True) -> Choices:
+    """The choices of a recipe's priors; without limit, also what the engine never takes.
+
+    An operator strikes each place that it can strike equally often: over running text its share
+    of the strikes at one place is its prior by the share of characters that it can strike.
+    """
+    count, parts = _count(), []
+    operators = substituting(prior)
+    for place, operator in enumerate(operators):
+        table = table_of(operator, limited=limited)
+        filled = np.diff(table.bounds) > 0
+        reach = float(np.average(filled, weights=_frequencies()))
+        rows = np.repeat(np.arange(count, dtype=np.int64), np.diff(table.bounds))
+        key = rows * count + table.replacement
+        weight = table.weight * prior[operator.name] / max(reach, 1e-9)
+        parts.append((key, weight, np.full(len(key), place, np.int8)))
+    key, weight, place_of = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.lexsort((-weight, key))
+    key, weight, place_of = key[order], weight[order], place_of[order]
+    first = np.flatnonzero(np.r_[True, key[1:] != key[:-1]])
+    mass, rows = np.add.reduceat(weight, first), key[first] // count
+    total = np.bincount(rows, mass, count)
+    names = tuple(operator.name for operator in operators)
+    return Choices(name, key[first], mass / total[rows], place_of[first], names)
+
+
+def table_of(operator: Operator, *, limited: bool) -> ConfusionSet:
+    """The operator's set as the engine has it, or whole."""
+    bulk = operator.confusions
+    assert isinstance(bulk, InBulk)
+    return bulk.build(bulk.least if limited else 0.0)
+
+
+def uniform(name: str, key: NDArray[np.int64]) -> Choices:
+    """Every candidate of a character as likely as any other; `key` sorted and distinct."""
+    rows = key // _count()
+    chance = 1 / np.maximum(np.bincount(rows, minlength=_count()), 1)[rows]
+    return Choices(name, key, chance, np.zeros(len(key), np.int8), ())
+
+
+def same_pinyin() -> Choices:
+    """The list that most tools use: every character with a syllable in common, of any tone."""
+    from cecdata.operators.sound_links import sound_links
+
+    kinds = ("same_sound", "tone")
+    links = sound_links({"tone": 1.0}, kinds, np.ones(_count()), 0.0)
+    return uniform("same pinyin, uniform", links.key)
+
+
+def _count() -> int:
+    return len(standard_characters())
+
+
+def _frequencies() -> NDArray[np.float64]:
+    return np.array([frequency(sign) for sign in standard_characters()])

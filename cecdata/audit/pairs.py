@@ -1,0 +1,144 @@
+"""Real errors out of pairs of source and target: single characters, and every other kind."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cecdata.errors import InputError
+from cecdata.hanzi.characters import is_han
+from cecdata.hanzi.edits import Edit, align
+
+# What an error may be beside one Han character for another.
+OTHER_KINDS = (
+    "missing", "redundant", "repeated", "swapped", "split", "merged", "rewritten", "symbol",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """The errors of a file.
+
+    `substitutions` (right, wrong) and `others` (kind) are counts of tokens; two neighbours that
+    changed places are one `swapped` and no substitution. `neighbouring` are substitutions that
+    stand next to another: a wrong word rather than a wrong character.
+    """
+
+    pairs: int = 0
+    wrong_pairs: int = 0
+    neighbouring: int = 0
+    substitutions: Counter[tuple[str, str]] = field(default_factory=Counter)
+    others: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def tokens(self) -> int:
+        """How many single characters were written for another."""
+        return self.substitutions.total()
+
+
+def read_pairs(path: Path) -> Iterator[tuple[str, str]]:
+    """(source, target) of every line; InputError with the line's number where it has no tab.
+
+    A third and further columns are left alone; empty lines are passed over.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read ({error}); give a UTF-8 text file") from error
+    for number, line in enumerate(text.split("\n"), 1):
+        cells = line.rstrip("\r").split("\t")
+        if cells == [""]:
+            continue
+        if len(cells) < 2:
+            raise InputError(
+                f"{path}:{number}: no tab; every line is a source, a tab and its target"
+            )
+        yield cells[0], cells[1]
+
+
+def read_errors(path: Path) -> Errors:
+    """All errors of a file of pairs; InputError if there is none."""
+    found = errors_of(read_pairs(path))
+    if not found.tokens and not found.others:
+        raise InputError(f"{path}: {found.pairs} pairs and no error; source and target are equal")
+    return found
+
+
+def errors_of(pairs: Iterator[tuple[str, str]]) -> Errors:
+    """The errors of the pairs, by minimal alignment.
+
+    >>> found = errors_of(iter([("我门去公圆。", "我们去公园。")]))
+    >>> sorted(found.substitutions)
+    [('们', '门'), ('园', '圆')]
+    """
+    substitutions: Counter[tuple[str, str]] = Counter()
+    others: Counter[str] = Counter()
+    count = wrong = neighbouring = 0
+    for source, target in pairs:
+        count += 1
+        if source == target:
+            continue
+        wrong += 1
+        edits, swaps = _without_swaps(align(source, target), target)
+        others["swapped"] += swaps
+        places = [edit.start for edit in edits if _single(edit)]
+        neighbouring += sum(at - 1 in places or at + 1 in places for at in places)
+        for edit in edits:
+            if _single(edit):
+                substitutions[edit.target, edit.source] += 1
+            else:
+                others[_kind(edit, target)] += 1
+    return Errors(count, wrong, neighbouring, substitutions, +others)
+
+
+def _without_swaps(edits: Sequence[Edit], target: str) -> tuple[list[Edit], int]:
+    """The edits that are no part of two neighbours changing places, and how often they did."""
+    kept: list[Edit] = []
+    swaps = 0
+    for edit in edits:
+        if kept and _swapped(kept[-1], edit, target):
+            kept.pop()
+            swaps += 1
+        else:
+            kept.append(edit)
+    return kept, swaps
+
+
+def _swapped(first: Edit, second: Edit, target: str) -> bool:
+    """字典 for 典字: aligned as two substitutions, or as a loss here and a gain two places on."""
+    if _single(first) and _single(second):
+        mutual = (first.target, first.source) == (second.source, second.target)
+        return mutual and first.end == second.start
+    lost_and_gained = not first.source and not second.target and first.target == second.source
+    gained_and_lost = not first.target and not second.source and first.source == second.target
+    between = target[first.end : second.start]
+    moved = first.target or first.source
+    return (lost_and_gained or gained_and_lost) and len(between) == len(moved) == 1
+
+
+def _single(edit: Edit) -> bool:
+    one = len(edit.target) == len(edit.source) == 1
+    return one and is_han(ord(edit.target)) and is_han(ord(edit.source))
+
+
+def _kind(edit: Edit, target: str) -> str:
+    """The family of an edit that is not one Han character for another."""
+    from cecdata.hanzi.components import splits
+
+    old, new = edit.target, edit.source
+    if not any(is_han(ord(sign)) for sign in old + new):
+        return "symbol"
+    if not new:
+        return "missing"
+    if not old:
+        beside = target[max(0, edit.start - len(new)) : edit.start], target[edit.end :][: len(new)]
+        return "repeated" if new in beside else "redundant"
+    if len(old) == 1 and any(split.parts == new for split in splits(old)):
+        return "split"
+    if len(new) == 1 and any(split.parts == old for split in splits(new)):
+        return "merged"
+    if sorted(old) == sorted(new):
+        return "swapped"
+    return "rewritten"
