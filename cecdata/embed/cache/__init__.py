@@ -1,0 +1,15 @@
+"""FP16 vectors by 64-bit id: sorted keys, mapped segments, a FAISS file, checksums on everything.
+
+DIR/cache.json vouches for the rest and is replaced last: what it does not name does not exist.
+Segments never change; a reader goes on with those that it opened while a writer appends or
+compacts.
+"""
+
+from __future__ import annotations
+
+from cecdata.embed.cache.layout import SIDECAR, Sidecar, read_sidecar
+from cecdata.embed.cache.reader import Cache
+from cecdata.embed.cache.verify import verify_cache
+from cecdata.embed.cache.writer import CacheWriter
+
+__all__ = ["SIDECAR", "Cache", "CacheWriter", "Sidecar", "read_sidecar", "verify_cache"]

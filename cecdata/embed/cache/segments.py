@@ -1,0 +1,99 @@
+"""One segment: sorted 64-bit ids, a 32-bit sum for each vector, and the fp16 vectors, mapped.
+
+2 d + 12 bytes a vector. The sums bind the vector to its id; the ids and sums are under one SHA-256
+that opening checks, a vector's own sum is checked before the vector is handed out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from cecdata.corpus.xxh3 import ids
+from cecdata.durable.files import naming
+from cecdata.embed.cache.layout import Segment
+from cecdata.errors import VerificationError
+
+FOLDER = "segments"
+Keys = npt.NDArray[np.uint64]
+Sums = npt.NDArray[np.uint32]
+Halves = npt.NDArray[np.float16]
+Rows = npt.NDArray[np.int64]
+_AT_ONCE = 1 << 28  # bytes hashed in one go; Arrow's offsets are 32 bits wide
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A segment in use; nothing of it can be changed through here."""
+
+    path: Path
+    keys: Keys
+    sums: Sums
+    vectors: Halves  # [rows, dimension], mapped
+
+    def find(self, keys: Keys) -> Rows:
+        """The row of each key, -1 where it is not here."""
+        at = np.searchsorted(self.keys, keys)
+        at[at == len(self.keys)] = 0
+        return np.where(self.keys[at] == keys, at, -1) if len(self.keys) else at - 1
+
+    def take(self, rows: Rows) -> Halves:
+        """These vectors, each checked; VerificationError for the first that is not what it was."""
+        found = self.vectors[rows]
+        bad = np.flatnonzero(vector_sums(found, self.keys[rows]) != self.sums[rows])
+        if len(bad):
+            raise VerificationError(
+                f"{self.path}: the vector of id {int(self.keys[rows[bad[0]]])} (row "
+                f"{int(rows[bad[0]])}) is damaged, and so are {len(bad) - 1} more of those asked "
+                "for: `cecdata verify` lists all; remove the cache and embed again"
+            )
+        return found
+
+
+def vector_sums(vectors: Halves, keys: Keys) -> Sums:
+    """32 bits of XXH3 of each row's bytes, turned by its key: [N] uint32."""
+    rows, width = len(vectors), vectors.shape[1] * 2
+    found = np.empty(rows, np.uint64)
+    step = max(1, _AT_ONCE // max(1, width))
+    for start in range(0, rows, step):
+        part = np.ascontiguousarray(vectors[start : start + step])
+        offsets = np.arange(len(part) + 1, dtype=np.int32) * np.int32(width)
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(part)]
+        found[start : start + step] = ids(pa.Array.from_buffers(pa.binary(), len(part), buffers))
+    mixed = found ^ (keys * np.uint64(0x9E3779B97F4A7C15))
+    return np.asarray((mixed ^ (mixed >> np.uint64(32))).astype(np.uint32))
+
+
+def open_segment(root: Path, segment: Segment, dimension: int) -> Opened:
+    """Map the vectors, read and prove the ids; VerificationError where either is not whole."""
+    keys_path, path = files_of(root, segment.name)
+    with naming(keys_path):
+        data = keys_path.read_bytes()
+    if hashlib.sha256(data).hexdigest() != segment.keys_sha256 or len(data) != 12 * segment.rows:
+        raise VerificationError(f"{keys_path}: damaged or cut short; {_AGAIN}")
+    with naming(path):
+        size = path.stat().st_size
+    if size != segment.rows * dimension * 2:
+        raise VerificationError(
+            f"{path}: {size:,} bytes, {segment.rows * dimension * 2:,} are wanted; {_AGAIN}"
+        )
+    keys = np.frombuffer(data, np.uint64, segment.rows)
+    sums = np.frombuffer(data, np.uint32, segment.rows, 8 * segment.rows)
+    if segment.rows:
+        vectors = np.memmap(path, np.float16, "r", shape=(segment.rows, dimension))
+    else:
+        vectors = np.empty((0, dimension), np.float16)  # type: ignore[assignment]
+    return Opened(path, keys, sums, vectors)
+
+
+def files_of(root: Path, name: str) -> tuple[Path, Path]:
+    """The two files of a segment."""
+    return root / FOLDER / f"{name}.keys", root / FOLDER / f"{name}.vectors"
+
+
+_AGAIN = "nothing of this cache is used: remove it and run `cecdata embed` again"

@@ -1,0 +1,82 @@
+"""`cecdata verify` on a cache: every bit of it, and what each file says of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from cecdata.durable import sha256_of
+from cecdata.embed.cache.faiss_file import installed as faiss_installed
+from cecdata.embed.cache.layout import FAISS, SIDECAR, Sidecar, read_sidecar
+from cecdata.embed.cache.segments import FOLDER, Opened, files_of, open_segment, vector_sums
+from cecdata.errors import CecError, InputError
+from cecdata.shards.inventory import Problem
+
+_BLOCK = 8192
+
+
+def verify_cache(root: Path) -> tuple[Problem, ...]:
+    """All that is wrong; damage never raises. InputError where there is no cache at all."""
+    try:
+        sidecar = read_sidecar(root)
+    except InputError:
+        raise
+    except CecError as error:
+        return (Problem(SIDECAR, str(error)),)
+    return tuple(_problems(root, sidecar))
+
+
+def _problems(root: Path, sidecar: Sidecar) -> Iterator[Problem]:
+    opened: list[Opened] = []
+    for segment in sidecar.segments:
+        try:
+            opened.append(open_segment(root, segment, sidecar.dimension))
+        except CecError as error:
+            yield Problem(f"{FOLDER}/{segment.name}", str(error))
+    for found in opened:
+        yield from _rows(found)
+    keys = np.concatenate([segment.keys for segment in opened]) if opened else np.empty(0)
+    if len(np.unique(keys)) != len(keys):
+        yield Problem(FOLDER, "an id stands in more than one place")
+    if len(opened) == len(sidecar.segments) and len(keys) != sidecar.rows:
+        yield Problem(SIDECAR, f"{sidecar.rows:,} rows promised, {len(keys):,} there")
+    named = {path for s in sidecar.segments for path in files_of(root, s.name)}
+    for path in sorted((root / FOLDER).glob("*")):
+        if path not in named:
+            yield Problem(f"{FOLDER}/{path.name}", "a file that the sidecar does not name")
+    yield from _faiss(root, sidecar)
+
+
+def _rows(segment: Opened) -> Iterator[Problem]:
+    name = f"{FOLDER}/{segment.path.name}"
+    if (segment.keys[1:] <= segment.keys[:-1]).any():
+        yield Problem(name, "its ids are not in ascending order")
+    damaged = empty = 0
+    for start in range(0, len(segment.keys), _BLOCK):
+        part = slice(start, start + _BLOCK)
+        vectors = np.asarray(segment.vectors[part])
+        sums = vector_sums(vectors, segment.keys[part])
+        damaged += int((sums != segment.sums[part]).sum())
+        wide = vectors.astype(np.float32)
+        sizes = np.einsum("nd,nd->n", wide, wide)
+        empty += int((~(np.isfinite(sizes) & (sizes > 0))).sum())
+    if damaged:
+        yield Problem(name, f"{damaged:,} vectors are damaged")
+    if empty:
+        yield Problem(name, f"{empty:,} vectors are zero or not finite")
+
+
+def _faiss(root: Path, sidecar: Sidecar) -> Iterator[Problem]:
+    if sidecar.faiss is None:
+        if sidecar.rows and faiss_installed():
+            yield Problem(FAISS, "not written: run the same `cecdata embed` again")
+        return
+    path = root / FAISS
+    if not path.is_file():
+        yield Problem(FAISS, "missing")
+    elif sha256_of(path).sha256 != sidecar.faiss.sha256:
+        yield Problem(FAISS, "damaged: its SHA-256 is not the one in the sidecar")
+    if sidecar.faiss.rows != sidecar.rows:
+        yield Problem(FAISS, f"{sidecar.faiss.rows:,} rows, the cache has {sidecar.rows:,}")
