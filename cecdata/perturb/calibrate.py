@@ -67,7 +67,7 @@ def _log(odds: float) -> float:
 
 
 def expected(histogram: Counts, rate: float, most: int, cost: int) -> float:
-    """E[ED/len] over the sentences of histogram[length, places] that have a place; 0 if none."""
+    """E[ED/len] over histogram[length, places], which weighs sentences; 0 if none has a place."""
     lengths, places = np.nonzero(histogram)
     held = (places > 0) & (lengths > 0)
     lengths, places = lengths[held], places[held]
@@ -104,7 +104,7 @@ def count_table(rates: list[float], mosts: list[int], places: int) -> Floats:
     n = np.arange(places + 1)
     for row, (rate, most) in enumerate(zip(rates, mosts, strict=True)):
         least = min(2, most) if row == len(rates) - 1 else 1
-        table[row, :, :most] = np.cumsum(edit_counts(n, rate, most, least), axis=1)
+        table[row, :, :most] = np.cumsum(edit_counts(n, rate, most, least), axis=1).clip(max=1)
         # what rounding left below 1 would let a draw ask for more edits than there are places
         table[row, np.arange(max(mosts)) + 1 >= np.minimum(n, most)[:, None]] = 1.0
     return table

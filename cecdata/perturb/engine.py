@@ -25,20 +25,22 @@ _WIDEST_TEXT = 8  # bytes of one replacement
 
 
 class Histogram:
-    """Sentences by operator, length and number of places; sums of integers, so order is nothing."""
+    """Sentences by operator, length and number of places, each by the chance of the operator.
+
+    Sums of integers, so order is nothing.
+    """
 
     def __init__(self, config: Config, tables: Compiled) -> None:
         self._tables, self._limit = tables, config.max_chars
         self.priors = np.array([config.prior.get(name, 0.0) for name in tables.operators])
         shape = (len(tables.operators), self._limit + 1, self._limit + 2)
         self.counts: npt.NDArray[np.int64] = np.zeros(shape, np.int64)
-        self.feasible: npt.NDArray[np.int64] = np.zeros(1 << len(tables.operators), np.int64)
 
     def add(self, text: pa.Array) -> None:
         """Count a batch of sentences of at most `max_chars` code points."""
         data, offsets = utf8(text)
         kernel.place_histogram(
-            offsets, data, self._tables.arrays, self.priors, self._limit, self.counts, self.feasible
+            offsets, data, self._tables.arrays, self.priors, self._limit, self.counts
         )
 
 
@@ -66,7 +68,6 @@ class Pairs:
 
     table: pa.Table
     lengths: npt.NDArray[np.int32]  # [pairs] code points of each pair's target
-    passed_on: int = 0  # pairs whose cosine a second encoder decided
     passed_on: int = 0  # pairs whose cosine a second encoder decided
 
 

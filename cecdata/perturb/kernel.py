@@ -28,6 +28,7 @@ _CR, _LF, _LESS, _MORE = 0x0D, 0x0A, 0x3C, 0x3E
 # What a draw is for. A new purpose takes a new number; a used one is never taken again.
 _UNCHANGED, _OPERATOR, _COUNT, _PLACE, _REPLACEMENT, _MIXED, _MIXED_OPERATOR, _SAMPLE = range(8)
 _TEXT, _KIND = (1 << TEXT_BITS) - 1, (1 << KIND_BITS) - 1
+_SENTENCE = float(1 << 20)  # one sentence in a histogram: integers add up the same in any order
 _SPARSE = 24  # tries after which places are counted out
 _BLOCK = 32  # bytes copied at a time
 SLACK = 64  # bytes that blocks and words may scribble past the end
@@ -172,30 +173,31 @@ def _mend_placeholders(points, n, insert_mask, mask):
 
 
 @njit(cache=True, nogil=True)
-def place_histogram(offsets, data, tables: Tables, priors, length_limit, histogram, feasible):
-    """Adds sentences to histogram[o, length, places] and feasible[o, mask]; calibration's input.
+def place_histogram(offsets, data, tables: Tables, priors, length_limit, histogram):
+    """Adds sentences to histogram[o, length, places]; calibration's input.
 
-    histogram: [O, length_limit + 1, length_limit + 2] int64, counts of sentences; feasible: [2**O]
-    int64, counts of sentences by the set of operators that can strike somewhere in them.
+    histogram: [O, length_limit + 1, length_limit + 2] int64, in 2**-20 sentences: each counts by
+    the chance that o is drawn for it, which grows where other operators have no place.
     """
     operators = len(priors)
     points = np.empty(length_limit + 1, np.uint32)
     bounds = np.empty(length_limit + 2, np.int64)
     mask = np.empty(length_limit + 2, np.uint16)
     slots = np.empty(length_limit + 2, np.int32)
-    insert_mask = _insert_mask(tables.inserts)
+    insert_mask, with_prior = _insert_mask(tables.inserts), _with_prior(priors)
     for row in range(len(offsets) - 1):
         n = _scan(
             data, offsets[row], offsets[row + 1], tables.code_points, tables.eligible,
             insert_mask, points, bounds, mask, slots,
         )  # fmt: skip
-        able = 0
+        able, total = _able(mask, n, with_prior), 0.0
         for o in range(operators):
-            count = _count(mask, n, 1 << o)
-            histogram[o, n, count] += 1
-            if count and priors[o] > 0:
-                able |= 1 << o
-        feasible[able] += 1
+            if (able >> o) & 1:
+                total += priors[o]
+        for o in range(operators):
+            if (able >> o) & 1:
+                places = _count(mask, n, 1 << o)
+                histogram[o, n, places] += np.int64(_SENTENCE * (priors[o] / total) + 0.5)
 
 
 @njit(cache=True, inline="always")
@@ -204,6 +206,14 @@ def _insert_mask(inserts):
     for o in range(len(inserts)):
         if inserts[o]:
             found |= 1 << o
+    return found
+
+
+@njit(cache=True, inline="always")
+def _with_prior(priors):
+    found = np.int64(0)
+    for o in range(len(priors)):
+        found |= np.int64(priors[o] > 0) << o
     return found
 
 
@@ -445,9 +455,7 @@ def perturb(
     written = np.empty(length_limit + 2 + 2 * most, np.uint32)
     previous = np.empty(length_limit + 3 + 2 * most, np.int64)
     current = np.empty(length_limit + 3 + 2 * most, np.int64)
-    insert_mask, with_prior = _insert_mask(tables.inserts), 0
-    for o in range(operators):
-        with_prior |= np.int64(priors[o] > 0) << o
+    insert_mask, with_prior = _insert_mask(tables.inserts), _with_prior(priors)
     at, edits, pair, last_able = 0, 0, 0, -1
     out_offsets[0] = 0
     edit_offsets[0] = 0

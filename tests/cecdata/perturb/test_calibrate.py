@@ -1,0 +1,176 @@
+"""Rates: the closed form against simulation and fractions, and what a corpus achieves."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from itertools import pairwise
+from math import comb
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from perturb_toys import TOYS, rows_of, sentences, settings, toy_tables
+
+from cecdata.config import load
+from cecdata.perturb.calibrate import calibrate, count_table, edit_counts, expected
+from cecdata.perturb.engine import Histogram, Perturber, find_rates
+from cecdata.perturb.tables import compiled
+
+
+def exact(places, rate, most, least=1):
+    """P(K = 1..most | least ≤ K ≤ most) of a binomial, in fractions."""
+    rate = Fraction(rate)
+    least = min(least, places)
+    weight = [
+        comb(places, k) * rate**k * (1 - rate) ** (places - k) if least <= k else Fraction(0)
+        for k in range(1, most + 1)
+    ]
+    return [float(w / sum(weight)) for w in weight]
+
+
+@given(
+    places=st.integers(1, 600),
+    rate=st.floats(1e-6, 1 - 1e-6),
+    most=st.integers(1, 12),
+    least=st.integers(1, 2),
+)
+def test_edit_counts_are_a_truncated_binomial(places, rate, most, least):
+    """The recurrence gives what fractions give, for any number of places."""
+    least = min(least, most)
+    found = edit_counts(np.array([places]), rate, most, least)[0]
+    assert found == pytest.approx(exact(places, rate, most, least), abs=1e-9)
+
+
+@given(places=st.integers(1, 40), most=st.integers(1, 8))
+def test_ends_of_the_rate(places, most):
+    """Rate 0 makes one edit, rate 1 as many as there may be."""
+    assert edit_counts(np.array([places]), 0.0, most)[0].argmax() == 0
+    assert edit_counts(np.array([places]), 0.0, most)[0, 0] == 1
+    assert edit_counts(np.array([places]), 1.0, most)[0, min(places, most) - 1] == pytest.approx(1)
+
+
+@given(
+    rates=st.lists(st.floats(0, 1), min_size=2, max_size=4),
+    most=st.integers(1, 12),
+    places=st.integers(1, 30),
+)
+def test_no_draw_asks_for_more_edits_than_places(rates, most, places):
+    """P(K ≤ n) is exactly 1, so that no draw below 1 passes it; mixed pairs have two edits."""
+    table = count_table(rates, [most] * len(rates), places)
+    for n in range(1, places + 1):
+        assert (table[:, n, min(n, most) - 1 :] == 1.0).all()
+        if n > 1 and most > 1:
+            assert table[-1, n, 0] == 0.0
+    assert (np.diff(table, axis=2) >= 0).all()
+
+
+HISTOGRAMS = st.dictionaries(
+    st.tuples(st.integers(1, 40), st.integers(1, 40)), st.integers(1, 9), min_size=1, max_size=8
+)
+
+
+def histogram_of(counts):
+    """[length, places] with as many sentences; a place for each character at most, and the end."""
+    histogram = np.zeros((41, 42), np.int64)
+    for (length, places), count in counts.items():
+        histogram[length, min(places, length + 1)] += count
+    return histogram
+
+
+@given(HISTOGRAMS, st.lists(st.floats(0, 1), min_size=2, max_size=6), st.integers(1, 8))
+def test_the_rate_achieved_grows_with_the_rate_of_places(counts, rates, most):
+    """E[ED/len] is monotone in the rate per place: bisection finds the only solution."""
+    found = [expected(histogram_of(counts), rate, most, 1) for rate in sorted(rates)]
+    assert all(a <= b + 1e-12 for a, b in pairwise(found))
+
+
+@given(HISTOGRAMS, st.floats(0.001, 1), st.integers(1, 8), st.integers(1, 2))
+def test_calibrate_reaches_the_target_or_the_nearest_end(counts, target, most, cost):
+    """Inside the reachable range the target is met, outside the end next to it."""
+    histogram = histogram_of(counts)
+    low, high = (expected(histogram, end, most, cost) for end in (0.0, 1.0))
+    found = calibrate(histogram, target, most, cost)
+    assert found.target == target
+    assert found.reachable == pytest.approx(min(max(target, low), high), rel=1e-9)
+    assert expected(histogram, found.per_place, most, cost) == pytest.approx(found.reachable)
+
+
+def test_closed_form_agrees_with_simulation():
+    """Over many copies the engine's E[ED/len] is what the histogram promised."""
+    texts = ["好已明在误会。" * 3, "女子已经好了，明日再会。", "好" * 40, "明天" * 3]
+    config = settings(copies=1000)
+    histogram = Histogram(config, toy_tables())
+    histogram.add(pa.array(texts))
+    rates = find_rates(config, toy_tables(), histogram.counts)
+    rows = [
+        row
+        for seed in range(8)
+        for row in rows_of(settings(copies=1000, seed=seed), texts, [r.per_place for r in rates])
+    ]
+    for toy, rate in zip(TOYS, rates, strict=True):
+        found = np.array(
+            [r["distance"] / len(r["target"]) for r in rows if r["operator"] == toy.name]
+        )
+        error = found.std() / len(found) ** 0.5
+        assert abs(found.mean() - rate.reachable) < 5 * error + 1e-9, toy.name
+
+
+def test_sentences_weigh_as_often_as_they_are_struck():
+    """Where few operators fit, those get more of the pairs: calibration must weigh likewise."""
+    texts = ["好已明在误会已好明在好已明在误会已好明在"] * 1 + ["the quick brown fox"]
+    config = settings(copies=1000, rate={"noise": 0.12})
+    histogram = Histogram(config, toy_tables())
+    histogram.add(pa.array(texts))
+    rate = find_rates(config, toy_tables(), histogram.counts)[-1]
+    weights = Counter(
+        row["target"]
+        for seed in range(4)
+        for row in rows_of(settings(copies=1000, seed=seed), texts)
+        if row["operator"] == "noise"
+    )
+    assert weights[texts[1]] > 4 * weights[texts[0]]
+    alone = Histogram(config, toy_tables())
+    alone.add(pa.array(texts[1:]))
+    other = Histogram(config, toy_tables())
+    other.add(pa.array(texts[:1]))
+    share = [expected(h.counts[-1], rate.per_place, 8, 1) for h in (other, alone)]
+    # one in five pairs of the first, every pair of the second
+    assert (share[0] + 5 * share[1]) / 6 == pytest.approx(rate.reachable, rel=1e-5)
+
+
+def test_the_histogram_does_not_depend_on_order_or_batches():
+    """Sums of integers: the same rates for any order, at once or in pieces."""
+    texts = ["好已明在误会。", "abc def", "女子已经好了", "😀😀", "明天再会"]
+    config = settings()
+    whole = Histogram(config, toy_tables())
+    whole.add(pa.array(texts))
+    pieces = Histogram(config, toy_tables())
+    for text in reversed(texts):
+        pieces.add(pa.array([text]))
+    assert (whole.counts == pieces.counts).all()
+
+
+def test_achieved_is_within_one_percent_of_reachable(cec_shared):
+    """On sentences of the real pool every operator achieves its reachable rate within 1 %."""
+    table = pq.ParquetFile(cec_shared / "clean" / "clean.parquet")
+    text = next(table.iter_batches(150_000, columns=["text"])).column("text").cast(pa.string())
+    lengths = pc.utf8_length(text)
+    fits = pc.and_(pc.greater_equal(lengths, 5), pc.less_equal(lengths, 512))
+    texts = pc.unique(text.filter(fits))
+    config = load("paper")
+    tables = compiled(config.prior)
+    histogram = Histogram(config, tables)
+    histogram.add(texts)
+    rates = find_rates(config, tables, histogram.counts)
+    pairs = Perturber(config, tables, rates).pairs(sentences(texts.to_pylist()))
+    share = np.asarray(pairs.table.column("distance")) / pairs.lengths
+    coded = pairs.table.column("operator").combine_chunks()
+    names = np.array(coded.dictionary.to_pylist())[np.asarray(coded.indices)]
+    for name, rate in zip(tables.operators, rates, strict=True):
+        achieved = share[names == name].mean()
+        assert achieved == pytest.approx(rate.reachable, rel=0.01), name
