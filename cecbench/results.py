@@ -165,7 +165,7 @@ def read_run(path: Path) -> Run:
     if not file.is_file():
         raise InputError(f"{folder} has no {PREDICTIONS}: name a folder that `cecbench run` wrote")
     rows, marks = [], []
-    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(file.read_text(encoding="utf-8").strip("\n").split("\n"), 1):
         try:
             r = json.loads(line)
             rows.append(Row(r["id"], r["source"], r["reference"], r["prediction"]))

@@ -8,7 +8,7 @@ import numpy as np
 from rapidfuzz.distance import Levenshtein
 
 from cecbench.metrics.positions import IntArray
-from cecbench.metrics.rows import Row
+from cecbench.metrics.rows import Row, columns_of
 from cecbench.metrics.table import Report, Totals, columns, flags
 
 FIELDS = (
@@ -25,8 +25,8 @@ def count(rows: Sequence[Row]) -> IntArray:
     """
     error, changed, _ = flags(rows)
     clean, copied = ~error, ~changed
-    chars = np.fromiter((len(row[1]) for row in rows), dtype=np.int64, count=len(rows))
-    answer = np.fromiter((len(row[3]) for row in rows), dtype=np.int64, count=len(rows))
+    _, sources, _, predictions = columns_of(rows)
+    chars, answer = _lengths(sources), _lengths(predictions)
     edits = np.zeros(len(rows), dtype=np.int64)
     for index in np.flatnonzero(clean & ~copied).tolist():
         edits[index] = Levenshtein.distance(rows[index].source, rows[index].prediction)
@@ -34,6 +34,10 @@ def count(rows: Sequence[Row]) -> IntArray:
         np.ones(len(rows), dtype=np.int64), clean, clean & ~copied, chars * clean, edits,
         chars != answer, copied, answer == 0,
     )  # fmt: skip
+
+
+def _lengths(texts: Sequence[str]) -> IntArray:
+    return np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
 
 
 def report(sums: Totals) -> Report:

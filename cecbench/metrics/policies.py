@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from cecbench.metrics.rows import Row
+from cecbench.metrics.rows import Row, columns_of
 from cecdata.errors import UsageError
 
 
@@ -69,4 +69,7 @@ def apply_policy(rows: Sequence[Row], policy: str) -> list[Row]:
 
 def any_length_differs(rows: Sequence[Row]) -> bool:
     """Whether some row's source, target and prediction are not of one length."""
-    return any(not len(s) == len(t) == len(p) for _, s, t, p in rows)
+    if not rows:
+        return False
+    source, target, prediction = (list(map(len, column)) for column in columns_of(rows)[1:])
+    return not source == target == prediction

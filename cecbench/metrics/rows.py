@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +13,9 @@ import numpy as np
 from cecdata.errors import InputError
 
 CHUNK_ROWS = 1024
+BLOCK_BYTES = 1 << 18
+_TAB, _LINE = b"\t\n"
+_ROW_ENDS = (_TAB, _TAB, _TAB, _LINE)
 COLUMNS = "id, source, target, prediction"
 
 
@@ -25,8 +28,8 @@ class Row(NamedTuple):
     prediction: str
 
 
-def read_blocks(path: Path, size: int = CHUNK_ROWS) -> Iterator[list[Row]]:
-    r"""Rows of a file with four tab-separated columns and no header, UTF-8, in lists of `size`.
+def read_blocks(path: Path, size: int = BLOCK_BYTES) -> Iterator[list[Row]]:
+    r"""Rows of a file with four tab-separated columns and no header, UTF-8, `size` bytes at once.
 
     Only `\n` ends a line (`\r\n` is taken as one end): a paragraph separator inside a sentence
     stays there. A row that cannot be read is an InputError naming its line.
@@ -40,11 +43,13 @@ def read_blocks(path: Path, size: int = CHUNK_ROWS) -> Iterator[list[Row]]:
         ) from error
     done = 0
     with handle:
-        while lines := list(islice(handle, size)):
-            if done == 0:
-                lines[0] = lines[0].removeprefix(codecs.BOM_UTF8)
-            yield _parse_block(lines, done, path)
-            done += len(lines)
+        if handle.read(len(codecs.BOM_UTF8)) != codecs.BOM_UTF8:
+            handle.seek(0)
+        while raw := handle.read(size):
+            raw += handle.readline()
+            rows = _parse_sound(raw) or _parse_lines(raw, done, path)
+            yield rows
+            done += len(rows)
 
 
 def read_tsv(path: Path) -> Iterator[Row]:
@@ -52,16 +57,28 @@ def read_tsv(path: Path) -> Iterator[Row]:
     return chain.from_iterable(read_blocks(path))
 
 
-def _parse_block(lines: list[bytes], before: int, path: Path) -> list[Row]:
-    try:
-        texts = b"".join(lines).decode("utf-8").removesuffix("\n").split("\n")
-        rows = [Row._make(text.split("\t")) for text in texts]
-    except (UnicodeDecodeError, TypeError):
-        rows = []  # some line is not as it should be: read one by one they say which
-    sound = all(row[0] and row[1] and not row[3].endswith("\r") for row in rows)
-    if rows and sound:
-        return rows
+def _parse_lines(raw: bytes, before: int, path: Path) -> list[Row]:
+    lines = raw.removesuffix(b"\n").split(b"\n")
     return [_parse(line, before + number, path) for number, line in enumerate(lines, start=1)]
+
+
+def _parse_sound(raw: bytes) -> list[Row]:
+    """All rows of a block at once; none where some line is not as it should be."""
+    if not raw.endswith(b"\n"):
+        raw += b"\n"
+    codes = np.frombuffer(raw, dtype=np.uint8)
+    ends = codes[(codes == _TAB) | (codes == _LINE)]
+    if b"\r" in raw or ends.size % 4 or not (ends.reshape(-1, 4) == _ROW_ENDS).all():
+        return []
+    try:
+        cells = raw.decode("utf-8").replace("\n", "\t").split("\t")
+    except UnicodeDecodeError:
+        return []
+    ids, sources = cells[:-1:4], cells[1::4]
+    if "" in ids or "" in sources:
+        return []
+    quadruples = zip(ids, sources, cells[2::4], cells[3::4], strict=True)
+    return [tuple.__new__(Row, row) for row in quadruples]  # twice as quick as Row(…)
 
 
 def _parse(raw: bytes, number: int, path: Path) -> Row:
@@ -90,6 +107,12 @@ def chunks(
     iterator = iter(rows)
     while block := [Row._make(row) for row in islice(iterator, size)]:
         yield block
+
+
+def columns_of(rows: Sequence[Row]) -> tuple[tuple[str, ...], ...]:
+    """Ids, sources, targets and predictions of rows, which are not none."""
+    ids, sources, targets, predictions = zip(*rows, strict=True)
+    return ids, sources, targets, predictions
 
 
 class SeenIds:

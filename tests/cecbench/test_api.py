@@ -277,13 +277,15 @@ def test_a_killed_run_asks_only_for_what_was_not_answered(tmp_path):
         _until(lambda: cache.exists() and cache.read_bytes().count(b"\n") >= 12)
         first.send_signal(signal.SIGKILL)
         first.wait()
-        kept = dict(server.answered)
+        kept = cache.read_bytes().count(b"\n")  # what was on disk; more may have been on its way
+        time.sleep(0.2)  # requests sent before the kill reach the server
+        before = server.asked.total()
         stalled[0] = False
         second = subprocess.run(command, env=environment, capture_output=True, check=True)
     values = json.loads(second.stdout)
     assert values["S_C_f1"] == 100.0
-    assert len(kept) >= 12
-    assert all(server.asked[sentence] == 1 for sentence in kept)
+    assert kept >= 12
+    assert server.asked.total() - before == len(sources) - kept
     lines = (out / "predictions.jsonl").read_text("utf-8").splitlines()
     assert [json.loads(line)["source"] for line in lines] == sources
 
