@@ -125,7 +125,8 @@ def compile_c(folder: Path) -> ctypes.CDLL:
 
 def cut_tables(sets: dict[str, ListingTable]) -> Compiled:
     """The kernel's tables over no more characters than the listing's."""
-    operators = [_cut(operator, sets.get(name)) for name, operator in OPERATORS.items()]
+    used = [name for name in OPERATORS if recipe().prior.get(name, 0.0) > 0]
+    operators = [_cut(OPERATORS[name], sets.get(name)) for name in used]
     return compile_tables(operators, standard_characters())
 
 
