@@ -1,4 +1,4 @@
-# ruff: noqa: N803, N806, N815 - axes stand in the names
+# ruff: noqa: N806, N815 - axes stand in the names
 """Candidates of known quality, made from a pair: what a policy might write, right and wrong."""
 
 from __future__ import annotations

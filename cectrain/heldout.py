@@ -1,0 +1,121 @@
+"""Greedy corrections of held-out sentences, and what they score."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cecbench.metrics import behaviour, cscd
+from cecbench.metrics.policies import revert
+from cecbench.metrics.rows import Row
+from cecbench.systems.models import batches_by_length
+from cectrain.data import Pair
+from cectrain.policy import Policy, decode, prompt_ids
+
+if TYPE_CHECKING:
+    import torch
+
+_BATCH = 64
+_ROOM = 12  # tokens that a correction may be longer than its source
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """Scores on held-out pairs; rates are fractions, None where nothing can be divided.
+
+    exact: erroneous sentences corrected to the letter. copied: erroneous ones left as they were.
+    over_correction: clean sentences changed. f1: CSCD-NS sentence-level correction F1, rows of
+    other length reverted. by_operator: exact by what struck the source.
+    """
+
+    rows: int
+    exact: float | None
+    copied: float | None
+    over_correction: float | None
+    length_differs: float | None
+    f1: float | None
+    by_operator: dict[str, float]
+    samples: tuple[tuple[str, str, str], ...]  # source, answer, target
+
+
+def evaluate(policy: Policy, pairs: Sequence[Pair], clean: Sequence[str]) -> HeldOut:
+    """Corrects the pairs' sources and the clean sentences, greedily, and counts."""
+    sources = [*(pair.source for pair in pairs), *clean]
+    answers = list(corrections(policy, sources))
+    targets = [*(pair.target for pair in pairs), *clean]
+    rows = [
+        Row(str(n), s, t, a)
+        for n, (s, t, a) in enumerate(zip(sources, targets, answers, strict=True))
+    ]
+    sums = dict(zip(behaviour.FIELDS, behaviour.count(rows).sum(axis=0).tolist(), strict=True))
+    rates = behaviour.report(sums)
+    wrong = [row for row in rows if row.source != row.target]
+    by_operator: dict[str, list[bool]] = {}
+    for pair, answer in zip(pairs, answers[: len(pairs)], strict=True):
+        if pair.source != pair.target:
+            by_operator.setdefault(pair.operator, []).append(answer == pair.target)
+    return HeldOut(
+        rows=len(rows),
+        exact=_share([row.prediction == row.target for row in wrong]),
+        copied=_share([row.prediction == row.source for row in wrong]),
+        over_correction=_number(rates["over_correction_rate"]),
+        length_differs=_number(rates["length_violation_rate"]),
+        f1=_f1(rows),
+        by_operator={name: sum(hits) / len(hits) for name, hits in sorted(by_operator.items())},
+        samples=tuple((row.source, row.prediction, row.target) for row in wrong[:5]),
+    )
+
+
+def corrections(policy: Policy, sources: Sequence[str], batch: int = _BATCH) -> Iterator[str]:
+    """One greedy answer a source, in their order; no generator is drawn from."""
+    import torch
+
+    asked = [prompt_ids(policy, source) for source in sources]
+    answers: dict[int, str] = {}
+    was_training = policy.model.training
+    policy.model.eval()
+    try:
+        with torch.inference_mode():
+            for chosen in batches_by_length([len(ids) for ids in asked], batch):
+                written = _greedy(policy, [asked[i] for i in chosen])
+                answers.update(zip(chosen, decode(policy, written), strict=True))
+    finally:
+        policy.model.train(was_training)
+    return (answers[place].strip() for place in range(len(sources)))
+
+
+def _greedy(policy: Policy, asked: Sequence[Sequence[int]]) -> list[list[int]]:
+    import torch
+
+    model, pad = policy.model, int(policy.tokenizer.pad_token_id)
+    width = max(len(ids) for ids in asked)
+    rows = [[pad] * (width - len(ids)) + list(ids) for ids in asked]
+    mask = [[0] * (width - len(ids)) + [1] * len(ids) for ids in asked]
+    output: torch.Tensor = model.generate(
+        input_ids=torch.tensor(rows, device=model.device),
+        attention_mask=torch.tensor(mask, device=model.device),
+        max_new_tokens=width + _ROOM,
+        do_sample=False,
+        temperature=None,
+        top_p=None,
+        top_k=None,
+        pad_token_id=pad,
+    )
+    rows_out: list[list[int]] = output[:, width:].tolist()
+    return rows_out
+
+
+def _f1(rows: Sequence[Row]) -> float | None:
+    counted = cscd.count([revert(row) for row in rows]).sum(axis=0).tolist()
+    sums = dict(zip(cscd.FIELDS, counted, strict=True))
+    value = cscd.report(sums)["S_C_f1"]
+    return _number(value) / 100 if value is not None else None  # type: ignore[operator]
+
+
+def _share(hits: Sequence[bool]) -> float | None:
+    return sum(hits) / len(hits) if hits else None
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, (int, float)) else None

@@ -1,0 +1,159 @@
+"""Training pairs by place: memory-mapped, chosen once, corrupted anew each epoch where asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cecdata.errors import InputError
+from cecdata.shards.reader import Dataset
+from cectrain import data
+from cectrain.config import DataConfig
+from cectrain.data import TRAIN, Pair, with_clean
+
+if TYPE_CHECKING:
+    import datasets
+
+Corrupt = Callable[[Sequence[Pair], int], list[Pair]]
+_COLUMNS = ["id", "copy", "source", "target", "operator"]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingPairs:
+    """The training split as a table; a pair is a pure function of (place, epoch)."""
+
+    table: datasets.Dataset
+    clean_share: float
+    seed: int
+    corrupt: Corrupt | None
+
+    def __len__(self) -> int:
+        """Number of pairs in an epoch."""
+        return int(self.table.num_rows)
+
+    def at(self, places: Sequence[int], epoch: int) -> list[Pair]:
+        """The pairs at these places, as they are in this epoch."""
+        return self.made(self.table[list(places)], epoch)
+
+    def made(self, rows: Mapping[str, Sequence[object]], epoch: int) -> list[Pair]:
+        """The pairs that rows of the table (columns of one length) become in this epoch."""
+        columns = (rows[name] for name in _COLUMNS)
+        stored = [Pair(*row) for row in zip(*columns, strict=True)]  # type: ignore[arg-type]
+        found = self.corrupt(stored, epoch) if self.corrupt else stored
+        if self.clean_share == 0:
+            return found
+        # By its identity rather than its place in a batch: company changes no row.
+        return [
+            with_clean([pair], self.clean_share, (self.seed + pair.id + pair.copy) % 2**63)[0]
+            for pair in found
+        ]
+
+    def batch(self, step: int, size: int) -> list[Pair]:
+        """The pairs of a step, when every epoch is walked in its own order (see `data.order`)."""
+        first, total = step * size, len(self)
+        places, epochs = [], []
+        for number in range(first, first + size):
+            epochs.append(number // total)
+            places.append(number % total)
+        found: list[Pair] = []
+        for epoch in sorted(set(epochs)):
+            walk = data.order(total, self.seed, epoch)
+            mine = [int(walk[p]) for p, e in zip(places, epochs, strict=True) if e == epoch]
+            found += self.at(mine, epoch)
+        return found
+
+
+def training_pairs(
+    dataset: Dataset, config: DataConfig, max_chars: int, seed: int, cache: Path
+) -> TrainingPairs:
+    """The pairs whose source and target have at most `max_chars` code points.
+
+    The Parquet shards are mapped through Arrow files under `cache`, so memory stays small.
+    Raises InputError if no pair is short enough.
+    """
+    import datasets
+
+    datasets.disable_progress_bars()
+    table = datasets.Dataset.from_parquet(
+        [str(path) for path in dataset.files(TRAIN)], columns=_COLUMNS, cache_dir=str(cache)
+    )
+    places = _short_enough(dataset, max_chars)
+    if not len(places):
+        raise InputError(
+            f"{dataset.path}: no pair of at most {max_chars} characters: raise policy.max_chars"
+        )
+    if config.limit is not None:
+        chosen = data.order(len(places), seed, -1 % 2**31)[: config.limit]
+        places = places[np.sort(chosen)]
+    corrupt = fresh_corruption(dataset) if config.fresh else None
+    return TrainingPairs(table.select(places.tolist()), config.clean_share, seed, corrupt)
+
+
+def fresh_corruption(dataset: Dataset) -> Corrupt:
+    """Sources corrupted anew: those that the same build with seed + 1 + epoch would have made.
+
+    A pair stays as stored where the new draw changes nothing or exceeds the greatest distance;
+    the cosine filter is not applied again.
+    """
+    from cecdata.config import from_manifest
+    from cecdata.perturb.calibrate import Rate
+    from cecdata.perturb.engine import Perturber
+    from cecdata.perturb.tables import compiled
+
+    manifest = dataset.manifest
+    config = from_manifest(manifest.configuration)
+    tables = compiled(config.prior)
+    frozen = {c.operator: Rate(c.target, c.reachable, c.rate) for c in manifest.calibration}
+    rates = [frozen.get(name, Rate(0.0, 0.0, 0.0)) for name in tables.operators]
+    perturbers: dict[int, Perturber] = {}
+
+    def corrupt(pairs: Sequence[Pair], epoch: int) -> list[Pair]:
+        if epoch not in perturbers:
+            perturbers.clear()
+            perturbers[epoch] = Perturber(
+                replace(config, seed=config.seed + 1 + epoch), tables, rates
+            )
+        made = perturbers[epoch].pairs(_sentences(pairs)).table
+        rows = made.take(
+            pa.array([place * config.copies + pair.copy for place, pair in enumerate(pairs)])
+        )
+        columns: Mapping[str, list[object]] = {
+            name: rows.column(name).to_pylist() for name in ("source", "operator", "distance")
+        }
+        return [
+            replace(pair, source=str(source), operator=str(operator))
+            if 0 < int(str(distance)) <= config.max_distance
+            else pair
+            for pair, source, operator, distance in zip(pairs, *columns.values(), strict=True)
+        ]
+
+    return corrupt
+
+
+def _sentences(pairs: Sequence[Pair]) -> pa.RecordBatch:
+    from cecdata.shards.schema import SENTENCE
+
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array([pair.id for pair in pairs], pa.uint64()),
+            pa.array([pair.target for pair in pairs], pa.string()),
+            pa.array([""] * len(pairs), pa.string()),
+        ],
+        schema=SENTENCE,
+    )
+
+
+def _short_enough(dataset: Dataset, max_chars: int) -> npt.NDArray[np.int64]:
+    found, seen = [], 0
+    for batch in dataset.batches(TRAIN, ["source", "target"]):
+        lengths = [np.asarray(pc.utf8_length(batch.column(n))) for n in ("source", "target")]
+        found.append(np.flatnonzero(np.maximum(*lengths) <= max_chars) + seen)
+        seen += len(batch)
+    return np.concatenate(found) if found else np.array([], np.int64)

@@ -1,0 +1,68 @@
+"""The built-in policy's tokenizer: one token a character, bytes for what is not in the list."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from cecdata.corpus.privacy import RULES
+from cecdata.hanzi.characters import standard_characters
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+PAD, SOURCE, TARGET, END = "<|pad|>", "<|source|>", "<|target|>", "<|end|>"
+SPECIAL = (PAD, SOURCE, TARGET, END)
+PUNCTUATION = "，。！？；：、“”‘’（）《》〈〉【】「」『』〔〕—…·～￥％＋－＝／　°℃×÷±≥≤→"
+# The instruction is the same for every sentence: a small policy sees the sentence alone.
+TEMPLATE = (
+    "{%- set seen = namespace(last='') -%}"
+    "{%- for m in messages -%}{%- if m['role'] == 'user' -%}"
+    "{%- set seen.last = m['content'] -%}{%- endif -%}{%- endfor -%}"
+    f"{{{{- '{SOURCE}' + seen.last + '{TARGET}' -}}}}"
+    "{%- if messages[-1]['role'] == 'assistant' -%}"
+    f"{{{{- messages[-1]['content'] + '{END}' -}}}}"
+    "{%- endif -%}"
+)
+
+
+@cache
+def vocabulary() -> tuple[str, ...]:
+    """All tokens in the order of their ids: special, bytes, ASCII, punctuation, characters.
+
+    >>> len(vocabulary()) == len(set(vocabulary()))
+    True
+    """
+    by_byte = tuple(f"<0x{value:02X}>" for value in range(256))
+    ascii_signs = tuple(chr(point) for point in range(0x20, 0x7F))
+    return (*SPECIAL, *by_byte, *ascii_signs, *PUNCTUATION, *standard_characters())
+
+
+def placeholders() -> tuple[str, ...]:
+    """The typed placeholders that stand for personal data, each one token."""
+    return tuple(sorted({rule.placeholder for rule in RULES}))
+
+
+def character_tokenizer() -> PreTrainedTokenizerFast:
+    """A `transformers` tokenizer that gives every text back unchanged.
+
+    A character outside the vocabulary becomes the bytes of its UTF-8, so nothing is unknown.
+    """
+    from tokenizers import AddedToken, Tokenizer, decoders, models
+    from transformers import PreTrainedTokenizerFast
+
+    tokens = {token: number for number, token in enumerate(vocabulary())}
+    # A BPE without merges splits into characters; it alone falls back to bytes.
+    core = Tokenizer(models.BPE(tokens, [], byte_fallback=True, fuse_unk=False))
+    core.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])
+    core.add_special_tokens([AddedToken(token, normalized=False) for token in SPECIAL])
+    core.add_tokens([AddedToken(token, normalized=False) for token in placeholders()])
+    made = PreTrainedTokenizerFast(
+        tokenizer_object=core,
+        pad_token=PAD,
+        eos_token=END,
+        clean_up_tokenization_spaces=False,
+        padding_side="left",
+    )
+    made.chat_template = TEMPLATE
+    return made

@@ -1,0 +1,210 @@
+"""The built-in policy's tokenizer loses nothing; SFT learns, resumes bit for bit, and says no."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cecdata.errors import CecError, InputError, UsageError
+from cecdata.hanzi.characters import standard_characters
+from cectrain import checkpoints, policy, sft
+from cectrain.config import DataConfig, PolicyConfig, SftConfig
+from cectrain.data import Pair
+from cectrain.pairs import training_pairs
+from cectrain.tokenizer import SPECIAL, character_tokenizer, placeholders
+
+ALPHABET = st.text(st.sampled_from("他己经来了。，𠀀😀é\n\t A<|>#ﾊ\u0301　"), max_size=20)
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return character_tokenizer()
+
+
+@pytest.fixture
+def tiny(tokenizer):
+    model, made = policy.small_qwen3(tokenizer, 7, hidden=32, layers=1)
+    return policy.Policy(model, made, "1", trained=False)
+
+
+@settings(max_examples=80, deadline=None)
+@given(text=ALPHABET)
+def test_every_text_comes_back(text):
+    """Encoding and decoding is the identity, also for characters outside the vocabulary."""
+    made = character_tokenizer()
+    ids = made.encode(text, add_special_tokens=False)
+    assert made.decode(ids, skip_special_tokens=True) == text
+
+
+def test_a_character_and_a_placeholder_is_one_token(tokenizer):
+    """All 8,105 characters are tokens of their own, and so are the typed placeholders."""
+    assert len(standard_characters()) == 8105
+    ids = tokenizer.encode("".join(standard_characters()), add_special_tokens=False)
+    assert len(ids) == len(set(ids)) == 8105
+    assert "<PHONE>" in placeholders()
+    assert all(len(tokenizer.encode(p, add_special_tokens=False)) == 1 for p in placeholders())
+
+
+def test_the_question_is_the_sentence_between_two_marks(tiny):
+    """A small policy sees no instruction: start, sentence, turn."""
+    tokens = tiny.tokenizer.convert_ids_to_tokens(policy.prompt_ids(tiny, "己经"))
+    assert tokens == [SPECIAL[1], "己", "经", SPECIAL[2]]
+
+
+def test_the_tokenizer_survives_a_save(tokenizer, tmp_path):
+    """transformers loads what was saved: ids, template and side of the padding."""
+    from transformers import AutoTokenizer
+
+    tokenizer.save_pretrained(tmp_path)
+    again = AutoTokenizer.from_pretrained(tmp_path)
+    assert again.encode("他<PHONE>𠀀") == tokenizer.encode("他<PHONE>𠀀")
+    assert (again.chat_template, again.padding_side) == (tokenizer.chat_template, "left")
+
+
+def test_the_built_in_policy_is_small_and_drawn_by_seed(tokenizer):
+    """2–6 M parameters; the same seed gives the same weights and moves no global generator."""
+    import torch
+
+    before = torch.random.get_rng_state()
+    first, second, third = (policy.new_builtin(seed)[0] for seed in (42, 42, 137))
+    assert torch.equal(before, torch.random.get_rng_state())
+    assert 2e6 < sum(p.numel() for p in first.parameters()) < 6e6
+    key = "model.embed_tokens.weight"
+    assert torch.equal(first.state_dict()[key], second.state_dict()[key])
+    assert not torch.equal(first.state_dict()[key], third.state_dict()[key])
+
+
+def test_a_policy_that_is_not_there_is_named(tmp_path):
+    """No folder, no hub: the message says what is wanted."""
+    with pytest.raises(InputError, match="a folder with"):
+        policy.load_policy(PolicyConfig(name=str(tmp_path / "none")), 42)
+    with pytest.raises(UsageError, match="prompt version"):
+        policy.load_policy(PolicyConfig(prompt="99"), 42)
+
+
+def test_a_prompt_beyond_the_context_is_refused(tiny):
+    """The context is a number of tokens, and so is the complaint."""
+    with pytest.raises(InputError, match="1024"):
+        policy.check_context(tiny, "长" * 1000, 100)
+    policy.check_context(tiny, "长" * 100, 100)
+
+
+def test_only_the_answer_has_labels(tiny):
+    """Labels are the target's tokens and the end; questions and padding are given."""
+    pairs = [Pair(1, 0, "己经", "已经", "homophone"), Pair(2, 0, "他来", "他来了", "noise")]
+    batch = sft.collate(tiny, pairs)
+    learned = [row[row != -100].tolist() for row in batch["labels"]]
+    assert learned == [policy.target_ids(tiny, pair.target) for pair in pairs]
+    assert batch["input_ids"].shape == batch["attention_mask"].shape == (2, 8)
+    assert batch["attention_mask"].sum().item() == 7 + 8
+
+
+@pytest.fixture
+def pairs(dataset, tmp_path):
+    return training_pairs(dataset, DataConfig(), 40, 42, tmp_path / "cache")
+
+
+def test_batches_walk_every_pair_once_an_epoch(pairs):
+    """Batches over the seam of two epochs hold each pair once an epoch."""
+    total = len(pairs)
+    walked = [p for step in range(2 * total // 5 + 1) for p in pairs.batch(step, 5)]
+    for epoch in (walked[:total], walked[total : 2 * total]):
+        assert len({(p.id, p.copy) for p in epoch}) == total
+    assert walked[:total] != walked[total : 2 * total]
+
+
+def test_long_pairs_are_left_out_and_none_left_is_an_error(dataset, pairs, tmp_path):
+    """max_chars limits both sides; a limit that nothing meets is said."""
+    assert all(max(len(p.source), len(p.target)) <= 40 for p in pairs.at(range(len(pairs)), 0))
+    with pytest.raises(InputError, match="max_chars"):
+        training_pairs(dataset, DataConfig(), 2, 42, tmp_path / "cache")
+    some = training_pairs(dataset, DataConfig(limit=7), 40, 42, tmp_path / "cache")
+    assert len(some) == 7
+
+
+def test_fresh_pairs_are_another_build_of_the_same_sentences(dataset, tmp_path):
+    """Targets stay, sources differ by epoch, and a pair does not depend on its company."""
+    fresh = training_pairs(dataset, DataConfig(fresh=True), 60, 42, tmp_path / "cache")
+    stored = training_pairs(dataset, DataConfig(), 60, 42, tmp_path / "cache")
+    places = list(range(12))
+    old, one, two = stored.at(places, 0), fresh.at(places, 0), fresh.at(places, 1)
+    assert [p.target for p in old] == [p.target for p in one]
+    assert [p.source for p in one] != [p.source for p in two] != [p.source for p in old]
+    assert fresh.at([5], 1) == [two[5]]
+
+
+def test_a_clean_share_depends_on_the_pair_alone(dataset, tmp_path):
+    """The same pair is clean or not in whatever batch it comes."""
+    mixed = training_pairs(dataset, DataConfig(clean_share=0.5), 60, 42, tmp_path / "cache")
+    together = mixed.at(range(30), 0)
+    assert [mixed.at([place], 0)[0] for place in range(30)] == together
+    assert 5 < sum(p.source == p.target for p in together) < 25
+
+
+def weights(made):
+    return {n: p.detach().clone() for n, p in made.model.named_parameters()}
+
+
+def test_sft_learns_and_resumes_bit_for_bit(tokenizer, pairs, tmp_path):
+    """The loss falls; a run that was stopped and goes on ends with the same weights."""
+    import torch
+
+    config = SftConfig(steps=12, batch=4, learning_rate=2e-2, save_every=6, log_every=1)
+    losses, runs = [], []
+    for folder, stops in ((tmp_path / "a", [12]), (tmp_path / "b", [9, 12])):
+        for stop in stops:  # a run of 9 of 12 steps leaves the checkpoint of step 6
+            model, made = policy.small_qwen3(tokenizer, 7, hidden=32, layers=1)
+            tiny = policy.Policy(model, made, "1", trained=False)
+
+            def log(step, values, stop=stop):
+                losses.append(values["loss"])
+                if step == stop < 12:
+                    raise KeyboardInterrupt
+
+            try:
+                sft.train_sft(tiny, pairs, config, folder, log)
+            except KeyboardInterrupt:
+                assert checkpoints.newest(folder)[1] == {"step": 6}
+        runs.append(weights(tiny))
+    assert losses[11] < losses[0] - 0.5
+    assert all(torch.equal(runs[0][name], runs[1][name]) for name in runs[0])
+
+
+def test_a_damaged_checkpoint_is_passed_over(tmp_path):
+    """A file that was cut short, changed or lost makes a checkpoint void; the one before counts."""
+    for step in (1, 2, 3):
+        checkpoints.save(
+            tmp_path / f"checkpoint-{step}", lambda p: (p / "w").write_bytes(b"x" * 9), step=step
+        )
+    assert checkpoints.newest(tmp_path)[1] == {"step": 3}
+    (tmp_path / "checkpoint-3" / "w").write_bytes(b"x" * 8)
+    (tmp_path / "checkpoint-2" / "w").write_bytes(b"y" * 9)
+    assert checkpoints.newest(tmp_path)[1] == {"step": 1}
+    assert [p.name for p in checkpoints.damaged(tmp_path)] == ["checkpoint-2", "checkpoint-3"]
+    (tmp_path / "checkpoint-1" / checkpoints.PROOF).write_text(json.dumps([]))
+    assert checkpoints.newest(tmp_path) is None
+
+
+def test_a_checkpoint_that_cannot_be_written_leaves_nothing(tmp_path):
+    """No space: the error is told, no half folder stands there, the older one stays good."""
+    checkpoints.save(tmp_path / "checkpoint-1", lambda p: (p / "w").write_bytes(b"x"), step=1)
+
+    def full(_path):
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(CecError, match="no space"):
+        checkpoints.save(tmp_path / "checkpoint-2", full, step=2)
+    assert [p.name for p in tmp_path.iterdir()] == ["checkpoint-1"]
+    assert checkpoints.newest(tmp_path)[1] == {"step": 1}
+
+
+def test_a_loss_that_is_no_number_stops_with_the_batch_saved(tiny, pairs, tmp_path):
+    """NaN weights: the run ends at once, and the batch lies beside the checkpoints."""
+    import torch
+
+    with torch.no_grad():
+        tiny.model.model.embed_tokens.weight.fill_(float("nan"))
+    with pytest.raises(CecError, match="bad_batch"):
+        sft.train_sft(tiny, pairs, SftConfig(steps=1, batch=2), tmp_path)
+    assert (tmp_path / "bad_batch.safetensors").is_file()
