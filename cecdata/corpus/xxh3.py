@@ -59,8 +59,10 @@ def utf8(text: pa.Array) -> tuple[Bytes, Int32s]:
     """The bytes and offsets behind a string array without nulls; nothing is copied."""
     _, offsets, data = text.buffers()
     raw = np.frombuffer(data if data is not None and data.size else b"\0", dtype=np.uint8)
-    start = text.offset
-    return raw, np.frombuffer(offsets, dtype=np.int32)[start : start + len(text) + 1]
+    bounds = np.frombuffer(offsets, dtype=np.int32)[text.offset : text.offset + len(text) + 1]
+    # Arrow's buffers may be writable or not; a compiled kernel is compiled again for the other.
+    raw.flags.writeable = bounds.flags.writeable = False
+    return raw, bounds
 
 
 @functools.cache

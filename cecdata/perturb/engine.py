@@ -32,7 +32,7 @@ class Histogram:
 
     def __init__(self, config: Config, tables: Compiled) -> None:
         self._tables, self._limit = tables, config.max_chars
-        self.priors = np.array([config.prior.get(name, 0.0) for name in tables.operators])
+        self.priors = _priors(config, tables)
         shape = (len(tables.operators), self._limit + 1, self._limit + 2)
         self.counts: npt.NDArray[np.int64] = np.zeros(shape, np.int64)
 
@@ -42,6 +42,10 @@ class Histogram:
         kernel.place_histogram(
             offsets, data, self._tables.arrays, self.priors, self._limit, self.counts
         )
+
+
+def _priors(config: Config, tables: Compiled) -> npt.NDArray[np.float64]:
+    return np.array([config.prior.get(name, 0.0) for name in tables.operators], np.float64)
 
 
 def find_rates(config: Config, tables: Compiled, counts: npt.NDArray[np.int64]) -> list[Rate]:
@@ -76,7 +80,7 @@ class Perturber:
 
     def __init__(self, config: Config, tables: Compiled, rates: Sequence[Rate]) -> None:
         self._config, self._tables = config, tables
-        self._priors = np.array([config.prior.get(name, 0.0) for name in tables.operators])
+        self._priors = _priors(config, tables)
         per_place = [*(rate.per_place for rate in rates), config.mixed_rate]
         self._counts = count_table(per_place, _mosts(config, tables), config.max_chars + 1)
         self._texts = pa.array(tables.texts, pa.string())

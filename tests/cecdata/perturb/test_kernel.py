@@ -240,3 +240,13 @@ def test_a_sentence_that_is_too_long_is_refused():
     with pytest.raises(ValueError, match="max_chars"):
         rows_of(settings(max_chars=10), ["好" * 11])
     assert len(rows_of(settings(max_chars=10), ["好" * 10])) == 4
+
+
+def test_one_compiled_kernel_serves_every_batch():
+    """Empty batches, slices and batches off the disk do not have the kernel compiled anew."""
+    from cecdata.perturb import kernel
+
+    for texts in ([], [""], ["好"], ["好", "明天"]):
+        rows_of(settings(), texts)
+        perturber(settings()).pairs(sentences(texts).slice(len(texts) // 2))
+    assert len(kernel.perturb.signatures) == 1
