@@ -20,6 +20,10 @@ COMMANDS = {
     "export": "cecdata.commands.datasets:export",
     "preview": "cecdata.commands.look:preview",
     "inspect": "cecdata.commands.look:inspect",
+    "embed": "cecdata.embed.commands:embed",
+    "neighbours": "cecdata.embed.commands:neighbours",
+    "near-duplicates": "cecdata.embed.commands:near_duplicates",
+    "encoders": "cecdata.embed.commands:encoders",
     "audit": "cecdata.audit.commands:audit",
 }
 _SUMMARIES = {
@@ -29,6 +33,10 @@ _SUMMARIES = {
     "export": "Write a split as JSONL, TSV or pycorrector JSON.",
     "preview": "Show what the operators make of one sentence.",
     "inspect": "Show what an operator may write for a character.",
+    "embed": "Embed sentences into a cache of vectors.",
+    "neighbours": "Find the sentences of a cache that are most like one.",
+    "near-duplicates": "Find sentences of a cache that are nearly the same.",
+    "encoders": "Compare encoders with human ratings.",
     "audit": "Tell how well a recipe's errors resemble real ones.",
 }
 INTERRUPTED = 130

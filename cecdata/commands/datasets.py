@@ -27,10 +27,13 @@ def verify(dataset: Path, level: str | None, as_json: bool) -> None:
 
     Exit code 4, with the list, if anything is off.
     """
+    from cecdata.embed.cache.verify import is_cache, prove_cache
     from cecdata.rederive import rederiver
     from cecdata.shards.verify import verify as prove
 
-    if level == "full":
+    if is_cache(dataset):
+        report = prove_cache(dataset)
+    elif level == "full":
         report = prove(dataset, "full", rederive=rederiver(dataset))
     else:
         report = prove(dataset, "quick" if level == "quick" else "default")

@@ -11,21 +11,35 @@ from cecdata.durable import sha256_of
 from cecdata.embed.cache.faiss_file import installed as faiss_installed
 from cecdata.embed.cache.layout import FAISS, SIDECAR, Sidecar, read_sidecar
 from cecdata.embed.cache.segments import FOLDER, Opened, files_of, open_segment, vector_sums
-from cecdata.errors import CecError, InputError
+from cecdata.errors import CecError
 from cecdata.shards.inventory import Problem
+from cecdata.shards.verify import Report
 
 _BLOCK = 8192
 
 
+def is_cache(root: Path) -> bool:
+    """Does a cache lie here, be it without its sidecar?"""
+    return (root / SIDECAR).is_file() or (root / FOLDER).is_dir()
+
+
 def verify_cache(root: Path) -> tuple[Problem, ...]:
-    """All that is wrong; damage never raises. InputError where there is no cache at all."""
+    """All that is wrong; damage never raises."""
     try:
         sidecar = read_sidecar(root)
-    except InputError:
-        raise
     except CecError as error:
         return (Problem(SIDECAR, str(error)),)
     return tuple(_problems(root, sidecar))
+
+
+def prove_cache(root: Path) -> Report:
+    """`verify_cache` as `cecdata verify` reports it."""
+    problems = verify_cache(root)
+    if problems:
+        return Report("full", problems, 0, 0)
+    sidecar = read_sidecar(root)
+    files = 1 + 2 * len(sidecar.segments) + (sidecar.faiss is not None)
+    return Report("full", problems, files, sidecar.rows)
 
 
 def _problems(root: Path, sidecar: Sidecar) -> Iterator[Problem]:
