@@ -1,0 +1,255 @@
+"""The audit: errors out of pairs, families, coverage and bits, beside other sets."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from cecdata.audit.audit import audit, score
+from cecdata.audit.commands import audit as command
+from cecdata.audit.families import FAMILIES, family
+from cecdata.audit.given import read_confusion_set
+from cecdata.audit.model import ALPHABET, TAIL, bits, recipe_choices, same_pinyin, uniform
+from cecdata.audit.pairs import Errors, errors_of, read_errors, read_pairs
+from cecdata.config import load
+from cecdata.errors import InputError
+from cecdata.hanzi.characters import frequency, standard_characters
+from cecdata.hanzi.readings import readings
+from cecdata.operators import OPERATORS
+
+STANDARD = standard_characters()
+PAIRS = [
+    ("我门去公圆玩。", "我们去公园玩。"),
+    ("他的病情己经好转。", "他的病情已经好转。"),
+    ("这是典字。", "这是字典。"),
+    ("他跑地很快快。", "他跑得很快。"),
+    ("天好。", "天气好。"),
+    ("他去，", "他去。"),
+    ("没有错。", "没有错。"),
+    ("女子的。", "好的。"),
+]
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"{s}\t{t}\n" for s, t in PAIRS), encoding="utf-8")
+    return path
+
+
+def test_errors_are_told_apart(file):
+    """Substitutions, swaps, repeated and missing characters, symbols and splits each count once."""
+    found = read_errors(file)
+    assert (found.pairs, found.wrong_pairs) == (8, 7)
+    assert found.substitutions == Counter(
+        {("们", "门"): 1, ("园", "圆"): 1, ("已", "己"): 1, ("得", "地"): 1}
+    )
+    assert found.others == Counter(
+        {"swapped": 1, "repeated": 1, "missing": 1, "symbol": 1, "split": 1}
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "kind"),
+    [
+        ("他的书典字", "他的书字典", "swapped"),
+        ("真的得", "真的", "redundant"),
+        ("真的的", "真的", "repeated"),
+        ("误会", "言吴会", "merged"),
+        ("完全不同句", "另外的说法呢", None),
+    ],
+)
+def test_other_kinds(source, target, kind):
+    """Each kind of error that is no substitution has its name."""
+    found = errors_of(iter([(source, target)]))
+    assert kind is None or kind in found.others or found.substitutions
+
+
+def test_neighbouring_errors_count_on_both_sides():
+    """Two wrong characters side by side are two of a wrong word."""
+    assert errors_of(iter([("衣经好了码", "已竟好了吗")])).neighbouring == 2
+    assert errors_of(iter([("以经好了码", "已经好了吗")])).neighbouring == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [("没有制表符\n", ":1: no tab"), ("一样\t一样\n", "no error"), ("", "no error")],
+)
+def test_bad_files_are_refused(tmp_path, content, said):
+    """A file that is no list of pairs, or has no error, is refused with where and why."""
+    path = tmp_path / "bad.tsv"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(InputError, match=said):
+        read_errors(path)
+
+
+def test_unreadable_file_is_refused(tmp_path):
+    """A missing file and one that is not UTF-8 are named."""
+    with pytest.raises(InputError, match="cannot be read"):
+        list(read_pairs(tmp_path / "none.tsv"))
+    (tmp_path / "gbk.tsv").write_bytes("错\t对\n".encode("gbk"))
+    with pytest.raises(InputError, match="UTF-8"):
+        list(read_pairs(tmp_path / "gbk.tsv"))
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "name"),
+    [
+        ("已", "以", "same_sound"), ("情", "轻", "tone"), ("是", "四", "initial"),
+        ("应", "因", "final"), ("未", "末", "look_alike"), ("们", "們", "variant"),
+        ("书", "山", "other"), ("的", "地", "same_sound"),
+    ],
+)  # fmt: skip
+def test_families(right, wrong, name):
+    """By ear first, then by eye; a family is one of the table's."""
+    assert family(right, wrong) == name
+    assert name in FAMILIES
+
+
+def test_bits_by_hand():
+    """-log2(0.99 P + 0.01 / 8104), for certain, likely and uncovered errors."""
+    found = bits(np.array([1.0, 0.25, 0.0]))
+    expected = [-math.log2((1 - TAIL) * p + TAIL / ALPHABET) for p in (1.0, 0.25, 0.0)]
+    assert found.tolist() == pytest.approx(expected)
+    assert found[2] == pytest.approx(19.628, abs=1e-3)
+
+
+def test_chances_add_up_and_mix_the_operators():
+    """P over the candidates of a character is 1, and mixes each operator's share by its strikes."""
+    prior = {"homophone": 0.6, "radical": 0.4}
+    choices = recipe_choices("two", prior)
+    total = np.bincount(choices.key // len(STANDARD), choices.chance, len(STANDARD))
+    assert np.allclose(total[total > 0], 1)
+    weights = {}
+    for name, share in prior.items():
+        rows = [list(OPERATORS[name].confusions(sign)) for sign in STANDARD]
+        reach = sum(frequency(s) for s, row in zip(STANDARD, rows, strict=True) if row)
+        weights[name] = share / (reach / sum(map(frequency, STANDARD)))
+    slow = Counter()
+    for name, weight in weights.items():
+        for item in OPERATORS[name].confusions("情"):
+            slow[item.replacement] += weight * item.weight
+    for wrong, mass in slow.items():
+        assert choices.of("情", wrong)[0] == pytest.approx(mass / sum(slow.values()))
+    assert choices.of("情", "A") == (0.0, "", 0)
+    assert choices.of("们", "們") == (0.0, "", 0)
+
+
+def test_rank_and_operator_explain_an_error():
+    """The likeliest candidate has rank 1, and the operator that gives most of it is named."""
+    share, operator, rank = recipe_choices("r", load("realistic").prior).of("的", "地")
+    assert (operator, rank) == ("homophone", 1)
+    assert share > 0.3
+
+
+def test_same_pinyin_is_every_character_of_the_syllable():
+    """The usual list: one syllable in common, whatever the tone, all as likely."""
+    choices = same_pinyin()
+    slow = {
+        sign for sign in STANDARD
+        if sign != "力" and {r.syllable for r in readings(sign) if r.share >= 0.02} & {"li"}
+    }  # fmt: skip
+    row = choices.key[choices.key // len(STANDARD) == STANDARD.index("力")] % len(STANDARD)
+    assert {STANDARD[place] for place in row} == slow
+    assert choices.of("力", "利")[0] == pytest.approx(1 / len(slow))
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.txt", "一\t医衣\n力\t利\n"),
+        ("b.txt", "一:医 衣\n力:利\nXYZ\n"),
+        ("c.json", '{"一": "医衣", "力": ["利"], "ab": "c"}'),
+    ],
+)
+def test_given_sets(tmp_path, name, content):
+    """The usual layouts of published confusion sets are read, every candidate as likely."""
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+    found = read_confusion_set(path)
+    assert found.of("一", "医")[0] == found.of("一", "衣")[0] == 0.5
+    assert found.of("力", "利")[0] == 1
+    errors = Errors(2, 2, 0, Counter({("一", "医"): 3, ("一", "伊"): 1}), Counter())
+    assert score(found, errors).coverage == 0.75
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("e.txt", "abc\n"), ("e.json", "["), ("f.json", "[]")]
+)
+def test_bad_given_sets(tmp_path, name, content):
+    """A file without a single confusion is no confusion set."""
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    with pytest.raises(InputError):
+        read_confusion_set(tmp_path / name)
+
+
+def test_score_by_hand():
+    """Coverage counts tokens, bits are their mean, candidates follow the text's frequencies."""
+    place = {sign: number for number, sign in enumerate(STANDARD)}
+    keys = sorted(place["力"] * len(STANDARD) + place[sign] for sign in "利立")
+    found = score(
+        uniform("u", np.array(keys)),
+        Errors(1, 1, 0, Counter({("力", "利"): 1, ("力", "山"): 3}), Counter()),
+    )
+    assert found.coverage == 0.25
+    assert found.bits_per_error == pytest.approx((bits(np.array([0.5, 0, 0, 0]))).mean())
+    mean = 2 * frequency("力") / sum(map(frequency, STANDARD))
+    assert found.mean_candidates == pytest.approx(mean)
+
+
+def test_command_prints_what_scripts_ask_for(file, tmp_path):
+    """`--json` has the promised keys; the page and the text hold the same figures."""
+    page = tmp_path / "audit.html"
+    run = CliRunner().invoke(command, ["--errors", str(file), "--json", "--html", str(page)])
+    assert run.exit_code == 0, run.output
+    found = json.loads(run.output)
+    wanted = {"coverage", "coverage_by_family", "bits_per_error", "mean_candidates", "uncovered"}
+    assert wanted <= set(found)
+    assert found["recipe"] == "realistic"
+    assert found["coverage"] == 1.0
+    assert "http" not in page.read_text(encoding="utf-8")
+    text = CliRunner().invoke(command, ["--errors", str(file)]).output
+    assert f"{found['coverage']:.2%}" in text
+
+
+SHARED = os.environ.get("CEC_SHARED")
+
+
+@pytest.mark.skipif(SHARED is None, reason="CEC_SHARED is not set: real errors are not at hand")
+@pytest.mark.parametrize(
+    ("names", "coverage", "whole"),
+    [(("car", "cot", "gam", "mec"), 0.76, 0.84), (("cscd",), 0.94, 0.99)],
+    ids=["lemon", "cscd-ns"],
+)
+def test_realistic_meets_its_figures(names, coverage, whole):
+    """With ≤ 64 candidates and without limit, and ≥ 2 bits under the same-pinyin list."""
+    errors = errors_of(pair for name in names for pair in _real(name))
+    found = audit(errors, load("realistic"), "realistic").scores
+    assert found[0].mean_candidates <= 64
+    assert found[0].coverage >= coverage
+    assert found[0].bits_per_error <= found[1].bits_per_error
+    assert found[0].bits_per_error <= found[2].bits_per_error - 2
+    assert score(_unlimited(), errors).coverage >= whole
+
+
+@cache
+def _unlimited():
+    return recipe_choices("r", load("realistic").prior, limited=False)
+
+
+def _real(name):
+    root = Path(SHARED) / "bench"
+    path = root / "cscd-ns" / "dev.tsv" if name == "cscd" else root / "lemon_v2" / f"{name}.txt"
+    for line in path.read_text(encoding="utf-8").splitlines():
+        source, target = line.split("\t")[-2:]
+        yield (source, target) if name == "cscd" else (
+            source.replace(" ", ""), target.replace(" ", ""),
+        )

@@ -1,0 +1,233 @@
+"""Confusion sets: every row against the slow, obvious way to compute it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cecdata.hanzi.characters import frequency, is_standard, standard_characters
+from cecdata.hanzi.components import additions, deletions, exchanges
+from cecdata.hanzi.lexicon import LENGTHS, words
+from cecdata.hanzi.readings import common_readings, homophones, near_homophones, spoken
+from cecdata.hanzi.shapes import look_alikes, shape_pairs
+from cecdata.hanzi.syllables import confusion
+from cecdata.operators import OPERATORS, function_word, homophone, lexical, near_glyph, radical
+from cecdata.operators.base import InBulk, confusion_set
+from cecdata.operators.shared_parts import one_part_apart
+from cecdata.operators.sound_links import merged, sound_links
+from cecdata.operators.word_pairs import word_pairs
+from cecdata.perturb.tables import compiled, walker
+
+STANDARD = standard_characters()
+PLACE = {sign: place for place, sign in enumerate(STANDARD)}
+BULK = [one for one in OPERATORS.values() if isinstance(one.confusions, InBulk)]
+SAMPLE = "的一已在做份利形辨磊翚"
+signs = st.sampled_from(STANDARD)
+
+
+@pytest.mark.parametrize("operator", BULK, ids=lambda operator: operator.name)
+def test_rows_are_ranked_shares_of_standard_characters(operator):
+    """Weights of a row fall, add up to 1 and name each other standard character once."""
+    table = operator.confusions.build(operator.confusions.least)
+    for sign in SAMPLE:
+        row = list(operator.confusions(sign))
+        weights = [item.weight for item in row]
+        assert weights == sorted(weights, reverse=True)
+        assert not row or sum(weights) == pytest.approx(1)
+        assert len({item.replacement for item in row}) == len(row)
+        assert sign not in {item.replacement for item in row}
+        assert {item.kind for item in row} <= set(operator.kinds)
+        assert all(is_standard(item.replacement) and item.source == sign for item in row)
+    assert table.bounds[0] == 0
+    assert table.bounds[-1] == len(table.weight)
+    assert len(table.bounds) == len(STANDARD) + 1
+
+
+@pytest.mark.parametrize("operator", BULK, ids=lambda operator: operator.name)
+@pytest.mark.parametrize("other", ["A", "，", "𠀀", "們", "<"])
+def test_other_characters_have_no_row(operator, other):
+    """What is no standard character is never struck by a substitution among them."""
+    assert list(operator.confusions(other)) == []
+
+
+def _slow_sound(right, wrong):
+    """Σ share · share · likeness over the readings of both."""
+    total = 0.0
+    for one in common_readings(right):
+        for two in common_readings(wrong):
+            how = confusion(one.syllable, two.syllable)
+            if how is None:
+                continue
+            name = how.partition(":")[0]
+            near = 1.0 if name == "tone" else homophone.LIKENESS[name]
+            tone = 1.0 if one.tone == two.tone else homophone.LIKENESS["tone"]
+            total += one.share * two.share * near * tone
+    return total
+
+
+@given(signs, signs)
+def test_sound_links_are_what_the_readings_give(right, wrong):
+    """The weight of a link is the sum over the readings of both, and a link is nearness."""
+    key = PLACE[right] * len(STANDARD) + PLACE[wrong]
+    links = _links()
+    at = int(np.searchsorted(links.key, key))
+    known = at < len(links.key) and links.key[at] == key
+    expected = 0.0 if right == wrong else _slow_sound(right, wrong)
+    assert (float(links.weight[at]) if known else 0.0) == pytest.approx(expected)
+
+
+def _links(found=[]):  # noqa: B006 - one computation for all examples
+    if not found:
+        popular = np.ones(len(STANDARD))
+        found.append(sound_links(homophone.LIKENESS, homophone.KINDS, popular, 0.0))
+    return found[0]
+
+
+def test_every_homophone_and_near_homophone_is_linked():
+    """Links are the homophones and near homophones of hanzi, no more and no less."""
+    links = _links()
+    for sign in SAMPLE:
+        row = links.key[links.key // len(STANDARD) == PLACE[sign]] % len(STANDARD)
+        near = {item.character for item in near_homophones(sign)}
+        assert {STANDARD[place] for place in row} == near | set(homophones(sign))
+
+
+def test_homophone_prefers_what_people_write():
+    """Same sound before near sound, the frequent before the rare, words before chance."""
+    first = [next(iter(OPERATORS["homophone"].confusions(sign))).replacement for sign in "的份在他"]
+    assert first == ["地", "分", "再", "她"]
+    rows = {item.replacement: item.weight for item in OPERATORS["homophone"].confusions("做")}
+    assert rows["作"] > 20 * rows["坐"] / 10 > 0
+
+
+def test_look_alikes_at_once_are_those_one_by_one():
+    """`shape_pairs` lists what `look_alikes` lists, with the same similarity."""
+    pairs = shape_pairs()
+    for sign in SAMPLE:
+        held = pairs.left == PLACE[sign]
+        columns = (pairs.right[held], pairs.similarity[held])
+        found = [(STANDARD[place], alike) for place, alike in zip(*columns, strict=True)]
+        assert found == [
+            (other.character, pytest.approx(other.similarity)) for other in look_alikes(sign)
+        ]
+
+
+def test_near_glyph_is_steep_in_likeness():
+    """Weights are similarity to the sixth times the root of frequency, above the threshold."""
+    row = {item.replacement: item.weight for item in near_glyph.OPERATOR.confusions("未")}
+    slow = {
+        other.character: other.similarity**6 * frequency(other.character) ** 0.5
+        for other in look_alikes("未")
+        if other.similarity >= near_glyph.LEAST_SIMILARITY
+    }
+    scale = row["末"] / slow["末"]
+    assert row == {sign: pytest.approx(scale * slow[sign], rel=1e-5) for sign in row}
+
+
+@given(signs)
+def test_one_part_apart_is_what_components_say(sign):
+    """The radical operator knows the dropped, added and exchanged, the first kind first."""
+    links = one_part_apart()
+    held = links.key // len(STANDARD) == PLACE[sign]
+    found = {STANDARD[key % len(STANDARD)]: kind for key, kind in
+             zip(links.key[held], links.kind[held], strict=True)}
+    slow = {}
+    for kind, others in enumerate((deletions(sign), additions(sign), exchanges(sign))):
+        for other in others:
+            slow.setdefault(other, kind)
+    assert found == slow
+    assert {item.replacement for item in radical.OPERATOR.confusions(sign)} <= set(slow)
+
+
+def test_function_words_stay_in_their_sets():
+    """的 may become 地 or 得, and nothing out of another class."""
+    found = {item.replacement for item in function_word.OPERATOR.confusions("的")}
+    assert found == {"地", "得"}
+    assert not list(function_word.OPERATOR.confusions("山"))
+
+
+def test_lexical_slips_come_from_words():
+    """Every frame slip leads from a word to another one; every neighbour stands in a word."""
+    listed = {word for length in LENGTHS for word in words(length).texts}
+    for item in lexical.OPERATOR.confusions("设"):
+        if item.kind == "word_neighbour":
+            pair = {item.replacement + "设", "设" + item.replacement}
+            assert any(part in word for part in pair for word in listed)
+
+
+def test_lexicon_is_read_in_context():
+    """A word's syllables are its own where they are not the usual ones of its characters."""
+    names = spoken().syllables
+    two = words(2)
+    places = {word: place for place, word in enumerate(two.texts)}
+    read = [names[s] for s in two.syllables[places["银行"]]]
+    assert read == ["yin", "hang"]
+    assert [names[s] for s in two.syllables[places["行驶"]]] == ["xing", "shi"]
+
+
+def test_words_of_one_sound_give_their_characters():
+    """权力 and 权利 make 力 and 利 a pair; characters that no word parts are none."""
+    keys, chance = word_pairs()
+    key = PLACE["力"] * len(STANDARD) + PLACE["利"]
+    at = int(np.searchsorted(keys, key))
+    assert keys[at] == key
+    assert 0 < chance[at] < 1
+    assert (np.diff(keys) > 0).all()
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.floats(0.1, 9), st.integers(0, 4)), min_size=1))
+def test_merged_adds_up(pairs):
+    """Equal keys become one: weights added, the kind that of the heaviest."""
+    key, weight, kind = map(np.array, zip(*pairs, strict=True))
+    found = merged(key.astype(np.int64), weight, kind.astype(np.int8))
+    assert found.key.tolist() == sorted(set(key.tolist()))
+    for one, total, name in zip(found.key, found.weight, found.kind, strict=True):
+        of_it = [(w, -k) for k_, w, k in pairs if k_ == one]
+        assert total == pytest.approx(sum(w for w, _ in of_it))
+        assert name == -max(of_it)[1]
+
+
+@given(st.lists(st.tuples(signs, signs, st.floats(0, 9)), max_size=30), st.sampled_from([0, 0.2]))
+def test_confusion_set_against_a_dictionary(pairs, least):
+    """Rows keep what is at least so rare, ranked by weight, then by code point."""
+    slow = {(right, wrong): float(np.float32(weight)) for right, wrong, weight in pairs}
+    columns = [np.array([PLACE[pair[side]] for pair in slow], np.int32) for side in (0, 1)]
+    weight = np.array([*slow.values()], np.float64)
+    found = confusion_set(*columns, weight, np.zeros(len(slow), np.int8), least)
+    for right in {pair[0] for pair in slow}:
+        total = sum(w for (r, _), w in slow.items() if r == right)
+        kept = sorted((-w, wrong) for (r, wrong), w in slow.items()
+                      if r == right and w > 0 and w >= least * total)
+        row = slice(*found.bounds[[PLACE[right], PLACE[right] + 1]])
+        assert [STANDARD[place] for place in found.replacement[row]] == [s for _, s in kept]
+
+
+@given(st.lists(st.lists(st.floats(0.01, 100), min_size=1, max_size=9), min_size=1, max_size=9))
+def test_alias_tables_give_the_shares(rows):
+    """What the alias method draws is each weight's share of its row."""
+    bounds = np.cumsum([0, *map(len, rows)])
+    keep, alias = walker(bounds, np.array([w for row in rows for w in row]))
+    for r, row in enumerate(rows):
+        first, drawn = bounds[r], np.zeros(len(row))
+        for j in range(len(row)):
+            drawn[j] += keep[first + j] / len(row)
+            drawn[alias[first + j] - first] += (1 - keep[first + j]) / len(row)
+        assert drawn == pytest.approx(np.array(row) / sum(row))
+
+
+def test_only_operators_with_a_prior_are_compiled():
+    """A recipe's tables hold its operators alone, in the table's order, each with its hash."""
+    tables = compiled({"noise": 1.0, "homophone": 0.5, "radical": 0.0})
+    assert tables.operators == ("homophone", "noise")
+    assert set(tables.sha256) == {"homophone", "noise"}
+    assert tables is compiled({"homophone": 0.1, "noise": 0.1})
+
+
+@pytest.mark.parametrize("name", ["homophone", "near_glyph", "radical", "function_word", "lexical"])
+def test_no_rare_sign_enters(name):
+    """The default recipes write no character outside the 8,105: every replacement is standard."""
+    table = OPERATORS[name].confusions.build(OPERATORS[name].confusions.least)
+    assert table.replacement.min() >= 0
+    assert table.replacement.max() < len(STANDARD) == 8105
