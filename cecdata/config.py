@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 
-from cecdata.errors import InputError, UsageError, did_you_mean
+from cecdata.errors import InputError, UsageError, VerificationError, did_you_mean
 from cecdata.operators import OPERATORS
 from cecdata.shards.codec import Json
 
@@ -50,14 +50,16 @@ class Config:
     limit: int | None = None  # rows of the corpus
 
     def __post_init__(self) -> None:
+        for item in fields(self):
+            value = _typed(item.name, getattr(self, item.name), str(item.type))
+            object.__setattr__(self, item.name, value)
         for name in (*self.prior, *self.rate):
             if name not in OPERATORS:
                 raise UsageError(f"no operator {name!r}; {did_you_mean(name, list(OPERATORS))}")
         for name in self.filters:
             if name not in FILTERS:
                 raise UsageError(f"no filter {name!r}; {did_you_mean(name, list(FILTERS))}")
-        object.__setattr__(self, "prior", MappingProxyType(dict(self.prior)))
-        object.__setattr__(self, "rate", MappingProxyType(dict(self.rate)))
+        _check(len(set(self.filters)) == len(self.filters), "filters", self.filters, "each once")
         self._check_numbers()
 
     def _check_numbers(self) -> None:
@@ -67,7 +69,11 @@ class Config:
             _check(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
         _check(self.copies <= 1000, "copies", self.copies, "at most 1000")
         _check(self.max_edits <= 64, "max_edits", self.max_edits, "at most 64")
-        _check(self.max_chars <= 4096, "max_chars", self.max_chars, "at most 4096")
+        _check(1 <= self.max_chars <= 4096, "max_chars", self.max_chars, "1 to at most 4096")
+        _check(self.min_chars <= self.max_chars, "min_chars", self.min_chars, "at most max_chars")
+        _check(self.max_distance <= 8192, "max_distance", self.max_distance, "at most 8192")
+        enough = self.mixed == 0 or self.max_edits > 1
+        _check(enough, "max_edits", self.max_edits, "at least 2, for mixed pairs have two edits,")
         _check(0 <= self.seed < 2**63, "seed", self.seed, "0 to 2**63 - 1")
         _check(self.limit is None or self.limit > 0, "limit", self.limit, "at least 1")
         _check(
@@ -77,7 +83,7 @@ class Config:
         for name, value in self.rate.items():
             _check(0 < value <= 1, f"rate.{name}", value, "a fraction above 0")
         for name, value in self.prior.items():
-            _check(value >= 0, f"prior.{name}", value, "at least 0")
+            _check(0 <= value < float("inf"), f"prior.{name}", value, "a number from 0")
         _check(
             sum(self.prior.values()) > 0, "prior", dict(self.prior), "above 0 for some operator"
         )
@@ -98,9 +104,10 @@ class Config:
 def load(recipe: str = "paper", **flags: object) -> Config:
     """A recipe by name or TOML path, with flags on top; a flag of None leaves the recipe's value.
 
-    `prior` and `rate` flags change the operators they name. UsageError for an unknown key.
+    What a file leaves out is the paper's. `prior` and `rate` flags change the operators they name.
+    UsageError for an unknown key or a wrong value.
     """
-    settings = _read(recipe)
+    settings = {**_read(RECIPES[0]), **_read(recipe)}
     for name, value in flags.items():
         if value is None:
             continue
@@ -111,21 +118,20 @@ def load(recipe: str = "paper", **flags: object) -> Config:
     for name in settings:
         if name not in known:
             raise UsageError(f"{recipe}: no setting {name!r}; {did_you_mean(name, known)}")
-    if isinstance(settings.get("filters"), list):
-        settings["filters"] = tuple(settings["filters"])  # type: ignore[arg-type]
-    try:
-        return Config(**settings)  # type: ignore[arg-type]
-    except TypeError as error:
-        raise UsageError(f"{recipe}: a setting has the wrong type ({error})") from error
+    return Config(**settings)  # type: ignore[arg-type]
 
 
 def from_manifest(configuration: Mapping[str, Json]) -> Config:
-    """The settings that a manifest holds; the reverse of `Config.as_dict`."""
-    settings: dict[str, object] = dict(configuration)
-    filters = configuration["filters"]
-    assert isinstance(filters, list)
-    settings["filters"] = tuple(filters)
-    return Config(**settings)  # type: ignore[arg-type]
+    """The settings that a manifest holds; the reverse of `Config.as_dict`.
+
+    VerificationError for settings of another version.
+    """
+    try:
+        return Config(**configuration)  # type: ignore[arg-type]
+    except (TypeError, UsageError) as error:
+        raise VerificationError(
+            f"settings that this version does not know ({error}): install the one that made them"
+        ) from error
 
 
 def _read(recipe: str) -> dict[str, object]:
@@ -144,6 +150,38 @@ def _read(recipe: str) -> dict[str, object]:
         return dict(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{recipe}: not valid TOML ({error})") from error
+
+
+def _typed(name: str, value: object, kind: str) -> object:
+    """The value as its field has it: fractions as floats, tables frozen; else a UsageError."""
+    if value is None and kind.endswith("| None"):
+        return None
+    if kind.startswith("Mapping"):
+        _check(isinstance(value, Mapping), name, value, "a table of operators")
+        assert isinstance(value, Mapping)
+        parts = {key: _typed(f"{name}.{key}", part, "float") for key, part in value.items()}
+        return MappingProxyType(parts)
+    if kind.startswith("tuple"):
+        held = isinstance(value, (list, tuple)) and all(isinstance(part, str) for part in value)
+        _check(held, name, value, "a list of names")
+        return tuple(value)  # type: ignore[arg-type]
+    if name == "cosine" and type(value) is int:  # in TOML a number need not be quoted
+        return str(value)
+    types, wanted = _SCALARS[kind.removesuffix(" | None")]
+    huge = kind == "float" and isinstance(value, int) and abs(value) > 2**53
+    _check(type(value) in types and not huge, name, value, wanted)
+    return float(value) if kind == "float" else value  # type: ignore[arg-type]
+
+
+# By a field's annotation: the types that it takes (a bool is no number), and their name.
+_SCALARS: Mapping[str, tuple[tuple[type, ...], str]] = MappingProxyType(
+    {
+        "int": ((int,), "a whole number"),
+        "float": ((int, float), "a number"),
+        "bool": ((bool,), "true or false"),
+        "str": ((str,), "text"),
+    }
+)
 
 
 def _check(holds: bool, name: str, value: object, wanted: str) -> None:

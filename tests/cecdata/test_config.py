@@ -1,0 +1,161 @@
+"""Settings: what is refused, with which words, and what stays the same."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cecdata.config import RECIPES, Config, from_manifest, load
+from cecdata.errors import CecError, InputError, UsageError
+
+PAPER = files("cecdata").joinpath("recipes", "paper.toml").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("seed", -1, "seed = -1: 0 to"),
+        ("seed", 2**63, "seed = "),
+        ("seed", 1.5, "seed = 1.5: a whole number is wanted"),
+        ("copies", 0, "copies = 0: at least 1"),
+        ("copies", 4.5, "copies = 4.5: a whole number is wanted"),
+        ("copies", True, "copies = True: a whole number is wanted"),
+        ("copies", "4", "copies = '4': a whole number is wanted"),
+        ("copies", 1001, "at most 1000"),
+        ("mixed", 1.1, "mixed = 1.1: a fraction"),
+        ("mixed", float("nan"), "a fraction"),
+        ("mixed", 10**400, "mixed = "),
+        ("mixed", "much", "mixed = 'much': a number is wanted"),
+        ("unchanged", -0.1, "unchanged"),
+        ("holdout", 2, "holdout"),
+        ("min_cosine", 65, "min_cosine"),
+        ("max_chars", 0, "max_chars"),
+        ("max_chars", 5000, "at most 4096"),
+        ("min_chars", 513, "min_chars = 513: at most max_chars"),
+        ("max_edits", 65, "at most 64"),
+        ("max_distance", 0, "at least 1"),
+        ("max_distance", 40_000, "max_distance"),
+        ("shard_sentences", 0, "at least 1"),
+        ("limit", 0, "limit"),
+        ("limit", "all", "limit = 'all': a whole number is wanted"),
+        ("cosine", "most", "auto, all, sample or a number"),
+        ("cosine", "-5", "auto, all, sample or a number"),
+        ("mask", 1, "mask = 1: true or false is wanted"),
+        ("text_column", 3, "text_column = 3: text is wanted"),
+        ("filters", "levenshtein", "filters = 'levenshtein': a list of names is wanted"),
+        ("filters", ("levenstein",), "did you mean 'levenshtein'"),
+        ("filters", ("cosine", "cosine"), "filters"),
+        ("prior", 3, "prior = 3: a table"),
+        ("prior", {"homofone": 1}, "did you mean 'homophone'"),
+        ("prior", {"homophone": -1}, "prior.homophone = -1"),
+        ("prior", {"homophone": "a"}, "prior.homophone = 'a': a number is wanted"),
+        ("prior", {"homophone": float("inf")}, "prior.homophone = inf"),
+        ("prior", {"homophone": float("nan")}, "prior.homophone = nan"),
+        ("rate", {"homophone": 0}, "rate.homophone"),
+        ("rate", {"homophone": 2.0}, "rate.homophone"),
+        ("copeis", 4, "no setting 'copeis'; did you mean 'copies'"),
+    ],
+)
+def test_a_wrong_setting_is_named(name, value, words):
+    """Every wrong value is a UsageError that says which setting, what it is, what is wanted."""
+    with pytest.raises(UsageError) as caught:
+        load("paper", **{name: value})
+    assert words in str(caught.value)
+    assert caught.value.exit_code == 2
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["seed", "copies", "prior", "rate", "filters", "cosine", "limit", "mixed",
+                         "max_chars", "min_cosine", "mask", "text_column", "max_edits"]),
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+        | st.lists(st.text(max_size=3), max_size=2)
+        | st.dictionaries(st.sampled_from(["homophone", "noise", "x"]), st.floats() | st.text()),
+        max_size=3,
+    )
+)  # fmt: skip
+def test_no_value_is_a_traceback(settings):
+    """Whatever a TOML file may hold is refused by name, or accepted and then it is JSON."""
+    try:
+        found = load("paper", **settings)
+    except UsageError:
+        return
+    json.dumps(found.as_dict(), allow_nan=False)
+    assert from_manifest(json.loads(json.dumps(found.as_dict()))) == found
+
+
+def test_every_recipe_loads():
+    """The recipes that ship are valid, and come back from a manifest as they went in."""
+    for recipe in RECIPES:
+        config = load(recipe)
+        assert from_manifest(json.loads(json.dumps(config.as_dict()))) == config
+
+
+def test_the_papers_recipe_has_the_papers_numbers():
+    """π, p_k and m are those of the paper's table."""
+    config = load()
+    assert config.copies == 4
+    assert config.seed == 42
+    assert set(config.prior.values()) == {0.2}
+    assert dict(config.rate) == {
+        "homophone": 0.061, "near_glyph": 0.053, "radical": 0.049, "split": 0.072, "noise": 0.037
+    }  # fmt: skip
+    assert (config.max_distance, config.min_cosine) == (8, 0.65)
+
+
+def test_a_number_is_the_same_however_it_is_written(tmp_path):
+    """`mixed = 0` and `mixed = 0.0` are one configuration with one fingerprint."""
+    for text in ("mixed = 0", "mixed = 0.0"):
+        path = tmp_path / "mine.toml"
+        path.write_text(PAPER.replace("mixed = 0.0", text).replace("0.20", "1"), "utf-8")
+        plain = json.dumps(load(str(path)).as_dict())
+        assert '"mixed": 0.0' in plain
+        assert '"homophone": 1.0' in plain
+
+
+def test_a_recipe_file_lies_over_the_papers(tmp_path):
+    """What a file does not say is the paper's; a table that it gives stands alone."""
+    path = tmp_path / "mine.toml"
+    path.write_text("copies = 2\n[prior]\nnoise = 1\n", "utf-8")
+    config = load(str(path), seed=7)
+    assert (config.copies, config.seed) == (2, 7)
+    assert dict(config.prior) == {"noise": 1.0}
+    assert config.rate["noise"] == 0.037
+
+
+def test_a_recipe_that_cannot_be_read(tmp_path):
+    """A missing, undecodable or malformed file, an unknown name: each says which and what to do."""
+    bad = tmp_path / "bad.toml"
+    bad.write_bytes(b"copies = \xff")
+    broken = tmp_path / "broken.toml"
+    broken.write_text("copies = = 4", "utf-8")
+    for path in (tmp_path / "none.toml", bad, broken, tmp_path):
+        with pytest.raises(CecError, match=r"toml|TOML|recipe") as caught:
+            load(str(path))
+        assert str(path) in str(caught.value)
+    with pytest.raises(InputError):
+        load(str(broken))
+    with pytest.raises(UsageError, match="did you mean 'paper'"):
+        load("papper")
+    typed = tmp_path / "typed.toml"
+    typed.write_text("cosine = 20000", "utf-8")
+    assert load(str(typed)).cosine == "20000"
+
+
+def test_prior_without_rate_is_refused():
+    """An operator that is to strike needs a rate."""
+    with pytest.raises(UsageError, match=r"rate\.noise"):
+        Config(prior={"noise": 1.0})
+
+
+def test_settings_do_not_change():
+    """A configuration is frozen, its tables too."""
+    config = load()
+    with pytest.raises(AttributeError):
+        config.seed = 3
+    with pytest.raises(TypeError):
+        config.prior["noise"] = 1.0
