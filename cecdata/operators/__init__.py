@@ -10,10 +10,14 @@ from cecdata.operators import (
     function_word,
     homophone,
     lexical,
+    missing,
     near_glyph,
     noise,
     radical,
+    repeated,
     split,
+    traditional,
+    width,
 )
 from cecdata.operators.base import Action, Confusion, Operator
 
@@ -22,8 +26,11 @@ __all__ = ["OPERATORS", "Action", "Confusion", "Operator", "operator"]
 # The order is part of the format: it decides which random draw means which operator.
 OPERATORS: dict[str, Operator] = {
     module.OPERATOR.name: module.OPERATOR
-    for module in (homophone, near_glyph, radical, split, noise, function_word, lexical)
-}
+    for module in (
+        homophone, near_glyph, radical, split, noise, function_word, lexical,
+        missing, repeated, traditional, width,
+    )
+}  # fmt: skip
 
 
 def operator(name: str) -> Operator:

@@ -73,7 +73,8 @@ class Operator:
 
     `confusions(character)` yields the possible replacements of one character, none of them the
     character itself; for an inserting operator it is called once, with the empty string.
-    `cost` is the Levenshtein distance of one edit.
+    `cost` is the Levenshtein distance of one edit; `beside` are the characters that it strikes
+    beside the standard ones.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Operator:
     cost: int
     kinds: tuple[str, ...]
     confusions: Callable[[str], Iterator[Confusion]]
+    beside: str = ""
 
 
 def popularity(exponent: float) -> Weights:

@@ -511,6 +511,8 @@ def perturb(
                     sure &= not _occurs(points, n, first)
                     if second:
                         sure &= not _occurs(points, n, second)
+                    # a loss and a gain of several operators may be one substitution
+                    sure &= size > 0 or o < operators
                 spent += tables.cost[struck]
                 edit_start[edits] = place
                 edit_end[edits] = done
@@ -548,7 +550,7 @@ def _rebuild(points, n, starts, ends, sources, first, last, texts, written):
         facts = texts[sources[e], 1]
         written[length] = np.uint32((facts >> np.uint64(8)) & np.uint64(0xFFFFFF))
         written[length + 1] = np.uint32(facts >> np.uint64(32))
-        length += 1 + np.int64(written[length + 1] != 0)
+        length += np.int64(written[length] != 0) + np.int64(written[length + 1] != 0)
         done = ends[e]
     for i in range(done, n):
         written[length] = points[i]

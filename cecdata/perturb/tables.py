@@ -71,7 +71,9 @@ def compiled(prior: Mapping[str, float]) -> Compiled:
 
 @cache
 def _compiled(names: tuple[str, ...]) -> Compiled:
-    return compile_tables([OPERATORS[name] for name in names], standard_characters())
+    operators = [OPERATORS[name] for name in names]
+    beside = "".join(operator.beside for operator in operators)
+    return compile_tables(operators, (*standard_characters(), *dict.fromkeys(beside)))
 
 
 def compile_tables(operators: Sequence[Operator], characters: Sequence[str]) -> Compiled:
@@ -121,10 +123,11 @@ def _columns(
     operator: Operator, characters: tuple[str, ...], kinds: Sequence[str], texts: dict[str, int]
 ) -> _Columns:
     """The operator's set; texts that are new get the next numbers."""
-    if isinstance(operator.confusions, InBulk) and characters == standard_characters():
+    standard = standard_characters()
+    if isinstance(operator.confusions, InBulk) and characters[: len(standard)] == standard:
         table = operator.confusions.build(operator.confusions.least)
         own = np.array([kinds.index(kind) for kind in operator.kinds])
-        slot = np.repeat(np.arange(1, len(characters) + 1), np.diff(table.bounds))
+        slot = np.repeat(np.arange(1, len(standard) + 1), np.diff(table.bounds))
         # the texts of the characters are numbered like their slots
         return _Columns(slot, table.replacement + np.int64(1), own[table.kind], table.weight)
     wanted = ((0, ""),) if operator.action == "insert" else tuple(enumerate(characters, 1))

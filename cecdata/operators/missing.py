@@ -1,0 +1,17 @@
+"""A missing character: typed too fast, or selected and deleted with what stood beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cecdata.hanzi.characters import is_standard
+from cecdata.operators.base import Confusion, Operator
+
+
+def confusions(character: str) -> Iterator[Confusion]:
+    """Nothing, whatever stands there."""
+    if is_standard(character):
+        yield Confusion(character, "", 1.0, "missing")
+
+
+OPERATOR = Operator("missing", "substitute", 1, ("missing",), confusions)

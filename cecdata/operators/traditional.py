@@ -1,0 +1,30 @@
+"""Traditional and variant forms among simplified text (们 → 們), as pasted or typed elsewhere.
+
+What it writes lies outside the 8,105 standard characters: off in every recipe that ships.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cecdata.hanzi.characters import traditional_forms, variant_forms
+from cecdata.operators.base import Confusion, Operator
+
+KINDS = ("traditional", "variant")
+VARIANT = 0.1  # a keyboard for traditional text offers these late, or not at all
+
+
+def confusions(character: str) -> Iterator[Confusion]:
+    """Traditional forms, the first one the usual one; then the other variants."""
+    found: dict[str, Confusion] = {}
+    for forms, kind, weight in (
+        (traditional_forms(character), KINDS[0], 1.0),
+        (variant_forms(character), KINDS[1], VARIANT),
+    ):
+        for form in forms:
+            if form != character:
+                found.setdefault(form, Confusion(character, form, weight, kind))
+    yield from found.values()
+
+
+OPERATOR = Operator("traditional", "substitute", 1, KINDS, confusions)
