@@ -180,10 +180,10 @@ def bend(raw: Floats, knot: float) -> Floats:
 
 
 def _texts(texts: pa.Array) -> npt.NDArray[np.uint32]:
-    """[T, 3]: number of code points and the first two of each text."""
-    found = np.zeros((len(texts), 3), np.uint32)
-    for row, text in enumerate(texts.to_pylist()):
-        assert len(text) <= 2  # what the operators write
+    """[T, 1 + L]: number of code points of each text, then these."""
+    listed = texts.to_pylist()
+    found = np.zeros((len(listed), 1 + max(map(len, listed), default=0)), np.uint32)
+    for row, text in enumerate(listed):
         found[row, 0] = len(text)
         found[row, 1 : 1 + len(text)] = [ord(character) for character in text]
     return found

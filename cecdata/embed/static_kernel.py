@@ -195,7 +195,7 @@ def edited_scores(
 
     offsets, data: the distinct targets; rows: [N] which target a pair has, equal ones best next to
     each other; edits of a pair: ascending, half-open, in code points of the target; replacements:
-    row of each edit in texts [T, 3] uint32: number of code points (at most 2), the code points.
+    row of each edit in texts [T, 1 + L] uint32: number of code points, the code points.
     """
     points = np.empty(longest + 1, np.uint32)
     target, source = np.empty(WIDTH, np.int32), np.empty(WIDTH, np.int32)

@@ -3,10 +3,10 @@
     python tools/encoder/judge.py CLEAN.parquet PAIRS_DIR [--out cecdata/embed/builtin]
 
 Two sets. Held-out pairs of PAIRS_DIR: the correlations, and what of the teacher's rejects among
-pairs made to be rejected (shuffled; at least five edits; sentences of at most 12 code points
-with two edits or more) is caught. Ordinary pairs: sentences that training never saw, from all origins of CLEAN,
-as the recipe `paper` perturbs them: what is rejected that the teacher accepts. The knot is found
-on one half of both (by target) and everything is reported on the other.
+pairs made to be rejected (shuffled; at least five edits; sentences of at most 12 code points with
+two edits or more) is caught. Ordinary pairs: sentences that training never saw, from all origins
+of CLEAN, as the recipe `paper` perturbs them: what is rejected that the teacher accepts. The knot
+and the band are found on one half of the first set (by target); the other half is reported.
 """
 
 from __future__ import annotations

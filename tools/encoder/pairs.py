@@ -85,7 +85,7 @@ def engine_pairs(targets: pl.DataFrame, config: Config, rates: Sequence[Rate], k
             "origin": pa.array(targets["origin"].to_list(), pa.string()),
         }
     )
-    table = Perturber(config, compiled(), rates).pairs(sentences).table
+    table = Perturber(config, compiled(config.prior), rates).pairs(sentences).table
     rows = table.select(["target", "source", "operator"]).to_pylist()
     edits = [len(found) for found in table.column("edits").to_pylist()]
     keep = [i for i, row in enumerate(rows) if edits[i] and row["source"] != row["target"]]
@@ -101,22 +101,23 @@ def engine_pairs(targets: pl.DataFrame, config: Config, rates: Sequence[Rate], k
 def ordinary(targets: pl.DataFrame, copies: int) -> Drawn:
     """Pairs as a build with the recipe `paper` makes them."""
     config = load("paper", copies=copies)
-    histogram = Histogram(config, compiled())
+    tables = compiled(config.prior)
+    histogram = Histogram(config, tables)
     histogram.add(pa.array(targets["text"].to_list(), pa.string()))
-    rates = find_rates(config, compiled(), histogram.counts)
+    rates = find_rates(config, tables, histogram.counts)
     return engine_pairs(targets, config, rates, "ordinary")
 
 
 def edited(targets: pl.DataFrame) -> list[Drawn]:
     """One copy of each target at every density of edits, a sixth of them mixed."""
-    names = compiled().operators
     found = []
     for seed, rate in enumerate(PER_PLACE):
         config = load(
             "paper", copies=1, seed=1000 + seed, max_edits=8, max_distance=16,
-            mixed=1 / 6, mixed_rate=rate, prior=dict.fromkeys(names, 0.2),
+            mixed=1 / 6, mixed_rate=rate,
         )  # fmt: skip
-        found.append(engine_pairs(targets, config, [Rate(rate, rate, rate)] * len(names), "edited"))
+        rates = [Rate(rate, rate, rate)] * len(compiled(config.prior).operators)
+        found.append(engine_pairs(targets, config, rates, "edited"))
     return found
 
 

