@@ -30,8 +30,8 @@ def advantages(
         spread = found.std(correction=0)
         return (found - found.mean()) / spread if spread > _TINY else found - found.mean()
     if whiten == "group":
-        spread_P_1 = found.std(dim=1, correction=0, keepdim=True)
-        return found / spread_P_1.where(spread_P_1 > _TINY, 1.0)
+        spreads = found.std(dim=1, correction=0, keepdim=True)
+        return found / spreads.where(spreads > _TINY, 1.0)
     return found
 
 

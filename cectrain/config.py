@@ -193,7 +193,7 @@ def _value(text: str) -> object:
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
-        return None if text in ("", "none") else text  # a bare word is a string
+        return None if text == "null" else text  # a bare word is a string
 
 
 def _put(tree: dict[str, object], path: Sequence[str], value: object, text: str) -> None:

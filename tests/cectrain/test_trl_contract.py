@@ -1,0 +1,290 @@
+"""What every hook relies on, held against the installed TRL; and a resume that is exact to the bit.
+
+A failure here after an upgrade says which assumption broke.
+"""
+
+import inspect
+import math
+
+import pytest
+
+from cecdata.errors import CecError, UsageError
+from cectrain import checkpoints, config, data, policy
+from cectrain.config import DataConfig
+from cectrain.pairs import training_pairs
+from cectrain.rewarder import GroupReward
+from cectrain.tokenizer import character_tokenizer
+
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
+
+SETTINGS = [
+    "ppo.groups=3", "ppo.candidates=2", "ppo.updates=3", "ppo.save_every=1", "ppo.accumulation=2",
+    "ppo.baseline=value", "ppo.learning_rate=0.01", "ppo.whiten=none", "ppo.decay=0.5",
+]  # fmt: skip
+
+
+class Stop(Exception):
+    """Ends a run in the middle of a cycle, as a kill would."""
+
+
+def trainer_for(dataset, encoder, out, *more, cls=None, reward=None, limit=7):
+    """A trainer of a tiny random policy on seven pairs; every call makes the same."""
+    from cectrain import trainer
+
+    made = config.load("small", [*SETTINGS, *more])
+    model, tokenizer = policy.small_qwen3(character_tokenizer(), 7, hidden=32, layers=1)
+    tiny = policy.Policy(model, tokenizer, "1", trained=False)
+    pairs = training_pairs(dataset, DataConfig(limit=limit), 40, 42, out.parent / "cache")
+    reward = reward or GroupReward(encoder, made.reward, made.ppo.candidates)
+    args = trainer.arguments(made.ppo, out=out, seed=42, new_tokens=6, processes=1, cpu=True)
+    return (cls or trainer.ConsensusTrainer)(tiny, pairs, reward, made.ppo, args)
+
+
+@pytest.fixture(scope="module")
+def watched(dataset, encoder, tmp_path_factory):
+    """One run of three batches, with what passed through each hook."""
+    from cectrain import trainer
+
+    seen = {"rewards": [], "calls": [], "outs": [], "orders": [], "generated": []}
+
+    class Watching(trainer.ConsensusTrainer):
+        def _calculate_rewards(self, *given):
+            found = super()._calculate_rewards(*given)
+            seen["rewards"].append(found.clone())
+            return found
+
+        def _generate(self, prompts):
+            made = super()._generate(prompts)
+            seen["generated"].append(made)
+            return made
+
+        def _generate_and_score_completions(self, inputs):
+            out = super()._generate_and_score_completions(inputs)
+            kept = {k: v.clone() if hasattr(v, "clone") else v for k, v in out.items()}
+            seen["outs"].append((inputs, kept))
+            return out
+
+    class Reward(GroupReward):
+        def __call__(self, prompts, completions, **columns):
+            seen["calls"].append((prompts, completions, columns))
+            return super().__call__(prompts, completions, **columns)
+
+    out = tmp_path_factory.mktemp("watched") / "run"
+    reward = Reward(encoder, config.load("small").reward, 2)
+    made = trainer_for(dataset, encoder, out, cls=Watching, reward=reward)
+    made.train()
+    seen["trainer"], seen["out"] = made, out
+    return seen
+
+
+HOOKS = {
+    "_calculate_rewards": ["inputs", "prompts", "completions", "completion_ids_list"],
+    "_generate": ["prompts"],
+    "_generate_and_score_completions": ["inputs"],
+    "_get_train_sampler": ["dataset"],
+    "_save_checkpoint": ["model", "trial"],
+    "_load_optimizer_and_scheduler": ["checkpoint"],
+    "training_step": ["model", "inputs", "num_items_in_batch"],
+    "create_scheduler": ["num_training_steps", "optimizer"],
+}
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_a_hook_has_the_arguments_we_pass_on(hook):
+    """TRL's own method takes exactly these arguments."""
+    from trl import GRPOTrainer
+
+    known = list(inspect.signature(getattr(GRPOTrainer, hook)).parameters)
+    assert known == ["self", *HOOKS[hook]]
+
+
+def test_the_version_is_the_pinned_one():
+    """Hooks were read in 1.16; another minor version must be read again."""
+    import trl
+
+    assert trl.__version__.startswith("1.16.")
+
+
+def test_the_loss_is_left_to_trl():
+    """compute_loss is not overridden: the clip is TRL's."""
+    from trl import GRPOTrainer
+
+    from cectrain.trainer import ConsensusTrainer
+
+    assert ConsensusTrainer.compute_loss is GRPOTrainer.compute_loss
+    assert ConsensusTrainer._compute_loss is GRPOTrainer._compute_loss
+
+
+def test_the_reward_sees_runs_of_l_and_every_column(watched):
+    """Called once a batch, prompts in runs of L, with source, target and log_metric."""
+    assert len(watched["calls"]) == 3
+    for prompts, completions, columns in watched["calls"]:
+        assert len(prompts) == len(completions) == 6
+        for start in range(0, 6, 2):
+            assert prompts[start] == prompts[start + 1]
+            assert columns["source"][start] == columns["source"][start + 1]
+        assert {"source", "target", "log_metric", "completion_ids"} <= set(columns)
+        assert prompts[0][-1]["content"] == columns["source"][0]
+
+
+def test_rewards_are_kept_gathered(watched):
+    """_calculate_rewards gives one column for our one function, all processes' rows."""
+    assert all(tuple(found.shape) == (6, 1) for found in watched["rewards"])
+
+
+def test_generation_gives_completion_ids_second(watched):
+    """_generate's second value is the completions' tokens, from which speed is measured."""
+    for made in watched["generated"]:
+        assert len(made[1]) == 6
+        assert all(isinstance(ids, list) and ids for ids in made[1])
+
+
+def test_advantages_are_ours(watched):
+    """A = R − V(x): equal within a group where rewards are, and what the loss then reads."""
+    import torch
+
+    for (_, out), rewards in zip(watched["outs"], watched["rewards"], strict=True):
+        assert {"prompt_ids", "prompt_mask", "completion_ids", "completion_mask"} <= set(out)
+        values = (rewards[:, 0] - out["advantages"]).view(-1, 2)
+        torch.testing.assert_close(values[:, 0], values[:, 1])
+        assert values.abs().max() > 1e-4
+    last = watched["outs"][-1][1]["advantages"]
+    buffered = torch.cat([part["advantages"] for part in watched["trainer"]._buffered_inputs])
+    torch.testing.assert_close(buffered.sort().values, last.sort().values)
+
+
+def test_prompts_are_padded_on_the_left(watched):
+    """The value network reads the last place of every prompt."""
+    for _, out in watched["outs"]:
+        assert out["prompt_mask"][:, -1].all()
+
+
+def test_the_schedule_is_the_papers(watched):
+    """η0 / (t + 1)^½ is transformers' inverse_sqrt of timescale 1 without warm-up."""
+    import torch
+    from transformers import get_inverse_sqrt_schedule
+
+    weight = torch.nn.Parameter(torch.zeros(1))
+    optimizer = torch.optim.SGD([weight], lr=0.01)
+    theirs = get_inverse_sqrt_schedule(optimizer, num_warmup_steps=0, timescale=1).lr_lambdas[0]
+    ours = watched["trainer"].lr_scheduler.lr_lambdas[0]
+    for step in (0, 1, 2, 99, 60_000):
+        assert ours(step) == pytest.approx(theirs(step)) == pytest.approx((step + 1) ** -0.5)
+
+
+def test_an_epoch_has_its_own_order(watched):
+    """Batches of an epoch are whole groups in the order of (seed, epoch); the next one differs."""
+    sampler = watched["trainer"]._get_train_sampler()
+    sampler.set_epoch(0)
+    first = list(sampler)
+    sampler.set_epoch(1)
+    second = list(sampler)
+    assert len(first) == len(sampler) == 2 * 3 * 2 * 4  # batches × sources × L × repeats
+    assert first[:6] == first[6:12]
+    walk = data.order(7, 42, 0)
+    assert first[:6] == [place for place in walk[:3] for _ in range(2)]
+    assert first != second
+
+
+def test_a_checkpoint_is_proved_and_carries_the_value_network(watched):
+    """Optimizer, schedule, generators and V lie there, under a proof written last."""
+    found = checkpoints.newest(watched["out"])
+    assert found is not None
+    folder, facts = found
+    assert (folder.name, facts) == ("checkpoint-6", {"step": 6})
+    names = {path.name for path in folder.iterdir()}
+    assert {"model.safetensors", "optimizer.pt", "scheduler.pt", "rng_state.pth"} <= names
+    assert "value.safetensors" in names
+    assert sorted(p.name for p in watched["out"].glob("checkpoint-*")) == [
+        "checkpoint-4",
+        "checkpoint-6",
+    ]
+
+
+def test_what_is_logged(watched):
+    """A line a batch, with our figures beside TRL's."""
+    lines = [line for line in watched["trainer"].state.log_history if "loss" in line]
+    assert len(lines) == 3
+    for name in (
+        "reward", "reward_pair", "reward_consensus", "exact_rate", "copy_rate", "entropy",
+        "zero_advantage_share", "explained_variance", "clip_ratio/region_mean",
+        "generation_tokens_per_s", "training_tokens_per_s", "encoder_seconds",
+    ):  # fmt: skip
+        assert all(math.isfinite(line[name]) for line in lines), name
+
+
+def test_a_killed_run_goes_on_to_the_same_weights(dataset, encoder, watched, tmp_path):
+    """Killed in the third cycle, over the seam of two epochs: the same bits as unbroken."""
+    import torch
+    from safetensors.torch import load_file
+    from transformers import TrainerCallback
+
+    class Kill(TrainerCallback):
+        def on_step_end(self, _args, state, _control, **_more):
+            if state.global_step == 5:
+                raise Stop
+
+    out = tmp_path / "run"
+    broken = trainer_for(dataset, encoder, out)
+    broken.add_callback(Kill())
+    with pytest.raises(Stop):
+        broken.train()
+    folder, facts = checkpoints.newest(out)
+    assert facts == {"step": 4}
+    torch.manual_seed(999)  # whatever the generators are: the checkpoint's count
+    trainer_for(dataset, encoder, out).train(resume_from_checkpoint=str(folder))
+    for name in ("model.safetensors", "value.safetensors"):
+        ours = load_file(out / "checkpoint-6" / name)
+        theirs = load_file(watched["out"] / "checkpoint-6" / name)
+        assert all(torch.equal(ours[key], theirs[key]) for key in theirs), name
+
+
+def test_a_loss_that_is_no_number_ends_the_run(dataset, encoder, tmp_path):
+    """NaN weights stop the run at once; the batch lies beside the checkpoints."""
+    import torch
+
+    made = trainer_for(dataset, encoder, tmp_path / "run", "ppo.baseline=none")
+
+    reward = made.reward_funcs[0]
+    plain = reward.score
+
+    def poisoned(*given):
+        with torch.no_grad():
+            made.model.lm_head.weight.fill_(float("nan"))
+        return plain(*given)
+
+    reward.score = poisoned
+    with pytest.raises(CecError, match="bad_batch"):
+        made.train()
+    assert (tmp_path / "run" / "bad_batch.safetensors").is_file()
+
+
+@pytest.mark.parametrize(
+    ("settings", "processes"),
+    [(["ppo.groups=5"], 2), (["ppo.groups=2", "ppo.accumulation=8"], 1)],
+)
+def test_a_batch_that_would_cut_groups_is_refused(settings, processes, tmp_path):
+    """Sources must share out over processes, and sequences over passes."""
+    from cectrain import trainer
+
+    made = config.load("small", ["ppo.candidates=2", *settings])
+    with pytest.raises(UsageError, match="cutting a group"):
+        trainer.arguments(
+            made.ppo, out=tmp_path, seed=1, new_tokens=4, processes=processes, cpu=True
+        )
+
+
+def test_too_few_pairs_for_a_batch_are_refused(dataset, encoder, tmp_path):
+    """Two pairs never fill a batch of three sources."""
+    with pytest.raises(UsageError, match="do not fill"):
+        trainer_for(dataset, encoder, tmp_path / "run", limit=2).train()
+
+
+@pytest.mark.parametrize("baseline", config.BASELINES)
+def test_every_baseline_trains(dataset, encoder, tmp_path, baseline):
+    """One batch with each baseline, the embedding as V's features among them."""
+    made = trainer_for(
+        dataset, encoder, tmp_path / "run", f"ppo.baseline={baseline}", "ppo.updates=1",
+        "ppo.epochs=1", "ppo.features=embedding", "ppo.whiten=batch",
+    )  # fmt: skip
+    assert made.train().global_step == 1
