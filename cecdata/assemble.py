@@ -16,10 +16,14 @@ from cecdata import __version__
 from cecdata.chunks import SPLITS, Outcome, Part
 from cecdata.config import Config
 from cecdata.corpus.reading import inputs
+from cecdata.corpus.sources import STDIN
 from cecdata.cosine_policy import Policy
-from cecdata.durable import FileRecord, Workspace
+from cecdata.durable import FileRecord, Workspace, sha256_of
 from cecdata.embed import PairScorer
+from cecdata.errors import RefusedError
+from cecdata.operators import OPERATORS
 from cecdata.perturb.calibrate import Rate
+from cecdata.perturb.engine import MIXED, UNCHANGED
 from cecdata.perturb.tables import Compiled
 from cecdata.pool import Pool
 from cecdata.shards.card import CARD, Example, Texts, card
@@ -51,18 +55,42 @@ def identity(corpus: Sequence[str], config: Config, tables: Compiled) -> dict[st
     return {
         "version": __version__,
         "configuration": config.as_dict(),
-        "corpus": {file.path: file.sha256 for file in inputs(corpus)},
+        # a list: another order of the files puts other sentences into a chunk
+        "corpus": [{"path": file.path, "sha256": file.sha256} for file in inputs(corpus)],
         "tables": tables.sha256,
         "packages": _versions(),
     }
 
 
+def refuse_other_stdin(work: Workspace, corpus: Sequence[str]) -> None:
+    """RefusedError where a build of standard input was begun: this may be other text."""
+    if work.resumed and STDIN in corpus:
+        raise RefusedError(
+            f"{work.root} was begun with text from standard input, and whether this is the same "
+            "text cannot be told: put it into a file, or --overwrite what is there"
+        )
+
+
 def finished(work: Workspace) -> Manifest | None:
-    """The manifest of a dataset that is whole by the quick check, else None: then it is mended."""
+    """The manifest of a dataset whose files all have their SHA-256, else None: then it is mended.
+
+    RefusedError where data/ or rejects/ hold a file that is not of this dataset.
+    """
     if not (work.root / MANIFEST).exists():
         return None
     found = read_manifest(work.root)
-    return None if take_inventory(work.root, found) else found
+    known = {file.path: file for file in found.files()}
+    problems = take_inventory(work.root, found)
+    foreign = [problem.path for problem in problems if problem.path not in known]
+    if foreign:
+        raise RefusedError(
+            f"{work.root} holds what this tool did not write: {', '.join(foreign[:5])}. Readers "
+            "would take it for part of the dataset: move it away and run the same command again."
+        )
+    whole = not problems and all(
+        sha256_of(work.root / path).sha256 == file.sha256 for path, file in known.items()
+    )
+    return found if whole else None
 
 
 def manifest(
@@ -141,18 +169,20 @@ def write_run(work: Workspace, started: float, workers: int, command: str) -> No
 
 
 def _texts(corpus: Sequence[str], outcomes: Sequence[Outcome]) -> Texts:
-    examples: dict[str, Example] = {}
+    found: dict[str, Example] = {}
     for outcome in outcomes:
         for part in outcome.parts:
             for name, (target, source) in part.examples.items():
-                examples.setdefault(name, Example(name, target, source))
+                found.setdefault(name, Example(name, target, source))
+    # not in the order of finding: what comes back from the journal has its keys sorted
+    examples = tuple(found[name] for name in (*OPERATORS, MIXED, UNCHANGED) if name in found)
     if tuple(corpus) == (SAMPLE,):
         return Texts(
             "CEC-Zero sample pairs",
             "cc0-1.0",
             "The sentences were written for this project and are dedicated to the public domain "
             "(CC0 1.0); so are the pairs made from them.",
-            tuple(examples.values()),
+            examples,
             "Nine domains: cars, contracts, encyclopedia, games, medicine, news, novels, "
             "microblog, customer service.",
         )
@@ -161,7 +191,7 @@ def _texts(corpus: Sequence[str], outcomes: Sequence[Outcome]) -> Texts:
         "other",
         "The pairs carry the licence of the sentences that they were made from; whoever publishes "
         "this dataset states it here.",
-        tuple(examples.values()),
+        examples,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,8 +9,8 @@ from pathlib import Path
 from cecdata import assemble, pool
 from cecdata.chunks import REJECTS, STAGED, Outcome, Plan, record, recorded
 from cecdata.config import Config
-from cecdata.cosine_policy import choose_policy
-from cecdata.durable import STATE, Workspace
+from cecdata.cosine_policy import check_encoder, choose_policy
+from cecdata.durable import Workspace
 from cecdata.engine import ENGINES, Engine
 from cecdata.perturb.engine import find_rates
 from cecdata.perturb.tables import compiled
@@ -36,11 +35,14 @@ def build(
     on neither. Raises InputError, RefusedError, DiskFullError.
     """
     started = time.monotonic()
+    check_encoder(config)
     tables = compiled(config.prior)
     identity = assemble.identity(corpus, config, tables)
     with Workspace(out, identity, overwrite=overwrite) as work:
+        assemble.refuse_other_stdin(work, corpus)
         finished = assemble.finished(work)
         if finished is not None:
+            pool.drop(work)
             return finished
         chunks = pool.fill(work, corpus, config, tables, progress)
         rates = find_rates(config, tables, chunks.counts)
@@ -54,9 +56,9 @@ def build(
         for staged, final in ((STAGED, "data"), (REJECTS, "rejects")):
             if (work.root / staged).is_dir():
                 work.publish(staged, final)
-        manifest = assemble.write_documents(work, manifest, corpus, outcomes)
         assemble.write_run(work, started, workers, command)
-        shutil.rmtree(work.root / STATE / "pool", ignore_errors=True)  # a resume makes it anew
+        manifest = assemble.write_documents(work, manifest, corpus, outcomes)
+        pool.drop(work)
     return manifest
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cecdata.config import Config
-from cecdata.embed import Encoder, encoder
+from cecdata.embed import ENCODERS, Encoder, encoder
 
 SAMPLE_PAIRS = 20_000
 LIMIT_S = 300.0  # `auto` scores every pair where that takes no longer on one core
@@ -24,6 +24,12 @@ class Policy:
     def sampled(self) -> int:
         """The share as `filters.Settings` takes it: of 2**64."""
         return min(int(self.share * 2.0**64), 2**64 - 1)
+
+
+def check_encoder(config: Config) -> None:
+    """UsageError or MissingPackageError now rather than after the corpus has been read."""
+    if "cosine" in config.filters and config.encoder not in ENCODERS:
+        encoder(config.encoder)
 
 
 def choose_policy(config: Config, sentences: int) -> Policy:

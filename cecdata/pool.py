@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -50,7 +51,7 @@ def fill(
     work: Workspace, corpus: Sequence[str], config: Config, tables: Compiled, progress: Progress
 ) -> Pool:
     """Read, normalise, deduplicate and lay down the corpus; or find that it has been done."""
-    done = work.journal.done("pool", "all")
+    done = work.journal.done("pool", "all", verify=True)
     if done is None:
         _scan(work, corpus, config, tables, progress)
         done = work.journal.get("pool", "all")
@@ -70,6 +71,11 @@ def fill(
         tuple((by_path[path], n) for path, n in zip(rejects, rejects_rows, strict=True)),
         np.load(counted, allow_pickle=False),
     )
+
+
+def drop(work: Workspace) -> None:
+    """A finished dataset needs no pool; mending makes it anew."""
+    shutil.rmtree(work.root / _FOLDER, ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True)

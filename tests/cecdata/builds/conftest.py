@@ -1,0 +1,139 @@
+"""Real builds of a small corpus, in this process, in a warm child, and in a fresh one."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cecdata.cli import cli, run
+
+# Written for these tests; the number makes them differ.
+LINES = (
+    "第{n}号列车将于今天晚上准时到达本站的站台。",
+    "他在第{n}天已经完全康复，明天就可以出院了。",
+    "合同第{n}条规定，双方应当在十日内付清全部货款。",
+    "这款游戏的第{n}关难度很大，需要好友一起帮忙。",
+)
+
+
+def sentences(count: int) -> list[str]:
+    return [LINES[n % len(LINES)].format(n=n) for n in range(count)]
+
+
+def tree(out: Path) -> dict[str, bytes]:
+    """Every file of a dataset that a second build repeats, with its bytes."""
+    files = (path for path in out.rglob("*") if path.is_file())
+    found = {path.relative_to(out).as_posix(): path for path in files}
+    return {
+        name: path.read_bytes()
+        for name, path in sorted(found.items())
+        if name != "run.json" and not name.startswith(".cecdata/")
+    }
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """240 sentences, a duplicate, an empty line and two bad ones."""
+    path = tmp_path_factory.mktemp("corpus") / "corpus.txt"
+    lines = [line.encode() for line in sentences(240)]
+    lines[100:100] = [lines[7], b"", b"\xe4\xbb\x96\xff\xe7\x9a\x84\xe7\x97\x85", "短".encode()]
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    return path
+
+
+@pytest.fixture
+def cecdata(capsys: pytest.CaptureFixture[str]):
+    """Run a command line in this process: (exit code, stdout, stderr)."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = run(cli, [str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def flags() -> tuple[str, ...]:
+    """Six chunks, no encoder."""
+    return ("--filters", "levenshtein", "--shard-sentences", "40")
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory, corpus: Path, flags: tuple[str, ...]) -> Path:
+    """A finished dataset, not to be touched."""
+    out = tmp_path_factory.mktemp("built") / "out"
+    assert run(cli, ["build", str(corpus), "--out", str(out), *flags]) == 0
+    return out
+
+
+@pytest.fixture
+def copy_of_built(built: Path, tmp_path: Path) -> Path:
+    """A finished dataset to be damaged."""
+    return Path(shutil.copytree(built, tmp_path / "out"))
+
+
+class Zygote:
+    """Builds in warm children that can be killed."""
+
+    def __init__(self, log: Path) -> None:
+        self.log = log
+        environment = {**os.environ, "ZYGOTE_LOG": str(log)}
+        script = str(Path(__file__).with_name("zygote.py"))
+        self.process = subprocess.Popen(
+            [sys.executable, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env=environment,
+        )  # fmt: skip
+        assert self._line() == "ready"
+
+    def run(
+        self,
+        *arguments: object,
+        after_s: float | None = None,
+        number: int = signal.SIGKILL,
+        stdin: Path | str = os.devnull,
+    ) -> int:
+        """The exit code, or minus a signal; `number` is sent after so many seconds."""
+        assert self.process.stdin is not None
+        words = [str(argument) for argument in arguments]
+        self.process.stdin.write(json.dumps([after_s, number, str(stdin), words]) + "\n")
+        self.process.stdin.flush()
+        return int(self._line())
+
+    def close(self) -> None:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.close()
+        self.process.wait(10)
+        self.process.stdout.close()
+
+    def _line(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+
+@pytest.fixture(scope="session")
+def zygote(tmp_path_factory: pytest.TempPathFactory):
+    found = Zygote(tmp_path_factory.mktemp("zygote") / "stderr.txt")
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="session")
+def tree_of():
+    """The function `tree`, for tests that are imported apart from this file."""
+    return tree
+
+
+@pytest.fixture(scope="session")
+def lines_of():
+    """The function `sentences`."""
+    return sentences

@@ -1,0 +1,316 @@
+"""`cecdata build` from the command line to the dataset: reckoning, refusals, mending."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cecdata.shards.manifest import read_manifest
+from cecdata.shards.reader import open_dataset
+from cecdata.shards.schema import PAIR, REJECTED_PAIR, REJECTED_ROW
+
+
+def rows_of(out, folder="data", schema=PAIR, pattern="*.parquet"):
+    tables = [pq.read_table(path) for path in sorted((out / folder).glob(pattern))]
+    return pa.concat_tables(tables or [schema.empty_table()]).to_pylist()
+
+
+def test_every_row_and_pair_is_accounted_for(built):
+    """read = kept + rejected for rows and pairs, and the files hold what the manifest counts."""
+    manifest = read_manifest(built)
+    bad = rows_of(built, "rejects", REJECTED_ROW, "rows-*.parquet")
+    assert Counter(row["reason"] for row in bad) == {
+        "duplicate": 1, "empty": 1, "invalid_utf8": 1, "too_short": 1
+    }  # fmt: skip
+    assert manifest.rows.rejected == {
+        "duplicate": 1, "empty": 1, "invalid_utf8": 1, "too_short": 1
+    }  # fmt: skip
+    assert (manifest.rows.read, manifest.rows.kept) == (244, 240)
+    pairs = rows_of(built)
+    turned_down = rows_of(built, "rejects", REJECTED_PAIR, "pairs-*.parquet")
+    assert manifest.pairs.read == 240 * 4
+    assert manifest.pairs.kept == len(pairs)
+    assert manifest.pairs.read == len(pairs) + len(turned_down)
+    assert manifest.operators == Counter(row["operator"] for row in pairs)
+    assert len({(row["id"], row["copy"]) for row in pairs}) == len(pairs)
+
+
+def test_the_second_of_two_like_sentences_is_the_duplicate(built, corpus, lines_of):
+    """A sentence that occurs twice is kept once and rejected where it comes again."""
+    [again] = [
+        row
+        for row in rows_of(built, "rejects", REJECTED_ROW, "rows-*.parquet")
+        if row["reason"] == "duplicate"
+    ]
+    assert (again["row"], again["text"], again["file"]) == (101, lines_of(8)[7], str(corpus))
+    assert sum(row["target"] == again["text"] for row in rows_of(built)) == 4
+
+
+def test_the_result_on_stdout(cecdata, corpus, flags, tmp_path):
+    """`--json` prints one object, a finished dataset the same again; people get a summary."""
+    out = tmp_path / "out"
+    code, text, errors = cecdata("build", corpus, "--out", out, *flags, "--json")
+    assert (code, errors) == (0, "")
+    found = json.loads(text)
+    assert found["rows"]["read"] == 244
+    assert sum(found["splits"].values()) == found["pairs"]["kept"]
+    assert cecdata("build", corpus, "--out", out, *flags, "--json") == (0, text, "")
+    code, text, errors = cecdata("build", corpus, "--out", out, *flags)
+    assert code == 0
+    assert "pairs from 240 sentences" in text
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_workers_change_no_byte(cecdata, built, corpus, flags, tmp_path, workers, tree_of):
+    """One, two or four workers write the same tree."""
+    out = tmp_path / "out"
+    assert cecdata("build", corpus, "--out", out, *flags, "--workers", workers)[0] == 0
+    assert tree_of(out) == tree_of(built)
+
+
+def test_another_process_changes_no_byte(zygote, built, corpus, flags, tmp_path, tree_of):
+    """A build in another process writes the same tree."""
+    assert zygote.run("build", corpus, "--out", tmp_path / "out", *flags) == 0
+    assert tree_of(tmp_path / "out") == tree_of(built)
+
+
+def test_order_and_shard_size_change_no_row(cecdata, built, corpus, tmp_path):
+    """The same set of rows for the corpus backwards and for other shards, `origin` apart."""
+    lines = corpus.read_bytes().splitlines()
+    backwards = tmp_path / "corpus.txt"
+    backwards.write_bytes(b"\n".join(reversed(lines)))
+
+    def key(row):
+        return row["id"], row["copy"]
+
+    wanted = sorted(rows_of(built), key=key)
+    for arguments in (
+        (backwards, "--shard-sentences", 40),
+        (corpus, "--shard-sentences", 17),
+        (corpus,),
+    ):
+        out = tmp_path / "out"
+        # the order decides which of two like rows is kept, and nothing else
+        assert cecdata("build", *arguments, "--out", out, "--filters", "levenshtein")[0] == 0
+        assert sorted(rows_of(out), key=key) == wanted
+        shutil.rmtree(out)
+
+
+def test_copies_of_eight_begin_with_those_of_four(cecdata, built, corpus, flags, tmp_path):
+    """Copies 0–3 of m = 8 are those of m = 4, though calibration is the same for both."""
+    out = tmp_path / "out"
+    assert cecdata("build", corpus, "--out", out, *flags, "--copies", 8)[0] == 0
+    assert [row for row in rows_of(out) if row["copy"] < 4] == rows_of(built)
+
+
+def test_a_dry_run_writes_nothing(cecdata, corpus, flags, tmp_path):
+    """`--dry-run` tells what would come and leaves no trace."""
+    out = tmp_path / "out"
+    code, text, _ = cecdata("build", corpus, "--out", out, *flags, "--dry-run", "--json")
+    assert code == 0
+    found = json.loads(text)
+    assert (found["rows"], found["sentences"], found["pairs"]) == (244, 240, 960)
+    assert found["shards"] == 6
+    assert not out.exists()
+
+
+def test_limit_counts_rows_of_the_corpus(cecdata, corpus, flags, tmp_path):
+    """`--limit 103` reads 103 rows, rejected ones included."""
+    out = tmp_path / "out"
+    assert cecdata("build", corpus, "--out", out, *flags, "--limit", 103)[0] == 0
+    counts = read_manifest(out).rows
+    assert (counts.read, counts.kept) == (103, 100)
+
+
+def test_too_many_rejects_exit_3(cecdata, corpus, flags, tmp_path):
+    """Above --max-reject-rate the dataset stands, and the exit code is 3, each time."""
+    out = tmp_path / "out"
+    for _ in range(2):
+        code, _, errors = cecdata("build", corpus, "--out", out, *flags, "--max-reject-rate", 0.001)
+        assert code == 3
+        assert "of the rows were rejected" in errors
+        assert str(out / "rejects") in errors
+    assert open_dataset(out).rows("train") > 0
+
+
+def test_another_configuration_is_refused(cecdata, built, corpus, flags, tree_of):
+    """Exit 5 names each setting that differs; nothing changes."""
+    before = tree_of(built)
+    code, _, errors = cecdata("build", corpus, "--out", built, *flags, "--seed", 7, "--copies", 2)
+    assert code == 5
+    assert "configuration.seed: 42 → 7" in errors
+    assert "configuration.copies: 4 → 2" in errors
+    assert "--overwrite" in errors
+    assert tree_of(built) == before
+
+
+def test_another_corpus_is_refused(cecdata, corpus, flags, tmp_path, lines_of):
+    """A changed file, another order of files, a file more: exit 5."""
+    one, two = tmp_path / "one.txt", tmp_path / "two.txt"
+    one.write_text("\n".join(lines_of(30)[:15]), "utf-8")
+    two.write_text("\n".join(lines_of(30)[15:]), "utf-8")
+    out = tmp_path / "out"
+    assert cecdata("build", one, two, "--out", out, *flags)[0] == 0
+    for files in ((two, one), (one,), (one, two, two)):
+        code, _, errors = cecdata("build", *files, "--out", out, *flags)
+        assert code == 5, files
+        assert "corpus" in errors
+    with two.open("a", encoding="utf-8") as file:
+        file.write("又添了一句新的话。")
+    assert cecdata("build", one, two, "--out", out, *flags)[0] == 5
+
+
+def test_standard_input_is_not_taken_twice(zygote, flags, tmp_path, lines_of):
+    """What came from a pipe cannot be compared: a second run is refused, not answered wrongly."""
+    text, out = tmp_path / "text", tmp_path / "out"
+    for expected, count in ((0, 20), (5, 40)):
+        text.write_text("\n".join(lines_of(count)), "utf-8")
+        assert zygote.run("build", "-", "--out", out, *flags, stdin=text) == expected
+    assert "standard input" in zygote.log.read_text()
+    assert read_manifest(out).rows.kept == 20
+
+
+def test_an_unknown_encoder_is_told_before_the_corpus_is_read(cecdata, corpus, tmp_path):
+    """Exit 2 at once, and OUT is not begun with a setting that cannot work."""
+    out = tmp_path / "out"
+    code, _, errors = cecdata("build", corpus, "--out", out, "--encoder", "usem4")
+    assert code == 2
+    assert "did you mean 'usem3'" in errors
+    assert not out.exists()
+
+
+def test_overwrite_replaces_what_is_ours(cecdata, copy_of_built, corpus, flags):
+    """With --overwrite another configuration takes the place of the first."""
+    arguments = ("build", corpus, "--out", copy_of_built, *flags, "--copies", 1, "--overwrite")
+    assert cecdata(*arguments)[0] == 0
+    assert read_manifest(copy_of_built).pairs.read == 240
+    assert cecdata("verify", copy_of_built)[0] == 0
+
+
+def test_a_foreign_folder_is_refused(cecdata, corpus, flags, tmp_path):
+    """A folder that holds something else stays as it is, also with --overwrite."""
+    (tmp_path / "letter.txt").write_text("mine", "utf-8")
+    for more in ((), ("--overwrite",)):
+        code, _, errors = cecdata("build", corpus, "--out", tmp_path, *flags, *more)
+        assert code == 5
+        assert "not made by this tool" in errors
+    file = tmp_path / "letter.txt"
+    code, _, errors = cecdata("build", corpus, "--out", file, *flags)
+    assert code == 5
+    assert "is a file" in errors
+    assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
+
+
+@pytest.mark.parametrize("damage", ["delete", "cut", "flip", "rows", "card", "manifest"])
+def test_damage_is_mended_by_the_same_command(
+    cecdata, built, copy_of_built, corpus, flags, tree_of, damage
+):
+    """A deleted, shortened or altered file of a finished dataset is redone, alone."""
+    out = copy_of_built
+    shard = out / "data" / "train-00002-of-00006.parquet"
+    data = shard.read_bytes()
+    others = {
+        path: path.stat().st_ino for path in (out / "data").iterdir() if path.name[-18] != "2"
+    }
+    if damage == "delete":
+        shard.unlink()
+    elif damage == "cut":
+        shard.write_bytes(data[: len(data) // 2])
+    elif damage == "flip":
+        middle = len(data) // 2
+        shard.write_bytes(data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :])
+    elif damage == "rows":
+        next((out / "rejects").glob("rows-*")).unlink()
+    elif damage == "card":
+        (out / "README.md").unlink()
+    else:
+        (out / "manifest.json").unlink()
+    assert cecdata("verify", out)[0] == 4 if damage != "manifest" else True
+    code, _, errors = cecdata("build", corpus, "--out", out, *flags)
+    assert (code, errors) == (0, "")
+    assert tree_of(out) == tree_of(built)
+    assert cecdata("verify", out)[0] == 0
+    untouched = {path: path.stat().st_ino for path in others if "-00002-" not in path.name}
+    assert untouched == {path: ino for path, ino in others.items() if "-00002-" not in path.name}
+
+
+def test_a_foreign_file_among_the_shards_is_refused(cecdata, copy_of_built, corpus, flags):
+    """What is not ours in data/ is named and left alone: it would be read as pairs."""
+    stray = copy_of_built / "data" / "train-00099-of-00100.parquet"
+    stray.write_bytes(b"not ours")
+    code, _, errors = cecdata("build", corpus, "--out", copy_of_built, *flags)
+    assert code == 5
+    assert stray.name in errors
+    assert stray.exists()
+
+
+def test_a_damaged_manifest_is_told(cecdata, copy_of_built, corpus, flags):
+    """An edited manifest is no proof of anything: exit 4 with the way out."""
+    path = copy_of_built / "manifest.json"
+    path.write_bytes(path.read_bytes().replace(b'"copies": 4', b'"copies": 5'))
+    for command in (("verify", copy_of_built), ("build", corpus, "--out", copy_of_built, *flags)):
+        code, _, errors = cecdata(*command)
+        assert code == 4
+        assert "--overwrite" in errors
+
+
+def test_verify_full_proves_every_source(cecdata, built):
+    """`verify --full` derives all sources again from seed, id and copy."""
+    code, text, _ = cecdata("verify", built, "--full", "--json")
+    found = json.loads(text)
+    assert (code, found["ok"], found["level"]) == (0, True, "full")
+    assert found["rows_checked"] == read_manifest(built).pairs.kept
+
+
+def test_any_flipped_byte_is_noticed(cecdata, built, tmp_path):
+    """Wherever a bit of a file turns over, `verify` exits 4 and names the file."""
+    for path in sorted(built.rglob("*")):
+        name = path.relative_to(built).as_posix()
+        if not path.is_file() or name.startswith(".cecdata") or name == "run.json":
+            continue
+        data = bytearray(path.read_bytes())
+        original = bytes(data)
+        for place in (0, len(data) // 3, len(data) - 1)[: 3 if "00001" in name else 1]:
+            data[place] ^= 0x10
+            path.write_bytes(data)
+            code, _, errors = cecdata("verify", built)
+            path.write_bytes(original)
+            assert code == 4, (name, place)
+            assert path.name in errors
+            data[place] ^= 0x10
+
+
+def test_load_dataset(built, copy_of_built, tmp_path):
+    """`load_dataset` reads the folder as it lies, and raises where a shard is missing."""
+    import datasets
+
+    cache = str(tmp_path / "cache")
+    found = datasets.load_dataset(str(built), cache_dir=cache)
+    manifest = read_manifest(built)
+    for split, files in manifest.outputs.items():
+        assert found[split].num_rows == sum(file.rows for file in files)
+    assert found["train"][0] == rows_of(built, pattern="train-*")[0]
+    next((copy_of_built / "data").glob("train-00001*")).unlink()
+    with pytest.raises(Exception, match=r"train-00001-of-00006\.parquet"):
+        datasets.load_dataset(str(copy_of_built), cache_dir=cache)
+
+
+@pytest.mark.parametrize("holdout", [0, 1])
+def test_an_empty_split_loads(cecdata, corpus, flags, tmp_path, holdout):
+    """A split without a row does not keep a reader from the other one."""
+    import datasets
+    import polars as pl
+
+    out = tmp_path / "out"
+    assert cecdata("build", corpus, "--out", out, *flags, "--holdout", holdout)[0] == 0
+    assert cecdata("verify", out)[0] == 0
+    found = datasets.load_dataset(str(out), cache_dir=str(tmp_path / "cache"))
+    assert {name: found[name].num_rows for name in found} == {
+        "validation" if holdout else "train": 960
+    }
+    assert pl.scan_parquet(out / "data" / "*.parquet").collect().height == 960
