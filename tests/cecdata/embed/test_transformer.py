@@ -78,7 +78,7 @@ def test_other_weights_have_another_fingerprint(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "model")
     path = next((tmp_path / "model").rglob("model.safetensors"))
     weights = load_file(path)
-    name = sorted(weights)[0]
+    name = min(weights)
     weights[name] = weights[name] + 1
     save_file(weights, path, metadata={"format": "pt"})
     assert encoder(str(folder)).fingerprint != encoder(str(tmp_path / "model")).fingerprint

