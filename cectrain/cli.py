@@ -55,7 +55,7 @@ class LateGroup(click.Group):
 @click.group(cls=LateGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="cec-zero", prog_name="cectrain")
 def cli() -> None:
-    r"""A Chinese spelling corrector out of the pairs that cecdata built, without labels.
+    """A Chinese spelling corrector out of the pairs that cecdata built, without labels.
 
     \b
     cectrain diagnose out/data                    can the reward teach anything?

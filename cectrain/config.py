@@ -95,6 +95,7 @@ class PpoConfig:
     eval_every: int = 50  # batches between held-out evaluations; 0: only first and last
     log_every: int = 1  # batches between lines of metrics.jsonl
     stop_on_hacking: bool = False  # stop where reward rises while the exact rate falls
+    report_to: tuple[str, ...] = ()  # tensorboard, wandb, trackio beside metrics.jsonl
 
 
 @dataclass(frozen=True, slots=True)

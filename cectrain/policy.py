@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 from cecbench import prompts
 from cecbench.systems.llm import THINKING_OFF
 from cecbench.systems.models import load_pretrained, pick_device
+from cecbench.systems.policy import PROMPT_FILE
 from cecdata.errors import InputError, MissingPackageError
 from cectrain.config import PolicyConfig
 from cectrain.tokenizer import character_tokenizer
@@ -161,3 +163,15 @@ def _loading(config: PolicyConfig, torch: object) -> dict[str, object]:
         bnb_4bit_use_double_quant=True,
     )
     return {"quantization_config": quantised}
+
+
+def trained_prompt(name: str) -> str:
+    """The prompt version that a folder's policy was trained with; the default where none says."""
+    where = _folder(name)
+    path = Path(where or "") / PROMPT_FILE
+    if where is None or not path.is_file():
+        return prompts.DEFAULT
+    try:
+        return str(json.loads(path.read_text("utf-8"))["version"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path} does not name a version ({error})") from None

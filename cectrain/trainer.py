@@ -311,7 +311,7 @@ def arguments(
         save_total_limit=None,
         logging_steps=ppo.log_every * cycle,
         logging_nan_inf_filter=False,
-        report_to=[],
+        report_to=list(ppo.report_to),
         disable_tqdm=True,
         dataloader_num_workers=0,
         dataloader_pin_memory=not cpu,

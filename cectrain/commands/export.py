@@ -1,0 +1,43 @@
+"""`cectrain export`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from cecdata.errors import RefusedError
+
+
+@click.command()
+@click.option("--policy", "name", required=True, help="A run's folder, a model's, a hub name.")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="The new folder.")
+@click.option(
+    "--dtype",
+    type=click.Choice(["float32", "bfloat16", "float16"]),
+    default="float32",
+    show_default=True,
+    help="Of the weights.",
+)
+def export(name: str, out: Path, dtype: str) -> None:
+    """A policy as one folder that transformers, vLLM and cecbench load.
+
+    Merged safetensors, tokenizer, generation config, prompt version, model card.
+
+    Example: cectrain export --policy out/train --out out/model --dtype bfloat16
+    """
+    from cecdata import durable
+    from cectrain.config import PolicyConfig
+    from cectrain.export import save_model
+    from cectrain.policy import load_policy, trained_prompt
+
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise RefusedError(f"{out} is there already: choose another folder")
+    policy = load_policy(PolicyConfig(name=name, prompt=trained_prompt(name)), 0, "cpu")
+    summary = Path(name) / "summary.json"
+    facts = json.loads(summary.read_text("utf-8")) if summary.is_file() else {}
+    staged = out.absolute().parent / f".{out.name}.tmp"
+    save_model(policy, staged, facts, dtype)
+    durable.publish(staged, out)
+    click.echo(out)

@@ -1,0 +1,75 @@
+"""`cectrain train`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from cecdata.shards.codec import Json
+from cectrain.commands.options import configured, run_options, tell
+
+
+@click.command()
+@run_options
+@click.option("--updates", type=int, help="PPO batches.  [the recipe's]")
+@click.option(
+    "--constants",
+    type=click.Choice(["auto", "given", "calibrated"]),
+    help="Of the reward.  [the recipe's]",
+)
+def train(
+    data: Path,
+    out: Path,
+    recipe: str,
+    settings: tuple[str, ...],
+    policy: str | None,
+    seed: int | None,
+    sft_steps: int | None,
+    overwrite: bool,
+    as_json: bool,
+    updates: int | None,
+    constants: str | None,
+) -> None:  # fmt: skip
+    """Train a corrector on DATA: warm start, PPO, held-out scores before and after.
+
+    The same command goes on where a killed one stopped. Several GPUs: `accelerate launch
+    --config_file configs/accelerate/ddp.yaml -m cectrain train …`.
+
+    Example: cectrain train out/data --out out/train
+    """
+    from cectrain.train import train as run
+
+    config = configured(
+        recipe, settings, policy__name=policy, seed=seed, sft__steps=sft_steps,
+        ppo__updates=updates, constants=constants,
+    )  # fmt: skip
+    found = run(data, out, config, overwrite=overwrite, tell=tell)
+    if found:
+        click.echo(json.dumps(found, ensure_ascii=False, indent=1) if as_json else text(found))
+
+
+def text(found: dict[str, Json]) -> str:
+    """Before and after, for people."""
+    lines = [f"{'held out':<18}{'after sft':>12}{'after ppo':>12}"]
+    before, after = found["heldout_after_sft"], found["heldout_after_ppo"]
+    assert isinstance(before, dict)
+    assert isinstance(after, dict)
+    for name in after:
+        cells = "".join(f"{_shown(values.get(name)):>12}" for values in (before, after))
+        lines.append(f"{name.removeprefix('heldout_'):<18}{cells}")
+    change = _change(found["heldout_exact_after_sft"], found["heldout_exact_after_ppo"])
+    return "\n".join([*lines, f"{change} ({found['heldout_rows']} sentences, one seed)"])
+
+
+def _change(before: Json, after: Json) -> str:
+    if not isinstance(before, float) or not isinstance(after, float):
+        return "the exact rate is not known"
+    if after > before:
+        return f"PPO raised the held-out exact rate by {after - before:.1%}"
+    return f"PPO did not raise the held-out exact rate ({before:.1%} → {after:.1%})"
+
+
+def _shown(value: Json) -> str:
+    return f"{value:.1%}" if isinstance(value, float) else "–"

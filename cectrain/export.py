@@ -1,0 +1,72 @@
+"""A policy as one folder: merged safetensors, tokenizer, generation config, prompt, card."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from cecbench.systems.policy import PROMPT_FILE
+from cecdata.shards.codec import Json
+from cectrain.policy import Policy
+
+CARD = "README.md"
+
+
+def save_model(policy: Policy, folder: Path, facts: Mapping[str, Json], dtype: str = "") -> None:
+    """Write everything that `transformers`, vLLM and `cecbench` load.
+
+    Adapters are merged into a copy's weights. `dtype` (float32, bfloat16, float16) converts; the
+    policy itself stays as it is where none is given.
+    """
+    import torch
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    model = policy.model
+    if hasattr(model, "merge_and_unload"):
+        model = model.merge_and_unload()
+    if dtype:
+        model = model.to(getattr(torch, dtype))
+    folder.mkdir(parents=True, exist_ok=True)
+    model.save_pretrained(folder)
+    policy.tokenizer.save_pretrained(folder)
+    prompt = json.dumps({"version": policy.prompt})
+    (folder / PROMPT_FILE).write_text(prompt + "\n", encoding="utf-8")
+    (folder / CARD).write_text(card(policy, facts), encoding="utf-8")
+
+
+def card(policy: Policy, facts: Mapping[str, Json]) -> str:
+    """The model card: how to ask, what it was made from, what it scores."""
+    count = sum(parameter.numel() for parameter in policy.model.parameters())
+    rows = "\n".join(f"| {name} | {_cell(value)} |" for name, value in facts.items())
+    return f"""---
+language: zh
+library_name: transformers
+pipeline_tag: text-generation
+tags: [chinese-spelling-correction]
+---
+# A Chinese spelling corrector
+
+{count / 1e6:.1f} M parameters, {type(policy.model).__name__}. It is asked with prompt version
+{policy.prompt} of `cecbench.prompts` through its chat template, thinking off, and answers with the
+corrected sentence alone. Decode greedily.
+
+    cectrain correct --policy FOLDER 他己经来了。
+    cecbench run --system policy:FOLDER --benchmark lemon/car
+
+Its licence follows from its starting weights and its training data; whoever publishes it states it
+here.
+
+| | |
+| --- | --- |
+{rows}
+"""
+
+
+def _cell(value: Json) -> str:
+    if isinstance(value, float):
+        return f"{value:.4f}"
+    if isinstance(value, (dict, list)):
+        return f"`{json.dumps(value, ensure_ascii=False)}`"
+    return str(value)

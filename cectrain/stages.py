@@ -1,0 +1,263 @@
+"""The stages of a training run, each resumable: warm start, constants, PPO, the finished model."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from cecbench.systems.models import checkpoint_identity
+from cecdata import durable
+from cecdata.embed import Encoder, encoder
+from cecdata.errors import InputError, UsageError
+from cecdata.shards.codec import Json, decode, encode
+from cecdata.shards.reader import Dataset
+from cectrain import checkpoints, data, heldout, reproducibility, tracking
+from cectrain.config import Config, PolicyConfig
+from cectrain.data import HELD_OUT, Pair
+from cectrain.heldout import HeldOut
+from cectrain.pairs import TrainingPairs, training_pairs
+from cectrain.policy import BUILTIN, Policy, check_context, load_policy
+from cectrain.reward import RewardConfig
+from cectrain.tracking import MetricsLog
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What all stages share. `state` is the folder for what only the run itself reads."""
+
+    config: Config
+    dataset: Dataset
+    policy: Policy
+    pairs: TrainingPairs
+    watched: tuple[Pair, ...]
+    clean: tuple[str, ...]
+    state: Path
+    log: MetricsLog
+    tell: Tell
+
+    def evaluate(self) -> HeldOut:
+        """Held-out scores of the policy as it is now."""
+        return heldout.evaluate(self.policy, self.watched, self.clean)
+
+    def once(self, name: str, make: Callable[[], HeldOut]) -> HeldOut:
+        """A held-out evaluation that a resumed run reads instead of making it again."""
+        path = self.state / f"{name}.json"
+        if path.is_file():
+            return decode(HeldOutFile, json.loads(path.read_text("utf-8")), str(path)).found()
+        found = make()
+        durable.write_text(path, json.dumps(encode(found), ensure_ascii=False, indent=1) + "\n")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOutFile:
+    """`HeldOut` as it lies on disk: samples are lists there."""
+
+    rows: int
+    exact: float | None
+    copied: float | None
+    over_correction: float | None
+    length_differs: float | None
+    f1: float | None
+    by_operator: dict[str, float]
+    samples: tuple[tuple[str, ...], ...]
+
+    def found(self) -> HeldOut:
+        """The scores again."""
+        samples = tuple((row[0], row[1], row[2]) for row in self.samples)
+        return HeldOut(
+            self.rows, self.exact, self.copied, self.over_correction, self.length_differs,
+            self.f1, dict(self.by_operator), samples,
+        )  # fmt: skip
+
+
+def identity(config: Config, dataset: Dataset) -> dict[str, object]:
+    """What must be the same for a run to go on: settings, shards, starting weights, versions."""
+    start: dict[str, object] = {"checkpoint": config.policy.name}
+    if config.policy.name != BUILTIN:
+        start = checkpoint_identity(config.policy.name, None)
+    return {
+        "configuration": config.as_dict(),
+        "data": reproducibility.data_identity(dataset),
+        "policy": start,
+        "versions": reproducibility.versions(),
+        "processes": reproducibility.processes(),
+    }
+
+
+def prepare(dataset: Dataset, config: Config, state: Path, log: MetricsLog, tell: Tell) -> Job:
+    """Loads the policy, maps the pairs, draws what is held out; refuses what cannot work."""
+    if not dataset.rows(HELD_OUT):
+        raise InputError(
+            f"{dataset.path}: the split {HELD_OUT!r} is empty, so nothing could be watched: build "
+            "with --holdout above 0"
+        )
+    reproducibility.set_all_seeds(config.seed)
+    policy = load_policy(config.policy, config.seed)
+    if not policy.trained and not config.sft.steps and config.ppo.updates:
+        raise UsageError(
+            "the built-in policy has no shipped weights here and PPO cannot start from random "
+            "ones: set sft.steps, or name a trained policy with --policy"
+        )
+    if reproducibility.processes() > 1 and config.sft.steps:
+        raise UsageError("the warm start runs on one process: run `cectrain sft` before, alone")
+    policy = with_adapter(policy, config.policy)
+    limit = config.policy.max_chars
+    check_context(policy, "长" * limit, new_tokens(config))
+    wanted = config.data.held_out + config.data.held_out_clean
+    drawn = [p for p in data.sample(dataset, HELD_OUT, 2 * wanted, config.seed) if _fits(p, limit)]
+    watched, rest = drawn[: config.data.held_out], drawn[config.data.held_out : wanted]
+    pairs = training_pairs(dataset, config.data, limit, config.seed, state / "arrow")
+    return Job(
+        config, dataset, policy, pairs, tuple(watched), tuple(pair.target for pair in rest),
+        state, log, tell,
+    )  # fmt: skip
+
+
+def warm_start(job: Job) -> None:
+    """The supervised steps, if any; on a resume their last checkpoint is read instead."""
+    from cectrain.sft import train_sft
+
+    if job.config.sft.steps:
+        job.tell(f"warm start: {job.config.sft.steps:,} supervised steps")
+
+        def log(step: int, values: dict[str, float]) -> None:
+            values["training_tokens_per_s"] = values.pop("tokens_per_s")
+            job.log.write("sft", step, values)
+
+        train_sft(job.policy, job.pairs, job.config.sft, job.state / "sft", log)
+
+
+def choose_constants(job: Job, used: Encoder) -> tuple[RewardConfig, list[str]]:
+    """The reward's constants and the diagnosis' words; the choice itself is the last line."""
+    from cectrain.diagnose import diagnose
+
+    config = job.config
+    if config.reward.kind != "consensus":
+        return config.reward, [f"the reward is the {config.reward.kind} vote: no constants"]
+    pairs = [pair for pair in job.watched if pair.source != pair.target]
+    found = diagnose(
+        pairs[: config.diagnose_pairs],
+        used,
+        config.reward,
+        train_pairs=len(job.pairs),
+        size=config.ppo.candidates,
+        seed=config.seed,
+    )
+    durable.write_text(job.state / "diagnosis.json", json.dumps(encode(found)) + "\n")
+    chosen = {"auto": found.favoured, "given": "as given"}.get(config.constants, config.constants)
+    reward = found.rewards[chosen].config
+    reason = {
+        "auto": "they rank right above wrong more often within a group",
+        "given": "the configuration says so (constants = given)",
+        "calibrated": "the configuration says so (constants = calibrated)",
+    }[config.constants]
+    line = (
+        f"constants {chosen}: α {reward.alpha:g}, τ {reward.tau:g}, β {reward.beta:g}, "
+        f"ε {reward.epsilon:g} {reward.metric}, because {reason}"
+    )
+    return reward, [*found.verdict, line]
+
+
+def ppo(job: Job, reward: RewardConfig, used: Encoder, start: float | None) -> int:
+    """PPO from the newest whole checkpoint, or from the beginning; the batches that were run."""
+    import torch
+    from transformers.trainer_callback import PrinterCallback
+    from transformers.utils import logging
+
+    from cectrain.rewarder import GroupReward
+    from cectrain.trainer import ConsensusTrainer, arguments
+    from cectrain.watch import Watch
+
+    settings, folder = job.config.ppo, job.state / "ppo"
+    logging.disable_progress_bar()
+    os.environ.setdefault("TRACKIO_DIR", str(job.state / "trackio"))
+    args = arguments(
+        settings,
+        out=folder,
+        seed=job.config.seed,
+        new_tokens=new_tokens(job.config),
+        processes=reproducibility.processes(),
+        cpu=not torch.cuda.is_available(),
+    )
+    rewarder = GroupReward(used, reward, settings.candidates)
+    trainer = ConsensusTrainer(job.policy, job.pairs, rewarder, settings, args)
+    trainer.remove_callback(PrinterCallback)  # our own lines say it in fewer words
+    trainer.add_callback(Watch(settings, job.log, job.evaluate, job.tell, start))
+    for broken in checkpoints.damaged(folder):
+        job.tell(f"{broken.name} is not whole and is passed over")
+    found = checkpoints.newest(folder)
+    if found:
+        job.tell(f"going on from {found[0].name}")
+    trainer.train(resume_from_checkpoint=str(found[0]) if found else None)
+    return int(trainer.state.global_step) // (settings.epochs * settings.minibatches)
+
+
+def resumed_steps(config: Config, state: Path) -> tuple[int, int]:
+    """Supervised steps and PPO batches that whole checkpoints hold."""
+    done = []
+    for name in ("sft", "ppo"):
+        found = checkpoints.newest(state / name)
+        step = found[1]["step"] if found else 0
+        assert isinstance(step, int)
+        done.append(step)
+    return done[0], done[1] // (config.ppo.epochs * config.ppo.minibatches)
+
+
+def summary(
+    job: Job, before: HeldOut, after: HeldOut, reward: RewardConfig, seconds: float
+) -> dict[str, Json]:
+    """What scripts read. Rates are fractions; null where nothing could be divided."""
+    return {
+        "heldout_exact_after_sft": before.exact,
+        "heldout_exact_after_ppo": after.exact,
+        "heldout_overcorrection_after_sft": before.over_correction,
+        "heldout_overcorrection_after_ppo": after.over_correction,
+        "heldout_after_sft": encode(tracking.of_held_out(before)),
+        "heldout_after_ppo": encode(tracking.of_held_out(after)),
+        "heldout_rows": after.rows,
+        "seeds": [job.config.seed],
+        "seconds": round(seconds, 1),
+        "sft_steps": job.config.sft.steps,
+        "ppo_batches": job.config.ppo.updates,
+        "training_pairs": len(job.pairs),
+        "reward": encode(reward),
+    }
+
+
+def new_tokens(config: Config) -> int:
+    """The longest candidate: a token a character for the built-in policy, else up to two."""
+    by_length = config.policy.max_chars * (1 if config.policy.name == BUILTIN else 2) + 8
+    return config.ppo.new_tokens or by_length
+
+
+def with_adapter(policy: Policy, config: PolicyConfig) -> Policy:
+    """The policy with a LoRA adapter on all its linear layers, where a rank is set."""
+    if not config.lora_rank:
+        return policy
+    from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
+
+    model = policy.model
+    if config.quantise:
+        model = prepare_model_for_kbit_training(model)
+    adapter = LoraConfig(
+        r=config.lora_rank,
+        lora_alpha=config.lora_alpha,
+        target_modules="all-linear",
+        task_type="CAUSAL_LM",
+    )
+    return replace(policy, model=get_peft_model(model, adapter))
+
+
+def load_encoder(name: str) -> Encoder:
+    """The sentence encoder of the reward."""
+    return encoder(name)
+
+
+def _fits(pair: Pair, limit: int) -> bool:
+    return max(len(pair.source), len(pair.target)) <= limit

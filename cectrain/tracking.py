@@ -1,0 +1,123 @@
+"""What is logged and under which names; every line goes to metrics.jsonl. See docs/metrics.md."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from cectrain.heldout import HeldOut
+
+FILE = "metrics.jsonl"
+#: our name → TRL's; what is not named here is not logged
+NAMES: Mapping[str, str] = MappingProxyType(
+    {
+        "reward": "reward",
+        "reward_std": "reward_std",
+        "reward_pair": "reward_pair",
+        "reward_consensus": "reward_consensus",
+        "reward_edit": "reward_edit",
+        "cosine": "cosine",
+        "cluster_share": "cluster_share",
+        "no_cluster": "no_cluster",
+        "tau": "tau",
+        "exact_rate": "exact_rate",
+        "copy_rate": "copy_rate",
+        "over_correction_rate": "over_correction_rate",
+        "empty_rate": "empty_rate",
+        "zero_advantage_share": "zero_advantage_share",
+        "explained_variance": "explained_variance",
+        "value_mean": "value_mean",
+        "loss": "loss",
+        "grad_norm": "grad_norm",
+        "learning_rate": "learning_rate",
+        "clip_share": "clip_ratio/region_mean",
+        "kl": "kl",
+        "entropy": "entropy",
+        "candidate_tokens": "completions/mean_length",
+        "truncated_share": "completions/clipped_ratio",
+        "generation_tokens_per_s": "generation_tokens_per_s",
+        "generation_seconds": "generation_seconds",
+        "training_tokens_per_s": "training_tokens_per_s",
+        "training_seconds": "training_seconds",
+        "encoder_seconds": "encoder_seconds",
+        "reward_seconds": "reward_seconds",
+        "gpu_memory_gb": "gpu_memory_gb",
+    }
+)
+HELD_OUT = (
+    "heldout_exact", "heldout_copied", "heldout_over_correction", "heldout_length_differs",
+    "heldout_f1",
+)  # fmt: skip
+SFT = ("loss", "grad_norm", "learning_rate", "training_tokens_per_s")
+Values = Mapping[str, float | None]
+
+
+class MetricsLog:
+    """Appends lines to metrics.jsonl; a resumed run first drops what lies after its checkpoint."""
+
+    def __init__(self, path: Path, show: Callable[[str], None] = lambda _line: None) -> None:
+        self.path, self._show = path, show
+
+    def write(self, phase: str, step: int, values: Values) -> None:
+        """One line: the phase (sft, ppo or heldout), the step, and what is a number."""
+        known = {
+            name: value
+            for name, value in values.items()
+            if value is not None and math.isfinite(value)
+        }
+        line = json.dumps({"phase": phase, "step": step, **known}, ensure_ascii=False)
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+        self._show(shown(phase, step, known))
+
+
+def kept_lines(path: Path, sft_step: int, ppo_step: int) -> str:
+    """The lines of an earlier part of the run that a resume from these steps does not repeat."""
+    if not path.is_file():
+        return ""
+    limits = {"sft": sft_step, "ppo": ppo_step, "heldout": ppo_step}
+    kept = []
+    for line in path.read_text("utf-8").splitlines():
+        try:
+            record = json.loads(line)
+            if record["step"] <= limits[record["phase"]]:
+                kept.append(line + "\n")
+        except (ValueError, KeyError, TypeError):
+            continue  # a line that a kill cut short; its step is repeated
+    return "".join(kept)
+
+
+def renamed(logs: Mapping[str, object]) -> dict[str, float]:
+    """TRL's figures under our names, numbers only.
+
+    >>> renamed({"clip_ratio/region_mean": 0.25, "epoch": 1.0})
+    {'clip_share': 0.25}
+    """
+    found = {}
+    for ours, theirs in NAMES.items():
+        value = logs.get(theirs)
+        if isinstance(value, (int, float)):
+            found[ours] = float(value)
+    return found
+
+
+def of_held_out(found: HeldOut) -> dict[str, float | None]:
+    """Held-out scores under the names of `HELD_OUT`, and exact by operator."""
+    values = (found.exact, found.copied, found.over_correction, found.length_differs, found.f1)
+    by_operator = {f"heldout_exact_{name}": share for name, share in found.by_operator.items()}
+    return {**dict(zip(HELD_OUT, values, strict=True)), **by_operator}
+
+
+def shown(phase: str, step: int, values: Mapping[str, float]) -> str:
+    """A line for people: what tells whether the run goes well."""
+    wanted = {
+        "sft": ("loss", "training_tokens_per_s"),
+        "ppo": ("reward", "exact_rate", "copy_rate", "over_correction_rate",
+                "zero_advantage_share", "entropy", "clip_share"),
+        "heldout": HELD_OUT,
+    }  # fmt: skip
+    parts = [f"{name} {values[name]:.3f}" for name in wanted[phase] if name in values]
+    return f"{phase:>8} {step:>6}  " + "  ".join(parts)

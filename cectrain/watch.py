@@ -1,0 +1,78 @@
+"""What looks over the trainer's shoulder: lines of figures, held-out scores, reward hacking."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from transformers import TrainerCallback
+
+from cectrain import tracking
+from cectrain.config import PpoConfig
+from cectrain.heldout import HeldOut
+from cectrain.tracking import MetricsLog
+
+_RISE = 0.01  # of the reward, and …
+_FALL = 0.02  # … of the held-out exact rate that together count as hacking
+_FLAT = 5  # batches in a row without any advantage before it is said again
+
+
+class Watch(TrainerCallback):  # type: ignore[misc]  # transformers is not followed
+    """Writes metrics.jsonl, evaluates at the end of cycles, warns where reward leads astray."""
+
+    def __init__(
+        self,
+        ppo: PpoConfig,
+        log: MetricsLog,
+        evaluate: Callable[[], HeldOut],
+        tell: Callable[[str], None],
+        start: float | None,
+    ) -> None:
+        self._ppo, self._log, self._evaluate, self._tell = ppo, log, evaluate, tell
+        self._cycle = ppo.epochs * ppo.minibatches
+        self._start, self._flat, self._last_reward = start, 0, 0.0
+        self._first_reward: float | None = None
+
+    def on_log(self, _args: Any, state: Any, _control: Any, logs: Any = None, **_: Any) -> None:
+        """A line of metrics.jsonl for each of TRL's."""
+        values = tracking.renamed(logs or {})
+        if not state.is_world_process_zero or "reward" not in values:
+            return
+        if torch.cuda.is_available():
+            values["gpu_memory_gb"] = torch.cuda.max_memory_allocated() / 1e9
+        self._log.write("ppo", state.global_step // self._cycle, values)
+        self._last_reward = values["reward"]
+        if self._first_reward is None:
+            self._first_reward = self._last_reward
+        self._flat = self._flat + 1 if values.get("zero_advantage_share", 0.0) >= 1.0 else 0
+        if self._flat and (self._flat - 1) % _FLAT == 0:
+            self._tell(
+                f"batch {state.global_step // self._cycle}: all rewards within every group are "
+                "equal, so this batch taught nothing (see `cectrain diagnose`)"
+            )
+
+    def on_step_end(self, _args: Any, state: Any, control: Any, **_: Any) -> Any:
+        """A held-out evaluation every `eval_every` batches."""
+        batch, rest = divmod(state.global_step, self._cycle)
+        every = self._ppo.eval_every
+        due = every and not rest and batch % every == 0 and state.global_step < state.max_steps
+        if due and state.is_world_process_zero:
+            found = self._evaluate()
+            self._log.write("heldout", batch, tracking.of_held_out(found))
+            if self._hacked(batch, found) and self._ppo.stop_on_hacking:
+                control.should_training_stop = True
+                control.should_save = True
+        return control
+
+    def _hacked(self, batch: int, found: HeldOut) -> bool:
+        if self._start is None or found.exact is None or self._first_reward is None:
+            return False
+        rise, fall = self._last_reward - self._first_reward, self._start - found.exact
+        if rise < _RISE or fall < _FALL:
+            return False
+        self._tell(
+            f"batch {batch}: the reward rose by {rise:.3f} while the held-out exact rate fell by "
+            f"{fall:.3f}: the policy learns the reward, not the task (ppo.stop_on_hacking ends it)"
+        )
+        return True

@@ -1,0 +1,296 @@
+"""The whole path: shards in, out a model that transformers and cecbench load; kills, refusals."""
+
+import json
+import re
+
+import pytest
+
+from cecdata.errors import InputError, RefusedError, UsageError, VerificationError
+from cecdata.shards.codec import decode, encode
+from cectrain import checkpoints, cli, config, policy, tracking, watch
+from cectrain.heldout import HeldOut
+from cectrain.stages import HeldOutFile
+from cectrain.train import train
+
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
+
+SETTINGS = [
+    "ppo.groups=3", "ppo.candidates=2", "ppo.updates=3", "ppo.save_every=1", "ppo.eval_every=2",
+    "ppo.new_tokens=6", "ppo.baseline=value", "ppo.whiten=none", "ppo.learning_rate=0.001",
+    "sft.batch=2", "sft.log_every=1", "sft.save_every=1", "data.held_out=10", "data.limit=7",
+    "data.held_out_clean=3", "policy.max_chars=40",
+]  # fmt: skip
+
+
+class Stop(Exception):
+    """Ends a run in the middle, as a kill would."""
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory):
+    """A tiny random policy on disk, as any folder that transformers loads."""
+    from cectrain.tokenizer import character_tokenizer
+
+    folder = tmp_path_factory.mktemp("start") / "tiny"
+    model, tokenizer = policy.small_qwen3(character_tokenizer(), 7, hidden=32, layers=1)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def configured(start, *more):
+    return config.load("small", [*SETTINGS, f'policy.name="{start}"', *more])
+
+
+@pytest.fixture(scope="module")
+def finished(dataset_path, start, tmp_path_factory):
+    """One finished run: two supervised steps, three PPO batches."""
+    out = tmp_path_factory.mktemp("run") / "out"
+    lines = []
+    found = train(dataset_path, out, configured(start, "sft.steps=2"), tell=lines.append)
+    return out, found, lines
+
+
+def test_a_run_leaves_what_scripts_read(finished):
+    """summary.json with its keys, metrics.jsonl line by line, run.json with hashes and versions."""
+    out, found, _ = finished
+    stored = json.loads((out / "summary.json").read_text("utf-8"))
+    assert stored == found
+    for name in ("exact", "overcorrection"):
+        for when in ("sft", "ppo"):
+            assert 0 <= stored[f"heldout_{name}_after_{when}"] <= 1
+    assert stored["seeds"] == [42]
+    assert stored["seconds"] > 0
+    run = json.loads((out / "run.json").read_text("utf-8"))
+    assert {"configuration", "data", "policy", "versions", "command", "hardware"} <= set(run)
+    assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in run["data"].values())
+    lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text("utf-8").splitlines()]
+    assert [(x["phase"], x["step"]) for x in lines] == [
+        ("sft", 1), ("sft", 2), ("heldout", 0), ("ppo", 1), ("heldout", 2), ("ppo", 2), ("ppo", 3),
+        ("heldout", 3),
+    ]  # fmt: skip
+
+
+def test_the_choice_of_constants_is_told(finished):
+    """The log says which constants were taken and why."""
+    _, found, lines = finished
+    told = next(line for line in lines if line.startswith("constants"))
+    assert "because" in told
+    assert f"α {found['reward']['alpha']:g}" in told
+
+
+def test_the_model_loads_and_answers_like_cecbench(finished):
+    """The folder is a `policy:` system of cecbench, and both give the same answers."""
+    from cecbench.systems.options import SystemOptions
+    from cecbench.systems.policy import policy_system
+    from cectrain.heldout import corrections
+
+    out, _, _ = finished
+    sources = ["他己经来了。", "天气很好。"]
+    made = policy.load_policy(config.PolicyConfig(name=str(out)), 0)
+    ours = list(corrections(made, sources))
+    system = policy_system(out, SystemOptions(max_new_tokens=30))
+    theirs = [answer.raw.strip() for answer in system.correct(sources)]
+    assert [a[:8] for a in ours] == [b[:8] for b in theirs]
+
+
+def test_a_finished_run_is_left_alone_and_proved(finished, dataset_path, start, tmp_path):
+    """The same call again gives the summary; changed weights are noticed."""
+    import shutil
+
+    out, found, _ = finished
+    settings = configured(start, "sft.steps=2")
+    assert train(dataset_path, out, settings) == found
+    copy = tmp_path / "copy"
+    shutil.copytree(out, copy)
+    weights = copy / "model" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"x")
+    with pytest.raises(VerificationError, match="--overwrite"):
+        train(dataset_path, copy, settings)
+
+
+def test_another_configuration_is_refused(finished, dataset_path, start):
+    """A resume with another setting names it and touches nothing."""
+    out, _, _ = finished
+    with pytest.raises(RefusedError, match=r"ppo\.clip: 0\.05 → 0\.1"):
+        train(dataset_path, out, configured(start, "sft.steps=2", "ppo.clip=0.1"))
+
+
+def test_a_killed_run_goes_on_to_the_same_weights(finished, dataset_path, start, tmp_path):
+    """Killed once in the warm start and once in PPO, the newest checkpoint cut short besides:
+    the finished weights have the hash of the unbroken run."""
+    out, settings = tmp_path / "out", configured(start, "sft.steps=2")
+
+    def stops(wanted):
+        def tell(line):
+            if wanted in line:
+                raise Stop
+
+        return tell
+
+    for moment in ("sft      1", "ppo      2"):
+        with pytest.raises(Stop):
+            train(dataset_path, out, settings, tell=stops(moment))
+    folder, _ = checkpoints.newest(out / ".cecdata" / "ppo")
+    half = folder.parent / "checkpoint-99"
+    half.mkdir()
+    (half / "model.safetensors").write_bytes(b"half")
+    lines = []
+    found = train(dataset_path, out, settings, tell=lines.append)
+    assert "checkpoint-99 is not whole and is passed over" in lines
+    assert found["model_sha256"] == finished[1]["model_sha256"]
+    written = [json.loads(x) for x in (out / "metrics.jsonl").read_text("utf-8").splitlines()]
+    steps = [x["step"] for x in written if x["phase"] == "ppo"]
+    assert steps == [1, 2, 3]
+
+
+def test_another_seed_gives_other_weights(finished, dataset_path, start, tmp_path):
+    """The seed decides: a run with another one ends elsewhere."""
+    short = ("sft.steps=2", "ppo.updates=0", "seed=137")
+    other = train(dataset_path, tmp_path / "out", configured(start, *short))
+    assert other["model_sha256"] != finished[1]["model_sha256"]
+
+
+def test_random_weights_need_a_warm_start(dataset_path, tmp_path):
+    """PPO from nothing is refused before anything runs."""
+    if (policy.WEIGHTS / "config.json").is_file():
+        pytest.skip("the built-in policy ships with weights")
+    with pytest.raises(UsageError, match=r"sft\.steps"):
+        train(dataset_path, tmp_path / "out", config.load("small"))
+
+
+def test_nothing_held_out_is_refused(tmp_path, start):
+    """A dataset without a validation split cannot be watched."""
+    from cecdata.build import build
+    from cecdata.config import load
+
+    text = tmp_path / "a.txt"
+    text.write_text("今天的天气真的很好。\n我们明天再去图书馆吧。\n", encoding="utf-8")
+    build([str(text)], tmp_path / "data", load(copies=1, filters=("levenshtein",), holdout=0.0))
+    with pytest.raises(InputError, match="--holdout"):
+        train(tmp_path / "data", tmp_path / "out", configured(start))
+
+
+def test_lora_trains_an_adapter_and_is_merged(dataset_path, start, tmp_path):
+    """With a rank the base stays as it was, and the exported model needs no peft."""
+    from transformers import AutoModelForCausalLM
+
+    settings = configured(start, "policy.lora_rank=2", "ppo.updates=1", "sft.steps=0")
+    train(dataset_path, tmp_path / "out", settings)
+    merged = AutoModelForCausalLM.from_pretrained(tmp_path / "out" / "model")
+    assert type(merged).__name__ == "Qwen3ForCausalLM"
+
+
+def test_commands_end_to_end(finished, dataset_path, start, tmp_path, capsys):
+    """sft, export and correct through the command line, each ending with 0."""
+    out = tmp_path / "sft"
+    told = [x for s in SETTINGS for x in ("--set", s)]
+    args = ["sft", str(dataset_path), "--out", str(out), "--policy", str(start), *told]
+    assert cli.run([*args, "--sft-steps", "1", "--json"]) == 0
+    assert "heldout_exact_after_sft" in json.loads(capsys.readouterr().out)
+    model = tmp_path / "model"
+    export = ["export", "--policy", str(finished[0]), "--out", str(model), "--dtype", "bfloat16"]
+    assert cli.run(export) == 0
+    assert (model / "README.md").is_file()
+    assert cli.run(export) == 5
+    capsys.readouterr()
+    lines = tmp_path / "lines.txt"
+    lines.write_text("他己经来了。\n\n天气很好。\n", encoding="utf-8")
+    correct = ["correct", "--policy", str(model), "--file", str(lines)]
+    for form in ("--plain", "--json"):
+        assert cli.run([*correct, form]) == 0
+        assert len(capsys.readouterr().out.splitlines()) == 3
+    assert cli.run(["correct", "--policy", str(model)]) == 2
+
+
+def test_edits_are_shown():
+    """The old stands in brackets before the new."""
+    from cectrain.commands.correct import shown
+
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown("他己经#来", "他已经来"))
+    assert plain == "他[己]已经[#]来"
+
+
+def test_help_answers_without_torch():
+    """`--help` imports none of the heavy libraries."""
+    import subprocess
+    import sys
+
+    code = (
+        "import sys; from cectrain.cli import run; run(['--help']);"
+        "run(['train', '--help']);"
+        "print(sorted({'torch', 'trl', 'transformers'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().endswith("[]")
+
+
+def test_every_logged_name_is_explained():
+    """docs/metrics.md has a row for each name that metrics.jsonl may hold, and no other."""
+    from pathlib import Path
+
+    page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text("utf-8")
+    explained = set(re.findall(r"^\| `([a-z0-9_]+)` \|", page, re.MULTILINE))
+    assert explained == {*tracking.NAMES, *tracking.HELD_OUT, *tracking.SFT}
+
+
+def test_held_out_scores_come_back_from_disk():
+    """What a resumed run reads is what was written."""
+    found = HeldOut(3, 0.5, None, 0.1, 0.2, None, {"noise": 1.0}, (("a", "b", "c"),))
+    assert decode(HeldOutFile, encode(found), "x").found() == found
+
+
+def test_lines_after_the_checkpoint_are_dropped(tmp_path):
+    """Lines that will be repeated, and one that a kill cut short, go; the others stay."""
+    path = tmp_path / "metrics.jsonl"
+    log = tracking.MetricsLog(path)
+    for step in (1, 2, 3):
+        log.write("ppo", step, {"reward": 0.5, "kl": float("nan")})
+    path.write_text(path.read_text() + '{"phase": "pp')
+    kept = [json.loads(line) for line in tracking.kept_lines(path, 0, 2).splitlines()]
+    assert kept == [{"phase": "ppo", "step": n, "reward": 0.5} for n in (1, 2)]
+
+
+class State:
+    is_world_process_zero, max_steps = True, 100
+
+    def __init__(self, step):
+        self.global_step = step
+
+
+class Control:
+    should_training_stop = should_save = False
+
+
+def watching(tmp_path, exact, *settings):
+    told = []
+    found = HeldOut(1, exact, 0.0, 0.0, 0.0, None, {}, ())
+    ppo = config.load("small", ["ppo.epochs=1", "ppo.eval_every=1", *settings]).ppo
+    log = tracking.MetricsLog(tmp_path / "metrics.jsonl")
+    return watch.Watch(ppo, log, lambda: found, told.append, 0.5), told
+
+
+def logged(seen, step, reward, flat=0.0):
+    logs = {"reward": reward, "zero_advantage_share": flat}
+    seen.on_log(None, State(step), None, logs=logs)
+
+
+@pytest.mark.parametrize(("exact", "hacked"), [(0.3, True), (0.55, False)])
+def test_reward_hacking_is_told_and_can_end_the_run(tmp_path, exact, hacked):
+    """Reward up and exact rate down: a warning; the run ends only where that is asked for."""
+    for settings, ends in (([], False), (["ppo.stop_on_hacking=true"], True)):
+        seen, told = watching(tmp_path, exact, *settings)
+        logged(seen, 1, 0.5)
+        logged(seen, 2, 0.6)
+        control = seen.on_step_end(None, State(3), Control())
+        assert bool(told) == hacked
+        assert control.should_training_stop == (hacked and ends)
+
+
+def test_equal_rewards_are_said_aloud(tmp_path):
+    """A batch without any advantage taught nothing; it is said once, then every fifth time."""
+    seen, told = watching(tmp_path, 0.5)
+    for step in range(1, 8):
+        logged(seen, step, 0.5, flat=1.0)
+    assert len(told) == 2
+    assert "taught nothing" in told[0]
