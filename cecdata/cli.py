@@ -75,7 +75,7 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="cecdata")
 def cli() -> None:
-    r"""Clean Chinese text in, validated (source, target) pairs out.
+    """Clean Chinese text in, validated (source, target) pairs out.
 
     \b
     cecdata build sample --out out/data          the corpus that ships

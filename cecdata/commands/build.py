@@ -56,7 +56,7 @@ def build(
     as_json: bool,
     **settings: object,
 ) -> None:  # fmt: skip
-    r"""Make a dataset of pairs from CORPUS: files, globs, dataset folders, `-`, or `sample`.
+    """Make a dataset of pairs from CORPUS: files, globs, dataset folders, `-`, or `sample`.
 
     \b
     cecdata build sample --out out/data

@@ -19,7 +19,7 @@ _DATASET = click.argument("dataset", type=click.Path(path_type=Path))
 @click.option("--full", "level", flag_value="full", help="Also derive every source again.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON object on stdout.")
 def verify(dataset: Path, level: str | None, as_json: bool) -> None:
-    r"""Prove DATASET: checksums, and every row by an independent path.
+    """Prove DATASET: checksums, and every row by an independent path.
 
     \b
     cecdata verify out/data            checksums, edits, distances, ids

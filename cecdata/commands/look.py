@@ -16,7 +16,7 @@ from cecdata.errors import InputError
 @click.option("--recipe", default="paper", show_default=True, help="A name or a TOML file.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON list on stdout.")
 def preview(sentence: str, copies: int, seed: int | None, recipe: str, as_json: bool) -> None:
-    r"""Show copies of SENTENCE, each struck by an operator.
+    """Show copies of SENTENCE, each struck by an operator.
 
     \b
     cecdata preview 他的病情已经好转。
@@ -42,7 +42,7 @@ def preview(sentence: str, copies: int, seed: int | None, recipe: str, as_json: 
 @click.argument("character")
 @click.option("--json", "as_json", is_flag=True, help="A JSON list on stdout.")
 def inspect(operator: str, character: str, as_json: bool) -> None:
-    r"""Print what OPERATOR may write for CHARACTER, with the chance of each.
+    """Print what OPERATOR may write for CHARACTER, with the chance of each.
 
     \b
     cecdata inspect homophone 在

@@ -34,7 +34,7 @@ def embed(
     corpus: tuple[str, ...], cache: Path, name: str, text_column: str | None, limit: int | None,
     segment: int, compact: bool, overwrite: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    r"""Embed the sentences of CORPUS into a cache; what it holds already is not embedded again.
+    """Embed the sentences of CORPUS into a cache; what it holds already is not embedded again.
 
     \b
     cecdata embed sample --cache out/vectors
@@ -78,7 +78,7 @@ def embed(
 def neighbours(
     sentence: str, cache: Path, count: int, corpus: tuple[str, ...], as_json: bool
 ) -> None:
-    r"""The sentences of a cache that are most like SENTENCE.
+    """The sentences of a cache that are most like SENTENCE.
 
     \b
     cecdata neighbours 他的病情已经好转。 --cache out/vectors --corpus sample
@@ -149,7 +149,7 @@ def encoders() -> None:
 @click.option("--threshold", type=click.FloatRange(-1, 1), default=0.65, show_default=True)
 @_JSON
 def compare(ratings: Path, names: tuple[str, ...], threshold: float, as_json: bool) -> None:
-    r"""Correlation of each encoder's cosine with human ratings (paper, encoder study).
+    """Correlation of each encoder's cosine with human ratings (paper, encoder study).
 
     RATINGS: .csv or .tsv with the columns input, output, rating.
 

@@ -1,0 +1,38 @@
+"""What `--help` prints, for every command of every package."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import cecbench.cli
+import cecdata.cli
+import cectrain.cli
+
+
+def _commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    yield path
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from _commands(command, (*path, name))
+        else:
+            yield (*path, name)
+
+
+_GROUPS = {"cecdata": cecdata.cli.cli, "cecbench": cecbench.cli.main, "cectrain": cectrain.cli.cli}
+_ALL = [(tool, path) for tool, group in _GROUPS.items() for path in _commands(group)]
+
+
+@pytest.mark.parametrize(("tool", "path"), _ALL, ids=[" ".join((t, *p)) for t, p in _ALL])
+def test_help_reads_well(tool: str, path: tuple[str, ...]) -> None:
+    """Every command explains itself, and click's mark for a paragraph is not printed."""
+    done = CliRunner().invoke(_GROUPS[tool], [*path, "--help"])
+    assert done.exit_code == 0, done.output
+    assert "\\b" not in done.output and "\b" not in done.output
+    first = done.output.split("\n\n")[1].strip() if "\n\n" in done.output else ""
+    assert first and not first.startswith("Options:"), "no description"
