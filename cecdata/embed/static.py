@@ -42,6 +42,7 @@ class Gate:
     teacher_revision: str
     knot: float
     band: tuple[float, float]
+    weights: str  # SHA-256
     measured: dict[str, object]
 
 
@@ -144,10 +145,15 @@ def weights() -> kernel.Weights:
 @cache
 def fingerprint() -> str:
     """SHA-256 over the weights and the knot: what the scores depend on."""
+    return hashlib.sha256(f"{weights_sha256()} {gate().knot!r}".encode()).hexdigest()
+
+
+@cache
+def weights_sha256() -> str:
+    """SHA-256 over the weights alone; `gate.json` names the ones that it was measured with."""
     digest = hashlib.sha256()
     for name in _FILES:
         digest.update(_read(name))
-    digest.update(repr(gate().knot).encode())
     return digest.hexdigest()
 
 
@@ -161,6 +167,7 @@ def gate() -> Gate:
         str(found["teacher_revision"]),
         float(found["knot"]),
         (float(low), float(high)),
+        str(found["weights"]),
         dict(found["measured"]),
     )
 

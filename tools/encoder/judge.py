@@ -23,7 +23,7 @@ from pairs import OPEN, SHORT, ordinary
 
 from cecdata.corpus.xxh3 import ids
 from cecdata.embed import encoder
-from cecdata.embed.static import bend, raw_scores
+from cecdata.embed.static import bend, raw_scores, weights_sha256
 
 OUT = Path(__file__).resolve().parents[2] / "cecdata" / "embed" / "builtin"
 THRESHOLD = 0.65
@@ -136,6 +136,7 @@ def main() -> None:
     gate = {
         "teacher": about["teacher"],
         "teacher_revision": about["revision"],
+        "weights": weights_sha256(),
         "threshold": THRESHOLD,
         "knot": knot,
         "band": band,

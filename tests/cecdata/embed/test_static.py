@@ -14,7 +14,7 @@ from cecdata.config import load
 from cecdata.corpus.xxh3 import ids
 from cecdata.embed import encoder
 from cecdata.embed import static_kernel as kernel
-from cecdata.embed.static import StaticEncoder, gate, weights
+from cecdata.embed.static import StaticEncoder, gate, weights, weights_sha256
 from cecdata.hanzi.edits import Edit
 from cecdata.operators import OPERATORS
 from cecdata.perturb.calibrate import Rate
@@ -131,6 +131,7 @@ def test_scores_are_what_they_are(model):
 
 def test_the_gate_is_as_good_as_it_must_be():
     """The figures beside the weights: correlation, caught, false rejects, on held-out pairs."""
+    assert gate().weights == weights_sha256()
     measured = gate().measured
     assert measured["correlation"]["all"] >= 0.9
     assert measured["correlation"]["engine"] >= 0.9
