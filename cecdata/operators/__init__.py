@@ -10,14 +10,17 @@ from cecdata.operators import (
     function_word,
     homophone,
     lexical,
+    merge,
     missing,
     near_glyph,
     noise,
     radical,
     repeated,
     split,
+    swap,
     traditional,
     width,
+    word,
 )
 from cecdata.operators.base import Action, Confusion, Operator
 
@@ -28,7 +31,7 @@ OPERATORS: dict[str, Operator] = {
     module.OPERATOR.name: module.OPERATOR
     for module in (
         homophone, near_glyph, radical, split, noise, function_word, lexical,
-        missing, repeated, traditional, width,
+        missing, repeated, traditional, width, word, swap, merge,
     )
 }  # fmt: skip
 

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from cecdata.hanzi.characters import code_point_slots, frequency, standard_characters
 
-# How the engine uses a confusion set: put the replacement in the character's place, or insert it
-# before any character (its `source` is then empty).
-Action = Literal["substitute", "insert"]
+# How the engine uses a confusion set: put the replacement in the character's place, insert it
+# before any character (its `source` is then empty), or put it in the place of a span of two to
+# four characters.
+Action = Literal["substitute", "insert", "rewrite"]
 Places = NDArray[np.int32]  # in `standard_characters()`
 Weights = NDArray[np.float64]
 
@@ -72,7 +73,8 @@ class Operator:
     """One family of errors.
 
     `confusions(character)` yields the possible replacements of one character, none of them the
-    character itself; for an inserting operator it is called once, with the empty string.
+    character itself; for an inserting operator it is called once, with the empty string; for a
+    rewriting one it is a `spans.InSpans`.
     `cost` is the Levenshtein distance of one edit; `beside` are the characters that it strikes
     beside the standard ones.
     """

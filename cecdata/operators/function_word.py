@@ -9,16 +9,15 @@ import numpy as np
 from cecdata.hanzi.characters import code_point_slots, frequency
 from cecdata.operators.base import ConfusionSet, InBulk, Operator, confusion_set
 
-KINDS = ("particle", "pronoun", "preposition", "verb", "adverb")
+KINDS = ("function_word",)
 # Closed classes out of school grammars (黄伯荣、廖序东《现代汉语》: 虚词); who writes fast puts one
-# member for another. A pair's kind is the first set that holds both.
+# member for another.
 SETS = (
-    ("的地得", "particle"), ("了着过", "particle"), ("吗嘛吧呢啊呀", "particle"),
-    ("他她它", "pronoun"), ("我你您他", "pronoun"), ("这那哪", "pronoun"), ("谁啥何", "pronoun"),
-    ("在于", "preposition"), ("和与跟同及", "preposition"), ("把被让使给", "preposition"),
-    ("对向往朝", "preposition"), ("从由自", "preposition"), ("为因以", "preposition"),
-    ("是有在", "verb"), ("能会可要", "verb"), ("来去到", "verb"), ("做作", "verb"),
-    ("不没未无", "adverb"), ("就才都也还又", "adverb"), ("很太最更", "adverb"), ("再在", "adverb"),
+    "的地得", "了着过", "吗嘛吧呢啊呀",  # particles
+    "他她它", "我你您他", "这那哪", "谁啥何",  # pronouns
+    "在于", "和与跟同及", "把被让使给", "对向往朝", "从由自", "为因以",  # prepositions
+    "是有在", "能会可要", "来去到", "做作",  # verbs
+    "不没未无", "就才都也还又", "很太最更", "再在",  # adverbs
 )  # fmt: skip
 FREQUENCY_EXPONENT = 0.5
 
@@ -26,16 +25,14 @@ FREQUENCY_EXPONENT = 0.5
 @cache
 def _build(least: float) -> ConfusionSet:
     slots = code_point_slots()
-    found: dict[tuple[str, str], str] = {}
-    for members, kind in SETS:
-        for right in members:
-            for wrong in members.replace(right, ""):
-                found.setdefault((right, wrong), kind)
+    found = dict.fromkeys(
+        (right, wrong) for members in SETS for right in members for wrong in members
+        if right != wrong
+    )  # fmt: skip
     places = [[int(slots[ord(sign)]) - 1 for sign in pair] for pair in found]
     source, other = np.array(places, np.int32).T
     weight = np.array([frequency(wrong) ** FREQUENCY_EXPONENT for _, wrong in found])
-    kinds = np.array([KINDS.index(kind) for kind in found.values()], np.int8)
-    return confusion_set(source, other, weight, kinds, least)
+    return confusion_set(source, other, weight, np.zeros(len(found), np.int8), least)
 
 
 OPERATOR = Operator("function_word", "substitute", 1, KINDS, InBulk(KINDS, _build, 0.0))

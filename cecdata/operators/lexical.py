@@ -14,6 +14,7 @@ from cecdata.hanzi.characters import standard_characters
 from cecdata.hanzi.lexicon import LENGTHS, Words, words
 from cecdata.operators.base import ConfusionSet, InBulk, Operator, Weights, confusion_set
 from cecdata.operators.sound_links import Keys, merged
+from cecdata.operators.word_pairs import beside, totals
 
 KINDS = ("word_frame", "word_neighbour")
 # A word that is a tenth as frequent comes to mind a third as often.
@@ -55,25 +56,11 @@ def _frames(listed: Words, fewest: int) -> tuple[Keys, Weights]:
     for place in range(characters.shape[1]):
         rest = np.delete(characters, place, axis=1).astype(np.int64)
         frame = rest @ (count ** np.arange(rest.shape[1], dtype=np.int64))
-        left, right, share = _beside(frame, root)
+        left, right = beside(frame)
+        share = root[right] / totals(frame, root)[right]
         key = characters[left, place].astype(np.int64) * count + characters[right, place]
         found.append((key, counts[left] * share))
     return np.concatenate([key for key, _ in found]), np.concatenate([mass for _, mass in found])
-
-
-def _beside(group: Keys, root: Weights) -> tuple[Keys, Keys, Weights]:
-    """All ordered pairs of different members of a group, and the share of the second in it."""
-    order = np.argsort(group, kind="stable")
-    first = np.flatnonzero(np.r_[True, np.diff(group[order]) != 0])
-    size = np.diff(np.r_[first, len(order)])
-    beside = np.repeat(size, size)
-    left = np.repeat(np.arange(len(order)), beside)
-    begin = np.cumsum(beside) - beside
-    right = np.repeat(first, size)[left] + np.arange(len(left)) - begin[left]
-    total = np.repeat(np.add.reduceat(root[order], first), size)
-    different = left != right
-    left, right = left[different], right[different]
-    return order[left], order[right], root[order][right] / total[right]
 
 
 def _neighbours(listed: Words, fewest: int) -> tuple[Keys, Weights]:

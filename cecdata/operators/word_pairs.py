@@ -35,32 +35,37 @@ def word_pairs() -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     return keys, mass / np.maximum(occurrences[keys // count], LEAST_OCCURRENCES)
 
 
-def same_sound(listed: Words) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """All ordered pairs of different words with the same syllables: (word, other, share).
+def beside(group: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """All ordered pairs of different members of one group, by group.
 
-    `share` is that of the other among all words of the sound, by the root of their counts.
+    >>> [places.tolist() for places in beside(np.array([7, 3, 7]))]
+    [[0, 2], [2, 0]]
     """
-    base = int(listed.syllables.max()) + 1
-    sound = np.zeros(len(listed.counts), np.int64)
-    for column in listed.syllables.T:
-        sound = sound * base + column
-    order = np.argsort(sound, kind="stable")
-    first = np.flatnonzero(np.r_[True, np.diff(sound[order]) != 0])
+    order = np.argsort(group, kind="stable")
+    first = np.flatnonzero(np.r_[True, np.diff(group[order]) != 0])
     size = np.diff(np.r_[first, len(order)])
-    root = np.sqrt(listed.counts[order])
     # every member of a group of n beside its n members
-    beside = np.repeat(size, size)
-    left = np.repeat(np.arange(len(order)), beside)
-    begin = np.cumsum(beside) - beside
+    times = np.repeat(size, size)
+    left = np.repeat(np.arange(len(order)), times)
+    begin = np.cumsum(times) - times
     right = np.repeat(first, size)[left] + np.arange(len(left)) - begin[left]
-    total = np.repeat(np.add.reduceat(root, first), size)
     different = left != right
-    left, right = left[different], right[different]
-    return order[left], order[right], root[right] / total[right]
+    return order[left[different]], order[right[different]]
+
+
+def totals(group: NDArray[np.int64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """For each member the sum over its group."""
+    _, inverse = np.unique(group, return_inverse=True)
+    return np.asarray(np.bincount(inverse, weight)[inverse], np.float64)
 
 
 def _of_length(listed: Words) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    word, other, share = same_sound(listed)
+    base = int(listed.syllables.max()) + 1
+    powers = base ** np.arange(listed.syllables.shape[1], dtype=np.int64)
+    sound = listed.syllables.astype(np.int64) @ powers
+    word, other = beside(sound)
+    root = listed.counts**COUNT_EXPONENT
+    share = root[other] / totals(sound, root)[other]
     right, wrong = listed.characters[word], listed.characters[other]
     mass = np.broadcast_to((listed.counts[word] * share)[:, None], right.shape)
     key = right.astype(np.int64) * len(standard_characters()) + wrong

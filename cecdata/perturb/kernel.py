@@ -11,6 +11,15 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
+from cecdata.operators.spans import LONGEST
+from cecdata.perturb.span_tables import (
+    ALIAS_BITS,
+    COST_BITS,
+    KEY_FACTOR,
+    SPAN_TEXT_BITS,
+    START_BITS,
+    START_FACTOR,
+)
 from cecdata.perturb.tables import (
     CLINGS_AFTER,
     CLINGS_BEFORE,
@@ -29,6 +38,9 @@ _CR, _LF, _LESS, _MORE = 0x0D, 0x0A, 0x3C, 0x3E
 _UNCHANGED, _OPERATOR, _COUNT, _PLACE, _REPLACEMENT, _MIXED, _MIXED_OPERATOR, _SAMPLE = range(8)
 _TEXT, _KIND = (1 << TEXT_BITS) - 1, (1 << KIND_BITS) - 1
 _SENTENCE = float(1 << 20)  # one sentence in a histogram: integers add up the same in any order
+_SPAN_TEXT = (1 << SPAN_TEXT_BITS) - 1
+_COST = SPAN_TEXT_BITS + KIND_BITS
+_ALIAS = _COST + COST_BITS
 _SPARSE = 24  # tries after which places are counted out
 _BLOCK = 32  # bytes copied at a time
 SLACK = 64  # bytes that blocks and words may scribble past the end
@@ -124,6 +136,59 @@ def _scan(data, start, stop, code_points, eligible, insert_mask, points, bounds,
 
 
 @njit(cache=True, inline="always")
+def _span_at(slots, at, size, tables):
+    """The span of `size` characters at a place, -1 if there is none. No slot there may be 0."""
+    key = np.uint64(0)
+    for j in range(size):
+        key |= np.uint64(slots[at + j]) << np.uint64(16 * j)
+    wrap = np.uint64(len(tables.spans.keys) - 1)
+    h = ((key * np.uint64(KEY_FACTOR)) >> np.uint64(32)) & wrap
+    while tables.spans.keys[h] != 0:
+        if tables.spans.keys[h] == key:
+            return np.int64(tables.spans.found[h])
+        h = (h + np.uint64(1)) & wrap
+    return np.int64(-1)
+
+
+@njit(cache=True)
+def _find_spans(points, n, slots, tables, mask, spans, free):
+    """Marks in mask[i] the rewriting operators that may strike a span from i on, the longest first.
+
+    spans[s, i]: that span for the s-th of them; its spans do not overlap, free[s] is where the
+    next may begin.
+    """
+    free[:] = 0
+    for i in range(n - 1):
+        if slots[i] == 0 or slots[i + 1] == 0:
+            continue
+        pair = np.uint64(slots[i]) | np.uint64(slots[i + 1]) << np.uint64(16)
+        bit = (pair * np.uint64(START_FACTOR)) >> np.uint64(64 - START_BITS)
+        if not (tables.spans.starts[bit >> np.uint64(6)] >> (bit & np.uint64(63))) & np.uint64(1):
+            continue
+        if i > 0 and _clings(tables.code_points[points[i - 1]], CLINGS_AFTER):
+            continue  # the first character is part of a larger visible one
+        longest = 2
+        while longest < LONGEST and i + longest < n and slots[i + longest] != 0:
+            longest += 1
+        for size in range(longest, 1, -1):
+            if i + size < n and _clings(tables.code_points[points[i + size]], CLINGS_BEFORE):
+                continue
+            span = _span_at(slots, i, size, tables)
+            if span < 0:
+                continue
+            for o in range(len(tables.spans.row)):
+                s = tables.spans.row[o]
+                if s >= 0 and i >= free[s] and tables.spans.rows[s, span, 1] > 0:
+                    mask[i] |= np.uint16(1 << o)
+                    spans[s, i], free[s] = span, i + size
+
+
+@njit(cache=True, inline="always")
+def _clings(value, how):
+    return value == how or value == CLINGS_BOTH
+
+
+@njit(cache=True, inline="always")
 def _placeholder_end(points, i, n):
     """One past the `>` of a typed placeholder such as <ADDR> that starts at i, else i."""
     j = i + 1
@@ -185,11 +250,15 @@ def place_histogram(offsets, data, tables: Tables, priors, length_limit, histogr
     mask = np.empty(length_limit + 2, np.uint16)
     slots = np.empty(length_limit + 2, np.int32)
     insert_mask, with_prior = _insert_mask(tables.inserts), _with_prior(priors)
+    rewriting = len(tables.spans.rows)
+    spans, free = np.empty((rewriting, length_limit + 1), np.int32), np.empty(rewriting, np.int64)
     for row in range(len(offsets) - 1):
         n = _scan(
             data, offsets[row], offsets[row + 1], tables.code_points, tables.eligible,
             insert_mask, points, bounds, mask, slots,
         )  # fmt: skip
+        if rewriting:
+            _find_spans(points, n, slots, tables, mask, spans, free)
         able, total = _able(mask, n, with_prior), 0.0
         for o in range(operators):
             if (able >> o) & 1:
@@ -353,6 +422,19 @@ def _candidate(tables, o, slot, word):
 
 
 @njit(cache=True, inline="always")
+def _span_candidate(tables, s, span, word):
+    """A replacement of a span, packed as in the tables, by Walker's alias method."""
+    scaled = (word >> np.uint64(32)) * np.uint64(tables.spans.rows[s, span, 1])
+    first = np.uint64(tables.spans.rows[s, span, 0])
+    packed = tables.spans.candidates[first + (scaled >> np.uint64(32))]
+    fraction = np.uint32(word) >> np.uint32(32 - KEEP_BITS)
+    if fraction >= np.uint32(packed >> np.uint64(64 - KEEP_BITS)):
+        alias = (packed >> np.uint64(_ALIAS)) & np.uint64((1 << ALIAS_BITS) - 1)
+        packed = tables.spans.candidates[first + alias]
+    return packed
+
+
+@njit(cache=True, inline="always")
 def _occurs(points, n, wanted):
     found = np.uint32(0)
     for i in range(np.uint64(n)):  # to the end: without a way out the compiler vectorises it
@@ -456,6 +538,11 @@ def perturb(
     previous = np.empty(length_limit + 3 + 2 * most, np.int64)
     current = np.empty(length_limit + 3 + 2 * most, np.int64)
     insert_mask, with_prior = _insert_mask(tables.inserts), _with_prior(priors)
+    rewriting, single = len(tables.spans.rows), with_prior
+    spans, free = np.empty((rewriting, length_limit + 1), np.int32), np.empty(rewriting, np.int64)
+    for o in range(operators):
+        if tables.spans.row[o] >= 0:
+            single &= ~(np.int64(1) << o)
     at, edits, pair, last_able = 0, 0, 0, -1
     out_offsets[0] = 0
     edit_offsets[0] = 0
@@ -464,6 +551,8 @@ def perturb(
             data, offsets[row], offsets[row + 1], tables.code_points, tables.eligible,
             insert_mask, points, bounds, mask, slots,
         )  # fmt: skip
+        if rewriting:
+            _find_spans(points, n, slots, tables, mask, spans, free)
         able = _able(mask, n, with_prior)
         if able != last_able:
             _accumulate(priors, able, cumulative)
@@ -475,9 +564,11 @@ def perturb(
                 o = operators + 1
             elif able:
                 if mixed > 0 and _unit(_draw(key, _MIXED, 0)) < mixed:
+                    # spans of one operator never overlap, but other edits might fall inside
                     count = _take_mixed(
-                        mask, n, able, priors, count_cdf, key, chosen, cumulative_here, strikes
-                    )
+                        mask, n, able & single, priors, count_cdf, key, chosen, cumulative_here,
+                        strikes,
+                    )  # fmt: skip
                 if count:
                     o = operators
                 else:
@@ -494,6 +585,29 @@ def perturb(
             for k in range(count):
                 place = chosen[k]
                 struck = strikes[k] if o == operators else o
+                if rewriting and tables.spans.row[struck] >= 0:
+                    s = np.int64(tables.spans.row[struck])
+                    span = np.int64(spans[s, place])
+                    candidate = _span_candidate(tables, s, span, _draw(key, _REPLACEMENT, k))
+                    text = np.int64(candidate & np.uint64(_SPAN_TEXT))
+                    done = place + np.int64(tables.spans.facts[span, 1])
+                    to = base + bounds[place]
+                    size = np.int64(tables.spans.texts[text, 2])
+                    base += size - (bounds[done] - bounds[place])
+                    _store_word(out_bytes, np.uint64(to), tables.spans.texts[text, 0])
+                    _store_word(out_bytes, np.uint64(to + 8), tables.spans.texts[text, 1])
+                    _copy(out_bytes, to + size, data, bounds[done], bounds[n])
+                    sure &= count == 1
+                    spent += np.int64(candidate >> np.uint64(_COST)) & 7
+                    edit_start[edits] = place
+                    edit_end[edits] = done
+                    edit_target[edits] = len(tables.texts) + tables.spans.facts[span, 0]
+                    edit_source[edits] = len(tables.texts) + text
+                    edit_operator[edits] = struck
+                    kind = (candidate >> np.uint64(SPAN_TEXT_BITS)) & np.uint64(_KIND)
+                    edit_kind[edits] = np.int8(kind)
+                    edits += 1
+                    continue
                 inserts = np.int64(tables.inserts[struck])
                 slot = np.uint32(0) if inserts else slots[place]
                 candidate = _candidate(tables, struck, slot, _draw(key, _REPLACEMENT, k))
@@ -528,7 +642,7 @@ def perturb(
                 # character replaced, so what is left between what both share cannot match.
                 length = _rebuild(
                     points, n, edit_start, edit_end, edit_source, edits - count, edits,
-                    tables.texts, written,
+                    tables, written,
                 )  # fmt: skip
                 spent = _banded(points, n, written, length, spent, previous, current)
             out_operator[pair] = o
@@ -540,17 +654,24 @@ def perturb(
 
 
 @njit(cache=True)
-def _rebuild(points, n, starts, ends, sources, first, last, texts, written):
+def _rebuild(points, n, starts, ends, sources, first, last, tables, written):
     """The source's code points from the target's and the edits; gives their number."""
     length, done = 0, 0
     for e in range(first, last):
         for i in range(done, starts[e]):
             written[length] = points[i]
             length += 1
-        facts = texts[sources[e], 1]
-        written[length] = np.uint32((facts >> np.uint64(8)) & np.uint64(0xFFFFFF))
-        written[length + 1] = np.uint32(facts >> np.uint64(32))
-        length += np.int64(written[length] != 0) + np.int64(written[length + 1] != 0)
+        own = sources[e] - len(tables.texts)
+        if own >= 0:
+            for j in range(LONGEST):
+                if tables.spans.points[own, j]:
+                    written[length] = tables.spans.points[own, j]
+                    length += 1
+        else:
+            facts = tables.texts[sources[e], 1]
+            written[length] = np.uint32((facts >> np.uint64(8)) & np.uint64(0xFFFFFF))
+            written[length + 1] = np.uint32(facts >> np.uint64(32))
+            length += np.int64(written[length] != 0) + np.int64(written[length + 1] != 0)
         done = ends[e]
     for i in range(done, n):
         written[length] = points[i]

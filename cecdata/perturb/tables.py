@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from cecdata.corpus.compiled import compiled as jitted
 from cecdata.hanzi.characters import (
     extend_ranges,
     joiner_ranges,
@@ -20,6 +19,8 @@ from cecdata.hanzi.characters import (
 )
 from cecdata.operators import OPERATORS, Operator
 from cecdata.operators.base import InBulk
+from cecdata.perturb.alias import walker
+from cecdata.perturb.span_tables import SpanTables, compile_spans
 
 Bytes = npt.NDArray[np.uint8]
 Shorts = npt.NDArray[np.uint16]
@@ -51,6 +52,7 @@ class Tables(NamedTuple):
     # [T, 2] of one text of at most two code points: its UTF-8, first byte lowest; and
     # bytes | first code point << 8 | second << 32
     texts: Longs
+    spans: SpanTables
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,8 @@ class Compiled:
     arrays: Tables
     operators: tuple[str, ...]
     kinds: tuple[str, ...]
-    texts: tuple[str, ...]  # [T]; row s is the character of slot s, row 0 the empty string
+    # [T + T']; row s is the character of slot s, row 0 the empty string; spans stand at the end
+    texts: tuple[str, ...]
     sha256: dict[str, str]  # of each operator's confusion set
 
 
@@ -94,6 +97,7 @@ def compile_tables(operators: Sequence[Operator], characters: Sequence[str]) -> 
         eligible |= (counts > 0).astype(np.uint16) << np.uint16(o)
         written += len(columns.slot)
     text_table = _texts(list(texts))
+    spans = compile_spans(operators, {name: slot for name, slot in texts.items() if slot}, kinds)
     arrays = Tables(
         code_points=_code_points(characters),
         eligible=eligible,
@@ -102,12 +106,13 @@ def compile_tables(operators: Sequence[Operator], characters: Sequence[str]) -> 
         inserts=np.array([operator.action == "insert" for operator in operators], np.uint8),
         cost=np.array([operator.cost for operator in operators], np.int32),
         texts=text_table,
+        spans=spans.arrays,
     )
     hashes = {
-        operator.name: _hash(columns, text_table, kinds)
+        operator.name: spans.hashes.get(operator.name) or _hash(columns, text_table, kinds)
         for operator, columns in zip(operators, found, strict=True)
     }
-    return Compiled(arrays, tuple(hashes), kinds, tuple(texts), hashes)
+    return Compiled(arrays, tuple(hashes), kinds, (*texts, *spans.texts), hashes)
 
 
 class _Columns(NamedTuple):
@@ -131,6 +136,7 @@ def _columns(
         # the texts of the characters are numbered like their slots
         return _Columns(slot, table.replacement + np.int64(1), own[table.kind], table.weight)
     wanted = ((0, ""),) if operator.action == "insert" else tuple(enumerate(characters, 1))
+    wanted = () if operator.action == "rewrite" else wanted
     items = [(slot, item) for slot, name in wanted for item in operator.confusions(name)]
     return _Columns(
         np.array([slot for slot, _ in items], np.int64),
@@ -138,44 +144,6 @@ def _columns(
         np.array([kinds.index(item.kind) for _, item in items], np.int64),
         np.array([item.weight for _, item in items], np.float64),
     )
-
-
-@jitted
-def walker(
-    bounds: npt.NDArray[np.int64], weights: npt.NDArray[np.float64]
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-    """Walker's alias tables of rows of weights: (probability of keeping j, what else).
-
-    Row r is weights[bounds[r]:bounds[r + 1]]; the second array holds places among all weights.
-
-    >>> [column.tolist() for column in walker(np.array([0, 2]), np.array([1.0, 3.0]))]
-    [[0.5, 1.0], [1, 1]]
-    """
-    keep, alias = np.ones(len(weights)), np.arange(len(weights))
-    share, small, large = np.empty((3, len(weights)))
-    for r in range(len(bounds) - 1):
-        first, last = bounds[r], bounds[r + 1]
-        total, less, more = 0.0, 0, 0
-        for j in range(first, last):
-            total += weights[j]
-        for j in range(first, last):
-            share[j] = weights[j] * (last - first) / total
-            if share[j] < 1:
-                small[less] = j
-                less += 1
-            else:
-                large[more] = j
-                more += 1
-        while less and more:
-            less -= 1
-            poor, rich = int(small[less]), int(large[more - 1])
-            keep[poor], alias[poor] = share[poor], rich
-            share[rich] -= 1 - share[poor]
-            if share[rich] < 1:
-                more -= 1
-                small[less] = rich
-                less += 1
-    return keep, alias
 
 
 def _candidates(columns: _Columns) -> Longs:

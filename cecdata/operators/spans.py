@@ -1,0 +1,85 @@
+"""Confusions of two to four characters at once: what a rewriting operator builds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cecdata.operators.base import Confusion, Weights
+
+SHORTEST, LONGEST = 2, 4  # characters of a source; a replacement has at most four as well
+
+
+@dataclass(frozen=True, slots=True)
+class SpanSet:
+    """Confusions as columns, by source.
+
+    Row s is [bounds[s]:bounds[s + 1]]: `replacement` are places in `texts`, `kind` places in the
+    operator's kinds, `cost` the Levenshtein distance of each.
+    """
+
+    sources: tuple[str, ...]
+    texts: tuple[str, ...]
+    bounds: NDArray[np.int64]
+    replacement: NDArray[np.int64]
+    kind: NDArray[np.int64]
+    weight: Weights
+    cost: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class InSpans:
+    """Confusions of spans; called with a span, it gives its row. `build` caches the set."""
+
+    kinds: tuple[str, ...]
+    build: Callable[[], SpanSet]
+
+    def __call__(self, span: str) -> Iterator[Confusion]:
+        """The confusions of one span, heaviest first; none of any other text."""
+        found = self.build()
+        place = int(np.searchsorted(np.array(found.sources), span)) if span else -1
+        if place < 0 or place == len(found.sources) or found.sources[place] != span:
+            return
+        row = range(int(found.bounds[place]), int(found.bounds[place + 1]))
+        for at in sorted(row, key=lambda at: -found.weight[at]):
+            new = found.texts[found.replacement[at]]
+            yield Confusion(span, new, float(found.weight[at]), self.kinds[found.kind[at]])
+
+
+def span_set(
+    pairs: Sequence[tuple[str, str, float, int]], least: float = 0.0
+) -> SpanSet:
+    """Rows out of (source, replacement, weight, kind) in any order, one per pair at most.
+
+    What has a smaller share of its row than `least` is left out.
+    """
+    from rapidfuzz.distance import Levenshtein
+
+    heaviest: dict[tuple[str, str], tuple[float, int]] = {}
+    for source, new, weight, kind in pairs:
+        if source != new and weight > heaviest.get((source, new), (0.0, 0))[0]:
+            heaviest[source, new] = weight, kind
+    total: dict[str, float] = {}
+    for (source, _), (weight, _) in heaviest.items():
+        total[source] = total.get(source, 0.0) + weight
+    kept = sorted(
+        (source, -weight, new, kind)
+        for (source, new), (weight, kind) in heaviest.items()
+        if weight >= least * total[source]
+    )
+    sources = sorted({row[0] for row in kept})
+    texts = sorted({row[2] for row in kept})
+    number = {text: place for place, text in enumerate(texts)}
+    rows = np.array([row[0] for row in kept], str)
+    return SpanSet(
+        sources=tuple(sources),
+        texts=tuple(texts),
+        bounds=np.r_[np.searchsorted(rows, np.array(sources, str)), len(kept)].astype(np.int64),
+        replacement=np.array([number[row[2]] for row in kept], np.int64),
+        kind=np.array([row[3] for row in kept], np.int64),
+        weight=np.array([-row[1] for row in kept], np.float64),
+        cost=np.array([Levenshtein.distance(row[0], row[2]) for row in kept], np.int64),
+    )

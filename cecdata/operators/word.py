@@ -1,0 +1,90 @@
+"""Word-level homophones: what a pinyin input method offers for a whole word (权利 → 权力)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cecdata.hanzi.lexicon import LENGTHS, Words, words
+from cecdata.hanzi.readings import spoken
+from cecdata.hanzi.syllables import FINAL_PAIRS, INITIAL_PAIRS, split_syllable
+from cecdata.operators.base import Operator
+from cecdata.operators.spans import InSpans, SpanSet, span_set
+from cecdata.operators.word_pairs import beside
+
+KINDS = ("same_sound_word", "fuzzy_word", "part_of_word")
+# An input method ranks words by their counts, and a person errs where the list is close: the root.
+FUZZY = 0.12  # for each syllable that dialects mix: as for single characters
+KEPT = 2.0  # for each character that stays: what is half right is overlooked
+PART = 0.3  # a longer word is mostly typed as a whole, and then offered as a whole
+LEAST_COUNT = 8  # rarer words are seldom typed, and seldom offered
+LEAST = 0.02  # of a word's weight: what is rarer is never missed
+Pair = tuple[str, str, float, int]
+
+
+@cache
+def _build() -> SpanSet:
+    pairs = [pair for length in LENGTHS for pair in _whole(words(length))]
+    pairs += [pair for length in LENGTHS[1:] for pair in _parts(words(length))]
+    return span_set(pairs, LEAST)
+
+
+def _whole(listed: Words) -> Iterator[Pair]:
+    """Words for words of the same sound, or of one that dialects take for it."""
+    common = np.flatnonzero(listed.counts >= LEAST_COUNT)
+    loose = _loose()[listed.syllables[common]].astype(np.int64)
+    left, right = beside(_keys(loose))
+    left, right = common[left], common[right]
+    far = (listed.syllables[left] != listed.syllables[right]).sum(axis=1)
+    kept = (listed.characters[left] == listed.characters[right]).sum(axis=1)
+    weight = np.power(FUZZY, far) * np.power(KEPT, kept) * np.sqrt(listed.counts[right])
+    # most are too rare beside the others: they need not become Python objects
+    total = np.bincount(left, weight)
+    held = weight >= LEAST * total[left]
+    left, right, weight, far = left[held], right[held], weight[held], far[held]
+    for one, other, share, fuzzy in zip(left, right, weight, far > 0, strict=True):
+        yield listed.texts[one], listed.texts[other], float(share), int(fuzzy)
+
+
+def _parts(listed: Words) -> Iterator[Pair]:
+    """Two characters of a longer word for the commonest word of their sound: 一不小心, 一部小心."""
+    two = words(2)
+    order = np.lexsort((-two.counts, _keys(two.syllables)))
+    keys = _keys(two.syllables)[order]
+    first = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
+    known, best = keys[first], order[first]
+    common = np.flatnonzero(listed.counts >= LEAST_COUNT)
+    length = listed.characters.shape[1]
+    for start in range(length - 1):
+        key = _keys(listed.syllables[common, start : start + 2])
+        place = np.minimum(np.searchsorted(known, key), len(known) - 1)
+        held = known[place] == key
+        for word, other in zip(common[held], best[place[held]], strict=True):
+            text, part = listed.texts[word], two.texts[other]
+            weight = PART * float(np.sqrt(two.counts[other]))
+            yield text, text[:start] + part + text[start + 2 :], weight, 2
+
+
+def _keys(syllables: NDArray[np.int32] | NDArray[np.int64]) -> NDArray[np.int64]:
+    base = len(spoken().syllables)
+    return syllables.astype(np.int64) @ (base ** np.arange(syllables.shape[1], dtype=np.int64))
+
+
+@cache
+def _loose() -> NDArray[np.int64]:
+    """Syllable → the number of what is left of it where dialects mix initials and finals."""
+    names: dict[tuple[str, str], int] = {}
+    initials = dict(INITIAL_PAIRS[:3]) | {"n": "l", "f": "h", "r": "l"}
+    finals = {final: short for short, final in FINAL_PAIRS}
+    found = []
+    for syllable in spoken().syllables:
+        initial, final = split_syllable(syllable)
+        form = initials.get(initial, initial), finals.get(final, final)
+        found.append(names.setdefault(form, len(names)))
+    return np.array(found, np.int64)
+
+
+OPERATOR = Operator("word", "rewrite", 1, KINDS, InSpans(KINDS, _build))
