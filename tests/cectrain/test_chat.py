@@ -1,0 +1,105 @@
+"""Any causal LM with a chat template: asked as cecbench asks, thinking off, and trained."""
+
+import os
+
+import pytest
+
+from cecbench import prompts
+from cectrain import config, policy
+from cectrain.config import DataConfig
+from cectrain.pairs import training_pairs
+from cectrain.rewarder import GroupReward
+
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
+
+TEMPLATE = (
+    "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n"
+    "{% if enable_thinking is defined and not enable_thinking %}<think>\n\n</think>\n\n{% endif %}"
+    "{% endif %}"
+)
+REAL = "CEC_QWEN3_TOKENIZER"
+
+
+def byte_level():
+    """A byte-level tokenizer with a template that has Qwen3's thinking switch."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    core = Tokenizer(models.BPE({sign: place for place, sign in enumerate(alphabet)}, []))
+    core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    core.decoder = decoders.ByteLevel()
+    made = PreTrainedTokenizerFast(
+        tokenizer_object=core, eos_token="<|im_end|>", pad_token="<|endoftext|>",
+        additional_special_tokens=["<|im_start|>"], padding_side="left",
+    )  # fmt: skip
+    made.chat_template = TEMPLATE
+    return made
+
+
+@pytest.fixture(scope="module", params=["byte level", "qwen3"])
+def folder(request, tmp_path_factory):
+    """A tiny random Qwen3 with a chat tokenizer: made here, or the real one where it lies."""
+    from transformers import AutoTokenizer
+
+    if request.param == "qwen3":
+        where = os.environ.get(REAL)
+        if not where:
+            pytest.skip(f"{REAL} does not name a folder with Qwen3's tokenizer.json and config")
+        tokenizer = AutoTokenizer.from_pretrained(where)
+    else:
+        tokenizer = byte_level()
+    out = tmp_path_factory.mktemp("chat") / "model"
+    model, _ = policy.small_qwen3(tokenizer, 7, hidden=32, layers=1)
+    model.save_pretrained(out)
+    tokenizer.save_pretrained(out)
+    return out
+
+
+@pytest.fixture
+def made(folder):
+    return policy.load_policy(config.PolicyConfig(name=str(folder)), 42)
+
+
+def test_the_question_is_cecbenchs(made, folder):
+    """The same tokens as the benchmark's system asks with; no thinking is left open."""
+    from cecbench.systems.llm import LlmSystem
+    from cecbench.systems.options import SystemOptions
+
+    ours = policy.prompt_ids(made, "他己经来了。")
+    theirs = LlmSystem(str(folder), SystemOptions())._prompt("他己经来了。")
+    text = made.tokenizer.decode(ours)
+    assert ours == theirs
+    assert prompts.prompt().instruction in text
+    assert text.rstrip().endswith("</think>")
+
+
+def test_ppo_runs_on_the_chat_path(made, dataset, encoder, tmp_path):
+    """One batch: TRL renders the same question, and the candidates are rewarded."""
+    from cectrain import trainer
+
+    settings = ["ppo.groups=2", "ppo.candidates=2", "ppo.updates=1", "ppo.epochs=1"]
+    ppo = config.load("small", [*settings, "ppo.baseline=value"]).ppo
+    pairs = training_pairs(dataset, DataConfig(limit=4), 40, 42, tmp_path / "cache")
+    args = trainer.arguments(
+        ppo, out=tmp_path / "run", seed=42, new_tokens=4, processes=1, cpu=True
+    )
+    seen = []
+
+    class Watching(trainer.ConsensusTrainer):
+        def _generate_and_score_completions(self, inputs):
+            out = super()._generate_and_score_completions(inputs)
+            asked = [
+                ids[mask.bool()]
+                for ids, mask in zip(
+                    *(out[name] for name in ("prompt_ids", "prompt_mask")), strict=True
+                )
+            ]
+            seen.extend(zip(inputs, asked, strict=True))
+            return out
+
+    reward = GroupReward(encoder, config.load("small").reward, 2)
+    assert Watching(made, pairs, reward, ppo, args).train().global_step == 1
+    for row, ids in seen:
+        assert ids.tolist() == policy.prompt_ids(made, row["source"])
