@@ -79,7 +79,7 @@ def summary(
         "benchmark_licence": dataset.licence,
         "benchmark_notes": list(dataset.notes),
         "synthetic": dataset.synthetic,
-        "system": system.name,
+        "system": options.name or system.name,
         "system_identity": dict(system.identity),
         "answers": statuses(answers),
         "unanswered": unanswered(answers),

@@ -98,6 +98,7 @@ def options_from(given: Mapping[str, object]) -> SystemOptions:
 @click.option("--policy", help="What happens to rows of other lengths.")
 @click.option("--projection", help="For the scorer cllm.")
 @click.option("--mode", help="For the scorer cherrant.")
+@click.option("--name", default="", help="What the report calls the system.")
 @click.option("--limit", default=0, help="Only the first rows; the signature says so.")
 @click.option("--allow-missing", is_flag=True, help="Score rows without an answer as unchanged.")
 @click.option("--overwrite", is_flag=True, help="Replace another run in the same folder.")

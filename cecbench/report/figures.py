@@ -28,10 +28,15 @@ class Point:
 
 
 Series = Mapping[str, Mapping[str, Point]]  # series → label on the axis → point
+Tones = Mapping[str, int]  # series → number of its colour, where a page has one for it
 
 
 def bars(
-    title: str, labels: Sequence[str], series: Series, below: Mapping[str, str] | None = None
+    title: str,
+    labels: Sequence[str],
+    series: Series,
+    below: Mapping[str, str] | None = None,
+    tones: Tones | None = None,
 ) -> str:
     """Grouped bars: for each label one bar a series, its interval as a whisker.
 
@@ -40,6 +45,7 @@ def bars(
     >>> bars("F1", ["a"], {"x": {"a": Point(50.0)}}).count("<rect")
     1
     """
+    tones = tones or _in_order(series)
     slot = max(34.0, 15.0 * len(series) + 14)
     slot = max(slot, max((6.6 * _width(text) for text in labels), default=0) + 6)
     width = LEFT + RIGHT + slot * len(labels)
@@ -53,8 +59,8 @@ def bars(
             point = points.get(label)
             x = middle + (index - len(series) / 2) * thick
             if point is not None:
-                parts.append(_bar(x, thick - 2, point, f"{name}, {label}", index))
-    return _figure(title, width, parts, list(series))
+                parts.append(_bar(x, thick - 2, point, f"{name}, {label}", tones[name]))
+    return _figure(title, width, parts, {name: tones[name] for name in series})
 
 
 def curves(
@@ -63,10 +69,12 @@ def curves(
     series: Series,
     unit: str = "",
     below: Mapping[str, str] | None = None,
+    tones: Tones | None = None,
     *,
     logarithmic: bool = False,
 ) -> str:
     """One line a series over ordered labels, evenly spaced or, for numbers, by their logarithm."""
+    tones = tones or _in_order(series)
     places = _places(labels, logarithmic=logarithmic)
     width = LEFT + RIGHT + max(320.0, 80.0 * len(labels))
     span = width - LEFT - RIGHT - 40
@@ -74,14 +82,14 @@ def curves(
     parts = _grid(width)
     parts += [_tick(x, f"{text}{unit}") for text, x in at.items()]
     parts += [_tick(x, (below or {}).get(text, ""), line=1) for text, x in at.items()]
-    for index, (name, points) in enumerate(series.items()):
+    for name, points in series.items():
         known = [(at[text], points[text]) for text in labels if text in points]
         path = " ".join(f"{x:.1f},{_y(p.value):.1f}" for x, p in known)
-        parts.append(f'<polyline class="line s{index % COLOURS}" points="{path}"/>')
+        parts.append(f'<polyline class="line s{tones[name] % COLOURS}" points="{path}"/>')
         for (x, point), text in zip(known, [t for t in labels if t in points], strict=True):
-            parts.append(_whisker(x, point, index))
-            parts.append(_dot(x, _y(point.value), point, f"{name}, {text}{unit}", index))
-    return _figure(title, width, parts, list(series))
+            parts.append(_whisker(x, point, tones[name]))
+            parts.append(_dot(x, _y(point.value), point, f"{name}, {text}{unit}", tones[name]))
+    return _figure(title, width, parts, {name: tones[name] for name in series})
 
 
 def intervals(title: str, labels: Sequence[str], series: Series, marks: Series) -> str:
@@ -106,19 +114,23 @@ def intervals(title: str, labels: Sequence[str], series: Series, marks: Series) 
             if point is not None:
                 parts.append(_whisker(x, point, index))
                 parts.append(_dot(x, _y(point.value), point, f"{name}, {label}", index))
-    return _figure(title, width, parts, list(series), list(marks))
+    return _figure(title, width, parts, _in_order(series), list(marks))
+
+
+def _in_order(series: Series) -> Tones:
+    return {name: index for index, name in enumerate(series)}
 
 
 def _figure(
     title: str,
     width: float,
     parts: Sequence[str],
-    names: Sequence[str],
+    tones: Tones,
     marks: Sequence[str] = (),
 ) -> str:
     legend = "".join(
         f'<span class="key"><i class="swatch s{index % COLOURS}"></i>{escape(name)}</span>'
-        for index, name in enumerate(names)
+        for name, index in tones.items()
     )
     legend += "".join(
         f'<span class="key"><i class="swatch m{index}"></i>{escape(name)}</span>'

@@ -32,18 +32,24 @@ def scores_with_intervals(view: Overview) -> str:
 
 
 def by_category_and_number(runs: Sequence[Run]) -> list[str]:
-    """For each benchmark bars by category, and a curve over the number of errors beside them."""
+    """For each benchmark bars by category, and a curve over the number of errors beside them.
+
+    A system has one colour in all of them, the one it has in `scores_with_intervals`.
+    """
     figures = []
-    for name, chosen in _grouped(runs).items():
+    names = row_names(runs)
+    tones = {name: index for index, name in enumerate(dict.fromkeys(names))}
+    for name, systems in _grouped(runs, names).items():
+        chosen = list(systems.values())
         kinds = _labels(chosen, "category", ROWS)
         numbers = _labels(chosen, "errors", COUNTS)
         if kinds:
-            series, sizes = _series(chosen, "category"), _sizes(chosen, "category")
-            figures.append(bars(f"F1 by category, {name}", kinds, series, sizes))
+            series, sizes = _series(systems, "category"), _sizes(chosen, "category")
+            figures.append(bars(f"F1 by category, {name}", kinds, series, sizes, tones))
         if len(numbers) > 1:
-            series, sizes = _series(chosen, "errors"), _sizes(chosen, "errors")
+            series, sizes = _series(systems, "errors"), _sizes(chosen, "errors")
             title = f"F1 by number of errors, {name}"
-            figures.append(curves(title, numbers, series, below=sizes))
+            figures.append(curves(title, numbers, series, below=sizes, tones=tones))
     return figures
 
 
@@ -52,10 +58,11 @@ def from_the_paper() -> list[str]:
     return [_cs_breakdown(), _scaling(), _ablation()]
 
 
-def _grouped(runs: Sequence[Run]) -> dict[str, list[Run]]:
-    groups: dict[str, list[Run]] = {}
-    for run in runs:
-        groups.setdefault(run.benchmark, []).append(run)
+def _grouped(runs: Sequence[Run], names: Sequence[str]) -> dict[str, dict[str, Run]]:
+    """Benchmark → the system's name in the report → its run."""
+    groups: dict[str, dict[str, Run]] = {}
+    for run, name in zip(runs, names, strict=True):
+        groups.setdefault(run.benchmark, {})[name] = run
     return groups
 
 
@@ -77,11 +84,8 @@ def _sizes(runs: Sequence[Run], kind: str) -> dict[str, str]:
     }
 
 
-def _series(runs: Sequence[Run], kind: str) -> dict[str, dict[str, Point]]:
-    return {
-        name: _points(section(run.values, "breakdown", kind))
-        for name, run in zip(row_names(runs), runs, strict=True)
-    }
+def _series(systems: Mapping[str, Run], kind: str) -> dict[str, dict[str, Point]]:
+    return {name: _points(section(run.values, "breakdown", kind)) for name, run in systems.items()}
 
 
 def _points(parts: Mapping[str, object]) -> dict[str, Point]:

@@ -99,13 +99,14 @@ def meanings() -> str:
 def _run_row(values: Mapping[str, object]) -> list[str]:
     clean = section(values, "breakdown", "clean")
     used = section(values, "usage")
-    changed = f"{clean['changed']} of {clean['sentences']}" if clean.get("sentences") else "–"
+    share = percent(clean.get("over_correction_rate"))
+    changed = f"{clean.get('changed')} of {clean.get('sentences')}<small>{share} %</small>"
     edits = values.get("behaviour.over_correction_per_1000_chars")
     return [
         escape(str(values["system"])),
         escape(str(values["benchmark"])) + (" (synthetic)" if values["synthetic"] else ""),
         f"{values['rows_scored']} of {values['rows_read']}",
-        f"{changed}<small>{percent(clean.get('over_correction_rate'))} %</small>",
+        changed if clean.get("sentences") else "no clean ones",
         "–" if edits is None else f"{float(str(edits)):.2f}",
         f"{percent(values.get('behaviour.length_violation_rate'))} %",
         f"{percent(values.get('behaviour.copy_rate'))} %",

@@ -13,6 +13,7 @@ from cecbench import prompts
 class SystemOptions:
     """One record for all kinds of systems; each takes what concerns it."""
 
+    name: str = ""  # what the system is called in results; "": what it calls itself
     prompt: str = prompts.DEFAULT
     batch: int = 16  # sentences a forward pass, local models
     device: str = "auto"  # auto: the first GPU, else the processor

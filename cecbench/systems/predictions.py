@@ -41,12 +41,8 @@ class PredictionSystem:
         }
         self.by, self._texts = aligned(predictions, rows, path, partial=partial)
         self.missing = tuple(row.id for row in rows if row.id not in self._texts)
+        self.answered = frozenset(self._texts)  # the ids of the rows that have a prediction
         self._rows = iter(rows)
-
-    @property
-    def answered(self) -> frozenset[str]:
-        """The ids of the rows that have a prediction."""
-        return frozenset(self._texts)
 
     def correct(self, sources: Sequence[str]) -> Iterator[Answer]:
         """The predictions of the next rows; the benchmark is walked once, in order."""

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from cecbench.breakdown import COUNTS, breakdown
 from cecbench.cli import COMMANDS, main
 from cecbench.metrics.rows import Row
 from cecbench.report.cases import aligned, judgement
+from cecbench.results import read_run
 from cecbench.scorers import score
 
 SHARED = os.environ.get("CEC_SHARED")
@@ -238,6 +240,50 @@ def test_a_page_cannot_be_broken_by_what_a_system_wrote(bench, tmp_path):
     text = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
     assert "</script><script>alert" not in text
     assert "<b>evil" not in text.split('<script id="cases-data"')[0]
+
+
+def test_a_system_has_one_name_and_one_colour_on_all_benchmarks(bench, tmp_path):
+    """--name joins the files of several sets in one row; its colour is its own in every figure."""
+    other = tmp_path / "other.tsv"
+    other.write_text(bench.read_text(encoding="utf-8"), encoding="utf-8")
+    answers = tmp_path / "good.txt"
+    answers.write_text("\n".join(GOOD) + "\n", encoding="utf-8")
+    for number, (file, system, name) in enumerate(
+        [(bench, "copy", "first"), (bench, f"predictions:{answers}", "mine"),
+         (other, f"predictions:{answers}", "mine")]
+    ):  # fmt: skip
+        run(file, system, "--name", name, "--out", tmp_path / "named" / str(number))
+    cecbench("report", tmp_path / "named", "--out", tmp_path / "report")
+    text = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+    figures = text.split("<h2>The paper")[0]
+    colours = {
+        name: set(re.findall(rf'swatch s(\d)"></i>{name}<', figures)) for name in ("mine", "first")
+    }
+    assert len(colours["mine"]) == len(colours["first"]) == 1
+    assert colours["mine"] != colours["first"]
+    record = json.loads((tmp_path / "report" / "report.json").read_text())
+    mine = [row for row in record["rows"] if row["system"] == "mine"]
+    assert len(mine) == 1
+
+
+def test_a_large_predictions_file_takes_time_in_step_with_its_rows(tmp_path):
+    """40,000 rows are scored within seconds: nothing looks through all rows for each of them."""
+    sources = [f"第{number}句。" for number in range(40_000)]
+    bench, answers = tmp_path / "large.tsv", tmp_path / "answers.txt"
+    bench.write_text("".join(f"{s}\t{s}\n" for s in sources), encoding="utf-8")
+    answers.write_text("\n".join(sources) + "\n", encoding="utf-8")
+    start = time.process_time()
+    assert run(bench, f"predictions:{answers}")["rows_read"] == 40_000
+    assert time.process_time() - start < 15  # one pass: 1.5 s
+
+
+def test_a_run_is_read_back_whatever_its_sentences_hold(tmp_path):
+    """Line and paragraph separators inside a sentence do not break a run's file into other rows."""
+    odd = "他\u2028己\x85经\u2029来。"
+    bench = tmp_path / "odd.jsonl"
+    bench.write_text(json.dumps({"source": odd, "reference": odd}) + "\n", encoding="utf-8")
+    run(bench, "copy", "--out", tmp_path / "odd")
+    assert [row.prediction for row in read_run(tmp_path / "odd").rows] == [odd]
 
 
 def test_markdown_latex_csv_and_json_hold_the_same_numbers(reported, tmp_path):
