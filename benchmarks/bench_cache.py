@@ -26,15 +26,18 @@ from cecdata.errors import CecError
 DIMENSION, SEGMENT, BATCH = 1024, 50_000, 10_000
 
 OPENING = """
-import json, resource, sys, time
+import json, os, sys, time
 from cecdata.embed.cache import Cache
 from cecdata.embed.cache import faiss_file
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+before = resident()
 started = time.perf_counter()
 cache = Cache.open(sys.argv[1])
 seconds = time.perf_counter() - started
-after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-print(json.dumps({"rows": len(cache), "seconds": seconds, "mib": (after - before) / 1024}))
+after = resident()
+print(json.dumps({"rows": len(cache), "seconds": seconds, "mib": after - before}))
 """
 
 

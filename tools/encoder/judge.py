@@ -28,7 +28,7 @@ from cecdata.embed.static import bend, raw_scores, weights_sha256
 OUT = Path(__file__).resolve().parents[2] / "cecdata" / "embed" / "builtin"
 THRESHOLD = 0.65
 CAUGHT = 0.94  # wanted when the knot is chosen: some way above the 0.90 that must hold
-LEFT = 0.004  # of either error: what the band is made wide enough for, some way below 0.005
+LEFT = 0.003  # of either error: what the band is made wide enough for, some way below 0.005
 Floats = npt.NDArray[np.float32]
 Masks = npt.NDArray[np.bool_]
 
