@@ -33,6 +33,8 @@ def test_help_reads_well(tool: str, path: tuple[str, ...]) -> None:
     """Every command explains itself, and click's mark for a paragraph is not printed."""
     done = CliRunner().invoke(_GROUPS[tool], [*path, "--help"])
     assert done.exit_code == 0, done.output
-    assert "\\b" not in done.output and "\b" not in done.output
+    assert "\\b" not in done.output
+    assert "\b" not in done.output
     first = done.output.split("\n\n")[1].strip() if "\n\n" in done.output else ""
-    assert first and not first.startswith("Options:"), "no description"
+    assert first, "no description"
+    assert not first.startswith("Options:"), "no description"
