@@ -1,0 +1,57 @@
+"""Every configuration that ships loads, and those that name the paper hold its numbers."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cectrain import config
+
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+LAUNCHERS = sorted((CONFIGS / "accelerate").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("qwen3-*.toml")), ids=lambda p: p.stem)
+def test_a_shipped_configuration_loads_and_shares_out(path, tmp_path):
+    """Known keys, values in range, batches that eight processes share without cutting groups."""
+    from cectrain.trainer import arguments
+
+    made = config.load(str(path))
+    for processes in (1, 8):
+        args = arguments(
+            config.load(str(path), ["ppo.bf16=false"]).ppo,
+            out=tmp_path, seed=1, new_tokens=8, processes=processes, cpu=True,
+        )  # fmt: skip
+        batch = args.per_device_train_batch_size * processes * args.steps_per_generation
+        assert batch == made.ppo.groups * made.ppo.candidates
+        assert args.per_device_train_batch_size * args.steps_per_generation % 4 == 0
+
+
+def test_the_14b_configuration_is_the_papers():
+    """The same as the recipe `paper`, apart from how often it saves."""
+    ours, paper = config.load(str(CONFIGS / "qwen3-14b.toml")), config.load("paper")
+    assert ours.reward == paper.reward
+    for name in ("updates", "groups", "candidates", "epochs", "clip", "learning_rate", "decay"):
+        assert getattr(ours.ppo, name) == getattr(paper.ppo, name)
+
+
+def test_thirty_thousand_batches_are_sixty_thousand_steps(tmp_path):
+    """K = 2 epochs a batch: the paper's 3e4 updates are 6e4 optimizer steps."""
+    from cectrain.trainer import arguments
+
+    ppo = config.load("paper", ["ppo.bf16=false"]).ppo
+    args = arguments(ppo, out=tmp_path, seed=1, new_tokens=8, processes=8, cpu=True)
+    assert args.max_steps == 60_000
+    assert args.per_device_train_batch_size == 12
+    assert args.gradient_accumulation_steps == args.steps_per_generation == 4
+
+
+@pytest.mark.parametrize("path", LAUNCHERS, ids=lambda p: p.stem)
+def test_a_launcher_configuration_is_understood(path):
+    """accelerate accepts every key of the files that ship."""
+    from accelerate.commands.config.config_args import load_config_from_file
+
+    found = load_config_from_file(str(path))
+    assert found.num_processes == yaml.safe_load(path.read_text("utf-8"))["num_processes"] == 8
