@@ -216,7 +216,7 @@ static int64_t rebuild(const uint32_t *points, int64_t n, const output *out, int
         uint64_t facts = texts[2 * out->source[e] + 1];
         written[length] = facts >> 8 & 0xFFFFFF;
         written[length + 1] = facts >> 32;
-        length += 1 + (written[length + 1] != 0);
+        length += (written[length] != 0) + (written[length + 1] != 0);
         done = out->end[e];
     }
     while (done < n) written[length++] = points[done++];
