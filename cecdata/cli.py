@@ -11,7 +11,7 @@ from types import FrameType
 import click
 
 from cecdata import __version__
-from cecdata.errors import CecError, did_you_mean
+from cecdata.errors import CecError, UsageError, did_you_mean
 
 # name → where its command stands. What is not called is not imported.
 COMMANDS = {
@@ -96,6 +96,7 @@ def main() -> None:
 def run(command: click.Command, args: list[str] | None = None) -> int:
     """The exit code of a command line; see ARCHITECTURE for what each means."""
     try:
+        _check_words(sys.argv[1:] if args is None else args)
         # click answers --help and --version with the code that it would exit with
         code = command.main(args, standalone_mode=False)
     except click.ClickException as error:
@@ -111,6 +112,18 @@ def run(command: click.Command, args: list[str] | None = None) -> int:
         sys.stderr.close()  # the reader of our output has gone: nothing is left to say
         return 0
     return code if isinstance(code, int) else 0
+
+
+def _check_words(words: list[str]) -> None:
+    """UsageError for a word that is no text: files and sentences alike are named in UTF-8."""
+    for place, word in enumerate(words, 1):
+        try:
+            word.encode("utf-8")
+        except UnicodeEncodeError:
+            raise UsageError(
+                f"argument {place} ({word!a}) is not valid UTF-8: rename the file, or set a "
+                "locale whose encoding is UTF-8 (LC_ALL=C.UTF-8)"
+            ) from None
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

@@ -134,6 +134,8 @@ def _resolve_one(name: str) -> list[Source]:
 
 
 def _source(path: Path, label: str | None = None) -> Source:
+    if not _is_text(str(path)):
+        raise InputError(f"{str(path)!a}: the file's name is not valid UTF-8: rename it")
     suffixes = [suffix.lower() for suffix in path.suffixes]
     compression = suffixes.pop() if suffixes and suffixes[-1] in COMPRESSIONS else ""
     form = suffixes[-1] if suffixes else ""
@@ -149,6 +151,14 @@ def _source(path: Path, label: str | None = None) -> Source:
     except OSError as error:
         raise InputError(_reason(Source(path, str(path), form), error)) from error
     return Source(path, label or str(path), form, compression)
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _matches(pattern: str) -> list[Source]:

@@ -148,7 +148,10 @@ class Workspace:
     def _open(self) -> None:
         self._journal = Journal(self.state / "journal.jsonl", self.root, on_step=self._on_step)
         saved = _load_fingerprint(self.state / "fingerprint.json")
-        if saved is not None and self._overwrite:
+        # A run that recorded nothing (a mistyped column, an empty corpus) binds no other one.
+        begun = next(iter(self._journal), None) is not None or _files(self.root, self.state)
+        idle = not begun and saved != self._fingerprint
+        if saved is not None and (self._overwrite or idle):
             self._clear()
             self._journal = Journal(self.state / "journal.jsonl", self.root, on_step=self._on_step)
             saved = None

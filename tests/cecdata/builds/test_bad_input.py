@@ -1,0 +1,144 @@
+"""Bad input at the command line: what is wrong, where, what to do; never half a dataset."""
+
+from __future__ import annotations
+
+import os
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cecdata.shards.manifest import read_manifest
+
+GOOD = "他的病情已经好转，明天出院。"
+
+
+def build(cecdata, out, *words):
+    return cecdata("build", "--out", out, "--filters", "levenshtein", *words)
+
+
+def rejected(out):
+    files = sorted((out / "rejects").glob("rows-*.parquet"))
+    return pa.concat_tables([pq.read_table(file) for file in files]).to_pylist() if files else []
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "reason"),
+    [
+        ("invalid UTF-8", b"\xe4\xbb\x96\xff\xfe\xe7\x9a\x84", "invalid_utf8"),
+        ("surrogate", b"abc\xed\xa0\x80defgh", "invalid_utf8"),
+        ("NUL", "他的\0病情好转".encode(), "control_character"),
+        ("control", "他的\x1b病情好转".encode(), "control_character"),
+        ("replaced", "他的\ufffd病情好转".encode(), "replacement_character"),
+        ("private", "他的\ue000病情好转".encode(), "private_use"),
+        ("empty", b"", "empty"),
+        ("blank", "\u3000 \t".encode(), "empty"),
+        ("short", "好".encode(), "too_short"),
+        ("long", "好".encode() * 600, "too_long"),
+        ("10 MB", b"x" * 10_000_000, "too_long"),
+        ("twice", GOOD.encode(), "duplicate"),
+    ],
+)
+def test_a_bad_line_costs_itself_alone(cecdata, tmp_path, name, line, reason):
+    """The line is in rejects/ with its reason and number; its neighbours become pairs."""
+    path, out = tmp_path / "a.txt", tmp_path / "out"
+    last = "这是最后一句话，没有错。".encode()
+    path.write_bytes(GOOD.encode() + b"\n" + line + b"\n" + last + b"\n")
+    assert build(cecdata, out, path)[0] == 0
+    assert [(row["row"], row["reason"]) for row in rejected(out)] == [(2, reason)]
+    assert read_manifest(out).rows.kept == 2
+
+
+def test_bom_and_crlf_are_no_matter(cecdata, tmp_path, tree_of):
+    """A byte order mark and Windows line ends give the rows of the plain file."""
+    trees = []
+    for number, data in enumerate((GOOD + "\n", "\ufeff" + GOOD + "\r\n", GOOD + "\r", GOOD)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "a.txt").write_text(data, "utf-8", newline="")
+        assert build(cecdata, folder / "out", folder / "a.txt")[0] == 0
+        tree = tree_of(folder / "out")
+        trees.append({name: data for name, data in tree.items() if name.startswith("data/")})
+    assert trees[1:] == trees[:1] * 3
+
+
+def test_a_lone_surrogate_in_json(cecdata, tmp_path):
+    """An escape that is no character rejects its own line."""
+    path, out = tmp_path / "a.jsonl", tmp_path / "out"
+    path.write_text(
+        f'{{"text": "{GOOD}"}}\n{{"text": "他的\\ud800病情好转"}}\n',
+        "utf-8",
+    )
+    assert build(cecdata, out, path)[0] == 0
+    assert [(row["row"], row["reason"]) for row in rejected(out)] == [(2, "lone_surrogate")]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["none.txt"], 1, "none.txt: there is no such file. did you mean 'one.txt'?"),
+        (["*.csv"], 1, "*.csv: no file matches this glob"),
+        (["."], 1, "is a folder, and no Hugging Face dataset"),
+        (["empty.txt"], 1, "empty.txt: the corpus is empty (no line, no row)"),
+        (["blank.txt"], 1, "no sentence is left; rejected rows by reason: empty 2"),
+        (["gbk.txt"], 1, "iconv -f GB18030"),
+        (["utf16.txt"], 1, "iconv -f UTF-16"),
+        (["a.doc"], 1, "unknown suffix '.doc'; readable are"),
+        (["t.parquet", "--text-column", "txet"], 1, "no column 'txet'; did you mean 'text'?"),
+        (["t.parquet", "--text-column", "n"], 1, "column 'n' does not hold strings"),
+        (["cut.parquet"], 1, "cut.parquet: the file is damaged, cut off, or no parquet file"),
+        (["bad.txt.gz"], 1, "bad.txt.gz: the compressed data is damaged"),
+        (["one.txt", "--text-column", "text"], 1, "a text file has no column 'text'"),
+        (["one.txt", "--copies", "0"], 2, "copies = 0: at least 1 is wanted"),
+        (["one.txt", "--recipe", "papr"], 2, "no recipe 'papr'; did you mean 'paper'?"),
+        (["one.txt", "--filters", "cosin"], 2, "no filter 'cosin'; did you mean 'cosine'?"),
+        (["one.txt", "--workers", "0"], 2, "workers"),
+        (["one.txt", "--copeis", "4"], 2, "--copies"),
+        ([os.fsdecode(b"b\xff.txt")], 2, "argument 6 ('b\\udcff.txt') is not valid UTF-8"),
+        (["b*.txt"], 1, "the file's name is not valid UTF-8: rename it"),
+    ],
+)
+def test_bad_words_are_told(cecdata, tmp_path, monkeypatch, words, code, said):
+    """Each gives its message and exit code, begins nothing, and a corrected command just runs."""
+    monkeypatch.chdir(tmp_path)
+    files = {
+        "one.txt": GOOD.encode(), "empty.txt": b"", "blank.txt": b"\n \n",
+        "gbk.txt": GOOD.encode("gb18030"), "utf16.txt": GOOD.encode("utf-16"), "a.doc": b"x",
+        "cut.parquet": b"PAR1 and no more", "bad.txt.gz": b"\x1f\x8b\x08\0 no gzip",
+    }  # fmt: skip
+    if words == ["b*.txt"]:
+        files = {"one.txt": GOOD.encode(), os.fsdecode(b"b\xff.txt"): b"x"}
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+    pq.write_table(pa.table({"text": [GOOD], "n": [1]}), "t.parquet")
+    found, text, errors = build(cecdata, "out", *words)
+    assert (found, text) == (code, "")
+    assert said in " ".join(errors.split())
+    assert "Traceback" not in errors
+    assert not (tmp_path / "out" / "data").exists()
+    assert build(cecdata, "out", "one.txt")[0] == 0
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
+def test_an_unreadable_file_is_told(cecdata, tmp_path):
+    """A file without read permission: who may not, and which file."""
+    path = tmp_path / "a.txt"
+    path.write_text(GOOD, "utf-8")
+    path.chmod(0)
+    code, _, errors = build(cecdata, tmp_path / "out", path)
+    assert code == 1
+    assert "permission denied" in errors
+
+
+def test_preview_and_inspect_refuse_what_is_no_text(cecdata):
+    """No sentence, no character, no operator: each is told."""
+    for words, code, said in (
+        (["preview", ""], 1, "not a sentence (empty"),
+        (["preview", os.fsdecode(b"\xff")], 2, "is not valid UTF-8"),
+        (["inspect", "homofone", "在"], 2, "did you mean 'homophone'?"),
+        (["inspect", "homophone", "在再"], 1, "one character is wanted"),
+        (["prevew", "x"], 2, "did you mean 'preview'?"),
+    ):
+        found, _, errors = cecdata(*words)
+        assert found == code, errors
+        assert said in errors
