@@ -1,0 +1,92 @@
+"""Validation: each rule with its reason, the first that is broken, nothing lost between."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cecdata.config import load
+from cecdata.filters import FILTERS, Settings, measure
+from cecdata.perturb.engine import Pairs
+from cecdata.shards.schema import PAIR
+from cecdata.shards.writer import named
+from cecdata.validate import validate
+
+NAMES = ("homophone", "split", "mixed", "unchanged", "none")
+
+
+def pairs_of(rows):
+    """(source, target, operator, distance, cosine) as the engine hands them on."""
+    columns = {
+        "id": pa.array(range(len(rows)), pa.uint64()),
+        "copy": pa.array([0] * len(rows), pa.int16()),
+        "source": pa.array([row[0] for row in rows], pa.string()),
+        "target": pa.array([row[1] for row in rows], pa.string()),
+        "operator": named(np.array([NAMES.index(row[2]) for row in rows], np.int8), NAMES),
+        "edits": pa.array([[] for _ in rows], PAIR.field("edits").type),
+        "distance": pa.array([row[3] for row in rows], pa.int16()),
+        "cosine": pa.array([row[4] for row in rows], pa.float32()),
+        "origin": pa.array([""] * len(rows), pa.string()),
+    }
+    fields = [PAIR.field(name).with_type(columns[name].type) for name in PAIR.names]
+    lengths = np.array([len(row[1]) for row in rows], np.int32)
+    return Pairs(pa.Table.from_arrays(list(columns.values()), schema=pa.schema(fields)), lengths)
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (("好", "号", "homophone", 1, None), None),
+        (("好", "号", "homophone", 1, 0.65), None),
+        (("好", "号", "homophone", 1, 0.6499), "cosine"),
+        (("好", "号", "homophone", 8, 0.9), None),
+        (("好", "号", "homophone", 9, 0.9), "distance"),
+        (("好", "号", "homophone", 9, 0.1), "distance"),
+        (("好", "好", "unchanged", 0, 1.0), None),
+        (("好", "好", "homophone", 0, 1.0), "same"),
+        (("", "号", "homophone", 1, None), "empty"),
+        (("", "号", "none", 0, None), "no_place"),
+    ],
+)
+def test_a_pair_is_kept_or_has_its_reason(row, reason):
+    """The thresholds are inclusive; of several broken rules the first is named."""
+    found = validate(pairs_of([row, ("好的", "号的", "homophone", 1, 0.9)]), load())
+    assert found.rejected.column("reason").to_pylist() == ([reason] if reason else [])
+    assert len(found.kept.table) == (1 if reason else 2)
+
+
+ROWS = st.lists(
+    st.tuples(
+        st.sampled_from(["", "好", "号"]), st.sampled_from(["好", "号"]), st.sampled_from(NAMES),
+        st.integers(0, 12), st.none() | st.floats(-1, 1, width=32),
+    ),
+    max_size=12,
+)  # fmt: skip
+
+
+@given(ROWS, st.sets(st.sampled_from(["levenshtein", "cosine"])))
+def test_nothing_is_lost(rows, filters):
+    """kept + rejected = all, in their order, lengths beside their rows."""
+    found = validate(pairs_of(rows), load(filters=tuple(filters)))
+    kept = found.kept.table.column("id").to_pylist()
+    bad = found.rejected.column("id").to_pylist()
+    assert sorted(kept + bad) == list(range(len(rows)))
+    assert kept == sorted(kept)
+    assert bad == sorted(bad)
+    assert found.kept.lengths.tolist() == [len(rows[i][1]) for i in kept]
+    reasons = set(found.rejected.column("reason").to_pylist())
+    assert reasons <= {"no_place", "empty", "same", *(["distance"] * ("levenshtein" in filters)),
+                       *(["cosine"] * ("cosine" in filters))}  # fmt: skip
+
+
+def test_every_filter_has_its_place():
+    """What may be configured is what exists; a filter adds its measure and drops no row."""
+    from cecdata.config import FILTERS as CONFIGURABLE
+
+    assert set(FILTERS) == set(CONFIGURABLE)
+    pairs = pairs_of([("好", "号", "homophone", None, None), ("女子", "好", "split", None, None)])
+    found = measure(pairs, ("levenshtein",), Settings(42, None, 0))
+    assert found.table.column("distance").to_pylist() == [1, 2]
