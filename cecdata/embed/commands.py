@@ -127,8 +127,7 @@ def near_duplicates(
     texts = texts_of([i for pair in shown for i in (pair.one, pair.other)], corpus)
     if as_json:
         rows = [
-            asdict(pair) | {"texts": [texts.get(pair.one), texts.get(pair.other)]}
-            for pair in shown
+            asdict(pair) | {"texts": [texts.get(pair.one), texts.get(pair.other)]} for pair in shown
         ]
         print_json({"above": above, "pairs": len(found), "shown": rows})
         return

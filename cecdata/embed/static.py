@@ -77,9 +77,7 @@ class StaticEncoder:
         (target_data, target_at), (source_data, source_at) = utf8(targets), utf8(sources)
         found = np.empty(len(targets), np.float32)
         longest = max(_longest(target_at), _longest(source_at))
-        kernel.scores(
-            target_at, target_data, source_at, source_data, longest, self._weights, found
-        )
+        kernel.scores(target_at, target_data, source_at, source_data, longest, self._weights, found)
         return bend(found, self.gate.knot)
 
     def score(self, pairs: pa.Table) -> Scored:
@@ -175,15 +173,13 @@ def gate() -> Gate:
 def bend(raw: Floats, knot: float) -> Floats:
     """The rising, two-piece line through (-1, -1), (knot, 0.65) and (1, 1).
 
-    >>> bend(np.array([-1.0, 0.6, 1.0], np.float32), 0.6).round(3).tolist()
-    [-1.0, 0.65, 1.0]
+    >>> bend(np.array([-1.0, -0.2, 1.0], np.float32), 0.6).tolist()
+    [-1.0, -0.17499999701976776, 1.0]
     """
     wide = raw.astype(np.float64)
     below = -1.0 + (wide + 1.0) * ((0.65 + 1.0) / (knot + 1.0))
     above = 1.0 - (1.0 - wide) * ((1.0 - 0.65) / (1.0 - knot))
     return np.asarray(np.where(wide < knot, below, above), dtype=np.float32)
-
-
 
 
 def _texts(texts: pa.Array) -> npt.NDArray[np.uint32]:
