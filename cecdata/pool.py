@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -69,7 +70,7 @@ def fill(
         int(str(facts["sentences"])),
         rejected,
         tuple((by_path[path], n) for path, n in zip(rejects, rejects_rows, strict=True)),
-        np.load(counted, allow_pickle=False),
+        _read_counts(counted, Histogram(config, tables).counts),
     )
 
 
@@ -207,8 +208,14 @@ def _discard(_: int) -> None:
 
 
 def _write_counts(work: Workspace, counts: npt.NDArray[np.int64]) -> FileRecord:
-    def write(path: Path) -> None:
-        with path.open("wb") as file:
-            np.save(file, counts, allow_pickle=False)
+    """The cells that are not zero, as two rows: where in the flat histogram, and how much."""
+    where = np.flatnonzero(counts)
+    data = io.BytesIO()  # numpy's own writing to a file hides why it failed
+    np.save(data, np.stack([where, counts.ravel()[where]]), allow_pickle=False)
+    return work.write_bytes(f"{_FOLDER}/places.npy", data.getvalue())
 
-    return work.write(f"{_FOLDER}/places.npy", write)
+
+def _read_counts(path: Path, empty: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    where, count = np.load(path, allow_pickle=False)
+    empty.ravel()[where] = count
+    return empty

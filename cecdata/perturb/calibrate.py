@@ -66,33 +66,51 @@ def _log(odds: float) -> float:
     return float(np.log(odds)) if odds > 0 else -1e9
 
 
-def expected(histogram: Counts, rate: float, most: int, cost: int) -> float:
-    """E[ED/len] over histogram[length, places], which weighs sentences; 0 if none has a place."""
-    lengths, places = np.nonzero(histogram)
-    held = (places > 0) & (lengths > 0)
-    lengths, places = lengths[held], places[held]
-    if not len(lengths):
-        return 0.0
-    distinct, inverse = np.unique(places, return_inverse=True)
-    mean_edits = edit_counts(distinct, rate, most) @ np.arange(1, most + 1)
-    share = cost * mean_edits[inverse] / lengths
-    return float(np.average(share, weights=histogram[lengths, places]))
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """The cells of a histogram[length, places] that hold sentences with a place."""
+
+    lengths: Counts
+    places: Counts  # distinct numbers of places
+    row: npt.NDArray[np.intp]  # of `places`, for each cell
+    weights: Counts
+
+    @classmethod
+    def of(cls, histogram: Counts) -> Cells:
+        """One look at the whole histogram, which may be large."""
+        lengths, places = np.nonzero(histogram)
+        held = (places > 0) & (lengths > 0)
+        lengths, places = lengths[held], places[held]
+        distinct, row = np.unique(places, return_inverse=True)
+        return cls(lengths, distinct, row, histogram[lengths, places])
+
+    def expected(self, rate: float, most: int, cost: int) -> float:
+        """E[ED/len] where the rate per place is this; 0 if no sentence has a place."""
+        if not len(self.lengths):
+            return 0.0
+        mean_edits = edit_counts(self.places, rate, most) @ np.arange(1, most + 1)
+        share = cost * mean_edits[self.row] / self.lengths
+        return float(np.average(share, weights=self.weights))
 
 
 def calibrate(histogram: Counts, target: float, most: int, cost: int) -> Rate:
-    """The rate per place whose E[ED/len] is `target`, or the nearest end of what can be reached."""
+    """The rate per place whose E[ED/len] is `target`, or the nearest end of what can be reached.
+
+    `histogram` [length, places] weighs sentences.
+    """
+    cells = Cells.of(histogram)
     low, high = 0.0, 1.0
     for end, beyond in ((low, target.__le__), (high, target.__ge__)):
-        reached = expected(histogram, end, most, cost)
+        reached = cells.expected(end, most, cost)
         if beyond(reached):
             return Rate(target, reached, end)
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
-        if expected(histogram, middle, most, cost) < target:
+        if cells.expected(middle, most, cost) < target:
             low = middle
         else:
             high = middle
-    return Rate(target, expected(histogram, low, most, cost), low)
+    return Rate(target, cells.expected(low, most, cost), low)
 
 
 def count_table(rates: list[float], mosts: list[int], places: int) -> Floats:

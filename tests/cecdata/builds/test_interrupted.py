@@ -104,8 +104,8 @@ def test_interrupt_of_a_fresh_process(tmp_path, long_corpus):
     assert not (out / "data").exists()
 
 
-def test_a_file_size_limit_is_told_and_survived(tmp_path, long_corpus, unbroken, tree_of):
-    """Where a file cannot grow, the error names it; with room again the build goes on."""
+def test_a_file_size_limit_is_told(tmp_path, long_corpus):
+    """Where a file cannot grow, the error names it and nothing looks whole."""
     script = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000));"
         "from cecdata.cli import main; main()"
@@ -121,3 +121,26 @@ def test_a_file_size_limit_is_told_and_survived(tmp_path, long_corpus, unbroken,
     assert "File too large" in done.stderr
     assert str(out) in done.stderr
     assert not (out / "data").exists()
+
+
+def test_a_full_disk_is_told_and_survived(tmp_path, zygote, command, unbroken, tree_of):
+    """Without space the error says where and how much is left; with space the build goes on."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = shutil.which("mount")
+    size = ["-t", "tmpfs", "-o", "size=96k", "tmpfs", str(disk)]
+    if mount is None or subprocess.run([mount, *size], capture_output=True, check=False).returncode:
+        pytest.skip("a small disk cannot be mounted here")
+    try:
+        assert zygote.run(*command, "--out", disk / "out") == 1
+        log = zygote.log.read_text()
+        assert "no space left" in log
+        assert "run the same command again" in log
+        assert "Traceback" not in log
+        assert not (disk / "out" / "data").exists()
+        assert not (disk / "out" / "manifest.json").exists()
+        subprocess.run([mount, "-o", "remount,size=64m", str(disk)], check=True)
+        assert zygote.run(*command, "--out", disk / "out") == 0
+        assert tree_of(disk / "out") == unbroken[0]
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
