@@ -17,7 +17,7 @@ from cecdata.chunks import SPLITS, Outcome, Part
 from cecdata.config import Config
 from cecdata.corpus.reading import inputs
 from cecdata.corpus.sources import STDIN
-from cecdata.cosine_policy import Policy
+from cecdata.cosine_policy import Policy, encoder_fingerprint
 from cecdata.durable import FileRecord, Workspace, sha256_of
 from cecdata.embed import PairScorer
 from cecdata.errors import RefusedError
@@ -58,6 +58,7 @@ def identity(corpus: Sequence[str], config: Config, tables: Compiled) -> dict[st
         # a list: another order of the files puts other sentences into a chunk
         "corpus": [{"path": file.path, "sha256": file.sha256} for file in inputs(corpus)],
         "tables": tables.sha256,
+        "encoder": encoder_fingerprint(config),
         "packages": _versions(),
     }
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from cecdata import assemble, pool
 from cecdata.chunks import REJECTS, STAGED, Outcome, Plan, record, recorded
 from cecdata.config import Config
-from cecdata.cosine_policy import check_encoder, choose_policy
+from cecdata.cosine_policy import choose_policy
 from cecdata.durable import Workspace
 from cecdata.engine import ENGINES, Engine
 from cecdata.perturb.engine import find_rates
@@ -35,7 +35,6 @@ def build(
     on neither. Raises InputError, RefusedError, DiskFullError.
     """
     started = time.monotonic()
-    check_encoder(config)
     tables = compiled(config.prior)
     identity = assemble.identity(corpus, config, tables)
     with Workspace(out, identity, overwrite=overwrite) as work:

@@ -28,7 +28,8 @@ from cecdata.validate import Validated, validate
 STAGED = ".cecdata/data"
 REJECTS = ".cecdata/rejects"
 Codes = npt.NDArray[np.int8]
-Write = Callable[[str, Callable[[Path], None], Callable[[Path], None]], FileRecord]
+Fill = Callable[[Path], None]
+Write = Callable[[str, Fill, Fill], FileRecord]
 SPLITS = ("train", "validation")
 _EXAMPLE_LENGTH = 30  # code points: what fits a line of the card
 

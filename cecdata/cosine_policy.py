@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cecdata.config import Config
-from cecdata.embed import ENCODERS, Encoder, encoder
+from cecdata.embed import Encoder, encoder
 
 SAMPLE_PAIRS = 20_000
 LIMIT_S = 300.0  # `auto` scores every pair where that takes no longer on one core
@@ -26,10 +26,10 @@ class Policy:
         return min(int(self.share * 2.0**64), 2**64 - 1)
 
 
-def check_encoder(config: Config) -> None:
-    """UsageError or MissingPackageError now rather than after the corpus has been read."""
-    if "cosine" in config.filters and config.encoder not in ENCODERS:
-        encoder(config.encoder)
+def encoder_fingerprint(config: Config) -> str:
+    """Of the encoder that the cosine is measured with; "" where none is."""
+    wanted = "cosine" in config.filters and config.cosine != "0"
+    return encoder(config.encoder).fingerprint if wanted else ""
 
 
 def choose_policy(config: Config, sentences: int) -> Policy:

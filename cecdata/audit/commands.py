@@ -36,7 +36,7 @@ def audit(
 
     Coverage: the share of real substitutions that the recipe may write. Bits per error: how
     surprised it is by each, less is better. Nothing is learnt from the file.
-    """  # noqa: D301 - click wants the control character
+    """
     from cecdata.audit.audit import audit as examine
     from cecdata.audit.given import read_confusion_set
     from cecdata.audit.page import html, text

