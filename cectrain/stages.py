@@ -40,6 +40,11 @@ class Job:
     log: MetricsLog
     tell: Tell
 
+    @property
+    def first(self) -> bool:
+        """Whether this is the process that writes."""
+        return reproducibility.main_process()
+
     def evaluate(self) -> HeldOut:
         """Held-out scores of the policy as it is now."""
         return heldout.evaluate(self.policy, self.watched, self.clean)
@@ -50,7 +55,9 @@ class Job:
         if path.is_file():
             return decode(HeldOutFile, json.loads(path.read_text("utf-8")), str(path)).found()
         found = make()
-        durable.write_text(path, json.dumps(encode(found), ensure_ascii=False, indent=1) + "\n")
+        if self.first:
+            text = json.dumps(encode(found), ensure_ascii=False, indent=1)
+            durable.write_text(path, text + "\n")
         return found
 
 
@@ -149,7 +156,8 @@ def choose_constants(job: Job, used: Encoder) -> tuple[RewardConfig, list[str]]:
         size=config.ppo.candidates,
         seed=config.seed,
     )
-    durable.write_text(job.state / "diagnosis.json", json.dumps(encode(found)) + "\n")
+    if job.first:
+        durable.write_text(job.state / "diagnosis.json", json.dumps(encode(found)) + "\n")
     chosen = {"auto": found.favoured, "given": "as given"}.get(config.constants, config.constants)
     reward = found.rewards[chosen].config
     reason = {

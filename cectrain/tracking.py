@@ -44,6 +44,7 @@ NAMES: Mapping[str, str] = MappingProxyType(
         "training_seconds": "training_seconds",
         "encoder_seconds": "encoder_seconds",
         "reward_seconds": "reward_seconds",
+        "baseline_seconds": "baseline_seconds",
         "gpu_memory_gb": "gpu_memory_gb",
     }
 )
@@ -56,13 +57,18 @@ Values = Mapping[str, float | None]
 
 
 class MetricsLog:
-    """Appends lines to metrics.jsonl; a resumed run first drops what lies after its checkpoint."""
+    """Appends lines to metrics.jsonl; a resumed run first drops what lies after its checkpoint.
 
-    def __init__(self, path: Path, show: Callable[[str], None] = lambda _line: None) -> None:
+    Without a path nothing is written: so it is on all processes but the first.
+    """
+
+    def __init__(self, path: Path | None, show: Callable[[str], None] = lambda _line: None) -> None:
         self.path, self._show = path, show
 
     def write(self, phase: str, step: int, values: Values) -> None:
         """One line: the phase (sft, ppo or heldout), the step, and what is a number."""
+        if self.path is None:
+            return
         known = {
             name: value
             for name, value in values.items()

@@ -47,7 +47,9 @@ def train(
             kept = tracking.kept_lines(out / tracking.FILE, *stages.resumed_steps(config, state))
             work.write_text(tracking.FILE, kept)
             _write_run(work, identity)
-        job = stages.prepare(dataset, config, state, MetricsLog(out / tracking.FILE, tell), tell)
+        tell = tell if first else _silent
+        log = MetricsLog(out / tracking.FILE if first else None, tell)
+        job = stages.prepare(dataset, config, state, log, tell)
         stages.warm_start(job)
         before = job.once("after_sft", job.evaluate)
         job.log.write("heldout", 0, tracking.of_held_out(before))
@@ -56,12 +58,16 @@ def train(
         for line in words:
             tell(line)
         batches = stages.ppo(job, reward, encoder, before.exact) if config.ppo.updates else 0
-        after = job.evaluate() if batches else before
         if work is None:
             return {}
+        after = job.evaluate() if batches else before
         job.log.write("heldout", batches, tracking.of_held_out(after))
         found = stages.summary(job, before, after, reward, time.monotonic() - started)
         return _publish(work, job, found)
+
+
+def _silent(_line: str) -> None:
+    """What the other processes say."""
 
 
 def _publish(work: Workspace, job: Job, found: dict[str, Json]) -> dict[str, Json]:

@@ -154,6 +154,7 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         started = time.perf_counter()
         out: dict[str, Any] = super()._generate_and_score_completions(inputs)
+        given = time.perf_counter()
         rewards_P_L = self._gathered[:, 0].float().cpu().view(-1, self.num_generations)  # noqa: N806
         features = self._features(inputs, out)
         values = rewards_P_L.new_zeros(len(rewards_P_L))
@@ -168,6 +169,7 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
         if features is not None and self._value is not None:
             # After the advantages: V is frozen while a batch is judged by it (PAPER.md row 3).
             self._value.fit(features, rewards_P_L.mean(dim=1))
+        self._metrics["train"]["baseline_seconds"].append(time.perf_counter() - given)
         self._busy += time.perf_counter() - started
         return out
 
@@ -185,6 +187,7 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         super()._save_checkpoint(model, trial)
         folder = self._checkpoint(trial)
+        self.accelerator.wait_for_everyone()  # every process has its own generators to write
         if self.args.should_save:
             if self._value is not None:
                 self._value.save(folder)
