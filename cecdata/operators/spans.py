@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -49,9 +50,7 @@ class InSpans:
             yield Confusion(span, new, float(found.weight[at]), self.kinds[found.kind[at]])
 
 
-def span_set(
-    pairs: Sequence[tuple[str, str, float, int]], least: float = 0.0
-) -> SpanSet:
+def span_set(pairs: Sequence[tuple[str, str, float, int]], least: float = 0.0) -> SpanSet:
     """Rows out of (source, replacement, weight, kind) in any order, one per pair at most.
 
     What has a smaller share of its row than `least` is left out.
@@ -70,14 +69,14 @@ def span_set(
         for (source, new), (weight, kind) in heaviest.items()
         if weight >= least * total[source]
     )
-    sources = sorted({row[0] for row in kept})
     texts = sorted({row[2] for row in kept})
     number = {text: place for place, text in enumerate(texts)}
-    rows = np.array([row[0] for row in kept], str)
+    counts = Counter(row[0] for row in kept)
+    sources = tuple(counts)  # in the order of the rows: sorted
     return SpanSet(
-        sources=tuple(sources),
+        sources=sources,
         texts=tuple(texts),
-        bounds=np.r_[np.searchsorted(rows, np.array(sources, str)), len(kept)].astype(np.int64),
+        bounds=np.cumsum([0, *(counts[source] for source in sources)]),
         replacement=np.array([number[row[2]] for row in kept], np.int64),
         kind=np.array([row[3] for row in kept], np.int64),
         weight=np.array([-row[1] for row in kept], np.float64),

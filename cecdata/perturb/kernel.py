@@ -11,14 +11,13 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-from cecdata.operators.spans import LONGEST
+from cecdata.operators.spans import LONGEST, SHORTEST
 from cecdata.perturb.span_tables import (
     ALIAS_BITS,
     COST_BITS,
     KEY_FACTOR,
+    KNOWN_BITS,
     SPAN_TEXT_BITS,
-    START_BITS,
-    START_FACTOR,
 )
 from cecdata.perturb.tables import (
     CLINGS_AFTER,
@@ -136,51 +135,65 @@ def _scan(data, start, stop, code_points, eligible, insert_mask, points, bounds,
 
 
 @njit(cache=True, inline="always")
-def _span_at(slots, at, size, tables):
+def _span_at(slots, at, size, known, keys, found):
     """The span of `size` characters at a place, -1 if there is none. No slot there may be 0."""
     key = np.uint64(0)
     for j in range(size):
-        key |= np.uint64(slots[at + j]) << np.uint64(16 * j)
-    wrap = np.uint64(len(tables.spans.keys) - 1)
-    h = ((key * np.uint64(KEY_FACTOR)) >> np.uint64(32)) & wrap
-    while tables.spans.keys[h] != 0:
-        if tables.spans.keys[h] == key:
-            return np.int64(tables.spans.found[h])
+        key |= np.uint64(slots[at + np.uint64(j)]) << np.uint64(16 * j)
+    spread = key * np.uint64(KEY_FACTOR)
+    # a bitmap of 64 KiB for each size answers most questions without leaving the cache
+    bit = spread >> np.uint64(64 - KNOWN_BITS)
+    if not (known[size - SHORTEST, bit >> np.uint64(6)] >> (bit & np.uint64(63))) & np.uint64(1):
+        return np.int64(-1)
+    wrap = np.uint64(len(keys) - 1)
+    h = (spread >> np.uint64(32)) & wrap
+    while keys[h] != 0:
+        if keys[h] == key:
+            return np.int64(found[h])
         h = (h + np.uint64(1)) & wrap
     return np.int64(-1)
 
 
 @njit(cache=True)
-def _find_spans(points, n, slots, tables, mask, spans, free):
-    """Marks in mask[i] the rewriting operators that may strike a span from i on, the longest first.
+def _find_spans(points, n, slots, tables, mask, spans, free, whole):
+    """Marks in mask[i] the rewriting operators that may strike a span from i on: the longest.
 
     spans[s, i]: that span for the s-th of them; its spans do not overlap, free[s] is where the
-    next may begin.
+    next may begin. Unless `whole`, one span of each is enough: it says that the operator is able.
     """
+    # taken out of the tuple once: each reaching into it counts references
+    known, keys, found = tables.spans.known, tables.spans.keys, tables.spans.found
+    starts, rows, of = tables.spans.starts, tables.spans.rows, tables.spans.operator
+    code_points = tables.code_points
     free[:] = 0
-    for i in range(n - 1):
-        if slots[i] == 0 or slots[i + 1] == 0:
+    soonest = 0  # no operator may strike before
+    for at in range(n - 1):
+        i = np.uint64(at)
+        if at < soonest or slots[i] == 0 or slots[i + np.uint64(1)] == 0:
             continue
-        pair = np.uint64(slots[i]) | np.uint64(slots[i + 1]) << np.uint64(16)
-        bit = (pair * np.uint64(START_FACTOR)) >> np.uint64(64 - START_BITS)
-        if not (tables.spans.starts[bit >> np.uint64(6)] >> (bit & np.uint64(63))) & np.uint64(1):
+        pair = np.uint64(slots[i]) | np.uint64(slots[i + np.uint64(1)]) << np.uint64(16)
+        bit = (pair * np.uint64(KEY_FACTOR)) >> np.uint64(64 - KNOWN_BITS)
+        if not (starts[bit >> np.uint64(6)] >> (bit & np.uint64(63))) & np.uint64(1):
             continue
-        if i > 0 and _clings(tables.code_points[points[i - 1]], CLINGS_AFTER):
+        if at > 0 and _clings(code_points[points[at - 1]], CLINGS_AFTER):
             continue  # the first character is part of a larger visible one
         longest = 2
-        while longest < LONGEST and i + longest < n and slots[i + longest] != 0:
+        while longest < LONGEST and at + longest < n and slots[at + longest] != 0:
             longest += 1
+        if soonest > 0 and not whole:
+            return
         for size in range(longest, 1, -1):
-            if i + size < n and _clings(tables.code_points[points[i + size]], CLINGS_BEFORE):
-                continue
-            span = _span_at(slots, i, size, tables)
+            span = _span_at(slots, i, size, known, keys, found)
             if span < 0:
                 continue
-            for o in range(len(tables.spans.row)):
-                s = tables.spans.row[o]
-                if s >= 0 and i >= free[s] and tables.spans.rows[s, span, 1] > 0:
-                    mask[i] |= np.uint16(1 << o)
-                    spans[s, i], free[s] = span, i + size
+            if at + size < n and _clings(code_points[points[at + size]], CLINGS_BEFORE):
+                continue
+            soonest = n
+            for s in range(len(free)):
+                if at >= free[s] and rows[s, span, 1] > 0:
+                    mask[i] |= np.uint16(1) << of[s]
+                    spans[s, i], free[s] = span, at + size
+                soonest = min(soonest, free[s])
 
 
 @njit(cache=True, inline="always")
@@ -258,7 +271,7 @@ def place_histogram(offsets, data, tables: Tables, priors, length_limit, histogr
             insert_mask, points, bounds, mask, slots,
         )  # fmt: skip
         if rewriting:
-            _find_spans(points, n, slots, tables, mask, spans, free)
+            _find_spans(points, n, slots, tables, mask, spans, free, True)
         able, total = _able(mask, n, with_prior), 0.0
         for o in range(operators):
             if (able >> o) & 1:
@@ -422,15 +435,15 @@ def _candidate(tables, o, slot, word):
 
 
 @njit(cache=True, inline="always")
-def _span_candidate(tables, s, span, word):
+def _span_candidate(row, candidates, word):
     """A replacement of a span, packed as in the tables, by Walker's alias method."""
-    scaled = (word >> np.uint64(32)) * np.uint64(tables.spans.rows[s, span, 1])
-    first = np.uint64(tables.spans.rows[s, span, 0])
-    packed = tables.spans.candidates[first + (scaled >> np.uint64(32))]
+    scaled = (word >> np.uint64(32)) * np.uint64(row[1])
+    first = np.uint64(row[0])
+    packed = candidates[first + (scaled >> np.uint64(32))]
     fraction = np.uint32(word) >> np.uint32(32 - KEEP_BITS)
     if fraction >= np.uint32(packed >> np.uint64(64 - KEEP_BITS)):
         alias = (packed >> np.uint64(_ALIAS)) & np.uint64((1 << ALIAS_BITS) - 1)
-        packed = tables.spans.candidates[first + alias]
+        packed = candidates[first + alias]
     return packed
 
 
@@ -543,6 +556,9 @@ def perturb(
     for o in range(operators):
         if tables.spans.row[o] >= 0:
             single &= ~(np.int64(1) << o)
+    # taken out of the tuple once: each reaching into it counts references
+    span_row, span_rows, span_facts = tables.spans.row, tables.spans.rows, tables.spans.facts
+    span_texts, span_candidates = tables.spans.texts, tables.spans.candidates
     at, edits, pair, last_able = 0, 0, 0, -1
     out_offsets[0] = 0
     edit_offsets[0] = 0
@@ -552,7 +568,8 @@ def perturb(
             insert_mask, points, bounds, mask, slots,
         )  # fmt: skip
         if rewriting:
-            _find_spans(points, n, slots, tables, mask, spans, free)
+            _find_spans(points, n, slots, tables, mask, spans, free, False)
+        whole = False
         able = _able(mask, n, with_prior)
         if able != last_able:
             _accumulate(priors, able, cumulative)
@@ -573,6 +590,9 @@ def perturb(
                     o = operators
                 else:
                     o = _choose(_unit(_draw(key, _OPERATOR, 0)), cumulative)
+                    if span_row[o] >= 0 and not whole:
+                        _find_spans(points, n, slots, tables, mask, spans, free, True)
+                        whole = True
                     count = _take(mask, n, o, 1 << o, count_cdf, key, chosen)
             # The tail is copied whole after each edit and the next edit written over it: runs
             # between edits, or sparing the copy where no byte moves, cost a mispredicted branch.
@@ -585,23 +605,25 @@ def perturb(
             for k in range(count):
                 place = chosen[k]
                 struck = strikes[k] if o == operators else o
-                if rewriting and tables.spans.row[struck] >= 0:
-                    s = np.int64(tables.spans.row[struck])
+                if span_row[struck] >= 0:
+                    s = np.int64(span_row[struck])
                     span = np.int64(spans[s, place])
-                    candidate = _span_candidate(tables, s, span, _draw(key, _REPLACEMENT, k))
+                    candidate = _span_candidate(
+                        span_rows[s, span], span_candidates, _draw(key, _REPLACEMENT, k)
+                    )
                     text = np.int64(candidate & np.uint64(_SPAN_TEXT))
-                    done = place + np.int64(tables.spans.facts[span, 1])
+                    done = place + np.int64(span_facts[span, 1])
                     to = base + bounds[place]
-                    size = np.int64(tables.spans.texts[text, 2])
+                    size = np.int64(span_texts[text, 2])
                     base += size - (bounds[done] - bounds[place])
-                    _store_word(out_bytes, np.uint64(to), tables.spans.texts[text, 0])
-                    _store_word(out_bytes, np.uint64(to + 8), tables.spans.texts[text, 1])
+                    _store_word(out_bytes, np.uint64(to), span_texts[text, 0])
+                    _store_word(out_bytes, np.uint64(to + 8), span_texts[text, 1])
                     _copy(out_bytes, to + size, data, bounds[done], bounds[n])
                     sure &= count == 1
                     spent += np.int64(candidate >> np.uint64(_COST)) & 7
                     edit_start[edits] = place
                     edit_end[edits] = done
-                    edit_target[edits] = len(tables.texts) + tables.spans.facts[span, 0]
+                    edit_target[edits] = len(tables.texts) + span_facts[span, 0]
                     edit_source[edits] = len(tables.texts) + text
                     edit_operator[edits] = struck
                     kind = (candidate >> np.uint64(SPAN_TEXT_BITS)) & np.uint64(_KIND)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from cecdata.corpus.compiled import compiled
 from cecdata.operators import Operator
-from cecdata.operators.spans import LONGEST, InSpans, SpanSet
+from cecdata.operators.spans import LONGEST, SHORTEST, InSpans, SpanSet
 from cecdata.perturb.alias import walker
 
 Ints = npt.NDArray[np.int32]
@@ -20,19 +20,21 @@ Longs = npt.NDArray[np.uint64]
 
 # Of `candidates`, beside tables.KIND_BITS and KEEP_BITS.
 SPAN_TEXT_BITS, COST_BITS, ALIAS_BITS, KIND_BITS, KEEP_BITS = 20, 3, 14, 5, 22
-START_BITS = 19  # of the bitmap: 64 KiB stay in the cache
-# Odd numbers whose product with a key spreads it over the upper bits (golden ratio; splitmix64).
-KEY_FACTOR, START_FACTOR = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9
+KNOWN_BITS = 19  # of a bitmap: 64 KiB stay in the cache
+# An odd number whose product with a key spreads it over the upper bits (the golden ratio).
+KEY_FACTOR = 0x9E3779B97F4A7C15
 
 
 class SpanTables(NamedTuple):
     """What the kernel reads of operators that rewrite spans of two to four characters."""
 
     row: npt.NDArray[np.int8]  # [O] the operator's row in `rows`, or -1
+    operator: npt.NDArray[np.uint16]  # [rewriting operators] the other way round
     # Open addressing over spans packed as four slots of 16 bits: [H] key or 0, and span
     keys: Longs
     found: Ints
-    starts: Longs  # a bitmap of the first two slots of every span, hashed
+    starts: Longs  # [words] a bitmap of the hashed first two characters of every span
+    known: Longs  # [3, words] bitmaps of the hashed spans of two, three and four characters
     facts: Ints  # [spans, 2] text and number of characters
     rows: Ints  # [rewriting operators, spans, 2] first candidate and number of candidates
     # [C] text | kind << 20 | cost << 25 | alias, as a place in the row << 28 | keep << 42
@@ -79,14 +81,18 @@ def compile_spans(
         blocks.append(_candidates(part, own, number))
         written += len(part.weight)
     which = {name: place for place, name in enumerate(sets)}
-    packed = np.array([_packed(source, slots) for source in sources], np.uint64)
+    packed = _packed(sources, slots)
     keys, found = _hash_table(packed)
     facts = [(number[source], len(source)) for source in sources]
     arrays = SpanTables(
         row=np.array([which.get(operator.name, -1) for operator in operators], np.int8),
+        operator=np.array(
+            [o for o, operator in enumerate(operators) if operator.name in which], np.uint16
+        ),
         keys=keys,
         found=found,
-        starts=_starts(packed),
+        starts=_known(packed & np.uint64(0xFFFFFFFF), [source[:2] for source in sources])[0],
+        known=_known(packed, sources),
         facts=np.array(facts, np.int32).reshape(-1, 2),
         rows=rows,
         candidates=np.concatenate([*blocks, np.zeros(0, np.uint64)]),
@@ -112,9 +118,12 @@ def _candidates(
     return np.asarray((packed | chance << (shift + ALIAS_BITS)).astype(np.uint64))
 
 
-def _packed(span: str, slots: Mapping[str, int]) -> int:
-    """Four slots of 16 bits, the first lowest."""
-    return sum(slots[sign] << 16 * place for place, sign in enumerate(span))
+def _packed(sources: Sequence[str], slots: Mapping[str, int]) -> Longs:
+    """Each span as four slots of 16 bits, the first lowest."""
+    slot_of = np.zeros(0x110000, np.uint64)
+    slot_of[[ord(sign) for sign in slots]] = list(slots.values())
+    shifts = np.uint64(16) * np.arange(LONGEST, dtype=np.uint64)
+    return np.asarray(np.bitwise_or.reduce(slot_of[_points(sources)] << shifts, axis=1))
 
 
 @compiled
@@ -139,29 +148,25 @@ def _hash_table(
     return keys, found
 
 
-def _starts(packed: Longs) -> Longs:
-    bitmap = np.zeros(2**START_BITS // 64, np.uint64)
-    pairs = packed & np.uint64(0xFFFFFFFF)
-    bit = (pairs * np.uint64(START_FACTOR)) >> np.uint64(64 - START_BITS)
-    np.bitwise_or.at(bitmap, bit >> np.uint64(6), np.uint64(1) << (bit & np.uint64(63)))
-    return bitmap
+def _known(packed: Longs, sources: Sequence[str]) -> Longs:
+    bitmaps = np.zeros((LONGEST - SHORTEST + 1, 2**KNOWN_BITS // 64), np.uint64)
+    size = np.array([len(source) for source in sources], np.int64) - SHORTEST
+    bit = (packed * np.uint64(KEY_FACTOR)) >> np.uint64(64 - KNOWN_BITS)
+    where = size, (bit >> np.uint64(6)).astype(np.int64)
+    np.bitwise_or.at(bitmaps, where, np.uint64(1) << (bit & np.uint64(63)))
+    return bitmaps
 
 
 def _bytes(texts: Sequence[str]) -> Longs:
-    found = np.zeros((len(texts), 3), np.uint64)
-    for place, text in enumerate(texts):
-        raw = text.encode()
-        found[place] = (
-            int.from_bytes(raw[:8], "little"), int.from_bytes(raw[8:], "little"), len(raw),
-        )  # fmt: skip
-    return found
+    raw = [text.encode() for text in texts]
+    words = np.frombuffer(b"".join(text.ljust(16, b"\0") for text in raw), "<u8").reshape(-1, 2)
+    sizes = np.array([len(text) for text in raw], np.uint64)
+    return np.column_stack([words, sizes])
 
 
 def _points(texts: Sequence[str]) -> npt.NDArray[np.uint32]:
-    found = np.zeros((len(texts), LONGEST), np.uint32)
-    for place, text in enumerate(texts):
-        found[place, : len(text)] = [ord(sign) for sign in text]
-    return found
+    padded = "".join(text.ljust(LONGEST, "\0") for text in texts)
+    return np.frombuffer(padded.encode("utf-32-le"), np.uint32).reshape(-1, LONGEST).copy()
 
 
 def _hash(part: SpanSet, kinds: Sequence[str]) -> str:

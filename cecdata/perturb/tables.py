@@ -97,7 +97,7 @@ def compile_tables(operators: Sequence[Operator], characters: Sequence[str]) -> 
         eligible |= (counts > 0).astype(np.uint16) << np.uint16(o)
         written += len(columns.slot)
     text_table = _texts(list(texts))
-    spans = compile_spans(operators, {name: slot for name, slot in texts.items() if slot}, kinds)
+    spans = compile_spans(operators, {name: s for s, name in enumerate(characters, 1)}, kinds)
     arrays = Tables(
         code_points=_code_points(characters),
         eligible=eligible,
