@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -15,90 +15,21 @@ from cecdata.errors import InputError, UsageError
 from cectrain.candidates import KINDS, PROFILES, Bank, bank, draw_groups
 from cectrain.cluster import FloatArray
 from cectrain.data import Pair
+from cectrain.diagnosis import (
+    Diagnosis,
+    GroupFigures,
+    KindFigures,
+    RewardFigures,
+    favour,
+    verdict,
+)
 from cectrain.reward import RewardConfig, alpha_star, group_rewards
 
 CONFIDENCE = 0.95  # of the Hoeffding gap
 ABOVE_STAR = 0.15  # how far the calibrated α stands above α*
 WRONG_QUANTILE = 0.05  # τ and β lie where this share of the wrong candidates earns nothing
-TEACHES, TEACHES_SLOWLY = 0.9, 0.7  # accuracy within groups, mean over the mixtures
 _SAME = 1e-9  # rewards closer than this make no difference
 _BLIND = 1e-6  # cosines closer to 1 than this are an encoder's rounding
-
-
-@dataclass(frozen=True, slots=True)
-class GroupFigures:
-    """One profile's groups under one reward; all are fractions or rewards.
-
-    pair_accuracy: among pairs of a right and a wrong candidate of one group, how often the right
-    one earned more (ties count half). auc: the same over all candidates pooled. zero_advantage:
-    groups whose candidates all earned the same. purity: right ones among the largest cluster's
-    members. reward: the mean. variance: of R, at most 1/4.
-    """
-
-    pair_accuracy: float | None
-    auc: float | None
-    zero_advantage: float
-    purity: float | None
-    reward: float
-    variance: float
-
-
-@dataclass(frozen=True, slots=True)
-class RewardFigures:
-    """One reward's constants and what follows from them.
-
-    lone_exact, lone_copy: mean R of one right candidate beside L − 1 copies of the source, and of
-    such a copy. lone_wins: share of groups where the right one earned more. joined: share where
-    DBSCAN put it into the copies' cluster. clean_kept, clean_over_corrected: mean R on a clean
-    sentence of leaving it alone and of one over-correction beside L − 1 candidates that do so.
-    """
-
-    config: RewardConfig
-    alpha_star: float
-    lone_exact: float
-    lone_copy: float
-    lone_wins: float
-    joined: float
-    clean_kept: float
-    clean_over_corrected: float
-    profiles: Mapping[str, GroupFigures]
-
-
-@dataclass(frozen=True, slots=True)
-class KindFigures:
-    """Cosines to the reference of one kind of candidate: mean and quantiles."""
-
-    mean: float
-    q05: float
-    q50: float
-    q95: float
-    bins: tuple[int, ...]  # counts in 20 bins from 0 to 1, for the page
-
-
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
-    """Everything that `cectrain diagnose` says.
-
-    gamma: 1 − the least cosine of a right candidate (0: only the reference itself is known to be
-    right). delta: 1 − the 0.95 quantile of wrong candidates' cosines; the paper's assumption asks
-    for δ > γ. blind: share of wrong candidates with the reference's own embedding, which no
-    constants can tell apart. hoeffding: √(log(2/(1 − c)) / 2N).
-    """
-
-    encoder: str
-    pairs: int
-    train_pairs: int
-    size: int
-    seed: int
-    gamma: float
-    delta: float
-    blind: float
-    hoeffding: float
-    kinds: Mapping[str, KindFigures]
-    rewards: Mapping[str, RewardFigures]
-    suggested: RewardConfig
-    favoured: str
-    verdict: tuple[str, ...]
 
 
 def diagnose(
@@ -159,74 +90,6 @@ def suggest(missed: FloatArray, config: RewardConfig) -> RewardConfig:
     threshold = round(float(np.clip(np.quantile(missed, WRONG_QUANTILE), 0.0, 0.99)), 3)
     alpha = min(0.95, round(alpha_star(threshold, threshold) + ABOVE_STAR, 2))
     return replace(config, tau=threshold, beta=threshold, alpha=alpha, metric="cosine")
-
-
-def favour(rewards: Mapping[str, RewardFigures]) -> str:
-    """The reward whose groups rank right above wrong more often; the given one where equal."""
-    names = list(rewards)
-    return max(names, key=lambda name: (round(_ranking(rewards[name]), 3), -names.index(name)))
-
-
-def verdict(found: Diagnosis) -> list[str]:
-    """What the figures mean, in sentences; the first one is the answer."""
-    given, calibrated = found.rewards["as given"], found.rewards["calibrated"]
-    best = found.rewards[found.favoured]
-    lines = [_answer(found, best)]
-    star = given.alpha_star
-    if given.config.alpha <= star and given.config.kind == "consensus":
-        lines.append(
-            f"α = {given.config.alpha:g} is not above α* = {star:.3f}: a lone correct candidate "
-            f"beside copies earned more than a copy in {given.lone_wins:.0%} of groups "
-            f"(calibrated: {calibrated.lone_wins:.0%})."
-        )
-    if given.joined > 0.5:
-        lines.append(
-            f"In {given.joined:.0%} of groups DBSCAN put the correct candidate into the copies' "
-            "own cluster: the radius cannot tell them apart, and consensus says little."
-        )
-    if found.delta <= found.gamma:
-        lines.append(
-            f"The encoder keeps no margin (δ {found.delta:.4f} ≤ γ {found.gamma:.4f}): wrong "
-            "candidates are as near to the reference as right ones."
-        )
-    if found.blind > 0:
-        lines.append(
-            f"{found.blind:.1%} of the wrong candidates have the very embedding of the reference: "
-            "the encoder does not know the character that differs."
-        )
-    copying = given.profiles["copying"]
-    lines.append(
-        f"Copying the input earns {given.lone_copy:.2f} of at most 1; the pooled AUC there is "
-        f"{_shown(copying.auc)}, the accuracy within groups, which is what teaches, "
-        f"{_shown(copying.pair_accuracy)}."
-    )
-    return lines
-
-
-def _answer(found: Diagnosis, best: RewardFigures) -> str:
-    name = "the constants as given" if found.favoured == "as given" else "calibrated constants"
-    c = best.config
-    constants = f"α {c.alpha:g}, τ {c.tau:g}, β {c.beta:g}, {c.metric}"
-    accuracy = _ranking(best)
-    if accuracy >= TEACHES:
-        return (
-            f"This reward can teach: take {name} ({constants}); {accuracy:.1%} of the pairs of a "
-            "right and a wrong candidate are ranked rightly within their group."
-        )
-    if accuracy >= TEACHES_SLOWLY:
-        return (
-            f"This reward teaches slowly: {name} ({constants}) rank {accuracy:.1%} of the pairs "
-            "within a group rightly. Watch the exact rate, not the reward."
-        )
-    return (
-        f"This reward cannot be trusted here: even {name} ({constants}) rank only {accuracy:.1%} "
-        "of the pairs within a group rightly. Take another encoder."
-    )
-
-
-def _ranking(figures: RewardFigures) -> float:
-    known = [f.pair_accuracy for f in figures.profiles.values() if f.pair_accuracy is not None]
-    return float(np.mean(known)) if known else 0.0
 
 
 def _encode(made: Bank, encoder: Encoder) -> FloatArray:
@@ -306,7 +169,3 @@ def _kind_figures(cosines: FloatArray) -> KindFigures:
     return KindFigures(
         float(cosines.mean()), float(low), float(middle), float(high), tuple(bins.tolist())
     )
-
-
-def _shown(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.3f}"

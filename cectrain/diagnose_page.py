@@ -7,7 +7,8 @@ from html import escape
 from importlib.resources import files
 
 from cecbench.report.figures import Point, bars, curves
-from cectrain.diagnose import CONFIDENCE, Diagnosis, RewardFigures
+from cectrain.diagnose import CONFIDENCE
+from cectrain.diagnosis import Diagnosis, RewardFigures
 
 _SERIES = {"as given": "constants as given", "calibrated": "calibrated constants"}
 

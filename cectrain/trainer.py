@@ -7,22 +7,21 @@ TRL by tests/cectrain/test_trl_contract.py, and the extra pins trl>=1.16,<1.17.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.utils.data import Sampler
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 from trl import GRPOConfig, GRPOTrainer
 
 from cecbench.systems.llm import THINKING_OFF
 from cecdata.errors import CecError, UsageError
-from cectrain import advantage, checkpoints, data
+from cectrain import advantage, checkpoints
 from cectrain.config import PpoConfig
 from cectrain.pairs import TrainingPairs
-from cectrain.policy import Policy, asked
+from cectrain.policy import Policy
 from cectrain.rewarder import GroupReward
+from cectrain.sampler import GroupSampler, View
 from cectrain.sft import save_batch
 from cectrain.value import ValueNetwork
 
@@ -30,64 +29,6 @@ if TYPE_CHECKING:
     import datasets
 
 WITH_VALUE = ("value", "frozen_value")
-
-
-class GroupSampler(Sampler[int]):  # type: ignore[misc]  # torch is not followed
-    """Places of an epoch's pairs: batches of `groups` sources, each L times in a row, each batch
-    `repeats` times. The order depends on the epoch; TRL's own replays the first one's on resume.
-
-    What does not fill a batch at the end of an epoch waits for the next one's order.
-    """
-
-    def __init__(
-        self, pairs: TrainingPairs, *, groups: int, size: int, repeats: int, view: View
-    ) -> None:
-        if len(pairs) < groups:
-            raise UsageError(
-                f"{len(pairs)} pairs do not fill a batch of {groups} sources: lower ppo.groups or "
-                "give more data"
-            )
-        self._pairs, self._groups, self._size, self._repeats = pairs, groups, size, repeats
-        self._epoch, self._view = 0, view
-
-    def set_epoch(self, epoch: int) -> None:
-        """Called before each epoch, and on resume with the epoch that was interrupted."""
-        self._epoch = epoch
-
-    def __len__(self) -> int:
-        """Number of places an epoch yields."""
-        batches = len(self._pairs) // self._groups
-        return batches * self._groups * self._size * self._repeats
-
-    def __iter__(self) -> Iterator[int]:
-        """Places, group by group."""
-        self._view.epoch = self._epoch
-        walk = data.order(len(self._pairs), self._pairs.seed, self._epoch).tolist()
-        for start in range(0, len(walk) - self._groups + 1, self._groups):
-            batch = walk[start : start + self._groups]
-            for _ in range(self._repeats):
-                for place in batch:
-                    yield from [place] * self._size
-
-
-class View:
-    """Rows as TRL wants them: the question, and the columns that the reward reads."""
-
-    def __init__(self, pairs: TrainingPairs, policy: Policy) -> None:
-        self.epoch = 0
-        self._pairs, self._policy = pairs, policy
-
-    def table(self) -> datasets.Dataset:
-        """The pairs' table, its rows made when they are asked for."""
-        return self._pairs.table.with_transform(self._rows)
-
-    def _rows(self, rows: dict[str, list[object]]) -> dict[str, list[object]]:
-        made = self._pairs.made(rows, self.epoch)
-        return {
-            "prompt": [asked(self._policy, pair.source) for pair in made],
-            "source": [pair.source for pair in made],
-            "target": [pair.target for pair in made],
-        }
 
 
 class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed

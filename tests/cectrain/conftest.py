@@ -38,8 +38,11 @@ def encoder():
 @pytest.fixture(scope="session", autouse=True)
 def one_thread():
     """One thread a test run: sums come out the same, and cores are left to others."""
-    import torch
-
+    try:
+        import torch
+    except ImportError:  # tests that need it skip themselves
+        yield
+        return
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

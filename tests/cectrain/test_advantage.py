@@ -1,8 +1,10 @@
+# ruff: noqa: E402 - what is not installed is asked first
 """Advantages, the value network and the reward function, against numbers computed by hand."""
 
 import numpy as np
 import pytest
-import torch
+
+torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
 
 from cecdata.errors import UsageError
 from cectrain import advantage, heldout, policy

@@ -4,6 +4,8 @@ import os
 
 import pytest
 
+pytest.importorskip("trl", reason="the extra `train` is not installed")
+
 from cecbench import prompts
 from cectrain import config, policy
 from cectrain.config import DataConfig

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+pytest.importorskip("trl", reason="the extra `train` is not installed")
+
 from cectrain import config
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")

@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+pytest.importorskip("torch", reason="the extra `train` is not installed")
+
 from cecdata.errors import CecError, InputError, UsageError
 from cecdata.hanzi.characters import standard_characters
 from cectrain import checkpoints, policy, sft

@@ -5,6 +5,8 @@ import re
 
 import pytest
 
+pytest.importorskip("trl", reason="the extra `train` is not installed")
+
 from cecdata.errors import InputError, RefusedError, UsageError, VerificationError
 from cecdata.shards.codec import decode, encode
 from cectrain import checkpoints, cli, config, policy, tracking, watch

@@ -8,6 +8,8 @@ import math
 
 import pytest
 
+pytest.importorskip("trl", reason="the extra `train` is not installed")
+
 from cecdata.errors import CecError, UsageError
 from cectrain import checkpoints, config, data, policy
 from cectrain.config import DataConfig
@@ -103,6 +105,22 @@ def test_the_version_is_the_pinned_one():
     import trl
 
     assert trl.__version__.startswith("1.16.")
+
+
+def test_one_file_imports_trl():
+    """Whoever upgrades TRL reads one file."""
+    import re
+    from pathlib import Path
+
+    import cectrain
+
+    root = Path(cectrain.__file__).parent
+    found = [
+        path.name
+        for path in root.rglob("*.py")
+        if re.search(r"^\s*(import|from) trl\b", path.read_text("utf-8"), re.MULTILINE)
+    ]
+    assert found == ["trainer.py"]
 
 
 def test_the_loss_is_left_to_trl():
