@@ -20,6 +20,7 @@ KINDS = ("same_sound_word", "fuzzy_word", "part_of_word")
 FUZZY = 0.12  # for each syllable that dialects mix: as for single characters
 KEPT = 2.0  # for each character that stays: what is half right is overlooked
 PART = 0.3  # a longer word is mostly typed as a whole, and then offered as a whole
+OFFERED = 3  # words that are looked at in a list
 LEAST_COUNT = 8  # rarer words are seldom typed, and seldom offered
 LEAST = 0.02  # of a word's weight: what is rarer is never missed
 Pair = tuple[str, str, float, int]
@@ -50,22 +51,27 @@ def _whole(listed: Words) -> Iterator[Pair]:
 
 
 def _parts(listed: Words) -> Iterator[Pair]:
-    """Two characters of a longer word for the commonest word of their sound: 一不小心, 一部小心."""
+    """Two characters of a longer word for a common word of their sound: 一不小心, 一部小心."""
     two = words(2)
     order = np.lexsort((-two.counts, _keys(two.syllables)))
     keys = _keys(two.syllables)[order]
     first = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
-    known, best = keys[first], order[first]
+    size = np.diff(np.r_[first, len(keys)])
     common = np.flatnonzero(listed.counts >= LEAST_COUNT)
-    length = listed.characters.shape[1]
-    for start in range(length - 1):
+    for start in range(listed.characters.shape[1] - 1):
         key = _keys(listed.syllables[common, start : start + 2])
-        place = np.minimum(np.searchsorted(known, key), len(known) - 1)
-        held = known[place] == key
-        for word, other in zip(common[held], best[place[held]], strict=True):
-            text, part = listed.texts[word], two.texts[other]
-            weight = PART * float(np.sqrt(two.counts[other]))
-            yield text, text[:start] + part + text[start + 2 :], weight, 2
+        place = np.minimum(np.searchsorted(keys[first], key), len(first) - 1)
+        for rank in range(OFFERED):
+            held = np.flatnonzero((keys[first][place] == key) & (size[place] > rank))
+            others = order[first[place[held]] + rank]
+            right = listed.characters[common[held], start : start + 2]
+            # one of the two stays, or it would not be overlooked
+            near = (right == two.characters[others]).sum(axis=1) == 1
+            held, others = held[near], others[near]
+            for word, other in zip(common[held].tolist(), others.tolist(), strict=True):
+                text, part = listed.texts[word], two.texts[other]
+                weight = PART * two.counts[other] ** 0.5
+                yield text, text[:start] + part + text[start + 2 :], float(weight), 2
 
 
 def _keys(syllables: NDArray[np.int32] | NDArray[np.int64]) -> NDArray[np.int64]:

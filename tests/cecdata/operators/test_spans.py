@@ -1,0 +1,146 @@
+"""Operators over spans and the simple ones: their rows, and what the engine makes of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import xxhash
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rapidfuzz.distance import Levenshtein
+
+from cecdata.config import load
+from cecdata.hanzi.characters import is_standard
+from cecdata.hanzi.edits import Edit, apply
+from cecdata.hanzi.readings import readings
+from cecdata.operators import OPERATORS
+from cecdata.operators.spans import InSpans, span_set
+from cecdata.perturb.calibrate import Rate
+from cecdata.perturb.engine import Perturber
+from cecdata.perturb.tables import compiled
+from cecdata.shards.schema import SENTENCE
+
+SPANS = ("word", "swap", "merge")
+PAPER = ("homophone", "near_glyph", "radical", "split", "noise")
+MORE = ("missing", "repeated", "traditional", "width", "function_word", "lexical")
+WORDS = (
+    "权利", "部分", "一不小心", "形式", "已经", "女子", "公司", "不知不觉", "言吴", "的", "，", "1",
+)  # fmt: skip
+texts = st.lists(st.sampled_from([*WORDS, "<NAME>", "\u0301", "\u200d", "A", "𠀀"]), max_size=9)
+
+
+@pytest.mark.parametrize("name", SPANS)
+def test_rows_are_other_texts_with_their_distance(name):
+    """Each source has candidates other than itself, with a positive weight and the true cost."""
+    confusions = OPERATORS[name].confusions
+    assert isinstance(confusions, InSpans)
+    table = confusions.build()
+    assert list(table.sources) == sorted(set(table.sources))
+    assert (np.diff(table.bounds) > 0).all()
+    for place in range(0, len(table.sources), len(table.sources) // 50):
+        source = table.sources[place]
+        for at in range(table.bounds[place], table.bounds[place + 1]):
+            new = table.texts[table.replacement[at]]
+            assert new != source
+            assert all(map(is_standard, source + new))
+            assert table.weight[at] > 0
+            assert table.cost[at] == Levenshtein.distance(source, new)
+
+
+def test_words_sound_alike():
+    """What stands for a word as a whole has a reading in common at every place."""
+    for item in OPERATORS["word"].confusions("权利"):
+        if item.kind == "same_sound_word":
+            for right, wrong in zip(item.source, item.replacement, strict=True):
+                sounds = [{r.syllable for r in readings(sign)} for sign in (right, wrong)]
+                assert sounds[0] & sounds[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "wanted"),
+    [
+        ("word", "权利", "权力"), ("word", "部分", "部份"), ("word", "一不小心", "一部小心"),
+        ("swap", "字典", "典字"), ("merge", "女子", "好"), ("missing", "的", ""),
+        ("repeated", "很", "很很"), ("traditional", "们", "們"), ("width", "，", ","),
+    ],
+)  # fmt: skip
+def test_known_examples(name, source, wanted):
+    """The classic of each family is among its confusions."""
+    assert wanted in {item.replacement for item in OPERATORS[name].confusions(source)}
+
+
+def test_span_set_keeps_the_heaviest():
+    """A pair given twice counts once, the same text is no confusion, the rare are left out."""
+    found = span_set(
+        [("甲乙", "乙甲", 1.0, 0), ("甲乙", "乙甲", 3.0, 1), ("甲乙", "甲乙", 9.0, 0),
+         ("甲乙", "丙丁", 0.01, 0)],
+        least=0.1,
+    )  # fmt: skip
+    assert (found.sources, found.texts) == (("甲乙",), ("乙甲",))
+    assert found.weight.tolist() == [3.0]
+    assert found.kind.tolist() == [1]
+
+
+def _rows(names, sentences, **changes):
+    prior = {**dict.fromkeys(PAPER, 0.0), **dict.fromkeys(names, 1.0)}
+    config = load("paper", prior=prior, rate=dict.fromkeys(names, 0.1), copies=3, **changes)
+    tables = compiled(config.prior)
+    ids = np.array([xxhash.xxh3_64_intdigest(text.encode()) for text in sentences], np.uint64)
+    batch = pa.RecordBatch.from_arrays(
+        [pa.array(ids), pa.array(sentences, pa.string()), pa.array([""] * len(ids), pa.string())],
+        schema=SENTENCE,
+    )
+    rates = [Rate(0.0, 0.0, 0.4)] * len(tables.operators)
+    return Perturber(config, tables, rates).pairs(batch).table.to_pylist()
+
+
+@settings(max_examples=60)
+@given(parts=st.lists(texts, min_size=1, max_size=5), mixed=st.sampled_from([0.0, 0.5]),
+       seed=st.integers(0, 9))
+def test_engine_writes_what_its_edits_say(parts, mixed, seed):
+    """Source, edits and distance agree; no edit overlaps; each is a confusion of its operator."""
+    sentences = ["".join(part) for part in parts]
+    for row in _rows((*SPANS, *MORE, "noise"), sentences, mixed=mixed, seed=seed):
+        if row["operator"] == "none":
+            assert not row["edits"]
+            continue
+        edits = [Edit(**edit) for edit in row["edits"]]
+        assert apply(row["target"], edits) == row["source"]
+        assert row["distance"] == Levenshtein.distance(row["target"], row["source"])
+        for edit in edits:
+            known = OPERATORS[edit.operator].confusions(edit.target)
+            assert (edit.source, edit.kind) in {(item.replacement, item.kind) for item in known}
+
+
+@settings(max_examples=60)
+@given(parts=texts, name=st.sampled_from(SPANS))
+def test_engine_strikes_where_a_slow_search_finds_spans(parts, name):
+    """The spans struck are those of a greedy search from the left, the longest first."""
+    text = "".join(parts)
+    slow = _greedy(text, set(OPERATORS[name].confusions.build().sources))
+    for row in _rows((name,), [text]):
+        assert (row["operator"] == "none") == (not slow)
+        assert {(edit["start"], edit["end"]) for edit in row["edits"]} <= slow
+
+
+def _greedy(text, sources):
+    found, i = set(), 0
+    clings = ("\u0301", "\u200d")  # a mark on, or a joiner after, the last character
+    while i < len(text):
+        ends = [i + size for size in (4, 3, 2) if i + size <= len(text)]
+        ends = [end for end in ends if text[i:end] in sources]
+        ends = [end for end in ends if text[end : end + 1] not in clings]
+        if i and text[i - 1] == "\u200d":
+            ends = []
+        if ends:
+            found.add((i, ends[0]))
+        i = ends[0] if ends else i + 1
+    return found
+
+
+def test_words_in_a_mixed_pair_are_whole():
+    """Operators over spans keep to pairs of their own: no other edit may fall inside a span."""
+    for row in _rows(("word", "homophone"), ["我们的权利和形式都是一不小心得来的"] * 20, mixed=1.0):
+        if row["operator"] == "mixed":
+            assert "word" not in {edit["operator"] for edit in row["edits"]}
