@@ -306,3 +306,43 @@ def test_every_baseline_trains(dataset, encoder, tmp_path, baseline):
         "ppo.epochs=1", "ppo.features=embedding", "ppo.whiten=batch",
     )  # fmt: skip
     assert made.train().global_step == 1
+
+
+def coin(model, tokenizer):
+    """Teach a tiny model to answer 甲 or 乙, each as often."""
+    import torch
+
+    from cectrain.data import Pair
+    from cectrain.sft import collate
+
+    tiny = policy.Policy(model, tokenizer, "1", trained=False)
+    batch = collate(tiny, [Pair(n, 0, "他来了", "甲乙"[n % 2], "noise") for n in range(8)])
+    adam = torch.optim.Adam(model.parameters(), 0.01)
+    for _ in range(40):
+        loss = model(**batch).loss
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+
+
+def test_ppo_moves_the_policy_towards_what_is_rewarded(dataset, encoder, tmp_path):
+    """Answers are 甲 or 乙; with a reward for 甲 alone the share of 甲 rises."""
+    import numpy as np
+
+    from cectrain.rewarder import Scored
+
+    class Wanted(GroupReward):
+        def score(self, _sources, _targets, groups):
+            found = [[float(text.startswith("甲")) for text in group] for group in groups]
+            return Scored(np.array(found), {})
+
+    made = trainer_for(
+        dataset, encoder, tmp_path / "run", "ppo.groups=6", "ppo.candidates=4", "ppo.updates=12",
+        "ppo.baseline=leave_one_out", "ppo.whiten=batch", "ppo.decay=0.0", "ppo.accumulation=1",
+        "ppo.learning_rate=0.002", "ppo.save_every=99",
+        reward=Wanted(encoder, config.load("small").reward, 4),
+    )  # fmt: skip
+    coin(made.model, made.processing_class)
+    made.train()
+    rewards = [line["reward"] for line in made.state.log_history if "reward" in line]
+    assert np.mean(rewards[-4:]) > np.mean(rewards[:4]) + 0.25, rewards
