@@ -30,11 +30,16 @@ def command(long_corpus):
 
 @pytest.fixture(scope="session")
 def unbroken(tmp_path_factory, zygote, command, tree_of):
-    """The tree of a build that nobody disturbed, and the seconds it took."""
-    out = tmp_path_factory.mktemp("unbroken") / "out"
-    started = time.monotonic()
-    assert zygote.run(*command, "--out", out, "--workers", 2) == 0
-    return tree_of(out), time.monotonic() - started
+    """The tree of a build that nobody disturbed, and the seconds it took.
+
+    The second build is timed: the first may have to compile the kernels.
+    """
+    for name in ("cold", "warm"):
+        out = tmp_path_factory.mktemp("unbroken") / name
+        started = time.monotonic()
+        assert zygote.run(*command, "--out", out, "--workers", 2) == 0
+        seconds = time.monotonic() - started
+    return tree_of(out), seconds
 
 
 def whole_or_absent(out: Path) -> None:
@@ -52,16 +57,19 @@ def test_killed_at_random_and_resumed(tmp_path, zygote, command, unbroken, tree_
     wanted, seconds = unbroken
     rng = random.Random(20)
     out = tmp_path / "out"
-    killed = 0
-    for _ in range(KILLS):
+    killed = attempts = 0
+    while killed < KILLS:
+        attempts += 1
+        assert attempts <= 6 * KILLS, f"only {killed} of {attempts} builds could be killed"
         code = zygote.run(*command, "--out", out, "--workers", 2, after_s=rng.random() * seconds)
+        assert code in {0, -signal.SIGKILL}, zygote.log.read_text()
         killed += code == -signal.SIGKILL
         if out.exists():
             whole_or_absent(out)
-        if code == 0:  # done: from the start again
+        if code == 0:  # done before the signal: from the start again, and strike earlier
             assert tree_of(out) == wanted
             shutil.rmtree(out)
-    assert killed > KILLS / 3
+            seconds *= 0.8
     assert zygote.run(*command, "--out", out) == 0, zygote.log.read_text()
     assert tree_of(out) == wanted
 
