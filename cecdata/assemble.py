@@ -59,16 +59,21 @@ def identity(corpus: Sequence[str], config: Config, tables: Compiled) -> dict[st
         "corpus": [{"path": file.path, "sha256": file.sha256} for file in inputs(corpus)],
         "tables": tables.sha256,
         "encoder": encoder_fingerprint(config),
+        "plausibility": _model_sha256(config),
         "packages": _versions(),
     }
 
 
 def refuse_other_stdin(work: Workspace, corpus: Sequence[str]) -> None:
-    """RefusedError where a build of standard input was begun: this may be other text."""
-    if work.resumed and STDIN in corpus:
+    """RefusedError where a build of standard input is finished: this may be other text.
+
+    An unfinished one goes on, because its pool can be compared with the text (`pool.fill`).
+    """
+    if STDIN in corpus and (work.root / MANIFEST).exists():
         raise RefusedError(
-            f"{work.root} was begun with text from standard input, and whether this is the same "
-            "text cannot be told: put it into a file, or --overwrite what is there"
+            f"{work.root} holds the finished dataset of a text from standard input, and whether "
+            "this is the same text can no longer be told: `cecdata verify` proves what lies there; "
+            "put other text into another folder, or --overwrite this one"
         )
 
 
@@ -142,6 +147,7 @@ def manifest(
         ),
         cosine=_cosine(config, policy, parts),
         rejects=(*bad_rows, *(file for file in files if file.path.startswith("rejects/"))),
+        extra=_plausibility(config, parts),
     )
 
 
@@ -209,6 +215,29 @@ def _cosine(config: Config, policy: Policy, parts: Sequence[Part]) -> Cosine:
         extra |= {"decided": {"first": scored - passed_on, "passed_on": passed_on}}
         extra |= policy.encoder.about()
     return Cosine(policy.encoder.name, config.min_cosine, policy.name, scored, extra)
+
+
+def _plausibility(config: Config, parts: Sequence[Part]) -> dict[str, Json]:
+    """What the filter by reading did, for the manifest; nothing where no model was given."""
+    if not config.plausibility:
+        return {}
+    dropped = Counter[str]()
+    for part in parts:
+        dropped.update(part.read_well)
+    return {
+        "plausibility": {
+            "model": Path(config.plausibility).name,
+            "sha256": _model_sha256(config),
+            "margin": config.plausibility_margin,
+            "judged": sum(part.judged for part in parts),
+            "dropped": dict(sorted(dropped.items())),
+        }
+    }
+
+
+def _model_sha256(config: Config) -> str:
+    """Of the model that sources are judged by; "" without one."""
+    return sha256_of(Path(config.plausibility)).sha256 if config.plausibility else ""
 
 
 def _final(record: FileRecord, rows: int) -> File:

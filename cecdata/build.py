@@ -35,7 +35,7 @@ def build(
     on neither. Raises InputError, RefusedError, DiskFullError.
     """
     started = time.monotonic()
-    tables = compiled(config.prior)
+    tables = compiled(config.prior, config.weights)
     identity = assemble.identity(corpus, config, tables)
     with Workspace(out, identity, overwrite=overwrite) as work:
         assemble.refuse_other_stdin(work, corpus)

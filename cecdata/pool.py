@@ -7,6 +7,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,9 @@ from cecdata.corpus.normalise import Options, distinct, normalise
 from cecdata.corpus.privacy import mask
 from cecdata.corpus.reading import Rows, empty_corpus, read
 from cecdata.corpus.sentences import split
-from cecdata.durable import FileRecord, Workspace
+from cecdata.corpus.sources import STDIN
+from cecdata.durable import Entry, FileRecord, Workspace
+from cecdata.errors import RefusedError
 from cecdata.perturb.engine import Histogram
 from cecdata.perturb.tables import Compiled, compiled
 from cecdata.shards.schema import REJECTED_ROW, SENTENCE
@@ -53,6 +56,8 @@ def fill(
 ) -> Pool:
     """Read, normalise, deduplicate and lay down the corpus; or find that it has been done."""
     done = work.journal.done("pool", "all", verify=True)
+    if STDIN in corpus:
+        _refuse_other_text(work, done, corpus, config, progress)
     if done is None:
         _scan(work, corpus, config, tables, progress)
         done = work.journal.get("pool", "all")
@@ -74,6 +79,31 @@ def fill(
     )
 
 
+def _refuse_other_text(
+    work: Workspace,
+    done: Entry | None,
+    corpus: Sequence[str],
+    config: Config,
+    progress: Progress,
+) -> None:
+    """RefusedError unless standard input gives the very sentences that were begun with.
+
+    A file is known by its SHA-256 beforehand; of a pipe nothing is known until it has been read.
+    """
+    if done is None:
+        same = all(entry.step != "chunk" for entry in work.journal)  # nothing was made of it yet
+    else:
+        pool = [file.path for file in done.files if file.path.suffix == ".arrow"]
+        chunks = (chunk for chunk, _ in _chunks(corpus, config, progress) if len(chunk))
+        pairs = zip_longest(pool, chunks)
+        same = all(path and chunk and chunk.equals(read_chunk(path)) for path, chunk in pairs)
+    if not same:
+        raise RefusedError(
+            f"{work.root} was begun with another text from standard input: pipe the same text "
+            "again, choose another folder, or --overwrite what is there"
+        )
+
+
 def drop(work: Workspace) -> None:
     """A finished dataset needs no pool; mending makes it anew."""
     shutil.rmtree(work.root / _FOLDER, ignore_errors=True)
@@ -91,7 +121,7 @@ class Survey:
 
 def survey(corpus: Sequence[str], config: Config, progress: Progress) -> Survey:
     """The first pass without its outputs."""
-    histogram = Histogram(config, compiled(config.prior))
+    histogram = Histogram(config, compiled(config.prior, config.weights))
     rejected: Counter[str] = Counter()
     sentences = 0
     for chunk, bad in _chunks(corpus, config, progress):
@@ -107,6 +137,9 @@ def survey(corpus: Sequence[str], config: Config, progress: Progress) -> Survey:
 def _scan(
     work: Workspace, corpus: Sequence[str], config: Config, tables: Compiled, progress: Progress
 ) -> None:
+    # Rows of another text, from a pipe that broke, must not be published with this one's.
+    for path in (work.root / _REJECTS).glob("rows-*"):
+        path.unlink()
     histogram = Histogram(config, tables)
     rejected: Counter[str] = Counter()
     files: list[FileRecord] = []

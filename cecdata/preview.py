@@ -25,7 +25,7 @@ def pairs_of(sentence: str, config: Config) -> list[dict[str, Any]]:
         bad = found.rejected.to_pylist()[0]
         raise InputError(f"not a sentence ({bad['reason']}: {bad['detail']})")
     batch = found.batch.select(SENTENCE.names).cast(SENTENCE)
-    tables = compiled(config.prior)
+    tables = compiled(config.prior, config.weights)
     histogram = Histogram(config, tables)
     histogram.add(batch.column("text"))
     rates = find_rates(config, tables, histogram.counts)

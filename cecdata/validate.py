@@ -13,6 +13,8 @@ from cecdata.config import Config
 from cecdata.perturb.engine import NONE, UNCHANGED, Pairs
 from cecdata.shards.schema import REJECTED_PAIR
 
+READS_WELL = "reads_well"
+
 
 @dataclass(frozen=True, slots=True)
 class Validated:
@@ -26,7 +28,8 @@ def validate(pairs: Pairs, config: Config) -> Validated:
     """Split by the first rule that a pair breaks.
 
     ``no_place``: no operator could strike; ``empty``: the source is empty; ``same``: source equals
-    target though not marked unchanged; ``distance``, ``cosine``: beyond the thresholds.
+    target though not marked unchanged; ``distance``, ``cosine``: beyond the thresholds;
+    ``reads_well``: the source reads as well as the target.
     """
     table = pairs.table
     distance = np.asarray(table.column("distance").combine_chunks())
@@ -41,6 +44,8 @@ def validate(pairs: Pairs, config: Config) -> Validated:
     if "cosine" in config.filters:
         low = pc.fill_null(pc.less(table.column("cosine"), np.float32(config.min_cosine)), False)
         rules.append(("cosine", np.asarray(low)))
+    if pairs.worse is not None:  # NaN, what was not judged, compares false
+        rules.append((READS_WELL, pairs.worse <= config.plausibility_margin))
     reason = np.full(len(table), len(rules), np.int8)
     for code, (_, broken) in reversed(list(enumerate(rules))):
         reason[broken] = code
@@ -48,7 +53,8 @@ def validate(pairs: Pairs, config: Config) -> Validated:
     if not bad.any():
         return Validated(pairs, _rejected(table.slice(0, 0), reason[:0], rules))
     keep = pa.array(~bad)
-    kept = Pairs(table.filter(keep), pairs.lengths[~bad])
+    worse = None if pairs.worse is None else pairs.worse[~bad]
+    kept = Pairs(table.filter(keep), pairs.lengths[~bad], worse=worse)
     return Validated(kept, _rejected(table.filter(pa.array(bad)), reason[bad], rules))
 
 

@@ -50,6 +50,7 @@ class Audit:
 
     recipe: str
     limited: bool
+    fitted: str  # the labels that the recipe comes from; "" if none
     errors: Errors
     scores: tuple[Score, ...]
     explained: tuple[Explained, ...]  # the most frequent first
@@ -89,10 +90,12 @@ class Audit:
         plain: dict[str, Json] = {
             "recipe": self.recipe,
             "limited": self.limited,
+            "fitted": self.fitted,
             "pairs": self.errors.pairs,
             "wrong_pairs": self.errors.wrong_pairs,
             "errors": self.errors.tokens,
             "neighbouring": self.errors.neighbouring,
+            "wrong_words": self.errors.words,
             "coverage": own.coverage,
             "bits_per_error": own.bits_per_error,
             "mean_candidates": own.mean_candidates,
@@ -123,14 +126,14 @@ def audit(
     compared: Sequence[Choices] = (),
 ) -> Audit:
     """How a recipe's substitutions fare on real ones, beside the usual lists and given sets."""
-    own = recipe_choices(recipe, config.prior, limited=limited)
+    own = recipe_choices(recipe, config.prior, config.weights, limited=limited)
     beside = (uniform("own candidates, uniform", own.key), same_pinyin(), *compared)
     explained = sorted(
         (_explained(own, right, wrong, n) for (right, wrong), n in errors.substitutions.items()),
         key=lambda item: (-item.count, item.right, item.wrong),
     )
     scores = tuple(score(choices, errors) for choices in (own, *beside))
-    return Audit(recipe, limited, errors, scores, tuple(explained))
+    return Audit(recipe, limited, config.fitted, errors, scores, tuple(explained))
 
 
 def score(choices: Choices, errors: Errors) -> Score:

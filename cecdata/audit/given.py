@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import numpy as np
 from cecdata.audit.model import Choices, uniform
 from cecdata.errors import InputError
 from cecdata.hanzi.characters import code_point_slots, is_han, standard_characters
+from cecdata.strictjson import parse
 
 
 def read_confusion_set(path: Path) -> Choices:
@@ -48,12 +48,14 @@ def _line_rows(text: str) -> Iterator[tuple[str, str]]:
 
 def _json_rows(path: Path, text: str) -> Iterator[tuple[str, str]]:
     try:
-        found = json.loads(text)
-    except json.JSONDecodeError as error:
+        found = parse(text)
+    except ValueError as error:
         raise InputError(f"{path}: not valid JSON ({error})") from error
     if not isinstance(found, dict):
         raise InputError(f"{path}: a JSON object is wanted, character → its confusions")
     for right, others in found.items():
+        if not isinstance(others, (str, list)):
+            raise InputError(f"{path}: {right!r}: a string or a list of characters is wanted")
         names = others if isinstance(others, str) else "".join(map(str, others))
         if len(right) == 1:
             yield right, "".join(sign for sign in names if is_han(ord(sign)))

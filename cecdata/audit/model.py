@@ -12,9 +12,11 @@ from cecdata.errors import UsageError
 from cecdata.hanzi.characters import code_point_slots, frequency, standard_characters
 from cecdata.operators import OPERATORS, Operator
 from cecdata.operators.base import ConfusionSet, InBulk
+from cecdata.operators.weighed import weighed
 
 # The tail that makes every error finite: one wrong character in a hundred may be any of these.
 TAIL, ALPHABET = 0.01, 8104
+Weights = Mapping[str, Mapping[str, float]]  # by operator, what a recipe changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +60,10 @@ def bits(chance: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(-np.log2((1 - TAIL) * chance + TAIL / ALPHABET))
 
 
-def substituting(prior: Mapping[str, float]) -> list[Operator]:
-    """The recipe's operators that put one character in the place of another."""
+def substituting(prior: Mapping[str, float], weights: Weights | None = None) -> list[Operator]:
+    """The recipe's operators that put one character in the place of another, weighed its way."""
     found = [
-        operator
+        weighed(operator, (weights or {}).get(name, {}))
         for name, operator in OPERATORS.items()
         if prior.get(name, 0) > 0 and isinstance(operator.confusions, InBulk)
     ]
@@ -70,21 +72,21 @@ def substituting(prior: Mapping[str, float]) -> list[Operator]:
     return found
 
 
-def recipe_choices(name: str, prior: Mapping[str, float], *, limited: bool = True) -> Choices:
+def recipe_choices(
+    name: str, prior: Mapping[str, float], weights: Weights | None = None, *, limited: bool = True
+) -> Choices:
     """The choices of a recipe's priors; without limit, also what the engine never takes.
 
     An operator strikes each place that it can strike equally often: over running text its share
     of the strikes at one place is its prior by the share of characters that it can strike.
     """
     count, parts = _count(), []
-    operators = substituting(prior)
+    operators = substituting(prior, weights)
     for place, operator in enumerate(operators):
         table = table_of(operator, limited=limited)
-        filled = np.diff(table.bounds) > 0
-        reach = float(np.average(filled, weights=_frequencies()))
         rows = np.repeat(np.arange(count, dtype=np.int64), np.diff(table.bounds))
         key = rows * count + table.replacement
-        weight = table.weight * prior[operator.name] / max(reach, 1e-9)
+        weight = table.weight * prior[operator.name] / struck(table)
         parts.append((key, weight, np.full(len(key), place, np.int8)))
     key, weight, place_of = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.lexsort((-weight, key))
@@ -94,6 +96,11 @@ def recipe_choices(name: str, prior: Mapping[str, float], *, limited: bool = Tru
     total = np.bincount(rows, mass, count)
     names = tuple(operator.name for operator in operators)
     return Choices(name, key[first], mass / total[rows], place_of[first], names)
+
+
+def struck(table: ConfusionSet) -> float:
+    """The share of running text that an operator with this set can strike."""
+    return max(float(np.average(np.diff(table.bounds) > 0, weights=_frequencies())), 1e-9)
 
 
 def table_of(operator: Operator, *, limited: bool) -> ConfusionSet:

@@ -103,7 +103,7 @@ def _headline(audit: Audit) -> str:
     return (
         f"{errors.tokens:,} characters written for another in {errors.wrong_pairs:,} of "
         f"{errors.pairs:,} pairs ({beside:.1%} of them next to another); recipe "
-        f"{audit.recipe}{limit}"
+        f"{audit.recipe}{limit}" + (f" ({audit.fitted})" if audit.fitted else "")
     )
 
 

@@ -23,7 +23,8 @@ class Errors:
 
     `substitutions` (right, wrong) and `others` (kind) are counts of tokens; two neighbours that
     changed places are one `swapped` and no substitution. `neighbouring` are substitutions that
-    stand next to another: a wrong word rather than a wrong character.
+    stand next to another: a wrong word rather than a wrong character; `words` are the places
+    where two or more do.
     """
 
     pairs: int = 0
@@ -31,6 +32,7 @@ class Errors:
     neighbouring: int = 0
     substitutions: Counter[tuple[str, str]] = field(default_factory=Counter)
     others: Counter[str] = field(default_factory=Counter)
+    words: int = 0
 
     @property
     def tokens(self) -> int:
@@ -75,7 +77,7 @@ def errors_of(pairs: Iterator[tuple[str, str]]) -> Errors:
     """
     substitutions: Counter[tuple[str, str]] = Counter()
     others: Counter[str] = Counter()
-    count = wrong = neighbouring = 0
+    count = wrong = neighbouring = words = 0
     for source, target in pairs:
         count += 1
         if source == target:
@@ -85,12 +87,13 @@ def errors_of(pairs: Iterator[tuple[str, str]]) -> Errors:
         others["swapped"] += swaps
         places = [edit.start for edit in edits if _single(edit)]
         neighbouring += sum(at - 1 in places or at + 1 in places for at in places)
+        words += sum(at - 1 not in places and at + 1 in places for at in places)
         for edit in edits:
             if _single(edit):
                 substitutions[edit.target, edit.source] += 1
             else:
                 others[_kind(edit, target)] += 1
-    return Errors(count, wrong, neighbouring, substitutions, +others)
+    return Errors(count, wrong, neighbouring, substitutions, +others, words)
 
 
 def _without_swaps(edits: Sequence[Edit], target: str) -> tuple[list[Edit], int]:

@@ -39,6 +39,11 @@ from cecdata.errors import TooManyRejectsError
 @click.option("--max-chars", type=int, help="Longest sentence, code points.  [512]")
 @click.option("--split-sentences", is_flag=True, default=None, help="Cut paragraphs at 。！？…")
 @click.option("--mask", is_flag=True, default=None, help="Personal data → <PHONE>, <ID> …")
+@click.option("--plausibility", help="A KenLM model: drop sources that read as well as the target.")
+@click.option("--plausibility-margin", type=float,
+              help="By how much worse, log10, a source must read.  [0]")
+@click.option("--protect", "names", type=click.Path(path_type=Path),
+              help="A file of names that no operator may touch, one a line.")
 @click.option("--max-reject-rate", type=click.FloatRange(0, 1), default=1.0, show_default=True,
               help="Exit 3 if a larger share of rows or pairs was rejected.")
 @click.option("--overwrite", is_flag=True, help="Replace what an earlier build left in OUT.")
@@ -51,6 +56,7 @@ def build(
     workers: int | None,
     engine: str,
     filters: str | None,
+    names: Path | None,
     max_reject_rate: float,
     overwrite: bool,
     dry_run: bool,
@@ -66,8 +72,8 @@ def build(
 
     The same command goes on with an unfinished OUT and checks a finished one.
     """
-    names = tuple(name.strip() for name in filters.split(",")) if filters is not None else None
-    config = load(recipe, filters=names, **settings)
+    chosen = tuple(name.strip() for name in filters.split(",")) if filters is not None else None
+    config = load(recipe, filters=chosen, protect=named(names), **settings)
     if dry_run:
         _survey(corpus, config, as_json)
         return
@@ -91,6 +97,15 @@ def build(
                 f"{share:.2%} of the {what} were rejected, more than {max_reject_rate:.2%}: "
                 f"see {out / 'rejects'}"
             )
+
+
+def named(path: Path | None) -> tuple[str, ...] | None:
+    """The names in the file of `--protect`, if it was given."""
+    if path is None:
+        return None
+    from cecdata.corpus.protect import read_names
+
+    return read_names(path)
 
 
 def _survey(corpus: tuple[str, ...], config: Config, as_json: bool) -> None:

@@ -16,25 +16,25 @@ _DATASET = click.argument("dataset", type=click.Path(path_type=Path))
 @click.command()
 @_DATASET
 @click.option("--quick", "level", flag_value="quick", help="Presence, sizes, footers.")
-@click.option("--full", "level", flag_value="full", help="Also derive every source again.")
+@click.option("--full", "level", flag_value="full", help="Also derive every row again.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON object on stdout.")
 def verify(dataset: Path, level: str | None, as_json: bool) -> None:
     """Prove DATASET: checksums, and every row by an independent path.
 
     \b
     cecdata verify out/data            checksums, edits, distances, ids
-    cecdata verify out/data --full     and every source from (seed, id, copy)
+    cecdata verify out/data --full     and every row from (seed, id, copy), some cosines anew
 
-    Exit code 4, with the list, if anything is off.
+    Exit code 4, with the list, if anything is off; 1 where DATASET is no dataset.
     """
     from cecdata.embed.cache.verify import is_cache, prove_cache
-    from cecdata.rederive import rederiver
+    from cecdata.rederive import embedder, rederiver
     from cecdata.shards.verify import verify as prove
 
     if is_cache(dataset):
         report = prove_cache(dataset)
     elif level == "full":
-        report = prove(dataset, "full", rederive=rederiver(dataset))
+        report = prove(dataset, "full", rederive=rederiver(dataset), embed=embedder(dataset))
     else:
         report = prove(dataset, "quick" if level == "quick" else "default")
     if as_json:

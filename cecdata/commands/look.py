@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from cecdata.commands.show import edits_shown, print_json
@@ -14,16 +16,21 @@ from cecdata.errors import InputError
 @click.option("--copies", type=click.IntRange(1, 1000), default=12, show_default=True)
 @click.option("--seed", type=int, help="Every draw depends on it.  [42]")
 @click.option("--recipe", default="paper", show_default=True, help="A name or a TOML file.")
+@click.option("--protect", "names", type=click.Path(path_type=Path),
+              help="A file of names that no operator may touch, one a line.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON list on stdout.")
-def preview(sentence: str, copies: int, seed: int | None, recipe: str, as_json: bool) -> None:
+def preview(
+    sentence: str, copies: int, seed: int | None, recipe: str, names: Path | None, as_json: bool
+) -> None:  # fmt: skip
     """Show copies of SENTENCE, each struck by an operator.
 
     \b
     cecdata preview 他的病情已经好转。
     """
+    from cecdata.commands.build import named
     from cecdata.preview import pairs_of
 
-    rows = pairs_of(sentence, load(recipe, copies=copies, seed=seed))
+    rows = pairs_of(sentence, load(recipe, copies=copies, seed=seed, protect=named(names)))
     if as_json:
         print_json(rows)
         return

@@ -124,7 +124,7 @@ def plan(found: Survey, config: Config) -> dict[str, Json]:
     from cecdata.perturb.tables import compiled
 
     policy = choose_policy(config, found.sentences)
-    tables = compiled(config.prior)
+    tables = compiled(config.prior, config.weights)
     rates = find_rates(config, tables, found.counts)
     return {
         "rows": found.rows,

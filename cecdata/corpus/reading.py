@@ -43,10 +43,13 @@ def read(
     `text_column` None: `text`, or the only string column of a table. `origin_column` None:
     `origin` where there is one, else the file's name. `limit` counts rows of the corpus, rejected
     ones included. A bad row is in `Rows.rejected` with its reason; a bad file raises `InputError`.
+    So does a column where every file is plain text.
     """
     columns = Columns(text_column, origin_column)
     left = limit
-    for source in resolve(paths):
+    sources = resolve(paths)
+    _check_columns(columns, sources)
+    for source in sources:
         for whole in READERS[source.format](source, columns, batch_rows):
             if left is not None and left <= 0:
                 return
@@ -68,6 +71,15 @@ def empty_corpus(paths: Sequence[str], rejected: Mapping[str, int]) -> InputErro
     if max(rejected, key=lambda reason: rejected[reason]) == "invalid_utf8":
         hint = " The text may be GB 18030: iconv -f GB18030 -t UTF-8 converts it."
     return InputError(f"{names}: no sentence is left; rejected rows by reason: {counts}.{hint}")
+
+
+def _check_columns(columns: Columns, sources: Sequence[Source]) -> None:
+    """In a mix the column is that of the tables; text alone has none."""
+    for option, name in (("--text-column", columns.text), ("--origin-column", columns.origin)):
+        if name is not None and all(s.format == ".txt" and s.path for s in sources):
+            raise InputError(
+                f"{sources[0].label}: a text file has no column {name!r}; leave {option} out"
+            )
 
 
 def _slices(rows: Rows, batch_rows: int) -> Iterator[Rows]:

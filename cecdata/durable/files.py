@@ -18,6 +18,8 @@ OnStep = Callable[[str], None]
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 # Rust and C++ libraries sometimes pass the operating system's word on without its number.
 _FULL_TEXT = ("no space left on device", "disk quota exceeded")
+# What FAISS, torch, and libraries in Rust say when a write fails for any other reason.
+_BROKEN_TEXT = ("write error in", "pytorchstreamwriter failed", "(os error ")
 # A folder cannot be synced on some network and FUSE filesystems; there the rename is all there is.
 _NO_FOLDER_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EBADF}
 _names = itertools.count()
@@ -65,29 +67,35 @@ def write(
     folder = tmp or path.parent
     # The name keeps its suffix, because some writers choose their format by it.
     temporary = folder / f".{os.getpid()}-{next(_names)}-{path.name}"
-    with naming(path, wanted=expected_bytes):
-        try:
-            on_step("write:open")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            folder.mkdir(parents=True, exist_ok=True)
-            on_step("write:fill")
-            fill(temporary)
-            on_step("write:fsync")
-            _fsync(temporary)
-            on_step("write:check")
-            if check is not None:
-                check(temporary)
-            on_step("write:hash")
-            proof = sha256_of(temporary)
-            on_step("write:rename")
-            temporary.replace(path)
-            on_step("write:fsync-folder")
-            fsync_folder(path.parent)
-        except BaseException:
-            # What cannot be removed now goes when the workspace is next opened.
-            with contextlib.suppress(OSError):
-                temporary.unlink()
+    try:
+        on_step("write:open")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        on_step("write:fill")
+        fill(temporary)
+        on_step("write:fsync")
+        _fsync(temporary)
+        on_step("write:check")
+        if check is not None:
+            check(temporary)
+        on_step("write:hash")
+        proof = sha256_of(temporary)
+        on_step("write:rename")
+        temporary.replace(path)
+        on_step("write:fsync-folder")
+        fsync_folder(path.parent)
+    except BaseException as error:
+        # What cannot be removed now goes when the workspace is next opened.
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        if isinstance(error, DiskFullError) or not isinstance(error, Exception):
             raise
+        if expected_bytes is None and _is_full(error):
+            expected_bytes = _measured(fill)
+        known = describe_os_error(error, path, wanted=expected_bytes)
+        if known is None or isinstance(error, CecError):
+            raise
+        raise known from error
     return FileRecord(path, proof.sha256, proof.bytes)
 
 
@@ -185,19 +193,24 @@ def describe_os_error(
     error: Exception, path: Path, *, wanted: int | None = None
 ) -> CecError | None:
     """The `CecError` that says what happened to `path`; None when the disk is not to blame."""
-    number = getattr(error, "errno", None)
     text = str(error).lower()
-    if number in _FULL or any(words in text for words in _FULL_TEXT):
-        need = "" if wanted is None else f", {wanted:,} bytes wanted"
+    if _is_full(error):
         folder = _nearest_folder(path)
+        free = _bytes_free(folder)
+        shown = "unknown" if free is None else f"{free:,}"
+        need = "" if wanted is None else f", {wanted:,} bytes wanted"
+        if wanted is not None and free is not None and wanted > free:
+            need += f", {wanted - free:,} bytes missing"
         return DiskFullError(
-            f"{folder}: no space left ({_bytes_free(folder)} bytes free{need}) while writing "
+            f"{folder}: no space left ({shown} bytes free{need}) while writing "
             f"{path.name}. Free some space and run the same command again: it goes on from there."
         )
     if isinstance(error, OSError):
         reason = error.strerror or str(error)
         where = error.filename2 or error.filename or path
         return CecError(f"{where}: {reason}. Check the disk and the permissions of its folder.")
+    if any(words in text for words in _BROKEN_TEXT):
+        return CecError(f"{path}: {error}. Check the disk and the permissions of its folder.")
     return None
 
 
@@ -205,9 +218,28 @@ def _nearest_folder(path: Path) -> Path:
     return next((p for p in path.absolute().parents if p.is_dir()), Path("/"))
 
 
-def _bytes_free(folder: Path) -> str:
+def _is_full(error: BaseException) -> bool:
+    text = str(error).lower()
+    return getattr(error, "errno", None) in _FULL or any(words in text for words in _FULL_TEXT)
+
+
+def _measured(fill: Callable[[Path], None]) -> int | None:
+    """How large the file would have become: filled once more, in memory. None: cannot be told."""
+    if not hasattr(os, "memfd_create"):
+        return None
+    with contextlib.suppress(Exception):
+        descriptor = os.memfd_create("measured")
+        try:
+            fill(Path(f"/proc/self/fd/{descriptor}"))
+            return os.fstat(descriptor).st_size
+        finally:
+            os.close(descriptor)
+    return None
+
+
+def _bytes_free(folder: Path) -> int | None:
     try:
         state = os.statvfs(folder)
     except OSError:
-        return "unknown"
-    return f"{state.f_bavail * state.f_frsize:,}"
+        return None
+    return state.f_bavail * state.f_frsize

@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from cecdata.durable.files import FileRecord, OnStep, fsync_folder, naming, no_step, sha256_of
 from cecdata.errors import VerificationError
+from cecdata.strictjson import parse
 
 MOVED = "publish"  # the step that says: the folder `facts["staged"]` now stands at `key`
 
@@ -152,7 +153,7 @@ def _encode(entry: Entry, root: Path) -> bytes:
 def _decode(line: bytes, root: Path) -> Entry:
     try:
         text = line.decode("utf-8")
-        body = json.loads(text)["entry"]
+        body = dict(parse(text)["entry"])  # type: ignore[call-overload,index,arg-type]
         # The sum is over the very characters of the line, so that no re-encoding can differ.
         if text != f'{{"sum":"{_sum(text[_HEAD:-1])}","entry":{text[_HEAD:-1]}}}':
             raise VerificationError("the checksum does not match")
@@ -160,11 +161,24 @@ def _decode(line: bytes, root: Path) -> Entry:
             FileRecord(_inside(root, file["path"]), str(file["sha256"]), int(file["bytes"]))
             for file in body["files"]
         )
-        return Entry(str(body["step"]), str(body["key"]), files, dict(body["facts"]))
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        entry = Entry(str(body["step"]), str(body["key"]), files, dict(body["facts"]))
+        _check_move(entry, root)
+    except (ValueError, KeyError, TypeError) as error:
         if isinstance(error, VerificationError):
             raise
         raise VerificationError(f"not a line of a journal ({error})") from error
+    return entry
+
+
+def _check_move(entry: Entry, root: Path) -> None:
+    """A published folder lay and lies inside the root, and so does all that moved with it."""
+    if entry.step != MOVED:
+        return
+    names = entry.facts["names"]
+    if not isinstance(names, list):
+        raise VerificationError(f"names is no list: {names!r:.60}")
+    for name in (entry.key, entry.facts["staged"], *names):
+        _inside(root, str(name))
 
 
 _HEAD = len('{"sum":"0123456789abcdef","entry":')

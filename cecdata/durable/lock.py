@@ -12,6 +12,7 @@ from pathlib import Path
 
 from cecdata.durable.files import naming
 from cecdata.errors import RefusedError
+from cecdata.strictjson import parse
 
 
 class Lock:
@@ -23,6 +24,20 @@ class Lock:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._descriptor: int | None = None
+
+    @property
+    def held(self) -> bool:
+        """Is it this object's?"""
+        return self._descriptor is not None
+
+    def in_place(self) -> bool:
+        """Is the file that we hold still the one that others would find?"""
+        if self._descriptor is None:
+            return False
+        try:
+            return os.path.samestat(os.fstat(self._descriptor), self.path.stat())
+        except OSError:
+            return False
 
     def acquire(self) -> None:
         """Take the lock, or raise `RefusedError` that names its holder."""
@@ -48,10 +63,13 @@ class Lock:
         """Let go; a lock that is not held is left alone."""
         if self._descriptor is None:
             return
+        descriptor, self._descriptor = self._descriptor, None
         with contextlib.suppress(OSError):  # only the note inside, the lock goes with close
-            os.ftruncate(self._descriptor, 0)
-        os.close(self._descriptor)
-        self._descriptor = None
+            os.ftruncate(descriptor, 0)
+        # Whatever close complains of, the kernel has let go of the descriptor and of the lock;
+        # all that counts was synced before, and an error here would only hide another one.
+        with contextlib.suppress(OSError):
+            os.close(descriptor)
 
 
 def _about_me() -> bytes:
@@ -62,8 +80,8 @@ def _about_me() -> bytes:
 
 def _holder(note: bytes) -> str:
     try:
-        about = json.loads(note)
-        pid, host, since = int(about["pid"]), str(about["host"]), str(about["since"])
+        about = dict(parse(note))  # type: ignore[arg-type]
+        pid, host, since = int(str(about["pid"])), str(about["host"]), str(about["since"])
     except (ValueError, KeyError, TypeError):
         return "another process that has just started"
     text = f"process {pid} on {host} since {since}"

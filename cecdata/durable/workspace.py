@@ -22,7 +22,8 @@ from cecdata.durable.files import (
 )
 from cecdata.durable.journal import MOVED, Entry, Journal
 from cecdata.durable.lock import Lock
-from cecdata.errors import RefusedError
+from cecdata.errors import CecError, RefusedError
+from cecdata.strictjson import parse
 
 STATE = ".cecdata"  # everything a run needs for itself lies below OUT/.cecdata
 _WRITTEN = "file"
@@ -94,12 +95,12 @@ class Workspace:
         """`durable.write` of `name` below the root, through this workspace's `tmp`."""
         path = self._own(name)
         return write(
-            path, fill, check, tmp=self.tmp, expected_bytes=expected_bytes, on_step=self._on_step
+            path, fill, check, tmp=self.tmp, expected_bytes=expected_bytes, on_step=self._step
         )
 
     def write_bytes(self, name: str, data: bytes) -> FileRecord:
         """`durable.write_bytes` of `name` below the root."""
-        return write_bytes(self._own(name), data, tmp=self.tmp, on_step=self._on_step)
+        return write_bytes(self._own(name), data, tmp=self.tmp, on_step=self._step)
 
     def write_text(self, name: str, text: str) -> FileRecord:
         """`write_bytes` of the UTF-8 of `text`."""
@@ -112,6 +113,7 @@ class Workspace:
         The intent is recorded before the rename: a run killed between the two finds its files.
         """
         source, target = self._inside(staged), self._inside(final)
+        self._still_ours()
         if not source.exists() and target.exists() and self.journal.get(MOVED, final):
             return
         names = {p.relative_to(source).as_posix() for p in source.rglob("*") if p.is_file()}
@@ -131,6 +133,21 @@ class Workspace:
             elif entry.step == MOVED:
                 paths.update(self._inside(f"{entry.key}/{name}") for name in _names(entry))
         return paths
+
+    def _step(self, label: str) -> None:
+        if label == "write:rename":
+            self._still_ours()
+        self._on_step(label)
+
+    def _still_ours(self) -> None:
+        """Before anything gets its name: a thread may outlive its run, a folder may be deleted."""
+        if not self._lock.held:
+            raise RefusedError(f"{self.root}: the run that wrote here has ended")
+        if not self._lock.in_place():
+            raise CecError(
+                f"{self.root} was removed or replaced while this run was writing there, and what "
+                "it held is gone. Run the same command again: it begins anew."
+            )
 
     def _own(self, name: str) -> Path:
         path = self._inside(name)
@@ -254,12 +271,12 @@ def _load_fingerprint(path: Path) -> dict[str, object] | None:
     with naming(path):
         text = path.read_bytes()
     try:
-        saved = json.loads(text)
+        saved = parse(text)
     except ValueError:
         saved = None
     if not isinstance(saved, dict):
         raise RefusedError(f"{path} is damaged: choose another output folder, or remove this one")
-    return saved
+    return dict(saved)
 
 
 def _files(root: Path, state: Path) -> list[Path]:

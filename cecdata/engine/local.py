@@ -6,21 +6,38 @@ Kernels, Arrow and zstd all release the interpreter's lock, so processes would o
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from itertools import islice
 
 from cecdata.chunks import Outcome, Plan, Stage, Write
+
+# Whoever interrupts a build waits no longer than this for the chunks under way. What they do
+# afterwards is nothing: their files no longer get a name once the workspace is closed.
+_PATIENCE_S = 2.0
 
 
 def run(
     plan: Plan, chunks: Sequence[int], workers: int, write: Write
 ) -> Iterator[tuple[int, Outcome]]:
-    """Each chunk's outcome as it is done; an error or an interrupt ends after the running ones."""
-    stage = Stage(plan, write)
-    with ThreadPoolExecutor(workers, thread_name_prefix="chunk") as threads:
-        futures = {threads.submit(stage.make, k): k for k in chunks}
-        try:
-            for future in as_completed(list(futures)):
-                yield futures.pop(future), future.result()
-        finally:
-            # what has not begun is dropped; what runs is finished, so it is whole or not there
-            threads.shutdown(wait=True, cancel_futures=True)
+    """Each chunk's outcome as it is done; where one fails, those under way are finished first.
+
+    A chunk begins when one before it has been taken by the caller, who records it: a kill costs
+    no more than one chunk a worker.
+    """
+    stage, queue = Stage(plan, write), iter(chunks)
+    threads = ThreadPoolExecutor(workers, thread_name_prefix="chunk")
+    running: dict[Future[Outcome], int] = {}
+    patience_s: float | None = _PATIENCE_S
+    try:
+        running = {threads.submit(stage.make, k): k for k in islice(queue, workers)}
+        while running:
+            ready, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in ready:
+                yield running.pop(future), future.result()
+                running |= {threads.submit(stage.make, k): k for k in islice(queue, 1)}
+    except Exception:
+        patience_s = None
+        raise
+    finally:
+        wait(running, patience_s)
+        threads.shutdown(wait=False)

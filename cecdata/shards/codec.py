@@ -92,7 +92,10 @@ def _decode(hint: Any, value: Json, where: str) -> Any:
 
 def _scalar(hint: Any, value: Json, where: str) -> Any:
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise MalformedError(f"{where}: {_shown(value)} is beyond a number") from None
     if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
         raise MalformedError(f"{where}: expected {hint.__name__}, found {_shown(value)}")
     return value

@@ -17,6 +17,7 @@ from typing import TypeVar
 from cecdata.errors import InputError, VerificationError
 from cecdata.shards.codec import Json, MalformedError, decode, encode
 from cecdata.shards.schema import SCHEMA_VERSION
+from cecdata.strictjson import parse
 
 MANIFEST = "manifest.json"
 RUN = "run.json"
@@ -215,8 +216,8 @@ def _decoded(cls: type[_T], document: Json, where: str) -> _T:
 
 def _parsed(data: bytes, where: str) -> Json:
     try:
-        document: Json = json.loads(data)
-    except (ValueError, RecursionError) as error:  # bad JSON, bad UTF-8, nested without end
+        document = parse(data)
+    except ValueError as error:
         raise VerificationError(f"{where}: not JSON ({error}). {_REBUILD}") from error
     return document
 

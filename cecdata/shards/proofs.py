@@ -19,10 +19,14 @@ UNCHANGED = "unchanged"
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-# (targets, ids, copies) → the sources that the configuration gives them.
-Rederive = Callable[[pa.Array, npt.NDArray[np.uint64], npt.NDArray[np.int16]], pa.Array]
+# (targets, ids, copies) → what the configuration gives them: `source`, `operator`, `edits` and
+# `held_out`, whether the sentence belongs to the validation split. Null: there is no such copy.
+Rederive = Callable[[pa.Array, npt.NDArray[np.uint64], npt.NDArray[np.int16]], pa.Table]
+# Pairs (source, target) → their cosines, embedded anew.
+Embed = Callable[[pa.Table], npt.NDArray[np.float32]]
 
 _COSINE_TOLERANCE = 1e-6  # one rounding to float32
+_EMBEDDING_TOLERANCE = 2e-3  # an encoder's last bits may depend on the batch and the processor
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +71,40 @@ def broken_rows(batch: pa.RecordBatch, threshold: float | None) -> Iterator[tupl
     yield "a cosine out of range or below the threshold", _wrong_cosine(batch, threshold)
 
 
-def not_rederived(batch: pa.RecordBatch, rederive: Rederive) -> Mask:
-    """Rows whose source is not what (seed, id, copy) gives."""
-    again = rederive(batch["target"], batch["id"].to_numpy(), batch["copy"].to_numpy())
-    return _mask(pc.not_equal(batch["source"], again))
+def not_rederived(
+    batch: pa.RecordBatch, rederive: Rederive, *, held_out: bool
+) -> Iterator[tuple[str, Mask]]:
+    """For each column, the rows in which it is not what (seed, id, copy) gives."""
+    found = rederive(batch["target"], batch["id"].to_numpy(), batch["copy"].to_numpy())
+    again = {name: found.column(name).combine_chunks() for name in found.column_names}
+    for name, article in (("source", "a"), ("operator", "an")):
+        differs = _mask(pc.not_equal(batch[name], again[name]))
+        yield f"{article} {name} that (seed, id, copy) does not give", differs
+    yield "edits that (seed, id, copy) does not give", _other_edits(batch["edits"], again["edits"])
+    elsewhere = _mask(pc.not_equal(again["held_out"], pa.scalar(held_out)))
+    yield "a sentence that belongs to the other split", elsewhere
+
+
+def wrongly_embedded(batch: pa.RecordBatch, embed: Embed, most: int) -> Mask:
+    """Of the first `most` rows with a cosine, those whose encoder gives another one."""
+    wrong = np.zeros(batch.num_rows, np.bool_)
+    rows = np.flatnonzero(batch["cosine"].is_valid().to_numpy(zero_copy_only=False))[:most]
+    if len(rows):
+        sample = pa.Table.from_batches([batch]).take(pa.array(rows))
+        stated = sample.column("cosine").to_numpy()
+        wrong[rows] = ~(np.abs(embed(sample) - stated) <= _EMBEDDING_TOLERANCE)
+    return wrong
+
+
+def _other_edits(stated: pa.ListArray, again: pa.ListArray) -> Mask:
+    lengths = [pc.list_value_length(column).fill_null(-1).to_numpy() for column in (stated, again)]
+    bad = np.asarray(lengths[0] != lengths[1])
+    same = np.flatnonzero(~bad)
+    row = np.repeat(same, lengths[0][same])
+    left, right = (column.take(pa.array(same)).flatten() for column in (stated, again))
+    for field in left.type:
+        bad[row[_mask(pc.not_equal(left.field(field.name), right.field(field.name)))]] = True
+    return bad
 
 
 @dataclass(frozen=True, slots=True)

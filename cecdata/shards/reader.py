@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from cecdata.durable import sha256_of
 from cecdata.errors import UsageError, VerificationError, did_you_mean
 from cecdata.shards.inventory import take_inventory
-from cecdata.shards.manifest import Manifest, read_manifest
+from cecdata.shards.manifest import File, Manifest, read_manifest
 from cecdata.shards.schema import PAIR
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class Dataset:
 
     path: Path
     manifest: Manifest
+    _proven: set[str] = field(default_factory=set, compare=False, repr=False)
 
     def rows(self, split: str) -> int:
         """Number of pairs of a split."""
@@ -41,11 +43,32 @@ class Dataset:
             raise UsageError(f"{self.path}: there is no split {split!r}; {hint}")
         return tuple(self.path / record.path for record in outputs[split])
 
+    def prove(self, split: str) -> None:
+        """VerificationError unless every shard of the split has the manifest's SHA-256.
+
+        Each is hashed once, before its first row is handed out: a page's own checksum leaves out
+        its header and the footer, where one bit is enough for other rows.
+        """
+        for record in self.manifest.outputs[split]:
+            self._prove(record)
+
+    def _prove(self, record: File) -> None:
+        if record.path in self._proven:
+            return
+        found = sha256_of(self.path / record.path).sha256
+        if found != record.sha256:
+            raise VerificationError(
+                f"{self.path / record.path}: damaged (its SHA-256 is {found[:16]}…, the manifest "
+                f"says {record.sha256[:16]}…): run the same `cecdata build` again"
+            )
+        self._proven.add(record.path)
+
     def scan(self, split: str) -> pl.LazyFrame:
-        """All pairs of a split as a lazy Polars frame, in order."""
+        """All pairs of a split as a lazy Polars frame, in order; its shards are hashed first."""
         import polars as pl
 
         files = list(self.files(split))
+        self.prove(split)
         if not files:
             empty = pl.from_arrow(PAIR.empty_table())
             assert isinstance(empty, pl.DataFrame)
@@ -55,22 +78,24 @@ class Dataset:
     def batches(
         self, split: str, columns: Sequence[str] | None = None, rows: int = 65_536
     ) -> Iterator[pa.RecordBatch]:
-        """The pairs of a split in order, at most `rows` at a time, each page's checksum checked.
+        """The pairs of a split in order, at most `rows` at a time; each shard is hashed first.
 
         Raises VerificationError naming the file where a checksum does not fit.
         """
         unknown = [name for name in columns or () if name not in PAIR.names]
         if unknown:
             raise UsageError(f"no column {unknown[0]!r}; {did_you_mean(unknown[0], PAIR.names)}")
-        for path in self.files(split):
-            yield from read_batches(path, columns, rows)
+        self.files(split)
+        for record in self.manifest.outputs[split]:
+            self._prove(record)
+            yield from read_batches(self.path / record.path, columns, rows)
 
 
 def open_dataset(path: str | Path) -> Dataset:
     """The dataset at `path`, after its files were held against its manifest.
 
     Raises InputError if the folder is no dataset, VerificationError if it is unfinished or
-    damaged. Contents are not hashed here: `cecdata verify` does that.
+    damaged. Contents are not hashed here, but before a shard's first row is handed out.
     """
     out = Path(path)
     manifest = read_manifest(out)
@@ -92,6 +117,17 @@ def read_batches(
     wanted = None if columns is None else list(columns)
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            _check_types(path, file.schema_arrow, wanted)
             yield from file.iter_batches(batch_size=rows, columns=wanted)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # a column named in no UTF-8
         raise VerificationError(f"{path}: damaged ({error}); see `cecdata verify`") from error
+
+
+def _check_types(path: Path, found: pa.Schema, wanted: list[str] | None) -> None:
+    """A footer may promise anything: a column of another type must not be taken for ours."""
+    for name in wanted or found.names:
+        ours = PAIR.field(name).type if name in PAIR.names else None
+        if found.get_field_index(name) < 0 or ours not in (None, found.field(name).type):
+            raise VerificationError(
+                f"{path}: no column {name!r} of type {ours}; see `cecdata verify`"
+            )

@@ -19,13 +19,20 @@ import pyarrow as pa
 from cecdata.errors import InputError, UsageError, VerificationError
 from cecdata.shards.inventory import Problem, take_inventory
 from cecdata.shards.manifest import MANIFEST, File, Manifest, read_manifest
-from cecdata.shards.proofs import Rederive, broken_rows, not_rederived
+from cecdata.shards.proofs import (
+    Embed,
+    Rederive,
+    broken_rows,
+    not_rederived,
+    wrongly_embedded,
+)
 from cecdata.shards.reader import read_batches
 
 Level: TypeAlias = Literal["quick", "default", "full"]
 # Rows proved at a time: their arrays stay in the processor's cache, twice as fast as 65,536.
 _BATCH = 8_192
 LEVELS: tuple[Level, ...] = ("quick", "default", "full")
+_EMBEDDED = 64  # pairs of each batch that `full` embeds again
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +65,15 @@ def verify(
     level: Level = "default",
     *,
     rederive: Rederive | None = None,
+    embed: Embed | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Report:
     """Check the dataset at `out`; `progress` is told the rows of each batch done.
 
     quick: presence, sizes, footers, foreign files. default: also SHA-256 of every file and every
-    row proved anew. full: also every source derived again by `rederive`. Raises InputError if
-    there is no such folder, UsageError for a level that does not exist or lacks `rederive`.
+    row proved anew. full: also source, operator, edits and split of every row derived again by
+    `rederive`, and by `embed`, where it is given, the cosine of a sample. Raises InputError if the
+    folder is none or no dataset, UsageError for a level that does not exist or lacks `rederive`.
     """
     if level not in LEVELS:
         raise UsageError(f"no level {level!r}; available: {', '.join(LEVELS)}")
@@ -76,15 +85,26 @@ def verify(
     try:
         manifest = read_manifest(folder)
     except (VerificationError, InputError, OSError) as error:
+        # Shards whose manifest is gone are a damaged dataset; any other folder is a mistake.
+        if isinstance(error, InputError) and not any(folder.glob("data/*.parquet")):
+            raise
         return Report(level, (Problem(MANIFEST, str(error)),), 0, 0)
     problems = list(take_inventory(folder, manifest))
     seen = _Seen()
     if level != "quick":
         known = {problem.path for problem in problems}
         sound = [record for record in manifest.files() if record.path not in known]
-        again = rederive if level == "full" else None
+        again = _Again(rederive, embed) if level == "full" else _Again(None, None)
         problems += _contents(folder, manifest, sound, seen, again, progress)
     return Report(level, tuple(problems), len(manifest.files()), seen.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Again:
+    """What `full` derives and embeds again; both None at the other levels."""
+
+    rederive: Rederive | None
+    embed: Embed | None
 
 
 def _contents(
@@ -92,7 +112,7 @@ def _contents(
     manifest: Manifest,
     sound: list[File],
     seen: _Seen,
-    rederive: Rederive | None,
+    again: _Again,
     progress: Callable[[int], None] | None,
 ) -> Iterator[Problem]:
     """SHA-256 of every file; the rows of every shard whose bytes are right."""
@@ -104,7 +124,7 @@ def _contents(
             if digest != record.sha256:
                 yield Problem(record.path, f"its SHA-256 is {digest}, not {record.sha256}")
             elif record.path in shards:
-                yield from _shard(out, record, manifest, seen, rederive, progress)
+                yield from _shard(out, record, manifest, seen, again, progress)
                 whole += 1
         except Exception as error:  # noqa: BLE001 - whatever a damaged file raises is its problem
             yield Problem(record.path, f"cannot be read: {error}")
@@ -119,19 +139,21 @@ def _shard(
     record: File,
     manifest: Manifest,
     seen: _Seen,
-    rederive: Rederive | None,
+    again: _Again,
     progress: Callable[[int], None] | None,
 ) -> Iterator[Problem]:
+    held_out = record in manifest.outputs.get("validation", ())
     findings: dict[str, tuple[int, str]] = {}  # breach → how many rows, the first of them
     run_starts: list[npt.NDArray[np.uint64]] = []
     last: tuple[int, int] | None = None
     done = 0
     for batch in read_batches(out / record.path, rows=_BATCH):
         breaches = dict(broken_rows(batch, manifest.cosine.threshold))
-        if rederive is not None:
-            breaches["a source that (seed, id, copy) does not give"] = not_rederived(
-                batch, rederive
-            )
+        if again.rederive is not None:
+            breaches |= not_rederived(batch, again.rederive, held_out=held_out)
+        if again.embed is not None:
+            wrong = wrongly_embedded(batch, again.embed, _EMBEDDED)
+            breaches["a cosine that the encoder does not give"] = wrong
         starts, disorder = _runs(batch, last)
         breaches["a copy that does not follow the one before"] = disorder
         run_starts.append(batch["id"].to_numpy()[starts])

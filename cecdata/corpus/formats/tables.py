@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cecdata.corpus.lines import numbers
 from cecdata.corpus.rows import Columns, Picked, Rows, gather
@@ -50,17 +51,29 @@ def read_arrow(source: Source, columns: Columns, batch_rows: int) -> Iterator[Ro
 def _rows(source: Source, picked: Picked, batches: Iterator[pa.RecordBatch]) -> Iterator[Rows]:
     first = 1
     for batch in batches:
-        text = _plain(batch.column(picked.text))
-        origin = None if picked.origin is None else _plain(batch.column(picked.origin))
+        text = _sound(batch.column(picked.text))
+        origin = None if picked.origin is None else _sound(batch.column(picked.origin))
         yield gather(source, text, origin, numbers(first, batch.num_rows))
         first += batch.num_rows
 
 
-def _plain(array: pa.Array) -> pa.Array:
+def _sound(array: pa.Array) -> pa.Array:
+    """Strings as one run of bytes, after a look at every offset: Arrow itself trusts the file.
+
+    Whether the bytes are UTF-8 is asked later, row by row.
+    """
+    array.validate()
     if pa.types.is_dictionary(array.type):
-        return array.dictionary_decode()
+        codes, texts = array.indices, _sound(array.dictionary)
+        bounds = pc.min_max(codes).as_py()
+        if bounds["min"] is not None and not 0 <= bounds["min"] <= bounds["max"] < len(texts):
+            raise pa.ArrowInvalid("a dictionary's index lies outside of it")
+        return texts.take(codes)
     if pa.types.is_string_view(array.type):
-        return array.cast(pa.string())
+        array.view(pa.binary_view()).validate(full=True)
+        return array.view(pa.binary_view()).cast(pa.binary()).view(pa.string())
+    wide = pa.types.is_large_string(array.type)
+    array.view(pa.large_binary() if wide else pa.binary()).validate(full=True)
     return array
 
 
@@ -87,7 +100,7 @@ def _names(picked: Picked) -> list[str]:
 def _naming(source: Source) -> Iterator[None]:
     try:
         yield
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(

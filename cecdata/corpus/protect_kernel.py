@@ -1,0 +1,232 @@
+"""The compiled half of `protect`: one pass over the bytes of a batch.
+
+One file, because numba's cache does not see a change in another one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from cecdata.corpus.compiled import compiled
+
+Bytes = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int32]
+Points = npt.NDArray[np.uint32]
+Longs = npt.NDArray[np.uint64]
+
+FIRST, FURTHER = 1, 2  # marks: a span begins here; within a span; 0 is outside
+STATE_BITS = 21  # room for a code point below the state in a key
+_KEY_FACTOR = 0x9E3779B97F4A7C15  # spreads a key over the upper bits (the golden ratio)
+
+
+@compiled
+def insert(keys: Longs, following: Ints, packed: Longs, states: Ints) -> None:
+    """Puts the edges of a trie into open addressing; the table is never full."""
+    empty, wrap = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(max(len(keys), 1) - 1)
+    for i in range(len(packed)):
+        at = ((packed[i] * np.uint64(_KEY_FACTOR)) >> np.uint64(32)) & wrap
+        while keys[at] != empty:
+            at = (at + np.uint64(1)) & wrap
+        keys[at], following[at] = packed[i], states[i]
+
+
+@compiled
+def mark(
+    data: Bytes,
+    offsets: Ints,
+    points: Points,
+    spans: bool,
+    keys: Longs,
+    following: Ints,
+    ends: Bytes,
+    starts: Longs,
+    marks: Bytes,
+) -> tuple[int, bool]:
+    """Writes the marks of all sentences; gives their code points, and whether any is marked."""
+    base, some = 0, False
+    for row in range(len(offsets) - 1):
+        n, words = _decode(data, offsets[row], offsets[row + 1], points)
+        if spans and words:
+            _mark_spans(points, n, marks, base)
+            some = True
+        if len(keys):
+            some |= _mark_names(points, n, keys, following, ends, starts, marks, base)
+        base += n
+    return base, some
+
+
+@compiled
+def _decode(data: Bytes, start: int, stop: int, points: Points) -> tuple[int, bool]:
+    """The code points of valid UTF-8; and whether a word may be among them."""
+    n, at, words, low = 0, start, False, np.uint32(0x3F)
+    while at < stop:
+        b = np.uint32(data[at])
+        if b < 0x80:
+            point = b
+            at += 1
+            if b >= 0x30:
+                words = True
+        elif b < 0xE0:
+            point = (b & np.uint32(0x1F)) << np.uint32(6) | (np.uint32(data[at + 1]) & low)
+            at += 2
+            words = True
+        else:
+            point = (np.uint32(data[at + 1]) & low) << np.uint32(6) | np.uint32(data[at + 2]) & low
+            if b < 0xF0:
+                point |= (b & np.uint32(0x0F)) << np.uint32(12)
+                at += 3
+            else:
+                point = point << np.uint32(6) | (np.uint32(data[at + 3]) & low)
+                point |= (b & np.uint32(0x07)) << np.uint32(18)
+                at += 4
+            if _is_word(point):
+                words = True
+        points[n] = point
+        n += 1
+    return n, words
+
+
+@compiled
+def _is_digit(point: np.uint32) -> bool:
+    return bool(0x30 <= point <= 0x39 or 0xFF10 <= point <= 0xFF19)
+
+
+@compiled
+def _is_word(point: np.uint32) -> bool:
+    """A letter or a digit, of either width."""
+    if point < 0x80:
+        return bool(0x30 <= point <= 0x39 or 0x61 <= (point | 0x20) <= 0x7A)
+    if point >= 0xFF10:
+        return bool(point <= 0xFF19 or 0xFF21 <= point <= 0xFF3A or 0xFF41 <= point <= 0xFF5A)
+    return bool(0xC0 <= point <= 0x24F and point not in (0xD7, 0xF7))
+
+
+@compiled
+def _mark_spans(points: Points, n: int, marks: Bytes, base: int) -> None:
+    """Marks the spans of one sentence that are known by their shape."""
+    done = i = 0
+    while i < n:
+        if not _is_word(points[i]):
+            i += 1
+            continue
+        start = i
+        if i > done and _is_digit(points[i]) and _is_sign(points[i - 1]):
+            start = i - 1
+        done = _end(points, i, n)
+        marks[base + start] = FIRST
+        for j in range(start + 1, done):
+            marks[base + j] = FURTHER
+        i = done
+
+
+@compiled
+def _end(points: Points, i: int, n: int) -> int:
+    """One past the span whose first word starts at i."""
+    j = i + 1
+    while j < n:
+        if _is_word(points[j]):
+            j += 1
+            continue
+        k = _past_joint(points, j, n)
+        if k == j:
+            break
+        j = k + 1
+    if _is_digit(points[j - 1]):
+        if j < n and _is_unit(points[j]):
+            j += 1
+    elif j < n and points[j] == 0x23:  # C#
+        j += 1
+    else:  # C++
+        most = min(n, j + 2)
+        while j < most and points[j] == 0x2B:
+            j += 1
+    if j + 2 < n and points[j] == 0x3A and points[j + 1] == 0x2F and points[j + 2] == 0x2F:
+        return _url_end(points, j + 3, n)
+    if i + 3 < n and points[i + 3] == 0x2E:
+        w = (points[i] | 0x20) == 0x77 and (points[i + 1] | 0x20) == 0x77
+        if w and (points[i + 2] | 0x20) == 0x77:
+            return max(j, _url_end(points, i, n))
+    return j
+
+
+@compiled
+def _past_joint(points: Points, j: int, n: int) -> int:
+    """The place of the word behind what joins two words at j; j itself if nothing does."""
+    point, k = points[j], j + 1
+    if point in (0x2D, 0x5F):  # -_
+        while k < n and points[k] in (0x2D, 0x5F):
+            k += 1
+    elif point in (0x2E, 0x2F, 0x27, 0x2019, 0x40, 0x26, 0x2B, 0xB7, 0xB0):  # ./'’@&+·°
+        pass
+    elif point in (0x2C, 0x3A, 0xFF1A, 0xFF0E, 0x7E, 0xFF5E, 0xFF0F, 0xFF0D, 0x2014):
+        # ,:：．~～／－—
+        if k >= n or not (_is_digit(points[j - 1]) and _is_digit(points[k])):
+            return j
+    else:
+        return j
+    return k if k < n and _is_word(points[k]) else j
+
+
+@compiled
+def _is_sign(point: np.uint32) -> bool:
+    """$￥¥€£ + - − ± ＋－."""
+    return point in (0x24, 0xFFE5, 0xA5, 0x20AC, 0xA3, 0x2B, 0x2D, 0x2212, 0xB1, 0xFF0B, 0xFF0D)
+
+
+@compiled
+def _is_unit(point: np.uint32) -> bool:
+    """% ％ ‰ ℃ ℉ °."""
+    return point in (0x25, 0xFF05, 0x2030, 0x2103, 0x2109, 0xB0)
+
+
+@compiled
+def _url_end(points: Points, i: int, n: int) -> int:
+    """Past the visible ASCII from i on, less what is punctuation of the sentence around it."""
+    j = i
+    while j < n and 0x21 <= points[j] <= 0x7E:
+        j += 1
+    while j > i:
+        last = points[j - 1]
+        if _is_word(last) or last in (0x2F, 0x3D, 0x26, 0x23, 0x5F, 0x2D):  # /=&#_-
+            break
+        j -= 1
+    return j
+
+
+@compiled
+def _mark_names(
+    points: Points,
+    n: int,
+    keys: Longs,
+    following: Ints,
+    ends: Bytes,
+    starts: Longs,
+    marks: Bytes,
+    base: int,
+) -> bool:
+    """Marks every occurrence of every name; of those from one place the longest is enough."""
+    some, wrap = False, np.uint64(len(keys) - 1)
+    empty = np.uint64(0xFFFFFFFFFFFFFFFF)
+    for i in range(n):
+        first = points[i]
+        if not (starts[first >> 6] >> np.uint64(first & np.uint32(63))) & np.uint64(1):
+            continue
+        state, j, end = np.uint64(0), i, i
+        while j < n:
+            key = state << np.uint64(STATE_BITS) | np.uint64(points[j])
+            at = ((key * np.uint64(_KEY_FACTOR)) >> np.uint64(32)) & wrap
+            while keys[at] != key and keys[at] != empty:
+                at = (at + np.uint64(1)) & wrap
+            if keys[at] == empty:
+                break
+            state = np.uint64(following[at])
+            j += 1
+            if ends[state]:
+                end = j
+        if end > i:
+            some = True
+            marks[base + i] = max(marks[base + i], np.uint8(FIRST))
+            for k in range(i + 1, end):
+                marks[base + k] = FURTHER
+    return some
