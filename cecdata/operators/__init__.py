@@ -16,6 +16,7 @@ from cecdata.operators import (
     noise,
     radical,
     repeated,
+    slip,
     split,
     swap,
     traditional,
@@ -24,14 +25,14 @@ from cecdata.operators import (
 )
 from cecdata.operators.base import Action, Confusion, Operator
 
-__all__ = ["OPERATORS", "Action", "Confusion", "Operator", "operator"]
+__all__ = ["OPERATORS", "Action", "Confusion", "Operator", "near_sound", "operator"]
 
 # The order is part of the format: it decides which random draw means which operator.
 OPERATORS: dict[str, Operator] = {
     module.OPERATOR.name: module.OPERATOR
     for module in (
         homophone, near_glyph, radical, split, noise, function_word, lexical,
-        missing, repeated, traditional, width, word, swap, merge,
+        missing, repeated, traditional, width, word, swap, merge, slip,
     )
 }  # fmt: skip
 
@@ -41,3 +42,8 @@ def operator(name: str) -> Operator:
     if name not in OPERATORS:
         raise UsageError(f"no operator {name!r}; {did_you_mean(name, list(OPERATORS))}")
     return OPERATORS[name]
+
+
+def near_sound(kind: str) -> bool:
+    """Is this kind of edit a near sound? The schema says which: tone, initial, final …"""
+    return kind in homophone.NEAR_SOUND

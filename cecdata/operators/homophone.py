@@ -14,6 +14,7 @@ from cecdata.operators.sound_links import Keys, Links, looked_up, merged, sound_
 from cecdata.operators.word_pairs import word_pairs
 
 KINDS = ("same_sound", "tone", "initial", "final", "keyboard", "edit1")
+NEAR_SOUND = frozenset(KINDS[1:])  # what other lists call near_sound, without saying how near
 # How readily a near sound stands in for the right one, the same sound being 1. A pinyin input
 # method does not ask for the tone, but who is sure of a word's tone is warned by it; dialects mix
 # some initials and finals; a slip of the finger is rare, and rarer away from the right key.

@@ -15,7 +15,12 @@ VARIANT = 0.1  # a keyboard for traditional text offers these late, or not at al
 
 
 def confusions(character: str) -> Iterator[Confusion]:
-    """Traditional forms, the first one the usual one; then the other variants."""
+    """Traditional forms, the first one the usual one; then the other variants.
+
+    Of a character that is traditional itself nothing is known to be usual: none (法 㳒, 年 秊).
+    """
+    if not traditional_forms(character):
+        return
     found: dict[str, Confusion] = {}
     for forms, kind, weight in (
         (traditional_forms(character), KINDS[0], 1.0),

@@ -33,9 +33,7 @@ class Rate:
     per_place: float
 
 
-def edit_counts(
-    places: npt.NDArray[np.int64], rate: float, most: int, least: int = 1
-) -> Floats:
+def edit_counts(places: npt.NDArray[np.int64], rate: float, most: int, least: int = 1) -> Floats:
     """P(K = 1..most) of a binomial(places, rate), given least ≤ K ≤ most: shape [places, most].
 
     Where there are fewer places than `least`, all of them are struck.
@@ -84,8 +82,11 @@ class Cells:
         distinct, row = np.unique(places, return_inverse=True)
         return cls(lengths, distinct, row, histogram[lengths, places])
 
-    def expected(self, rate: float, most: int, cost: int) -> float:
-        """E[ED/len] where the rate per place is this; 0 if no sentence has a place."""
+    def expected(self, rate: float, most: int, cost: float) -> float:
+        """E[ED/len] where the rate per place is this and an edit costs so much on average.
+
+        0 if no sentence has a place.
+        """
         if not len(self.lengths):
             return 0.0
         mean_edits = edit_counts(self.places, rate, most) @ np.arange(1, most + 1)
@@ -93,7 +94,7 @@ class Cells:
         return float(np.average(share, weights=self.weights))
 
 
-def calibrate(histogram: Counts, target: float, most: int, cost: int) -> Rate:
+def calibrate(histogram: Counts, target: float, most: int, cost: float) -> Rate:
     """The rate per place whose E[ED/len] is `target`, or the nearest end of what can be reached.
 
     `histogram` [length, places] weighs sentences.

@@ -11,45 +11,45 @@ import numpy as np
 import numpy.typing as npt
 
 from cecdata.corpus.compiled import compiled
+from cecdata.hanzi.lexicon import words
 from cecdata.operators import Operator
 from cecdata.operators.spans import LONGEST, SHORTEST, InSpans, SpanSet
 from cecdata.perturb.alias import walker
+from cecdata.perturb.kernel.layout import (
+    ALIAS_BITS,
+    ALONE,
+    COST_BITS,
+    FIRST_SHIFT,
+    KEEP_BITS,
+    KEY_FACTOR,
+    KIND_BITS,
+    KNOWN_BITS,
+    LAST,
+    NO_THIRD,
+    OPERATORS_SHIFT,
+    SPAN_BITS,
+    SPAN_TEXT_BITS,
+    Ints,
+    Longs,
+    SpanTables,
+)
 
-Ints = npt.NDArray[np.int32]
-Longs = npt.NDArray[np.uint64]
 
-# Of `candidates`, beside tables.KIND_BITS and KEEP_BITS.
-SPAN_TEXT_BITS, COST_BITS, ALIAS_BITS, KIND_BITS, KEEP_BITS = 20, 3, 14, 5, 22
-KNOWN_BITS = 19  # of a bitmap: 64 KiB stay in the cache
-# An odd number whose product with a key spreads it over the upper bits (the golden ratio).
-KEY_FACTOR = 0x9E3779B97F4A7C15
+class Cost(NamedTuple):
+    """The Levenshtein distance of one edit: what it is on average, and at most."""
 
-
-class SpanTables(NamedTuple):
-    """What the kernel reads of operators that rewrite spans of two to four characters."""
-
-    row: npt.NDArray[np.int8]  # [O] the operator's row in `rows`, or -1
-    operator: npt.NDArray[np.uint16]  # [rewriting operators] the other way round
-    # Open addressing over spans packed as four slots of 16 bits: [H] key or 0, and span
-    keys: Longs
-    found: Ints
-    starts: Longs  # [words] a bitmap of the hashed first two characters of every span
-    known: Longs  # [3, words] bitmaps of the hashed spans of two, three and four characters
-    facts: Ints  # [spans, 2] text and number of characters
-    rows: Ints  # [rewriting operators, spans, 2] first candidate and number of candidates
-    # [C] text | kind << 20 | cost << 25 | alias, as a place in the row << 28 | keep << 42
-    candidates: Longs
-    texts: Longs  # [T, 3] UTF-8, lowest byte first, in two words, and its number of bytes
-    points: npt.NDArray[np.uint32]  # [T, 4] code points
+    mean: float
+    most: int
 
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """The tables, the texts that their codes stand for, a hash of each operator's set."""
+    """The tables, the texts that their codes stand for; of each operator a hash and its cost."""
 
     arrays: SpanTables
     texts: tuple[str, ...]
     hashes: dict[str, str]
+    costs: dict[str, Cost]
 
 
 def compile_spans(
@@ -67,45 +67,40 @@ def compile_spans(
     parts = [found for _, found in sets.values()]
     texts = tuple(dict.fromkeys(t for part in parts for t in (*part.sources, *part.texts)))
     number = {text: place for place, text in enumerate(texts)}
-    sources = sorted({source for part in parts for source in part.sources})
     assert len(texts) < 2**SPAN_TEXT_BITS
-    rows = np.zeros((len(parts), len(sources), 2), np.int32)
-    place_of = {source: place for place, source in enumerate(sources)}
+    assert len(parts) <= 8
+    keys = [_packed(part.sources, slots) for part in parts]
+    spans = np.unique(np.concatenate([*keys, np.zeros(0, np.uint64)]))[::-1]
+    assert len(spans) < 2**SPAN_BITS
+    rows = np.zeros((len(parts), len(spans), 4), np.int32)
     blocks: list[Longs] = []
     written = 0
     for s, (operator, part) in enumerate(sets.values()):
-        at = [place_of[source] for source in part.sources]
+        at = len(spans) - 1 - np.searchsorted(spans[::-1], keys[s])
         rows[s, at, 0] = written + part.bounds[:-1]
         rows[s, at, 1] = np.diff(part.bounds)
+        rows[s, at, 2] = [number[source] for source in part.sources]
+        rows[s, at, 3] = [len(source) for source in part.sources]
         own = np.array([kinds.index(kind) for kind in operator.kinds], np.int64)
         blocks.append(_candidates(part, own, number))
         written += len(part.weight)
     which = {name: place for place, name in enumerate(sets)}
-    packed = _packed(sources, slots)
-    keys, found = _hash_table(packed)
-    facts = [(number[source], len(source)) for source in sources]
     arrays = SpanTables(
         row=np.array([which.get(operator.name, -1) for operator in operators], np.int8),
         operator=np.array(
             [o for o, operator in enumerate(operators) if operator.name in which], np.uint16
         ),
-        keys=keys,
-        found=found,
-        starts=_known(packed & np.uint64(0xFFFFFFFF), [source[:2] for source in sources])[0],
-        known=_known(packed, sources),
-        facts=np.array(facts, np.int32).reshape(-1, 2),
+        **_searchable(spans, rows),
         rows=rows,
         candidates=np.concatenate([*blocks, np.zeros(0, np.uint64)]),
         texts=_bytes(texts),
         points=_points(texts),
     )
     hashes = {name: _hash(part, operator.kinds) for name, (operator, part) in sets.items()}
-    return Spans(arrays, texts, hashes)
+    return Spans(arrays, texts, hashes, {name: _cost(part) for name, (_, part) in sets.items()})
 
 
-def _candidates(
-    part: SpanSet, kinds: npt.NDArray[np.int64], number: Mapping[str, int]
-) -> Longs:
+def _candidates(part: SpanSet, kinds: npt.NDArray[np.int64], number: Mapping[str, int]) -> Longs:
     keep, alias = walker(part.bounds, part.weight)
     most = 2**KEEP_BITS - 1
     first = np.repeat(part.bounds[:-1], np.diff(part.bounds))
@@ -118,43 +113,71 @@ def _candidates(
     return np.asarray((packed | chance << (shift + ALIAS_BITS)).astype(np.uint64))
 
 
+def _cost(part: SpanSet) -> Cost:
+    """Words strike as often as they occur (jieba's counts); other spans equally often."""
+    known = {
+        text: count
+        for length in range(SHORTEST, LONGEST + 1)
+        for text, count in zip(words(length).texts, words(length).counts.tolist(), strict=True)
+    }
+    often = np.array([known.get(source, 1.0) for source in part.sources])
+    row = np.repeat(np.arange(len(part.sources)), np.diff(part.bounds))
+    mean = np.bincount(row, part.weight * part.cost) / np.bincount(row, part.weight)
+    return Cost(float(np.average(mean, weights=often)), int(part.cost.max()))
+
+
 def _packed(sources: Sequence[str], slots: Mapping[str, int]) -> Longs:
-    """Each span as four slots of 16 bits, the first lowest."""
+    """Each span as four slots of 16 bits, the first highest; 0 or NO_THIRD beyond its end."""
     slot_of = np.zeros(0x110000, np.uint64)
     slot_of[[ord(sign) for sign in slots]] = list(slots.values())
-    shifts = np.uint64(16) * np.arange(LONGEST, dtype=np.uint64)
-    return np.asarray(np.bitwise_or.reduce(slot_of[_points(sources)] << shifts, axis=1))
+    points = _points(sources)
+    assert ((points == 0) | (slot_of[points] > 0)).all(), "a span of characters without a slot"
+    found = slot_of[points]
+    found[points[:, 2] == 0, 2] = NO_THIRD  # so that it stands before the longer ones
+    shifts = np.uint64(16) * np.arange(LONGEST, dtype=np.uint64)[::-1]
+    return np.asarray(np.bitwise_or.reduce(found << shifts, axis=1))
+
+
+def _searchable(spans: Longs, rows: Ints) -> dict[str, Longs]:
+    """What the kernel searches in, of spans as `_packed`, highest first."""
+    first, second = spans >> np.uint64(48), spans >> np.uint64(32) & np.uint64(0xFFFF)
+    third, fourth = spans >> np.uint64(16) & np.uint64(0xFFFF), spans & np.uint64(0xFFFF)
+    head = first | second << np.uint64(16)
+    new = np.flatnonzero(np.r_[True, head[1:] != head[:-1]][: len(head)])
+    able = np.zeros(len(spans), np.uint64)
+    for s, row in enumerate(rows):
+        able |= (row[:, 1] > 0).astype(np.uint64) << np.uint64(OPERATORS_SHIFT + s)
+    tails = third | fourth << np.uint64(16) | able
+    if len(spans):
+        tails[np.r_[new[1:], len(spans)] - 1] |= np.uint64(1) << np.uint64(LAST)
+    two = third == NO_THIRD
+    entries = head[new] | new.astype(np.uint64) << np.uint64(FIRST_SHIFT)
+    entries |= np.where(two[new], able[new], np.uint64(0))
+    alone = two[new] & (tails[new] >> np.uint64(LAST) != 0)
+    entries |= alone.astype(np.uint64) << np.uint64(ALONE)
+    heads = np.zeros(2 ** max(1, (2 * len(new)).bit_length()), np.uint64)  # at most half full
+    _insert(heads, entries)
+    longer = _bitmap(head[~two] | third[~two] << np.uint64(32))
+    return {"starts": _bitmap(head), "longer": longer, "heads": heads, "tails": tails}
+
+
+def _bitmap(keys: Longs) -> Longs:
+    found = np.zeros(2**KNOWN_BITS // 64, np.uint64)
+    bit = (keys * np.uint64(KEY_FACTOR)) >> np.uint64(64 - KNOWN_BITS)
+    where = (bit >> np.uint64(6)).astype(np.int64)
+    np.bitwise_or.at(found, where, np.uint64(1) << (bit & np.uint64(63)))
+    return found
 
 
 @compiled
-def _insert(
-    keys: Longs, found: Ints, packed: Longs
-) -> None:
-    mask = np.uint64(len(keys) - 1)
-    for number in range(len(packed)):
-        at = (packed[number] * np.uint64(KEY_FACTOR)) >> np.uint64(32) & mask
-        while keys[at] != 0:
-            at = (at + np.uint64(1)) & mask
-        keys[at] = packed[number]
-        found[at] = number
-
-
-def _hash_table(
-    packed: Longs,
-) -> tuple[Longs, Ints]:
-    size = 2 ** max(1, (4 * len(packed)).bit_length())  # at most a quarter full
-    keys, found = np.zeros(size, np.uint64), np.full(size, -1, np.int32)
-    _insert(keys, found, packed)
-    return keys, found
-
-
-def _known(packed: Longs, sources: Sequence[str]) -> Longs:
-    bitmaps = np.zeros((LONGEST - SHORTEST + 1, 2**KNOWN_BITS // 64), np.uint64)
-    size = np.array([len(source) for source in sources], np.int64) - SHORTEST
-    bit = (packed * np.uint64(KEY_FACTOR)) >> np.uint64(64 - KNOWN_BITS)
-    where = size, (bit >> np.uint64(6)).astype(np.int64)
-    np.bitwise_or.at(bitmaps, where, np.uint64(1) << (bit & np.uint64(63)))
-    return bitmaps
+def _insert(heads: Longs, entries: Longs) -> None:
+    wrap = np.uint64(len(heads) - 1)
+    for entry in entries:
+        spread = (entry & np.uint64(0xFFFFFFFF)) * np.uint64(KEY_FACTOR)
+        at = spread >> np.uint64(32) & wrap
+        while heads[at] != 0:
+            at = (at + np.uint64(1)) & wrap
+        heads[at] = entry
 
 
 def _bytes(texts: Sequence[str]) -> Longs:

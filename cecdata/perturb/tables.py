@@ -19,40 +19,23 @@ from cecdata.hanzi.characters import (
 )
 from cecdata.operators import OPERATORS, Operator
 from cecdata.operators.base import InBulk
+from cecdata.operators.weighed import weighed
 from cecdata.perturb.alias import walker
-from cecdata.perturb.span_tables import SpanTables, compile_spans
-
-Bytes = npt.NDArray[np.uint8]
-Shorts = npt.NDArray[np.uint16]
-Ints = npt.NDArray[np.int32]
-Words = npt.NDArray[np.uint32]
-Longs = npt.NDArray[np.uint64]
-
-# Meaning of `code_points[cp]`: what matters for where an insertion may fall, or a slot.
-PLAIN, CLINGS_BEFORE, CLINGS_AFTER, REGIONAL, CLINGS_BOTH = 0, 1, 2, 3, 4
-TEXT_BITS, KIND_BITS, KEEP_BITS = 16, 5, 22
-FIRST_SLOT = 8  # slot s of a character is code_points[cp] - FIRST_SLOT + 1; slot 0 is "anything"
-
-
-class Tables(NamedTuple):
-    """What the kernel reads. S slots (characters), O operators, C candidates in all.
-
-    A candidate is drawn by Walker's alias method: one draw picks `j` of the row and keeps it
-    where the draw's fraction is below `keep[j]`, else takes `alias[j]`.
-    """
-
-    code_points: Shorts  # [0x110000] class or slot of each code point
-    eligible: Shorts  # [S] bit o set: operator o has candidates
-    rows: Ints  # [O, S, 2] first candidate and number of candidates
-    # [C] one candidate packed in a word, for the kernel waits for little else than this table:
-    # its text | its kind << 16 | the other's text << 21 | its kind << 37 | keep << 42
-    candidates: Longs
-    inserts: Bytes  # [O] 1 where the operator inserts
-    cost: Ints  # [O] Levenshtein distance of one edit
-    # [T, 2] of one text of at most two code points: its UTF-8, first byte lowest; and
-    # bytes | first code point << 8 | second << 32
-    texts: Longs
-    spans: SpanTables
+from cecdata.perturb.kernel.layout import (
+    CLINGS_AFTER,
+    CLINGS_BEFORE,
+    CLINGS_BOTH,
+    FIRST_SLOT,
+    KEEP_BITS,
+    KIND_BITS,
+    PLAIN,
+    REGIONAL,
+    TEXT_BITS,
+    Longs,
+    Shorts,
+    Tables,
+)
+from cecdata.perturb.span_tables import Cost, compile_spans
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +48,29 @@ class Compiled:
     # [T + T']; row s is the character of slot s, row 0 the empty string; spans stand at the end
     texts: tuple[str, ...]
     sha256: dict[str, str]  # of each operator's confusion set
+    costs: tuple[Cost, ...]  # of one edit, by operator
 
 
-def compiled(prior: Mapping[str, float]) -> Compiled:
-    """The tables of the operators with a prior, in the order of `OPERATORS`; a second or two."""
-    return _compiled(tuple(name for name in OPERATORS if prior.get(name, 0.0) > 0))
+def compiled(
+    prior: Mapping[str, float], weights: Mapping[str, Mapping[str, float]] | None = None
+) -> Compiled:
+    """The tables of the operators with a prior, in the order of `OPERATORS`; a second or two.
+
+    `weights` are the changes that a recipe makes to the operators' own, see `operators.weighed`.
+    """
+    names = tuple(name for name in OPERATORS if prior.get(name, 0.0) > 0)
+    changes = weights or {}
+    return _compiled(names, tuple(tuple(sorted(changes.get(n, {}).items())) for n in names))
 
 
 @cache
-def _compiled(names: tuple[str, ...]) -> Compiled:
-    operators = [OPERATORS[name] for name in names]
+def _compiled(
+    names: tuple[str, ...], changes: tuple[tuple[tuple[str, float], ...], ...]
+) -> Compiled:
+    operators = [
+        weighed(OPERATORS[name], dict(change)) if change else OPERATORS[name]
+        for name, change in zip(names, changes, strict=True)
+    ]
     beside = "".join(operator.beside for operator in operators)
     return compile_tables(operators, (*standard_characters(), *dict.fromkeys(beside)))
 
@@ -112,7 +108,10 @@ def compile_tables(operators: Sequence[Operator], characters: Sequence[str]) -> 
         operator.name: spans.hashes.get(operator.name) or _hash(columns, text_table, kinds)
         for operator, columns in zip(operators, found, strict=True)
     }
-    return Compiled(arrays, tuple(hashes), kinds, (*texts, *spans.texts), hashes)
+    costs = tuple(
+        spans.costs.get(operator.name, Cost(operator.cost, operator.cost)) for operator in operators
+    )
+    return Compiled(arrays, tuple(hashes), kinds, (*texts, *spans.texts), hashes, costs)
 
 
 class _Columns(NamedTuple):

@@ -1,0 +1,41 @@
+"""Characters whose two parts stand side by side, and whether they look as they do alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cecdata.hanzi.components import Split, ids, splits
+from cecdata.hanzi.ids import parse
+
+# Beside each other, and what a long last stroke underlines (走召 for 超).
+BESIDE, UNDERLINED = "⿰", "⿺"
+# A part that is written otherwise when it stands alone (水 for 氵) is what a person spells out;
+# a scanner gives it as it is. These keep their look.
+_KEPT_LOOK = {"讠": "言", "钅": "金", "饣": "食", "⻊": "足", "𧾷": "足", "𤣩": "王", "攵": "文"}
+
+
+def layout(character: str) -> tuple[str, tuple[str, ...]]:
+    """(BESIDE or UNDERLINED, the two parts as they stand in it); ("", ()) for other characters.
+
+    A part without a code point is ''.
+
+    >>> layout("法"), layout("超"), layout("花")
+    (('⿰', ('氵', '去')), ('⿺', ('走', '召')), ('', ()))
+    """
+    top = parse(ids(character))
+    if top.operator not in (BESIDE, UNDERLINED) or len(top.parts) != 2:
+        return "", ()
+    return top.operator, tuple(part.character for part in top.parts)
+
+
+def pairs(character: str) -> Iterator[Split]:
+    """The character as two others, neither of which is the character itself."""
+    for split in splits(character):
+        if len(split.parts) == 2 and character not in split.parts and split.weight > 0:
+            yield split
+
+
+def looks_like(parts: str, written: tuple[str, ...]) -> bool:
+    """Do two characters look like the parts as they stand?"""
+    both = zip(parts, written, strict=True)
+    return all(part == _KEPT_LOOK.get(sign, sign) for part, sign in both)

@@ -1,0 +1,112 @@
+"""The arrays that the kernel reads, works in and writes, as named tuples."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Bytes = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int32]
+Floats = npt.NDArray[np.float64]
+_LOOKED_UP = 32  # places that are looked up together, and room for one more
+SLACK = 64  # bytes that blocks and words may scribble past the end of what is written
+
+
+class Sentences(NamedTuple):
+    """N sentences of valid UTF-8, none longer than the room's limit."""
+
+    offsets: Ints  # [N + 1] of bytes in `data`
+    data: Bytes
+    ids: npt.NDArray[np.uint64]  # [N]
+    # [code points of all sentences] 0: free; 1: the first of a protected run; 2: a further one
+    # of it. Or [0]: all are free.
+    protected: Bytes
+
+
+class Draws(NamedTuple):
+    """What the draws depend on, beside the ids. O operators, K edits of a pair at most."""
+
+    seed: int
+    copies: int
+    mixed: float  # share of pairs struck by several operators
+    unchanged: float
+    priors: Floats  # [O]
+    # [O + 1, places, K] the chance that at most k + 1 edits are made where there are so many
+    # places; the last plane belongs to mixed pairs
+    count_cdf: Floats
+
+
+class Room(NamedTuple):
+    """Where the kernel works on one sentence of n ≤ limit code points."""
+
+    points: npt.NDArray[np.uint32]  # [n] code points
+    bounds: Ints  # [n + 1] the byte where each starts
+    slots: npt.NDArray[np.uint32]  # [n + 2] the character's number in the tables; 0: none
+    # [n + 1] a bit for each operator that may strike there; an insertion falls before the place
+    mask: npt.NDArray[np.uint16]
+    spans: Ints  # [rewriting operators, n] the span that each may strike from there on
+    free: npt.NDArray[np.int64]  # [rewriting operators] where the next span may begin
+    maybe: Ints  # [a few] places where a span may begin
+    heads: npt.NDArray[np.uint64]  # [a few] what the table of spans says of each
+    cumulative: Floats  # [O] the chance of an operator up to each, in this sentence
+    cumulative_here: Floats  # [O] the same at one place
+    chosen: npt.NDArray[np.int64]  # [K] places that are struck, ascending
+    strikes: npt.NDArray[np.int64]  # [K] by which operator, in a mixed pair
+    written: npt.NDArray[np.uint32]  # what a source holds from its first edit to the last
+    previous: npt.NDArray[np.int64]  # rows of a Levenshtein matrix
+    current: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, limit: int, operators: int, rewriting: int, most: int) -> Room:
+        """Room for sentences of at most `limit` code points."""
+        longest = limit + 3 + 2 * most
+        return cls(
+            points=np.empty(limit + 1, np.uint32),
+            bounds=np.empty(limit + 2, np.int32),
+            slots=np.empty(limit + 3, np.uint32),
+            mask=np.empty(limit + 2, np.uint16),
+            spans=np.empty((rewriting, limit + 1), np.int32),
+            free=np.empty(rewriting, np.int64),
+            maybe=np.empty(_LOOKED_UP, np.int32),
+            heads=np.empty(_LOOKED_UP, np.uint64),
+            cumulative=np.empty(operators),
+            cumulative_here=np.empty(operators),
+            chosen=np.empty(most, np.int64),
+            strikes=np.empty(most, np.int64),
+            written=np.empty(longest, np.uint32),
+            previous=np.empty(longest, np.int64),
+            current=np.empty(longest, np.int64),
+        )
+
+
+class Output(NamedTuple):
+    """Where P pairs and their edits are written, one after the other.
+
+    `operator`: its index, O for mixed, O + 1 for unchanged, -1 where none can strike (the source
+    is then empty). `old` and `new` are rows of the tables' texts.
+    """
+
+    offsets: Ints  # [P + 1] of bytes in `data`
+    data: Bytes  # sources, with `SLACK` to spare
+    operator: npt.NDArray[np.int8]  # [P]
+    distance: npt.NDArray[np.int16]  # [P]
+    edits: Ints  # [P + 1] of edits
+    start: Ints  # [edits]
+    end: Ints
+    old: Ints
+    new: Ints
+    struck: npt.NDArray[np.int8]
+    kind: npt.NDArray[np.int8]
+
+    @classmethod
+    def of(cls, pairs: int, edits: int, room: int) -> Output:
+        """Room for so many pairs, edits and bytes."""
+        offsets, first = np.empty((2, pairs + 1), np.int32)
+        start, end, old, new = np.empty((4, edits), np.int32)
+        struck, kind = np.empty((2, edits), np.int8)
+        return cls(
+            offsets, np.empty(room + SLACK, np.uint8), np.empty(pairs, np.int8),
+            np.empty(pairs, np.int16), first, start, end, old, new, struck, kind,
+        )  # fmt: skip
