@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cecdata.embed import Encoder
+from cecdata.filters.language_model import LanguageModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,3 +19,4 @@ class Settings:
     seed: int
     encoder: Encoder | None
     sampled: int
+    model: LanguageModel | None = None  # None: nothing is judged by how it reads

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 
@@ -33,4 +35,4 @@ def measure(pairs: Pairs, settings: Settings) -> Pairs:
     at = pairs.table.schema.get_field_index("cosine")
     column = pa.array(found, pa.float32(), mask=~known)
     table = pairs.table.set_column(at, pairs.table.schema.field(at), column)
-    return Pairs(table, pairs.lengths, passed_on)
+    return replace(pairs, table=table, passed_on=passed_on)

@@ -6,6 +6,8 @@ table of filters and recomputes it for pairs that come without.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 
@@ -29,4 +31,4 @@ def measure(pairs: Pairs, _: Settings) -> Pairs:
     at = pairs.table.schema.get_field_index("distance")
     field = pairs.table.schema.field(at)
     table = pairs.table.set_column(at, field, pa.array(found, pa.int16()))
-    return Pairs(table, pairs.lengths, pairs.passed_on)
+    return replace(pairs, table=table)

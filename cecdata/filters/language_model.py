@@ -1,0 +1,104 @@
+"""A KenLM model of Chinese, of words or of characters: how well does a text read?
+
+The one module that imports kenlm (PyPI `ufal-kenlm`, the extra `kenlm`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cecdata.errors import InputError, MissingPackageError
+from cecdata.hanzi.characters import standard_characters
+from cecdata.hanzi.lexicon import LENGTHS, words
+
+if TYPE_CHECKING:
+    import kenlm
+
+_LONGEST = max(LENGTHS)
+# A model that knows none of these has characters for tokens.
+_EVERYDAY = ("我们", "中国", "没有", "一个", "可以", "自己", "知道", "时候")
+_NO_WORD = -1e9
+
+
+class LanguageModel:
+    """A model from a file: `.arpa`, or a binary of KenLM such as libime's `zh_CN.lm`.
+
+    Where its tokens are words, a text is cut into those of the lexicon (one to four characters)
+    whose unigrams are likeliest together; libime's model knows no punctuation, which then parts
+    what stands on its two sides. Threads may share it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._model = _loaded(path)
+        self.of_words = any(word in self._model for word in _EVERYDAY)
+        self._unigrams = self._known()
+        if not self._unigrams:
+            raise InputError(f"{path}: knows no Chinese character; give a model of Chinese")
+        self._unknown = min(self._unigrams.values()) - 1  # below whatever is known
+
+    def tokens(self, text: str) -> list[str]:
+        """The text as the model reads it: spaces left out, `<unk>` for what it does not know.
+
+        Neighbouring unknown characters are one.
+        """
+        cut = self._cut(text) if self.of_words else list(text)
+        found: list[str] = []
+        for token in cut:
+            if token in self._unigrams or token in self._model:
+                found.append(token)
+            elif not token.isspace() and (not found or found[-1] != "<unk>"):
+                found.append("<unk>")
+        return found
+
+    def score(self, tokens: list[str]) -> float:
+        """log10 of the chance of these tokens as a sentence."""
+        return float(self._model.score(" ".join(tokens)))
+
+    def _known(self) -> dict[str, float]:
+        """log10 of the unigrams of the standard characters and, in a model of words, of words."""
+        listed = list(standard_characters())
+        if self.of_words:
+            listed += [word for length in LENGTHS for word in words(length).texts]
+        model = self._model
+        return {t: float(model.score(t, bos=False, eos=False)) for t in listed if t in model}
+
+    def _cut(self, text: str) -> list[str]:
+        """The words whose unigrams are likeliest together; what is unknown stands by itself."""
+        known, unknown = self._unigrams, self._unknown
+        best, length = [0.0], [0]
+        for end in range(1, len(text) + 1):
+            top, size = best[end - 1] + known.get(text[end - 1], unknown), 1
+            for longer in range(2, min(_LONGEST, end) + 1):
+                here = best[end - longer] + known.get(text[end - longer : end], _NO_WORD)
+                if here > top:
+                    top, size = here, longer
+            best.append(top)
+            length.append(size)
+        found, at = [], len(text)
+        while at:
+            found.append(text[at - length[at] : at])
+            at -= length[at]
+        return found[::-1]
+
+
+def _loaded(path: Path) -> kenlm.Model:
+    try:
+        import kenlm
+    except ImportError as error:
+        raise MissingPackageError(
+            "--plausibility needs kenlm: pip install 'cec-zero[kenlm]'"
+        ) from error
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; give a model of KenLM, .arpa or binary")
+    settings = kenlm.Config()
+    settings.show_progress = False
+    with contextlib.suppress(AttributeError):  # older releases have no such setting
+        settings.arpa_complain = kenlm.ARPALoadComplain.NONE
+    try:
+        return kenlm.Model(str(path), settings)
+    except (OSError, RuntimeError) as error:
+        said = " ".join(str(error).split())
+        raise InputError(f"{path}: no model of KenLM ({said[:200]})") from error

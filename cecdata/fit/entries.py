@@ -1,0 +1,121 @@
+"""The candidates of a sample's right characters as columns: what the posterior sums over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cecdata.audit.model import struck, substituting, table_of
+from cecdata.audit.pairs import Errors
+from cecdata.errors import InputError
+from cecdata.hanzi.characters import code_point_slots, frequency, standard_characters
+from cecdata.operators import Operator
+from cecdata.operators.base import ConfusionSet, InBulk
+from cecdata.operators.weighed import LEAST
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """R right characters, O operators, K kinds, E candidates by (right, operator), I errors.
+
+    A kind of an operator that has no other is left out: its `kind` is K. A row is a right
+    character under an operator, `right` · O + `operator`.
+    """
+
+    operators: tuple[str, ...]
+    kinds: tuple[tuple[int, str], ...]  # [K] place of the operator, name
+    row: Places  # [E] ascending
+    kind: Places  # [E]
+    log_weight: Floats  # [E] of the heaviest in its row
+    log_frequency: Floats  # [E] of the replacement, their mean taken off
+    log_share: Floats  # [R, O] of an operator's strikes at this character; -inf where it has none
+    right: Places  # [I] the errors' right characters
+    count: Floats  # [I]
+    hit: Places  # [H] an entry that writes an error …
+    error: Places  # [H] … and which
+
+
+def entries_of(errors: Errors, prior: Mapping[str, float], reach: float) -> Entries:
+    """The candidates of every right character of the errors, each `reach` times as rare as usual.
+
+    InputError where no error is among standard characters.
+    """
+    slots = code_point_slots()
+    places = {pair: (int(slots[ord(pair[0])]) - 1, int(slots[ord(pair[1])]) - 1)
+              for pair in errors.substitutions}  # fmt: skip
+    held = [pair for pair in sorted(places) if min(places[pair]) >= 0]
+    rights = np.unique(np.array([places[pair][0] for pair in held], np.int64))
+    if not len(rights):
+        raise InputError("no error puts one standard character for another: nothing to fit")
+    operators = substituting(prior, least_by(prior, reach))
+    tables = [table_of(operator, limited=True) for operator in operators]
+    kinds = tuple((o, kind) for o, operator in enumerate(operators)
+                  if len(operator.kinds) > 1 for kind in operator.kinds)  # fmt: skip
+    columns = [
+        _rows(o, operator, table, rights, kinds, len(operators))
+        for o, (operator, table) in enumerate(zip(operators, tables, strict=True))
+    ]
+    row, wrong, kind, weight = (np.concatenate(column) for column in zip(*columns, strict=True))
+    order = np.argsort(row, kind="stable")
+    row, wrong, kind, weight = row[order], wrong[order], kind[order], weight[order]
+    right = np.searchsorted(rights, [places[pair][0] for pair in held])
+    hit, error = _hits(row // len(operators), wrong, right, [places[pair][1] for pair in held])
+    frequent = np.log([frequency(standard_characters()[place]) for place in wrong])
+    strikes = [prior[o.name] / struck(t) for o, t in zip(operators, tables, strict=True)]
+    filled = np.bincount(row, minlength=len(rights) * len(operators)) > 0
+    with np.errstate(divide="ignore"):
+        share = np.log(filled.reshape(len(rights), -1) * np.array(strikes))
+    return Entries(
+        tuple(operator.name for operator in operators), kinds, row, kind, weight,
+        frequent - frequent.mean(), share, right,
+        np.array([errors.substitutions[pair] for pair in held], np.float64), hit, error,
+    )  # fmt: skip
+
+
+def least_by(prior: Mapping[str, float], reach: float) -> dict[str, dict[str, float]]:
+    """The recipe's `weights` that let every row reach candidates so many times rarer."""
+    found: dict[str, dict[str, float]] = {}
+    for operator in substituting(prior) if reach != 1 else ():
+        assert isinstance(operator.confusions, InBulk)
+        if operator.confusions.least > 0:
+            found[operator.name] = {LEAST: float(f"{operator.confusions.least / reach:.4g}")}
+    return found
+
+
+def _rows(
+    place: int,
+    operator: Operator,
+    table: ConfusionSet,
+    rights: Places,
+    kinds: tuple[tuple[int, str], ...],
+    operators: int,
+) -> tuple[Places, Places, Places, Floats]:
+    """(row, wrong, kind, log weight) of one operator's candidates of these characters."""
+    first, last = table.bounds[rights], table.bounds[rights + 1]
+    size = last - first
+    at = np.repeat(first - (np.cumsum(size) - size), size) + np.arange(size.sum())
+    row = np.repeat(np.arange(len(rights)) * operators + place, size)
+    number = {kind: k for k, kind in enumerate(kinds)}
+    named = np.array([number.get((place, kind), len(kinds)) for kind in operator.kinds])
+    weight = np.log(table.weight[at] / np.repeat(table.weight[first[size > 0]], size[size > 0]))
+    return row, table.replacement[at].astype(np.int64), named[table.kind[at]], weight
+
+
+def _hits(
+    right_of: Places, wrong_of: Places, right: Places, wrong: list[int]
+) -> tuple[Places, Places]:
+    """(entry, error) wherever an entry writes an error."""
+    count = len(standard_characters())
+    key = right_of * count + wrong_of
+    order = np.argsort(key, kind="stable")
+    wanted = right * count + np.array(wrong, np.int64)
+    low, high = (np.searchsorted(key[order], wanted, side) for side in ("left", "right"))
+    size = high - low
+    at = np.repeat(low - (np.cumsum(size) - size), size) + np.arange(size.sum())
+    return order[at], np.repeat(np.arange(len(wanted)), size)

@@ -1,0 +1,173 @@
+"""A recipe's shares and weights re-estimated from a small sample of real errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cecdata.audit.audit import Score, score
+from cecdata.audit.model import recipe_choices
+from cecdata.audit.pairs import Errors
+from cecdata.config import Config
+from cecdata.errors import UsageError
+from cecdata.fit.entries import Entries, Floats, entries_of, least_by
+from cecdata.fit.posterior import Parameters
+from cecdata.fit.strength import best_strength, fitted
+from cecdata.operators import OPERATORS
+from cecdata.operators.base import InBulk
+from cecdata.operators.weighed import FREQUENCY, POWER
+from cecdata.shards.codec import Json
+
+# Kinds of errors beside single characters, and the operator that makes such.
+ANSWERS: Mapping[str, str] = {
+    "missing": "missing", "repeated": "repeated", "swapped": "swap", "split": "split",
+    "merged": "merge", "symbol": "width",
+}  # fmt: skip
+# Operators that write single characters where the word decides, and the one beside which no error
+# tells them apart without its sentence: their shares keep their ratio.
+ALONGSIDE: Mapping[str, str] = {"slip": "lexical"}
+# A strike of `word` changes two characters in a row about as often as one (0.47 of its strikes
+# where words count by the root of their counts, 0.52 by the counts).
+TWO_IN_A_ROW = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A fit's outcome. `config` is a whole recipe; scores are on the sample, all three.
+
+    `reached`: the recipe as it was but for its longer rows. `held_out` are bits per error by
+    strength, each error predicted without itself.
+    """
+
+    config: Config
+    strength: float
+    reach: float
+    before: Score
+    reached: Score
+    after: Score
+    held_out: Mapping[float, float]
+    counted: Mapping[str, float]  # errors by operator, the single characters as one
+    unanswered: Mapping[str, int]  # kinds of errors that no operator of the recipe makes
+
+    def as_dict(self) -> dict[str, Json]:
+        """For `--json`; an infinite strength is null."""
+        bits = {name: getattr(self, name).bits_per_error for name in ("before", "reached", "after")}
+        return {
+            "fitted": self.config.fitted,
+            "prior": dict(self.config.prior),
+            "weights": {name: dict(changes) for name, changes in self.config.weights.items()},
+            "strength": self.strength if np.isfinite(self.strength) else None,
+            "reach": self.reach,
+            "bits_per_error": bits,
+            "coverage": {"before": self.before.coverage, "after": self.after.coverage},
+            "mean_candidates": {
+                "before": self.before.mean_candidates, "after": self.after.mean_candidates,
+            },
+            "held_out_bits_by_strength": {f"{s:g}": b for s, b in self.held_out.items()},
+            "counted": dict(self.counted),
+            "unanswered": dict(self.unanswered),
+        }  # fmt: skip
+
+
+def fit(errors: Errors, config: Config, *, reach: float = 1.0) -> Fitted:
+    """Fit the shares, kinds and exponents of a recipe; `fitted` of its config is the caller's.
+
+    Rows hold candidates `reach` times as rare as the recipe's. UsageError for a recipe that was
+    fitted before: start from the one that it came from.
+    """
+    if config.weights:
+        raise UsageError("the recipe has weights of its own: fit the one that they were fitted to")
+    if not 1 <= reach <= 1000:
+        raise UsageError(f"reach = {reach!r}: 1 to at most 1000 is wanted")
+    entries = entries_of(errors, config.prior, reach)
+    strength, held_out = best_strength(entries)
+    vector = fitted(entries, strength, entries.count)
+    counted, unanswered = _counted(errors, config.prior, entries)
+    prior = _shares(config.prior, entries, vector, counted, strength)
+    weights = _weights(entries, Parameters.of(vector, entries), least_by(config.prior, reach))
+    before, reached, after = (
+        score(recipe_choices(name, shares, changes), errors)
+        for name, shares, changes in (
+            ("before", config.prior, {}),
+            ("reached", config.prior, least_by(config.prior, reach)),
+            ("after", prior, weights),
+        )
+    )
+    made = replace(config, prior=prior, weights=weights)
+    return Fitted(made, strength, reach, before, reached, after, held_out, counted, unanswered)
+
+
+def _counted(
+    errors: Errors, prior: Mapping[str, float], entries: Entries
+) -> tuple[dict[str, float], dict[str, int]]:
+    """Errors by operator (single characters under the first that swaps them), and the rest."""
+    found = {name: 0.0 for name, share in prior.items() if share > 0}
+    unanswered: dict[str, int] = {}
+    for kind, count in errors.others.items():
+        name = ANSWERS.get(kind, "")
+        if name in found:
+            found[name] += count
+        else:
+            unanswered[kind] = count
+    single = float(errors.tokens)
+    if "word" in found:
+        found["word"] = min(errors.words / TWO_IN_A_ROW, single)
+        # those in a row are one error together, and as many strikes changed one character
+        single -= errors.neighbouring + errors.words * (1 - TWO_IN_A_ROW) / TWO_IN_A_ROW
+    found[entries.operators[0]] += max(single, 0.0)
+    return found, unanswered
+
+
+def _shares(
+    prior: Mapping[str, float],
+    entries: Entries,
+    vector: Floats,
+    counted: Mapping[str, float],
+    strength: float,
+) -> dict[str, float]:
+    """π: between kinds of errors by their counts, among single characters by the posterior."""
+    if not np.isfinite(strength):
+        return dict(prior)
+    names = [name for name in OPERATORS if prior.get(name, 0.0) > 0]
+    whole, total = sum(prior[name] for name in names), sum(counted.values())
+    share = {
+        name: (counted[name] + strength * prior[name] / whole) / (total + strength)
+        for name in names
+    }
+    group = [*entries.operators, *(name for name in names if name in ALONGSIDE)]
+    single = sum(share[name] for name in group)
+    found = np.exp(Parameters.of(vector, entries).share).tolist()
+    times = dict(zip(entries.operators, found, strict=True))
+    mass = {name: prior[name] * times.get(ALONGSIDE.get(name, name), 1.0) for name in group}
+    share |= {name: single * part / sum(mass.values()) for name, part in mass.items()}
+    return {name: _rounded(part) for name, part in share.items()}
+
+
+def _weights(
+    entries: Entries, found: Parameters, reached: Mapping[str, Mapping[str, float]]
+) -> dict[str, dict[str, float]]:
+    """The `weights` of a recipe; what changes nothing to four digits is left out."""
+    changes: dict[str, dict[str, float]] = {name: {} for name in entries.operators}
+    for (place, kind), shift in zip(entries.kinds, found.kind, strict=True):
+        changes[entries.operators[place]][kind] = float(np.exp(shift))
+    for name, power, frequent in zip(entries.operators, found.power, found.frequency, strict=True):
+        changes[name] |= {POWER: float(np.clip(1 + power, 0, 8))}
+        changes[name] |= {FREQUENCY: float(np.clip(frequent, -4, 4))}
+    kept = {
+        name: {key: _rounded(v) for key, v in parts.items() if _rounded(v) != _idle(key)}
+        | dict(reached.get(name, {}))
+        for name, parts in changes.items()
+        if isinstance(OPERATORS[name].confusions, InBulk)
+    }
+    return {name: parts for name, parts in kept.items() if parts}
+
+
+def _idle(key: str) -> float:
+    return 0.0 if key == FREQUENCY else 1.0
+
+
+def _rounded(value: float) -> float:
+    """Four significant digits: more would claim what no sample tells."""
+    return float(f"{value:.4g}")
