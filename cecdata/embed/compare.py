@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 
 from cecdata.embed import Encoder
+from cecdata.embed.gate import Cascade
 from cecdata.embed.static import StaticEncoder
 from cecdata.errors import InputError
 
@@ -33,15 +34,21 @@ class Study:
     spearman_interval: tuple[float, float]
     sentences_per_s: float
     below_threshold: float  # share of pairs that the gate would reject
+    rating_rejected: float | None  # mean rating of these, and of the others; None of none
+    rating_kept: float | None
 
 
 def read_ratings(path: Path) -> tuple[list[str], list[str], Floats]:
     """Inputs, outputs and ratings of a .csv or .tsv with the columns input, output, rating."""
     if not path.is_file():
         raise InputError(f"{path}: no such file; wanted: input, output, rating (.csv or .tsv)")
-    separator = "\t" if path.suffix == ".tsv" else ","
+    tabs = path.suffix == ".tsv"
+    known = {"input": pl.String, "output": pl.String, "rating": pl.Float64}
     try:
-        frame = pl.read_csv(path, separator=separator, schema_overrides={"rating": pl.Float64})
+        frame = pl.read_csv(
+            path, schema_overrides=known, separator="\t" if tabs else ",",
+            quote_char=None if tabs else '"',  # there a quotation mark is a character like any
+        )  # fmt: skip
     except pl.exceptions.PolarsError as error:
         raise InputError(f"{path}: cannot be read ({error})") from error
     missing = [name for name in ("input", "output", "rating") if name not in frame.columns]
@@ -49,8 +56,10 @@ def read_ratings(path: Path) -> tuple[list[str], list[str], Floats]:
         raise InputError(f"{path}: no column {missing[0]!r}; it has {', '.join(frame.columns)}")
     if frame.null_count().sum_horizontal()[0] or len(frame) < 3:
         raise InputError(f"{path}: three complete rows at least are wanted, no cell empty")
-    texts = frame.with_columns(pl.col("input", "output").cast(pl.String))
-    return texts["input"].to_list(), texts["output"].to_list(), frame["rating"].to_numpy()
+    ratings = frame["rating"].to_numpy()
+    if not np.isfinite(ratings).all() or not np.ptp(ratings):
+        raise InputError(f"{path}: ratings must be numbers, and not all the same")
+    return frame["input"].to_list(), frame["output"].to_list(), ratings
 
 
 def study(
@@ -65,16 +74,22 @@ def study(
     seconds = time.perf_counter() - started
     low, high = _interval(cosine, ratings, pearson, seed)
     low_rank, high_rank = _interval(cosine, ratings, spearman, seed)
+    rejected = cosine < threshold
     return Study(
         model.name, model.revision, len(cosine),
         pearson(cosine, ratings), (low, high),
         spearman(cosine, ratings), (low_rank, high_rank),
-        2 * len(cosine) / seconds, float((cosine < threshold).mean()),
+        2 * len(cosine) / seconds, float(rejected.mean()),
+        _mean(ratings[rejected]), _mean(ratings[~rejected]),
     )  # fmt: skip
 
 
+def _mean(ratings: Floats) -> float | None:
+    return float(ratings.mean()) if len(ratings) else None
+
+
 def _cosines(model: Encoder, inputs: list[str], outputs: list[str]) -> Floats:
-    if isinstance(model, StaticEncoder):
+    if isinstance(model, StaticEncoder | Cascade):
         found = model.pair_scores(pa.array(outputs, pa.string()), pa.array(inputs, pa.string()))
     else:
         found = np.einsum("pd,pd->p", model.encode(inputs), model.encode(outputs))

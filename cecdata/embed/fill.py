@@ -1,4 +1,4 @@
-"""Fill a cache from a corpus, and say which of its sentences are nearly the same."""
+"""Fill a cache from a corpus, and find the sentences of ids again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cecdata.corpus.dedup import Dedup
 from cecdata.corpus.normalise import Options, distinct, normalise
 from cecdata.corpus.reading import read
 from cecdata.embed import Encoder
-from cecdata.embed.cache import Cache, CacheWriter
+from cecdata.embed.cache import CacheWriter
 from cecdata.embed.cache.segments import Keys
 
 SEGMENT = 65_536  # sentences between two commits: what a killed run loses at most
@@ -98,39 +98,6 @@ def in_parts(batches: Iterator[Sentences], size: int) -> Iterator[Sentences]:
         yield np.concatenate(keys), texts
 
 
-@dataclass(frozen=True, slots=True)
-class Likeness:
-    """Two ids, the smaller first, and the cosine of their vectors."""
-
-    one: int
-    other: int
-    cosine: float
-
-
-def near_duplicates(
-    cache: Cache, above: float, *, neighbours: int = 8, progress: Progress | None = None
-) -> list[Likeness]:
-    """Pairs of sentences at least `above` alike, the likest first.
-
-    Every vector is compared with every other, which grows with the square of their number;
-    of each sentence no more than `neighbours` others are reported.
-    """
-    from cecdata.embed.cache.faiss_file import open_index, search
-
-    index = open_index(cache)
-    found: dict[tuple[int, int], float] = {}
-    for keys, vectors in cache.batches(4096):
-        cosine, others = search(index, vectors.astype(np.float32), neighbours + 1)
-        rows, columns = np.nonzero((cosine >= above) & (others != keys[:, None]))
-        for row, column in zip(rows.tolist(), columns.tolist(), strict=True):
-            pair = sorted((int(keys[row]), int(others[row, column])))
-            found[pair[0], pair[1]] = float(cosine[row, column])
-        if progress is not None:
-            progress("compare", len(keys), len(cache))
-    likenesses = [Likeness(*pair, value) for pair, value in found.items()]
-    return sorted(likenesses, key=lambda one: (-one.cosine, one.one, one.other))
-
-
 def texts_of(
     wanted: npt.NDArray[np.uint64] | Sequence[int], corpus: Sequence[str]
 ) -> dict[int, str]:
@@ -140,4 +107,6 @@ def texts_of(
     for ids, texts in sentences_of(corpus):
         at = np.flatnonzero(np.isin(ids, keys))
         found |= {int(ids[i]): texts[i] for i in at}
+        if len(found) == len(keys):
+            break
     return found

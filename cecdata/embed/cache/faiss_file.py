@@ -6,17 +6,26 @@ itself notices no flipped bit: `open_index` compares the SHA-256 before it maps 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
 from cecdata.durable import sha256_of
 from cecdata.embed.cache.reader import Cache
-from cecdata.embed.cache.segments import Halves, Keys
+from cecdata.embed.cache.segments import Halves, Keys, Rows
 from cecdata.errors import InputError, MissingPackageError, VerificationError
+
+Floats = npt.NDArray[np.float32]
+_BLOCK = 8192  # rows that are in memory while the file is written
+_PROBES = 64  # rows that are read back through FAISS
+_PRODUCT = 0  # faiss.METRIC_INNER_PRODUCT
+# (vectors [N, d] float32, k) → products and rows of the k nearest: two arrays [queries, k]
+BlockSearch = Callable[[Floats, int], tuple[Floats, Rows]]
 
 
 def installed() -> bool:
@@ -26,8 +35,78 @@ def installed() -> bool:
     return importlib.util.find_spec("faiss") is not None
 
 
-def write_index(path: Path, batches: Iterable[tuple[Keys, Halves]], dimension: int) -> None:
-    """Build in memory (2 d + 16 bytes a row) and write; fp16 values are stored as they are."""
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What stands before the vectors in a file of this kind, and where the row count stands in it.
+
+    Behind it: bytes of the vectors (64 bits), the vectors, number of ids (64 bits), the ids.
+    """
+
+    head: bytes
+    counts: tuple[int, ...]
+
+    def filled(self, rows: int) -> bytes:
+        """The head of a file with so many rows."""
+        data = bytearray(self.head)
+        for at in self.counts:
+            data[at : at + 8] = _u64(rows)
+        return bytes(data)
+
+
+def write_index(path: Path, cache: Cache) -> None:
+    """Write the index of all rows, block by block: memory does not grow with their number.
+
+    FAISS can write only an index that it holds in memory. So it writes two small ones, which show
+    how the file is framed, and the vectors are put between. Where a version of FAISS frames it in
+    a way that is not understood, FAISS writes it itself (2 d + 16 bytes of memory a row).
+    """
+    frame = learn_frame(cache.sidecar.dimension)
+    if frame is None:
+        _faiss().write_index(_small(cache.batches(_BLOCK), cache.sidecar.dimension), str(path))
+        return
+    with path.open("wb") as file:
+        _write(file, frame, cache)
+
+
+def _write(file: BinaryIO, frame: Frame, cache: Cache) -> None:
+    rows = len(cache)
+    file.write(frame.filled(rows) + _u64(rows * cache.sidecar.dimension * 2))
+    file.writelines(np.ascontiguousarray(vectors).data for _, vectors in cache.batches(_BLOCK))
+    file.write(_u64(rows))
+    file.writelines(
+        segment.keys.data for segment in cache.segments
+    )  # FAISS's ids are signed; the same 64 bits
+
+
+def learn_frame(dimension: int) -> Frame | None:
+    """From indexes of one and of two rows as FAISS writes them; None where they are not alike."""
+    one, two = _example(1, dimension), _example(2, dimension)
+    if one is None or two is None or len(one) != len(two):
+        return None
+    counts = []
+    at = 0
+    while at < len(one):
+        if one[at] == two[at]:
+            at += 1
+            continue
+        if one[at : at + 8] != _u64(1) or two[at : at + 8] != _u64(2):
+            return None
+        counts.append(at)
+        at += 8
+    return Frame(one, tuple(counts)) if counts else None
+
+
+def _example(rows: int, dimension: int) -> bytes | None:
+    """The head of a small index, where its tail is as expected."""
+    rng = np.random.default_rng(rows)
+    keys = rng.integers(0, 2**64, rows, np.uint64)
+    vectors = rng.standard_normal((rows, dimension)).astype(np.float16)
+    data = bytes(_faiss().serialize_index(_small(iter([(keys, vectors)]), dimension)))
+    tail = _u64(vectors.nbytes) + vectors.tobytes() + _u64(rows) + keys.tobytes()
+    return data[: -len(tail)] if data.endswith(tail) else None
+
+
+def _small(batches: Iterator[tuple[Keys, Halves]], dimension: int) -> Any:
     faiss = _faiss()
     flat = faiss.IndexScalarQuantizer(
         dimension, faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT
@@ -35,16 +114,29 @@ def write_index(path: Path, batches: Iterable[tuple[Keys, Halves]], dimension: i
     flat.is_trained = True
     index = faiss.IndexIDMap2(flat)
     for keys, vectors in batches:
-        # FAISS's ids are signed; the same 64 bits
         index.add_with_ids(np.ascontiguousarray(vectors, np.float32), keys.astype(np.int64))
-    faiss.write_index(index, str(path))
+    return index
 
 
-def check_rows(path: Path, rows: int) -> None:
-    """VerificationError unless the file opens and holds so many rows."""
-    found = int(_map(path).ntotal)
-    if found != rows:
-        raise VerificationError(f"{path}: {rows:,} rows were written, {found:,} were read back")
+def check_index(path: Path, cache: Cache) -> None:
+    """VerificationError unless FAISS opens the file, counts the rows and gives the vectors back.
+
+    The vectors are those of some rows of every segment, the first and the last among them.
+    """
+    index = _map(path)
+    if int(index.ntotal) != len(cache):
+        raise VerificationError(
+            f"{path}: {len(cache):,} rows were written, FAISS counts {int(index.ntotal):,}"
+        )
+    start = 0
+    for segment in cache.segments:
+        rows = np.unique(np.linspace(0, len(segment.keys) - 1, _PROBES).astype(np.int64))
+        for row, wanted in zip(rows.tolist(), segment.take(rows), strict=True):
+            inside = index.index.reconstruct(start + row)
+            known = int(index.id_map.at(start + row)) % 2**64
+            if known != int(segment.keys[row]) or not np.array_equal(inside, wanted):
+                raise VerificationError(f"{path}: row {start + row} is not what was written")
+        start += len(segment.keys)
 
 
 def open_index(cache: Cache) -> Any:
@@ -62,9 +154,7 @@ def open_index(cache: Cache) -> Any:
     return _map(path)
 
 
-def search(
-    index: Any, queries: npt.NDArray[np.float32], count: int
-) -> tuple[npt.NDArray[np.float32], Keys]:
+def search(index: Any, queries: Floats, count: int) -> tuple[Floats, Keys]:
     """Cosine and id of the nearest: two arrays [queries, count]; ids 2**64 - 1 fill up."""
     if queries.shape[1] != index.d:
         raise InputError(f"queries of {queries.shape[1]} dimensions, the index has {index.d}")
@@ -72,10 +162,30 @@ def search(
     return cosine, found.astype(np.uint64)
 
 
+def gpus() -> int:
+    """How many GPUs FAISS sees: none in its CPU build."""
+    return int(_faiss().get_num_gpus()) if installed() else 0
+
+
+def block_search(queries: Floats, *, on_gpu: bool) -> BlockSearch:
+    """FAISS's exact search of some vectors as they come, the queries staying: no index is built."""
+    faiss = _faiss()
+    if not on_gpu:
+        return lambda block, count: _knn(faiss.knn(queries, block, count, _PRODUCT))
+    resources = faiss.StandardGpuResources()
+    return lambda block, count: _knn(
+        faiss.knn_gpu(resources, queries, block, count, metric=_PRODUCT)
+    )
+
+
+def _knn(found: tuple[Any, Any]) -> tuple[Floats, Rows]:
+    return np.asarray(found[0], np.float32), np.asarray(found[1], np.int64)
+
+
 def _map(path: Path) -> Any:
     faiss = _faiss()
-    # IO_FLAG_MMAP alone would load everything of this kind of index
-    return faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
+    # IO_FLAG_MMAP alone would load everything of this kind of index; before 1.11 there is no other
+    return faiss.read_index(str(path), getattr(faiss, "IO_FLAG_MMAP_IFC", 0))
 
 
 def _faiss() -> Any:
@@ -86,3 +196,7 @@ def _faiss() -> Any:
             "the FAISS file needs faiss: pip install 'cec-zero[embed]' (or [gpu], never both)"
         ) from error
     return faiss
+
+
+def _u64(value: int) -> bytes:
+    return struct.pack("<Q", value)

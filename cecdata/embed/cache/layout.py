@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from cecdata.durable.files import naming
 from cecdata.errors import InputError, VerificationError
-from cecdata.shards.codec import MalformedError, decode, encode
+from cecdata.shards.codec import decode, encode
+from cecdata.strictjson import parse
 
 SIDECAR = "cache.json"
 FAISS = "index.faiss"
 VERSION = 1
 DTYPE = "float16"
+_NAME = re.compile("[0-9]{5,9}")  # of a segment: no path leads out of the cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +68,8 @@ def read_sidecar(folder: Path) -> Sidecar:
     with naming(path):
         data = path.read_bytes()
     try:
-        found = decode(Sidecar, json.loads(data.decode("utf-8"))["cache"], str(path))
-    except (ValueError, KeyError, TypeError, MalformedError) as error:
+        found = decode(Sidecar, dict(parse(data))["cache"], str(path))  # type: ignore[arg-type]
+    except (ValueError, KeyError, TypeError) as error:
         raise _damaged(path, str(error)) from error
     if dump_sidecar(found) != data:
         raise _damaged(path, "its checksum does not match")
@@ -75,6 +78,10 @@ def read_sidecar(folder: Path) -> Sidecar:
             f"{path}: version {found.version} with {found.dtype} vectors; this program reads "
             f"version {VERSION} with {DTYPE}: embed the sentences again into another folder"
         )
+    if odd := [s.name for s in found.segments if not _NAME.fullmatch(s.name)]:
+        raise _damaged(path, f"{odd[0]!r} is no segment's name")
+    if found.dimension < 1 or any(segment.rows < 0 for segment in found.segments):
+        raise _damaged(path, "a size below nothing")
     return found
 
 

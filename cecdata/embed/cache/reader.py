@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from cecdata.corpus.xxh3 import ids
+from cecdata.embed import Encoder
 from cecdata.embed.cache.layout import FAISS, Sidecar, read_sidecar
 from cecdata.embed.cache.segments import Halves, Keys, Opened, Rows, open_segment
 from cecdata.errors import CecError, InputError, RefusedError
@@ -18,10 +20,32 @@ _TRIES = 20  # a writer may have compacted between the sidecar and the segments
 
 
 @dataclass(frozen=True, slots=True)
+class Found:
+    """The answer to a look-up: `vectors` [N, dimension] fp16, zeros where `present` [N] is False.
+
+    Every vector that is present was checked.
+    """
+
+    vectors: Halves
+    present: npt.NDArray[np.bool_]
+
+
+def ids_of(sentences: Sequence[str]) -> Keys:
+    """The ids that shards give these sentences: XXH3-64 of their UTF-8, as [N] uint64.
+
+    Sentences as `cecdata` normalises them; the texts of a shard are.
+
+    >>> ids_of(["他的病情已经好转。"]).tolist()
+    [3202059530852669036]
+    """
+    return ids(pa.array(sentences, pa.string()))
+
+
+@dataclass(frozen=True, slots=True)
 class Cache:
     """A cache opened for reading, as it stood at that moment; threads may share it.
 
-    ``Cache.open(dir, fingerprint=encoder.fingerprint)`` refuses another encoder's vectors.
+    ``Cache.open(dir, expect=encoder)`` refuses another encoder's vectors.
     """
 
     root: Path
@@ -30,14 +54,17 @@ class Cache:
 
     @classmethod
     def open(
-        cls, root: Path | str, *, fingerprint: str | None = None, dimension: int | None = None
-    ) -> Cache:
-        """InputError where none is, VerificationError where it is damaged, RefusedError where it
-        is another encoder's.
+        cls, root: Path | str, *, expect: Encoder | None = None,
+        fingerprint: str | None = None, dimension: int | None = None,
+    ) -> Cache:  # fmt: skip
+        """InputError where none is, VerificationError where it is damaged, RefusedError where its
+        vectors are not of the encoder that is expected, or of that fingerprint or dimension.
         """
         root = Path(root)
         for attempt in range(_TRIES):
             sidecar = read_sidecar(root)
+            if expect is not None:
+                fingerprint, dimension = expect.fingerprint, expect.dimension
             _check_same(root, sidecar, fingerprint, dimension)
             try:
                 opened = (open_segment(root, s, sidecar.dimension) for s in sidecar.segments)
@@ -50,44 +77,50 @@ class Cache:
     def __len__(self) -> int:
         return self.sidecar.rows
 
-    def has(self, keys: Keys) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def has(self, keys: Keys) -> npt.NDArray[np.bool_]:
         """Is each key here? [N] bool."""
         found = np.zeros(len(keys), np.bool_)
         for segment in self.segments:
             found |= segment.find(keys) >= 0
         return found
 
-    def get(self, keys: Keys) -> Halves:
-        """The vectors of these ids: [N, dimension] fp16, every one checked.
+    def vectors_of(self, wanted: Keys | Sequence[str]) -> Found:
+        """What is here of these ids, or of these sentences (their ids: `ids_of`).
 
-        InputError where an id is missing, VerificationError where a vector is damaged.
+        VerificationError where a vector is damaged; one that is missing is no error.
         """
-        keys = np.asarray(keys, np.uint64)
-        out = np.empty((len(keys), self.sidecar.dimension), np.float16)
-        missing = np.ones(len(keys), np.bool_)
+        keys = np.asarray(wanted, np.uint64) if isinstance(wanted, np.ndarray) else ids_of(wanted)
+        vectors = np.zeros((len(keys), self.sidecar.dimension), np.float16)
+        present = np.zeros(len(keys), np.bool_)
         for segment in self.segments:
             rows: Rows = segment.find(keys)
             here = np.flatnonzero(rows >= 0)
             if len(here):
-                out[here] = segment.take(rows[here])
-                missing[here] = False
-        if missing.any():
+                vectors[here] = segment.take(rows[here])
+                present[here] = True
+        return Found(vectors, present)
+
+    def get(self, keys: Keys) -> Halves:
+        """The vectors of these ids, [N, dimension] fp16; InputError where one is missing."""
+        keys = np.asarray(keys, np.uint64)
+        found = self.vectors_of(keys)
+        if not found.present.all():
+            missing = np.flatnonzero(~found.present)
             raise InputError(
-                f"{self.root}: {int(missing.sum())} of {len(keys)} ids are not in this cache, "
-                f"first {int(keys[np.argmax(missing)])}: run `cecdata embed` over their sentences"
+                f"{self.root}: {len(missing)} of {len(keys)} ids are not in this cache, first "
+                f"{int(keys[missing[0]])}: run `cecdata embed` over their sentences"
             )
-        return out
+        return found.vectors
 
-    def vectors_of(self, sentences: Sequence[str]) -> Halves:
-        """`get` for normalised sentences."""
-        return self.get(ids(pa.array(sentences, pa.string())))
-
-    def batches(self, rows: int = 65_536) -> Iterator[tuple[Keys, Halves]]:
-        """Everything, segment by segment, checked."""
+    def batches(self, rows: int = 8192) -> Iterator[tuple[Keys, Halves]]:
+        """Everything, segment by segment, each vector checked; memory is one batch's."""
         for segment in self.segments:
-            for start in range(0, len(segment.keys), rows):
-                at = np.arange(start, min(start + rows, len(segment.keys)))
-                yield segment.keys[at], segment.take(at)
+            yield from segment.blocks(rows)
+
+    def release(self) -> None:
+        """Let go of all pages that were read."""
+        for segment in self.segments:
+            segment.release()
 
     @property
     def faiss_path(self) -> Path:
@@ -104,9 +137,9 @@ def _check_same(
     root: Path, sidecar: Sidecar, fingerprint: str | None, dimension: int | None
 ) -> None:
     differs = []
-    if fingerprint is not None and fingerprint != sidecar.fingerprint:
+    if fingerprint not in (None, sidecar.fingerprint):
         differs.append(f"fingerprint: {sidecar.fingerprint} → {fingerprint}")
-    if dimension is not None and dimension != sidecar.dimension:
+    if dimension not in (None, sidecar.dimension):
         differs.append(f"dimension: {sidecar.dimension} → {dimension}")
     if differs:
         raise RefusedError(

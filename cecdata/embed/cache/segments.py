@@ -7,6 +7,8 @@ that opening checks, a vector's own sum is checked before the vector is handed o
 from __future__ import annotations
 
 import hashlib
+import mmap
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +37,7 @@ class Opened:
     keys: Keys
     sums: Sums
     vectors: Halves  # [rows, dimension], mapped
+    mapped: mmap.mmap | None  # None where there are no rows
 
     def find(self, keys: Keys) -> Rows:
         """The row of each key, -1 where it is not here."""
@@ -53,6 +56,18 @@ class Opened:
                 "for: `cecdata verify` lists all; remove the cache and embed again"
             )
         return found
+
+    def blocks(self, rows: int) -> Iterator[tuple[Keys, Halves]]:
+        """All of it in order, `rows` at a time, each vector checked; memory is one block's."""
+        for start in range(0, len(self.keys), rows):
+            at = np.arange(start, min(start + rows, len(self.keys)))
+            yield self.keys[at], self.take(at)
+            self.release()
+
+    def release(self) -> None:
+        """Let go of the pages that were read: the system keeps them as long as it has room."""
+        if self.mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
+            self.mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def vector_sums(vectors: Halves, keys: Keys) -> Sums:
@@ -84,11 +99,12 @@ def open_segment(root: Path, segment: Segment, dimension: int) -> Opened:
         )
     keys = np.frombuffer(data, np.uint64, segment.rows)
     sums = np.frombuffer(data, np.uint32, segment.rows, 8 * segment.rows)
-    if segment.rows:
-        vectors = np.memmap(path, np.float16, "r", shape=(segment.rows, dimension))
-    else:
-        vectors = np.empty((0, dimension), np.float16)  # type: ignore[assignment]
-    return Opened(path, keys, sums, vectors)
+    if not segment.rows:
+        return Opened(path, keys, sums, np.empty((0, dimension), np.float16), None)
+    with naming(path), path.open("rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    vectors = np.frombuffer(mapped, np.float16, segment.rows * dimension)
+    return Opened(path, keys, sums, vectors.reshape(segment.rows, dimension), mapped)
 
 
 def files_of(root: Path, name: str) -> tuple[Path, Path]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from cecdata.durable import sha256_of
 from cecdata.embed.cache.faiss_file import installed as faiss_installed
-from cecdata.embed.cache.layout import FAISS, SIDECAR, Sidecar, read_sidecar
+from cecdata.embed.cache.layout import FAISS, SIDECAR, FaissFile, Sidecar, read_sidecar
 from cecdata.embed.cache.segments import FOLDER, Opened, files_of, open_segment, vector_sums
 from cecdata.errors import CecError
 from cecdata.shards.inventory import Problem
@@ -70,7 +70,8 @@ def _rows(segment: Opened) -> Iterator[Problem]:
     damaged = empty = 0
     for start in range(0, len(segment.keys), _BLOCK):
         part = slice(start, start + _BLOCK)
-        vectors = np.asarray(segment.vectors[part])
+        vectors = segment.vectors[part].copy()
+        segment.release()
         sums = vector_sums(vectors, segment.keys[part])
         damaged += int((sums != segment.sums[part]).sum())
         wide = vectors.astype(np.float32)
@@ -83,14 +84,26 @@ def _rows(segment: Opened) -> Iterator[Problem]:
 
 
 def _faiss(root: Path, sidecar: Sidecar) -> Iterator[Problem]:
+    path = root / FAISS
     if sidecar.faiss is None:
-        if sidecar.rows and faiss_installed():
+        if path.exists():
+            yield Problem(FAISS, "rows were added since: run the same `cecdata embed` again")
+        elif sidecar.rows and faiss_installed():
             yield Problem(FAISS, "not written: run the same `cecdata embed` again")
         return
-    path = root / FAISS
     if not path.is_file():
-        yield Problem(FAISS, "missing")
-    elif sha256_of(path).sha256 != sidecar.faiss.sha256:
-        yield Problem(FAISS, "damaged: its SHA-256 is not the one in the sidecar")
+        yield Problem(FAISS, "missing: run the same `cecdata embed` again")
+    else:
+        yield from _index(path, sidecar.faiss)
     if sidecar.faiss.rows != sidecar.rows:
         yield Problem(FAISS, f"{sidecar.faiss.rows:,} rows, the cache has {sidecar.rows:,}")
+
+
+def _index(path: Path, wanted: FaissFile) -> Iterator[Problem]:
+    try:
+        found = sha256_of(path)
+    except CecError as error:
+        yield Problem(FAISS, str(error))
+        return
+    if (found.sha256, found.bytes) != (wanted.sha256, wanted.bytes):
+        yield Problem(FAISS, "damaged: its SHA-256 is not the one in the sidecar")

@@ -119,8 +119,8 @@ class CacheWriter:
             return False
         record = self._work.write(
             FAISS,
-            lambda path: faiss_file.write_index(path, cache.batches(), cache.sidecar.dimension),
-            lambda path: faiss_file.check_rows(path, len(cache)),
+            lambda path: faiss_file.write_index(path, cache),
+            lambda path: faiss_file.check_index(path, cache),
             expected_bytes=len(cache) * (cache.sidecar.dimension * 2 + 24),
         )
         found = FaissFile(len(cache), record.bytes, record.sha256)
@@ -138,6 +138,7 @@ class CacheWriter:
         def blocks() -> Iterator[Halves]:
             for start in range(0, len(order), _BLOCK):
                 yield old.get(keys[order[start : start + _BLOCK]])
+                old.release()
 
         self._append(keys[order], blocks(), instead=True)
         self._sweep()
@@ -158,11 +159,15 @@ class CacheWriter:
                     done += len(block)
 
         def check(path: Path) -> None:
-            back = np.memmap(path, np.float16, "r", shape=(len(keys), sidecar.dimension))
-            for start in range(0, len(keys), _BLOCK):
-                part = slice(start, start + _BLOCK)
-                if not np.array_equal(vector_sums(back[part], keys[part]), known[part]):
-                    raise VerificationError(f"{path}: read back differently than it was written")
+            with path.open("rb") as file:
+                for start in range(0, len(keys), _BLOCK):
+                    part = slice(start, min(start + _BLOCK, len(keys)))
+                    shape = (part.stop - start, sidecar.dimension)
+                    back = np.fromfile(file, np.float16, shape[0] * shape[1])
+                    if back.size != shape[0] * shape[1] or not np.array_equal(
+                        vector_sums(back.reshape(shape), keys[part]), known[part]
+                    ):
+                        raise VerificationError(f"{path}: read back unlike what was written")
 
         size = len(keys) * sidecar.dimension * 2
         self._work.write(str(vectors_path), fill, check, expected_bytes=size)
@@ -185,11 +190,7 @@ class CacheWriter:
         self._reopen()
 
     def _reopen(self) -> None:
-        self._cache = Cache.open(
-            self._work.root,
-            fingerprint=self._encoder.fingerprint,
-            dimension=self._encoder.dimension,
-        )
+        self._cache = Cache.open(self._work.root, expect=self._encoder)
 
     def _sweep(self) -> None:
         """Remove what a killed run or a compaction left: files that the sidecar does not name."""
