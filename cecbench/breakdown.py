@@ -6,17 +6,19 @@ averaged into an overall one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from cecbench import errortypes
 from cecbench.errortypes import SentenceType
-from cecbench.metrics.positions import BoolArray
+from cecbench.metrics.positions import IntArray
 from cecbench.metrics.rows import Row
+from cecbench.metrics.table import Scorer
+from cecbench.resampling import interval_of
 from cecbench.scorers import Score
-from cecbench.significance import bootstrap, statistic_of
 
 COUNTS = ("1", "2", "3", "4+")
 BANDS = (*(name for _, name in errortypes.FREQUENCY_BANDS), "no character")
@@ -70,77 +72,96 @@ class Part:
         }
 
 
-_Belongs = Callable[[SentenceType, str], bool]
+class Breakdown:
+    """How often each triple (tp, predicted, gold) came in every part, over rows taken so far."""
+
+    def __init__(self, scorer: Scorer) -> None:
+        self._scorer = scorer
+        self._triples: dict[tuple[str, str], Counter[tuple[int, ...]]] = {}
+        self._clean = self._changed = 0
+        self._errors: Counter[str] = Counter()
+        self._undone: Counter[str] = Counter()
+        self._cross: dict[str, Counter[str]] = {leaf: Counter() for leaf in errortypes.LEAVES}
+
+    def add(self, rows: Sequence[Row], counts: IntArray) -> None:
+        """Adds scored rows with their counts, shape (rows, fields)."""
+        triples = counts[:, list(self._scorer.headline_columns)].tolist()
+        for row, triple in zip(rows, triples, strict=True):
+            kind = errortypes.sentence_type(row.source, row.target)
+            if kind.category == "clean":
+                self._clean += 1
+                self._changed += row.prediction != row.source
+            for part in _parts_of(kind):
+                self._triples.setdefault(part, Counter())[tuple(triple)] += 1
+            self._add_errors(row, kind)
+
+    def as_dict(self) -> dict[str, object]:
+        """All breakdowns as one JSON object; every part has a bootstrap interval, as fractions."""
+        rate = self._changed / self._clean if self._clean else None
+        return {
+            "measure": self._scorer.headline,
+            "category": self._table("category", ROWS),
+            "errors": self._table("errors", COUNTS),
+            "frequency": self._table("frequency", BANDS),
+            "clean": {
+                "sentences": self._clean, "changed": self._changed, "over_correction_rate": rate,
+            },
+            "by_error": {
+                name: {"errors": n, "fixed": self._undone[name], "recall": self._undone[name] / n}
+                for name in errortypes.LEAVES
+                if (n := self._errors[name])
+            },
+            "cross_table": {
+                leaf: {name: self._cross[leaf][name] for name in errortypes.LEAVES}
+                for leaf in errortypes.LEAVES
+            },
+        }  # fmt: skip
+
+    def _add_errors(self, row: Row, kind: SentenceType) -> None:
+        """Error → whether it was undone just so; and what else holds of it."""
+        if not kind.errors:
+            return
+        done = errortypes.fixed(row.source, row.prediction, kind.errors, row.target)
+        for error, hit in zip(kind.errors, done, strict=True):
+            self._errors[error.category] += 1
+            self._undone[error.category] += hit
+            self._cross[error.category].update(error.properties)
+
+    def _table(self, kind: str, names: Sequence[str]) -> dict[str, object]:
+        found: dict[str, object] = {}
+        for name in names:
+            triples = self._triples.get((kind, name))
+            if triples is None:
+                continue
+            kinds = np.array(sorted(triples), dtype=np.int64)
+            times = np.array([triples[tuple(one)] for one in kinds.tolist()], dtype=np.int64)
+            tp, predicted, gold = (times @ kinds).tolist()
+            beta = self._scorer.beta
+            part = Part(name, int(times.sum()), tp, predicted, gold, beta)
+            interval = interval_of(kinds, times, beta=beta)
+            found[name] = {**part.as_dict(), "low": interval.low, "high": interval.high}
+        return found
 
 
 def breakdown(score: Score, rows: Sequence[Row]) -> dict[str, object]:
-    """All breakdowns of a score as one JSON object; `rows` are those that were scored from.
-
-    Every part has its own bootstrap interval (low, high), as fractions.
-    """
+    """All breakdowns of a score as one JSON object; `rows` are those that were scored from."""
     by_id = {row.id: row for row in rows}
-    scored = [by_id[name] for name in score.ids]
-    types = [errortypes.sentence_type(row.source, row.target) for row in scored]
-    return {
-        "measure": score.scorer.headline,
-        "category": _table(score, types, ROWS, lambda t, name: errortypes.in_row(t.category, name)),
-        "errors": _table(score, types, COUNTS, lambda t, name: _number(t) == name),
-        "frequency": _table(score, types, BANDS, lambda t, name: t.band == name),
-        "clean": _clean(scored, types),
-        "by_error": _by_error(scored, types),
-        "cross_table": errortypes.cross_table(types),
-    }
+    found = Breakdown(score.scorer)
+    found.add([by_id[name] for name in score.ids], score.counts)
+    return found.as_dict()
 
 
-def _table(
-    score: Score, types: Sequence[SentenceType], names: Sequence[str], belongs: _Belongs
-) -> dict[str, object]:
-    found: dict[str, object] = {}
-    for name in names:
-        chosen = np.array([belongs(kind, name) for kind in types], dtype=np.bool_)
-        if chosen.any():
-            interval = bootstrap(score.counts[chosen], statistic_of(score))
-            limits = {"low": interval.low, "high": interval.high}
-            found[name] = {**_part(score, name, chosen).as_dict(), **limits}
-    return found
-
-
-def _part(score: Score, name: str, chosen: BoolArray) -> Part:
-    scorer = score.scorer
-    sums = score.counts[chosen].sum(axis=0)
-    ratio = scorer.ratios[scorer.headline]
-    tp, predicted, gold = (int(sums[scorer.fields.index(field)]) for field in ratio)
-    return Part(name, int(chosen.sum()), tp, predicted, gold, scorer.beta)
-
-
-def _number(kind: SentenceType) -> str:
+def _parts_of(kind: SentenceType) -> Iterator[tuple[str, str]]:
+    """The parts that a sentence belongs to; a clean one to none."""
+    if kind.category == "clean":
+        return
+    for name in ROWS:
+        if errortypes.in_row(kind.category, name):
+            yield "category", name
     count = len(kind.errors)
-    return "" if not count else str(count) if count < 4 else "4+"
-
-
-def _clean(rows: Sequence[Row], types: Sequence[SentenceType]) -> dict[str, object]:
-    clean = [row for row, kind in zip(rows, types, strict=True) if kind.category == "clean"]
-    changed = sum(row.prediction != row.source for row in clean)
-    rate = changed / len(clean) if clean else None
-    return {"sentences": len(clean), "changed": changed, "over_correction_rate": rate}
-
-
-def _by_error(rows: Sequence[Row], types: Sequence[SentenceType]) -> dict[str, object]:
-    """Category → errors, how many of them were undone just so, and that share."""
-    totals = dict.fromkeys(errortypes.LEAVES, 0)
-    undone = dict.fromkeys(errortypes.LEAVES, 0)
-    for row, kind in zip(rows, types, strict=True):
-        if not kind.errors:
-            continue
-        done = errortypes.fixed(row.source, row.prediction, kind.errors, row.target)
-        for error, hit in zip(kind.errors, done, strict=True):
-            totals[error.category] += 1
-            undone[error.category] += hit
-    return {
-        name: {"errors": count, "fixed": undone[name], "recall": undone[name] / count}
-        for name, count in totals.items()
-        if count
-    }
+    if count:
+        yield "errors", str(count) if count < 4 else "4+"
+    yield "frequency", kind.band
 
 
 def traditional(rows: Sequence[Row]) -> int:

@@ -9,12 +9,14 @@ from pathlib import Path
 
 from cecbench import results, scorers
 from cecbench.benchmarks.locate import load
+from cecbench.gathering import Gathering, Lines
 from cecbench.metrics.rows import Row
 from cecbench.systems.collect import Progress, collect, no_progress
 from cecbench.systems.options import SystemOptions
 from cecbench.systems.predictions import PredictionSystem
 from cecbench.systems.table import check_spec, make_system
 from cecdata.durable import STATE, Workspace
+from cecdata.durable.files import naming
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ def evaluate(settings: Settings, progress: Progress = no_progress) -> Mapping[st
 
     Raises CecError for whatever stops the run, RefusedError where `out` holds another one.
     """
-    scorers.find_scorer(settings.scorer, settings.scoring)  # before anything costs time
+    scorer = scorers.find_scorer(settings.scorer, settings.scoring)  # before anything costs time
     check_spec(settings.system)
     dataset = load(settings.benchmark, settings.data)
     rows = dataset.rows[: settings.limit or None]
@@ -58,22 +60,22 @@ def evaluate(settings: Settings, progress: Progress = no_progress) -> Mapping[st
         if settings.out
         else nullcontext()
     )
-    with workspace as work:
-        journal = work.journal if work else None
-        answers = collect(
-            system, rows, journal, allow_missing=settings.allow_missing, progress=progress
-        )
-        lines = [
-            Row(row.id, row.source, row.reference, answer.text)
-            for row, answer in zip(rows, answers, strict=True)
-        ]
+    gathered = Gathering(scorer, settings.scoring.policy)
+    named = naming(settings.out / results.PREDICTIONS) if settings.out else nullcontext()
+    with named, workspace as work, Lines(work.tmp / "lines") if work else nullcontext() as lines:
+        for part, answers in collect(
+            system, rows, work.journal if work else None,
+            allow_missing=settings.allow_missing, progress=progress,
+        ):  # fmt: skip
+            answered = [
+                Row(row.id, row.source, row.reference, answer.text)
+                for row, answer in zip(part, answers, strict=True)
+            ]
+            gathered.take(answered, answers)
+            if lines:
+                lines.add(answered, answers)
         name = dataset.name if isinstance(read, int) else f"{dataset.name}[{read}]"
-        scored = scorers.score(
-            lines, settings.scorer, settings.scoring.policy,
-            options=settings.scoring, benchmark=name,
-        )  # fmt: skip
-        values = results.summary(dataset, system, lines, answers, scored, settings.options)
-        if work:
-            for file, text in results.files_of(lines, answers, values).items():
-                work.write_text(file, text)
+        values = gathered.summary(dataset, name, system, settings.options)
+        if work and lines:
+            results.write_files(work, lines, values)
     return values

@@ -14,7 +14,7 @@ from cecbench.report.text import percent
 from cecbench.results import PREDICTIONS, read_run, read_values, rescored
 from cecbench.signature import Signature
 from cecbench.significance import Comparison, compare_scores, holm
-from cecdata.errors import RefusedError, UsageError
+from cecdata.errors import InputError, RefusedError, UsageError
 
 _PREFIX = "signature."
 
@@ -85,7 +85,10 @@ def published(names: tuple[str, ...]) -> None:
 def _signature(path: Path) -> Signature:
     values = read_values(path)
     own = {k.removeprefix(_PREFIX): v for k, v in values.items() if k.startswith(_PREFIX)}
-    return Signature.from_dict(own)
+    try:
+        return Signature.from_dict(own)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
 
 
 def _differences(paths: Sequence[Path]) -> list[str]:

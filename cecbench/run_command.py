@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import fields
@@ -13,13 +14,18 @@ import click
 
 from cecbench.evaluate import Settings, evaluate
 from cecbench.list_command import DATA
-from cecbench.scorers import Options
+from cecbench.scoring_options import scoring_from, scoring_options
 from cecbench.systems.options import SystemOptions
 from cecdata.errors import UsageError
+from cecdata.strictjson import parse
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
 _DEFAULT = SystemOptions()
+_SECRET = re.compile(
+    r"(api|access|auth|private)[-_]?(key|token)|passw|credential|secret|authorization",
+    re.IGNORECASE,
+)
 _SYSTEM_OPTIONS = (
     click.option("--prompt", default=_DEFAULT.prompt, show_default=True, help="Its version."),
     click.option("--batch", default=_DEFAULT.batch, show_default=True, help="Sentences a pass."),
@@ -77,11 +83,16 @@ def options_from(given: Mapping[str, object]) -> SystemOptions:
     for pair in pairs:
         name, found, value = str(pair).partition("=")
         try:
-            body[name] = json.loads(value)
+            body[name] = parse(value)
         except ValueError:
             found = ""
         if not found or not name:
             raise UsageError(f"--body {pair}: give NAME=VALUE with VALUE in JSON, as in top_k=20")
+        if _SECRET.search(name):
+            raise UsageError(
+                f"--body {name}=…: outputs name the fields of --body, and a secret belongs in the "
+                "environment (--key-variable says which variable)"
+            )
     known = {f.name for f in fields(SystemOptions)}
     chosen = {name: value for name, value in given.items() if name in known and name != "body"}
     return SystemOptions(body=body, **chosen)  # type: ignore[arg-type]
@@ -94,10 +105,7 @@ def options_from(given: Mapping[str, object]) -> SystemOptions:
 @click.option("--benchmark", required=True, help="A name, a file, or a folder of shards.")
 @DATA
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run; default below.")
-@click.option("--scorer", default="cscd", show_default=True, help="As for `cecbench score`.")
-@click.option("--policy", help="What happens to rows of other lengths.")
-@click.option("--projection", help="For the scorer cllm.")
-@click.option("--mode", help="For the scorer cherrant.")
+@scoring_options
 @click.option("--name", default="", help="What the report calls the system.")
 @click.option("--limit", default=0, help="Only the first rows; the signature says so.")
 @click.option("--allow-missing", is_flag=True, help="Score rows without an answer as unchanged.")
@@ -110,9 +118,6 @@ def run(
     data: Path | None,
     out: Path | None,
     scorer: str,
-    policy: str | None,
-    projection: str | None,
-    mode: str | None,
     limit: int,
     *,
     allow_missing: bool,
@@ -128,7 +133,7 @@ def run(
     if out is None and system.partition(":")[0] not in ("copy", "predictions"):
         out = default_folder(Path("out/bench"), benchmark, system)
     settings = Settings(
-        benchmark, system, out, data, scorer, Options(policy, projection, mode),
+        benchmark, system, out, data, scorer, scoring_from(given),
         allow_missing=allow_missing, overwrite=overwrite, limit=limit,
         options=options_from(given),
     )  # fmt: skip

@@ -6,28 +6,42 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cecbench.cherrant.costs import NO_DICTIONARIES, Dictionaries
-from cecbench.metrics import behaviour
 from cecbench.metrics.cherrant import make_cherrant
 from cecbench.metrics.cllm import make_cllm
 from cecbench.metrics.cscd import make_cscd
 from cecbench.metrics.lemon import make_lemon
-from cecbench.metrics.policies import MEANING, apply_policy
 from cecbench.metrics.positions import IntArray
 from cecbench.metrics.pycorrector import make_pycorrector
-from cecbench.metrics.rows import Row, SeenIds, check_distinct, chunks, read_blocks, read_tsv
+from cecbench.metrics.rows import (
+    Row,
+    SeenIds,
+    check_distinct,
+    chunks,
+    hashes_of,
+    parse,
+    read_blocks,
+    read_raw,
+)
 from cecbench.metrics.sighan import make_sighan
-from cecbench.metrics.table import Report, Scorer, flatten
-from cecbench.signature import Signature, package_version
+from cecbench.metrics.table import Report, Scorer
+from cecbench.resampling import check_draws, interval_of
+from cecbench.signature import Signature
+from cecbench.tally import Tally
 from cecdata.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from cecbench.metrics.scan import Scan
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +64,8 @@ SCORERS: Mapping[str, Callable[[Options], Scorer]] = {
     "cherrant": lambda options: make_cherrant(options.mode, options.dictionaries),
 }
 _TAKES = {"projection": "cllm", "mode": "cherrant"}
+#: From here on a file is scanned: quicker by the row, after half a second and 100 MB for loading.
+SCAN_FROM_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +73,12 @@ class Score:
     """The counts of every scored sentence and what the published script makes of their sums.
 
     counts: int64, shape (rows_scored, len(scorer.fields)); ids in the same order.
-    behaviour: int64, shape (rows_read, len(behaviour.FIELDS)), before the policy.
     values: the published numbers, keys joined with dots, as `score_file` gives them.
     """
 
     scorer: Scorer
     ids: tuple[str, ...]
     counts: IntArray
-    behaviour: IntArray
     values: Report
     signature: Signature
 
@@ -73,19 +87,6 @@ class Score:
         """The scorer's headline number, as printed; None where the script prints none."""
         value = self.values.get(self.scorer.headline)
         return None if value is None else float(str(value))
-
-
-@dataclass(slots=True)
-class _Sums:
-    """Running state of one pass over the rows."""
-
-    scorer: Scorer
-    policy: str
-    read: int = 0
-    kept: int = 0
-    counts: IntArray | None = None
-    behaviour: IntArray | None = None
-    stopped: bool = False
 
 
 def find_scorer(name: str, options: Options) -> Scorer:
@@ -123,30 +124,26 @@ def score(
     >>> result.counts[:, :3].tolist()  # S_D: tp, predicted, gold
     [[1, 1, 1], [0, 1, 0]]
     """
-    settings = replace(options or Options(), policy=policy)
-    found = find_scorer(scorer, settings)
-    state = _Sums(found, policy or found.default_policy)
-    digest = hashlib.sha256()
+    found = find_scorer(scorer, replace(options or Options(), policy=policy))
+    tally = Tally(found, policy)
     seen = SeenIds()
     read: list[Row] = []
     ids: list[str] = []
-    counted: list[IntArray] = []
-    behaved: list[IntArray] = []
+    counted = [np.zeros((0, len(found.fields)), dtype=np.int64)]
     for block in chunks(rows):
-        seen.add(block)
+        seen.add(hashes_of(block))
         read.extend(block)
-        kept, counts, behaviour_counts = _take(state, block, digest)
+        kept, counts = tally.take(block)
         ids.extend(row.id for row in kept)
         counted.append(counts)
-        behaved.append(behaviour_counts)
-    check_distinct(seen, read, "rows")
-    signature = _signature(state, f"{benchmark}@{digest.hexdigest()[:8]}")
+    if seen.suspects():
+        check_distinct(lambda: [read], "rows")
+    signature = tally.signature(benchmark)
     return Score(
         scorer=found,
         ids=tuple(ids),
-        counts=_joined(counted, len(found.fields)),
-        behaviour=_joined(behaved, len(behaviour.FIELDS)),
-        values=_values(state, signature),
+        counts=np.concatenate(counted),
+        values=tally.values(signature),
         signature=signature,
     )
 
@@ -160,108 +157,57 @@ def score_file(
     *,
     dictionaries: Dictionaries | None = None,
     benchmark: str | None = None,
+    bootstrap: int = 0,
 ) -> Report:
     """Scores a file (id, source, target, prediction; tabs; no header) in constant memory.
 
     Gives the object that `cecbench score --json` prints: the golden files' keys joined with
-    dots, rates of behaviour, the policy in words, and the signature. A file that cannot be read
-    is an InputError naming the line, an unknown name a UsageError.
+    dots, rates of behaviour, the policy in words, the signature, and with so many `bootstrap`
+    draws the headline's `interval`. A file that cannot be read is an InputError naming the line,
+    an unknown name a UsageError.
     """
     options = Options(policy, projection, mode, dictionaries or NO_DICTIONARIES)
     found = find_scorer(scorer, options)
-    state = _Sums(found, policy or found.default_policy)
-    digest = hashlib.sha256()
+    check_draws(bootstrap)
+    tally = Tally(found, policy, triples=bootstrap > 0)
     seen = SeenIds()
-    for block in read_blocks(path):
-        seen.add(block)
-        _take(state, block, digest)
-    if state.read == 0:
+    for block, hashes in _blocks(path, scanned=found.count_facts is not None):
+        seen.add(hashes)
+        if isinstance(block, list):
+            tally.take(block)
+        else:
+            tally.take_scan(block)
+    if tally.read == 0:
         raise InputError(f"{path}: no rows; a file with id, source, target, prediction is expected")
-    check_distinct(seen, read_tsv(path), str(path))
-    name = benchmark or "file"
-    return _values(state, _signature(state, f"{name}@{digest.hexdigest()[:8]}"))
+    if seen.suspects():
+        check_distinct(lambda: read_blocks(path), str(path))
+    if not bootstrap or not tally.kept:
+        return tally.values(tally.signature(benchmark or "file"))
+    interval = interval_of(*tally.triples(), beta=found.beta, draws=bootstrap)
+    signature = tally.signature(benchmark or "file", interval.signature)
+    return {**tally.values(signature), "interval": interval.as_dict(found.headline)}
 
 
-def _take(
-    state: _Sums, block: list[Row], digest: hashlib._Hash
-) -> tuple[list[Row], IntArray, IntArray]:
-    """Counts one block and adds its sums to the state."""
-    identity = "\n".join(["\t".join(row[:3]) for row in block])
-    digest.update((identity + "\n").encode("utf-8", "surrogatepass"))
-    policy = state.policy
-    if state.scorer.stops is not None and policy == "strict":
-        # Rows on which the published script does not stop are the same under both policies.
-        state.stopped |= state.scorer.stops(block)
-        policy = state.scorer.fallback
-    kept = apply_policy(block, policy)
-    counts = state.scorer.count(kept) if kept else _empty(len(state.scorer.fields))
-    behaved = behaviour.count(block)
-    state.read += len(block)
-    state.kept += len(kept)
-    state.counts = _plus(state.counts, counts)
-    state.behaviour = _plus(state.behaviour, behaved)
-    return kept, counts, behaved
+def _blocks(path: Path, *, scanned: bool) -> Iterator[tuple[list[Row] | Scan, NDArray[np.int64]]]:
+    """The blocks of a file with hashes of their ids: scanned where that pays, else parsed."""
+    if not scanned or not _pays(path):
+        for rows in read_blocks(path):
+            yield rows, hashes_of(rows)
+        return
+    from cecbench.metrics import scan
+
+    done = 0
+    for raw in read_raw(path):
+        block = scan.scan(raw)
+        if block is not None:
+            yield block, block.ids
+            done += len(block)
+            continue
+        rows = parse(raw, done, path)
+        yield rows, scan.hashes_of([row.id for row in rows])
+        done += len(rows)
 
 
-def _plus(sums: IntArray | None, counts: IntArray) -> IntArray:
-    added: IntArray = counts.sum(axis=0)
-    return added if sums is None else sums + added
-
-
-def _empty(width: int) -> IntArray:
-    return np.zeros((0, width), dtype=np.int64)
-
-
-def _joined(blocks: list[IntArray], width: int) -> IntArray:
-    return np.concatenate(blocks) if blocks else _empty(width)
-
-
-def _values(state: _Sums, signature: Signature) -> Report:
-    scorer = state.scorer
-    used = scorer.fallback if state.stopped else state.policy
-    values: Report = {
-        "scorer": scorer.name,
-        "policy": state.policy,
-        "scored_policy": used,
-        "policy_means": MEANING[used],
-        "rows": state.read if state.stopped else state.kept,
-        "rows_scored": state.kept,
-        "rows_read": state.read,
-        **scorer.details,
-    }
-    if state.stopped:
-        values["error"] = scorer.stop_error
-        values["error_because"] = (
-            "the published script stops where source, target and prediction are not of one"
-            f" length; the numbers here are those of policy {used}"
-        )
-    if state.kept == 0:
-        values.setdefault("error", "no rows")
-        values["error_because"] = f"policy {used} left out every row"
-    elif state.counts is not None:
-        sums = dict(zip(scorer.fields, state.counts.tolist(), strict=True))
-        values.update(flatten(scorer.report(sums)))
-    if state.behaviour is not None:
-        sums = dict(zip(behaviour.FIELDS, state.behaviour.tolist(), strict=True))
-        values.update(flatten(behaviour.report(sums), "behaviour."))
-    return {**values, "signature": signature.short(), **_prefixed(signature)}
-
-
-def _prefixed(signature: Signature) -> Report:
-    return {f"signature.{name}": value for name, value in signature.as_dict().items()}
-
-
-def _signature(state: _Sums, benchmark: str) -> Signature:
-    scorer = state.scorer
-    return Signature(
-        benchmark=benchmark,
-        rows_scored=state.kept,
-        rows_read=state.read,
-        scorer=scorer.name,
-        level=scorer.headline,
-        policy=scorer.fallback if state.stopped else state.policy,
-        normalisation=scorer.normalisation,
-        opencc=scorer.details.get("opencc", "none"),
-        beta=scorer.beta,
-        version=package_version(),
-    )
+def _pays(path: Path) -> bool:
+    """Whether a file is large, or the compiled scan's packages are loaded already."""
+    return "numba" in sys.modules or (path.is_file() and path.stat().st_size >= SCAN_FROM_BYTES)

@@ -7,42 +7,34 @@ row of counts occurs: a multinomial draw is exactly a draw of sentences with rep
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cecbench.metrics.positions import IntArray
+from cecbench.metrics.table import Scorer
+from cecbench.resampling import (
+    CELLS_AT_ONCE,
+    SEED,
+    Interval,
+    Statistic,
+    bootstrap,
+    check_counts,
+    f_statistic,
+    interval_of,
+    sums_of,
+)
 from cecbench.scorers import Score
 from cecdata.errors import UsageError
 
-Floats = NDArray[np.float64]
-#: sums of fields, shape (draws, fields) → a number per draw
-Statistic = Callable[[Floats], Floats]
+__all__ = [
+    "Comparison", "Interval", "bootstrap", "compare_scores", "f_statistic", "headline_interval",
+    "holm", "paired_randomisation", "statistic_of",
+]  # fmt: skip
+
 Key = TypeVar("Key")
-
-DRAWS = 1000
-SEED = 12345
-_CELLS_AT_ONCE = 4_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """A percentile interval of a statistic over resampled sentences."""
-
-    value: float
-    low: float
-    high: float
-    level: float
-    draws: int
-    seed: int
-
-    @property
-    def signature(self) -> str:
-        """How it stands in a score's signature."""
-        return f"{self.draws}/{self.level:g}/seed{self.seed}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,22 +53,6 @@ class Comparison:
         return self.first - self.second
 
 
-def f_statistic(tp: int, predicted: int, gold: int, beta: float = 1.0) -> Statistic:
-    """F of three columns as a fraction; 0 where nothing was predicted or nothing is to be found.
-
-    >>> float(f_statistic(0, 1, 2)(np.array([[1.0, 2.0, 2.0]]))[0])
-    0.5
-    """
-    weight = beta**2
-
-    def statistic(sums: Floats) -> Floats:
-        below = weight * sums[:, gold] + sums[:, predicted]
-        above = (1 + weight) * sums[:, tp]
-        return np.divide(above, below, out=np.zeros_like(above), where=below > 0)
-
-    return statistic
-
-
 def statistic_of(score: Score, key: str | None = None) -> Statistic:
     """The statistic behind one of a score's keys (its headline where none is named), as a fraction.
 
@@ -91,35 +67,11 @@ def statistic_of(score: Score, key: str | None = None) -> Statistic:
     return f_statistic(tp, predicted, gold, score.scorer.beta)
 
 
-def bootstrap(
-    counts: IntArray,
-    statistic: Statistic,
-    *,
-    draws: int = DRAWS,
-    seed: int = SEED,
-    level: float = 0.95,
-) -> Interval:
-    """The percentile interval of a statistic over sentences drawn with replacement.
-
-    >>> counts = np.array([[1, 1, 1]] * 60 + [[0, 1, 1]] * 40)
-    >>> interval = bootstrap(counts, f_statistic(0, 1, 2))
-    >>> round(interval.value, 2), interval.low < 0.6 < interval.high
-    (0.6, True)
-    """
-    _check(counts, draws)
-    if not 0 < level < 1:
-        raise UsageError(f"an interval's level lies between 0 and 1, not {level}")
-    kinds, times = np.unique(counts, axis=0, return_counts=True)
-    generator = np.random.default_rng(seed)
-    values = np.empty(draws, dtype=np.float64)
-    step = max(1, _CELLS_AT_ONCE // len(kinds))
-    for start in range(0, draws, step):
-        size = min(step, draws - start)
-        drawn = generator.multinomial(len(counts), times / len(counts), size=size)
-        values[start : start + size] = statistic(_sums(drawn, kinds))
-    tail = (1 - level) / 2
-    low, high = np.quantile(values, (tail, 1 - tail))
-    return Interval(_value(counts, statistic), float(low), float(high), level, draws, seed)
+def headline_interval(scorer: Scorer, counts: IntArray) -> Interval:
+    """The interval of a scorer's headline from counts per sentence, shape (sentences, fields)."""
+    check_counts(counts, 1)
+    triples, times = np.unique(counts[:, scorer.headline_columns], axis=0, return_counts=True)
+    return interval_of(triples, times, beta=scorer.beta)
 
 
 def paired_randomisation(
@@ -135,7 +87,7 @@ def paired_randomisation(
     Rows of both are the same sentences in the same order. The p-value is two-sided, with one added
     above and below, so that it is never 0.
     """
-    _check(first, draws)
+    check_counts(first, draws)
     if first.shape != second.shape:
         raise UsageError(
             f"paired counts must be of the same sentences: shapes {first.shape}, {second.shape}"
@@ -147,10 +99,10 @@ def paired_randomisation(
     observed = abs(_value(first, statistic) - _value(second, statistic))
     generator = np.random.default_rng(seed)
     extreme = 0
-    step = max(1, _CELLS_AT_ONCE // len(together))
+    step = max(1, CELLS_AT_ONCE // len(together))
     for start in range(0, draws, step):
         swapped = generator.binomial(times, 0.5, size=(min(step, draws - start), len(together)))
-        shift = _sums(swapped, moved)
+        shift = sums_of(swapped, moved)
         differences = statistic(sums_first + shift) - statistic(sums_second - shift)
         # The least of tolerances: a tie must count as a tie in spite of the last bit.
         extreme += int(np.count_nonzero(np.abs(differences) >= observed - 1e-12))
@@ -189,18 +141,5 @@ def holm(p_values: Mapping[Key, float]) -> dict[Key, float]:
     return {key: adjusted[key] for key in p_values}
 
 
-def _sums(times: NDArray[np.int64], kinds: IntArray) -> Floats:
-    # float64 is exact up to 2^53 and has a fast matrix product; int64 has none
-    sums: Floats = times.astype(np.float64) @ kinds.astype(np.float64)
-    return sums
-
-
 def _value(counts: IntArray, statistic: Statistic) -> float:
     return float(statistic(counts.sum(axis=0, dtype=np.float64)[None, :])[0])
-
-
-def _check(counts: IntArray, draws: int) -> None:
-    if len(counts) == 0:
-        raise UsageError("no sentence was scored: there is nothing to resample")
-    if draws < 1:
-        raise UsageError(f"at least one draw is needed, not {draws}")

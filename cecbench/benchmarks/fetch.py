@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cecbench.benchmarks.catalogue import lookup
-from cecbench.benchmarks.locate import DIGESTS, cache_folder
+from cecbench.benchmarks.locate import DIGESTS, cache_folder, read_digests
 from cecbench.benchmarks.row import Benchmark, File
 from cecdata import durable
 from cecdata.errors import CecError, InputError, RefusedError, VerificationError
@@ -80,7 +80,4 @@ def _by_hand(benchmark: Benchmark, why: str) -> str:
 
 
 def _digests() -> dict[str, str]:
-    path = cache_folder() / DIGESTS
-    if not path.is_file():
-        return {}
-    return {str(key): str(value) for key, value in json.loads(path.read_text("utf-8")).items()}
+    return read_digests(cache_folder() / DIGESTS)

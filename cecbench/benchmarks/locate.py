@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import sys
 from collections.abc import Iterator
@@ -12,7 +11,11 @@ from pathlib import Path
 from cecbench.benchmarks.catalogue import READER_OF_SUFFIX, READERS, benchmarks, lookup
 from cecbench.benchmarks.records import validation_shards
 from cecbench.benchmarks.row import Benchmark, Copy, Dataset, Row
+from cecdata.durable import STATE
 from cecdata.errors import InputError, VerificationError
+from cecdata.shards.manifest import MANIFEST
+from cecdata.shards.reader import open_dataset
+from cecdata.strictjson import parse
 
 ENVIRONMENT = "CECBENCH_DATA"
 DIGESTS = "sha256.json"  # in the cache: digests of first downloads, where none is published
@@ -96,6 +99,8 @@ def _read_own(path: Path) -> Dataset:
 
 
 def _read_shards(folder: Path) -> Dataset:
+    if (folder / MANIFEST).exists() or (folder / STATE).exists():
+        open_dataset(folder).prove("validation")  # refuses what is not what its manifest says
     paths = validation_shards(folder)
     if not paths:
         raise InputError(
@@ -140,11 +145,23 @@ def _checked(path: Path, sha256: str | None) -> list[str]:
 
 
 def _recorded(name: str) -> str | None:
-    path = cache_folder() / DIGESTS
+    return read_digests(cache_folder() / DIGESTS).get(name)
+
+
+def read_digests(path: Path) -> dict[str, str]:
+    """File → SHA-256 of its first download; empty where nothing was downloaded."""
     if not path.is_file():
-        return None
-    digests = json.loads(path.read_text(encoding="utf-8"))
-    return str(digests[name]) if name in digests else None
+        return {}
+    try:
+        found = parse(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise VerificationError(f"{path}: damaged ({error}). {_AGAIN}") from None
+    if not isinstance(found, dict) or not all(isinstance(v, str) for v in found.values()):
+        raise VerificationError(f"{path}: damaged (not an object of digests). {_AGAIN}")
+    return {name: str(value) for name, value in found.items()}
+
+
+_AGAIN = "Remove it and the files beside it, and fetch them again."
 
 
 def _where_to_place(benchmark: Benchmark, data: Path | None) -> str:

@@ -125,6 +125,8 @@ def _m2_edit(path: Path, number: int, line: str) -> list[tuple[int, int, list[st
         raise _bad_line(path, number, "is not `A start end|||type|||text|||…|||annotator`")
     if fields[1] == "noop" or fields[5].strip() != "0" or span[0] == "-1":
         return []
+    if not all(re.fullmatch("[0-9]{1,9}", place) for place in span):
+        raise _bad_line(path, number, f"has no places of an edit: {span[0]!r:.20} {span[1]!r:.20}")
     text = [] if fields[2] in ("", "-NONE-") else fields[2].split()
     return [(int(span[0]), int(span[1]), text)]
 
@@ -159,8 +161,9 @@ def _mended(path: Path, text: str, truth: tuple[int, list[str]]) -> str:
     number, cells = truth
     characters = list(text)
     for position, character in zip(cells[::2], cells[1::2], strict=True):
-        if not position.isdigit() or not 0 < int(position) <= len(characters):
-            raise _bad_line(path, number, f"names position {position} of {len(characters)}")
+        sound = re.fullmatch("[0-9]{1,9}", position)
+        if sound is None or not 0 < int(position) <= len(characters):
+            raise _bad_line(path, number, f"names position {position:.20} of {len(characters)}")
         characters[int(position) - 1] = character
     return "".join(characters)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from cecbench.benchmarks.readers import ID_NAMES, REFERENCE_NAMES, SOURCE_NAMES, lines
 from cecbench.benchmarks.row import Row
 from cecdata.errors import InputError
+from cecdata.strictjson import parse
 
 
 def jsonl(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
@@ -16,7 +16,7 @@ def jsonl(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
     for number, line in lines(paths[0]):
         where = f"{paths[0]}, line {number}"
         try:
-            record = json.loads(line)
+            record = parse(line)
         except ValueError as error:
             raise InputError(f"{where} is not JSON: {error}") from None
         yield _row(record, where, f"{prefix}-{number}")
@@ -25,7 +25,7 @@ def jsonl(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
 def json_list(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
     """A JSON list of objects: pycorrector's original_text/correct_text, C-LLM's src/tgt."""
     try:
-        records = json.loads(paths[0].read_text(encoding="utf-8-sig"))
+        records = parse(paths[0].read_bytes())
     except ValueError as error:
         raise InputError(f"{paths[0]} is not JSON: {error}") from None
     if not isinstance(records, list):
@@ -36,21 +36,26 @@ def json_list(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
 
 def parquet(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
     """Parquet files with a source and a reference column; the shards' schema is one of them."""
+    number = 0
+    for path in paths:
+        for record in _records(path):
+            number += 1
+            yield _row(record, f"{path}, row {number}", f"{prefix}-{number}")
+
+
+def _records(path: Path) -> Iterator[Mapping[str, object]]:
+    """The rows of a Parquet file; page checksums are compared where it has them."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    number = 0
-    for path in paths:
-        try:
-            names = pq.read_schema(path).names
-        except (pa.ArrowInvalid, OSError) as error:
-            raise InputError(f"{path} is not a readable Parquet file: {error}") from None
-        wanted = [n for n in (*ID_NAMES, "copy", *SOURCE_NAMES, *REFERENCE_NAMES) if n in names]
-        with pq.ParquetFile(path) as file:
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            names = file.schema_arrow.names
+            wanted = [n for n in (*ID_NAMES, "copy", *SOURCE_NAMES, *REFERENCE_NAMES) if n in names]
             for batch in file.iter_batches(columns=wanted, batch_size=8192):
-                for record in batch.to_pylist():
-                    number += 1
-                    yield _row(record, f"{path}, row {number}", f"{prefix}-{number}")
+                yield from batch.to_pylist()
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not a readable Parquet file: {error}") from None
 
 
 def validation_shards(folder: Path) -> tuple[Path, ...]:

@@ -13,7 +13,8 @@ from collections.abc import Callable, Hashable, Iterator
 
 from cecbench.cherrant.edits import SpanEdit
 
-TYPES = ("M", "R", "S", "W")
+#: the tiers, by the first letter of an edit's type; N is that of 无法标注 (NA)
+TYPES = ("M", "N", "R", "S", "W")
 Counts = tuple[int, int, int]
 
 
@@ -70,9 +71,11 @@ def compare_types(
     meant = {(*edit[:2], edit.text) for edit in reference if edit.kind != "noop"}
     counts = {name: [0, 0, 0] for name in TYPES}
     for edit in reference:
-        if edit.kind in counts:
-            counts[edit.kind][0 if (edit.start, edit.end, edit.text) in said else 2] += 1
+        tier = edit.kind[0]
+        if tier in counts:
+            counts[tier][0 if (edit.start, edit.end, edit.text) in said else 2] += 1
     for edit in hypothesis:
-        if edit.kind in counts and (edit.start, edit.end, edit.text) not in meant:
-            counts[edit.kind][1] += 1
+        tier = edit.kind[0]
+        if tier in counts and (edit.start, edit.end, edit.text) not in meant:
+            counts[tier][1] += 1
     return {name: (tp, fp, fn) for name, (tp, fp, fn) in counts.items()}

@@ -10,6 +10,7 @@ blocks differ so than with 4/6 (docs/scorers.md).
 
 from __future__ import annotations
 
+import hashlib
 import re
 import string
 from dataclasses import dataclass
@@ -51,9 +52,20 @@ class Dictionaries:
 
     @property
     def name(self) -> str:
-        """For the signature: what the costs know."""
-        files = (("cilin", self.cilin), ("confusion", self.confusion))
-        return "+".join(["pinyin", *(name for name, path in files if path is not None)])
+        """For the signature: what the costs know, files with the first digits of their SHA-256."""
+        files = (f"{name}@{_digest(path)[:8]}" for name, path in self.files.items())
+        return "+".join(["pinyin", *files])
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """The files that are given, by name."""
+        both = (("cilin", self.cilin), ("confusion", self.confusion))
+        return {name: path for name, path in both if path is not None}
+
+    @property
+    def details(self) -> dict[str, str]:
+        """For a score: where the files lay, so that it can be made again."""
+        return {f"{name}_file": str(path) for name, path in self.files.items()}
 
 
 NO_DICTIONARIES = Dictionaries()
@@ -154,11 +166,22 @@ def _packed(lists: list[list[int]]) -> tuple[Ints, Ints]:
     return starts, np.array([value for values in lists for value in values], dtype=np.int32)
 
 
-def _lines(path: Path, what: str) -> list[str]:
+@cache
+def _digest(path: Path) -> str:
+    return hashlib.sha256(_bytes(path)).hexdigest()
+
+
+def _bytes(path: Path) -> bytes:
     try:
-        raw = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
-        raise InputError(f"{path}: cannot be read as the {what} ({error.strerror})") from error
+        raise InputError(
+            f"{path}: cannot be read as one of ChERRANT's dictionaries ({error.strerror})"
+        ) from error
+
+
+def _lines(path: Path, what: str) -> list[str]:
+    raw = _bytes(path)
     for encoding in ("utf-8-sig", "gb18030"):
         try:
             return raw.decode(encoding).splitlines()

@@ -33,11 +33,13 @@ def annotate_rows(
     rows: Sequence[Row], mode: str, dictionaries: Dictionaries
 ) -> list[tuple[str, Annotation, Annotation]]:
     """(source without whitespace, annotation of the target, of the prediction) of every row."""
-    answers = [row.target for row in rows] + [row.prediction for row in rows]
+    # Whitespace goes first, as published: OpenCC knows 乾坤 as a word, and not 乾 坤.
+    answers = [characters(row.target) for row in rows]
+    answers += [characters(row.prediction) for row in rows]
     texts = answers if mode == "nosimp" else simplify(answers)
     done: list[tuple[str, Annotation, Annotation]] = []
-    for row, target, prediction in zip(rows, texts, texts[len(rows) :], strict=False):
-        source, right, said = characters(row.source), characters(target), characters(prediction)
+    for row, right, said in zip(rows, texts, texts[len(rows) :], strict=False):
+        source = characters(row.source)
         first = mode == "first"
         reference = annotate(source, right, dictionaries, first_only=first)
         if said == right:
@@ -129,5 +131,10 @@ def make_cherrant(mode: str | None, dictionaries: Dictionaries) -> Scorer:
         policies=("strict", "revert", "drop"),
         beta=0.5,
         normalisation=f"whitespace;{simplified};costs:{dictionaries.name};{mode}",
-        details={"mode": mode, "dictionaries": dictionaries.name, "opencc": opencc},
+        details={
+            "mode": mode,
+            "dictionaries": dictionaries.name,
+            **dictionaries.details,
+            "opencc": opencc,
+        },
     )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
 from functools import partial
 
-from cecbench.cherrant.costs import Dictionaries, is_chinese
+from cecbench.cherrant.costs import Dictionaries
 from cecbench.cherrant.edits import annotate
 from cecbench.cherrant.tokens import characters, opencc_version, simplify
 from cecbench.metrics import cscd
@@ -22,25 +22,35 @@ from cecdata.errors import UsageError
 
 #: projection → whether equal lengths are projected too
 PROJECTIONS = ("cherrant", "difflib", "cherrant_if_len_differs", "difflib_if_len_differs")
+LEAD_IN = "纠错后的句子："
 Projector = Callable[[Sequence[Row], Dictionaries], list[str]]
 
 
 def project_cherrant(rows: Sequence[Row], dictionaries: Dictionaries) -> list[str]:
     """The sources with ChERRANT's S edits of equal length written into them.
 
+    As published, what stands up to 纠错后的句子： is cut off first, and of several cheapest
+    alignments the first alone is looked at.
+
     The edits' offsets count characters without whitespace and are used on the source as it
     stands, as published: in a source with a space, edits after it land one character early.
     """
-    answers = simplify([row.prediction for row in rows])
+    answers = simplify([characters(_after_lead_in(row.prediction)) for row in rows])
     return [
-        _project_edits(row.source, characters(answer), dictionaries)
+        _project_edits(row.source, answer, dictionaries)
         for row, answer in zip(rows, answers, strict=True)
     ]
 
 
+def _after_lead_in(answer: str) -> str:
+    _, found, rest = answer.partition(LEAD_IN)
+    return rest if found else answer
+
+
 def _project_edits(source: str, answer: str, dictionaries: Dictionaries) -> str:
     projected = list(source)
-    for edit in annotate(characters(source), answer, dictionaries).edits:
+    readings = annotate(characters(source), answer, dictionaries).readings
+    for edit in readings[0] if readings else ():
         if edit.kind == "S" and len(edit.text) == edit.end - edit.start:
             projected[edit.start : edit.end] = edit.text
     return "".join(projected)
@@ -61,9 +71,14 @@ def _project_replacements(source: str, answer: str) -> str:
     projected = list(source)
     for tag, start, end, a_start, a_end in SequenceMatcher(None, source, answer).get_opcodes():
         fits = tag == "replace" and end - start == a_end - a_start
-        if fits and all(map(is_chinese, source[start:end])):
+        if fits and all(map(_is_chinese, source[start:end])):
             projected[start:end] = answer[a_start:a_end]
     return "".join(projected)
+
+
+def _is_chinese(character: str) -> bool:
+    """Whether this script takes a character for Chinese: a little less than ChERRANT does."""
+    return "\u4e00" <= character <= "\u9fa5"
 
 
 def count(
@@ -87,9 +102,11 @@ def make_cllm(projection: str | None, dictionaries: Dictionaries) -> Scorer:
     if projection not in PROJECTIONS:
         raise UsageError(f"unknown projection {projection!r}; available: {', '.join(PROJECTIONS)}")
     with_cherrant = projection.startswith("cherrant")
-    details = {"projection": projection}
+    details, costs = {"projection": projection}, ""
     if with_cherrant:
-        details |= {"dictionaries": dictionaries.name, "opencc": opencc_version()}
+        details |= {"dictionaries": dictionaries.name, **dictionaries.details}
+        details["opencc"] = opencc_version()
+        costs = f";costs:{dictionaries.name}"
     return Scorer(
         name="cllm",
         fields=cscd.FIELDS,
@@ -106,7 +123,7 @@ def make_cllm(projection: str | None, dictionaries: Dictionaries) -> Scorer:
         stops=_stops,
         stop_error="AssertionError",
         fallback="project",
-        normalisation=f"projection:{projection}",
+        normalisation=f"projection:{projection}{costs}",
         details=details,
     )
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from functools import partial
 
 from cecbench.metrics.policies import any_length_differs
-from cecbench.metrics.positions import IntArray, count_positions
+from cecbench.metrics.positions import IntArray, Positions, count_positions
 from cecbench.metrics.rows import Row
-from cecbench.metrics.table import Ratio, Report, Scorer, Totals, columns
+from cecbench.metrics.table import Flags, Ratio, Report, Scorer, Totals, columns
 
 LEVELS = ("S_D", "S_C", "C_D", "C_C")
 FIELDS = tuple(f"{level}_{part}" for level in LEVELS for part in ("tp", "pred", "gold"))
@@ -28,7 +28,11 @@ ZERO_DIVISION = "ZeroDivisionError: division by zero"
 
 def count(rows: Sequence[Row], *, ignored: str = "") -> IntArray:
     """Counts per sentence; the rows' three strings have one length each."""
-    where = count_positions(rows, ignored_source=ignored)
+    return count_facts(count_positions(rows, ignored_source=ignored))
+
+
+def count_facts(where: Positions, _: Flags | None = None) -> IntArray:
+    """Counts per sentence from its positions alone."""
     gold, changed = where.has_gold, where.has_changed
     return columns(
         *(changed & where.same_places, changed, gold),
@@ -83,6 +87,7 @@ def make_cscd(policy: str = "revert") -> Scorer:
         name="cscd",
         fields=FIELDS,
         count=partial(count, ignored=ignored),
+        count_facts=None if ignored else count_facts,
         report=report,
         ratios=RATIOS,
         headline="S_C_f1",

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cecbench.metrics.positions import IntArray
+from cecbench.metrics.positions import IntArray, Positions
 from cecbench.metrics.rows import Row
-from cecbench.metrics.table import Ratio, Report, Scorer, Totals, columns, flags
+from cecbench.metrics.table import Flags, Ratio, Report, Scorer, Totals, columns, flags
 
 EPSILON = 1e-12
 FIELDS = (
@@ -28,7 +28,12 @@ FLOAT_ZERO_DIVISION = "ZeroDivisionError: float division by zero"
 
 def count(rows: Sequence[Row]) -> IntArray:
     """Counts per sentence."""
-    error, changed, right = flags(rows)
+    return count_facts(None, flags(rows))
+
+
+def count_facts(_: Positions | None, whole: Flags) -> IntArray:
+    """Counts per sentence from the comparison of whole strings alone."""
+    error, changed, right = whole
     return columns(
         *(error & right, changed, error),
         *(~error & changed, error & ~changed, ~error),
@@ -84,6 +89,7 @@ def make_lemon() -> Scorer:
         name="lemon",
         fields=FIELDS,
         count=count,
+        count_facts=count_facts,
         report=report,
         ratios=RATIOS,
         headline="run.compute.f1",

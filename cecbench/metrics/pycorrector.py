@@ -1,8 +1,9 @@
 """pycorrector's evaluations: sentence level, the pointer network's characters, FASPell's port.
 
 Sentence level: fp are changed clean sentences only, a wrongly corrected error sentence is fn;
-whole strings. `eval_model_batch` reads its sentences from a file in which a line that begins with
-`#` is a comment, so such sentences are left out there.
+whole strings. `eval_model_batch` reads its sentences from a file, source TAB target: whitespace at
+either end of a line is taken off, a line that begins with `#` is a comment, and one without two
+cells is left out.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cecbench.metrics import faspell, predicted_words
-from cecbench.metrics.positions import IntArray, count_positions
+from cecbench.metrics.positions import BoolArray, IntArray, count_positions
 from cecbench.metrics.rows import Row
 from cecbench.metrics.table import Ratio, Report, Scorer, Totals, columns, flags
 
@@ -32,18 +33,33 @@ RATIOS: dict[str, Ratio] = {"compute_sentence_level_prf.f1": ("all_tp", "all_pre
 def count(rows: Sequence[Row]) -> IntArray:
     """Counts per sentence."""
     where = count_positions(rows)
-    error, changed, right = flags(rows)
-    sentence = (error & right, ~error & changed, error & ~right, ~error & ~changed)
-    read = np.array([not row.source.startswith("#") for row in rows], dtype=np.bool_)
+    error, _, right = flags(rows)
+    lines = [_line(row) for row in rows]
+    read = np.array([row is not None for row in lines], dtype=np.bool_)
+    batch = flags([row or Row("", "", "", "") for row in lines])
     short = np.array([min(len(t), len(p)) < len(s) for _, s, t, p in rows], dtype=np.bool_)
     return columns(
-        *sentence,
-        *(part & read for part in sentence),
+        *_outcomes(error, right),
+        *(part & read for part in _outcomes(batch[0], batch[2])),
         *predicted_words.columns_of(rows, where),
         short,
         *faspell.columns_of(rows, where),
-        *(error, (error & right) | (~error & changed)),
+        *(error, (error & right) | (~error & ~right)),
     )
+
+
+def _outcomes(error: BoolArray, right: BoolArray) -> tuple[BoolArray, ...]:
+    """tp, fp, fn, tn of a sentence."""
+    return error & right, ~error & ~right, error & ~right, ~error & right
+
+
+def _line(row: Row) -> Row | None:
+    """The row as it comes out of a line of the file; None where the line is passed over."""
+    line = f"{row.source}\t{row.target}".strip()
+    cells = line.split("\t")
+    if line.startswith("#") or len(cells) != 2:
+        return None
+    return Row(row.id, cells[0], cells[1], row.prediction)
 
 
 def report(sums: Totals) -> Report:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cecdata.errors import InputError
 
@@ -28,12 +29,8 @@ class Row(NamedTuple):
     prediction: str
 
 
-def read_blocks(path: Path, size: int = BLOCK_BYTES) -> Iterator[list[Row]]:
-    r"""Rows of a file with four tab-separated columns and no header, UTF-8, `size` bytes at once.
-
-    Only `\n` ends a line (`\r\n` is taken as one end): a paragraph separator inside a sentence
-    stays there. A row that cannot be read is an InputError naming its line.
-    """
+def read_raw(path: Path, size: int = BLOCK_BYTES) -> Iterator[bytes]:
+    """The bytes of a file in blocks of whole lines, `size` bytes or a little more each."""
     try:
         handle = path.open("rb")
     except OSError as error:
@@ -41,15 +38,29 @@ def read_blocks(path: Path, size: int = BLOCK_BYTES) -> Iterator[list[Row]]:
         raise InputError(
             f"{path}: cannot be read ({reason}); give a file with {COLUMNS}"
         ) from error
-    done = 0
     with handle:
         if handle.read(len(codecs.BOM_UTF8)) != codecs.BOM_UTF8:
             handle.seek(0)
         while raw := handle.read(size):
-            raw += handle.readline()
-            rows = _parse_sound(raw) or _parse_lines(raw, done, path)
-            yield rows
-            done += len(rows)
+            yield raw + handle.readline()
+
+
+def read_blocks(path: Path, size: int = BLOCK_BYTES) -> Iterator[list[Row]]:
+    r"""Rows of a file with four tab-separated columns and no header, UTF-8, `size` bytes at once.
+
+    Only `\n` ends a line (`\r\n` is taken as one end): a paragraph separator inside a sentence
+    stays there. A row that cannot be read is an InputError naming its line.
+    """
+    done = 0
+    for raw in read_raw(path, size):
+        rows = parse(raw, done, path)
+        yield rows
+        done += len(rows)
+
+
+def parse(raw: bytes, before: int, path: Path) -> list[Row]:
+    """The rows of a block; `before` lines stand in front of it."""
+    return _parse_sound(raw) or _parse_lines(raw, before, path)
 
 
 def read_tsv(path: Path) -> Iterator[Row]:
@@ -116,33 +127,39 @@ def columns_of(rows: Sequence[Row]) -> tuple[tuple[str, ...], ...]:
 
 
 class SeenIds:
-    """Remembers ids in 8 bytes each, and says which id came twice.
+    """Remembers ids in 8 bytes each, and says whether one may have come twice.
 
-    A repeated hash is a suspicion only: `duplicate` reads the rows again before it accuses one.
+    A repeated hash is a suspicion only: `check_distinct` reads the rows again before it accuses.
     """
 
     def __init__(self) -> None:
-        self._hashes: list[np.ndarray[tuple[int], np.dtype[np.int64]]] = []
+        self._hashes: list[NDArray[np.int64]] = []
 
-    def add(self, block: list[Row]) -> None:
-        """Takes the ids of the next rows."""
-        self._hashes.append(np.array([hash(row.id) for row in block], dtype=np.int64))
+    def add(self, hashes: NDArray[np.int64]) -> None:
+        """Takes the hashes of the next rows' ids."""
+        self._hashes.append(hashes)
 
     def suspects(self) -> frozenset[int]:
         """Hashes that came more than once."""
         if not self._hashes:
             return frozenset()
-        values, times = np.unique(np.concatenate(self._hashes), return_counts=True)
-        return frozenset(values[times > 1].tolist())
+        together = np.sort(np.concatenate(self._hashes))
+        return frozenset(together[1:][together[1:] == together[:-1]].tolist())
 
 
-def check_distinct(seen: SeenIds, again: Iterable[Row], where: str) -> None:
-    """Refuses rows of which two have the same id; `again` gives the same rows once more."""
+def hashes_of(block: Sequence[Row]) -> NDArray[np.int64]:
+    """A hash of every row's id, good for this process alone."""
+    return np.array([hash(row.id) for row in block], dtype=np.int64)
+
+
+def check_distinct(again: Callable[[], Iterable[list[Row]]], where: str) -> None:
+    """Refuses rows of which two have the same id; `again` gives the same blocks once more."""
+    seen = SeenIds()
+    for block in again():
+        seen.add(hashes_of(block))
     suspects = seen.suspects()
-    if not suspects:
-        return
     lines: dict[str, int] = {}
-    for number, row in enumerate(again, start=1):
+    for number, row in enumerate(chain.from_iterable(again()), start=1):
         if hash(row.id) not in suspects:
             continue
         if row.id in lines:

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from cecbench.metrics import predicted_words
+from cecbench.metrics import predicted_words, written
 from cecbench.metrics.policies import any_length_differs
 from cecbench.metrics.positions import IntArray, Positions, count_positions
 from cecbench.metrics.predicted_words import Prf
@@ -21,10 +19,13 @@ from cecbench.metrics.table import Ratio, Report, Scorer, Totals, columns, flags
 
 SENTENCE_FIELDS = ("rows", "gold", "pred", "same", "det_tp", "right", "cor_tp")
 PADDLE_FIELDS = ("error", "clean_changed", "found", "fixed", "space")
+#: rows whose last edit writes whitespace: how many, and the sum of those edits' places (from 1)
+BLANK_FIELDS = ("rows", "places", "no_de_rows", "no_de_places")
 FIELDS = (
     *(f"plain_{name}" for name in SENTENCE_FIELDS),
     *(f"no_de_{name}" for name in SENTENCE_FIELDS),
     *(f"paddle_{name}" for name in PADDLE_FIELDS),
+    *(f"blank_{name}" for name in BLANK_FIELDS),
     *(f"char_{name}" for name in predicted_words.FIELDS),
 )
 RATIOS: dict[str, Ratio] = {
@@ -45,18 +46,11 @@ def count(rows: Sequence[Row]) -> IntArray:
     return columns(
         *_sentence(where),
         *_sentence(count_positions(rows, ignored_answer="地得")),
-        *(error, ~error & changed, error & where.has_changed & where.same_places, error & right),
-        np.array([_writes_space(row) for row in rows], dtype=np.bool_),
+        *(error, ~error & changed, error & where.has_changed & where.same_places),
+        *written.paddle(rows, error & right),
+        *written.blank_ends(rows),
         *predicted_words.columns_of(rows, where),
     )
-
-
-def _writes_space(row: Row) -> bool:
-    """Whether an edit of either side writes a space where the source has something else."""
-    if " " not in row.target and " " not in row.prediction:
-        return False
-    triples = zip(row.source, row.target, row.prediction, strict=False)
-    return any(s != " " and " " in (t, p) for s, t, p in triples)
 
 
 def _sentence(where: Positions) -> tuple[IntArray, ...]:
@@ -72,10 +66,10 @@ def report(sums: Totals) -> Report:
     """Every member of the family."""
     return {
         "paddle_sighan_evaluate": _paddle(sums),
-        "realise": _realise(sums, "plain_"),
-        "realise_remove_de": _realise(sums, "no_de_"),
-        "scope": _scope(sums),
-        "cltc_sent": _cltc_sentence(sums),
+        "realise": _read(sums) or _realise(sums, "plain_"),
+        "realise_remove_de": _read(sums, "no_de_") or _realise(sums, "no_de_"),
+        "scope": _read(sums) or _scope(sums),
+        "cltc_sent": _read(sums) or _cltc_sentence(sums),
         "cltc_char": {
             "Detection": _percent(predicted_words.detection(sums, "char_")),
             "Correction": _percent(predicted_words.correction(sums, "char_")),
@@ -87,8 +81,8 @@ def _paddle(sums: Totals) -> Report:
     if sums["paddle_space"]:
         return {
             "error": "ValueError: invalid literal for int() with base 10: ''",
-            "error_because": f"{sums['paddle_space']} rows have an edit that writes a space, and"
-            " the published script splits its own files at spaces",
+            "error_because": f"{sums['paddle_space']} rows have an edit that writes a space, with"
+            " another one behind it, and the published script splits its own files at spaces",
         }
     wrong, gold = sums["paddle_clean_changed"], sums["paddle_error"]
     table: Report = {}
@@ -100,6 +94,20 @@ def _paddle(sums: Totals) -> Report:
             "F1-Score": f"{f1:.4f}",
         }
     return table
+
+
+def _read(sums: Totals, prefix: str = "") -> Report | None:
+    """What these scripts say where they cannot read back what was written; None where they can."""
+    rows = sums[f"blank_{prefix}rows"]
+    if rows == 0:
+        return None
+    # Its words name the place of the first such edit: known from the sums where there is but one.
+    place = f"'{sums[f'blank_{prefix}places']},'" if rows == 1 else "a place and a comma"
+    return {
+        "error": f"ValueError: invalid literal for int() with base 10: {place}",
+        "error_because": f"in {rows} rows the last edit writes whitespace, which the published"
+        " script takes off the line before it splits it",
+    }
 
 
 def _sentence_prf(sums: Totals, prefix: str, level: str) -> Prf | None:

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cecbench.metrics.positions import BoolArray, IntArray, differ
+from cecbench.metrics.positions import BoolArray, IntArray, Positions, differ
 from cecbench.metrics.rows import Row
 
 Totals = Mapping[str, int]
 Report = dict[str, object]
+#: per row: source ≠ target, source ≠ prediction, prediction = target, as whole strings
+Flags = tuple[BoolArray, BoolArray, BoolArray]
 #: fields that give a precision, a recall and an F: hits, what was predicted, what was to be found
 Ratio = tuple[str, str, str]
 
@@ -21,6 +23,7 @@ class Scorer:
     """One published scorer.
 
     count: rows → int64, shape (rows, len(fields)); columns add up over sentences.
+    count_facts: the same from positions and whole strings, where no more is looked at.
     report: the sums by field name → the published numbers, nested as in the golden files.
     ratios: the keys that can be resampled → the fields of their tp, predicted, gold.
     stops: whether the published script stops on such rows as they are; stop_error is its own
@@ -38,6 +41,7 @@ class Scorer:
     stops: Callable[[Sequence[Row]], bool] | None = None
     stop_error: str = ""
     fallback: str = "revert"
+    count_facts: Callable[[Positions, Flags], IntArray] | None = None
     normalisation: str = "none"
     details: Mapping[str, str] = field(default_factory=dict)
 
@@ -45,6 +49,12 @@ class Scorer:
     def default_policy(self) -> str:
         """The policy used where none is named."""
         return self.policies[0]
+
+    @property
+    def headline_columns(self) -> tuple[int, int, int]:
+        """Where tp, predicted and gold of the headline stand among the fields."""
+        tp, predicted, gold = (self.fields.index(name) for name in self.ratios[self.headline])
+        return tp, predicted, gold
 
 
 def columns(*values: IntArray | BoolArray) -> IntArray:
@@ -55,7 +65,7 @@ def columns(*values: IntArray | BoolArray) -> IntArray:
     return table.T
 
 
-def flags(rows: Sequence[Row]) -> tuple[BoolArray, BoolArray, BoolArray]:
+def flags(rows: Sequence[Row]) -> Flags:
     """Per row: source ≠ target, source ≠ prediction, prediction = target, as whole strings."""
     if not rows:
         nothing = np.zeros(0, dtype=np.bool_)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from cecbench import published
 from cecbench.report.text import section
@@ -80,10 +81,19 @@ def row_names(runs: Sequence[Run]) -> list[str]:
     names = [_name(run) for run in runs]
     often = Counter((run.benchmark, name) for run, name in zip(runs, names, strict=True))
     twice = {name for (_, name), count in often.items() if count > 1}
+    tails = _tails([run.folder for run, name in zip(runs, names, strict=True) if name in twice])
     return [
-        f"{name} [{run.folder.name}]" if name in twice else name
+        f"{name} [{tails[run.folder]}]" if name in twice else name
         for run, name in zip(runs, names, strict=True)
     ]
+
+
+def _tails(folders: Sequence[Path]) -> dict[Path, str]:
+    """Of each folder as many of its last names as tell it from the others."""
+    depth = 1
+    while len({folder.parts[-depth:] for folder in folders}) < len(set(folders)):
+        depth += 1
+    return {folder: "/".join(folder.parts[-depth:]) for folder in folders}
 
 
 def _name(run: Run) -> str:

@@ -37,8 +37,8 @@ def page(view: Overview, runs: Sequence[Run], cases: Sequence[Case], left_out: i
     """The whole page."""
     style = (FOLDER / "page.css").read_text(encoding="utf-8")
     script = (FOLDER / "page.js").read_text(encoding="utf-8")
-    # "</" inside a string would end the element that holds the data.
-    data = json.dumps([asdict(case) for case in cases], ensure_ascii=False).replace("</", "<\\/")
+    # "</" would end the element that holds the data, and "<!--" swallow what follows it.
+    data = json.dumps([asdict(case) for case in cases], ensure_ascii=False).replace("<", "\\u003c")
     body = "\n".join(
         (
             _head(view, runs),

@@ -84,7 +84,7 @@ def cross_tables(runs: Sequence[Run]) -> str:
         for leaf in errortypes.LEAVES:
             counts = section(cross, leaf)
             if any(counts.values()):
-                rows.append([leaf, *(str(counts[other] or "") for other in errortypes.LEAVES)])
+                rows.append([leaf, *(str(counts.get(other) or "") for other in errortypes.LEAVES)])
         heads = ["counted as", *(f"is {leaf}" for leaf in errortypes.LEAVES)]
         found.append(f"<p><b>{escape(name)}</b></p>{table(heads, rows)}")
     return "".join(found)

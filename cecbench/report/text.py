@@ -48,15 +48,17 @@ def lines_of(values: Mapping[str, object]) -> Iterator[str]:
     answers = section(values, "answers")
     if set(answers) != {"ok"}:
         for status, count in answers.items():
-            yield f"  {count:>6} × {status}: {STATUSES[status]}"
+            yield f"  {count:>6} × {status}: {STATUSES.get(status, 'a status of another version')}"
     if values.get("unanswered"):
-        yield f"  {values['unanswered']} without a readable answer: {values['unanswered_means']}"
+        means = values.get("unanswered_means", "")
+        yield f"  {values['unanswered']} without a readable answer: {means}"
     if values.get("traditional_predictions"):
         yield f"  {values['traditional_predictions']} predictions bring in traditional characters"
     clean = section(values, "breakdown", "clean")
     if clean.get("sentences"):
-        rate = percent(clean["over_correction_rate"])
-        yield f"  clean sentences changed: {clean['changed']} of {clean['sentences']} ({rate} %)"
+        rate = percent(clean.get("over_correction_rate"))
+        counts = f"{clean.get('changed')} of {clean['sentences']}"
+        yield f"  clean sentences changed: {counts} ({rate} %)"
     yield from _parts("by category", section(values, "breakdown", "category"))
     yield from _parts("by number of errors", section(values, "breakdown", "errors"))
     yield from _parts("by frequency of the character", section(values, "breakdown", "frequency"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from cecbench import published
@@ -34,8 +35,26 @@ def find_runs(paths: Sequence[Path]) -> list[Run]:
         named = ", ".join(str(path) for path in paths)
         raise InputError(f"no {SCORE} lies below {named}: run `cecbench run --out FOLDER` first")
     order = {name: place for place, name in enumerate(published.BENCHMARK_OF_SET.values())}
-    runs = [read_run(folder) for folder in dict.fromkeys(folders)]
+    runs = _told_apart([read_run(folder) for folder in dict.fromkeys(folders)])
     return sorted(runs, key=lambda run: (order.get(run.benchmark, len(order)), run.benchmark))
+
+
+def _told_apart(runs: Sequence[Run]) -> list[Run]:
+    """Own files of one name and different sentences are different benchmarks: name@sha256.
+
+    A published benchmark keeps its name, for its column; the report warns of other sentences.
+    """
+    digests: dict[str, set[object]] = {}
+    for run in runs:
+        digests.setdefault(run.benchmark, set()).add(run.values["signature.benchmark"])
+    ambiguous = {name for name, found in digests.items() if len(found) > 1}
+    ambiguous -= set(published.BENCHMARK_OF_SET.values())
+    return [
+        replace(run, values={**run.values, "benchmark": run.values["signature.benchmark"]})
+        if run.benchmark in ambiguous
+        else run
+        for run in runs
+    ]
 
 
 def write_report(runs: Sequence[Run], out: Path) -> tuple[Path, ...]:

@@ -10,7 +10,8 @@ import os
 import time
 import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 
 from cecbench import prompts
 from cecbench.systems.answer import Answer
@@ -18,9 +19,11 @@ from cecbench.systems.extract import Extracted, extract
 from cecbench.systems.options import SystemOptions
 from cecbench.systems.transport import Endpoint, Reply
 from cecdata.durable import Journal
-from cecdata.errors import UsageError
+from cecdata.errors import UsageError, VerificationError
+from cecdata.shards.codec import decode, encode
 
 CACHE = "requests.jsonl"
+_PATIENCE_S = 2.0  # after an interrupt
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -61,6 +64,7 @@ class ApiSystem:
     def correct(self, sources: Sequence[str]) -> Iterator[Answer]:
         """One answer a source; equal sources are asked once. An EndpointError ends the run."""
         self._open()
+        self._endpoint.stop.clear()
         pool = ThreadPoolExecutor(max(1, self._options.concurrency), "cecbench-api")
         asked: dict[str, Future[Answer]] = {}
         try:
@@ -70,10 +74,11 @@ class ApiSystem:
             for source in sources:
                 yield asked[source].result()
         finally:
-            # Threads that wait for a turn give up; answers under way are still kept.
+            # Threads that wait for a turn give up. Answers under way are still kept if they come
+            # soon: nobody who interrupts a run waits for an endpoint that does not answer.
             self._endpoint.stop.set()
-            pool.shutdown(wait=True, cancel_futures=True)
-            self._endpoint.stop.clear()
+            pool.shutdown(wait=False, cancel_futures=True)
+            wait([f for f in asked.values() if not f.cancelled()], _PATIENCE_S)
 
     def _open(self) -> None:
         state = self._options.state
@@ -85,11 +90,7 @@ class ApiSystem:
         name = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
         kept = self._cache.get("reply", name) if self._cache else None
         if kept is not None:
-            seconds = kept.facts["seconds"]
-            assert isinstance(seconds, float)
-            reply = kept.facts["reply"]
-            assert isinstance(reply, dict)
-            return self._read(source, reply, seconds)
+            return self._read(source, *_kept(kept.facts, f"{self._options.state}/{CACHE}"))
         started = time.perf_counter()
         came = self._endpoint.post(body, name)
         seconds = time.perf_counter() - started
@@ -97,7 +98,7 @@ class ApiSystem:
         if facts is None:
             return Answer(source, came.trouble, "failed", seconds=seconds)
         if self._cache:
-            self._cache.record("reply", name, reply=facts, seconds=seconds)
+            self._cache.record("reply", name, reply=encode(facts), seconds=seconds)
         return self._read(source, facts, seconds)
 
     def _body(self, source: str) -> dict[str, object]:
@@ -115,14 +116,10 @@ class ApiSystem:
         # A field set to null is left out: some endpoints refuse `temperature`, for example.
         return {k: v for k, v in {**body, **options.body}.items() if v is not None}
 
-    def _facts(self, reply: Reply) -> dict[str, object] | None:
+    def _facts(self, reply: Reply) -> _Facts | None:
         """What is kept of a reply; None where it holds no answer at all."""
         if reply.filtered:
-            return {
-                "raw": self._endpoint.hidden(reply.trouble),
-                "finish": "filtered",
-                "tokens": [0, 0],
-            }
+            return _Facts(self._endpoint.hidden(reply.trouble), "filtered", (0, 0))
         if reply.body is None:
             return None
         found = _content(reply.body)
@@ -130,19 +127,50 @@ class ApiSystem:
         content, finish = found
         usage = reply.body.get("usage")
         counted = usage if isinstance(usage, Mapping) else {}
-        tokens = [_whole(counted.get(key)) for key in ("prompt_tokens", "completion_tokens")]
-        return {"raw": self._endpoint.hidden(content), "finish": finish, "tokens": tokens}
+        tokens = (_whole(counted.get(key)) for key in ("prompt_tokens", "completion_tokens"))
+        return _Facts(self._endpoint.hidden(content), finish, tuple(tokens))
 
-    def _read(self, source: str, facts: Mapping[str, object], seconds: float) -> Answer:
-        raw, tokens = str(facts["raw"]), facts["tokens"]
-        assert isinstance(tokens, list)
-        if facts["finish"] in ("filtered", "content_filter"):
+    def _read(self, source: str, facts: _Facts, seconds: float) -> Answer:
+        if facts.finish in ("filtered", "content_filter"):
             found = Extracted(source, "refusal")
-        elif facts["finish"] == "length":  # cut off: half a sentence is no correction
+        elif facts.finish == "length":  # cut off: half a sentence is no correction
             found = Extracted(source, "unparsable")
         else:
-            found = extract(raw, source)
-        return Answer(found.text, raw, found.status, tokens[0], tokens[1], seconds)
+            found = extract(facts.raw, source)
+        read, written = facts.tokens
+        return Answer(found.text, facts.raw, found.status, read, written, seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What is kept of a reply; tokens read and written."""
+
+    raw: str
+    finish: str
+    tokens: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.tokens) != 2:
+            raise ValueError(f"{len(self.tokens)} counts of tokens, two are wanted")
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A line of the cache."""
+
+    reply: _Facts
+    seconds: float
+
+
+def _kept(facts: Mapping[str, object], where: str) -> tuple[_Facts, float]:
+    try:
+        found = decode(_Kept, dict(facts), where)  # type: ignore[arg-type]  # what JSON held
+    except ValueError as error:
+        raise VerificationError(
+            f"{where}: an answer kept there cannot be read ({error}): another version wrote it. "
+            "Remove the file and the same command asks again"
+        ) from error
+    return found.reply, found.seconds
 
 
 def _content(body: Mapping[str, object]) -> tuple[str, str] | None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple
 
 from cecbench.benchmarks.row import Row
-from cecbench.systems.answer import UNANSWERED, Answer, System
+from cecbench.systems.answer import Answer, System
 from cecdata.durable import Journal
-from cecdata.errors import CecError
+from cecdata.errors import CecError, VerificationError
 
 STEP = "answers"
+UNRECORDED_BLOCK = 2048  # sentences at once, for a system that costs nothing to ask again
 Progress = Callable[[int, int], None]
 
 
@@ -26,19 +27,18 @@ def collect(
     *,
     allow_missing: bool = False,
     progress: Progress = no_progress,
-) -> list[Answer]:
-    """One answer a row, in the rows' order; blocks that the journal holds are not asked again.
+) -> Iterator[tuple[Sequence[Row], list[Answer]]]:
+    """Blocks of rows with an answer each, in order; what the journal holds is not asked again.
 
     Raises CecError when rows have no answer after all retries, unless `allow_missing` scores
     their sources; what was answered before stays recorded.
     """
-    block = system.block or len(rows)
-    answers: list[Answer] = []
+    block = system.block or UNRECORDED_BLOCK
     for start in range(0, len(rows), block):
         part = rows[start : start + block]
         kept = journal.get(STEP, _key(start, part)) if journal is not None else None
         if kept is not None:
-            answers += _decoded(kept.facts["answers"])
+            yield part, _decoded(kept.facts["answers"])
         else:
             found = list(system.correct([row.source for row in part]))
             if len(found) != len(part):
@@ -46,9 +46,8 @@ def collect(
             _refuse_missing(system, part, found, allow_missing=allow_missing)
             if journal is not None and system.block:
                 journal.record(STEP, _key(start, part), answers=[list(astuple(a)) for a in found])
-            answers += found
-        progress(len(answers), len(rows))
-    return answers
+            yield part, found
+        progress(start + len(part), len(rows))
 
 
 def _key(start: int, part: Sequence[Row]) -> str:
@@ -57,7 +56,17 @@ def _key(start: int, part: Sequence[Row]) -> str:
 
 def _decoded(stored: object) -> list[Answer]:
     assert isinstance(stored, list)
+    shape = [type(value) for value in astuple(_ANY)]
+    for fields in stored:
+        if not isinstance(fields, list) or [type(value) for value in fields] != shape:
+            raise VerificationError(
+                f"an answer that an earlier run recorded cannot be read ({fields!r:.80}): another "
+                "version wrote it; --overwrite asks for all rows again"
+            )
     return [Answer(*fields) for fields in stored]
+
+
+_ANY = Answer("", "", "", 0, 0, 0.0)  # for the types of its fields
 
 
 def _refuse_missing(
@@ -73,17 +82,3 @@ def _refuse_missing(
         f"({reasons}; first: {failed[0][0]}). What was answered is kept: the same command asks "
         "for these alone. --allow-missing scores them as left unchanged, and counts them"
     )
-
-
-def statuses(answers: Sequence[Answer]) -> dict[str, int]:
-    """Status → how many answers, the most frequent first.
-
-    >>> statuses([Answer("好", "好"), Answer("", "", "empty"), Answer("好", "好")])
-    {'ok': 2, 'empty': 1}
-    """
-    return dict(Counter(answer.status for answer in answers).most_common())
-
-
-def unanswered(answers: Sequence[Answer]) -> int:
-    """How many answers hold no correction that could be read."""
-    return sum(answer.status in UNANSWERED for answer in answers)

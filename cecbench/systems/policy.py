@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 from cecbench.systems.llm import LlmSystem
 from cecbench.systems.options import SystemOptions
 from cecdata.errors import InputError
+from cecdata.strictjson import parse
 
 PROMPT_FILE = "prompt.json"  # {"version": "1"}: what the policy was trained with
 
@@ -22,9 +22,17 @@ def policy_system(folder: Path, options: SystemOptions) -> LlmSystem:
             "name the output folder of a finished `cectrain` run"
         )
     if (model / PROMPT_FILE).is_file():
-        try:
-            version = str(json.loads((model / PROMPT_FILE).read_text(encoding="utf-8"))["version"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise InputError(f"{model / PROMPT_FILE} does not name a version ({error})") from None
-        options = replace(options, prompt=version)
+        options = replace(options, prompt=prompt_version(model / PROMPT_FILE))
     return LlmSystem(str(model), options, name="policy")
+
+
+def prompt_version(path: Path) -> str:
+    """The version that a prompt.json names; InputError where it names none."""
+    try:
+        found = parse(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} does not name a version ({error})") from None
+    version = found.get("version") if isinstance(found, dict) else None
+    if not isinstance(version, str):
+        raise InputError(f'{path} does not name a version: {{"version": "1"}} is wanted')
+    return version

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from cecbench.benchmarks.row import Row
 from cecbench.systems.answer import Answer
 from cecdata import durable
 from cecdata.errors import InputError
+from cecdata.strictjson import parse
 
 PREDICTION_NAMES = ("prediction", "predict", "pred", "hypothesis", "output", "answer")
 
@@ -32,14 +32,15 @@ class PredictionSystem:
     block = 0
 
     def __init__(self, path: Path, rows: Sequence[Row], *, partial: bool = False) -> None:
-        predictions = read_predictions(path)
+        self.by, self._texts = _in_step(path, rows) or aligned(
+            read_predictions(path), rows, path, partial=partial
+        )
         self.name = path.stem
         self.identity: Mapping[str, object] = {
             "kind": "predictions",
             "file": path.name,
             "sha256": durable.sha256_of(path).sha256,
         }
-        self.by, self._texts = aligned(predictions, rows, path, partial=partial)
         self.missing = tuple(row.id for row in rows if row.id not in self._texts)
         self.answered = frozenset(self._texts)  # the ids of the rows that have a prediction
         self._rows = iter(rows)
@@ -55,12 +56,31 @@ class PredictionSystem:
             yield Answer(text, text, "ok" if text.strip() else "empty")
 
 
-def read_predictions(path: Path) -> list[Prediction]:
-    """JSONL, or text with 1 (prediction), 2 (id), 3 (id, source) or 4 columns (and the target)."""
+def _in_step(path: Path, rows: Sequence[Row]) -> tuple[str, dict[str, str]] | None:
+    """Id → prediction of a file whose lines are the rows, one for one and in order; else None.
+
+    Most files are so, and then no list of all that stands in them is needed.
+    """
+    texts: dict[str, str] = {}
+    left = iter(rows)
+    for p in _read(path):
+        row = next(left, None)
+        if row is None or p.id != row.id or p.source not in (None, row.source):
+            return None
+        texts[row.id] = p.text
+    return ("id", texts) if texts and next(left, None) is None else None
+
+
+def _read(path: Path) -> Iterator[Prediction]:
     if not path.is_file():
         raise InputError(f"{path}: there is no such predictions file")
     read = _read_jsonl if path.suffix.lower() in (".jsonl", ".json") else _read_text
-    predictions = list(read(path))
+    yield from read(path)
+
+
+def read_predictions(path: Path) -> list[Prediction]:
+    """JSONL, or text with 1 (prediction), 2 (id), 3 (id, source) or 4 columns (and the target)."""
+    predictions = list(_read(path))
     if not predictions:
         raise InputError(f"{path} holds no predictions")
     return predictions
@@ -147,14 +167,9 @@ def _no_duplicates(predictions: Sequence[Prediction], path: Path) -> None:
 
 def _read_text(path: Path) -> Iterator[Prediction]:
     # Blank lines are predictions here (empty ones), so `lines` does not serve.
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 ({error.reason} at byte {error.start})") from None
     width = 0
-    all_lines = text.removesuffix("\n").split("\n") if text else []
-    for number, line in enumerate(all_lines, 1):
-        cells = line.removesuffix("\r").split("\t")
+    for number, line in _text_lines(path):
+        cells = line.split("\t")
         width = width or len(cells)
         if len(cells) != width or width > 4:
             raise InputError(
@@ -167,10 +182,25 @@ def _read_text(path: Path) -> Iterator[Prediction]:
         )
 
 
+def _text_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """All lines with their numbers from 1, without their ends."""
+    at = 0
+    with path.open("rb") as file:
+        for number, raw in enumerate(file, 1):
+            try:
+                text = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError as error:
+                raise InputError(
+                    f"{path} is not UTF-8 ({error.reason} at byte {at + error.start})"
+                ) from None
+            at += len(raw)
+            yield number, text.removesuffix("\n").removesuffix("\r")
+
+
 def _read_jsonl(path: Path) -> Iterator[Prediction]:
     for number, line in lines(path):
         try:
-            record = json.loads(line)
+            record = parse(line)
         except ValueError as error:
             raise InputError(f"{path}, line {number} is not JSON: {error}") from None
         if not isinstance(record, Mapping):
@@ -182,4 +212,8 @@ def _read_jsonl(path: Path) -> Iterator[Prediction]:
             )
         given = next((record[key] for key in ID_NAMES if key in record), None)
         source = next((record[k] for k in SOURCE_NAMES if isinstance(record.get(k), str)), None)
-        yield Prediction(None if given is None else str(given), source, text)
+        yield Prediction(
+            None if given is None else str(given),
+            None if source is None else str(source),
+            str(text),
+        )

@@ -8,6 +8,7 @@ import contextlib
 import email.utils
 import http.client
 import json
+import math
 import random
 import threading
 import time
@@ -18,9 +19,11 @@ from dataclasses import dataclass
 
 from cecbench.systems.options import SystemOptions
 from cecdata.errors import CecError
+from cecdata.strictjson import parse
 
 RETRIED = (408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529)
 BLOCK = 1 << 16
+LONGEST_WAIT_S = 3600.0  # whatever an endpoint asks for: it is asked again after that
 
 
 class EndpointError(CecError):
@@ -129,7 +132,7 @@ class Endpoint:
 
     def _parsed(self, data: bytes) -> Reply | _Trouble:
         try:
-            body = json.loads(data)
+            body = parse(data)
         except ValueError:
             return _Trouble("not JSON" if data.strip() else "an empty body")
         if not isinstance(body, dict) or not self._is_answer(body):
@@ -168,19 +171,18 @@ def _read(answer: http.client.HTTPResponse | urllib.error.HTTPError, deadline: f
 
 
 def _retry_after(value: str | None) -> float | None:
-    """Seconds to wait; the header holds seconds or a date.
+    """Seconds to wait, at most an hour; the header holds seconds or a date.
 
-    >>> _retry_after("2"), _retry_after(None), _retry_after("soon")
-    (2.0, None, None)
+    >>> _retry_after("2"), _retry_after(None), _retry_after("soon"), _retry_after("1e300")
+    (2.0, None, None, 3600.0)
     """
     if value is None:
         return None
     try:
-        return max(0.0, float(value))
+        seconds = float(value)
     except ValueError:
-        pass
-    try:
-        when = email.utils.parsedate_to_datetime(value)
-    except (TypeError, ValueError):
-        return None
-    return max(0.0, when.timestamp() - time.time())
+        try:
+            seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
+        except (TypeError, ValueError, OverflowError, OSError):
+            return None
+    return None if math.isnan(seconds) else min(max(0.0, seconds), LONGEST_WAIT_S)

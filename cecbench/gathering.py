@@ -1,0 +1,153 @@
+"""What a run's score.json is made of, gathered block by block; rows are kept nowhere."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+from cecbench.benchmarks.row import Dataset
+from cecbench.breakdown import Breakdown, traditional
+from cecbench.metrics.rows import Row
+from cecbench.metrics.table import Scorer
+from cecbench.resampling import interval_of
+from cecbench.score_shape import FORMAT
+from cecbench.systems.answer import UNANSWERED, Answer, System
+from cecbench.systems.options import SystemOptions
+from cecbench.tally import Tally
+from cecdata.durable.files import naming
+
+
+class Gathering:
+    """Sums over the rows taken so far, with their answers."""
+
+    def __init__(self, scorer: Scorer, policy: str | None) -> None:
+        self._tally = Tally(scorer, policy, triples=True)
+        self._breakdown = Breakdown(scorer)
+        self._statuses: Counter[str] = Counter()
+        self._traditional = 0
+        self._sums: Counter[str] = Counter()
+        self._seconds = 0.0
+
+    def take(self, rows: Sequence[Row], answers: Sequence[Answer]) -> None:
+        """Adds rows, whose predictions are the answers' texts."""
+        kept, counts = self._tally.take(rows)
+        by_id = {row.id: row for row in rows}
+        # A policy may put the source in place of an answer; a breakdown looks at the answer.
+        self._breakdown.add([by_id[row.id] for row in kept], counts)
+        self._statuses.update(answer.status for answer in answers)
+        self._traditional += traditional(rows)
+        self._sums["rows"] += len(rows)
+        self._sums["characters"] += sum(len(row.source) for row in rows)
+        self._sums["tokens_in"] += sum(answer.tokens_in for answer in answers)
+        self._sums["tokens_out"] += sum(answer.tokens_out for answer in answers)
+        self._seconds += sum(answer.seconds for answer in answers)
+
+    def summary(
+        self, dataset: Dataset, name: str, system: System, options: SystemOptions
+    ) -> dict[str, object]:
+        """The object of score.json: the scorer's keys, then what a reader needs to judge them."""
+        tally, headline = self._tally, self._tally.scorer.headline
+        interval = None
+        if tally.kept and headline in tally.scorer.ratios:
+            interval = interval_of(*tally.triples(), beta=tally.scorer.beta)
+        signature = tally.signature(name, interval.signature if interval else "none")
+        statuses = dict(self._statuses.most_common())
+        return {
+            **tally.values(signature),
+            **({"interval": interval.as_dict(headline)} if interval else {}),
+            "format": FORMAT,
+            "headline": headline,
+            "benchmark": dataset.name,
+            "benchmark_file_sha256": dataset.sha256,
+            "benchmark_rows": len(dataset.rows),
+            "benchmark_licence": dataset.licence,
+            "benchmark_notes": list(dataset.notes),
+            "synthetic": dataset.synthetic,
+            "system": options.name or system.name,
+            "system_identity": dict(system.identity),
+            "answers": statuses,
+            "unanswered": sum(statuses.get(status, 0) for status in UNANSWERED),
+            "unanswered_means": "scored as left unchanged (an empty line of a predictions file:"
+            " as is)",
+            "traditional_predictions": self._traditional,
+            "usage": self._usage(options),
+            "breakdown": self._breakdown.as_dict(),
+        }
+
+    def _usage(self, options: SystemOptions) -> dict[str, object]:
+        """Tokens, seconds and money; speeds are over the time spent on the rows, not the wall."""
+        sums, seconds = self._sums, self._seconds
+        found: dict[str, object] = {
+            "tokens_in": sums["tokens_in"],
+            "tokens_out": sums["tokens_out"],
+            "seconds": round(seconds, 3),
+        }
+        if seconds > 0:
+            found["sentences_per_s"] = round(sums["rows"] / seconds, 2)
+            found["characters_per_s"] = round(sums["characters"] / seconds, 1)
+            found["tokens_out_per_s"] = round(sums["tokens_out"] / seconds, 1)
+        if options.price_in or options.price_out:
+            cost = sums["tokens_in"] * options.price_in + sums["tokens_out"] * options.price_out
+            found["cost"] = round(cost / 1e6, 6)
+        return found
+
+
+class Lines:
+    """Two files that grow with the run: every row with its raw answer, and the table of four
+    columns that `cecbench score` takes.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.records = folder / "records.jsonl"
+        self.table = folder / "table.tsv"
+        folder.mkdir(parents=True, exist_ok=True)
+        self._open = tuple(_emptied(path) for path in (self.records, self.table))
+
+    def add(self, rows: Sequence[Row], answers: Sequence[Answer]) -> None:
+        """Writes a block's lines behind those of the blocks before."""
+        pairs = list(zip(rows, answers, strict=True))
+        records = "".join(json.dumps(_record(*pair), ensure_ascii=False) + "\n" for pair in pairs)
+        table = "".join("\t".join(map(_flat, row)) + "\n" for row in rows)
+        for file, text in zip(self._open, (records, table), strict=True):
+            data = text.encode("utf-8")
+            with naming(self.records, wanted=len(data)):
+                file.write(data)
+                file.flush()  # what the disk refuses is told here, not when the file is closed
+
+    def close(self) -> None:
+        """To be called before the files are read."""
+        for file in self._open:
+            file.close()
+
+    def __enter__(self) -> Lines:  # noqa: PYI034 - Self is of Python 3.11
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+        for path in (self.records, self.table):
+            path.unlink(missing_ok=True)
+
+
+def _emptied(path: Path) -> IO[bytes]:
+    return path.open("wb")
+
+
+def _record(row: Row, answer: Answer) -> Mapping[str, object]:
+    return {
+        "id": row.id,
+        "source": row.source,
+        "reference": row.target,
+        "prediction": row.prediction,
+        "status": answer.status,
+        "raw": answer.raw if answer.raw != answer.text else None,
+        "tokens": [answer.tokens_in, answer.tokens_out],
+        "seconds": round(answer.seconds, 6),
+    }
+
+
+def _flat(cell: str) -> str:
+    """The cell of a table: a tab or line end inside it is a space there, and only there."""
+    return cell.replace("\t", " ").replace("\r", " ").replace("\n", " ")
