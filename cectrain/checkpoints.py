@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import hashlib
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from cecdata import durable
 from cecdata.durable.files import naming
+from cecdata.errors import CecError
+from cecdata.shards.codec import Json
+from cecdata.strictjson import parse
 
-PROOF = "checkpoint.json"  # {"files": {name: [sha256, bytes]}, …facts}
+PROOF = "checkpoint.json"  # {"files": {name: [sha256, bytes]}, "step": n, "seal": SHA-256}
+_UNSEALED = {"files", "step"}  # all that proofs held before they were sealed
+_NOTHING = 2**16  # bytes that are free on a disk that is full
 _NAME = re.compile(r"checkpoint-(\d+)")
 
 
@@ -36,30 +43,61 @@ def save(folder: Path, fill: Callable[[Path], None], **facts: object) -> None:
     durable.publish(staged, folder)
 
 
+@contextlib.contextmanager
+def archiving(folder: Path) -> Iterator[None]:
+    """torch.save does not say that a disk is full: its errors say so here, as the system's would.
+
+    Raises OSError (ENOSPC) for an error of an archive where hardly anything is free.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        nearest = next(path for path in (folder, *folder.parents) if path.is_dir())
+        if isinstance(error, CecError) or shutil.disk_usage(nearest).free > _NOTHING:
+            raise
+        raise OSError(errno.ENOSPC, "no space left on device", str(folder)) from error
+
+
 def seal(folder: Path, **facts: object) -> None:
     """Write the proof of a folder's files; what lies there now is what must lie there later."""
     files = {}
     for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.name != PROOF):
         found = durable.sha256_of(path)
         files[path.relative_to(folder).as_posix()] = [found.sha256, found.bytes]
-    body = json.dumps({"files": files, **facts}, indent=1, sort_keys=True)
-    durable.write_text(folder / PROOF, body + "\n")
+    durable.write_text(folder / PROOF, _sealed({"files": files, **facts}))
 
 
 def facts_of(folder: Path) -> dict[str, object] | None:
     """What a checkpoint says of itself; None if a file is missing, cut short or changed."""
     try:
-        body = json.loads((folder / PROOF).read_text("utf-8"))
-        files = dict(body.pop("files"))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        text = (folder / PROOF).read_bytes().decode("utf-8")
+        body = dict(parse(text))  # type: ignore[arg-type]
+        seal = body.pop("seal", None)
+        files = body["files"]
+        sealed = text == _sealed(body) if seal is not None else set(body) == _UNSEALED
+        if not isinstance(files, dict) or not isinstance(body["step"], int):
+            return None
+        whole = sealed and all(_is_whole(folder, name, files[name]) for name in files)
+    except (OSError, ValueError, KeyError, TypeError):
         return None
-    for name, (sha256, size) in files.items():
-        path = folder / name
-        if not path.is_file() or path.stat().st_size != size:
-            return None
-        if durable.sha256_of(path).sha256 != sha256:
-            return None
-    return dict(body)
+    return {name: body[name] for name in body if name != "files"} if whole else None
+
+
+def _sealed(body: Mapping[str, object]) -> str:
+    """The one form of a proof: its own SHA-256, taken without it, stands in it."""
+    bare = json.dumps(body, indent=1, sort_keys=True)
+    seal = hashlib.sha256(bare.encode()).hexdigest()
+    return json.dumps({**body, "seal": seal}, indent=1, sort_keys=True) + "\n"
+
+
+def _is_whole(folder: Path, name: str, proof: Json) -> bool:
+    if not isinstance(proof, list) or len(proof) != 2:
+        return False
+    sha256, size = proof
+    path = folder / name
+    inside = path.resolve().is_relative_to(folder.resolve())
+    same = inside and path.is_file() and path.stat().st_size == size
+    return same and durable.sha256_of(path).sha256 == sha256
 
 
 def newest(parent: Path) -> tuple[Path, dict[str, object]] | None:
@@ -76,9 +114,13 @@ def damaged(parent: Path) -> list[Path]:
     return [folder for _, folder in sorted(_numbered(parent)) if facts_of(folder) is None]
 
 
-def prune(parent: Path, keep: int) -> None:
-    """Remove all but the newest `keep` checkpoints."""
-    for _, folder in sorted(_numbered(parent))[:-keep]:
+def prune(parent: Path, keep: int, step: int) -> None:
+    """Remove all but the newest `keep` up to `step`, which has just been saved, and all beyond it:
+    those were passed over as damaged, and must not count for the whole ones.
+    """
+    found = sorted(_numbered(parent))
+    behind = [folder for number, folder in found if number <= step]
+    for folder in [*behind[:-keep], *(folder for number, folder in found if number > step)]:
         # What cannot be removed now is in nobody's way.
         with contextlib.suppress(OSError):
             shutil.rmtree(folder)

@@ -23,6 +23,7 @@ FEATURES = ("hidden", "embedding")
 WHITEN = ("batch", "group", "none")
 CONSTANTS = ("auto", "given", "calibrated")
 VLLM = ("off", "colocate", "server")
+ROLLOUTS = ("auto", "drafted", "generate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,9 @@ class DataConfig:
     limit: int | None = None  # pairs of the training split that are used
     held_out: int = 200  # pairs of the validation split that are watched
     held_out_clean: int = 100  # clean sentences among which over-correction is watched
+    tuning: bool = False  # watch a tenth of the training split, not trained on, not validation
+    homophone: float | None = None  # with fresh: this prior for homophones, the others equal
+    cache: str = ""  # folder of `cecdata embed`: embeddings of targets that need no encoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,7 @@ class SftConfig:
     learning_rate: float = 1e-3  # highest, after the warm-up
     warmup: float = 0.05  # share of the steps
     weight_decay: float = 0.01
+    precision: str = "auto"  # of the products: fp32, bf16, or what the hardware is fast at
     save_every: int = 500  # steps
     log_every: int = 20  # steps
 
@@ -72,6 +77,7 @@ class PpoConfig:
     clip: float = 0.05  # PAPER.md row 2
     learning_rate: float = 1e-5  # η0
     decay: float = 0.5  # γ of η0 / (t + 1)^γ, t in optimizer steps; 0: constant
+    cooldown: float = 0.0  # share of the steps, at the end, over which the rate falls to 0
     accumulation: int = 4  # backward passes an optimizer step
     minibatches: int = 1  # optimizer steps an epoch
     baseline: str = "value"  # PAPER.md row 3; or frozen_value, leave_one_out, group, none
@@ -89,6 +95,10 @@ class PpoConfig:
     new_tokens: int = 0  # longest candidate; 0: what max_chars can need
     bf16: bool = False  # autocast; the weights stay in fp32
     gradient_checkpointing: bool = False
+    rollout: str = "auto"  # drafted: the source is the draft; generate: token by token
+    lean: bool = True  # the built-in policy's own forward pass on a CPU, bf16 where it is native
+    condense: bool = True  # leave candidates without advantage out of the backward pass
+    pool: int = 1  # batches whose sources are dealt out by length, so that little is padded
     vllm: str = "off"  # colocate or server: not bit-exact on resume
     save_every: int = 50  # batches between checkpoints
     keep: int = 2  # checkpoints kept
@@ -119,6 +129,7 @@ class Config:
             ("value features", ppo.features, FEATURES),
             ("whitening", ppo.whiten, WHITEN),
             ("vllm mode", ppo.vllm, VLLM),
+            ("way to write candidates", ppo.rollout, ROLLOUTS),
             ("choice of constants", self.constants, CONSTANTS),
         ):
             if value not in known:
@@ -126,14 +137,26 @@ class Config:
         _check(0 <= self.seed < 2**31, "seed", self.seed, "0 to 2**31 - 1")
         _check(ppo.candidates >= 2, "ppo.candidates", ppo.candidates,
                "at least 2: one candidate has neither consensus nor a baseline")  # fmt: skip
-        for name in ("groups", "epochs", "accumulation", "minibatches", "save_every", "log_every"):
+        for name in (
+            "groups",
+            "epochs",
+            "accumulation",
+            "minibatches",
+            "save_every",
+            "log_every",
+            "pool",
+        ):
             _check(getattr(ppo, name) >= 1, f"ppo.{name}", getattr(ppo, name), "at least 1")
         for name in ("updates", "eval_every", "new_tokens", "kl", "entropy", "decay"):
             _check(getattr(ppo, name) >= 0, f"ppo.{name}", getattr(ppo, name), "at least 0")
         _check(0 < ppo.top_p <= 1, "ppo.top_p", ppo.top_p, "a fraction above 0")
         _check(0 < ppo.clip < 1, "ppo.clip", ppo.clip, "a fraction between 0 and 1")
+        _check(0 <= ppo.cooldown <= 1, "ppo.cooldown", ppo.cooldown, "a fraction 0–1")
         _check(0 <= self.data.clean_share <= 1, "data.clean_share", self.data.clean_share,
                "a fraction 0–1")  # fmt: skip
+        homophone = self.data.homophone
+        _check(homophone is None or (self.data.fresh and 0 <= homophone <= 1), "data.homophone",
+               homophone, "a fraction 0–1 together with data.fresh = true")  # fmt: skip
         _check(self.sft.batch >= 1, "sft.batch", self.sft.batch, "at least 1")
         _check(self.sft.steps >= 0, "sft.steps", self.sft.steps, "at least 0")
         _check(not self.policy.quantise or self.policy.lora_rank > 0, "policy.quantise", True,
@@ -186,14 +209,14 @@ def _read(recipe: str) -> dict[str, object]:
         raise UsageError(f"no recipe {recipe!r}; {hint}, or a path to a .toml")
     try:
         return dict(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # bad TOML, a number of 5,000 digits, nesting
         raise InputError(f"{recipe}: not valid TOML ({error})") from error
 
 
 def _value(text: str) -> object:
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return None if text == "null" else text  # a bare word is a string
 
 

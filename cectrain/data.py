@@ -11,9 +11,11 @@ import numpy.typing as npt
 
 from cecdata.errors import InputError
 from cecdata.shards.reader import Dataset, open_dataset
+from cectrain.config import DataConfig
 
 TRAIN, HELD_OUT = "train", "validation"
 _COLUMNS = ("id", "copy", "source", "target", "operator")
+_TUNING = 2512  # of the draw of sentences that are watched while tuning
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,11 @@ class Pair:
     source: str
     target: str
     operator: str
+
+    @property
+    def length(self) -> int:
+        """Code points of the longer side."""
+        return max(len(self.source), len(self.target))
 
 
 def open_shards(path: str | Path) -> Dataset:
@@ -57,6 +64,35 @@ def sample(dataset: Dataset, split: str, count: int, seed: int) -> list[Pair]:
         kept = sorted([*kept, *zip(draw[least].tolist(), pairs, strict=True)], key=lambda p: p[0])
         del kept[count:]
     return [pair for _, pair in kept]
+
+
+def held_out(
+    dataset: Dataset, told: DataConfig, limit: int, seed: int
+) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
+    """The pairs and the clean sentences that are watched: of validation, or of the tuning part.
+
+    None is longer than `limit`. The clean ones are those drawn last, so that they are other
+    sentences as long as there are any.
+    """
+    split = TRAIN if told.tuning else HELD_OUT
+    # Twelve times as many, as a tenth of them is kept; of validation twice, for those too long.
+    count = (12 if told.tuning else 2) * (told.held_out + told.held_out_clean)
+    drawn = [pair for pair in sample(dataset, split, count, seed) if pair.length <= limit]
+    if told.tuning:
+        kept = kept_for_tuning(np.array([pair.id for pair in drawn], np.uint64))
+        drawn = [pair for pair, keep in zip(drawn, kept, strict=True) if keep]
+    distinct = list(dict.fromkeys(pair.target for pair in drawn))
+    clean = distinct[max(0, len(distinct) - told.held_out_clean) :]
+    return tuple(drawn[: told.held_out]), tuple(clean)
+
+
+def kept_for_tuning(ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+    """Which sentences of the training split are watched while settings are tuned: a tenth, by id.
+
+    Whatever the seed, so that no run trains on what another one was chosen by.
+    """
+    kept: npt.NDArray[np.bool_] = _mixed(np.asarray(ids, np.uint64), _TUNING) % np.uint64(10) == 0
+    return kept
 
 
 def order(rows: int, seed: int, epoch: int) -> npt.NDArray[np.int64]:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cecbench.metrics import behaviour, cscd
 from cecbench.metrics.policies import apply_policy
 from cecbench.metrics.rows import Row
 from cecbench.systems.models import batches_by_length
+from cecdata.errors import VerificationError
+from cecdata.shards.codec import decode as decode_record
+from cecdata.strictjson import parse
+from cectrain import drafted
 from cectrain.data import Pair
 from cectrain.policy import Policy, decode, prompt_ids
 
@@ -37,6 +42,55 @@ class HeldOut:
     f1: float | None
     by_operator: dict[str, float]
     samples: tuple[tuple[str, str, str], ...]  # source, answer, target
+    answers: tuple[str, ...] = ()  # of all sentences, the pairs' first, then the clean ones'
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOutFile:
+    """`HeldOut` as it lies on disk: samples are lists there."""
+
+    rows: int
+    exact: float | None
+    copied: float | None
+    over_correction: float | None
+    length_differs: float | None
+    f1: float | None
+    by_operator: dict[str, float]
+    samples: tuple[tuple[str, ...], ...]
+    answers: tuple[str, ...] = ()
+
+    def found(self) -> HeldOut:
+        """The scores again."""
+        samples = tuple((row[0], row[1], row[2]) for row in self.samples)
+        return HeldOut(
+            self.rows, self.exact, self.copied, self.over_correction, self.length_differs,
+            self.f1, dict(self.by_operator), samples, tuple(self.answers),
+        )  # fmt: skip
+
+
+def read_held_out(path: Path) -> HeldOut:
+    """The scores that `Job.once` kept; VerificationError where they are damaged."""
+    try:
+        found = decode_record(HeldOutFile, parse(path.read_bytes()), str(path)).found()
+    except (ValueError, IndexError) as error:
+        raise VerificationError(
+            f"{path}: damaged ({error}): remove it, and the same command evaluates again"
+        ) from error
+    return found
+
+
+def shown(found: HeldOut, count: int = 3) -> list[str]:
+    """A few samples, a line each: source, answer, and the target where that is another.
+
+    >>> found = HeldOut(1, 0.0, 0.0, None, 0.0, None, {}, (("己经", "己经", "已经"),))
+    >>> shown(found)
+    ['  己经 → 己经  ✗ 已经']
+    """
+    lines = []
+    for source, answer, target in found.samples[:count]:
+        mark = "✓" if answer == target else f"✗ {target}"
+        lines.append(f"  {source} → {answer}  {mark}")
+    return lines
 
 
 def evaluate(policy: Policy, pairs: Sequence[Pair], clean: Sequence[str]) -> HeldOut:
@@ -64,6 +118,7 @@ def evaluate(policy: Policy, pairs: Sequence[Pair], clean: Sequence[str]) -> Hel
         f1=_f1(rows),
         by_operator={name: sum(hits) / len(hits) for name, hits in sorted(by_operator.items())},
         samples=tuple((row.source, row.prediction, row.target) for row in wrong[:5]),
+        answers=tuple(answers),
     )
 
 
@@ -72,20 +127,49 @@ def corrections(policy: Policy, sources: Sequence[str], batch: int = _BATCH) -> 
     import torch
 
     asked = [prompt_ids(policy, source) for source in sources]
+    write = _drafted if drafted.supported(policy.model) else _greedy
     answers: dict[int, str] = {}
     was_training = policy.model.training
     policy.model.eval()
     try:
-        with torch.inference_mode():
+        with torch.no_grad():
             for chosen in batches_by_length([len(ids) for ids in asked], batch):
-                written = _greedy(policy, [asked[i] for i in chosen])
+                told = [sources[i] for i in chosen]
+                written = write(policy, [asked[i] for i in chosen], told)
                 answers.update(zip(chosen, decode(policy, written), strict=True))
     finally:
         policy.model.train(was_training)
     return (answers[place].strip() for place in range(len(sources)))
 
 
-def _greedy(policy: Policy, asked: Sequence[Sequence[int]]) -> list[list[int]]:
+def _drafted(
+    policy: Policy, asked: Sequence[Sequence[int]], sources: Sequence[str]
+) -> list[list[int]]:
+    """The same as token by token, in a few passes: an answer is nearly its source."""
+    drafts = policy.tokenizer(list(sources), add_special_tokens=False).input_ids
+    found = drafted.write(
+        policy.model,
+        asked,
+        drafts,
+        1,
+        end=int(policy.tokenizer.eos_token_id),
+        stops=_stops(policy),
+        longest=max(map(len, asked)) + _ROOM,
+        temperature=None,
+    )
+    return [one.tokens for one in found]
+
+
+def _stops(policy: Policy) -> list[int]:
+    named = policy.model.generation_config.eos_token_id
+    return list(named) if isinstance(named, (list, tuple)) else [int(named)] if named else []
+
+
+def _greedy(
+    policy: Policy,
+    asked: Sequence[Sequence[int]],
+    sources: Sequence[str],  # noqa: ARG001 - the other way needs them
+) -> list[list[int]]:
     import torch
 
     model, pad = policy.model, int(policy.tokenizer.pad_token_id)

@@ -38,6 +38,14 @@ class TrainingPairs:
         """Number of pairs in an epoch."""
         return int(self.table.num_rows)
 
+    def lengths(self) -> npt.NDArray[np.int32]:
+        """Code points of each target, [pairs]."""
+        found = [
+            np.asarray(pc.utf8_length(part["target"]), np.int32)
+            for part in self.table.select_columns(["target"]).with_format("arrow").iter(65_536)
+        ]
+        return np.concatenate(found)
+
     def at(self, places: Sequence[int], epoch: int) -> list[Pair]:
         """The pairs at these places, as they are in this epoch."""
         return self.made(self.table[list(places)], epoch)
@@ -81,10 +89,11 @@ def training_pairs(
     import datasets
 
     datasets.disable_progress_bars()
+    dataset.prove(TRAIN)
     table = datasets.Dataset.from_parquet(
         [str(path) for path in dataset.files(TRAIN)], columns=_COLUMNS, cache_dir=str(cache)
     )
-    places = _short_enough(dataset, max_chars)
+    places = _usable(dataset, max_chars, tuning=config.tuning)
     if not len(places):
         raise InputError(
             f"{dataset.path}: no pair of at most {max_chars} characters: raise policy.max_chars"
@@ -92,15 +101,16 @@ def training_pairs(
     if config.limit is not None:
         chosen = data.order(len(places), seed, -1 % 2**31)[: config.limit]
         places = places[np.sort(chosen)]
-    corrupt = fresh_corruption(dataset) if config.fresh else None
+    corrupt = fresh_corruption(dataset, config.homophone) if config.fresh else None
     return TrainingPairs(table.select(places.tolist()), config.clean_share, seed, corrupt)
 
 
-def fresh_corruption(dataset: Dataset) -> Corrupt:
+def fresh_corruption(dataset: Dataset, homophone: float | None = None) -> Corrupt:
     """Sources corrupted anew: those that the same build with seed + 1 + epoch would have made.
 
     A pair stays as stored where the new draw changes nothing or exceeds the greatest distance;
-    the cosine filter is not applied again.
+    the cosine filter is not applied again. `homophone` is that operator's prior in place of the
+    build's, the others sharing the rest equally (the paper's sweep of π_hom).
     """
     from cecdata.config import from_manifest
     from cecdata.perturb.calibrate import Rate
@@ -109,6 +119,8 @@ def fresh_corruption(dataset: Dataset) -> Corrupt:
 
     manifest = dataset.manifest
     config = from_manifest(manifest.configuration)
+    if homophone is not None:
+        config = replace(config, prior=prior_with(config.prior, homophone))
     tables = compiled(config.prior)
     frozen = {c.operator: Rate(c.target, c.reachable, c.rate) for c in manifest.calibration}
     rates = [frozen.get(name, Rate(0.0, 0.0, 0.0)) for name in tables.operators]
@@ -137,6 +149,19 @@ def fresh_corruption(dataset: Dataset) -> Corrupt:
     return corrupt
 
 
+def prior_with(prior: Mapping[str, float], homophone: float) -> dict[str, float]:
+    """The prior with another weight of homophones, the other operators equal.
+
+    >>> prior_with({"homophone": 0.2, "noise": 0.5, "split": 0.3}, 0.4)
+    {'homophone': 0.4, 'noise': 0.3, 'split': 0.3}
+    """
+    others = [name for name in prior if name != "homophone"]
+    if len(others) == len(prior) or not others:
+        raise InputError("data.homophone needs a build with homophones and another operator")
+    rest = round((1 - homophone) / len(others), 12)
+    return {name: homophone if name == "homophone" else rest for name in prior}
+
+
 def _sentences(pairs: Sequence[Pair]) -> pa.RecordBatch:
     from cecdata.shards.schema import SENTENCE
 
@@ -150,10 +175,14 @@ def _sentences(pairs: Sequence[Pair]) -> pa.RecordBatch:
     )
 
 
-def _short_enough(dataset: Dataset, max_chars: int) -> npt.NDArray[np.int64]:
+def _usable(dataset: Dataset, max_chars: int, *, tuning: bool) -> npt.NDArray[np.int64]:
+    """Places of the pairs that are short enough, and not among those that are watched."""
     found, seen = [], 0
-    for batch in dataset.batches(TRAIN, ["source", "target"]):
+    for batch in dataset.batches(TRAIN, ["id", "source", "target"]):
         lengths = [np.asarray(pc.utf8_length(batch.column(n))) for n in ("source", "target")]
-        found.append(np.flatnonzero(np.maximum(*lengths) <= max_chars) + seen)
+        usable = np.maximum(*lengths) <= max_chars
+        if tuning:
+            usable &= ~data.kept_for_tuning(np.asarray(batch.column("id")))
+        found.append(np.flatnonzero(usable) + seen)
         seen += len(batch)
     return np.concatenate(found) if found else np.array([], np.int64)

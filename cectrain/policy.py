@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 from cecbench import prompts
 from cecbench.systems.llm import THINKING_OFF
 from cecbench.systems.models import load_pretrained, pick_device
-from cecbench.systems.policy import PROMPT_FILE
+from cecbench.systems.policy import PROMPT_FILE, prompt_version
 from cecdata.errors import InputError, MissingPackageError
 from cectrain.config import PolicyConfig
 from cectrain.tokenizer import character_tokenizer
@@ -63,12 +62,12 @@ def load_policy(config: PolicyConfig, seed: int, device: str = "auto") -> Policy
 
 
 def new_builtin(seed: int) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """The built-in policy with random weights: Qwen3's architecture over characters, 4.1 M."""
+    """The built-in policy with random weights: Qwen3's architecture over characters, 5.1 M."""
     return small_qwen3(character_tokenizer(), seed)
 
 
 def small_qwen3(
-    tokenizer: PreTrainedTokenizerBase, seed: int, hidden: int = 192, layers: int = 6
+    tokenizer: PreTrainedTokenizerBase, seed: int, hidden: int = 256, layers: int = 4
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """A Qwen3 of a given width and depth for a tokenizer; the global generator stays as it was."""
     import torch
@@ -80,7 +79,7 @@ def small_qwen3(
         intermediate_size=hidden * 8 // 3 // 8 * 8,
         num_hidden_layers=layers,
         num_attention_heads=max(2, hidden // 32),
-        num_key_value_heads=max(1, hidden // 96),
+        num_key_value_heads=max(1, hidden // 64),
         head_dim=32,
         max_position_embeddings=1024,
         tie_word_embeddings=True,
@@ -171,7 +170,4 @@ def trained_prompt(name: str) -> str:
     path = Path(where or "") / PROMPT_FILE
     if where is None or not path.is_file():
         return prompts.DEFAULT
-    try:
-        return str(json.loads(path.read_text("utf-8"))["version"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path} does not name a version ({error})") from None
+    return prompt_version(path)

@@ -39,6 +39,14 @@ def set_all_seeds(seed: int) -> None:
     torch.backends.cudnn.benchmark = False
 
 
+def report_to_nobody() -> None:
+    """TRL tells a hub of each run unless the environment says no; it is read at the first import.
+
+    Whoever wants that sets HF_HUB_DISABLE_TELEMETRY=0.
+    """
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+
+
 def versions() -> dict[str, Json]:
     """Installed versions of what can change a weight; Python's own first."""
     found: dict[str, Json] = {"python": platform.python_version()}

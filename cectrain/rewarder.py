@@ -7,11 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
+from cecdata.corpus.xxh3 import ids
 from cecdata.embed import Encoder
+from cecdata.embed.cache import Cache
 from cecdata.errors import UsageError
 from cectrain import reward
-from cectrain.cluster import FloatArray
+from cectrain.cluster import FloatArray, unit
 from cectrain.reward import RewardConfig
 
 _KEPT = 50_000  # reference and source embeddings that are remembered; candidates rarely recur
@@ -30,9 +33,12 @@ class GroupReward:
 
     __name__ = "consensus"
 
-    def __init__(self, encoder: Encoder, config: RewardConfig, size: int) -> None:
-        self._encoder, self._config, self._size = encoder, config, size
+    def __init__(
+        self, encoder: Encoder, config: RewardConfig, size: int, cache: Cache | None = None
+    ) -> None:
+        self._encoder, self._config, self._size, self._cache = encoder, config, size, cache
         self._known: dict[str, FloatArray] = {}
+        self.from_cache = self.encoded = 0  # references and sources so far, by where they came from
 
     def __call__(
         self,
@@ -80,6 +86,9 @@ class GroupReward:
         figures = {**parts, **behaviour(sources, targets, groups)}
         figures["encoder_seconds"] = encoded - started
         figures["reward_seconds"] = time.perf_counter() - encoded
+        if self._cache is not None:
+            asked = max(1, self.from_cache + self.encoded)
+            figures["cached_share"] = self.from_cache / asked
         return Scored(rewards, figures)
 
     def embeddings(self, texts: Sequence[str]) -> FloatArray:
@@ -88,7 +97,7 @@ class GroupReward:
         if len(self._known) + len(unknown) > _KEPT:
             self._known.clear()
             unknown = sorted(set(texts))
-        for text, vector in zip(unknown, self._fresh(unknown), strict=True):
+        for text, vector in zip(unknown, self._stored(unknown), strict=True):
             self._known[text] = vector
         return np.stack([self._known[text] for text in texts])
 
@@ -104,6 +113,21 @@ class GroupReward:
             for group in groups
         ]
         return np.array(rows), references
+
+    def _stored(self, texts: Sequence[str]) -> FloatArray:
+        """Vectors from the cache; what it lacks is encoded, and both are counted."""
+        if self._cache is None or not texts:
+            self.encoded += len(texts)
+            return self._fresh(texts)
+        keys = ids(pa.array(texts, pa.string()))
+        here = self._cache.has(keys)
+        missing = [text for text, has in zip(texts, here, strict=True) if not has]
+        found = np.empty((len(texts), self._encoder.dimension))
+        found[here] = unit(self._cache.get(keys[here]))
+        found[~here] = self._fresh(missing)
+        self.from_cache += len(texts) - len(missing)
+        self.encoded += len(missing)
+        return found
 
     def _fresh(self, texts: Sequence[str]) -> FloatArray:
         # In fp32 at least: near misses differ by a few thousandths of a cosine.
@@ -128,8 +152,13 @@ def behaviour(
 ) -> dict[str, float]:
     """What candidates do, whatever they earn; a rate without a denominator is left out."""
     exact, copied, spoiled, empty, clean, wrong = 0, 0, 0, 0, 0, 0
+    struck, reached, mixed = 0, 0, 0  # groups of an erroneous source
     for source, target, group in zip(sources, targets, groups, strict=True):
         is_clean = source == target
+        if not is_clean:
+            right = sum(text == target for text in group)
+            struck, reached = struck + 1, reached + (right > 0)
+            mixed += 0 < right < len(group)
         for text in group:
             clean, wrong = clean + is_clean, wrong + (not is_clean)
             exact += not is_clean and text == target
@@ -139,6 +168,7 @@ def behaviour(
     figures = {"empty_rate": empty / max(1, clean + wrong)}
     if wrong:
         figures |= {"exact_rate": exact / wrong, "copy_rate": copied / wrong}
+        figures |= {"reached_share": reached / struck, "mixed_share": mixed / struck}
     if clean:
         figures["over_correction_rate"] = spoiled / clean
     return figures

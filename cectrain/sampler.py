@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
 from torch.utils.data import Sampler
 
 from cecdata.errors import UsageError
@@ -19,12 +21,21 @@ if TYPE_CHECKING:
 class GroupSampler(Sampler[int]):  # type: ignore[misc]  # torch is not followed
     """Places of an epoch's pairs: batches of `groups` sources, each L times in a row, each batch
     `repeats` times. The order depends on the epoch; TRL's own replays the first one's on resume.
+    With `pool` above 1 the sources of so many batches are dealt out by length, so that little is
+    padded; the batches themselves stay in a drawn order.
 
     What does not fill a batch at the end of an epoch waits for the next one's order.
     """
 
     def __init__(
-        self, pairs: TrainingPairs, *, groups: int, size: int, repeats: int, view: View
+        self,
+        pairs: TrainingPairs,
+        *,
+        groups: int,
+        size: int,
+        repeats: int,
+        view: View,
+        pool: int = 1,
     ) -> None:
         if len(pairs) < groups:
             raise UsageError(
@@ -32,7 +43,8 @@ class GroupSampler(Sampler[int]):  # type: ignore[misc]  # torch is not followed
                 "give more data"
             )
         self._pairs, self._groups, self._size, self._repeats = pairs, groups, size, repeats
-        self._epoch, self._view = 0, view
+        self._epoch, self._view, self._pool = 0, view, pool
+        self._lengths = pairs.lengths() if pool > 1 else None
 
     def set_epoch(self, epoch: int) -> None:
         """Called before each epoch, and on resume with the epoch that was interrupted."""
@@ -46,12 +58,22 @@ class GroupSampler(Sampler[int]):  # type: ignore[misc]  # torch is not followed
     def __iter__(self) -> Iterator[int]:
         """Places, group by group."""
         self._view.epoch = self._epoch
-        walk = data.order(len(self._pairs), self._pairs.seed, self._epoch).tolist()
-        for start in range(0, len(walk) - self._groups + 1, self._groups):
-            batch = walk[start : start + self._groups]
-            for _ in range(self._repeats):
-                for place in batch:
-                    yield from [place] * self._size
+        walk = data.order(len(self._pairs), self._pairs.seed, self._epoch)
+        whole = walk[: len(walk) // self._groups * self._groups].reshape(-1, self._groups)
+        for start in range(0, len(whole), self._pool):
+            for batch in self._dealt(whole[start : start + self._pool], start).tolist():
+                for _ in range(self._repeats):
+                    for place in batch:
+                        yield from [place] * self._size
+
+    def _dealt(self, batches: npt.NDArray[np.int64], start: int) -> npt.NDArray[np.int64]:
+        """Some batches' sources dealt out anew by length, [batches, groups]."""
+        if self._lengths is None:
+            return batches
+        drawn = batches.ravel()
+        places = drawn[np.argsort(self._lengths[drawn], kind="stable")].reshape(batches.shape)
+        turns = data.order(len(batches), self._pairs.seed, 1 + self._epoch + start)
+        return np.asarray(places[turns])
 
 
 class View:

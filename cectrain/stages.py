@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cecbench.systems.models import checkpoint_identity
 from cecdata import durable
 from cecdata.embed import Encoder, encoder
 from cecdata.errors import InputError, UsageError
-from cecdata.shards.codec import Json, decode, encode
+from cecdata.shards.codec import Json, encode
 from cecdata.shards.reader import Dataset
 from cectrain import checkpoints, data, heldout, reproducibility, tracking
 from cectrain.config import Config, PolicyConfig
-from cectrain.data import HELD_OUT, Pair
-from cectrain.heldout import HeldOut
+from cectrain.data import HELD_OUT, TRAIN, Pair
+from cectrain.heldout import HeldOut, read_held_out
 from cectrain.pairs import TrainingPairs, training_pairs
 from cectrain.policy import BUILTIN, Policy, check_context, load_policy
 from cectrain.reward import RewardConfig
 from cectrain.tracking import MetricsLog
+
+if TYPE_CHECKING:
+    from cecdata.embed.cache import Cache
 
 Tell = Callable[[str], None]
 
@@ -53,34 +58,12 @@ class Job:
         """A held-out evaluation that a resumed run reads instead of making it again."""
         path = self.state / f"{name}.json"
         if path.is_file():
-            return decode(HeldOutFile, json.loads(path.read_text("utf-8")), str(path)).found()
+            return read_held_out(path)
         found = make()
         if self.first:
             text = json.dumps(encode(found), ensure_ascii=False, indent=1)
             durable.write_text(path, text + "\n")
         return found
-
-
-@dataclass(frozen=True, slots=True)
-class HeldOutFile:
-    """`HeldOut` as it lies on disk: samples are lists there."""
-
-    rows: int
-    exact: float | None
-    copied: float | None
-    over_correction: float | None
-    length_differs: float | None
-    f1: float | None
-    by_operator: dict[str, float]
-    samples: tuple[tuple[str, ...], ...]
-
-    def found(self) -> HeldOut:
-        """The scores again."""
-        samples = tuple((row[0], row[1], row[2]) for row in self.samples)
-        return HeldOut(
-            self.rows, self.exact, self.copied, self.over_correction, self.length_differs,
-            self.f1, dict(self.by_operator), samples,
-        )  # fmt: skip
 
 
 def identity(config: Config, dataset: Dataset) -> dict[str, object]:
@@ -116,13 +99,10 @@ def prepare(dataset: Dataset, config: Config, state: Path, log: MetricsLog, tell
     policy = with_adapter(policy, config.policy)
     limit = config.policy.max_chars
     check_context(policy, "长" * limit, new_tokens(config))
-    wanted = config.data.held_out + config.data.held_out_clean
-    drawn = [p for p in data.sample(dataset, HELD_OUT, 2 * wanted, config.seed) if _fits(p, limit)]
-    watched, rest = drawn[: config.data.held_out], drawn[config.data.held_out : wanted]
+    watched, clean = data.held_out(dataset, config.data, limit, config.seed)
     pairs = training_pairs(dataset, config.data, limit, config.seed, state / "arrow")
     return Job(
-        config, dataset, policy, pairs, tuple(watched), tuple(pair.target for pair in rest),
-        state, log, tell,
+        config, dataset, policy, pairs, watched, clean, state, log, tell,
     )  # fmt: skip
 
 
@@ -133,9 +113,13 @@ def warm_start(job: Job) -> None:
     if job.config.sft.steps:
         job.tell(f"warm start: {job.config.sft.steps:,} supervised steps")
 
+        used = time.process_time()
+
         def log(step: int, values: dict[str, float]) -> None:
+            nonlocal used
             values["training_tokens_per_s"] = values.pop("tokens_per_s")
-            job.log.write("sft", step, values)
+            before, used = used, time.process_time()
+            job.log.write("sft", step, {**values, "cpu_seconds": used - before})
 
         train_sft(job.policy, job.pairs, job.config.sft, job.state / "sft", log)
 
@@ -147,9 +131,10 @@ def choose_constants(job: Job, used: Encoder) -> tuple[RewardConfig, list[str]]:
     config = job.config
     if config.reward.kind != "consensus":
         return config.reward, [f"the reward is the {config.reward.kind} vote: no constants"]
-    pairs = [pair for pair in job.watched if pair.source != pair.target]
+    # Of the training split: what is held out decides nothing.
+    drawn = data.sample(job.dataset, TRAIN, config.diagnose_pairs, config.seed)
     found = diagnose(
-        pairs[: config.diagnose_pairs],
+        [pair for pair in drawn if pair.length <= config.policy.max_chars],
         used,
         config.reward,
         train_pairs=len(job.pairs),
@@ -193,7 +178,7 @@ def ppo(job: Job, reward: RewardConfig, used: Encoder, start: float | None) -> i
         processes=reproducibility.processes(),
         cpu=not torch.cuda.is_available(),
     )
-    rewarder = GroupReward(used, reward, settings.candidates)
+    rewarder = GroupReward(used, reward, settings.candidates, open_cache(job.config, used))
     trainer = ConsensusTrainer(job.policy, job.pairs, rewarder, settings, args)
     trainer.remove_callback(PrinterCallback)  # our own lines say it in fewer words
     trainer.add_callback(Watch(settings, job.log, job.evaluate, job.tell, start))
@@ -203,6 +188,11 @@ def ppo(job: Job, reward: RewardConfig, used: Encoder, start: float | None) -> i
     if found:
         job.tell(f"going on from {found[0].name}")
     trainer.train(resume_from_checkpoint=str(found[0]) if found else None)
+    if job.config.data.cache:
+        job.tell(
+            f"reference embeddings: {rewarder.from_cache:,} from {job.config.data.cache}, "
+            f"{rewarder.encoded:,} encoded because it lacks them"
+        )
     return int(trainer.state.global_step) // (settings.epochs * settings.minibatches)
 
 
@@ -235,6 +225,7 @@ def summary(
         "ppo_batches": job.config.ppo.updates,
         "training_pairs": len(job.pairs),
         "reward": encode(reward),
+        "cpu_seconds": tracking.total(job.log.path, "cpu_seconds"),
     }
 
 
@@ -262,10 +253,20 @@ def with_adapter(policy: Policy, config: PolicyConfig) -> Policy:
     return replace(policy, model=get_peft_model(model, adapter))
 
 
+def open_cache(config: Config, used: Encoder) -> Cache | None:
+    """The embedding cache that the configuration names, if any.
+
+    Raises InputError where none is, RefusedError where another encoder wrote it.
+    """
+    from cecdata.embed.cache import Cache
+
+    if not config.data.cache:
+        return None
+    return Cache.open(
+        Path(config.data.cache), fingerprint=used.fingerprint, dimension=used.dimension
+    )
+
+
 def load_encoder(name: str) -> Encoder:
     """The sentence encoder of the reward."""
     return encoder(name)
-
-
-def _fits(pair: Pair, limit: int) -> bool:
-    return max(len(pair.source), len(pair.target)) <= limit

@@ -8,7 +8,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from cecdata.shards.codec import Json
+from cecdata.strictjson import parse
 from cectrain.heldout import HeldOut
+from cectrain.progress import Seen, nowhere
 
 FILE = "metrics.jsonl"
 #: our name → TRL's; what is not named here is not logged
@@ -25,9 +28,12 @@ NAMES: Mapping[str, str] = MappingProxyType(
         "tau": "tau",
         "exact_rate": "exact_rate",
         "copy_rate": "copy_rate",
+        "reached_share": "reached_share",
+        "mixed_share": "mixed_share",
         "over_correction_rate": "over_correction_rate",
         "empty_rate": "empty_rate",
         "zero_advantage_share": "zero_advantage_share",
+        "trained_share": "trained_share",
         "explained_variance": "explained_variance",
         "value_mean": "value_mean",
         "loss": "loss",
@@ -44,7 +50,9 @@ NAMES: Mapping[str, str] = MappingProxyType(
         "training_seconds": "training_seconds",
         "encoder_seconds": "encoder_seconds",
         "reward_seconds": "reward_seconds",
+        "cached_share": "cached_share",
         "baseline_seconds": "baseline_seconds",
+        "cpu_seconds": "cpu_seconds",
         "gpu_memory_gb": "gpu_memory_gb",
     }
 )
@@ -52,7 +60,7 @@ HELD_OUT = (
     "heldout_exact", "heldout_copied", "heldout_over_correction", "heldout_length_differs",
     "heldout_f1",
 )  # fmt: skip
-SFT = ("loss", "grad_norm", "learning_rate", "training_tokens_per_s")
+SFT = ("loss", "grad_norm", "learning_rate", "training_tokens_per_s", "cpu_seconds")
 Values = Mapping[str, float | None]
 
 
@@ -62,8 +70,13 @@ class MetricsLog:
     Without a path nothing is written: so it is on all processes but the first.
     """
 
-    def __init__(self, path: Path | None, show: Callable[[str], None] = lambda _line: None) -> None:
-        self.path, self._show = path, show
+    def __init__(
+        self,
+        path: Path | None,
+        show: Callable[[str], None] = lambda _line: None,
+        seen: Seen = nowhere,
+    ) -> None:
+        self.path, self._show, self._seen = path, show, seen
 
     def write(self, phase: str, step: int, values: Values) -> None:
         """One line: the phase (sft, ppo or heldout), the step, and what is a number."""
@@ -78,6 +91,7 @@ class MetricsLog:
         with self.path.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
         self._show(shown(phase, step, known))
+        self._seen(phase, step, known)
 
 
 def kept_lines(path: Path, sft_step: int, ppo_step: int) -> str:
@@ -86,14 +100,32 @@ def kept_lines(path: Path, sft_step: int, ppo_step: int) -> str:
         return ""
     limits = {"sft": sft_step, "ppo": ppo_step, "heldout": ppo_step}
     kept = []
-    for line in path.read_text("utf-8").splitlines():
+    for line in path.read_bytes().split(b"\n"):
         try:
-            record = json.loads(line)
-            if record["step"] <= limits[record["phase"]]:
-                kept.append(line + "\n")
+            record = dict(parse(line))  # type: ignore[arg-type]
+            if record["step"] <= limits[record["phase"]]:  # type: ignore[index,operator]
+                kept.append(line.decode("utf-8") + "\n")
         except (ValueError, KeyError, TypeError):
             continue  # a line that a kill cut short; its step is repeated
     return "".join(kept)
+
+
+def lines(path: Path | None, phase: str) -> list[dict[str, float]]:
+    """The numbers of a phase's lines, oldest first; nothing where there is no log."""
+    if path is None or not path.is_file():
+        return []
+    records = (parse(line) for line in path.read_text("utf-8").splitlines())
+    return [
+        {name: float(str(value)) for name, value in record.items() if name != "phase"}
+        for record in records
+        if isinstance(record, dict) and record.get("phase") == phase
+    ]
+
+
+def total(path: Path | None, name: str) -> dict[str, Json]:
+    """Sum of one number over each phase that logs it."""
+    found = {phase: [x[name] for x in lines(path, phase) if name in x] for phase in ("sft", "ppo")}
+    return {phase: round(sum(values), 1) for phase, values in found.items() if values}
 
 
 def renamed(logs: Mapping[str, object]) -> dict[str, float]:

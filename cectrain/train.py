@@ -5,19 +5,26 @@ from __future__ import annotations
 import json
 import time
 from contextlib import nullcontext
+from importlib.util import find_spec
 from pathlib import Path
 
 from cecdata.durable import STATE, Workspace
-from cecdata.errors import VerificationError
+from cecdata.durable.files import naming
+from cecdata.errors import MissingPackageError, VerificationError
 from cecdata.shards.codec import Json
+from cecdata.strictjson import parse
 from cectrain import reproducibility, stages, tracking
 from cectrain.config import Config
 from cectrain.data import open_shards
 from cectrain.export import save_model
+from cectrain.heldout import HeldOut
+from cectrain.progress import Seen, nowhere
 from cectrain.stages import Job, Tell
 from cectrain.tracking import MetricsLog
 
 SUMMARY, RUN, MODEL = "summary.json", "run.json", "model"
+SENTENCES = "heldout.jsonl"
+PACKAGES = ("torch", "transformers", "trl", "datasets", "accelerate", "safetensors")
 
 
 def train(
@@ -27,18 +34,23 @@ def train(
     *,
     overwrite: bool = False,
     tell: Tell = lambda _line: None,
+    seen: Seen = nowhere,
 ) -> dict[str, Json]:
     """Train on the dataset at `data` and leave everything at `out`; the summary that lies there.
 
     The same call goes on where a killed one stopped; a finished run is checked and left alone.
+    `tell` gets words, `seen` the figures of each step.
     Raises InputError, UsageError, RefusedError, VerificationError, DiskFullError.
     """
     started = time.monotonic()
+    check_installed()
+    reproducibility.report_to_nobody()
     dataset = open_shards(data)
     identity = stages.identity(config, dataset)
     first = reproducibility.main_process()  # the only one that writes
     room = Workspace(out, identity, overwrite=overwrite) if first else nullcontext(None)
-    with room as work:
+    # Around everything: metrics, torch's files and the datasets' cache are written by others.
+    with naming(out), room as work:
         if work is not None and (done := _finished(work)) is not None:
             tell(f"{out} holds the finished run already")
             return done
@@ -48,12 +60,13 @@ def train(
             work.write_text(tracking.FILE, kept)
             _write_run(work, identity)
         tell = tell if first else _silent
-        log = MetricsLog(out / tracking.FILE if first else None, tell)
+        encoder = stages.load_encoder(config.encoder)
+        stages.open_cache(config, encoder)  # another encoder's is refused before hours are spent
+        log = MetricsLog(out / tracking.FILE if first else None, tell, seen)
         job = stages.prepare(dataset, config, state, log, tell)
         stages.warm_start(job)
         before = job.once("after_sft", job.evaluate)
         job.log.write("heldout", 0, tracking.of_held_out(before))
-        encoder = stages.load_encoder(config.encoder)
         reward, words = stages.choose_constants(job, encoder)
         for line in words:
             tell(line)
@@ -63,30 +76,66 @@ def train(
         after = job.evaluate() if batches else before
         job.log.write("heldout", batches, tracking.of_held_out(after))
         found = stages.summary(job, before, after, reward, time.monotonic() - started)
-        return _publish(work, job, found)
+        return _publish(work, job, found, (before, after))
+
+
+def check_installed() -> None:
+    """MissingPackageError, naming what lacks, unless the extra `train` is here."""
+    missing = [name for name in PACKAGES if find_spec(name) is None]
+    if missing:
+        raise MissingPackageError(
+            f"{', '.join(missing)} missing: training needs `pip install 'cec-zero[train]'` "
+            "(Python 3.11 or newer)"
+        )
 
 
 def _silent(_line: str) -> None:
     """What the other processes say."""
 
 
-def _publish(work: Workspace, job: Job, found: dict[str, Json]) -> dict[str, Json]:
+def _publish(
+    work: Workspace, job: Job, found: dict[str, Json], scores: tuple[HeldOut, HeldOut]
+) -> dict[str, Json]:
     staged = f"{STATE}/{MODEL}"
     save_model(job.policy, work.root / staged, found)
     work.publish(staged, MODEL)
     found["model_sha256"] = reproducibility.weights_sha256(work.root / MODEL)
+    work.write_text(SENTENCES, _sentences(job, *scores))
     work.write_text(SUMMARY, json.dumps(found, ensure_ascii=False, indent=1) + "\n")
     return found
+
+
+def _sentences(job: Job, before: HeldOut, after: HeldOut) -> str:
+    """What was held out, with the answers before and after: a JSON object a line."""
+    told = [(pair.source, pair.target, pair.operator) for pair in job.watched]
+    told += [(text, text, "clean") for text in job.clean]
+    names = ("source", "target", "operator", "before", "after")
+    rows = [
+        json.dumps(dict(zip(names, (*row, *both), strict=True)), ensure_ascii=False)
+        for row, both in zip(told, zip(before.answers, after.answers, strict=True), strict=True)
+    ]
+    return "".join(row + "\n" for row in rows)
 
 
 def _finished(work: Workspace) -> dict[str, Json] | None:
     if not (work.root / SUMMARY).is_file():
         return None
-    found: dict[str, Json] = json.loads((work.root / SUMMARY).read_text("utf-8"))
-    if reproducibility.weights_sha256(work.root / MODEL) != found["model_sha256"]:
+    found = read_summary(work.root / SUMMARY)
+    if reproducibility.weights_sha256(work.root / MODEL) != found.get("model_sha256"):
         raise VerificationError(
             f"{work.root / MODEL}: not the weights that {SUMMARY} names; --overwrite trains anew"
         )
+    return found
+
+
+def read_summary(path: Path) -> dict[str, Json]:
+    """What a finished run says of itself; VerificationError where it is damaged."""
+    try:
+        found = parse(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise VerificationError(f"{path}: damaged ({error}); --overwrite trains anew") from error
+    if not isinstance(found, dict):
+        raise VerificationError(f"{path}: damaged (not a JSON object); --overwrite trains anew")
     return found
 
 

@@ -6,6 +6,7 @@ TRL by tests/cectrain/test_trl_contract.py, and the extra pins trl>=1.16,<1.17.
 
 from __future__ import annotations
 
+import shutil
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,10 +15,12 @@ import torch
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 from trl import GRPOConfig, GRPOTrainer
 
-from cecbench.systems.llm import THINKING_OFF
-from cecdata.errors import CecError, UsageError
-from cectrain import advantage, checkpoints
+from cecdata.durable.files import naming
+from cecdata.errors import CecError
+from cectrain import advantage, checkpoints, drafted, lean, lean_logps
+from cectrain.condense import condense
 from cectrain.config import PpoConfig
+from cectrain.grpo_settings import grpo_settings, may_draft, rate_share
 from cectrain.pairs import TrainingPairs
 from cectrain.policy import Policy
 from cectrain.rewarder import GroupReward
@@ -48,6 +51,8 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
         self._value: ValueNetwork | None = None
         self._gathered = torch.empty(0)  # the last batch's rewards, of all processes
         self._busy = 0.0  # seconds spent outside training since the last optimizer step
+        self._drafts: list[list[int]] = []  # of the batch that is being written
+        self._logps: list[list[float]] | None = None  # of its candidates, where we drew them
         super().__init__(
             model=policy.model,
             reward_funcs=[reward],
@@ -56,16 +61,17 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
             processing_class=policy.tokenizer,
             **more,
         )
+        self._lean = ppo.lean and lean.supports(self.model) and ppo.vllm == "off"
+        self._writes_drafted = may_draft(
+            ppo, self.accelerator.unwrap_model(self.model), self.accelerator.num_processes
+        )
 
     def create_scheduler(
-        self,
-        num_training_steps: int,  # noqa: ARG002 - TRL's signature
-        optimizer: torch.optim.Optimizer | None = None,
+        self, num_training_steps: int, optimizer: torch.optim.Optimizer | None = None
     ) -> torch.optim.lr_scheduler.LRScheduler:
         """η0 / (t + 1)^γ (paper §4.2); with γ = 0.5 the same as inverse_sqrt of timescale 1."""
-        decay = self._ppo.decay
         self.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(
-            optimizer or self.optimizer, lambda step: (step + 1.0) ** -decay
+            optimizer or self.optimizer, rate_share(self._ppo, num_training_steps)
         )
         return self.lr_scheduler
 
@@ -76,7 +82,43 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
             size=self.num_generations,
             repeats=self.num_iterations * self.args.steps_per_generation,
             view=self._view,
+            pool=self._ppo.pool,
         )
+
+    def _generate_single_turn(self, prompt_ids: Any, *given: Any, **named: Any) -> Any:
+        if not self._writes_drafted:
+            return super()._generate_single_turn(prompt_ids, *given, **named)
+        size = self.num_generations
+        with self.accelerator.autocast():
+            found = drafted.write(
+                self.accelerator.unwrap_model(self.model),
+                prompt_ids[::size],
+                self._drafts[::size],
+                size,
+                end=self.processing_class.eos_token_id,
+                stops=self.eos_token_ids,
+                longest=self.max_completion_length,
+                temperature=self.temperature,
+            )
+        self._logps = [one.logps for one in found]
+        return [one.tokens for one in found], None
+
+    def _get_per_token_logps_and_entropies(
+        self, model: Any, input_ids: Any, attention_mask: Any, logits_to_keep: int, **named: Any
+    ) -> Any:
+        """By the lean pass where it knows the model; what was drawn is not computed again."""
+        if self._logps is not None and model is self.model:
+            rows = [torch.tensor(row) for row in self._logps]
+            old = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
+            return old.to(self.accelerator.device), None, None
+        if not self._lean or model is not self.model:
+            return super()._get_per_token_logps_and_entropies(
+                model, input_ids, attention_mask, logits_to_keep, **named
+            )
+        found = lean_logps.logps_and_entropies(
+            model, input_ids, attention_mask, logits_to_keep, self.temperature, lean.fast_dtype()
+        )
+        return *found, None
 
     def _generate(self, prompts: list[Any]) -> Any:
         started = time.perf_counter()
@@ -85,7 +127,6 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
         written = sum(len(ids) for ids in made[1])
         self._metrics["train"]["generation_tokens_per_s"].append(written / max(seconds, 1e-9))
         self._metrics["train"]["generation_seconds"].append(seconds)
-        self._written = written
         return made
 
     def _calculate_rewards(self, *given: Any) -> torch.Tensor:
@@ -94,7 +135,11 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         started = time.perf_counter()
+        self._drafts = self.processing_class(
+            [row["source"] for row in inputs], add_special_tokens=False
+        ).input_ids
         out: dict[str, Any] = super()._generate_and_score_completions(inputs)
+        self._logps = None
         given = time.perf_counter()
         rewards_P_L = self._gathered[:, 0].float().cpu().view(-1, self.num_generations)  # noqa: N806
         features = self._features(inputs, out)
@@ -110,9 +155,31 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
         if features is not None and self._value is not None:
             # After the advantages: V is frozen while a batch is judged by it (PAPER.md row 3).
             self._value.fit(features, rewards_P_L.mean(dim=1))
+        out = self._condensed(out)
         self._metrics["train"]["baseline_seconds"].append(time.perf_counter() - given)
         self._busy += time.perf_counter() - started
         return out
+
+    def _condensed(self, out: dict[str, Any]) -> dict[str, Any]:
+        ppo, before = self._ppo, len(out["advantages"])
+        # Only the clipped objective is blind to rows without advantage.
+        if ppo.condense and ppo.kl == 0 and ppo.entropy == 0 and ppo.vllm == "off":
+            out = condense(out, self.args.steps_per_generation)
+        if self._lean and out.get("old_per_token_logps") is not None:
+            # Ratios compare like with like: what wrote the candidates rounds in another way.
+            out["old_per_token_logps"] = self._old(out)
+        self._trained = int(out["completion_mask"].sum())
+        self._metrics["train"]["trained_share"].append(len(out["advantages"]) / before)
+        return out
+
+    def _old(self, out: dict[str, Any]) -> torch.Tensor:
+        ids = torch.cat([out["prompt_ids"], out["completion_ids"]], dim=1)
+        mask = torch.cat([out["prompt_mask"], out["completion_mask"]], dim=1)
+        with torch.no_grad():
+            found: torch.Tensor = self._get_per_token_logps_and_entropies(
+                self.model, ids, mask, out["completion_ids"].shape[1]
+            )[0]
+        return found
 
     def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> Any:
         """TRL's step; a loss that is no number ends the run with the batch saved."""
@@ -120,20 +187,28 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
         loss = super().training_step(model, inputs, num_items_in_batch)
         self._refuse_nan(loss)
         seconds = time.perf_counter() - started - self._busy
-        share = self._written * self.num_iterations / self._cycle_steps()
+        share = self._trained * self.num_iterations / self._cycle_steps()
         self._metrics["train"]["training_tokens_per_s"].append(share / max(seconds, 1e-9))
         self._metrics["train"]["training_seconds"].append(seconds)
         return loss
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        super()._save_checkpoint(model, trial)
         folder = self._checkpoint(trial)
-        self.accelerator.wait_for_everyone()  # every process has its own generators to write
+        try:
+            with naming(folder), checkpoints.archiving(folder):
+                super()._save_checkpoint(model, trial)
+                self.accelerator.wait_for_everyone()  # each process writes its own generators
+                if self.args.should_save:
+                    if self._value is not None:
+                        self._value.save(folder)
+                    checkpoints.seal(folder, step=self.state.global_step)
+        except BaseException:
+            # A half one would only stand in the way; the one before stays as it is.
+            if self.args.should_save:
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
         if self.args.should_save:
-            if self._value is not None:
-                self._value.save(folder)
-            checkpoints.seal(folder, step=self.state.global_step)
-            checkpoints.prune(folder.parent, self._ppo.keep)
+            checkpoints.prune(folder.parent, self._ppo.keep, self.state.global_step)
         self.accelerator.wait_for_everyone()
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
@@ -210,53 +285,7 @@ def arguments(
     ppo: PpoConfig, *, out: Path, seed: int, new_tokens: int, processes: int, cpu: bool
 ) -> GRPOConfig:
     """TRL's arguments for our settings. Raises UsageError where a batch would cut a group."""
-    passes = ppo.accumulation * ppo.minibatches  # backward passes over one batch
-    sequences = ppo.groups * ppo.candidates
-    if ppo.groups % processes or sequences % (processes * passes):
-        raise UsageError(
-            f"ppo.groups {ppo.groups} × candidates {ppo.candidates} cannot be shared out over "
-            f"{processes} processes and {passes} passes without cutting a group: take a multiple "
-            f"of {processes} groups, and fewer passes (accumulation × minibatches)"
-        )
-    cycle = ppo.epochs * ppo.minibatches  # optimizer steps a batch
-    return GRPOConfig(
-        output_dir=str(out),
-        seed=seed,
-        data_seed=seed,
-        use_cpu=cpu,
-        per_device_train_batch_size=sequences // (processes * passes),
-        gradient_accumulation_steps=ppo.accumulation,
-        steps_per_generation=passes,
-        num_generations=ppo.candidates,
-        num_iterations=ppo.epochs,
-        max_steps=ppo.updates * cycle,
-        max_completion_length=new_tokens,
-        temperature=ppo.temperature,
-        top_p=ppo.top_p,
-        top_k=ppo.top_k,
-        epsilon=ppo.clip,
-        beta=ppo.kl,
-        entropy_coef=ppo.entropy,
-        loss_type="grpo",
-        scale_rewards="none",
-        learning_rate=ppo.learning_rate,
-        weight_decay=ppo.weight_decay,
-        max_grad_norm=ppo.max_grad_norm,
-        bf16=ppo.bf16,
-        gradient_checkpointing=ppo.gradient_checkpointing,
-        chat_template_kwargs=dict(THINKING_OFF),
-        use_vllm=ppo.vllm != "off",
-        vllm_mode=ppo.vllm if ppo.vllm != "off" else "colocate",
-        # With a nucleus the correction compares unlike distributions and biases each sequence.
-        vllm_importance_sampling_correction=ppo.top_p == 1.0,
-        save_strategy="steps",
-        # Only at the end of a cycle is a resume exact: candidates are not stored.
-        save_steps=ppo.save_every * cycle,
-        save_total_limit=None,
-        logging_steps=ppo.log_every * cycle,
-        logging_nan_inf_filter=False,
-        report_to=list(ppo.report_to),
-        disable_tqdm=True,
-        dataloader_num_workers=0,
-        dataloader_pin_memory=not cpu,
+    given = grpo_settings(
+        ppo, out=out, seed=seed, new_tokens=new_tokens, processes=processes, cpu=cpu
     )
+    return GRPOConfig(**given)

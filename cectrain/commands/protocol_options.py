@@ -1,0 +1,80 @@
+"""Options that the protocols share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from cectrain.commands.options import tell
+from cectrain.config import RECIPES
+from cectrain.protocols.frame import Plan
+
+if TYPE_CHECKING:
+    from cectrain.protocols.study import Figure, Study
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def protocol_options(function: F) -> F:
+    """DATA, --out, --recipe, --set, --policy, --workers."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def study_options(function: F) -> F:
+    """The same with --seeds and --benchmark."""
+    for option in reversed(_STUDY):
+        function = option(function)
+    return protocol_options(function)
+
+
+def seeds_of(text: str) -> tuple[int, ...]:
+    """Whole numbers with commas between. Raises UsageError."""
+    try:
+        return tuple(int(seed) for seed in text.split(","))
+    except ValueError as error:
+        raise click.UsageError(f"--seeds {text}: whole numbers with commas are wanted") from error
+
+
+def told(plan: Plan, study: Study, figure: Figure | None = None) -> None:
+    """Run a study and print its table."""
+    from cectrain.protocols.study import run_study
+
+    run_study(plan, study, figure)
+    click.echo((plan.out / f"{study.name}.md").read_text("utf-8"), nl=False)
+    click.echo(f"{plan.out / study.name}.html, .md and .json written", err=True)
+
+
+def plan_of(
+    data: Path, out: Path, recipe: str, settings: Sequence[str], policy: str | None, workers: int
+) -> Plan:
+    """What the protocol starts from; a wrong setting is refused before anything runs."""
+    from cectrain.config import load
+
+    named = [*settings, *([f'policy.name="{policy}"'] if policy else [])]
+    load(recipe, named)
+    return Plan(data, out, recipe, tuple(named), workers, tell)
+
+
+_OPTIONS: list[Callable[[F], F]] = [
+    click.argument("data", type=click.Path(path_type=Path)),
+    click.option("--out", required=True, type=click.Path(path_type=Path),
+                 help="Folder of the runs and of the report."),
+    click.option("--recipe", default="small", show_default=True,
+                 help=f"Under all runs: {', '.join(RECIPES)}, or a TOML file."),
+    click.option("--set", "settings", multiple=True, metavar="KEY=VALUE",
+                 help="One setting of all runs, as in ppo.updates=50; may be repeated."),
+    click.option("--policy", help="Start of all runs: builtin, a folder or a hub name."),
+    click.option("--workers", type=click.IntRange(1), default=1, show_default=True,
+                 help="Runs at once; they share the cores."),
+]  # fmt: skip
+_STUDY: list[Callable[[F], F]] = [
+    click.option("--seeds", default="42", show_default=True,
+                 help="One run of each line for each seed, as in 42,137,314."),
+    click.option("--benchmark", "benchmarks", multiple=True, metavar="NAME",
+                 help="Score each run on this one too, as in lemon/nov; may be repeated."),
+]  # fmt: skip

@@ -1,0 +1,76 @@
+"""The batch that the loss sees: without candidates that teach nothing, and each text once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+_GIVEN = ("prompt_ids", "prompt_mask")
+_WRITTEN = (
+    "completion_ids", "completion_mask", "old_per_token_logps", "sampling_per_token_logps",
+)  # fmt: skip
+_TINY = 1e-6  # what rounding leaves of an advantage of 0
+
+
+def condense(out: Mapping[str, object], passes: int) -> dict[str, object]:
+    """The same gradient from fewer rows.
+
+    A candidate whose advantage is 0 has no gradient, and equal candidates of one source have equal
+    ones: they become one row with the sum of their advantages. The loss is a mean over rows, so
+    what is left is scaled by left / all. The rows stay a multiple of `passes`, filled up with rows
+    of advantage 0; columns that are padding everywhere go. Exact for the clipped objective alone:
+    a KL term or an entropy bonus needs every row.
+    """
+    import torch
+
+    weights = out["advantages"]
+    assert isinstance(weights, torch.Tensor)
+    total = len(weights)
+    chosen, summed = _merged(out, weights)
+    short = -len(chosen) % passes if chosen else passes
+    spare = sorted(set(range(total)) - set(chosen))[:short]
+    rows = torch.tensor([*chosen, *spare], device=weights.device)
+    kept: dict[str, object] = {
+        name: value[rows] if isinstance(value, torch.Tensor) and _is_row(value, total) else value
+        for name, value in out.items()
+    }
+    values = torch.tensor([*summed, *[0.0] * len(spare)], device=weights.device)
+    kept["advantages"] = (values * (len(rows) / total)).to(weights)
+    return _trimmed(kept)
+
+
+def _merged(out: Mapping[str, object], weights: torch.Tensor) -> tuple[list[int], list[float]]:
+    """First rows of equal candidates, and the sums of their advantages; zeros are left out."""
+    import torch
+
+    tokens = torch.cat([out["prompt_ids"], out["completion_ids"]], dim=1)
+    sums: dict[tuple[bytes, bool], float] = {}
+    first: dict[tuple[bytes, bool], int] = {}
+    for row, (line, weight) in enumerate(zip(tokens.cpu().numpy(), weights.tolist(), strict=True)):
+        if abs(weight) < _TINY:
+            continue
+        # By sign: the clip takes the smaller of two products, and those of one sign add up.
+        key = (line.tobytes(), weight > 0)
+        first.setdefault(key, row)
+        sums[key] = sums.get(key, 0.0) + weight
+    return list(first.values()), list(sums.values())
+
+
+def _trimmed(kept: dict[str, object]) -> dict[str, object]:
+    """Prompts are padded on the left, completions on the right."""
+    given, written = kept["prompt_mask"], kept["completion_mask"]
+    before = int((given.sum(dim=0) > 0).long().argmax())  # type: ignore[attr-defined]
+    after = int(written.sum(dim=1).max())  # type: ignore[attr-defined]
+    for name in _GIVEN:
+        kept[name] = kept[name][:, before:]  # type: ignore[index]
+    for name in _WRITTEN:
+        if kept.get(name) is not None:
+            kept[name] = kept[name][:, :after]  # type: ignore[index]
+    return kept
+
+
+def _is_row(value: torch.Tensor, total: int) -> bool:
+    return value.ndim > 0 and len(value) == total

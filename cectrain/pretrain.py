@@ -1,0 +1,162 @@
+"""Pretraining of the built-in policy: corpus → pool → stages of supervised steps → a model."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from cecdata.corpus.reading import inputs
+from cecdata.durable import STATE, Workspace
+from cecdata.errors import VerificationError
+from cecdata.shards.codec import Json
+from cectrain import checkpoints, reproducibility, tracking
+from cectrain.export import save_model
+from cectrain.policy import Policy
+from cectrain.pretrain_config import PretrainConfig
+from cectrain.pretrain_pairs import Batches, held_out_pairs
+from cectrain.pretrain_pool import Pool, make_pool
+from cectrain.pretrain_start import new_policy, optimizers
+from cectrain.pretrain_watch import watched
+from cectrain.supervised import Plan, fit
+from cectrain.tracking import MetricsLog
+
+SUMMARY, RUN, MODEL = "summary.json", "run.json", "model"
+Tell = Callable[[str], None]
+
+
+def pretrain(
+    corpus: Sequence[str],
+    out: Path,
+    config: PretrainConfig,
+    *,
+    benchmarks: Sequence[str] = (),
+    overwrite: bool = False,
+    tell: Tell = lambda _line: None,
+) -> dict[str, Json]:
+    """Train the built-in policy from nothing and leave everything at `out`; what summary.json says.
+
+    The same call goes on where a killed one stopped. `benchmarks` are files whose sentences must
+    not be seen. Raises InputError, UsageError, RefusedError, VerificationError, DiskFullError.
+    """
+    identity = _identity(corpus, benchmarks, config)
+    with Workspace(out, identity, overwrite=overwrite) as work:
+        if (done := _finished(work)) is not None:
+            tell(f"{out} holds the finished run already")
+            return done
+        state = Path(out).absolute() / STATE
+        reproducibility.set_all_seeds(config.seed)
+        _trust_empty_memory()
+        step = _steps_done(state)
+        kept = tracking.kept_lines(out / tracking.FILE, step, step)
+        work.write_text(tracking.FILE, kept)
+        _write_run(work, identity)
+        tell(f"going on from step {step:,}" if step else "reading the corpus")
+        pool = make_pool(corpus, benchmarks, config, state)
+        tell(f"{len(pool.table):,} sentences of {len(pool.counts['kept']):,} origins")  # type: ignore[arg-type]
+        started = time.monotonic()
+        policy = new_policy(config)
+        log = MetricsLog(out / tracking.FILE, tell)
+        _run(policy, pool, config, state, log)
+        found = _summary(policy, pool, config, time.monotonic() - started)
+        return _publish(work, policy, found)
+
+
+def _run(policy: Policy, pool: Pool, config: PretrainConfig, state: Path, log: MetricsLog) -> None:
+    batches = Batches(pool.trained, config)
+    pairs = held_out_pairs(pool.watched, config)
+    plan = Plan(
+        steps=config.steps,
+        share=config.share,
+        precision=config.precision,
+        max_grad_norm=None,  # Muon's step has one length whatever the gradient's
+        save_every=config.save_every,
+        log_every=config.log_every,
+    )
+
+    def say(step: int, values: dict[str, float]) -> None:
+        values["training_tokens_per_s"] = values.pop("tokens_per_s")
+        log.write("sft", step, values)
+
+    def watch(step: int) -> None:
+        if step % config.watch_every == 0 or step == config.steps:
+            log.write("heldout", step, watched(policy, pairs, config.precision))
+
+    fit(policy, batches.at, optimizers(policy, config), plan, state / "pretrain", say, watch)
+
+
+def _trust_empty_memory() -> None:
+    """Deterministic mode fills every new tensor first; none of ours is read before it is written.
+
+    A tenth of a step's time.
+    """
+    import torch
+
+    torch.utils.deterministic.fill_uninitialized_memory = False
+
+
+def _steps_done(state: Path) -> int:
+    found = checkpoints.newest(state / "pretrain")
+    step = found[1]["step"] if found else 0
+    assert isinstance(step, int)
+    return step
+
+
+def _identity(
+    corpus: Sequence[str], benchmarks: Sequence[str], config: PretrainConfig
+) -> dict[str, object]:
+    """What must be the same for a run to go on."""
+
+    def files(paths: Sequence[str]) -> dict[str, str]:
+        return {Path(found.path).name: found.sha256 for found in inputs(paths)}
+
+    return {
+        "configuration": config.as_dict(),
+        "corpus": files(corpus),
+        "benchmarks": files(benchmarks) if benchmarks else {},
+        "versions": reproducibility.versions(),
+    }
+
+
+def _summary(policy: Policy, pool: Pool, config: PretrainConfig, seconds: float) -> dict[str, Json]:
+    """What scripts and the model card read. Rates are fractions."""
+    scores = watched(policy, held_out_pairs(pool.watched, config), config.precision)
+    return {
+        "parameters": sum(parameter.numel() for parameter in policy.model.parameters()),
+        "steps": config.steps,
+        "seed": config.seed,
+        "seconds_of_the_last_part": round(seconds, 1),
+        "sentences": pool.counts,
+        **scores,
+    }
+
+
+def _publish(work: Workspace, policy: Policy, found: dict[str, Json]) -> dict[str, Json]:
+    staged = f"{STATE}/{MODEL}"
+    save_model(policy, work.root / staged, found)
+    work.publish(staged, MODEL)
+    found["model_sha256"] = reproducibility.weights_sha256(work.root / MODEL)
+    work.write_text(SUMMARY, json.dumps(found, ensure_ascii=False, indent=1) + "\n")
+    return found
+
+
+def _finished(work: Workspace) -> dict[str, Json] | None:
+    if not (work.root / SUMMARY).is_file():
+        return None
+    found: dict[str, Json] = json.loads((work.root / SUMMARY).read_text("utf-8"))
+    if reproducibility.weights_sha256(work.root / MODEL) != found["model_sha256"]:
+        raise VerificationError(
+            f"{work.root / MODEL}: not the weights that {SUMMARY} names; --overwrite trains anew"
+        )
+    return found
+
+
+def _write_run(work: Workspace, identity: dict[str, object]) -> None:
+    facts = {
+        **identity,
+        "command": reproducibility.command_line(),
+        "git_commit": reproducibility.git_commit(),
+        "hardware": reproducibility.hardware(),
+    }
+    work.write_text(RUN, json.dumps(facts, ensure_ascii=False, indent=1, sort_keys=True) + "\n")

@@ -1,0 +1,172 @@
+"""What decides a pretraining: origins with licences, the model's size, stages, learning rates."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from importlib.resources import files
+from pathlib import Path
+
+from cecdata.errors import InputError, UsageError, did_you_mean
+from cecdata.shards.codec import Json, MalformedError, decode, encode
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+RECIPE = "pretrain"
+KINDS = ("copy", "pairs")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """One origin of the corpus whose licence lets weights be shipped."""
+
+    licence: str
+    most: int | None = None  # sentences taken at most, so that it does not drown the rest
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A number of steps on one kind of rows. Lengths are code points, shares fractions.
+
+    copy: rows of characters drawn evenly from the standard list, to be given back as they are.
+    pairs: sentences that `recipe` corrupts, its rates times `density`; among them, as asked, rows
+    of words that text seldom has, and rows of any signs, so that neither is forgotten.
+    """
+
+    kind: str
+    steps: int
+    tokens: int = 4096  # a step, about; questions and answers together
+    shortest: int = 5
+    longest: int = 64
+    recipe: str = "paper"
+    density: float = 1.0
+    mixed: float = 0.0  # share of pairs struck by several operators
+    clean: float = 0.0  # share of pairs whose source is clean
+    words: float = 0.0  # share of rows that are words of the lexicon in a row, corrupted too
+    scattered: float = 0.0  # share of rows that are signs drawn evenly, to be copied
+    prior: Mapping[str, float] = field(default_factory=dict)  # instead of the recipe's
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise UsageError(f"no stage {self.kind!r}; {did_you_mean(self.kind, list(KINDS))}")
+        _check(self.steps >= 1, "steps", self.steps, "at least 1")
+        _check(self.tokens >= 64, "tokens", self.tokens, "at least 64")
+        _check(1 <= self.shortest <= self.longest, "shortest", self.shortest, "1 to longest")
+        for name in ("mixed", "clean", "words", "scattered"):
+            _check(0 <= getattr(self, name) <= 1, name, getattr(self, name), "a fraction 0–1")
+        _check(self.words + self.scattered < 1, "words + scattered",
+               self.words + self.scattered, "a fraction below 1")  # fmt: skip
+        _check(0 < self.density <= 10, "density", self.density, "above 0, at most 10")
+
+
+@dataclass(frozen=True, slots=True)
+class PretrainConfig:
+    """Everything that decides the weights, apart from the corpus' bytes and the versions."""
+
+    seed: int = 42
+    hidden: int = 256
+    layers: int = 4
+    embedding_std: float = 0.05
+    matrix_rate: float = 0.02  # Muon's, for the layers' matrices
+    rate: float = 4e-3  # AdamW's, for embeddings and norms
+    weight_decay: float = 0.01
+    warmup: int = 20  # steps
+    cooldown: float = 1.0  # share of the steps, at the end, over which the rates fall to a fiftieth
+    precision: str = "auto"  # of the products: fp32, bf16, or what the hardware is fast at
+    min_chars: int = 5
+    max_chars: int = 64
+    min_han: float = 0.6  # share of a sentence's characters that are Han
+    held_out: int = 500  # sentences of the pool that are watched and never trained on
+    watch_every: int = 250  # steps
+    save_every: int = 250
+    log_every: int = 25
+    origins: Mapping[str, Origin] = field(default_factory=dict)
+    stages: tuple[Stage, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check(0 <= self.seed < 2**31, "seed", self.seed, "0 to 2**31 - 1")
+        _check(0 < self.cooldown <= 1, "cooldown", self.cooldown, "a fraction above 0")
+        _check(self.hidden % 64 == 0, "hidden", self.hidden, "a multiple of 64")
+        for name in ("layers", "watch_every", "save_every", "log_every", "held_out"):
+            _check(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
+        _check(bool(self.stages), "stages", [], "one stage or more")
+        _check(bool(self.origins), "origins", {}, "an origin or more, with its licence,")
+        widest = max(stage.longest for stage in self.stages)
+        _check(widest <= self.max_chars, "max_chars", self.max_chars, f"{widest} or more")
+
+    @property
+    def steps(self) -> int:
+        """Steps of all stages together."""
+        return sum(stage.steps for stage in self.stages)
+
+    def stage_at(self, step: int) -> tuple[int, int]:
+        """The number of the stage that a step belongs to, and the step within it."""
+        for number, stage in enumerate(self.stages):
+            if step < stage.steps:
+                return number, step
+            step -= stage.steps
+        raise IndexError(step)
+
+    def share(self, step: int) -> float:
+        """Share of the highest rates at a step: up, level, then down in a line."""
+        up = min(1.0, (step + 1) / self.warmup)
+        left = (1 - step / self.steps) / self.cooldown
+        return up * min(1.0, max(0.02, left))
+
+    def as_dict(self) -> dict[str, Json]:
+        """Plain JSON values, nested as the TOML is."""
+        plain = encode(self)
+        assert isinstance(plain, dict)
+        return plain
+
+
+def load(recipe: str = RECIPE, **flags: object) -> PretrainConfig:
+    """The shipped recipe or a TOML file, with flags on top; a flag of None leaves its value.
+
+    Raises UsageError for an unknown key or a wrong value, InputError for an unreadable file.
+
+    >>> load(seed=137).seed
+    137
+    """
+    tree = _read(recipe)
+    tree.update({name: value for name, value in flags.items() if value is not None})
+    _known(PretrainConfig, tree, recipe)
+    stages = tree.get("stages", [])
+    for stage in stages if isinstance(stages, list) else []:
+        _known(Stage, stage, f"{recipe}: stages")
+    try:
+        return decode(PretrainConfig, tree, recipe)  # type: ignore[arg-type]
+    except MalformedError as error:
+        raise UsageError(f"a setting has the wrong type: {error}") from error
+
+
+def _read(recipe: str) -> dict[str, object]:
+    if recipe == RECIPE:
+        text = files("cectrain").joinpath("recipes", f"{recipe}.toml").read_text("utf-8")
+    elif recipe.endswith(".toml"):
+        try:
+            text = Path(recipe).read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{recipe}: cannot be read ({error}); give a TOML file") from error
+    else:
+        raise UsageError(f"no recipe {recipe!r}; {RECIPE} is shipped, or give a path to a .toml")
+    try:
+        return dict(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{recipe}: not valid TOML ({error})") from error
+
+
+def _known(cls: type, tree: Mapping[str, object], where: str) -> None:
+    names = [item.name for item in fields(cls)]
+    for name in tree:
+        if name not in names:
+            raise UsageError(f"{where}: no setting {name!r}; {did_you_mean(name, names)}")
+
+
+def _check(holds: bool, name: str, value: object, wanted: str) -> None:
+    if not holds:
+        raise UsageError(f"{name} = {value!r}: {wanted} is wanted")

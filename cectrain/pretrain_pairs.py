@@ -1,0 +1,160 @@
+"""A step's pairs as a function of (seed, step): characters to copy, or sentences corrupted anew."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cecdata import config as recipes
+from cecdata.hanzi.characters import standard_characters
+from cectrain import data
+from cectrain.data import Pair
+from cectrain.pretrain_config import PretrainConfig, Stage
+from cectrain.pretrain_rows import as_sentences, rows_of_signs, rows_of_words
+
+if TYPE_CHECKING:
+    from cecdata.perturb.engine import Perturber
+
+_CHUNK = 64  # steps whose pairs are made, and sorted by length, together
+_MARKS = 3  # tokens of a row that are neither source nor target
+_HELD_OUT_SEED = 7  # beside the run's own: held-out sources are those of no step
+
+
+class Batches:
+    """The pairs of every step of a run."""
+
+    def __init__(self, sentences: pa.Table, config: PretrainConfig) -> None:
+        self._config = config
+        self._stages = [
+            _Copies(stage, config.seed, number)
+            if stage.kind == "copy"
+            else _Corrupted(stage, config.seed, number, sentences)
+            for number, stage in enumerate(config.stages)
+        ]
+
+    def at(self, step: int) -> list[Pair]:
+        """The pairs of a step, neighbours in length."""
+        number, place = self._config.stage_at(step)
+        return self._stages[number].at(place)
+
+
+def held_out_pairs(sentences: pa.Table, config: PretrainConfig) -> list[Pair]:
+    """The held-out sentences as the last stage's recipe corrupts them, none left clean."""
+    last = [stage for stage in config.stages if stage.kind == "pairs"][-1:]
+    stage = replace(last[0] if last else Stage("pairs", 1), density=1.0, mixed=0.0, clean=0.0)
+    made = _Corruption(replace(stage, prior={}), sentences)
+    return made.pairs(sentences, config.seed + _HELD_OUT_SEED)
+
+
+@dataclass(frozen=True, slots=True)
+class _Copies:
+    """Rows of standard characters, even over the list: copying knows no rare character."""
+
+    stage: Stage
+    seed: int
+    number: int
+
+    def at(self, place: int) -> list[Pair]:
+        generator = np.random.default_rng((self.seed, self.number, place))
+        length = int(generator.integers(self.stage.shortest, self.stage.longest + 1))
+        count = max(1, self.stage.tokens // (2 * length + _MARKS))
+        characters = np.array(standard_characters())
+        rows = characters[generator.integers(len(characters), size=(count, length))]
+        texts = ["".join(row) for row in rows.tolist()]
+        return [Pair(n, 0, text, text, "unchanged") for n, text in enumerate(texts)]
+
+
+class _Corruption:
+    """The engine of `cecdata build` with rates that are calibrated on these sentences."""
+
+    def __init__(self, stage: Stage, sentences: pa.Table) -> None:
+        from cecdata.perturb.engine import Histogram, find_rates
+        from cecdata.perturb.tables import compiled
+
+        paper = recipes.load(stage.recipe)
+        self.config = recipes.load(
+            stage.recipe,
+            copies=1,
+            mixed=stage.mixed,
+            mixed_rate=min(1.0, paper.mixed_rate * stage.density),
+            unchanged=stage.clean,
+            rate={name: min(1.0, rate * stage.density) for name, rate in paper.rate.items()},
+            prior=dict(stage.prior) or None,
+        )
+        self._tables = compiled(self.config.prior)
+        histogram = Histogram(self.config, self._tables)
+        histogram.add(sentences.column("text").combine_chunks())
+        self._rates = find_rates(self.config, self._tables, histogram.counts)
+
+    def engine(self, seed: int) -> Perturber:
+        from cecdata.perturb.engine import Perturber
+
+        return Perturber(replace(self.config, seed=seed), self._tables, self._rates)
+
+    def pairs(self, sentences: pa.Table, seed: int) -> list[Pair]:
+        """One pair a sentence, as a build with this seed makes it."""
+        from cecdata.shards.schema import SENTENCE
+
+        columns = [sentences.column(name).combine_chunks() for name in SENTENCE.names]
+        made = self.engine(seed).pairs(pa.RecordBatch.from_arrays(columns, schema=SENTENCE)).table
+        names = ("id", "source", "target", "operator")
+        rows = zip(*(made.column(name).to_pylist() for name in names), strict=True)
+        return [Pair(key, 0, source, target, operator) for key, source, target, operator in rows]
+
+
+class _Corrupted:
+    """Sentences in another order each epoch, corrupted anew each time they come."""
+
+    def __init__(self, stage: Stage, seed: int, number: int, sentences: pa.Table) -> None:
+        self._stage, self._seed, self._number = stage, seed, number
+        lengths = pc.utf8_length(sentences.column("text"))
+        fit = pc.and_(
+            pc.greater_equal(lengths, stage.shortest), pc.less_equal(lengths, stage.longest)
+        )
+        self._table = sentences.filter(fit)
+        self._corruption = _Corruption(stage, self._table)
+        mean = 2 * float(pc.mean(lengths.filter(fit)).as_py()) + _MARKS
+        self._rows = max(_CHUNK, round(_CHUNK * stage.tokens / mean))
+        self._kept: tuple[int, list[list[Pair]]] = (-1, [])
+
+    def at(self, place: int) -> list[Pair]:
+        chunk, within = divmod(place, _CHUNK)
+        if self._kept[0] != chunk:
+            self._kept = (chunk, self._chunk(chunk))
+        return self._kept[1][within]
+
+    def _chunk(self, chunk: int) -> list[list[Pair]]:
+        seed = (self._seed, self._number, chunk)
+        generator = np.random.default_rng(seed)
+        stage = self._stage
+        words, signs = round(stage.words * self._rows), round(stage.scattered * self._rows)
+        rows = self._table.take(self._places(chunk, self._rows - words - signs))
+        pairs = self._corruption.pairs(rows, int(generator.integers(2**62)))
+        if words:
+            made = as_sentences(rows_of_words(words, stage.longest, generator))
+            pairs += self._corruption.pairs(made, int(generator.integers(2**62)))
+        texts = rows_of_signs(signs, stage.shortest, stage.longest, generator)
+        pairs += [Pair(n, 0, text, text, "unchanged") for n, text in enumerate(texts)]
+        sizes = np.array([len(pair.source) + len(pair.target) + _MARKS for pair in pairs])
+        order = np.argsort(sizes + generator.random(len(sizes)), kind="stable")
+        # Cut where a 64th, two 64ths … of the tokens are reached: steps of nearly one size.
+        ends = np.cumsum(sizes[order]) * _CHUNK
+        cuts = np.searchsorted(ends, np.arange(1, _CHUNK) * sizes.sum())
+        parts = np.split(order, cuts)
+        return [[pairs[i] for i in parts[n]] for n in generator.permutation(_CHUNK)]
+
+    def _places(self, chunk: int, count: int) -> npt.NDArray[np.int64]:
+        """Where the chunk's sentences lie, every epoch walked in its own order."""
+        total = len(self._table)
+        numbers = np.arange(chunk * count, (chunk + 1) * count)
+        places = np.empty(len(numbers), np.int64)
+        for epoch in np.unique(numbers // total):
+            mine = numbers // total == epoch
+            walk = data.order(total, self._seed + self._number, int(epoch))
+            places[mine] = walk[numbers[mine] % total]
+        return places

@@ -1,0 +1,141 @@
+"""The sentences that a pretraining sees: openly licensed, not in a benchmark, no origin too many.
+
+read = kept + left out, and every sentence that is left out has a reason.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from cecdata import durable
+from cecdata.corpus import decontaminate
+from cecdata.corpus.dedup import Dedup
+from cecdata.corpus.normalise import Options, distinct, normalise
+from cecdata.corpus.reading import read
+from cecdata.errors import InputError
+from cecdata.hanzi.characters import is_han
+from cecdata.shards.codec import Json
+from cectrain import data
+from cectrain.pretrain_config import PretrainConfig
+from cectrain.tokenizer import placeholders, vocabulary
+
+_COLUMNS = ["id", "text", "origin"]
+FILE = "pool.arrow"
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Sentences (id, text, origin) in an order that the seed drew; the first are held out."""
+
+    table: pa.Table
+    held_out: int
+    counts: dict[str, Json]  # {"read": …, "kept": {origin: …}, "left_out": {reason: …}}
+
+    @property
+    def watched(self) -> pa.Table:
+        """What is never trained on."""
+        return self.table.slice(0, self.held_out)
+
+    @property
+    def trained(self) -> pa.Table:
+        """All the rest."""
+        return self.table.slice(self.held_out)
+
+
+def make_pool(
+    corpus: Sequence[str], benchmarks: Sequence[str], config: PretrainConfig, folder: Path
+) -> Pool:
+    """Read the corpus once and lay the pool down in `folder`; later calls read what lies there.
+
+    `benchmarks` are files whose sentences must not be seen. Raises InputError where too little
+    is left.
+    """
+    path = folder / FILE
+    if path.is_file():
+        return _opened(path, config)
+    tables, left_out, total = _chosen(corpus, benchmarks, config)
+    table = pa.concat_tables(tables) if tables else pa.table({n: [] for n in _COLUMNS})
+    table, over = _capped(table, config)
+    left_out += Counter({"origin has enough": over})
+    if len(table) <= config.held_out:
+        reasons = ", ".join(f"{name} {count:,}" for name, count in left_out.most_common())
+        raise InputError(
+            f"{', '.join(corpus)}: {len(table):,} sentences are left and {config.held_out:,} are "
+            f"held out; left out: {reasons}. Origins must be named in the recipe."
+        )
+    table = table.take(data.order(len(table), config.seed, 0))
+    told = {"read": str(total), **{f"left_out.{k}": str(v) for k, v in left_out.items() if v}}
+    table = table.replace_schema_metadata(told)
+
+    def fill(where: Path) -> None:
+        with pa.OSFile(str(where), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+
+    durable.write(path, fill)
+    return _opened(path, config)
+
+
+def _opened(path: Path, config: PretrainConfig) -> Pool:
+    with pa.memory_map(str(path)) as source:
+        table = pa.ipc.open_file(source).read_all()
+    told = {k.decode(): int(v) for k, v in (table.schema.metadata or {}).items()}
+    kept = Counter(table.column("origin").to_pylist())
+    counts: dict[str, Json] = {
+        "read": told.pop("read"),
+        "kept": {name: kept[name] for name in sorted(kept)},
+        "left_out": {name.removeprefix("left_out."): n for name, n in sorted(told.items())},
+    }
+    return Pool(table, config.held_out, counts)
+
+
+def _chosen(
+    corpus: Sequence[str], benchmarks: Sequence[str], config: PretrainConfig
+) -> tuple[list[pa.Table], Counter[str], int]:
+    """Sentences that may be trained on, those left out by reason, and how many were read."""
+    known = frozenset(token for token in vocabulary() if len(token) == 1)
+    options = Options(min_chars=config.min_chars, max_chars=config.max_chars)
+    bench = decontaminate.load(benchmarks) if benchmarks else None
+    seen, left_out, tables, total = Dedup(), Counter[str](), list[pa.Table](), 0
+    for rows in read(list(corpus)):
+        total += rows.batch.num_rows + rows.rejected.num_rows
+        left_out += Counter(rows.rejected.column("reason").to_pylist())
+        mine = pa.array([o in config.origins for o in rows.batch.column("origin").to_pylist()])
+        left_out["origin not listed"] += rows.batch.num_rows - sum(mine.to_pylist())
+        found = distinct(normalise(rows.batch.filter(mine), options), seen)
+        if bench is not None:
+            found = decontaminate.decontaminate(found, bench)
+        left_out += Counter(found.rejected.column("reason").to_pylist())
+        texts = found.batch.column("text").to_pylist()
+        fit = np.array([_fits(text, known, config.min_han) for text in texts], np.bool_)
+        left_out["few Han characters, or rare ones"] += len(texts) - int(fit.sum())
+        tables.append(pa.Table.from_batches([found.batch.filter(pa.array(fit))]).select(_COLUMNS))
+    return tables, left_out, total
+
+
+def _fits(text: str, known: frozenset[str], min_han: float) -> bool:
+    """Whether all characters are tokens of their own (placeholders are) and enough are Han."""
+    bare = text
+    if "<" in text:
+        for name in placeholders():
+            bare = bare.replace(name, "")
+    han = sum(is_han(ord(character)) for character in bare)
+    return han >= min_han * len(bare) and known.issuperset(bare)
+
+
+def _capped(table: pa.Table, config: PretrainConfig) -> tuple[pa.Table, int]:
+    """At most as many sentences of an origin as the recipe says, drawn by seed; and the rest."""
+    origins = np.array(table.column("origin").to_pylist(), object)
+    keep = np.ones(len(table), np.bool_)
+    for name, origin in config.origins.items():
+        places = np.flatnonzero(origins == name)
+        if origin.most is not None and len(places) > origin.most:
+            walk = data.order(len(places), config.seed, zlib.crc32(name.encode()))
+            keep[places[walk[origin.most :]]] = False
+    return table.filter(pa.array(keep)), int((~keep).sum())

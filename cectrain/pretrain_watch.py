@@ -1,0 +1,55 @@
+"""Exact corrections of held-out sentences while a pretraining runs, by one forward pass each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from cectrain import lean
+from cectrain.data import Pair
+from cectrain.policy import Policy
+from cectrain.supervised import collate
+
+_BATCH = 64
+
+
+def exact_greedy(policy: Policy, pairs: Sequence[Pair], precision: str = "auto") -> list[bool]:
+    """Whether greedy decoding would give each target to the letter.
+
+    It would where, after the target's own beginning, every next token and the end are the
+    likeliest: one pass over all places at once answers that, a hundredth of decoding's time.
+    """
+    import torch
+
+    dtype = {"fp32": torch.float32, "bf16": torch.bfloat16}.get(precision, lean.fast_dtype())
+    order = sorted(range(len(pairs)), key=lambda i: len(pairs[i].source))
+    found: npt.NDArray[np.bool_] = np.zeros(len(pairs), np.bool_)
+    for start in range(0, len(order), _BATCH):
+        chosen = order[start : start + _BATCH]
+        batch = collate(policy, [pairs[i] for i in chosen])
+        hits = lean.answer_hits(policy.model, batch["input_ids"], batch["labels"], dtype)
+        counts = (batch["labels"] >= 0).sum(1).tolist()
+        found[chosen] = [bool(part.all()) for part in hits.split(counts)]
+    return [bool(hit) for hit in found]
+
+
+def watched(policy: Policy, pairs: Sequence[Pair], precision: str) -> dict[str, float]:
+    """Held-out scores under the names of docs/metrics.md; rates are fractions."""
+    wrong = [pair for pair in pairs if pair.source != pair.target]
+    exact = exact_greedy(policy, wrong, precision)
+    clean = [Pair(pair.id, 0, pair.target, pair.target, "unchanged") for pair in pairs]
+    kept = exact_greedy(policy, clean, precision)
+    by_operator: dict[str, list[bool]] = {}
+    for pair, hit in zip(wrong, exact, strict=True):
+        by_operator.setdefault(pair.operator, []).append(hit)
+    return {
+        "heldout_exact": _mean(exact),
+        "heldout_over_correction": 1 - _mean(kept),
+        **{f"heldout_exact_{name}": _mean(hits) for name, hits in sorted(by_operator.items())},
+    }
+
+
+def _mean(hits: Sequence[bool]) -> float:
+    return sum(hits) / len(hits) if hits else float("nan")

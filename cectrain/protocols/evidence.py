@@ -1,0 +1,146 @@
+"""Is PPO above its start, and above supervised steps of the same cost? Three seeds, paired."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+from cecdata.errors import CecError
+from cecdata.shards.codec import Json
+from cectrain.protocols import evidence_words, tables
+from cectrain.protocols.evidence_words import Comparison, cpu_seconds
+from cectrain.protocols.frame import Done, Plan, Run, run_all, write
+from cectrain.protocols.paired import Difference, difference
+
+SEEDS = (42, 137, 314)  # paper §5
+NAME = "evidence"
+_EVERYTHING = ("data.held_out=100000", "data.held_out_clean=100000", "ppo.eval_every=0")
+_TIMED, _WARM = 30, 5  # supervised steps whose cost is measured, the first of them not counted
+TIMING = Run(
+    "sft-timing",
+    (f"sft.steps={_TIMED}", "ppo.updates=0", f"sft.log_every={_WARM}", "data.held_out=1",
+     "data.held_out_clean=1"),
+)  # fmt: skip
+
+
+def evidence(plan: Plan, seeds: Sequence[int] = SEEDS) -> list[str]:
+    """Runs PPO and supervised training of equal CPU seconds for each seed; the findings in words.
+
+    Everything of the validation split is held out. What is finished is reported after each run, so
+    that a protocol that was cut short still says what it knows; the same call goes on.
+    """
+    words: list[str] = []
+
+    def after(found: dict[str, Done]) -> None:
+        words[:] = _report(plan, found, seeds)
+
+    first = ppo_run(seeds[0]).name
+    rest = [sft_run(seed, first) for seed in seeds]
+    run_all(plan, [*(ppo_run(seed) for seed in seeds), TIMING, *rest], after)
+    return words
+
+
+def ppo_run(seed: int) -> Run:
+    """PPO from the start policy, everything of validation held out."""
+    return Run(f"ppo-{seed}", (*_EVERYTHING, f"seed={seed}"))
+
+
+def sft_run(seed: int, first: str) -> Run:
+    """Supervised steps that cost what the PPO run named `first` did."""
+
+    def more(found: Mapping[str, Done]) -> tuple[str, ...]:
+        steps = equal_steps(found[first], found[TIMING.name])
+        return (f"sft.steps={steps}", f"sft.save_every={steps}")
+
+    settings = (*_EVERYTHING, f"seed={seed}", "ppo.updates=0")
+    return Run(f"sft-{seed}", settings, (first, TIMING.name), more)
+
+
+def equal_steps(ppo: Done, timed: Done) -> int:
+    """Supervised steps that cost what PPO (with its warm start) did, by measured CPU seconds.
+
+    Seconds, not tokens: writing a token costs more than learning from one, and only seconds count
+    that against PPO. CPU seconds, because other programs must not buy either side more steps.
+    """
+    lines = timed.lines("sft")[1:]  # the first one warms up
+    a_step = sum(line["cpu_seconds"] for line in lines) / (_TIMED - _WARM)
+    return max(1, math.ceil(cpu_seconds(ppo) / a_step))
+
+
+def comparisons(runs: Mapping[str, Done], seeds: Sequence[int]) -> list[Comparison]:
+    """PPO and SFT against the start, and PPO against SFT, on all seeds that both sides have."""
+    found = []
+    for after, before in (("ppo", "start"), ("sft", "start"), ("ppo", "sft")):
+        both = [s for s in seeds if _both(runs, s, after, before)]
+        for chosen in ([both] if len(both) > 1 else []) + [[seed] for seed in both]:
+            for rate in ("exact", "over_correction"):
+                value = _compare(runs, chosen, rate, after, before)
+                if value is not None:
+                    found.append(Comparison(rate, after, before, tuple(chosen), value))
+    return found
+
+
+def _both(runs: Mapping[str, Done], seed: int, after: str, before: str) -> bool:
+    return f"{after}-{seed}" in runs and (before == "start" or f"{before}-{seed}" in runs)
+
+
+def _compare(
+    runs: Mapping[str, Done], seeds: Sequence[int], rate: str, after: str, before: str
+) -> Difference | None:
+    first, second = [], []
+    clusters: list[str] = []
+    for seed in seeds:
+        rows = runs[f"{after}-{seed}"].sentences()
+        column = "before" if before == "start" else "after"
+        # What a PPO run answered before its first batch is the start.
+        other = runs[f"{'ppo' if before == 'start' else before}-{seed}"].sentences()
+        keys, second_row = _hits(rows, rate, "after")
+        clusters, first_row = _hits(other, rate, column)
+        if keys != clusters:
+            raise CecError(f"runs of seed {seed} held out other sentences: run them anew")
+        first.append(first_row)
+        second.append(second_row)
+    return difference(first, second, clusters) if clusters else None
+
+
+def _hits(
+    rows: Sequence[Mapping[str, str]], rate: str, column: str
+) -> tuple[list[str], list[float]]:
+    """Targets and outcomes, 1 or 0, of the rows that a rate is about, in one order for all."""
+    about = [row for row in rows if (row["operator"] == "clean") == (rate == "over_correction")]
+    about.sort(key=lambda row: (row["target"], row["source"]))
+    wanted = rate == "exact"
+    hits = [float((row[column] == row["target"]) == wanted) for row in about]
+    return [row["target"] for row in about], hits
+
+
+def _report(plan: Plan, runs: Mapping[str, Done], seeds: Sequence[int]) -> list[str]:
+    ppo = {name: done for name, done in runs.items() if name.startswith("ppo")}
+    if not ppo:
+        return []
+    found = comparisons(runs, seeds)
+    words = evidence_words.verdict(found, ppo, seeds)
+    head, rows = evidence_words.table(found)
+    course_head, course_rows = evidence_words.course(ppo)
+    cost_head, cost_rows = evidence_words.cost(runs)
+    about = [(head, rows), (course_head, course_rows), (cost_head, cost_rows)]
+    text = "\n\n".join([*words, *(tables.markdown(h, r) for h, r in about)]) + "\n"
+    facts: dict[str, Json] = {
+        "words": list(words),
+        "comparisons": [_as_json(one) for one in found],
+        "course": [dict(zip(course_head, row, strict=True)) for row in course_rows],
+        "cost": [dict(zip(cost_head, row, strict=True)) for row in cost_rows],
+    }
+    figures = [evidence_words.rates_figure(found), evidence_words.course_figure(ppo)]
+    page = tables.page("PPO against its start and against supervised steps", words,
+                       [*figures, *(tables.html(h, r) for h, r in about)])  # fmt: skip
+    write(plan, NAME, facts, text, page)
+    return words
+
+
+def _as_json(one: Comparison) -> Json:
+    return {
+        "rate": one.rate, "of": one.after, "against": one.before, "seeds": list(one.seeds),
+        **asdict(one.found), "difference": one.found.value,
+    }  # fmt: skip

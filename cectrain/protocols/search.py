@@ -1,0 +1,225 @@
+"""Hyper-parameter search (paper tab:hparams): short runs on little data, the best retrained.
+
+Trials lie in a SQLite store of Optuna, their runs in folders named by their settings: the same
+call goes on, several workers share the store.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from cecdata.errors import CecError, MissingPackageError, RefusedError, UsageError
+from cecdata.shards.codec import Json, encode
+from cectrain.protocols import tables
+from cectrain.protocols.frame import Plan, Run, run_one, write
+from cectrain.protocols.study import EXACT, Study, Variant, run_study, scores
+
+if TYPE_CHECKING:
+    import optuna
+
+Value = float | int
+#: tab:hparams, "search range"; in print order
+GRID: Mapping[str, tuple[Value, ...]] = {
+    "ppo.learning_rate": (1e-5, 2e-5, 3e-5),
+    "ppo.decay": (0.4, 0.5, 0.6),
+    "ppo.clip": (0.05, 0.10, 0.15),
+    "reward.alpha": (0.3, 0.5, 0.7),
+    "reward.tau": (0.6, 0.7, 0.8),
+    "reward.beta": (0.6, 0.7, 0.8),
+    "reward.epsilon": (0.08, 0.10, 0.12),
+    "ppo.groups": (64, 96, 128),
+    "ppo.candidates": (2, 4, 6),
+    "ppo.epochs": (1, 2, 3),
+}
+SAMPLERS = ("random", "grid")
+TUNING, VALIDATION = "tuning", "validation"
+STORE = "search.db"
+_KEPT = 12  # letters of a run's name that tell it from the others
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What is searched, how far, and by what the best are chosen.
+
+    select: `tuning` (a tenth of the training split that no trial trains on), `validation`, or a
+    benchmark of cecbench, which the report then calls a test set that chose (PAPER.md row 15).
+    """
+
+    space: Mapping[str, tuple[Value, ...]]
+    trials: int
+    updates: int  # of a trial
+    share: float = 0.02  # of the training pairs that a trial sees
+    sampler: str = "random"
+    select: str = TUNING
+    best: int = 5
+    seeds: tuple[int, ...] = (42, 137, 314)
+
+    def __post_init__(self) -> None:
+        if self.sampler not in SAMPLERS:
+            raise UsageError(f"no sampler {self.sampler!r}: {' or '.join(SAMPLERS)}")
+        if not 0 < self.share <= 1:
+            raise UsageError(f"share {self.share}: a fraction of the training pairs is wanted")
+        if not self.space or not all(self.space.values()):
+            raise UsageError("nothing to search: give settings with their values")
+
+    @property
+    def benchmarks(self) -> tuple[str, ...]:
+        """The benchmark that chooses, if one does."""
+        return () if self.select in (TUNING, VALIDATION) else (self.select,)
+
+
+def search(plan: Plan, told: Search, pairs: int) -> list[str]:
+    """The trials, then the best retrained on everything over the seeds; the findings in words.
+
+    `pairs` is the size of the training split. Raises MissingPackageError without Optuna,
+    RefusedError where the store holds another search.
+    """
+    study = _study(plan, told)
+    done = [t for t in study.trials if t.value is not None]
+    plan.tell(f"{len(done)} of {told.trials} trials are finished")
+
+    def report(*_: object) -> None:
+        _report(plan, told, study)
+
+    def objective(trial: optuna.trial.Trial) -> float:
+        chosen = {n: trial.suggest_categorical(n, list(v)) for n, v in told.space.items()}
+        return _trial(plan, told, chosen, pairs)
+
+    study.optimize(
+        objective,
+        n_trials=max(0, told.trials - len(done)),
+        n_jobs=plan.workers,
+        catch=(CecError,),
+        callbacks=[report],
+    )
+    report()
+    best = ranking(study)[: told.best]
+    if not best:
+        raise CecError(f"no trial of {plan.out / STORE} has finished: see the logs in {plan.runs}")
+    rows = run_study(replace(plan, out=plan.out / "best"), _retrained(told, best))
+    found = [f"{row.variant.label}: {row.shown('exact')} % exact" for row in rows]
+    return [*_words(told, study), *found]
+
+
+def ranking(study: optuna.study.Study) -> list[tuple[Mapping[str, Value], float]]:
+    """Settings and value of the finished trials, the best first; equal settings once."""
+    best: dict[str, tuple[Mapping[str, Value], float]] = {}
+    for trial in study.trials:
+        if trial.value is not None:
+            best[json.dumps(trial.params, sort_keys=True)] = (trial.params, trial.value)
+    return sorted(best.values(), key=lambda one: -one[1])
+
+
+def _study(plan: Plan, told: Search) -> optuna.study.Study:
+    try:
+        import optuna
+    except ImportError:
+        raise MissingPackageError(
+            "optuna is missing: the search needs `pip install 'cec-zero[search]'`"
+        ) from None
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    plan.out.mkdir(parents=True, exist_ok=True)
+    sampler: optuna.samplers.BaseSampler = optuna.samplers.RandomSampler(seed=told.seeds[0])
+    if told.sampler == "grid":
+        space = {name: list(values) for name, values in told.space.items()}
+        sampler = optuna.samplers.GridSampler(space, seed=told.seeds[0])
+    study = optuna.create_study(
+        study_name="search",
+        storage=f"sqlite:///{(plan.out / STORE).resolve()}",
+        direction="maximize",
+        sampler=sampler,
+        load_if_exists=True,
+    )
+    _same(plan, told, study)
+    for trial in study.trials:  # of a process that was killed: its settings come first again
+        if trial.state is optuna.trial.TrialState.RUNNING:
+            study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
+            study.enqueue_trial(trial.params)
+    return study
+
+
+def _same(plan: Plan, told: Search, study: optuna.study.Study) -> None:
+    """Refuse a store whose trials are of another search; more trials than before are welcome."""
+    about = {
+        "recipe": plan.recipe, "settings": list(plan.settings), "data": str(plan.data),
+        "space": encode(dict(told.space)), "updates": told.updates, "share": told.share,
+        "select": told.select,
+    }  # fmt: skip
+    before = study.user_attrs.get("search")
+    if before is None:
+        study.set_user_attr("search", about)
+    elif before != about:
+        differs = [name for name in about if about[name] != before.get(name)]
+        raise RefusedError(
+            f"{plan.out / STORE} holds another search ({', '.join(differs)} differ): take another "
+            "--out"
+        )
+
+
+def _trial(plan: Plan, told: Search, chosen: Mapping[str, Value], pairs: int) -> float:
+    """A short run of these settings, and its value."""
+    settings = [f"{name}={value}" for name, value in chosen.items()]
+    settings += [f"ppo.updates={told.updates}", "ppo.eval_every=0", 'constants="given"']
+    settings += [f"data.limit={max(1, math.ceil(told.share * pairs))}"]
+    if told.select == TUNING:
+        settings.append("data.tuning=true")
+    name = hashlib.sha256(" ".join(settings).encode()).hexdigest()[:_KEPT]
+    done = run_one(plan, Run(name, tuple(settings)))
+    found = scores(done, told.benchmarks)
+    value = found.get(told.select if told.benchmarks else "exact")
+    if value is None:
+        raise CecError(f"{name}: the summary has no {EXACT}")
+    return value
+
+
+def _retrained(told: Search, best: Sequence[tuple[Mapping[str, Value], float]]) -> Study:
+    variants = tuple(
+        Variant(
+            f"rank {place}",
+            ('constants="given"', *(f"{name}={value}" for name, value in chosen.items())),
+            (str(place), *(f"{value:g}" for value in chosen.values()), tables.percent(short)),
+        )
+        for place, (chosen, short) in enumerate(best, 1)
+    )
+    names = (name.rpartition(".")[2] for name in best[0][0])
+    return Study(
+        "best",
+        "The best of the search, retrained",
+        variants,
+        told.seeds,
+        ("rank", *names, f"{told.select}, short run %"),
+        told.benchmarks,
+    )
+
+
+def _words(told: Search, study: optuna.study.Study) -> list[str]:
+    failed = sum(trial.state.name == "FAIL" for trial in study.trials)
+    tried = f"{len(ranking(study))} settings were tried with {told.updates} batches"
+    words = [f"{tried} on {told.share:.0%} of the training pairs, chosen by {told.select}."]
+    if failed:
+        words.append(f"{failed} trials failed; the logs of their runs say why.")
+    if told.benchmarks:
+        words.append(
+            f"{told.select} is a test set, and it chose: scores on it are not clean any more "
+            "(PAPER.md row 15)."
+        )
+    return words
+
+
+def _report(plan: Plan, told: Search, study: optuna.study.Study) -> None:
+    best = ranking(study)
+    head = ["rank", *told.space, f"{told.select} %"]
+    rows = [
+        [str(place), *(f"{chosen[name]:g}" for name in told.space), tables.percent(value)]
+        for place, (chosen, value) in enumerate(best, 1)
+    ]
+    words = _words(told, study)
+    trials: list[Json] = [{"settings": dict(c), "value": v} for c, v in best]
+    facts: dict[str, Json] = {"words": list(words), "trials": trials}
+    text = "\n\n".join([*words, tables.markdown(head, rows)]) + "\n"
+    write(plan, "search", facts, text, tables.page("Search", words, [tables.html(head, rows)]))
