@@ -24,7 +24,7 @@ def _commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[
             yield (*path, name)
 
 
-_GROUPS = {"cecdata": cecdata.cli.cli, "cecbench": cecbench.cli.main, "cectrain": cectrain.cli.cli}
+_GROUPS = {"cecdata": cecdata.cli.cli, "cecbench": cecbench.cli.cli, "cectrain": cectrain.cli.cli}
 _ALL = [(tool, path) for tool, group in _GROUPS.items() for path in _commands(group)]
 
 

@@ -29,7 +29,7 @@ def test_commands_exist() -> None:
     lines = re.findall(r"^\.venv/bin/cecdata (\w+)(.*)$", README, re.MULTILINE)
     assert lines
     for name, rest in lines:
-        module, _, attribute = DATA[name].partition(":")
+        module, _, attribute = DATA[name][0].partition(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
         known = {option for p in command.params for option in p.opts} | {"--help"}
         assert set(re.findall(r"--[a-z-]+", rest.partition("#")[0])) <= known

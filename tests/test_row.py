@@ -10,9 +10,10 @@ from rapidfuzz.distance import Levenshtein
 from cecbench.prompts import messages
 from cecbench.scorers import score
 from cecbench.systems.copying import CopySystem
-from cecdata.cli import cli, run
+from cecdata.cli import cli
 from cecdata.hanzi.edits import Edit, apply, invert
 from cecdata.shards.reader import open_dataset
+from cecdata.skin import run
 
 SENTENCE = "他的病情已经好转。"
 

@@ -288,3 +288,16 @@ def test_mixed_rows_reach_the_normaliser_whole(tmp_path):
     assert found.batch.column("text").to_pylist() == ["他的病情已经好转。", "前后 有空白"]
     reasons = {r["row"]: r["reason"] for r in found.rejected.to_pylist()}
     assert reasons == {2: "empty", 3: "control_character", 4: "control_character", 6: "too_long"}
+
+
+@pytest.mark.parametrize("option", ["text_column", "origin_column"])
+def test_a_column_of_plain_text_is_refused(tmp_path, option):
+    """Where every file is plain text a named column is an error, not ignored; in a mix it holds."""
+    plain = tmp_path / "a.txt"
+    plain.write_text("他的病情已经好转。\n", encoding="utf-8")
+    with pytest.raises(InputError, match="leave --"):
+        list(read([str(plain)], **{option: "text"}))
+    table = tmp_path / "b.tsv"
+    table.write_text("text\n今天下雨了。\n", encoding="utf-8")
+    named = {option: "text"}
+    assert len(list(read([str(plain), str(table)], **named))) == 2

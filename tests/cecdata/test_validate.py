@@ -85,8 +85,9 @@ def test_nothing_is_lost(rows, filters):
 def test_every_filter_has_its_place():
     """What may be configured is what exists; a filter adds its measure and drops no row."""
     from cecdata.config import FILTERS as CONFIGURABLE
+    from cecdata.config import PLAUSIBILITY
 
-    assert set(FILTERS) == set(CONFIGURABLE)
+    assert set(FILTERS) == {*CONFIGURABLE, PLAUSIBILITY}
     pairs = pairs_of([("好", "号", "homophone", None, None), ("女子", "好", "split", None, None)])
     found = measure(pairs, ("levenshtein",), Settings(42, None, 0))
     assert found.table.column("distance").to_pylist() == [1, 2]

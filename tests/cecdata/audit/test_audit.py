@@ -146,7 +146,7 @@ def test_chances_add_up_and_mix_the_operators():
 def test_rank_and_operator_explain_an_error():
     """The likeliest candidate has rank 1, and the operator that gives most of it is named."""
     share, operator, rank = recipe_choices("r", load("realistic").prior).of("的", "地")
-    assert (operator, rank) == ("homophone", 1)
+    assert (operator, rank) == ("function_word", 1)
     assert share > 0.3
 
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from cecdata.cli import cli, run
+from cecdata.cli import cli
+from cecdata.skin import run
 
 # Written for these tests; the number makes them differ.
 LINES = (

@@ -17,7 +17,7 @@ import traceback
 import numpy as np
 import pyarrow as pa
 
-from cecdata import cli
+from cecdata import cli, skin
 from cecdata.config import load
 from cecdata.corpus.dedup import Dedup
 from cecdata.corpus.lines import split
@@ -39,18 +39,18 @@ def warm() -> None:
     rows = [{"text": "今天 天气很好。 ", "origin": "a", "file": "a", "row": 1}]
     distinct(normalise(pa.RecordBatch.from_pylist(rows, ROW)), Dedup())
     split("一\n".encode())
-    cli.cli.get_command(None, "build")  # type: ignore[arg-type]
+    cli.cli.get_command(None, "build")
 
 
 def child(arguments: list[str], file: str) -> int:
     """As `cecdata.cli.main` does it."""
-    signal.signal(signal.SIGTERM, cli._interrupt)
+    signal.signal(signal.SIGTERM, skin._interrupt)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.dup2(os.open(os.environ["ZYGOTE_LOG"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
     os.dup2(2, 1)
     os.dup2(os.open(file, os.O_RDONLY), 0)
     try:
-        return cli.run(cli.cli, arguments)
+        return skin.run(cli.cli, arguments)
     except BaseException:  # noqa: BLE001 - as the interpreter would
         traceback.print_exc()
         return 1

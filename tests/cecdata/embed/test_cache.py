@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,7 +84,7 @@ def test_another_encoder_is_refused(tmp_path, model, said):
     """A cache of another revision or dimension is neither read nor written."""
     fill(tmp_path / "c", [1, 2, 3], finish=False)
     with pytest.raises(RefusedError, match=f"(?s){said}"):
-        Cache.open(tmp_path / "c", fingerprint=model.fingerprint, dimension=model.dimension)
+        Cache.open(tmp_path / "c", expect=model)
     with pytest.raises(RefusedError, match=f"(?s){said}"), CacheWriter(tmp_path / "c", model):
         pass
 
@@ -181,6 +182,35 @@ def test_the_faiss_file_answers_as_the_segments_do(tmp_path):
     np.testing.assert_allclose(cosine, exact, atol=1e-5)
 
 
+def test_the_faiss_file_is_the_very_one_that_faiss_writes(tmp_path):
+    """Written block by block, it equals byte for byte what FAISS writes from memory."""
+    faiss = faiss_there()
+    root = tmp_path / "c"
+    fill(root, range(40), [2**64 - 1, *range(90, 130)], model=Named(dimension=24))
+    flat = faiss.IndexScalarQuantizer(24, faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT)
+    flat.is_trained = True
+    index = faiss.IndexIDMap2(flat)
+    for keys, rows in Cache.open(root).batches():
+        index.add_with_ids(rows.astype(np.float32), keys.astype(np.int64))
+    assert (root / "index.faiss").read_bytes() == bytes(faiss.serialize_index(index))
+
+
+def test_an_index_with_a_wrong_row_is_not_accepted(tmp_path):
+    """What FAISS reads back is compared with the segments before the file gets its name."""
+    faiss_there()
+    from cecdata.embed.cache.faiss_file import check_index, write_index
+
+    fill(tmp_path / "c", range(30), finish=False)
+    cache, path = Cache.open(tmp_path / "c"), tmp_path / "x.faiss"
+    write_index(path, cache)
+    check_index(path, cache)
+    whole = path.read_bytes()
+    for at in (len(whole) - 1, len(whole) - 30 * 8 - 12):  # the last id, a number of the last row
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        with pytest.raises(VerificationError, match="not what was written"):
+            check_index(path, cache)
+
+
 def test_search_waits_for_the_run_that_adds(tmp_path):
     """While rows are being added the FAISS file is not up to date, and is not used."""
     faiss_there()
@@ -209,6 +239,46 @@ def test_readers_go_on_while_a_writer_appends_and_compacts(tmp_path):
             )
     assert len(Cache.open(root)) == 90
     assert len(list((root / "segments").glob("*.keys"))) == 1
+
+
+TURNS = """
+    import sys
+    import numpy as np
+    from cecdata.embed.cache import CacheWriter
+    sys.path.insert(0, sys.argv[2])
+    from test_cache import Named, vectors
+    with CacheWriter(sys.argv[1], Named()) as cache:
+        for start in range(0, 120, 10):
+            keys = np.arange(start, start + 10, dtype=np.uint64)
+            cache.add(keys, vectors(keys))
+            cache.compact()
+            print(start, flush=True)
+"""
+
+
+def test_two_readers_beside_a_writer_of_another_process(tmp_path):
+    """Whoever opens or reads while another process appends and compacts gets whole answers."""
+    root, here = tmp_path / "c", str(Path(__file__).parent)
+    fill(root, range(10), finish=False)
+    command = [sys.executable, "-c", textwrap.dedent(TURNS), str(root), here]
+
+    def read_until_done(process):
+        seen = set()
+        while process.poll() is None:
+            cache = Cache.open(root)
+            keys = np.arange(len(cache), dtype=np.uint64)
+            assert np.array_equal(cache.get(keys), vectors(keys).astype(np.float16))
+            seen.add(len(cache))
+        return seen
+
+    with (
+        subprocess.Popen(command, stdout=subprocess.DEVNULL) as process,
+        ThreadPoolExecutor(2) as readers,
+    ):
+        seen = [readers.submit(read_until_done, process) for _ in range(2)]
+        assert all(len(one.result()) > 1 for one in seen)
+    assert process.returncode == 0
+    assert len(Cache.open(root)) == 120
 
 
 WRITER = """
@@ -288,3 +358,33 @@ def test_swapped_vectors_are_noticed(tmp_path):
     path.write_bytes(data[32:64] + data[:32] + data[64:])
     with pytest.raises(VerificationError, match="damaged"):
         Cache.open(tmp_path / "c").get(np.array([0], np.uint64))
+
+
+def test_verify_tells_whatever_is_off(tmp_path):
+    """A stale or missing index, a stray file, folders for files: each is told, none raises."""
+    faiss_there()
+    root = tmp_path / "c"
+    fill(root, range(40))
+    fill(root, range(40, 50), finish=False)
+    assert [problem.path for problem in verify_cache(root)] == ["index.faiss"]
+    assert "rows were added since" in verify_cache(root)[0].what
+    fill(root)
+    assert verify_cache(root) == ()
+    (root / "segments" / "00009.keys").write_bytes(b"")
+    assert "does not name" in verify_cache(root)[0].what
+    (root / "segments" / "00009.keys").unlink()
+    (root / "index.faiss").unlink()
+    (root / "index.faiss").mkdir()
+    assert "missing" in verify_cache(root)[0].what
+    (root / "index.faiss").rmdir()
+    for path in (root / "segments").iterdir():
+        path.unlink()
+        path.mkdir()
+    assert len(verify_cache(root)) == 3  # both segments and the index
+
+
+def test_no_vectors_of_an_empty_question(tmp_path):
+    """Nothing asked is nothing found."""
+    fill(tmp_path / "c", [1, 2], finish=False)
+    found = Cache.open(tmp_path / "c").vectors_of([])
+    assert (found.vectors.shape, found.present.shape) == ((0, 16), (0,))

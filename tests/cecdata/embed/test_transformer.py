@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import gc
+import hashlib
+import json
+import multiprocessing
+import os
 import shutil
+import subprocess
+import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 
 import numpy as np
 import pytest
 
-from cecdata.embed import encoder
-from cecdata.embed.transformer import check_vectors
-from cecdata.errors import InputError
+from cecdata.cli import cli
+from cecdata.embed import DEFAULT, encoder
+from cecdata.embed.cache import Cache, read_sidecar
+from cecdata.embed.fill import fill
+from cecdata.embed.transformer import SentenceTransformerEncoder, check_vectors
+from cecdata.errors import InputError, RefusedError
+from cecdata.skin import run
 
 pytest.importorskip(
     "sentence_transformers",
@@ -17,6 +30,8 @@ pytest.importorskip(
     exc_type=ImportError,
 )
 pytestmark = pytest.mark.filterwarnings("ignore")  # of torch and its kin, none ours
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+NOWHERE = "http://127.0.0.1:9"
 CHARACTERS = "的一是在病情已经好转，。他天气"
 
 
@@ -57,6 +72,29 @@ def test_a_folder_is_an_encoder(folder):
     np.testing.assert_allclose(model.encode(texts[::-1])[::-1], found, atol=1e-5)
 
 
+def test_batches_of_like_length_change_no_order(folder):
+    """Many lengths, many batches: each sentence has the vector that it has alone."""
+    texts = [("他的病情已经好转。" * 9)[: 1 + i * 7 % 80] for i in range(150)]
+    found = encoder(str(folder), alone=False).encode(texts)
+    np.testing.assert_allclose(found, encoder(str(folder)).encode(texts), atol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_pool_of_processes_gives_the_same_vectors(folder):
+    """Two devices share the work through the library's pool; the answers are those of one."""
+    texts = [("他的病情已经好转。" * 30)[i % 7 : 20 + i % 200] for i in range(600)]
+    two = SentenceTransformerEncoder(str(folder), devices=["cpu", "cpu"])
+    one = SentenceTransformerEncoder(str(folder))
+    np.testing.assert_allclose(two.encode(texts), one.encode(texts), atol=1e-5)
+    assert two._pool is not None
+    np.testing.assert_allclose(two.encode(texts[:300]), one.encode(texts[:300]), atol=1e-5)
+    processes = {process.pid for process in two._pool["processes"]}
+    assert len(processes) == 2
+    del two  # and its processes go with it
+    gc.collect()
+    assert not processes & {process.pid for process in multiprocessing.active_children()}
+
+
 def test_alone_no_byte_depends_on_the_company(folder):
     """In a build a sentence goes alone: the same bytes beside whatever others."""
     model = encoder(str(folder))
@@ -71,16 +109,21 @@ def test_long_sentences_are_counted(folder):
     assert model.truncated == 2
 
 
-def test_other_weights_have_another_fingerprint(folder, tmp_path):
-    """A changed weight file makes another encoder."""
+def turn_a_weight(folder, by=1.0):
+    """Add to one of the model's tensors."""
     from safetensors.numpy import load_file, save_file
 
-    shutil.copytree(folder, tmp_path / "model")
-    path = next((tmp_path / "model").rglob("model.safetensors"))
+    path = next(folder.rglob("model.safetensors"))
     weights = load_file(path)
     name = min(weights)
-    weights[name] = weights[name] + 1
+    weights[name] = weights[name] + np.float32(by)
     save_file(weights, path, metadata={"format": "pt"})
+
+
+def test_other_weights_have_another_fingerprint(folder, tmp_path):
+    """A changed weight file makes another encoder."""
+    shutil.copytree(folder, tmp_path / "model")
+    turn_a_weight(tmp_path / "model")
     assert encoder(str(folder)).fingerprint != encoder(str(tmp_path / "model")).fingerprint
 
 
@@ -100,11 +143,114 @@ def test_a_folder_without_model_says_so(tmp_path):
         encoder(str(tmp_path))
 
 
-def test_without_network_the_way_out_is_told(monkeypatch):
-    """A hub name that cannot be fetched: the message says how to give a path."""
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(InputError, match="path of a folder"):
-        encoder("nobody/no-such-model")
+@pytest.fixture(scope="module")
+def hub(folder):
+    """A hub on this machine that knows one model, under the name of the default encoder."""
+
+    class Hub(BaseHTTPRequestHandler):
+        def do_HEAD(self):
+            self.answer(body=False)
+
+        def do_GET(self):
+            self.answer(body=True)
+
+        def answer(self, *, body):
+            path = self.path.split("?")[0]
+            files = {p.relative_to(folder).as_posix(): p for p in folder.rglob("*") if p.is_file()}
+            if path.startswith(f"/{DEFAULT}/resolve/{COMMIT}/"):
+                file = files.get(path.removeprefix(f"/{DEFAULT}/resolve/{COMMIT}/"))
+                data = file.read_bytes() if file else None
+            elif path in {f"/api/models/{DEFAULT}", f"/api/models/{DEFAULT}/revision/{COMMIT}"}:
+                listed = [{"rfilename": name} for name in files]
+                data = json.dumps({"id": DEFAULT, "sha": COMMIT, "siblings": listed}).encode()
+            else:
+                data = None
+            self.send_response(200 if data is not None else 404)
+            self.send_header("Content-Length", str(len(data or b"")))
+            if data is not None:
+                self.send_header("ETag", f'"{hashlib.sha1(data).hexdigest()}"')
+                self.send_header("X-Repo-Commit", COMMIT)
+            else:
+                self.send_header("X-Error-Code", "EntryNotFound")
+            self.end_headers()
+            if body and data:
+                self.wfile.write(data)
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+def embedded(tmp_path, hub, **environment):
+    """`cecdata embed` without --encoder, in a process of its own."""
+    (tmp_path / "corpus.txt").write_text("他的病情已经好转。\n天气很好。\n", "utf-8")
+    command = "from cecdata.cli import main; main()"
+    given = ["embed", str(tmp_path / "corpus.txt"), "--cache", str(tmp_path / "cache")]
+    known = {"HF_ENDPOINT": hub, "HF_HOME": str(tmp_path / "hub"), **environment}
+    return subprocess.run(
+        [sys.executable, "-c", command, *given], env=os.environ | known, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+
+
+def test_by_default_the_papers_model_comes_from_the_hub(tmp_path, hub):
+    """Fetched once, bound to its commit, and used again without a network."""
+    done = embedded(tmp_path, hub)
+    assert done.returncode == 0, done.stderr
+    assert f"encoder: {DEFAULT}" in done.stderr
+    sidecar = read_sidecar(tmp_path / "cache")
+    assert (sidecar.encoder, sidecar.revision) == (DEFAULT, f"{DEFAULT} {COMMIT}")
+    assert (sidecar.rows, sidecar.dimension) == (2, 32)
+    again = embedded(tmp_path, NOWHERE)
+    assert again.returncode == 0, again.stderr
+    assert "0 of them new" in again.stdout
+
+
+def test_without_network_the_way_out_is_told(tmp_path):
+    """The model is nowhere: no other encoder is taken, and it is said how to give a path."""
+    done = embedded(tmp_path, NOWHERE)
+    assert done.returncode == 1
+    for said in (DEFAULT, "path of a folder", "--encoder builtin"):
+        assert said in done.stderr
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_misspelt_folder_is_told_as_such():
+    """A path that is no folder is asked of the hub; the message speaks of both."""
+    with pytest.raises(InputError, match=r"models/bge/v1\.5: .*path of a folder"):
+        encoder("models/bge/v1.5")
+
+
+def test_a_cache_of_other_weights_is_refused(folder, tmp_path):
+    """The same folder with other weights is another revision: its cache is left alone."""
+    shutil.copytree(folder, tmp_path / "model")
+    (tmp_path / "corpus.txt").write_text("他的病情已经好转。\n", "utf-8")
+    fill([str(tmp_path / "corpus.txt")], tmp_path / "cache", encoder(str(tmp_path / "model")))
+    turn_a_weight(tmp_path / "model")
+    with pytest.raises(RefusedError, match="fingerprint"):
+        fill([str(tmp_path / "corpus.txt")], tmp_path / "cache", encoder(str(tmp_path / "model")))
+    with pytest.raises(RefusedError, match="another encoder"):
+        Cache.open(tmp_path / "cache", expect=encoder(str(tmp_path / "model")))
+
+
+def test_weights_that_give_no_numbers_are_an_error(folder, tmp_path):
+    """A model whose weights hold NaN is stopped at its first sentence."""
+    shutil.copytree(folder, tmp_path / "model")
+    turn_a_weight(tmp_path / "model", np.nan)
+    with pytest.raises(InputError, match="zero or not finite"):
+        encoder(str(tmp_path / "model")).encode(["他的病情"])
+
+
+def test_long_sentences_are_said_by_the_command(folder, tmp_path, capsys):
+    """`cecdata embed` tells how many sentences the model cuts."""
+    (tmp_path / "corpus.txt").write_text("他的病情" * 30 + "\n天气\n", "utf-8")
+    given = ["embed", str(tmp_path / "corpus.txt"), "--cache", str(tmp_path / "cache")]
+    assert run(cli, [*given, "--encoder", str(folder)]) == 0
+    assert "1 sentences are longer than the 32 tokens" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 0.0])

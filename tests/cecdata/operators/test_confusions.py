@@ -131,8 +131,10 @@ def test_one_part_apart_is_what_components_say(sign):
     """The radical operator knows the dropped, added and exchanged, the first kind first."""
     links = one_part_apart()
     held = links.key // len(STANDARD) == PLACE[sign]
-    found = {STANDARD[key % len(STANDARD)]: kind for key, kind in
-             zip(links.key[held], links.kind[held], strict=True)}
+    found = {
+        STANDARD[key % len(STANDARD)]: kind
+        for key, kind in zip(links.key[held], links.kind[held], strict=True)
+    }
     slow = {}
     for kind, others in enumerate((deletions(sign), additions(sign), exchanges(sign))):
         for other in others:
@@ -198,8 +200,11 @@ def test_confusion_set_against_a_dictionary(pairs, least):
     found = confusion_set(*columns, weight, np.zeros(len(slow), np.int8), least)
     for right in {pair[0] for pair in slow}:
         total = sum(w for (r, _), w in slow.items() if r == right)
-        kept = sorted((-w, wrong) for (r, wrong), w in slow.items()
-                      if r == right and w > 0 and w >= least * total)
+        kept = sorted(
+            (-w, wrong)
+            for (r, wrong), w in slow.items()
+            if r == right and w > 0 and w >= least * total
+        )
         row = slice(*found.bounds[[PLACE[right], PLACE[right] + 1]])
         assert [STANDARD[place] for place in found.replacement[row]] == [s for _, s in kept]
 

@@ -96,8 +96,11 @@ def _rows(names, sentences, **changes):
 
 
 @settings(max_examples=60)
-@given(parts=st.lists(texts, min_size=1, max_size=5), mixed=st.sampled_from([0.0, 0.5]),
-       seed=st.integers(0, 9))
+@given(
+    parts=st.lists(texts, min_size=1, max_size=5),
+    mixed=st.sampled_from([0.0, 0.5]),
+    seed=st.integers(0, 9),
+)
 def test_engine_writes_what_its_edits_say(parts, mixed, seed):
     """Source, edits and distance agree; no edit overlaps; each is a confusion of its operator."""
     sentences = ["".join(part) for part in parts]

@@ -7,7 +7,7 @@ the published rules for draws; places, candidates, edits and distances are found
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,25 +83,63 @@ class Oracle:
     seed: int
     mixed: float
     unchanged: float
+    protected: Callable[[str], list[tuple[int, int]]]  # spans that nothing may touch
 
-    def candidates(self, o: int, character: str) -> list[Confusion]:
-        """What operator o may write for a character, or insert."""
+    def candidates(self, o: int, text: str) -> list[Confusion]:
+        """What operator o may write for a character or a span, or insert."""
         operator = self.operators[o]
         if operator.action == "insert":
             return list(operator.confusions(""))
-        return list(operator.confusions(character)) if character in self.characters else []
+        held = all(character in self.characters for character in text)
+        return list(operator.confusions(text)) if held else []
+
+    def rewriting(self) -> set[int]:
+        return {o for o, operator in enumerate(self.operators) if operator.action == "rewrite"}
+
+    def held(self, text: str) -> list[tuple[int, int]]:
+        """Runs that nothing may touch: typed placeholders, and what is protected."""
+        return [found.span() for found in PLACEHOLDER.finditer(text)] + self.protected(text)
+
+    def spans(self, o: int, text: str) -> dict[int, int]:
+        """Start and end of the spans that operator o may strike: the longest, from the left."""
+        inside = {i for run in self.held(text) for i in range(*run)}
+        found, i = dict[int, int](), 0
+        while i < len(text):
+            ends = [
+                i + size
+                for size in (4, 3, 2)
+                if i + size <= len(text)
+                and not inside & set(range(i, i + size))
+                and self.candidates(o, text[i : i + size])
+                and not self._cut(text, i, i + size)
+            ]
+            if ends:
+                found[i] = ends[0]
+            i = ends[0] if ends else i + 1
+        return found
+
+    @staticmethod
+    def _cut(text: str, start: int, end: int) -> bool:
+        """Would a span part a visible character?"""
+        after = end < len(text) and _within(text[end], extend_ranges())
+        return after or (start > 0 and _within(text[start - 1], joiner_ranges()))
 
     def places(self, text: str) -> list[set[int]]:
         """For each place 0..n the operators that may strike there."""
-        held = set[int]()  # code points of placeholders
+        held = set[int]()  # code points that are left whole
         inside = set[int]()  # places within them
-        for found in PLACEHOLDER.finditer(text):
-            held.update(range(*found.span()))
-            inside.update(range(found.start() + 1, found.end()))
+        for start, end in self.held(text):
+            held.update(range(start, end))
+            inside.update(range(start + 1, end))
+        spans = {o: self.spans(o, text) for o in self.rewriting()}
         result = []
         for i in range(len(text) + 1):
             able = set[int]()
             for o, operator in enumerate(self.operators):
+                if operator.action == "rewrite":
+                    if i in spans[o]:
+                        able.add(o)
+                    continue
                 if operator.action == "insert":
                     fits = i not in inside and insertion_allowed(text, i)
                 else:
@@ -127,13 +165,15 @@ class Oracle:
     def _copy(self, text: str, places: list[set[int]], able: set[int], key: int) -> Made:
         if self.unchanged > 0 and unit(draw(key, UNCHANGED, 0)) < self.unchanged:
             return Made(text, "unchanged", (), 0)
-        if not able:
-            return Made("", "none", (), 0)
         struck = self._struck(places, able, key)
+        if not struck:
+            return Made("", "none", (), 0)
         edits = []
         for k, (place, o) in enumerate(struck):
             operator = self.operators[o]
             end = place if operator.action == "insert" else place + 1
+            if operator.action == "rewrite":
+                end = self.spans(o, text)[place]
             found = self._candidate(o, text[place:end], draw(key, REPLACEMENT, k))
             edits.append(
                 (place, end, text[place:end], found.replacement, operator.name, found.kind)
@@ -149,13 +189,23 @@ class Oracle:
 
     def _struck(self, places: list[set[int]], able: set[int], key: int) -> list[tuple[int, int]]:
         """(place, operator) of every edit, by place."""
-        if self.mixed > 0 and unit(draw(key, MIXED, 0)) < self.mixed:
-            chosen = self._take(places, able, len(self.operators), key)
-            here = [places[p] & able for p in chosen]
+        single = able - self.rewriting()
+        if single and self.mixed > 0 and unit(draw(key, MIXED, 0)) < self.mixed:
+            chosen = self._take(places, single, len(self.operators), key)
+            here = [places[p] & single for p in chosen]
             if len(chosen) > 1 and len(set.union(*here)) > 1:
                 return list(zip(chosen, self._mixture(here, key), strict=True))
-        o = self._choose(able, unit(draw(key, OPERATOR, 0)))
-        return [(place, o) for place in self._take(places, {o}, o, key)]
+        # an operator that rewrites spans is drawn whether it has one or not; where it has none,
+        # it is drawn again without it
+        left = single | {o for o in self.rewriting() if self.priors[o] > 0}
+        tries = 0
+        while left:
+            o = self._choose(left, unit(draw(key, OPERATOR, tries)))
+            if o in able:
+                return [(place, o) for place in self._take(places, {o}, o, key)]
+            left = left - {o}
+            tries += 1
+        return []
 
     def _mixture(self, here: list[set[int]], key: int) -> list[int]:
         """An operator for each place, not all the same."""
@@ -197,8 +247,8 @@ class Oracle:
             chosen.append(place)
         return sorted(chosen)
 
-    def _candidate(self, o: int, character: str, word: int) -> Confusion:
-        row = self.candidates(o, character)
+    def _candidate(self, o: int, text: str, word: int) -> Confusion:
+        row = self.candidates(o, text)
         scaled = (word >> 32) * len(row)
         j, fraction = scaled >> 32, (word & 0xFFFFFFFF) >> 10
         keep, other = alias_table([item.weight for item in row])[j]

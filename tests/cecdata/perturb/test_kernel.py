@@ -43,6 +43,7 @@ def oracle_of(config, rates=RATES):
     return Oracle(
         TOYS, CHARACTERS, [config.prior.get(name, 0.0) for name in NAMES],
         perturber(config, rates)._counts, config.seed, config.mixed, config.unchanged,
+        lambda _: [],
     )  # fmt: skip
 
 

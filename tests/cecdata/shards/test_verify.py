@@ -13,30 +13,43 @@ from hypothesis import strategies as st
 from cecdata.errors import InputError, UsageError
 from cecdata.hanzi.edits import Edit, apply
 from cecdata.shards.proofs import Edits, Points
-from cecdata.shards.schema import EDIT
+from cecdata.shards.schema import EDIT, PAIR
 from cecdata.shards.verify import verify
 
 FIRST = "data/train-00000-of-00002.parquet"
+AGAIN = pa.schema([*(PAIR.field(n) for n in ("source", "operator", "edits")),
+                   pa.field("held_out", pa.bool_())])  # fmt: skip
+
+
+def derived(rows):
+    """What a rederivation gives for these rows."""
+    return pa.Table.from_pylist([{"held_out": False, **row} for row in rows], schema=AGAIN)
+
+
 FILES = [FIRST, "rejects/pairs.parquet", "README.md", "croissant.json", "manifest.json"]
 
 
 def test_a_sound_dataset_has_no_problems(dataset):
     """Every level finds nothing in a dataset as it was built, and says how much it read."""
     told: list[int] = []
-    sources = {}
+    found = {}
     for path in (dataset / "data").iterdir():
         for row in pq.read_table(path).to_pylist():
-            sources[row["id"], row["copy"]] = row["source"]
+            found[row["id"], row["copy"]] = {**row, "held_out": "validation" in path.name}
 
     def rederive(targets, ids, copies):
         pairs = zip(ids.tolist(), copies.tolist(), strict=True)
-        return pa.array([sources[pair] for pair in pairs])
+        return derived([found[pair] for pair in pairs])
+
+    def embed(pairs):
+        assert set(pairs.column_names) >= {"source", "target"}
+        return pairs.column("cosine").to_numpy() + 1e-4
 
     for level in ("quick", "default", "full"):
-        report = verify(dataset, level, rederive=rederive, progress=told.append)
+        report = verify(dataset, level, rederive=rederive, embed=embed, progress=told.append)
         assert report.ok, report.problems
-        assert report.rows_checked == (0 if level == "quick" else len(sources))
-    assert sum(told) == 2 * len(sources)
+        assert report.rows_checked == (0 if level == "quick" else len(found))
+    assert sum(told) == 2 * len(found)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -154,16 +167,40 @@ def test_a_sentence_in_two_shards_is_found(build, rows):
     assert str(rows[0]["id"]) in problem.what
 
 
-def test_a_source_that_is_not_rederived_is_found(build, rows):
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"source": "。"}, "a source that (seed, id, copy) does not give"),
+        ({"operator": "radical"}, "an operator that (seed, id, copy) does not give"),
+        ({"edits": []}, "edits that (seed, id, copy) does not give"),
+        ({"kind": "other"}, "edits that (seed, id, copy) does not give"),
+        ({"held_out": True}, "a sentence that belongs to the other split"),
+    ],
+)
+def test_a_row_that_is_not_rederived_is_found(build, rows, change, said):
     """The full level finds a valid pair that is not the one (seed, id, copy) gives."""
-    out = build(train=[rows])
-    sources = [row["source"] for row in rows]
-    sources[5] += "。"
-    report = verify(out, "full", rederive=lambda *_: pa.array(sources))
+    at = next(n for n, row in enumerate(rows) if row["edits"] and row["operator"] != "radical")
+    again = [dict(row) for row in rows]
+    if "kind" in change:
+        again[at]["edits"] = [{**again[at]["edits"][0], **change}, *again[at]["edits"][1:]]
+    else:
+        again[at] |= change
+    report = verify(build(train=[rows]), "full", rederive=lambda *_: derived(again))
     (problem,) = report.problems
-    assert "1 rows with a source that (seed, id, copy) does not give; the first is row 5" in (
-        problem.what
-    )
+    assert f"1 rows with {said}; the first is row {at} " in problem.what
+
+
+def test_a_cosine_that_the_encoder_does_not_give_is_found(build, rows):
+    """The full level embeds some of the scored pairs again and compares within a tolerance."""
+
+    def embed(pairs):
+        found = pairs.column("cosine").to_numpy().copy()
+        found[2] -= 0.01
+        return found
+
+    again = {"rederive": lambda *_: derived(rows), "embed": embed}
+    (problem,) = verify(build(train=[rows]), "full", **again).problems
+    assert "1 rows with a cosine that the encoder does not give" in problem.what
 
 
 def test_a_failing_rederivation_is_a_problem(build, rows):
@@ -185,6 +222,9 @@ def test_usage_errors_do_raise(dataset, tmp_path):
         verify(dataset, "full")
     with pytest.raises(InputError):
         verify(tmp_path / "nowhere")
+    (tmp_path / "letters").mkdir()
+    with pytest.raises(InputError, match="not a dataset"):
+        verify(tmp_path / "letters")
 
 
 def test_a_million_rows_would_not_fit_one_batch(build, rows):

@@ -1,0 +1,284 @@
+"""Fitting a recipe to a sample of errors: the posterior, its strength, the file that is written."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cecdata.audit.audit import audit, score
+from cecdata.audit.model import ALPHABET, TAIL, recipe_choices
+from cecdata.audit.pairs import Errors, errors_of
+from cecdata.config import Config, load
+from cecdata.errors import InputError, UsageError
+from cecdata.fit.commands import fit as command
+from cecdata.fit.entries import entries_of
+from cecdata.fit.fit import TWO_IN_A_ROW, fit
+from cecdata.fit.minimise import minimum
+from cecdata.fit.posterior import Parameters, Posterior
+from cecdata.fit.recipe_text import recipe_text
+from cecdata.fit.strength import STRENGTHS, fitted
+from cecdata.hanzi.lexicon import LENGTHS, words
+from cecdata.operators import OPERATORS
+from cecdata.operators.weighed import weighed
+from cecdata.perturb.tables import compiled
+
+REALISTIC = load("realistic")
+LOOK = [("已", "己"), ("未", "末"), ("土", "士"), ("日", "曰"), ("戊", "戌"), ("人", "入"),
+        ("大", "太"), ("天", "夭"), ("千", "干"), ("田", "由")]  # fmt: skip
+SOUND = [("在", "再"), ("做", "作"), ("的", "地"), ("坐", "座"), ("他", "她"), ("以", "已"),
+         ("像", "象"), ("进", "近"), ("带", "戴"), ("部", "不")]  # fmt: skip
+
+
+def errors_like(pairs, times=10):
+    return Errors(100, 100, 0, Counter(dict.fromkeys(pairs, times)), Counter())
+
+
+def test_start_is_the_recipe():
+    """With no change, P(wrong | right) is what the audit gives the recipe."""
+    entries = entries_of(errors_like(LOOK + SOUND), REALISTIC.prior, 1.0)
+    chances = Posterior(entries, 1.0).chances(np.zeros(Parameters.number(entries)))
+    choices = recipe_choices("r", REALISTIC.prior)
+    slow = [choices.of(*pair)[0] for pair in sorted(LOOK + SOUND)]
+    assert chances == pytest.approx(slow, rel=1e-6)
+
+
+@settings(max_examples=10)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([1.0, 50.0]))
+def test_slope_is_that_of_the_value(seed, strength):
+    """The gradient agrees with differences of the objective, wherever it is taken."""
+    entries = entries_of(errors_like(LOOK[:3] + SOUND[:3]), REALISTIC.prior, 1.0)
+    posterior, random = Posterior(entries, strength), np.random.default_rng(seed)
+    at = random.normal(0, 0.5, Parameters.number(entries))
+    slope = posterior(at, entries.count)[1]
+    for place in random.choice(len(at), 5, replace=False):
+        step = np.zeros(len(at))
+        step[place] = 1e-5
+        up, down = (posterior(at + sign * step, entries.count)[0] for sign in (1, -1))
+        assert (up - down) / 2e-5 == pytest.approx(slope[place], abs=2e-6)
+
+
+def test_value_by_hand():
+    """Minus the mean log chance of the errors, less strength times the prior's cross entropy."""
+    entries = entries_of(errors_like([("已", "己")], 1), {"near_glyph": 1.0}, 1.0)
+    start = np.zeros(Parameters.number(entries))
+    row = {c.replacement: c.weight for c in OPERATORS["near_glyph"].confusions("已")}
+    log = math.log((1 - TAIL) * row["己"] + TAIL / ALPHABET)
+    entropy = sum(share * math.log(share) for share in row.values())
+    for strength in (1.0, 7.0):
+        value = Posterior(entries, strength)(start, entries.count)[0]
+        assert value == pytest.approx(-log - strength * entropy, rel=1e-6)
+
+
+def test_minimum_of_a_bent_valley():
+    """Rosenbrock's function has its minimum at (1, 1)."""
+
+    def bent(x):
+        a, b = x[1] - x[0] ** 2, 1 - x[0]
+        return float(100 * a**2 + b**2), np.array([-400 * x[0] * a - 2 * b, 200 * a])
+
+    assert minimum(bent, np.array([-1.2, 1.0])) == pytest.approx([1, 1], abs=1e-4)
+
+
+def test_fit_moves_towards_the_sample():
+    """Errors of the eye raise the operators of the eye, errors of the ear those of the ear."""
+    eye, ear = (fit(errors_like(pairs), REALISTIC).config.prior for pairs in (LOOK, SOUND))
+    assert eye["near_glyph"] > 2 * REALISTIC.prior["near_glyph"] > 2 * ear["near_glyph"]
+    assert ear["homophone"] > eye["homophone"]
+
+
+@pytest.mark.parametrize("pairs", [LOOK, SOUND, LOOK[:1]])
+def test_a_stronger_prior_stays_nearer(pairs):
+    """The stronger the prior the less the parameters move; at infinity they do not."""
+    entries = entries_of(errors_like(pairs), REALISTIC.prior, 1.0)
+    moved = [np.abs(fitted(entries, s, entries.count)).sum() for s in (*STRENGTHS[::3], math.inf)]
+    assert moved == sorted(moved, reverse=True)
+    assert moved[-1] == 0
+
+
+def test_no_pair_is_remembered():
+    """What is learnt goes by the names of kinds and exponents: a handful of numbers an operator."""
+    found = fit(errors_like(SOUND), REALISTIC).config
+    known = {*OPERATORS["homophone"].kinds, "power", "frequency", "least"}
+    assert set(found.weights["homophone"]) <= known
+    assert all(len(changes) <= 9 for changes in found.weights.values())
+
+
+def test_an_unlearnable_sample_leaves_the_recipe():
+    """Where one error is all there is, nothing can be predicted from the rest: nothing changes."""
+    found = fit(errors_like([("书", "山")], 1), REALISTIC)
+    assert not math.isfinite(found.strength)
+    assert found.config == replace(REALISTIC, weights=found.config.weights)
+    assert found.config.weights == {}
+
+
+def test_shares_of_other_kinds_follow_their_counts():
+    """π of an operator of its own kind: (count + strength · prior) over all, prior normalised."""
+    sample = errors_like(LOOK)
+    counted = Counter({"missing": 30, "redundant": 5, "symbol": 2})
+    sample = replace(sample, others=counted)
+    found = fit(sample, REALISTIC)
+    share = REALISTIC.prior["missing"] / sum(REALISTIC.prior.values())
+    total = sample.tokens + 32
+    wanted = (30 + found.strength * share) / (total + found.strength)
+    assert found.config.prior["missing"] == pytest.approx(wanted, rel=1e-3)
+    assert sum(found.config.prior.values()) == pytest.approx(1, abs=2e-3)
+    assert found.unanswered == {"redundant": 5}
+
+
+def test_slips_keep_their_ratio_to_lexical():
+    """What no error tells apart moves together: `slip` beside `lexical`."""
+    found, given = fit(errors_like(LOOK), REALISTIC).config.prior, REALISTIC.prior
+    ratio = given["slip"] / given["lexical"]
+    assert found["slip"] / found["lexical"] == pytest.approx(ratio, rel=2e-3)
+    assert found["slip"] < given["slip"]
+
+
+def test_wrong_words_raise_the_word_operator():
+    """Characters that are wrong side by side count for `word`, and less for single characters."""
+    pairs = [("他的全力很大", "他的权利很大"), ("我们因该去", "我们应该去")] * 20
+    found = fit(errors_of(iter(pairs)), REALISTIC)
+    assert found.counted["word"] == 20 / TWO_IN_A_ROW
+    assert found.counted["homophone"] == 60 - 40 - 20
+    assert found.config.prior["word"] > REALISTIC.prior["word"]
+
+
+def test_half_of_the_wrong_words_change_two_characters():
+    """`TWO_IN_A_ROW` is what the lexicon gives, by words weighed with the root of their counts."""
+    table, root = OPERATORS["word"].confusions.build(), {}
+    for length in LENGTHS:
+        listed = words(length)
+        root |= dict(zip(listed.texts, np.sqrt(listed.counts), strict=True))
+    two = whole = 0.0
+    for place in range(0, len(table.sources), 7):
+        source, row = table.sources[place], slice(table.bounds[place], table.bounds[place + 1])
+        for at, weight in zip(table.replacement[row], table.weight[row], strict=True):
+            changed = [a != b for a, b in zip(source, table.texts[at], strict=True)]
+            share = root[source] * weight / table.weight[row].sum()
+            whole += share
+            two += share * any(map(all, pairwise(changed)))
+    assert two / whole == pytest.approx(TWO_IN_A_ROW, abs=0.05)
+
+
+def test_reach_lengthens_the_rows():
+    """`reach` lets candidates in, says so in the recipe, and counts apart from the fit."""
+    found = fit(errors_like(SOUND), REALISTIC, reach=4.0)
+    assert found.config.weights["homophone"]["least"] == pytest.approx(0.0019 / 4)
+    assert found.after.mean_candidates > 1.5 * found.before.mean_candidates
+    assert found.reached.mean_candidates == pytest.approx(found.after.mean_candidates, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("errors", "config", "reach", "said"),
+    [
+        (Errors(), REALISTIC, 1.0, "no error puts"),
+        (errors_like([("们", "們")]), REALISTIC, 1.0, "no error puts"),
+        (errors_like(LOOK), REALISTIC, 0.5, "reach = 0.5"),
+        (errors_like(LOOK), load("paper", prior={"homophone": 0, "near_glyph": 0, "radical": 0}),
+         1.0, "no operator that puts"),
+        (errors_like(LOOK), load("paper", weights={"homophone": {"tone": 2.0}}), 1.0, "weights"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_fitted_is_refused(errors, config, reach, said):
+    """No error, no operator, a recipe that was fitted before: each says what is wrong."""
+    with pytest.raises((InputError, UsageError), match=said):
+        fit(errors, config, reach=reach)
+
+
+def test_recipe_text_comes_back(tmp_path):
+    """A configuration written as a recipe and loaded again is the same."""
+    config = fit(errors_like(LOOK + SOUND), REALISTIC, reach=2.0).config
+    config = replace(config, fitted='名 "x" \\ \x7f', seed=7, text_column="正文", limit=5)
+    path = tmp_path / "mine.toml"
+    path.write_text(recipe_text(config, ["one", "two"]), "utf-8")
+    assert load(str(path)) == config
+
+
+def test_command_writes_a_recipe_that_says_that_labels_were_used(tmp_path):
+    """`fit` prints what scripts ask for; the recipe serves the audit and names its origin."""
+    file, out = tmp_path / "errors.tsv", tmp_path / "mine.toml"
+    rows = [f"我们{w}这里。\t我们{r}这里。\n" for r, w in LOOK for _ in range(4)]
+    file.write_text("".join(rows), "utf-8")
+    run = CliRunner().invoke(command, ["--errors", str(file), "--out", str(out), "--json"])
+    assert run.exit_code == 0, run.output
+    printed, text = json.loads(run.output), out.read_text("utf-8")
+    assert "LABELS WERE USED" in text
+    config = load(str(out))
+    assert "40 errors in 40 rows of errors.tsv, sha256 " in config.fitted
+    assert str(tmp_path) not in text
+    found = audit(errors_like(LOOK, 4), config, "mine")
+    assert found.scores[0].bits_per_error == pytest.approx(printed["bits_per_error"]["after"])
+    assert found.as_dict()["fitted"] == config.fitted
+    told = CliRunner().invoke(command, ["--errors", str(file), "--out", str(out)])
+    assert f"{printed['bits_per_error']['after']:.3f}" in told.output
+    assert out.read_text("utf-8") == text
+    bad = CliRunner().invoke(command, ["--errors", str(file), "--out", str(tmp_path / "x.txt")])
+    assert isinstance(bad.exception, UsageError)
+
+
+def test_weighed_by_hand():
+    """weight ** power · frequency ** exponent · factor, normalised; and the engine compiles it."""
+    from cecdata.hanzi.characters import frequency
+
+    changes = {"equal_stroke": 3.0, "power": 0.5, "frequency": 0.25}
+    operator = OPERATORS["near_glyph"]
+    found = {c.replacement: c.weight for c in weighed(operator, changes).confusions("未")}
+    slow = {}
+    for c in operator.confusions("未"):
+        factor = 3.0 if c.kind == "equal_stroke" else 1.0
+        slow[c.replacement] = c.weight**0.5 * frequency(c.replacement) ** 0.25 * factor
+    total = sum(slow.values())
+    assert found == pytest.approx({k: v / total for k, v in slow.items()}, rel=1e-5)
+    prior = {"near_glyph": 1.0}
+    plain, changed = compiled(prior), compiled(prior, {"near_glyph": changes})
+    assert plain.sha256 != changed.sha256
+    assert compiled(prior, {"near_glyph": {}}) is plain
+    assert compiled(prior, {"near_glyph": changes}) is changed
+
+
+@pytest.mark.parametrize(
+    ("weights", "said"),
+    [
+        ({"homofone": {}}, "did you mean 'homophone'"),
+        ({"homophone": {"tones": 1}}, "did you mean 'tone'"),
+        ({"homophone": 3}, "a table"),
+        ({"homophone": {"tone": -1}}, r"weights\.homophone\.tone"),
+        ({"homophone": {"tone": float("nan")}}, r"weights\.homophone\.tone"),
+        ({"homophone": {"power": 9}}, r"weights\.homophone\.power"),
+        ({"function_word": {"function_word": 0}}, "above 0 for some kind"),
+        ({"noise": {"insertion": 2}}, "swaps single characters"),
+    ],
+)
+def test_wrong_weights_are_named(weights, said):
+    """Unknown operators, kinds and numbers out of range are refused by name."""
+    with pytest.raises(UsageError, match=said):
+        Config(prior={"noise": 1.0}, rate={"noise": 0.1}, weights=weights)
+
+
+SHARED = os.environ.get("CEC_SHARED")
+
+
+@pytest.mark.skipif(SHARED is None, reason="CEC_SHARED is not set: real errors are not at hand")
+def test_a_fit_does_no_harm_to_other_real_errors():
+    """Fitted to the errors of one domain, the recipe is no worse for those of another medium."""
+    root, sets = Path(SHARED) / "bench", []
+    for name in ("lemon_v2/car.txt", "cscd-ns/dev.tsv"):
+        lines = (root / name).read_text("utf-8").splitlines()
+        pairs = (line.replace(" ", "").split("\t")[-2:] for line in lines)
+        sets.append([(s, t) for s, t in pairs if s != t])
+    found = fit(errors_of(iter(sets[0][:190])), REALISTIC)
+    tested = errors_of(iter(sets[1]))
+    before, after = (
+        score(recipe_choices("", c.prior, c.weights), tested) for c in (REALISTIC, found.config)
+    )
+    assert after.bits_per_error <= before.bits_per_error

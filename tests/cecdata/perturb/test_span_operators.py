@@ -1,0 +1,170 @@
+"""All kinds of operators together against the slow oracle: spans, losses, repetitions, widths."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+import xxhash
+from hypothesis import example, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from perturb_oracle import Made, Oracle
+from perturb_toys import CHARACTERS, TOYS, sentences, settings
+
+from cecdata.corpus.protect import Protection, spans_of
+from cecdata.operators import Confusion, Operator
+from cecdata.operators.spans import InSpans, span_set
+from cecdata.perturb.calibrate import Rate
+from cecdata.perturb.engine import Perturber
+from cecdata.perturb.tables import compile_tables
+
+SIGNS = (*CHARACTERS, *"，,1１")
+WORDS = [
+    ("已在", "以再", 3.0, 0), ("已在", "已再", 1.0, 1), ("已在再", "以在载", 1.0, 0),
+    ("已在再误", "误再在已", 1.0, 1), ("明日", "名日", 1.0, 0), ("明日", "明月", 0.001, 1),
+    ("日月会", "日月回", 2.0, 1), ("月会", "曰会", 1.0, 0), ("𠀀𠀁", "𠀁𠀁", 1.0, 0),
+    ("好𠀀好𠀀", "𠀀𠀀𠀀𠀀", 1.0, 0),
+]  # fmt: skip
+SWAPS = [("明日", "日明", 1.0, 0), ("女子", "子女", 1.0, 0), ("在再", "再在", 1.0, 0),
+         ("会误", "误会", 1.0, 0)]  # fmt: skip
+MERGES = [("女子", "好", 1.0, 0), ("日月", "明", 1.0, 0)]
+
+
+def _spans(name, cost, kinds, pairs):
+    return Operator(name, "rewrite", cost, kinds, InSpans(kinds, cache(lambda: span_set(pairs))))
+
+
+def _each(name, cost, write, signs):
+    def confusions(character):
+        if character in signs:
+            yield Confusion(character, write(character), 1.0, name)
+
+    return Operator(name, "substitute", cost, (name,), confusions)
+
+
+PAIRS = {"，": ",", ",": "，", "1": "１", "１": "1"}
+MORE = (
+    *TOYS,
+    _each("missing", 1, lambda _: "", CHARACTERS),
+    _each("repeated", 1, lambda c: c * 2, CHARACTERS),
+    _each("width", 1, PAIRS.__getitem__, PAIRS),
+    _spans("word", 1, ("same_sound_word", "part_of_word"), WORDS),
+    _spans("swap", 2, ("swapped",), SWAPS),
+    _spans("merge", 2, ("left_right_merged",), MERGES),
+)
+NAMES = tuple(operator.name for operator in MORE)
+TEXTS = st.lists(
+    st.sampled_from(SIGNS) | st.sampled_from(
+        ["已在", "已在再误", "明日月会误", "女子", "好𠀀好𠀀", "\u0301", "\u200d", "<AB>", "a",
+         "12", "www.a.cn/b", "3.14", "<", "。", "\ufe0f", "😀"]
+    ),
+    max_size=20,
+).map("".join)  # fmt: skip
+
+
+@cache
+def tables():
+    return compile_tables(MORE, SIGNS)
+
+
+def rows_of(config, texts, rate):
+    perturber = Perturber(config, tables(), [Rate(0.0, 0.0, rate)] * len(MORE))
+    return perturber, perturber.pairs(sentences(texts)).table.to_pylist()
+
+
+def config_of(priors, **changes):
+    prior = dict(zip(NAMES, priors, strict=True))
+    return settings(prior=prior, rate=dict.fromkeys(NAMES, 0.1), **changes)
+
+
+@given(
+    texts=st.lists(TEXTS, max_size=4),
+    seed=st.integers(0, 2**63 - 1),
+    copies=st.integers(1, 5),
+    priors=st.lists(
+        st.sampled_from([0.0, 0.1, 1.0, 3.0]), min_size=len(MORE), max_size=len(MORE)
+    ).filter(any),
+    mixed=st.sampled_from([0.0, 0.5, 1.0]),
+    unchanged=st.sampled_from([0.0, 0.3]),
+    rate=st.sampled_from([0.0, 0.3, 0.9]),
+    protect=st.sampled_from([(), ("明日",), ("在再", "好")]),
+    spans=st.booleans(),
+)
+@hypothesis_settings(max_examples=250)
+@example(["已在再误明日月会误女子"], 1, 5, [1.0] * len(MORE), 0.5, 0.0, 0.9, (), False)
+@example(["a。b", "已在"], 3, 5, [0.0] * 8 + [1.0] * 3, 0.0, 0.0, 0.3, (), False)
+def test_kernel_equals_oracle_with_every_kind_of_operator(
+    texts, seed, copies, priors, mixed, unchanged, rate, protect, spans
+):
+    """Rows with spans, mixed pairs and protected runs are those of the slow engine, to the bit."""
+    config = config_of(
+        priors, seed=seed, copies=copies, mixed=mixed, unchanged=unchanged, protect=protect,
+        protect_spans=spans, max_edits=4,
+    )  # fmt: skip
+    perturber, rows = rows_of(config, texts, rate)
+    protection = Protection.of(spans, protect)
+    oracle = Oracle(
+        MORE, SIGNS, [config.prior[name] for name in NAMES], perturber.draws.count_cdf, seed,
+        mixed, unchanged, lambda text: spans_of(text, protection) if spans or protect else [],
+    )  # fmt: skip
+    wanted = [
+        made
+        for text in texts
+        for made in oracle.copies(text, xxhash.xxh3_64_intdigest(text.encode()), copies)
+    ]
+    found = [
+        Made(
+            row["source"], row["operator"],
+            tuple((e["start"], e["end"], e["target"], e["source"], e["operator"], e["kind"])
+                  for e in row["edits"]),
+            row["distance"],
+        )
+        for row in rows
+    ]  # fmt: skip
+    assert found == wanted
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_operator_touches_what_is_protected(name):
+    """Nothing inside a protected run, nothing across its edge; an insertion may stand beside it."""
+    text = "已在已在再误1，女子12。明日好" * 3
+    config = config_of(
+        [float(one == name) for one in NAMES], copies=300, protect=("在已", "子"),
+        protect_spans=True,
+    )  # fmt: skip
+    runs = spans_of(text, Protection.of(True, ("在已", "子")))
+    assert len(runs) == 12
+    for row in rows_of(config, [text], 0.5)[1]:
+        for edit in row["edits"]:
+            for start, end in runs:
+                if edit["start"] == edit["end"]:
+                    assert not start < edit["start"] < end
+                else:
+                    assert edit["end"] <= start or end <= edit["start"]
+
+
+def test_an_operator_without_a_span_leaves_its_share():
+    """Where a drawn operator has no span it is drawn again: the others share in proportion."""
+    priors = [0.0] * len(MORE)
+    for name, share in (("homophone", 0.2), ("noise", 0.6), ("word", 0.9), ("swap", 0.3)):
+        priors[NAMES.index(name)] = share
+    config = config_of(priors, copies=1000, seed=11)
+    rows = [row for text in (["已天已"], ["女子已"]) for row in rows_of(config, text, 0.0)[1]]
+    alone = [row["operator"] for row in rows[:1000]]
+    with_swap = [row["operator"] for row in rows[1000:]]
+    assert alone.count("homophone") / 1000 == pytest.approx(0.25, abs=0.06)
+    assert set(alone) == {"homophone", "noise"}
+    assert with_swap.count("swap") / 1000 == pytest.approx(0.3 / 1.1, abs=0.06)
+    assert with_swap.count("noise") / 1000 == pytest.approx(0.6 / 1.1, abs=0.06)
+
+
+def test_costs_of_spans_are_what_edits_cost():
+    """The mean distance of an edit is that of its candidates, words as often as they occur."""
+    cost = tables().costs[NAMES.index("swap")]
+    assert (cost.mean, cost.most) == (2.0, 2)
+    word = tables().costs[NAMES.index("word")]
+    assert word.most == 4
+    assert 1 < word.mean < 3
+    assert np.isfinite(word.mean)
