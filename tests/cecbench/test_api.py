@@ -105,11 +105,13 @@ def test_a_run_that_ends_does_not_wait_for_those_who_wait():
 
 
 def test_a_rate_limit_spaces_the_requests():
-    """With 600 requests a minute two requests start at least 0.1 s apart."""
+    """With 600 requests a minute the n-th request starts n × 0.1 s after the first or later."""
     with serving() as server:
+        started = time.monotonic()
         ask(server, SOURCES, replace(FAST, requests_per_minute=600.0))
-    gaps = [b - a for a, b in zip(server.times, server.times[1:], strict=False)]
-    assert min(gaps) > 0.08
+    # From the start of it all: on a busy machine the first request may arrive late itself.
+    for number, came in enumerate(sorted(server.times)):
+        assert came - started >= 0.1 * number
 
 
 def test_retry_after_reads_dates_too():

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from cecbench import published
 from cecbench.breakdown import COUNTS, breakdown
-from cecbench.cli import COMMANDS, main
+from cecbench.cli import COMMANDS, cli
 from cecbench.metrics.rows import Row
 from cecbench.report.cases import aligned, judgement
 from cecbench.results import read_run
@@ -37,7 +37,7 @@ GOOD = ["他已经来了。", "未来会很好。", "天气很坏。", "他已�
 
 
 def cecbench(*arguments, code=0, **environment):
-    result = CliRunner().invoke(main, [str(a) for a in arguments], env=environment)
+    result = CliRunner().invoke(cli, [str(a) for a in arguments], env=environment)
     assert result.exit_code == code, result.output
     return result
 
@@ -61,13 +61,30 @@ def test_run_scores_a_predictions_file(bench, tmp_path):
     values = run(bench, f"predictions:{tmp_path / 'good.txt'}")
     assert values["counts_tp_pred_gold"]["S_C"] == [2, 4, 3]  # the split sentence is left out
     assert values["signature"].startswith("bench:own@")
-    assert values["signature.rows_scored"], values["signature.rows_read"] == (4, 5)
+    assert (values["signature.rows_scored"], values["signature.rows_read"]) == (4, 5)
     parts = values["breakdown"]
     assert parts["category"]["homophone"]["tp"] == 1
     assert parts["clean"] == {"sentences": 1, "changed": 1, "over_correction_rate": 1.0}
     assert set(parts["errors"]) == {"1", "2"}
     assert parts["by_error"]["homophone"] == {"errors": 3, "fixed": 2, "recall": 2 / 3}
     assert values["interval"]["low"] <= values["interval"]["value"] <= values["interval"]["high"]
+
+
+def test_a_report_shows_every_run(tmp_path):
+    """Own files and folders of one name are told apart: as many scores as there were runs."""
+    for kind, pairs in (("a", PAIRS), ("b", PAIRS[:3])):
+        (tmp_path / kind).mkdir()
+        text = "".join(f"{s}\t{r}\n" for s, r in pairs)
+        (tmp_path / kind / "own.tsv").write_text(text, encoding="utf-8")
+        for again in ("x", "y"):
+            out = tmp_path / "runs" / kind / again / "copy"
+            cecbench("run", "--system", "copy", "--benchmark", tmp_path / kind / "own.tsv",
+                     "--out", out)  # fmt: skip
+    cecbench("report", tmp_path / "runs", "--out", tmp_path / "report")
+    lines = (tmp_path / "report" / "report.csv").read_text("utf-8").splitlines()
+    own = {tuple(line.split(",")[:3]) for line in lines if "your runs" in line}
+    assert len(own) == 4
+    assert len({benchmark for _, _, benchmark in own}) == 2
 
 
 @needs_shared
@@ -180,8 +197,8 @@ def test_expected_failures_end_with_their_code_and_no_traceback(bench, arguments
 def test_help_is_quick_and_imports_nothing_heavy():
     """`cecbench --help` needs well under half a second: no numpy, torch or pyarrow is imported."""
     code = (
-        "import sys\nfrom cecbench.cli import main\n"
-        "main(['--help'], standalone_mode=False)\n"
+        "import sys\nfrom cecbench.cli import cli\n"
+        "cli(['--help'], standalone_mode=False)\n"
         "heavy = {'numpy', 'torch', 'pyarrow', 'transformers', 'polars'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
     )

@@ -14,11 +14,11 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cecbench.cli import cli
 from cecbench.metrics import behaviour, cscd
 from cecbench.metrics.policies import POLICIES, apply_policy
 from cecbench.metrics.rows import Row, read_tsv
 from cecbench.metrics.table import totals
-from cecbench.score_command import score as score_command
 from cecbench.scorers import SCORERS, Options, find_scorer, score, score_file
 from cecdata.errors import InputError, UsageError
 
@@ -204,14 +204,14 @@ def test_the_command_prints_one_json_object(tmp_path: Path) -> None:
     path = tmp_path / "answers.tsv"
     path.write_text("1\t他己经来\t他已经来\t他已经来\n", encoding="utf-8")
     runner = CliRunner()
-    done = runner.invoke(score_command, [str(path), "--scorer", "lemon", "--json"])
+    done = runner.invoke(cli, ["score", str(path), "--scorer", "lemon", "--json"])
     assert json.loads(done.output) == score_file(path, "lemon")
-    plain = runner.invoke(score_command, [str(path)])
+    plain = runner.invoke(cli, ["score", str(path)])
     assert plain.exit_code == 0
     assert "S_C_f1" in plain.output
-    bad = runner.invoke(score_command, [str(path), "--scorer", "bleu"])
+    bad = runner.invoke(cli, ["score", str(path), "--scorer", "bleu"])
     assert (bad.exit_code, "unknown scorer 'bleu'" in bad.output) == (2, True)
-    lost = runner.invoke(score_command, [str(path) + "x"])
+    lost = runner.invoke(cli, ["score", str(path) + "x"])
     assert (lost.exit_code, "cannot be read" in lost.output) == (1, True)
 
 

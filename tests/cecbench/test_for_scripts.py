@@ -1,0 +1,115 @@
+"""What scripts may rely on: the options of `score` and `run`, and the keys of their one object."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from cecbench.cherrant import costs
+from cecbench.cli import cli
+from cecbench.metrics.table import flatten
+
+ROWS = (
+    ("1", "他己经来了。", "他已经来了。", "他已经来了。"),
+    ("2", "明天在见。", "明天再见。", "明天再见了。"),
+    ("3", "天气很好。", "天气很好。", "天气恨好。"),
+)
+SHARED = os.environ.get("CEC_SHARED")
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "rows.tsv"
+    path.write_text("".join("\t".join(row) + "\n" for row in ROWS), encoding="utf-8")
+    return path
+
+
+def said(*arguments: str) -> dict:
+    done = CliRunner().invoke(cli, list(arguments))
+    assert done.exit_code == 0, done.output
+    assert done.stdout.count("\n") == 1
+    return json.loads(done.stdout)
+
+
+COMBINATIONS = [
+    *(("--scorer", s, "--policy", p) for s in ("cscd", "lemon", "sighan", "pycorrector", "cherrant")
+      for p in ("strict", "revert", "drop")),
+    *(("--scorer", "cllm", "--projection", p) for p in (
+        "cherrant", "difflib", "cherrant_if_len_differs", "difflib_if_len_differs")),
+    *(("--scorer", "cherrant", "--mode", m) for m in ("default", "first", "nosimp")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", COMBINATIONS, ids=lambda options: "-".join(options[1::2]))
+def test_run_prints_the_keys_of_score(options: tuple[str, ...], table: Path) -> None:
+    """Every scorer takes its options in both commands, and `run` says all that `score` says."""
+    mine = said("score", str(table), *options, "--bootstrap", "1000", "--json")
+    ran = said(
+        "run", "--benchmark", str(table), "--system", f"predictions:{table}", *options, "--json"
+    )
+    named = {"signature", "signature.benchmark"}
+    assert {k: ran.get(k) for k in mine if k not in named} == {
+        k: v for k, v in mine.items() if k not in named
+    }
+
+
+def test_a_cilin_file_goes_through_both_commands_into_the_signature(
+    table: Path, tmp_path: Path
+) -> None:
+    """--cilin and --confusion are read by `score` and `run`, and another file is another score."""
+    names = []
+    for number, line in enumerate(("Aa01A01= 己 已\n", "Aa01A01= 己 己已\n")):
+        cilin, confusion = tmp_path / f"{number}.txt", tmp_path / "confusion.txt"
+        cilin.write_text(line, encoding="utf-8")
+        confusion.write_text("己 已\n", encoding="utf-8")
+        options = ("--scorer", "cherrant", "--cilin", str(cilin), "--confusion", str(confusion))
+        mine = said("score", str(table), *options, "--json")
+        ran = said("run", "--benchmark", str(table), "--system", "copy", *options, "--json")
+        assert mine["dictionaries"] == ran["dictionaries"]
+        assert mine["dictionaries"] in mine["signature"]
+        names.append(mine["dictionaries"])
+    assert names[0].startswith("pinyin+cilin@")
+    assert "+confusion@" in names[0]
+    assert names[0] != names[1]
+
+
+def test_a_run_with_a_cilin_is_compared_with_that_cilin(table: Path, tmp_path: Path) -> None:
+    """`compare` scores again with the file that the run was made with, and refuses another one."""
+    cilin = tmp_path / "cilin.txt"
+    cilin.write_text("Aa01A01= 己 已\n", encoding="utf-8")
+    for name, system in (("a", "copy"), ("b", f"predictions:{table}")):
+        said("run", "--benchmark", str(table), "--system", system, "--scorer", "cherrant",
+             "--cilin", str(cilin), "--out", str(tmp_path / name), "--json")  # fmt: skip
+    both = [str(tmp_path / name) for name in "ab"]
+    assert said("compare", *both, "--json")["pairs"][0]["p"] <= 1
+    cilin.rename(tmp_path / "gone.txt")
+    costs._digest.cache_clear()  # as in another process
+    costs.character_table.cache_clear()
+    refused = CliRunner().invoke(cli, ["compare", *both])
+    assert refused.exit_code == 1
+    assert "dictionaries" in refused.output
+
+
+def test_few_draws_are_refused(table: Path) -> None:
+    """An interval takes a thousand draws or more: fewer are a usage error."""
+    done = CliRunner().invoke(cli, ["score", str(table), "--bootstrap", "10"])
+    assert done.exit_code == 2
+    assert "at least 1000" in done.output
+
+
+@pytest.mark.skipif(SHARED is None, reason="CEC_SHARED is not set")
+@pytest.mark.parametrize("scorer", ["cscd", "lemon", "sighan", "pycorrector"])
+def test_keys_are_those_of_the_golden_files(scorer: str) -> None:
+    """`cecbench score … --json` prints every key of the golden files, joined with dots."""
+    parity = Path(str(SHARED)) / "parity"
+    golden = json.loads((parity / "golden" / f"{scorer}.json").read_text(encoding="utf-8"))
+    file = parity / "pred" / "car" / "detect.tsv"
+    by_policy = golden["car"]["detect"]
+    for policy in {"strict", "revert", "drop"} & by_policy.keys():
+        expected = flatten(by_policy[policy])
+        mine = said("score", str(file), "--scorer", scorer, "--policy", policy, "--json")
+        assert {key: mine.get(key) for key in expected} == expected
