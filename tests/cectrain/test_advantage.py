@@ -102,6 +102,8 @@ def test_behaviour_by_hand():
         "exact_rate": 2 / 4,
         "copy_rate": 1 / 4,
         "over_correction_rate": 2 / 4,
+        "reached_share": 1.0,  # of one erroneous source
+        "mixed_share": 1.0,
     }
     assert "over_correction_rate" not in behaviour(SOURCES[:1], TARGETS[:1], GROUPS[:1])
 

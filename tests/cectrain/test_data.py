@@ -86,3 +86,34 @@ def test_a_wrong_setting_is_named(setting, message):
     """Unknown keys, wrong types and values out of range say which, and what is wanted."""
     with pytest.raises(UsageError, match=message):
         config.load("paper", [setting])
+
+
+def test_what_is_watched_while_tuning_is_not_trained_on(dataset, tmp_path):
+    """A tenth of the training split's sentences, whatever the seed; no pair of theirs is left."""
+    pytest.importorskip("datasets", reason="the extra `train` is not installed")
+    from cectrain.pairs import training_pairs
+
+    told = config.DataConfig(tuning=True, held_out=30, held_out_clean=10)
+    watched, clean = data.held_out(dataset, told, 64, 1)
+    other, _ = data.held_out(dataset, told, 64, 2)
+    pairs = training_pairs(dataset, told, 64, 42, tmp_path)
+    trained = {pair.id for pair in pairs.at(range(len(pairs)), 0)}
+    assert watched
+    assert clean
+    assert not trained & {pair.id for pair in (*watched, *other)}
+    everything = len(training_pairs(dataset, config.DataConfig(), 64, 42, tmp_path))
+    assert 0.8 * everything < len(pairs) < everything
+
+
+def test_another_prior_of_homophones(dataset):
+    """With all weight on homophones every source that is corrupted anew is such a one."""
+    pytest.importorskip("datasets", reason="the extra `train` is not installed")
+    from cectrain.pairs import fresh_corruption
+
+    pairs = data.sample(dataset, "train", 40, 3)
+    struck = fresh_corruption(dataset, 1.0)(pairs, 0)
+    changed = [new for old, new in zip(pairs, struck, strict=True) if new.source != old.source]
+    assert len(changed) > 20
+    assert {pair.operator for pair in changed} == {"homophone"}
+    with pytest.raises(UsageError, match="fresh"):
+        config.load("small", ["data.homophone=0.3"])

@@ -110,14 +110,15 @@ def test_too_few_pairs_and_other_rewards_are_refused(encoder):
 
 def test_the_command_writes_text_json_and_a_page(dataset_path, tmp_path, capsys):
     """`cectrain diagnose` prints the verdict and leaves one page without outside references."""
-    from cectrain.cli import run
+    from cecdata.skin import run
+    from cectrain.cli import cli
 
-    assert run(["diagnose", str(dataset_path), "--pairs", "12", "--out", str(tmp_path)]) == 0
+    assert run(cli, ["diagnose", str(dataset_path), "--pairs", "12", "--out", str(tmp_path)]) == 0
     assert "α*" in capsys.readouterr().out
     stored = json.loads((tmp_path / "diagnosis.json").read_text("utf-8"))
     page = (tmp_path / "diagnosis.html").read_text("utf-8")
     assert stored["verdict"][0].split(";")[0] in page
     assert "<svg" in page
     assert "http" not in page
-    assert run(["diagnose", str(tmp_path)]) != 0
-    assert run(["diagnos", "x"]) == 2
+    assert run(cli, ["diagnose", str(tmp_path)]) != 0
+    assert run(cli, ["diagnos", "x"]) == 2

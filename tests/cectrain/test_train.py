@@ -9,9 +9,10 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 from cecdata.errors import InputError, RefusedError, UsageError, VerificationError
 from cecdata.shards.codec import decode, encode
-from cectrain import checkpoints, cli, config, policy, tracking, watch
-from cectrain.heldout import HeldOut
-from cectrain.stages import HeldOutFile
+from cecdata.skin import run
+from cectrain import checkpoints, config, policy, tracking, watch
+from cectrain.cli import cli
+from cectrain.heldout import HeldOut, HeldOutFile
 from cectrain.train import train
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
@@ -191,21 +192,21 @@ def test_commands_end_to_end(finished, dataset_path, start, tmp_path, capsys):
     out = tmp_path / "sft"
     told = [x for s in SETTINGS for x in ("--set", s)]
     args = ["sft", str(dataset_path), "--out", str(out), "--policy", str(start), *told]
-    assert cli.run([*args, "--sft-steps", "1", "--json"]) == 0
+    assert run(cli, [*args, "--sft-steps", "1", "--json"]) == 0
     assert "heldout_exact_after_sft" in json.loads(capsys.readouterr().out)
     model = tmp_path / "model"
     export = ["export", "--policy", str(finished[0]), "--out", str(model), "--dtype", "bfloat16"]
-    assert cli.run(export) == 0
+    assert run(cli, export) == 0
     assert (model / "README.md").is_file()
-    assert cli.run(export) == 5
+    assert run(cli, export) == 5
     capsys.readouterr()
     lines = tmp_path / "lines.txt"
     lines.write_text("他己经来了。\n\n天气很好。\n", encoding="utf-8")
     correct = ["correct", "--policy", str(model), "--file", str(lines)]
     for form in ("--plain", "--json"):
-        assert cli.run([*correct, form]) == 0
+        assert run(cli, [*correct, form]) == 0
         assert len(capsys.readouterr().out.splitlines()) == 3
-    assert cli.run(["correct", "--policy", str(model)]) == 2
+    assert run(cli, ["correct", "--policy", str(model)]) == 2
 
 
 def test_edits_are_shown():
@@ -222,8 +223,9 @@ def test_help_answers_without_torch():
     import sys
 
     code = (
-        "import sys; from cectrain.cli import run; run(['--help']);"
-        "run(['train', '--help']);"
+        "import sys; from cectrain.cli import cli; from cecdata.skin import run;"
+        "run(cli, ['--help']);"
+        "run(cli, ['train', '--help']);"
         "print(sorted({'torch', 'trl', 'transformers'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

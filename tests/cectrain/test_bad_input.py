@@ -1,0 +1,194 @@
+"""What is wrong is said, with what to do; what was good before stays good. Each is provoked."""
+
+import json
+import subprocess
+
+import numpy as np
+import pytest
+
+pytest.importorskip("trl", reason="the extra `train` is not installed")
+
+from cecdata.embed.cache import CacheWriter
+from cecdata.errors import CecError, DiskFullError, InputError, RefusedError, UsageError
+from cectrain import checkpoints, config, policy
+from cectrain.reward import RewardConfig, group_rewards
+from cectrain.rewarder import GroupReward
+from cectrain.train import train
+
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
+
+SETTINGS = [
+    "ppo.groups=2", "ppo.candidates=2", "ppo.updates=2", "ppo.save_every=1", "ppo.eval_every=0",
+    "ppo.new_tokens=4", "data.held_out=6", "data.limit=6", "data.held_out_clean=2",
+    "policy.max_chars=40", 'constants="given"',
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory):
+    """A tiny random policy on disk."""
+    from cectrain.tokenizer import character_tokenizer
+
+    folder = tmp_path_factory.mktemp("start") / "tiny"
+    model, tokenizer = policy.small_qwen3(character_tokenizer(), 7, hidden=32, layers=1)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def configured(start, *more):
+    return config.load("small", [*SETTINGS, f'policy.name="{start}"', *more])
+
+
+def test_one_candidate_has_no_consensus():
+    """L = 1 is refused by the settings, and by the reward itself."""
+    with pytest.raises(UsageError, match="at least 2"):
+        config.load("small", ["ppo.candidates=1"])
+    with pytest.raises(UsageError, match="L = 1"):
+        group_rewards(np.ones((3, 1, 4)), np.ones((3, 4)), RewardConfig())
+
+
+def test_candidates_that_cut_a_group_are_refused(encoder):
+    """Five candidates in groups of two: no reward is made up for the odd one."""
+    reward = GroupReward(encoder, RewardConfig(), 2)
+    with pytest.raises(UsageError, match="cut groups of 2"):
+        reward(["问"] * 5, ["答"] * 5, ["问"] * 5, ["答"] * 5, lambda *_: None)
+
+
+def test_empty_candidates_earn_nothing_and_break_nothing(encoder):
+    """A group of nothing but empty texts has rewards 0 and figures that are numbers."""
+    found = GroupReward(encoder, RewardConfig(), 2).score(
+        ["他己经来了", "天气好"], ["他已经来了", "天气好"], [["", ""], ["", "天气好"]]
+    )
+    assert found.rewards[0].tolist() == [0.0, 0.0]
+    assert found.rewards[1][1] > 0
+    assert found.figures["empty_rate"] == 0.75
+    assert all(np.isfinite(value) for value in found.figures.values())
+
+
+def test_equal_rewards_are_said_aloud(dataset_path, start, tmp_path):
+    """A threshold that no random candidate reaches: the run says that it taught nothing."""
+    lines = []
+    settings = configured(start, "reward.alpha=1.0", "reward.tau=0.999", "ppo.updates=1")
+    train(dataset_path, tmp_path / "out", settings, tell=lines.append)
+    assert any("taught nothing" in line for line in lines)
+
+
+def test_a_prompt_longer_than_the_context_is_refused(dataset_path, start, tmp_path):
+    """Both lengths stand in the message, before anything is trained."""
+    settings = configured(start, "policy.max_chars=2000", "ppo.new_tokens=0")
+    with pytest.raises(InputError, match=r"context holds 1024: lower policy\.max_chars"):
+        train(dataset_path, tmp_path / "out", settings)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of two megabytes."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=2500k", "tmpfs", str(folder)]
+    try:
+        made = subprocess.run(command, capture_output=True, check=False)
+    except OSError:
+        pytest.skip("there is no `mount` here")
+    if made.returncode:
+        pytest.skip("mounting a small file system needs more rights")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_no_space_for_a_checkpoint(dataset, encoder, start, small_disk):
+    """The run stops, names the folder and the way out; the checkpoint before is whole."""
+    from cectrain import trainer
+    from cectrain.config import DataConfig, PolicyConfig
+    from cectrain.pairs import training_pairs
+
+    made = config.load("small", [*SETTINGS, "ppo.updates=30", "ppo.keep=30"]).ppo
+    tiny = policy.load_policy(PolicyConfig(name=str(start)), 7, "cpu")
+    out = small_disk / "run"
+    pairs = training_pairs(dataset, DataConfig(limit=6), 40, 42, small_disk.parent / "cache")
+    args = trainer.arguments(made, out=out, seed=42, new_tokens=4, processes=1, cpu=True)
+    reward = GroupReward(encoder, config.load("small").reward, 2)
+    with pytest.raises(DiskFullError, match=r"no space left.*Free some space"):
+        trainer.ConsensusTrainer(tiny, pairs, reward, made, args).train()
+    assert checkpoints.damaged(out) == []
+    found = checkpoints.newest(out)
+    assert found is None or checkpoints.facts_of(found[0]) is not None
+
+
+def cached(folder, model, texts):
+    import pyarrow as pa
+
+    from cecdata.corpus.xxh3 import ids
+
+    with CacheWriter(folder, model) as writer:
+        writer.add(ids(pa.array(texts, pa.string())), model.encode(texts))
+    return folder
+
+
+def test_another_encoders_cache_is_refused(dataset_path, start, tmp_path):
+    """An encoder of other dimension than the cache: refused before anything is loaded."""
+    from cecdata.embed import encoder as named
+
+    folder = cached(tmp_path / "cache", named("builtin"), ["天气很好。"])
+    settings = configured(start, f'data.cache="{folder}"')
+    with pytest.raises(RefusedError, match="written by another encoder"):
+        train(dataset_path, tmp_path / "out", settings)
+    with pytest.raises(InputError, match="no embedding cache here"):
+        train(dataset_path, tmp_path / "o2", configured(start, f'data.cache="{tmp_path}"'))
+
+
+def test_references_come_from_the_cache_and_the_rest_is_counted(encoder, tmp_path):
+    """The cache gives the same rewards as encoding, to fp16; what it lacks is encoded."""
+    from cecdata.embed.cache import Cache
+
+    targets = ["他已经来了。", "天气很好。"]
+    folder = cached(tmp_path / "cache", encoder, targets[:1])
+    groups = [["他已经来了。", "他己经来了。"], ["天气很好。", "天汽很好。"]]
+    plain = GroupReward(encoder, RewardConfig(), 2)
+    opened = Cache.open(folder, fingerprint=encoder.fingerprint, dimension=encoder.dimension)
+    through = GroupReward(encoder, RewardConfig(), 2, opened)
+    first = plain.score(targets, targets, groups)
+    second = through.score(targets, targets, groups)
+    np.testing.assert_allclose(first.rewards, second.rewards, atol=2e-3)
+    assert (through.from_cache, through.encoded) == (1, 1)
+    assert second.figures["cached_share"] == 0.5
+    assert "cached_share" not in first.figures
+
+
+def test_a_damaged_cache_is_refused(dataset_path, start, encoder, tmp_path):
+    """A bit of the cache that is off stops the run."""
+    folder = cached(tmp_path / "cache", encoder, ["天气很好。"])
+    sidecar = folder / "cache.json"
+    sidecar.write_text(sidecar.read_text().replace('"rows": 1', '"rows": 2', 1))
+    with pytest.raises(CecError, match="damaged"):
+        train(dataset_path, tmp_path / "out", configured(start, f'data.cache="{folder}"'))
+
+
+def test_what_a_run_shows_and_keeps(dataset_path, start, tmp_path):
+    """Samples are told, the bar's figures come, and every held-out answer is kept."""
+    lines, seen = [], []
+    settings = configured(start, "ppo.eval_every=1", "data.tuning=true")
+    train(
+        dataset_path, tmp_path / "out", settings, tell=lines.append,
+        seen=lambda *step: seen.append(step),
+    )  # fmt: skip
+    assert any(" → " in line and ("✗" in line or "✓" in line) for line in lines)
+    assert [step for phase, step, _ in seen if phase == "ppo"] == [1, 2]
+    kept = [json.loads(x) for x in (tmp_path / "out" / "heldout.jsonl").read_text().splitlines()]
+    assert {"source", "target", "operator", "before", "after"} == set(kept[0])
+    assert sum(row["operator"] == "clean" for row in kept) == 2
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["cpu_seconds"]["ppo"] > 0
+
+
+def test_without_the_extra_it_is_named(dataset_path, tmp_path, monkeypatch):
+    """A package of the extra that lacks: one line that says what to install, nothing written."""
+    import sys
+
+    from cecdata.errors import MissingPackageError
+
+    monkeypatch.setitem(sys.modules, "trl", None)
+    with pytest.raises(MissingPackageError, match=r"trl missing.*cec-zero\[train\]"):
+        train(dataset_path, tmp_path / "out", config.load("small"))
+    assert not (tmp_path / "out").exists()

