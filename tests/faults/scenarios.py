@@ -1,0 +1,210 @@
+"""The runs that are harmed, one row each: what is run, what must be the same, what must be whole.
+
+All inputs are written here, small, and made of sentences written for these tests.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness import Canonical, temporary_names, tree
+
+LINES = (
+    "第{n}号列车将于今天晚上准时到达本站的站台。",
+    "他在第{n}天已经完全康复，明天就可以出院了。",
+    "合同第{n}条规定，双方应当在十日内付清全部货款。",
+    "这款游戏的第{n}关难度很大，需要好友一起帮忙。",
+)
+FLAGS = ("--filters", "levenshtein,cosine", "--encoder", "builtin", "--mixed", "0.2")
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One kind of run. `{out}` in `arguments` is the folder that it fills."""
+
+    name: str
+    program: str
+    arguments: tuple[str, ...]
+    rows: Callable[[Path], Counter[str]]  # of a finished output, each once
+    workers: int = 1  # pieces of work that one kill may cost
+    canonical: Canonical = field(default_factory=dict)
+    growing: tuple[str, ...] = ()  # files that are replaced by longer ones on the way
+    last: str = ""  # the file whose presence says that the output is finished
+
+    def words(self, out: Path) -> list[str]:
+        """The command line for this folder."""
+        return [self.program, *(word.format(out=out) for word in self.arguments)]
+
+    def tree(self, out: Path) -> dict[str, bytes]:
+        """What two runs must have in common."""
+        return tree(out, self.canonical) if out.is_dir() else {}
+
+    def partial(self, out: Path, wanted: Mapping[str, bytes]) -> list[str]:
+        """Files under a final name that are not the finished ones, byte for byte."""
+        if not out.is_dir():
+            return []
+        found = self.tree(out)
+        wrong = [
+            name
+            for name, data in found.items()
+            if name not in self.growing and data != wanted.get(name)
+        ]
+        return [*wrong, *temporary_names(out)]
+
+
+def sentences(count: int) -> list[str]:
+    """So many distinct sentences."""
+    return [LINES[n % len(LINES)].format(n=n) for n in range(count)]
+
+
+def corpus(folder: Path, count: int) -> Path:
+    """A text file with these sentences, one too short and one that is no UTF-8."""
+    path = folder / f"corpus-{count}.txt"
+    lines = [line.encode() for line in sentences(count)]
+    lines[count // 2 : count // 2] = [b"\xe4\xbb\x96\xff\xe7\x9a\x84", "短".encode(), lines[0]]
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    return path
+
+
+def build(folder: Path, count: int = 320, shard: int = 40, *more: str) -> Scenario:
+    """Pairs, edits, rejects, the pool on the way, card, croissant, manifest."""
+    words = ("build", str(corpus(folder, count)), "--out", "{out}", *FLAGS,
+             "--shard-sentences", str(shard), "--workers", "2", *more)  # fmt: skip
+    return Scenario("build", "cecdata", words, _pairs, 2, {"run.json": _nothing},
+                    last="manifest.json")  # fmt: skip
+
+
+def embed(folder: Path, count: int = 320, segment: int = 40, *more: str) -> Scenario:
+    """Segments of vectors, the sidecar that grows with each, the FAISS file at the end."""
+    words = ("embed", str(corpus(folder, count)), "--cache", "{out}", "--encoder", "builtin",
+             "--segment", str(segment))  # fmt: skip
+    return Scenario("embed", "cecdata", (*words, *more), _vectors, growing=("cache.json",))
+
+
+def bench(folder: Path, count: int = 200) -> Scenario:
+    """Predictions out of a file, scored: nothing that takes long."""
+    rows = sentences(count)
+    benchmark, given = folder / "bench.tsv", folder / "predictions.txt"
+    pairs = (f"{line.replace('已', '己')}\t{line}\n" for line in rows)
+    benchmark.write_text("".join(pairs), "utf-8")
+    given.write_text("".join(f"{line}\n" for line in rows), "utf-8")
+    words = ("run", "--system", f"predictions:{given}", "--benchmark", str(benchmark),
+             "--out", "{out}")  # fmt: skip
+    return Scenario("bench", "cecbench", words, _predictions, last="score.json")
+
+
+def asked(folder: Path, url: str, count: int = 24, concurrency: int = 2) -> Scenario:
+    """The same against an endpoint: every answer goes to a journal before it is used."""
+    bench(folder, count)
+    words = ("run", "--system", f"api:tiny@{url}", "--benchmark", str(folder / "bench.tsv"),
+             "--out", "{out}", "--concurrency", str(concurrency))  # fmt: skip
+    timed = {"score.json": _untimed_object, "predictions.jsonl": _untimed_lines}
+    return Scenario("api", "cecbench", words, _predictions, concurrency, timed, last="score.json")
+
+
+def report(runs: Path) -> Scenario:
+    """The five forms of a report over runs that are done."""
+    words = ("report", str(runs), "--out", "{out}")
+    return Scenario("report", "cecbench", words, lambda _: Counter())
+
+
+TRAINING = (
+    "ppo.groups=3", "ppo.candidates=2", "ppo.save_every=1", "ppo.eval_every=2", "ppo.new_tokens=6",
+    "ppo.baseline=value", "ppo.whiten=none", "sft.batch=2", "sft.log_every=1", "sft.save_every=2",
+    "data.held_out=6", "data.limit=7", "data.held_out_clean=2", "policy.max_chars=40",
+)  # fmt: skip
+
+
+def train(data: Path, policy: Path, steps: int = 4, updates: int = 2) -> Scenario:
+    """A tiny policy: supervised steps, PPO batches, checkpoints, the finished model."""
+    told = [word for setting in TRAINING for word in ("--set", setting)]
+    words = ("train", str(data), "--out", "{out}", "--policy", str(policy), "--sft-steps",
+             str(steps), "--updates", str(updates), *told)  # fmt: skip
+    timed = {
+        "summary.json": _untimed_object,
+        "metrics.jsonl": _untimed_lines,
+        "model/README.md": _untimed_card,
+        "run.json": _nothing,
+    }
+    return Scenario(
+        "train", "cectrain", words, _steps, 1, timed, ("metrics.jsonl",), "summary.json"
+    )
+
+
+def sft(data: Path, policy: Path, steps: int = 8) -> Scenario:
+    """Supervised steps alone."""
+    whole = train(data, policy, steps, 0)
+    at = whole.arguments.index("--updates")
+    words = ("sft", *whole.arguments[1:at], *whole.arguments[at + 2 :])
+    return Scenario("sft", "cectrain", words, _steps, 2, whole.canonical, whole.growing, whole.last)
+
+
+# What two runs never have in common: the time of day and how long it took.
+
+_TIMED = re.compile(r"seconds|_per_s$|gpu_memory_gb")
+
+
+def _nothing(_data: bytes) -> bytes:
+    return b""
+
+
+def _untimed(value: object) -> object:
+    if isinstance(value, dict):
+        return {k: _untimed(v) for k, v in value.items() if not _TIMED.search(k)}
+    return value
+
+
+def _untimed_object(data: bytes) -> bytes:
+    return json.dumps(_untimed(json.loads(data)), ensure_ascii=False, sort_keys=True).encode()
+
+
+def _untimed_lines(data: bytes) -> bytes:
+    return b"\n".join(_untimed_object(line) for line in data.splitlines())
+
+
+def _untimed_card(data: bytes) -> bytes:
+    return b"\n".join(line for line in data.splitlines() if not line.startswith(b"| seconds |"))
+
+
+# The rows of a finished output: each name must be there once.
+
+
+def _pairs(out: Path) -> Counter[str]:
+    import pyarrow.parquet as pq
+
+    found: Counter[str] = Counter()
+    for path in [*out.glob("data/*.parquet"), *out.glob("rejects/pairs-*.parquet")]:
+        table = pq.read_table(path, columns=["id", "copy"])
+        found.update(f"{row['id']}-{row['copy']}" for row in table.to_pylist())
+    return found
+
+
+def _vectors(out: Path) -> Counter[str]:
+    from cecdata.embed.cache import Cache
+
+    return Counter(str(key) for keys, _ in Cache.open(out).batches() for key in keys.tolist())
+
+
+def _predictions(out: Path) -> Counter[str]:
+    lines = (out / "predictions.jsonl").read_text("utf-8").splitlines()
+    return Counter(json.loads(line)["id"] for line in lines)
+
+
+def _steps(out: Path) -> Counter[str]:
+    lines = [json.loads(x) for x in (out / "metrics.jsonl").read_text("utf-8").splitlines()]
+    return Counter(f"{line['phase']}-{line['step']}" for line in lines)
+
+
+def tiny_policy(folder: Path) -> None:
+    """A random policy of one layer, as any folder that transformers loads."""
+    from cectrain.policy import small_qwen3
+    from cectrain.tokenizer import character_tokenizer
+
+    model, tokenizer = small_qwen3(character_tokenizer(), 7, hidden=32, layers=1)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)

@@ -1,0 +1,50 @@
+"""A kill at any instant, step or call: nothing half-written has a name, nothing is lost."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+import scenarios
+from campaign import kill_over_and_over
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "cecbench"))
+import loopback
+
+
+def flawless(found, kills, workers=1):
+    """What every campaign must have come to."""
+    assert found.told == []
+    assert found.kills == kills
+    assert found.finished >= 1
+    assert (found.partial, found.lost, found.duplicate, found.differing) == (0, 0, 0, 0)
+    assert found.work_lost <= workers
+
+
+@pytest.mark.parametrize("name", ["build", "embed", "bench"])
+def test_killed_over_and_over(place, shimmed, name):
+    """A handful of kills each: the finished output has the bytes of one that was never killed."""
+    sizes = {"build": (120, 40), "embed": (120, 40), "bench": (40,)}[name]
+    scenario = getattr(scenarios, name)(place, *sizes)
+    flawless(kill_over_and_over(shimmed, scenario, place, 4, seed=7), 4, scenario.workers)
+
+
+def test_no_answer_is_asked_for_twice(place, zygote):
+    """Every answer that lay on disk when the kill came is not asked for again."""
+    with loopback.serving() as server:
+        scenario = scenarios.asked(place, server.url, 40, 2)
+        out = place / "out"
+        kept = out / ".cecdata" / "requests.jsonl"
+        for kills in (1, 2, 3):
+            ended = zygote.run(*scenario.words(out), step=24)  # two steps for every answer
+            assert ended.killed, ended.text
+            answered = kept.read_bytes().count(b"\n")
+            # Under way when a kill came: as many as run at once, and no more.
+            assert sum(server.asked.values()) - answered <= 2 * kills
+        assert answered > 8
+        ended = zygote.run(*scenario.words(out))
+        assert ended.code == 0, ended.text
+        assert set(scenario.rows(out).values()) == {1}
+        assert len(scenario.rows(out)) == 40
+        assert sum(server.asked.values()) <= 40 + 3 * 2

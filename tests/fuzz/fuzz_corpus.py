@@ -1,0 +1,189 @@
+"""Readers of a corpus: text, delimited, JSON lines, Arrow, Parquet, archives, lists."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import itertools
+import json
+import lzma
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from fuzz_case import PAGE, Reader
+from fuzz_mutate import Mutator
+
+# Written for these cases.
+SENTENCES = (
+    "他的病情已经好转，明天就能出院。",
+    "我们在公园里散步，天气很好。",
+    "合同第三条规定：双方应在十日内付款。",
+    "𠀀字很少见，Ａ是全角，👍🏽是表情。",
+    "这句话里有\"引号\"、'撇号'和\\反斜线。",
+    "e\u0301 是组合字符，\u3000这里有空白。",
+)
+
+
+def readers() -> tuple[Reader, ...]:
+    """One a format; each hands out the texts it kept and those it rejected."""
+    return (
+        Reader("corpus-txt", "a.txt", _read, Mutator(_txt, "text")),
+        Reader("corpus-csv", "a.csv", _read, Mutator(lambda: _csv(","), "lines")),
+        Reader("corpus-tsv", "a.tsv", _read, Mutator(lambda: _csv("\t"), "lines")),
+        Reader("corpus-jsonl", "a.jsonl", _read, Mutator(_jsonl, "json"), suite=1000),
+        Reader("corpus-parquet", "a.parquet", _read, Mutator(_parquet, "binary"),
+               memory=PAGE, suite=600),
+        Reader("corpus-arrow", "a.arrow", _read, Mutator(_arrow, "binary"), suite=1000),
+        Reader("corpus-gz", "a.txt.gz", _read, Mutator(lambda: _packed(_gzip), "binary"),
+               suite=1000),
+        Reader("corpus-bz2", "a.txt.bz2", _read, Mutator(lambda: _packed(bz2.compress), "binary"),
+               suite=500),
+        Reader("corpus-xz", "a.txt.xz", _read, Mutator(lambda: _packed(lzma.compress), "binary"),
+               suite=500),
+        Reader("corpus-zst", "a.txt.zst", _read, Mutator(lambda: _packed(_zstd), "binary"),
+               suite=1000),
+        Reader("sha256-list", "a.sha256", _listed, Mutator(_digests, "lines")),
+        Reader("audit-pairs", "a.tsv", _audited, Mutator(lambda: _csv("\t"), "lines"), suite=1000),
+        Reader("confusion-text", "a.txt", _confusions, Mutator(_confusion_lines, "text")),
+        Reader("confusion-json", "a.json", _confusions, Mutator(_confusion_json, "json")),
+    )  # fmt: skip
+
+
+def _read(path: Path) -> Iterable[str]:
+    from cecdata.corpus.reading import read
+
+    for rows in read([str(path)]):
+        for batch in (rows.batch, rows.rejected):
+            batch.validate(full=True)
+            yield from batch.column("text").to_pylist()
+            yield from batch.column("origin").to_pylist()
+        yield from rows.rejected.column("detail").to_pylist()
+
+
+def _listed(path: Path) -> Iterable[str]:
+    from cecdata.corpus.splits import read_list
+
+    return read_list(path)
+
+
+def _audited(path: Path) -> Iterable[str]:
+    from cecdata.audit.pairs import read_errors
+
+    found = read_errors(path)
+    assert found.wrong_pairs <= found.pairs
+    return [a + b for a, b in found.substitutions]
+
+
+def _confusions(path: Path) -> None:
+    from cecdata.audit.given import read_confusion_set
+
+    read_confusion_set(path)
+
+
+def _txt() -> tuple[bytes, ...]:
+    text = "\n".join(SENTENCES) + "\n"
+    return (
+        text.encode(),
+        ("\ufeff" + text).encode(),
+        text.replace("\n", "\r\n").encode(),
+        text.replace("\n", "\r").encode(),
+        text.encode("gb18030"),
+        text.encode("utf-16"),
+        text.encode("big5", "ignore"),
+        b"",
+        b"\n\n\n",
+    )
+
+
+def _csv(mark: str) -> tuple[bytes, ...]:
+    rows = [f"{a}{mark}{b}" for a, b in itertools.pairwise(SENTENCES)]
+    head = f"text{mark}origin"
+    quoted = f'"他说：""好"",\n走了"{mark}甲'
+    return (
+        "\n".join([head, *rows]).encode(),
+        "\r\n".join([head, quoted, *rows]).encode(),
+        f"{head}\n{mark}\n".encode(),
+        f"句子{mark}text{mark}text\na{mark}b{mark}c\n".encode(),
+        f"他己经来了{mark}他已经来了\n我门{mark}我们\n典字{mark}字典\n".encode(),
+    )
+
+
+def _jsonl() -> tuple[bytes, ...]:
+    rows = [{"text": s, "origin": "甲", "n": n} for n, s in enumerate(SENTENCES)]
+    plain = "\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+    return (
+        plain.encode(),
+        (plain + "\n\n[1]\n{}\n").encode(),
+        "\n".join(json.dumps({"text": s, "meta": {"a": [1, None]}}) for s in SENTENCES).encode(),
+        b'{"text": "\\ud83d\\udc4d"}\n{"text": 5}\n{"text": "a"}{"text": "b"}\n',
+    )
+
+
+def _table() -> pa.Table:
+    return pa.table({"text": list(SENTENCES) * 3, "origin": ["甲", None, "乙"] * 6, "n": range(18)})
+
+
+def _parquet() -> tuple[bytes, ...]:
+    table = _table()
+    coded = table.set_column(0, "text", table.column("text").dictionary_encode())
+    options: tuple[dict[str, object], ...] = (
+        {"compression": "none"},
+        {"compression": "zstd", "use_dictionary": False, "row_group_size": 5},
+        {"compression": "snappy", "data_page_version": "2.0", "write_page_checksum": True},
+    )
+    return tuple(
+        _written(lambda out, t=t, o=o: pq.write_table(t, out, **o))
+        for t in (table, coded)
+        for o in options
+    )
+
+
+def _arrow() -> tuple[bytes, ...]:
+    table = _table()
+    coded = table.set_column(0, "text", table.column("text").dictionary_encode())
+    found = []
+    for t in (table, coded):
+        for opened in (pa.ipc.new_file, pa.ipc.new_stream):
+            for compression in (None, "lz4"):
+                options = pa.ipc.IpcWriteOptions(compression=compression)
+                sink = io.BytesIO()
+                with opened(sink, t.schema, options=options) as out:
+                    out.write_table(t)
+                found.append(sink.getvalue())
+    return tuple(found)
+
+
+def _packed(pack: Callable[[bytes], bytes]) -> tuple[bytes, ...]:
+    text = "\n".join(SENTENCES).encode()
+    return (pack(text), pack(text) + pack(text), pack(b""), pack(text * 40))
+
+
+def _gzip(data: bytes) -> bytes:
+    return gzip.compress(data, mtime=0)
+
+
+def _zstd(data: bytes) -> bytes:
+    return bytes(pa.compress(data, codec="zstd", asbytes=True))
+
+
+def _digests() -> tuple[bytes, ...]:
+    line = "0123456789abcdef" * 4
+    return (f"{line}\n{line.upper()}  a.txt\n\n".encode(), b"")
+
+
+def _confusion_lines() -> tuple[bytes, ...]:
+    return ("己:已 巳\n再,在\n园\t圆元\n𠀀:一\n".encode(), "# x\n一一\n".encode())
+
+
+def _confusion_json() -> tuple[bytes, ...]:
+    rows = {"己": "已巳", "再": ["在"], "园": ["圆", "元"], "": [], "多字": "x"}
+    return (json.dumps(rows, ensure_ascii=False).encode(), json.dumps(rows).encode())
+
+
+def _written(write: Callable[[io.BytesIO], object]) -> bytes:
+    sink = io.BytesIO()
+    write(sink)
+    return sink.getvalue()

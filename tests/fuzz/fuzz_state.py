@@ -1,0 +1,472 @@
+"""Readers of what the programs themselves wrote: manifests, caches, journals, recipes, checkpoints.
+
+Where a file carries a sum over itself, most cases put it right again, so that what lies behind the
+sum is reached as well.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from fuzz_case import PAGE, Reader
+from fuzz_corpus import SENTENCES
+from fuzz_mutate import Mutator
+
+from cecdata.errors import VerificationError
+
+
+def readers() -> tuple[Reader, ...]:
+    """One a kind of file."""
+    return (
+        Reader("manifest", "manifest.json", _manifest, Mutator(_manifests, "json", _reseal),
+               suite=1000),
+        Reader("run-json", "run.json", _run_json, Mutator(_runs, "json")),
+        Reader("shard", "a.parquet", _shard, Mutator(_shards, "binary"), memory=PAGE, suite=300),
+        Reader("inventory", "manifest.json", _inventory, Mutator(_manifests, "json", _reseal),
+               suite=400),
+        Reader("sidecar", "cache.json", _sidecar, Mutator(_sidecars, "json", _resum)),
+        Reader("cache-keys", "00000.keys", _cache_file, Mutator(_keys, "binary"), suite=500),
+        Reader("cache-vectors", "00000.vectors", _cache_file, Mutator(_vectors, "binary"),
+               suite=500),
+        Reader("cache-faiss", "index.faiss", _cache_faiss, Mutator(_faiss, "binary"), suite=300),
+        Reader("journal", "journal.jsonl", _journal, Mutator(_journals, "json", _resum_lines),
+               names_file=False),
+        Reader("fingerprint", "fingerprint.json", _fingerprint,
+               Mutator(_fingerprints, "json"),
+               suite=500),
+        Reader("lock-note", "lock", _lock, Mutator(_notes, "json"), names_file=False),
+        Reader("recipe-data", "a.toml", _recipe, Mutator(_data_recipes, "lines")),
+        Reader("recipe-train", "a.toml", _train_recipe, Mutator(_train_recipes, "lines")),
+        Reader("train-setting", "set.txt", _setting, Mutator(_settings, "text"),
+               names_file=False),
+        Reader("checkpoint", "checkpoint.json", _checkpoint,
+               Mutator(_checkpoints, "json"), names_file=False, suite=1000),
+        Reader("metrics-log", "metrics.jsonl", _metrics, Mutator(_metric_lines, "json"),
+               names_file=False),
+        Reader("held-out", "after_sft.json", _held_out, Mutator(_held_outs, "json"), suite=1000),
+        Reader("train-summary", "summary.json", _summary, Mutator(_summaries, "json"),
+               suite=1000),
+        Reader("policy-prompt", "prompt.json", _prompt,
+               Mutator(lambda: (b'{"version": "1"}', b"{}"), "json"), suite=1000),
+    )  # fmt: skip
+
+
+# --- datasets -----------------------------------------------------------------------------------
+
+
+def _manifest(path: Path) -> None:
+    from cecdata.config import from_manifest
+    from cecdata.shards.manifest import loads
+
+    data = path.read_bytes()
+    found = loads(data, str(path))
+    for record in found.files():
+        resolved = (path.parent / record.path).resolve()
+        assert resolved.is_relative_to(path.parent.resolve()), record.path
+    try:
+        from_manifest(found.configuration)
+    except VerificationError as error:
+        raise VerificationError(f"{path}: {error}") from error
+
+
+def _run_json(path: Path) -> None:
+    from cecdata.shards.manifest import load_run
+
+    load_run(path.read_bytes(), str(path))
+
+
+def _inventory(path: Path) -> None:
+    """The first step of every reader of a dataset: a folder with this manifest in it."""
+    from cecdata.shards.reader import open_dataset
+
+    if not (path.parent / "data").is_dir():
+        for name, data in _dataset().items():
+            place = path.parent / name
+            place.parent.mkdir(exist_ok=True)
+            if place != path:
+                place.write_bytes(data)
+    open_dataset(path.parent)
+
+
+def _shard(path: Path) -> Iterable[str]:
+    """The reader of shards, and the proofs of `verify` on whatever it hands out."""
+    from cecdata.shards.reader import read_batches
+
+    for batch in read_batches(path, ("id", "source", "target", "edits")):
+        batch.validate(full=True)
+        yield from batch.column("source").to_pylist()
+
+
+@cache
+def _dataset() -> dict[str, bytes]:
+    """The files of a small dataset: path → bytes."""
+    from cecdata.build import build
+    from cecdata.config import load
+
+    with tempfile.TemporaryDirectory() as name:
+        corpus, out = Path(name) / "a.txt", Path(name) / "out"
+        lines = [f"第{n}次：{s}" for n in range(3) for s in SENTENCES[:3]]
+        corpus.write_text("\n".join(lines) + "\n\n", "utf-8")
+        build([str(corpus)], out, load(copies=2, filters=("levenshtein",), holdout=0.3))
+        files = [p for p in out.rglob("*") if p.is_file() and ".cecdata" not in p.parts]
+        return {p.relative_to(out).as_posix(): p.read_bytes() for p in files}
+
+
+def _manifests() -> tuple[bytes, ...]:
+    files = _dataset()
+    return (files["manifest.json"], files["manifest.json"].replace(b"train-00000", b"../train"))
+
+
+def _runs() -> tuple[bytes, ...]:
+    return (_dataset()["run.json"],)
+
+
+def _shards() -> tuple[bytes, ...]:
+    return tuple(data for name, data in _dataset().items() if name.startswith("data/"))
+
+
+_SEAL = re.compile(rb'"seal": "[0-9a-f]{64}"\n\}\n\Z')
+_NO_SEAL = b'"seal": "' + b"0" * 64 + b'"\n}\n'
+
+
+def _reseal(data: bytes) -> bytes:
+    """As whoever edits a manifest on purpose would do."""
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        return data
+    if not isinstance(document, dict):
+        return data
+    if isinstance(document.get("configuration"), dict) and len(data) % 3:
+        text = json.dumps(document["configuration"], sort_keys=True, separators=(",", ":"),
+                          ensure_ascii=False)  # fmt: skip
+        document["fingerprint"] = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+    document = {**{k: v for k, v in document.items() if k != "seal"}, "seal": "0" * 64}
+    body = json.dumps(document, ensure_ascii=True, indent=2).encode() + b"\n"
+    if not body.endswith(_NO_SEAL):
+        return body
+    seal = hashlib.sha256(body).hexdigest().encode()
+    return body[: -len(_NO_SEAL)] + b'"seal": "' + seal + b'"\n}\n'
+
+
+# --- the embedding cache ------------------------------------------------------------------------
+
+
+class _Model:
+    """Stands in for an encoder: the cache asks for no more."""
+
+    dimension = 8
+    name = revision = fingerprint = "drawn"
+
+
+@cache
+def _cache() -> dict[str, bytes]:
+    from cecdata.embed.cache import CacheWriter
+
+    with tempfile.TemporaryDirectory() as name:
+        draw = np.random.default_rng(0)
+        with CacheWriter(Path(name) / "c", _Model()) as writer:  # type: ignore[arg-type]
+            keys = draw.integers(0, 2**64, 20, np.uint64)
+            writer.add(keys, draw.standard_normal((20, 8), np.float32))
+            writer.finish()
+        root = Path(name) / "c"
+        files = [p for p in root.rglob("*") if p.is_file() and ".cecdata" not in p.parts]
+        return {p.relative_to(root).as_posix(): p.read_bytes() for p in files}
+
+
+@cache
+def _cache_room() -> Path:
+    """A whole cache of which one file at a time is exchanged."""
+    room = Path(tempfile.mkdtemp(prefix="cec-fuzz-cache-"))
+    for name, data in _cache().items():
+        (room / name).parent.mkdir(exist_ok=True)
+        (room / name).write_bytes(data)
+    import atexit
+
+    atexit.register(shutil.rmtree, room, ignore_errors=True)
+    return room
+
+
+def _sidecars() -> tuple[bytes, ...]:
+    whole = _cache()["cache.json"]
+    return (whole, whole.replace(b'"00000"', b'"../00000"'), whole.replace(b"20", b"0"))
+
+
+def _keys() -> tuple[bytes, ...]:
+    return (_cache()["segments/00000.keys"],)
+
+
+def _vectors() -> tuple[bytes, ...]:
+    return (_cache()["segments/00000.vectors"],)
+
+
+def _faiss() -> tuple[bytes, ...]:
+    found = _cache().get("index.faiss")
+    return (found,) if found else (b"IxMpno faiss here",)
+
+
+def _resum(data: bytes) -> bytes:
+    try:
+        body = json.dumps(json.loads(data)["cache"], ensure_ascii=False, indent=1)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return data
+    text = body.encode("utf-8", "surrogatepass")
+    return b'{"sha256": "%s", "cache": %s}\n' % (hashlib.sha256(text).hexdigest().encode(), text)
+
+
+def _sidecar(path: Path) -> None:
+    """Open a cache with this sidecar beside sound segments."""
+    from cecdata.embed.cache import Cache
+
+    folder = path.parent / "segments"
+    if not folder.exists():
+        folder.symlink_to(_cache_room() / "segments")
+    cache = Cache.open(path.parent)
+    for segment in cache.segments:
+        assert segment.path.parent == folder, segment.path
+    for _ in cache.batches():
+        pass
+
+
+def _cache_file(path: Path) -> None:
+    from cecdata.embed.cache import Cache
+
+    place, sound = _exchanged(path, f"segments/{path.name}")
+    try:
+        for keys, vectors in Cache.open(_cache_room()).batches():
+            assert path.read_bytes() == sound, "a changed vector was handed out"
+            assert len(keys) == len(vectors)
+    finally:
+        place.write_bytes(sound)
+
+
+def _cache_faiss(path: Path) -> None:
+    from cecdata.embed.cache import Cache
+    from cecdata.embed.cache.faiss_file import installed, open_index
+
+    if not installed():
+        return
+    place, sound = _exchanged(path, path.name)
+    try:
+        open_index(Cache.open(_cache_room()))
+        assert path.read_bytes() == sound, "a changed index was opened"
+    finally:
+        place.write_bytes(sound)
+
+
+def _exchanged(path: Path, name: str) -> tuple[Path, bytes]:
+    place = _cache_room() / name
+    place.write_bytes(path.read_bytes())
+    return place, _cache()[name]
+
+
+# --- workspaces ---------------------------------------------------------------------------------
+
+
+@cache
+def _journals_of_a_run() -> bytes:
+    from cecdata.durable import Journal
+
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name)
+        (root / "a.bin").write_bytes(b"abc")
+        journal = Journal(root / "journal.jsonl", root)
+        from cecdata.durable import sha256_of
+
+        journal.record("chunk", "00000", [sha256_of(root / "a.bin")], rows=3, parts=[{"a": 1.5}])
+        journal.record("file", "data/报告.txt")
+        journal.record("publish", "data", staged=".cecdata/data", names=["a", "b"])
+        journal.record("reply", "k", reply={"raw": "好", "finish": "stop", "tokens": [1, 2]},
+                       seconds=0.5)  # fmt: skip
+        return (root / "journal.jsonl").read_bytes()
+
+
+def _journals() -> tuple[bytes, ...]:
+    whole = _journals_of_a_run()
+    return (whole, whole[:-7], b"", whole.replace(b'"a.bin"', b'"../a.bin"'))
+
+
+def _resum_lines(data: bytes) -> bytes:
+    return b"\n".join(_resum_line(line) for line in data.split(b"\n"))
+
+
+def _resum_line(line: bytes) -> bytes:
+    try:
+        entry = json.loads(line)["entry"]
+        text = json.dumps(entry, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return line
+    return b'{"sum":"%s","entry":%s}' % (hashlib.sha256(text).hexdigest()[:16].encode(), text)
+
+
+def _journal(path: Path) -> None:
+    from cecdata.durable import Journal
+
+    before = path.read_bytes()
+    journal = Journal(path, path.parent)
+    for entry in journal:
+        journal.done(entry.step, entry.key, verify=True)
+        for file in entry.files:
+            assert file.path.resolve().is_relative_to(path.parent.resolve()), file.path
+    assert before.startswith(path.read_bytes()), "reading wrote something new"
+
+
+def _fingerprint(path: Path) -> None:
+    """Open a workspace whose fingerprint reads so; a run was begun there."""
+    from cecdata.durable import Workspace
+
+    root = path.parent / "w"
+    state = root / ".cecdata"
+    state.mkdir(parents=True, exist_ok=True)
+    (root / "kept.txt").write_text("kept")
+    (state / "fingerprint.json").write_bytes(path.read_bytes())
+    with Workspace(root, {"seed": 42, "prior": {"noise": 0.2}, "x": [1, None]}):
+        pass
+
+
+def _fingerprints() -> tuple[bytes, ...]:
+    return (b'{"seed": 42, "prior": {"noise": 0.2}, "x": [1, null]}', b"{}")
+
+
+def _notes() -> tuple[bytes, ...]:
+    return (b'{"pid": 1, "host": "here", "since": "2026-01-01T00:00:00+00:00"}',)
+
+
+def _lock(path: Path) -> Iterable[str]:
+    from cecdata.durable.lock import _holder
+
+    return [_holder(path.read_bytes()[:4096])]
+
+
+# --- recipes ------------------------------------------------------------------------------------
+
+
+def _recipe(path: Path) -> None:
+    from cecdata.config import from_manifest, load
+    from cecdata.errors import UsageError
+    from cecdata.shards.manifest import fingerprint
+
+    try:
+        config = load(str(path))
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from error  # a value's error names the setting
+    plain = config.as_dict()
+    assert from_manifest(plain) == config
+    fingerprint(plain)
+
+
+def _train_recipe(path: Path) -> None:
+    from cecdata.errors import UsageError
+    from cectrain.config import from_dict, load
+
+    try:
+        config = load(str(path))
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from error
+    plain = config.as_dict()
+    assert from_dict(plain, "again") == config
+    json.dumps(plain)
+
+
+def _setting(path: Path) -> None:
+    from cectrain.config import load
+
+    load("paper", [path.read_bytes().decode("utf-8", "replace")])
+
+
+def _data_recipes() -> tuple[bytes, ...]:
+    import cecdata
+
+    folder = Path(cecdata.__file__).parent / "recipes"
+    more = 'seed = 7\ncosine = "all"\nfilters = ["levenshtein"]\n[prior]\nnoise = 1.0\n'
+    return (*(p.read_bytes() for p in sorted(folder.glob("*.toml"))), more.encode())
+
+
+def _train_recipes() -> tuple[bytes, ...]:
+    import cectrain
+
+    folder = Path(cectrain.__file__).parent / "recipes"
+    return tuple(p.read_bytes() for p in sorted(folder.glob("*.toml")))
+
+
+def _settings() -> tuple[bytes, ...]:
+    return (b"ppo.groups=8", b'policy.name="x"', b"reward.tau=0.5", b"ppo.report_to=['a']",
+            b"data.limit=null", b"seed=1")  # fmt: skip
+
+
+# --- training -----------------------------------------------------------------------------------
+
+
+def _checkpoint(path: Path) -> None:
+    """A checkpoint whose list of files reads so: used only where every file is as listed."""
+    from cectrain.checkpoints import facts_of, newest
+
+    folder = path.parent / "checkpoint-7"
+    folder.mkdir(exist_ok=True)
+    (folder / "model.safetensors").write_bytes(b"weights")
+    (folder / "checkpoint.json").write_bytes(path.read_bytes())
+    found = newest(path.parent)
+    assert (found is None) == (facts_of(folder) is None)
+    if found is not None:
+        assert isinstance(found[1]["step"], (int, float, str, list, dict, type(None)))
+
+
+_WEIGHTS = hashlib.sha256(b"weights").hexdigest()
+
+
+def _checkpoints() -> tuple[bytes, ...]:
+    whole = {"files": {"model.safetensors": [_WEIGHTS, 7]}, "step": 7}
+    return (json.dumps(whole).encode(), json.dumps({**whole, "files": {}}).encode())
+
+
+def _metrics(path: Path) -> Iterable[str]:
+    from cectrain.tracking import kept_lines
+
+    return [kept_lines(path, 3, 2)]
+
+
+def _metric_lines() -> tuple[bytes, ...]:
+    lines = [
+        {"phase": phase, "step": step, "loss": 0.5} for phase in ("sft", "ppo") for step in range(4)
+    ]
+    return ("\n".join(json.dumps(line) for line in lines).encode() + b"\n", b"")
+
+
+def _held_out(path: Path) -> None:
+    from cectrain.stages import read_held_out
+
+    read_held_out(path)
+
+
+def _held_outs() -> tuple[bytes, ...]:
+    found = {
+        "rows": 3, "exact": 0.5, "copied": None, "over_correction": 0.0, "length_differs": 0.1,
+        "f1": 0.4, "by_operator": {"noise": 1.0}, "samples": [["己", "已", "已"]],
+    }  # fmt: skip
+    return (json.dumps(found, ensure_ascii=False).encode(),)
+
+
+def _summary(path: Path) -> None:
+    from cectrain.train import read_summary
+
+    read_summary(path)
+
+
+def _summaries() -> tuple[bytes, ...]:
+    found = {"heldout_rows": 3, "seeds": [1], "reward": {"alpha": 1.0}, "model_sha256": "0" * 64}
+    return (json.dumps(found).encode(),)
+
+
+def _prompt(path: Path) -> Iterable[str]:
+    from cectrain.policy import trained_prompt
+
+    (path.parent / "config.json").write_text("{}")
+    return [trained_prompt(str(path.parent))]

@@ -1,0 +1,199 @@
+"""Long runs: so many cases of one reader, or of all; what fails is kept under corpus/.
+
+    python tests/fuzz/run.py --reader bench-m2 --cases 1000000
+    python tests/fuzz/run.py --cases 1000000 --seed 2 --log runs.jsonl
+    python tests/fuzz/run.py --reader bench-m2 --engine atheris --cases 200000
+
+Case n is a function of (reader, seed, n) alone. The cases run in a child process: where it dies or
+hangs in foreign code, the parent knows the case, keeps it and goes on behind it. `--engine atheris`
+lets coverage of our bytecode choose what is mutated on (pip install atheris).
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import mmap
+import os
+import random
+import resource
+import shutil
+import struct
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1])]
+STUCK_S = 180.0  # no case done for so long: foreign code hangs
+
+
+def main() -> int:
+    given = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    given.add_argument("--reader", action="append", help="a name of the table; default: all")
+    given.add_argument("--cases", type=int, default=100_000)
+    given.add_argument("--seed", type=int, default=1)
+    given.add_argument("--first", type=int, default=0, help="number of the first case")
+    given.add_argument("--engine", choices=("own", "atheris"), default="own")
+    given.add_argument("--log", type=Path, help="append a line of JSON a reader")
+    given.add_argument("--list", action="store_true")
+    options = given.parse_args()
+    if options.engine == "atheris":
+        return _guided(options)
+    from fuzz_readers import readers
+
+    table = readers()
+    if options.list:
+        print("\n".join(table))
+        return 0
+    failed = 0
+    for name in options.reader or list(table):
+        record = long_run(table[name], options.cases, options.seed, options.first)
+        line = json.dumps(record, ensure_ascii=False)
+        print(line, flush=True)
+        if options.log:
+            with options.log.open("a", encoding="utf-8") as file:
+                file.write(line + "\n")
+        failed += record["failures"]
+    return 1 if failed else 0
+
+
+def long_run(reader, cases: int, seed: int, first: int = 0) -> dict[str, object]:
+    """Runs the cases in a child that is started again behind every case it died of."""
+    started, cpu = time.monotonic(), _child_cpu()
+    kinds: Counter[str] = Counter()
+    outcomes: Counter[str] = Counter()
+    peak = 0
+    with tempfile.TemporaryDirectory(dir=_fast()) as room:
+        page = mmap.mmap(-1, 4096)
+        at = first
+        while at < first + cases:
+            page[:8] = struct.pack("<q", at)
+            told = Path(room) / "told.json"
+            told.unlink(missing_ok=True)
+            child = os.fork()
+            if child == 0:
+                os._exit(_child(reader, at, first + cases, seed, Path(room), page, told))
+            code = _wait(child, page)
+            done = struct.unpack("<q", page[:8])[0]
+            if told.exists():
+                found = json.loads(told.read_text("utf-8"))
+                kinds.update(found["kinds"])
+                outcomes.update(found["outcomes"])
+                peak = max(peak, found["peak_mib"])
+            if code:
+                keep(reader.name, reader.mutator.case(f"{reader.name}:{seed}", done))
+                kinds[f"the process ended with {code}"] += 1
+                done += 1
+            at = done
+    return {
+        "reader": reader.name, "cases": cases, "seed": seed, "failures": sum(kinds.values()),
+        "kinds": dict(kinds), "outcomes": dict(outcomes.most_common()), "peak_mib": peak,
+        "seconds": round(time.monotonic() - started, 1), "cpu_s": round(_child_cpu() - cpu, 1),
+    }  # fmt: skip
+
+
+def _child(reader, first: int, end: int, seed: int, room: Path, page, told: Path) -> int:
+    from fuzz_case import LeakError, check, kind_of
+
+    kinds: Counter[str] = Counter()
+    outcomes: Counter[str] = Counter()
+    folder = room / "case"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    path, salt = folder / reader.file, f"{reader.name}:{seed}"
+    number = first
+    for number in range(first, end):
+        page[:8] = struct.pack("<q", number)
+        data = reader.mutator.case(salt, number)
+        try:
+            outcomes[check(reader, data, path) or "read"] += 1
+        except LeakError as error:
+            kind = kind_of(error)
+            kinds[kind] += 1
+            if kinds[kind] == 1:
+                kept = keep(reader.name, data)
+                print(f"{kept.name}, case {number}: {error}", file=sys.stderr, flush=True)
+    page[:8] = struct.pack("<q", end)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    told.write_text(json.dumps({"kinds": kinds, "outcomes": outcomes, "peak_mib": peak}))
+    return 0
+
+
+def _wait(child: int, page) -> int:
+    """0, or how the child ended; one that stands still is killed."""
+    last, since = -1, time.monotonic()
+    while True:
+        found, status = os.waitpid(child, os.WNOHANG)
+        if found:
+            return abs(os.waitstatus_to_exitcode(status))
+        now = struct.unpack("<q", page[:8])[0]
+        if now != last:
+            last, since = now, time.monotonic()
+        elif time.monotonic() - since > STUCK_S:
+            os.kill(child, 9)
+        time.sleep(0.05)
+
+
+def keep(name: str, data: bytes) -> Path:
+    """Write a failing case where the suite replays it."""
+    folder = HERE / "corpus" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / hashlib.sha256(data).hexdigest()[:16]
+    path.write_bytes(data)
+    return path
+
+
+def _guided(options: argparse.Namespace) -> int:
+    """One reader under atheris; libFuzzer's own lines go to stderr."""
+    import atheris
+
+    with atheris.instrument_imports(include=["cecdata", "cecbench", "cectrain"]):
+        from fuzz_readers import readers
+
+        table = readers()
+    from fuzz_case import LeakError, check, kind_of
+
+    (name,) = options.reader
+    reader, folder = table[name], Path(tempfile.mkdtemp(dir=_fast()))
+    seeds = folder / "seeds"
+    seeds.mkdir()
+    for number, seed in enumerate(reader.mutator.seeds):
+        (seeds / str(number)).write_bytes(seed)
+    seen: set[str] = set()
+
+    def one(data: bytes) -> None:
+        try:
+            check(reader, data, folder / reader.file)
+        except LeakError as error:
+            if (kind := kind_of(error)) not in seen:
+                seen.add(kind)
+                print(f"{keep(name, data).name}: {error}", file=sys.stderr, flush=True)
+
+    def mutate(data: bytes, longest: int, number: int) -> bytes:
+        if number % 2:
+            return atheris.Mutate(data, len(data))
+        return reader.mutator.changed(random.Random(number), bytearray(data))[:longest]
+
+    arguments = [sys.argv[0], f"-runs={options.cases}", "-max_len=65536", "-rss_limit_mb=0",
+                 f"-seed={options.seed}", "-timeout=30", str(seeds)]  # fmt: skip
+    atheris.Setup(arguments, one, custom_mutator=mutate)
+    atheris.Fuzz()
+    return 0
+
+
+def _fast() -> str | None:
+    """A folder in memory, where there is one."""
+    return "/dev/shm" if Path("/dev/shm").is_dir() else None
+
+
+def _child_cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""Every reader under thousands of odd inputs, and under each that ever got past one."""
+
+from __future__ import annotations
+
+import pytest
+from fuzz_case import CORPUS, check, past
+from fuzz_mutate import LONGEST
+from fuzz_readers import readers
+
+NAMES = list(readers())
+
+
+@pytest.fixture
+def room(tmp_path_factory):
+    """A fresh folder for the file of a case."""
+    return tmp_path_factory.mktemp("case")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_once_failed_does_not_again(name, room):
+    """Each kept case ends in a result or in a declared error that names the file."""
+    reader = readers()[name]
+    for data in past(reader):
+        check(reader, data, room / reader.file)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_bytes_get_past_a_reader(name, room):
+    """Mutated seeds end in a result or in a declared error that names the file."""
+    reader = readers()[name]
+    outcomes = {
+        check(reader, reader.mutator.case(f"{name}:suite", number), room / reader.file)
+        for number in range(reader.suite)
+    }
+    assert len(outcomes) > 1 or not reader.names_file, "all cases ended alike: nothing is tested"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_seed_is_read(name, room):
+    """At least one seed of each reader is sound as it is: the cases start behind the front door."""
+    reader = readers()[name]
+    assert "" in {check(reader, seed, room / reader.file) for seed in reader.mutator.seeds}
+
+
+def test_a_case_is_its_number(room):
+    """The same reader, run and number give the same bytes; other numbers give others."""
+    mutator = readers()["bench-m2"].mutator
+    cases = [mutator.case("a:1", n) for n in range(200)]
+    assert cases == [mutator.case("a:1", n) for n in range(200)]
+    assert cases != [mutator.case("a:2", n) for n in range(200)]
+    assert len(set(cases)) > 150
+    assert max(map(len, cases)) <= LONGEST
+
+
+def test_every_format_is_in_the_table():
+    """A format that either package reads, and every reader with kept cases, is fuzzed."""
+    from cecbench.benchmarks.catalogue import READERS as BENCH
+    from cecdata.corpus.reading import READERS as CORPORA
+    from cecdata.corpus.sources import COMPRESSIONS
+
+    same = {"ndjson": "jsonl", "feather": "arrow", "ipc": "arrow"}
+    forms = {suffix[1:] for suffix in (*CORPORA, *COMPRESSIONS)}
+    wanted = {f"corpus-{same.get(form, form)}" for form in forms}
+    wanted |= {f"bench-{name.removesuffix('_truth')}" for name in BENCH}
+    assert wanted <= set(NAMES)
+    assert {path.name for path in CORPUS.iterdir()} <= set(NAMES)

@@ -1,0 +1,176 @@
+"""Every version's files are read by today's readers; files of a later version are refused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cecbench.results import read_run, read_values, rescored
+from cecdata.durable import Journal
+from cecdata.embed.cache import Cache, verify_cache
+from cecdata.errors import CecError, InputError, VerificationError
+from cecdata.shards.manifest import load_run
+from cecdata.shards.reader import open_dataset
+from cecdata.shards.verify import verify
+from cectrain import checkpoints
+
+HERE = Path(__file__).parent
+VERSIONS = sorted(path for path in HERE.glob("v*") if path.is_dir())
+
+
+@pytest.fixture(params=VERSIONS, ids=lambda path: path.name)
+def version(request):
+    """The folder of one version."""
+    return request.param
+
+
+@pytest.fixture
+def expected(version):
+    """What was in the files when they were written."""
+    return json.loads((version / "expected.json").read_text("utf-8"))
+
+
+def rows_of(folder: Path) -> dict[str, list[dict[str, object]]]:
+    found = open_dataset(folder)
+    return {
+        split: [row for batch in found.batches(split) for row in batch.to_pylist()]
+        for split in found.manifest.outputs
+    }
+
+
+def test_the_fixtures_are_as_they_were(version, expected):
+    """No file of a version was ever rewritten, and all of them stay small."""
+    files = {
+        path.relative_to(version).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(version.rglob("*"))
+        if path.is_file() and path.name != "expected.json"
+    }
+    assert files == expected["sha256"]
+    assert sum(path.stat().st_size for path in version.rglob("*") if path.is_file()) < 300_000
+
+
+def test_a_dataset(version, expected):
+    """Rows, counts and run facts come out to the letter, and `verify` finds nothing."""
+    folder = version / "dataset"
+    assert rows_of(folder) == expected["rows"]
+    manifest = open_dataset(folder).manifest
+    assert [manifest.rows.read, manifest.rows.kept, manifest.pairs.kept] == expected["counts"]
+    assert verify(folder).ok
+    assert load_run((folder / "run.json").read_bytes()).cpus >= 0
+
+
+def test_a_cache(version, expected):
+    """Every vector by its id, bit for bit."""
+    cache = Cache.open(version / "cache")
+    keys = np.array([int(key) for key in expected["vectors"]], np.uint64)
+    wanted = np.array(list(expected["vectors"].values()), np.float16)
+    assert len(cache) == len(keys)
+    assert np.array_equal(cache.get(keys), wanted)
+    assert not verify_cache(version / "cache")
+
+
+def test_predictions(version, expected):
+    """The rows of a run, and the same headline when they are scored again."""
+    run = read_run(version / "run")
+    assert [list(row) for row in run.rows] == expected["predictions"]
+    assert rescored(run).headline == expected["headline"]
+
+
+def test_checkpoints(version, expected):
+    """The newest whole checkpoint, and the one whose proof was not sealed yet."""
+    from safetensors.numpy import load_file
+
+    found = checkpoints.newest(version / "checkpoints")
+    assert found is not None
+    assert (found[0].name, found[1]) == ("checkpoint-7", {"step": 7})
+    assert checkpoints.facts_of(version / "checkpoints" / "checkpoint-5") == {"step": 5}
+    assert load_file(found[0] / "model.safetensors")["a"].tolist() == expected["tensor"]
+
+
+def test_a_training_run(version, expected):
+    """Held-out scores, the log, the summary and the prompt of a run."""
+    from cecbench.systems.policy import prompt_version
+    from cectrain.stages import read_held_out
+    from cectrain.tracking import FILE, kept_lines
+    from cectrain.train import read_summary
+
+    folder = version / "training"
+    assert read_held_out(folder / "after_sft.json").exact == expected["exact"]
+    assert len(kept_lines(folder / FILE, 0, 1).splitlines()) == 2
+    assert read_summary(folder / "summary.json")["seeds"] == [42]
+    assert prompt_version(folder / "prompt.json") == "1"
+
+
+def test_a_journal(version, tmp_path):
+    """The steps of a run, with their files where they lay."""
+    root = shutil.copytree(version / "workspace", tmp_path / "w")
+    journal = Journal(root / "state" / "journal.jsonl", root)
+    assert not journal.damage
+    done = journal.done("chunk", "00000", verify=True)
+    assert done is not None
+    assert done.files[0].path.read_text("utf-8") == "甲\n"
+
+
+def later(path: Path, pattern: str) -> None:
+    """Raise the version in a file to one that does not exist yet."""
+    text = path.read_text("utf-8")
+    edited, count = re.subn(pattern, lambda m: f"{m[1]}{int(m[2]) + 1000}", text, count=1)
+    assert count
+    path.write_text(edited, "utf-8")
+
+
+@pytest.fixture
+def copied(version, tmp_path):
+    """A version's files, to be edited."""
+    return shutil.copytree(version, tmp_path / "later")
+
+
+def test_a_later_dataset_is_refused(copied):
+    """A manifest of a later schema names its version and says what to install."""
+    later(copied / "dataset" / "manifest.json", r'("schema_version": )(\d+)')
+    with pytest.raises(VerificationError, match=r"schema version 1001.*Install a newer"):
+        open_dataset(copied / "dataset")
+
+
+def test_a_later_score_is_refused(copied):
+    """A score of a later format names it and says what to install."""
+    later(copied / "run" / "score.json", r'("format": )(\d+)')
+    with pytest.raises(InputError, match=r"format 1002.*install a newer"):
+        read_values(copied / "run")
+
+
+def test_a_later_cache_is_refused(copied):
+    """A sidecar of a later version names it, with its sum put right as that version would."""
+    path = copied / "cache" / "cache.json"
+    later(path, r'("version": )(\d+)')
+    body = path.read_text("utf-8").partition('"cache": ')[2].removesuffix("}\n")
+    digest = hashlib.sha256(body.encode()).hexdigest()
+    path.write_text(f'{{"sha256": "{digest}", "cache": {body}}}\n', "utf-8")
+    with pytest.raises(InputError, match="version 1001"):
+        Cache.open(copied / "cache")
+
+
+def test_a_later_checkpoint_is_passed_over(copied):
+    """A proof with a key that nobody knows is no proof: the one before it is used."""
+    path = copied / "checkpoints" / "checkpoint-7" / "checkpoint.json"
+    body = json.loads(path.read_text("utf-8"))
+    path.write_text(json.dumps({**body, "version": 9}, indent=1, sort_keys=True) + "\n", "utf-8")
+    found = checkpoints.newest(copied / "checkpoints")
+    assert found is not None
+    assert found[0].name == "checkpoint-5"
+
+
+def test_every_error_names_its_file(copied):
+    """What is refused is named, whichever file it is."""
+    for name in ("dataset/manifest.json", "cache/cache.json", "run/score.json"):
+        path = copied / name
+        path.write_text("{}\n")
+        readers = {"dataset": open_dataset, "cache": Cache.open, "run": read_run}
+        with pytest.raises(CecError, match=path.name):
+            readers[path.parent.name](path.parent)

@@ -1,0 +1,121 @@
+"""What the source must never hold: read here as text and as syntax, whoever wrote it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("cecdata", "cecbench", "cectrain")
+FILES = [path for name in PACKAGES for path in sorted((ROOT / name).rglob("*.py"))]
+CALLS = [
+    (path, node)
+    for path in FILES
+    for node in ast.walk(ast.parse(path.read_text("utf-8")))
+    if isinstance(node, ast.Call)
+]
+# Modules whose readers run what they read, and what starts a shell.
+NEVER = {
+    "pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve", "code", "pty",
+    "commands",
+}  # fmt: skip
+
+
+def named(node: ast.Call) -> str:
+    """`a.b` of the call `a.b(…)`."""
+    return ast.unparse(node.func)
+
+
+def told(found) -> list[str]:
+    return [f"{path.relative_to(ROOT)}:{node.lineno} {named(node)}" for path, node in found]
+
+
+def keyword(node: ast.Call, name: str) -> ast.expr | None:
+    return next((word.value for word in node.keywords if word.arg == name), None)
+
+
+def test_no_module_that_runs_what_it_reads():
+    """Nothing imports pickle or one of its kind."""
+    found = []
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            found += [f"{path}: {n}" for n in names if n.split(".")[0] in NEVER]
+    assert not found
+
+
+def test_nothing_is_unpickled():
+    """`torch.load` does not occur, and every `np.load` and `np.save` forbids pickles."""
+    assert not told((p, n) for p, n in CALLS if named(n) in ("torch.load", "torch.save"))
+    loads = [(p, n) for p, n in CALLS if named(n) in ("np.load", "np.save", "np.savez")]
+    forbidding = [(p, n) for p, n in loads if _is_false(keyword(n, "allow_pickle"))]
+    # np.load without the word forbids too; it is written out where data comes from outside.
+    open_ones = {told([one])[0].rpartition(" ")[0] for one in loads if one not in forbidding}
+    assert not {place for place in open_ones if "embed/static.py" not in place}
+
+
+def test_no_shell_and_no_evaluation():
+    """No `os.system`, `eval`, `exec` or `shell=True`: data never becomes a command."""
+    never = {"os.system", "os.popen", "eval", "exec", "compile", "__import__"}
+    assert not told((p, n) for p, n in CALLS if named(n) in never)
+    assert not told((p, n) for p, n in CALLS if keyword(n, "shell") is not None)
+
+
+def test_programs_are_started_from_fixed_words():
+    """A child process is git or our own interpreter, and gets a list, not a line."""
+    starters = ("subprocess.", "os.exec", "os.spawn")
+    starts = [(p, n) for p, n in CALLS if named(n).startswith(starters)]
+    allowed = {"cecdata/assemble.py", "cectrain/reproducibility.py", "cectrain/protocols/frame.py"}
+    assert {str(p.relative_to(ROOT)) for p, _ in starts} <= allowed
+    for path, node in starts:
+        assert node.args, told([(path, node)])
+        assert not isinstance(node.args[0], (ast.Constant, ast.JoinedStr)), told([(path, node)])
+
+
+def test_no_code_out_of_a_checkpoint():
+    """`trust_remote_code` is nowhere but False; only `load_pretrained` calls from_pretrained."""
+    words = [(p, n) for p, n in CALLS if keyword(n, "trust_remote_code") is not None]
+    assert not told((p, n) for p, n in words if not _is_false(keyword(n, "trust_remote_code")))
+    text = "".join(path.read_text("utf-8") for path in FILES)
+    assert not re.search(r"trust_remote_code\W{1,4}True", text)
+    places = {str(p.relative_to(ROOT)) for p, n in CALLS if named(n).endswith(".from_pretrained")}
+    assert places <= {"cecbench/systems/models.py"}
+
+
+def test_yaml_and_toml_are_only_read():
+    """No loader of YAML that makes objects; TOML is read by the standard parser."""
+    assert not told((p, n) for p, n in CALLS if named(n) in ("yaml.load", "yaml.unsafe_load"))
+
+
+def test_archives_are_never_unpacked():
+    """No tar or zip is extracted anywhere, so that no name in one can lead out."""
+    ends = ("extractall", "extract", "unpack_archive")
+    assert not told((p, n) for p, n in CALLS if named(n).split(".")[-1] in ends
+                    and named(n).startswith(("tarfile", "zipfile", "shutil")))  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["base.lock", "dev.lock", "build.lock"])
+def test_every_locked_package_has_hashes(name):
+    """Each pinned package of a lock file carries SHA-256, so that no other bytes are installed."""
+    text = (ROOT / "requirements" / name).read_text("utf-8").replace("\\\n", " ")
+    lines = [line for line in text.splitlines() if line and not line.lstrip().startswith("#")]
+    assert lines
+    for line in lines:
+        assert re.match(r"[A-Za-z0-9_.\-\[\]]+==\S+", line), line
+        assert re.search(r"--hash=sha256:[0-9a-f]{64}", line), line
+
+
+def test_installing_asks_for_the_hashes():
+    """`make setup` and `make setup-dev` install with --require-hashes."""
+    text = (ROOT / "Makefile").read_text("utf-8")
+    installs = [line for line in text.splitlines() if ".lock" in line and "PIP" in line]
+    assert installs
+    assert all("--require-hashes" in line for line in installs)
+
+
+def _is_false(value: ast.expr | None) -> bool:
+    return isinstance(value, ast.Constant) and value.value is False

@@ -1,0 +1,238 @@
+"""Files from elsewhere: no path leads out, nothing in them runs."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import pickle
+import re
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cecdata.build import build
+from cecdata.config import load
+from cecdata.corpus.reading import read
+from cecdata.durable import Journal, Workspace
+from cecdata.errors import CecError, InputError, RefusedError, VerificationError
+from cecdata.shards.manifest import loads
+from cecdata.shards.reader import open_dataset
+from cecdata.shards.verify import verify
+
+SENTENCE = "他的病情已经好转，明天就能出院。"
+
+
+class Bomb:
+    """Unpickled, it leaves a file behind."""
+
+    def __init__(self, mark):
+        self.mark = str(mark)
+
+    def __reduce__(self):
+        return (os.mkdir, (self.mark,))
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory):
+    """A small dataset, not to be touched."""
+    folder = tmp_path_factory.mktemp("dataset")
+    corpus, out = folder / "a.txt", folder / "out"
+    corpus.write_text("".join(f"第{n}次：{SENTENCE}\n" for n in range(9)), "utf-8")
+    build([str(corpus)], out, load(copies=2, filters=("levenshtein",), holdout=0.3))
+    return out
+
+
+@pytest.fixture
+def copied(dataset, tmp_path):
+    """The same, to be spoiled."""
+    import shutil
+
+    return shutil.copytree(dataset, tmp_path / "out")
+
+
+def resealed(data: bytes, old: bytes, new: bytes) -> bytes:
+    """A manifest edited by somebody who knows how its seal is made."""
+    assert old in data
+    bare = re.sub(rb'"seal": "[0-9a-f]{64}"', b'"seal": "' + b"0" * 64 + b'"', data)
+    bare = bare.replace(old, new)
+    return bare.replace(b'"seal": "' + b"0" * 64, b'"seal": "' + _hex(bare))
+
+
+def _hex(data: bytes) -> bytes:
+    return hashlib.sha256(data).hexdigest().encode()
+
+
+@pytest.mark.parametrize(
+    "place", ["../secret.parquet", "/etc/passwd", "data/../../secret", "C:/x", "a\\\\..\\\\b", ""]
+)
+def test_no_path_out_of_a_manifest(dataset, place):
+    """A manifest may name only what lies inside its folder, even where its seal is right."""
+    data = (dataset / "manifest.json").read_bytes()
+    name = re.search(rb'"path": "(data/train-[^"]+)"', data)
+    with pytest.raises(VerificationError, match="leads out"):
+        loads(
+            resealed(
+                data,
+                b'"' + name[1] + b'"',
+                json.dumps(place).encode().replace(b"\\\\\\\\", b"\\\\"),
+            )
+        )
+
+
+def test_a_link_among_the_shards_gives_nothing_else(copied, tmp_path):
+    """A shard that is a link to other bytes is refused like any other damage."""
+    shard = next((copied / "data").glob("train-*"))
+    elsewhere = tmp_path / "elsewhere.parquet"
+    pq.write_table(pa.table({"text": ["geheim"]}), elsewhere)
+    shard.unlink()
+    shard.symlink_to(elsewhere)
+    assert not verify(copied, "quick").ok
+    with pytest.raises(VerificationError, match=shard.name):
+        open_dataset(copied)
+
+
+def test_no_writing_through_a_link(tmp_path):
+    """A workspace with a link that leads out of it writes, publishes and removes nothing there."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept.txt").write_text("kept")
+    with Workspace(tmp_path / "out", {"x": 1}) as work:
+        (work.root / "data").symlink_to(outside)
+        for name in ("data/kept.txt", "../outside/kept.txt", str(outside / "kept.txt")):
+            with pytest.raises(RefusedError, match="leads out"):
+                work.write_bytes(name, b"other")
+    with Workspace(tmp_path / "out", {"x": 2}, overwrite=True):
+        pass
+    assert (outside / "kept.txt").read_text() == "kept"
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"step": "file", "key": "a", "files": [{"path": "../a", "sha256": "0", "bytes": 1}]},
+        {"step": "file", "key": "a", "files": [{"path": "/a", "sha256": "0", "bytes": 1}]},
+        {"step": "publish", "key": "data", "facts": {"staged": "/etc", "names": []}},
+        {"step": "publish", "key": "../up", "facts": {"staged": "s", "names": []}},
+        {"step": "publish", "key": "data", "facts": {"staged": "s", "names": ["../../x"]}},
+    ],
+)
+def test_no_path_out_of_a_journal(tmp_path, entry):
+    """A journal line that names a place outside its folder counts as damaged, sum or no sum."""
+    body = {"files": [], "facts": {}, **entry}
+    text = json.dumps(body, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    path = tmp_path / "journal.jsonl"
+    path.write_text(f'{{"sum":"{digest}","entry":{text}}}\n{{}}\n', "utf-8")
+    journal = Journal(path, tmp_path)
+    assert not list(journal)
+    assert "leads out" in journal.damage[0]
+
+
+def test_no_path_out_of_a_cache(tmp_path):
+    """A sidecar that names a segment elsewhere is refused, even where its sum is right."""
+    from cecdata.embed.cache.layout import Segment, Sidecar, dump_sidecar, read_sidecar
+
+    for name in ("../other", "/x", "00000/../../x", ""):
+        sidecar = Sidecar(1, "e", "r", "f", 8, "float16", 0, (Segment(name, 0, ""),), None, 1)
+        (tmp_path / "cache.json").write_bytes(dump_sidecar(sidecar))
+        with pytest.raises(VerificationError, match="segment"):
+            read_sidecar(tmp_path)
+
+
+def test_no_path_out_of_a_checkpoint(tmp_path):
+    """A checkpoint whose list names a file elsewhere is not whole."""
+    from cectrain.checkpoints import facts_of
+
+    (tmp_path / "secret").write_bytes(b"x")
+    folder = tmp_path / "checkpoint-1"
+    folder.mkdir()
+    files = {"../secret": [hashlib.sha256(b"x").hexdigest(), 1]}
+    (folder / "checkpoint.json").write_text(json.dumps({"files": files, "step": 1}))
+    assert facts_of(folder) is None
+
+
+def everything(path) -> list[str]:
+    return [text for rows in read([str(path)]) for text in rows.batch["text"].to_pylist()]
+
+
+def test_pickled_columns_stay_bytes(tmp_path):
+    """A column of pickled objects beside the text is never opened."""
+    bomb = pickle.dumps(Bomb(tmp_path / "mark"))
+    table = pa.table({"text": [SENTENCE], "object": pa.array([bomb], pa.binary())})
+    pq.write_table(table, tmp_path / "a.parquet")
+    with (
+        pa.OSFile(str(tmp_path / "a.arrow"), "wb") as sink,
+        pa.ipc.new_file(sink, table.schema) as out,
+    ):
+        out.write_table(table)
+    for name in ("a.parquet", "a.arrow"):
+        assert everything(tmp_path / name) == [SENTENCE]
+    assert not (tmp_path / "mark").exists()
+
+
+def test_an_extension_type_does_not_run(tmp_path):
+    """Arrow's old extension type of pickled Python, in a file from elsewhere, stays unread."""
+    bomb = pickle.dumps(Bomb(tmp_path / "mark"))
+    label = {"ARROW:extension:name": "arrow.py_extension_type", "ARROW:extension:metadata": bomb}
+    field = pa.field("text", pa.string(), metadata=label)
+    table = pa.table([pa.array([SENTENCE])], schema=pa.schema([field]))
+    pq.write_table(table, tmp_path / "a.parquet")
+    with (
+        pa.OSFile(str(tmp_path / "a.arrow"), "wb") as sink,
+        pa.ipc.new_file(sink, table.schema) as out,
+    ):
+        out.write_table(table)
+    for name in ("a.parquet", "a.arrow"):
+        with _calm(), contextlib.suppress(InputError):
+            everything(tmp_path / name)
+    assert not (tmp_path / "mark").exists()
+
+
+def _calm():
+    import warnings
+
+    context = warnings.catch_warnings()
+    warnings.simplefilter("ignore")  # Arrow says that it does not know the type
+    return context
+
+
+def test_a_pickled_array_does_not_run(tmp_path):
+    """The pool's counts as an array of objects are refused, not unpickled."""
+    from cecdata.pool import _read_counts
+
+    data = io.BytesIO()
+    np.save(data, np.array([Bomb(tmp_path / "mark")] * 2, dtype=object), allow_pickle=True)
+    (tmp_path / "places.npy").write_bytes(data.getvalue())
+    with pytest.raises(ValueError, match="allow_pickle"):
+        _read_counts(tmp_path / "places.npy", np.zeros(4, np.int64))
+    assert not (tmp_path / "mark").exists()
+
+
+RECIPES = [
+    'seed = 1\n__class__ = "os"\n',
+    'encoder = "$(touch mark)"\n',
+    'encoder = "; touch mark"\n',
+    'text_column = "{0.__class__}"\n',
+    "[prior]\nnoise = \"__import__('os').mkdir('mark')\"\n",
+    "seed = !!python/object/apply:os.mkdir [mark]\n",
+]
+
+
+@pytest.mark.parametrize("text", RECIPES)
+def test_a_recipe_runs_nothing(tmp_path, monkeypatch, text):
+    """A TOML recipe is values: whatever they spell, nothing is evaluated, run or imported."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "a.toml"
+    path.write_text(text + "copies = 1\n" if "[" not in text else text, "utf-8")
+    with contextlib.suppress(CecError):
+        load(str(path))
+    from cectrain.config import load as load_training
+
+    with pytest.raises(CecError):
+        load_training(str(path))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.toml"]
