@@ -30,7 +30,8 @@ from cecdata.corpus.xxh3 import utf8
 from cecdata.hanzi.characters import standard_characters
 from cecdata.operators import OPERATORS, Operator
 from cecdata.perturb import kernel
-from cecdata.perturb.engine import Histogram, Perturber, find_rates
+from cecdata.perturb.engine import Histogram, Perturber, find_rates, room, sentence_arrays
+from cecdata.perturb.kernel.arrays import Draws, Output, Room
 from cecdata.perturb.tables import Compiled, compile_tables, compiled
 
 SENTENCES = 65_536  # as many as a chunk has
@@ -38,27 +39,10 @@ LISTED = 250  # sentences a round for the listing, which takes about a milliseco
 GOAL_LISTING, GOAL_C = 1_500, 0.7
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
-    """The kernel's output arrays, in its order."""
-
-    arrays: tuple[npt.NDArray[np.generic], ...]
-
-    @classmethod
-    def room(cls, text_bytes: int, pairs: int, most: int) -> Output:
-        bytes_ = np.zeros(text_bytes + pairs * most * 8 + kernel.SLACK, np.uint8)
-        edits = [np.zeros(pairs * most, np.int32) for _ in range(4)]
-        codes = [np.zeros(pairs * most, np.int8) for _ in range(2)]
-        offsets = [np.zeros(pairs + 1, np.int32) for _ in range(2)]
-        return cls((
-            offsets[0], bytes_, np.zeros(pairs, np.int8), np.zeros(pairs, np.int16),
-            offsets[1], *edits, *codes,
-        ))  # fmt: skip
-
-    def told(self, edits: int) -> list[bytes]:
-        """What was written, without the room that was left over."""
-        ends = (None, int(self.arrays[0][-1]), None, None, None, *(edits,) * 6)
-        return [array[:end].tobytes() for array, end in zip(self.arrays, ends, strict=True)]
+def told(output: Output, edits: int) -> list[bytes]:
+    """What was written, without the room that was left over."""
+    ends = (None, int(output.offsets[-1]), None, None, None, *(edits,) * 6)
+    return [array[:end].tobytes() for array, end in zip(output, ends, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +52,8 @@ class Work:
     config: Config
     tables: Compiled
     batch: pa.RecordBatch
-    priors: npt.NDArray[np.float64]
-    counts: npt.NDArray[np.float64]
+    draws: Draws
+    room: Room
     output: Output
 
     @classmethod
@@ -77,20 +61,14 @@ class Work:
         histogram = Histogram(config, tables)
         histogram.add(batch.column("text"))
         perturber = Perturber(config, tables, find_rates(config, tables, histogram.counts))
-        counts = perturber._counts  # noqa: SLF001
-        data, _ = utf8(batch.column("text"))
-        pairs = len(batch) * config.copies
-        output = Output.room(config.copies * len(data), pairs, counts.shape[2])
-        return cls(config, tables, batch, histogram.priors, counts, output)
+        output = perturber.output(sentence_arrays(batch))
+        for array in output:
+            array.fill(0)
+        return cls(config, tables, batch, perturber.draws, room(config, tables), output)
 
     def numba(self) -> int:
-        data, offsets = utf8(self.batch.column("text"))
-        c = self.config
-        return int(kernel.perturb(
-            offsets, data, np.asarray(self.batch.column("id")), c.seed, c.copies,
-            self.tables.arrays, self.priors, self.counts, c.mixed, c.unchanged, c.max_chars,
-            *self.output.arrays,
-        ))  # fmt: skip
+        given = sentence_arrays(self.batch)
+        return int(kernel.perturb(given, self.draws, self.tables.arrays, self.room, self.output))
 
     def c(self, library: ctypes.CDLL) -> int:
         data, offsets = utf8(self.batch.column("text"))
@@ -101,14 +79,14 @@ class Work:
             arrays.inserts, arrays.cost, arrays.texts,
         )  # fmt: skip
         tables = (ctypes.c_uint64 * 9)(*(a.ctypes.data for a in read), slots, operators)
-        output = (ctypes.c_uint64 * 11)(*(a.ctypes.data for a in self.output.arrays))
-        ids = np.asarray(self.batch.column("id"))
+        output = (ctypes.c_uint64 * 11)(*(a.ctypes.data for a in self.output))
+        ids, counts = np.asarray(self.batch.column("id")), self.draws.count_cdf
         integer, real = ctypes.c_int64, ctypes.c_double
         return int(library.perturb(
             _at(offsets), integer(len(offsets) - 1), _at(data), integer(len(data)), _at(ids),
-            ctypes.c_uint64(c.seed), integer(c.copies), tables, _at(self.priors),
-            _at(self.counts), integer(self.counts.shape[1]), integer(self.counts.shape[2]),
-            real(c.mixed), real(c.unchanged), integer(c.max_chars), output,
+            ctypes.c_uint64(c.seed), integer(c.copies), tables, _at(self.draws.priors),
+            _at(counts), integer(counts.shape[1]), integer(counts.shape[2]),
+            real(self.draws.mixed), real(self.draws.unchanged), integer(c.max_chars), output,
         ))  # fmt: skip
 
 
@@ -146,11 +124,11 @@ def _cut(operator: Operator, table: ListingTable | None) -> Operator:
 def check_equal(work: Work, library: ctypes.CDLL) -> None:
     """The C kernel writes what the Python kernel writes, mixed and unchanged pairs included."""
     for mixed, unchanged in ((0.0, 0.0), (0.5, 0.1)):
-        one = replace(work, config=replace(work.config, mixed=mixed, unchanged=unchanged))
-        told = one.output.told(one.numba())
-        for array in one.output.arrays:
+        one = replace(work, draws=work.draws._replace(mixed=mixed, unchanged=unchanged))
+        wanted = told(one.output, one.numba())
+        for array in one.output:
             array.fill(0)
-        assert told == one.output.told(one.c(library)), "kernel.c wrote something else"
+        assert wanted == told(one.output, one.c(library)), "kernel.c wrote something else"
 
 
 def compare(title: str, work: Work, listing: Listing, library: ctypes.CDLL, rounds: int) -> None:

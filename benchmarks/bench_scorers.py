@@ -1,13 +1,15 @@
-"""Speed of the scorers, beside plain Python that does the same work the published way.
+"""Speed and memory of the scorers, beside restatements of the published scripts in plain Python.
 
-The published scripts are not part of this repository. `slow_cscd` and `slow_annotate` restate
-their documented rules in loops of the same shape: one pass per sentence and position over Python
-lists for CSCD-NS; for ChERRANT a cost table of Python floats, a count of characters per candidate
-transposition, and a recursion over all cheapest paths. They are honest about the algorithm, not
-about the last microsecond: the originals also build reports and look readings up without a cache,
-which this file does not charge them for. The tests use them as oracles.
+The published scripts are not part of this repository. `published_cscd` does what the CSCD-NS script
+does for a sentence, operation for operation in kind: three lists of characters, dictionaries of
+counts, tuples compared, the report of wrong sentences made and written; it is timed from file to
+numbers, as `score_file` is. `slow_annotate` restates ChERRANT's alignment: a cost table of Python
+floats, a count of characters per candidate transposition, a recursion over all cheapest paths; it
+is spared the original's look-up of readings per comparison. The tests use both as oracles.
 
-    python benchmarks/bench_scorers.py [--rows 100000]
+Ratios are of processor time, the two sides in turn, and the median of the rounds is printed.
+
+    python benchmarks/bench_scorers.py [--rows 100000] [--rounds 5]
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from cecbench.cherrant.edits import SpanEdit
 from cecbench.cherrant.merge import moved, swapped
 from cecbench.metrics import cherrant, cscd
 from cecbench.metrics.rows import Row
+from cecbench.scorers import score_file
 
 Step = tuple[str, int, int, int, int]
 CLASSES = (("的地得", 0.0),)
@@ -57,6 +60,78 @@ def slow_cscd(rows: Sequence[Row]) -> dict[str, list[int]]:
             for at, value in enumerate((hits, said, meant)):
                 counts[level][at] += int(value)
     return counts
+
+
+def published_cscd(path: Path, report: Path) -> dict[str, float]:
+    """The twelve numbers of a file, the published way, with the report of wrong sentences."""
+    columns: list[list[str]] = [[], [], []]
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            _, *cells = line.strip("\n").split("\t")
+            assert len(cells[0]) == len(cells[1])
+            for column, cell in zip(columns, cells, strict=True):
+                column.append(cell)
+    sides = [[list(text) for text in column] for column in columns]
+    assert all([len(s) == len(t) == len(p) for s, t, p in zip(*sides)])  # noqa: B905, C419
+    table = {level: {"tp": 0, "pred": 0, "gold": 0} for level in cscd.LEVELS}
+    wrong = [
+        _told(*row) for row in zip(*sides, strict=True) if not _published_row(table, *row)
+    ]  # fmt: skip
+    numbers = {}
+    for level, of in table.items():
+        printed = cscd.percentages(of["tp"], of["pred"], of["gold"]) or (0.0, 0.0, 0.0)
+        numbers |= dict(zip((f"{level}_p", f"{level}_r", f"{level}_f1"), printed, strict=True))
+    with report.open("w", encoding="utf-8") as file:
+        file.writelines(f"{name}:{value}\n" for name, value in numbers.items())
+        file.writelines("\n".join(entry) + "\n\n" for entry in wrong)
+    return numbers
+
+
+def _published_row(
+    table: dict[str, dict[str, int]], source: list[str], target: list[str], answer: list[str]
+) -> bool:
+    """Adds a sentence to the counts; whether its answer is the target."""
+    gold: list[int] = []
+    changed: list[int] = []
+    ignored = ""  # the script asks for every character whether it is to be left out
+    for place, (s, t, p) in enumerate(zip(source, target, answer)):  # noqa: B905
+        if s in ignored:
+            continue
+        if s != t:
+            table["C_D"]["gold"] += 1
+            table["C_C"]["gold"] += 1
+            gold.append(place)
+        if s != p:
+            table["C_D"]["pred"] += 1
+            table["C_C"]["pred"] += 1
+            changed.append(place)
+            if s != t:
+                table["C_D"]["tp"] += 1
+            if p == t:
+                table["C_C"]["tp"] += 1
+    right = tuple(target) == tuple(answer)
+    for level, hit in (("S_D", tuple(gold) == tuple(changed)), ("S_C", right)):
+        table[level]["gold"] += bool(gold)
+        table[level]["pred"] += bool(changed)
+        table[level]["tp"] += bool(changed) and hit
+    return right
+
+
+def _told(source: list[str], target: list[str], answer: list[str]) -> list[str]:
+    """The lines of the report on a sentence whose answer is not the target."""
+    texts = ["".join(side) for side in (source, target, answer)]
+    kind = "both"
+    if texts[0] == texts[1]:
+        kind = "over-corrected"
+    elif texts[0] == texts[2]:
+        kind = "missed"
+    pairs = list(zip(answer, target, strict=True))
+    return [
+        "source: " + "".join(source),
+        "target: " + "".join([t if p == t else f"[{t}]" for p, t in pairs]),
+        "answer: " + "".join([p if p == t else f"[{p}]" for p, t in pairs]),
+        "kind: " + kind,
+    ]
 
 
 @functools.cache
@@ -201,14 +276,20 @@ def made_rows(count: int, *, equal: bool, seed: int = 7) -> Iterator[Row]:
         yield Row(f"{number}", "".join(source), "".join(target), "".join(answer))
 
 
-def seconds(work: Callable[[], object], repeats: int = 3) -> float:
-    """The best of a few runs."""
-    best = float("inf")
-    for _ in range(repeats):
-        start = time.perf_counter()
-        work()
-        best = min(best, time.perf_counter() - start)
-    return best
+def processor_seconds(work: Callable[[], object]) -> float:
+    """Processor time of one call: waiting for a busy machine does not count."""
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def ratio(slow: Callable[[], object], fast: Callable[[], object], rounds: int) -> tuple[float, str]:
+    """Seconds of the fast side at its best, and the ratios of all rounds in words."""
+    fast()  # compiles, reads tables
+    times = [(processor_seconds(slow), processor_seconds(fast)) for _ in range(rounds)]
+    ratios = sorted(a / b for a, b in times)
+    words = f"{ratios[len(ratios) // 2]:.1f} × (rounds {ratios[0]:.1f} to {ratios[-1]:.1f})"
+    return min(b for _, b in times), words
 
 
 def _annotate_slowly(rows: Sequence[Row]) -> None:
@@ -218,42 +299,60 @@ def _annotate_slowly(rows: Sequence[Row]) -> None:
                 slow_annotate(row.source, text)
 
 
-def memory_mb(rows: int) -> float:
-    """Peak memory of a fresh process that scores a file of so many rows."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "rows.tsv"
-        with path.open("w", encoding="utf-8") as file:
-            file.writelines("\t".join(row) + "\n" for row in made_rows(rows, equal=True))
-        code = (
-            "import resource, sys; from pathlib import Path\n"
-            "from cecbench.scorers import score_file\n"
-            "score_file(Path(sys.argv[1]), 'cscd', 'revert')\n"
-            "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
-        )
-        done = subprocess.run(
-            [sys.executable, "-c", code, str(path)], check=True, capture_output=True, text=True
-        )
+def written(path: Path, rows: int) -> Path:
+    """A file of so many made rows."""
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines("\t".join(row) + "\n" for row in made_rows(rows, equal=True))
+    return path
+
+
+def memory_mb(path: Path, code: str) -> float:
+    """Peak memory of a fresh process that does this with a file."""
+    tail = "\nimport resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    done = subprocess.run(
+        [sys.executable, "-c", code + tail, str(path)], check=True, capture_output=True, text=True
+    )
     return int(done.stdout) / 1024
+
+
+SCORE = """import sys; from pathlib import Path; from cecbench.scorers import score_file
+score_file(Path(sys.argv[1]), {scorer!r})"""
+RUN = """import sys; from cecbench.evaluate import Settings, evaluate
+evaluate(Settings(sys.argv[1], "predictions:" + sys.argv[1]))"""
+
+
+def show_memory(folder: Path, sizes: tuple[int, int]) -> None:
+    """Peaks for two numbers of rows, and how the larger relates to the smaller."""
+    files = [written(folder / f"{size}.tsv", size) for size in sizes]
+    for name, code in (
+        ("score, cscd", SCORE.format(scorer="cscd")),
+        ("score, sighan", SCORE.format(scorer="sighan")),
+        ("run", RUN),
+    ):
+        small, large = (memory_mb(file, code) for file in files)
+        peaks = f"{small:,.0f} MB for {sizes[0]:,} rows, {large:,.0f} MB for {sizes[1]:,}"
+        print(f"memory, {name:14} {peaks}: {large / small:.2f} ×")
 
 
 def main() -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, default=100_000)
-    size = parser.parse_args().rows
-    # First, because a child's peak counts what its parent held when it was born.
-    for number in (1_000, size):
-        print(f"memory    {memory_mb(number):>10,.1f} MB peak for a file of {number:,} rows")
-    rows = list(made_rows(size, equal=True))
-    fast = seconds(lambda: cscd.count(rows))
-    slow = seconds(lambda: slow_cscd(rows), 1)
-    print(f"cscd      {size / fast:>10,.0f} sentences/s, {slow / fast:6.1f} × plain Python")
+    parser.add_argument("--rounds", type=int, default=5)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        # First, because a child's peak counts what its parent held when it was born.
+        show_memory(folder, (given.rows // 5, given.rows))
+        file, report = folder / f"{given.rows}.tsv", folder / "report.txt"
+        fast, words = ratio(
+            lambda: published_cscd(file, report), lambda: score_file(file, "cscd"), given.rounds
+        )
+        print(f"cscd, from file {given.rows / fast:>12,.0f} sentences/s, {words}")
     few = list(made_rows(400, equal=False))
     count = functools.partial(cherrant.count, few, mode="nosimp", dictionaries=NO_DICTIONARIES)
-    count()  # compiles, reads the readings
-    fast = seconds(count)
-    slow = seconds(lambda: _annotate_slowly(few), 1)
-    print(f"cherrant  {400 / fast:>10,.0f} sentences/s, {slow / fast:6.1f} × plain Python")
+    fast, words = ratio(lambda: _annotate_slowly(few), count, given.rounds)
+    print(f"cherrant        {400 / fast:>12,.0f} sentences/s, {words}")
 
 
 if __name__ == "__main__":

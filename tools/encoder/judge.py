@@ -1,12 +1,12 @@
 """Measure the built-in encoder beside its teacher and write `gate.json`.
 
-    python tools/encoder/judge.py CLEAN.parquet PAIRS_DIR [--out cecdata/embed/builtin]
+    python tools/encoder/judge.py CLEAN.parquet PAIRS_DIR FRESH_DIR [--keep]
 
-Two sets. Held-out pairs of PAIRS_DIR: the correlations, and what of the teacher's rejects among
-pairs made to be rejected (shuffled; at least five edits; sentences of at most 12 code points with
-two edits or more) is caught. Ordinary pairs: sentences that training never saw, from all origins
-of CLEAN, as the recipe `paper` perturbs them: what is rejected that the teacher accepts. The knot
-and the band are found on one half of the first set (by target); the other half is reported.
+The knot and the band are found on the held-out pairs of PAIRS_DIR (`--keep`: they stay as they
+are); every figure is measured on other sentences that nothing was chosen by: the pairs of FRESH_DIR
+(`pairs.py --beside`) and, as ordinary pairs, what the recipes `paper` and `realistic` make of
+sentences from all origins of CLEAN. *Hard* are pairs made to be rejected: shuffled; at least five
+edits; sentences of at most 12 code points with two edits or more.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
-from pairs import OPEN, SHORT, ordinary
+from pairs import SHORT, ordinary
 
 from cecdata.corpus.xxh3 import ids
 from cecdata.embed import encoder
@@ -39,41 +39,51 @@ def text(column: pl.Series) -> pa.Array:
 
 def with_scores(pairs: pl.DataFrame) -> pl.DataFrame:
     raw = raw_scores(text(pairs["target"]), text(pairs["source"]))
-    # a bit that the drawing did not look at
-    part = ids(text(pairs["target"])) >> np.uint64(7) & np.uint64(1)
-    return pairs.with_columns(pl.Series("raw", raw), pl.Series("half", part))
+    return pairs.with_columns(pl.Series("raw", raw))
 
 
-def ordinary_pairs(clean: Path, folder: Path, teacher: str, count: int) -> pl.DataFrame:
+def ordinary_pairs(given: argparse.Namespace, teacher: str) -> pl.DataFrame:
     """Fresh sentences of all origins, drawn evenly over the whole file, with the teacher's word."""
-    stored = folder / "ordinary.parquet"
+    stored = given.fresh / "ordinary.parquet"
     if stored.exists():
         return pl.read_parquet(stored)
-    seen = pl.read_parquet(folder / "pairs.parquet")["target"].unique()
-    frame = pl.read_parquet(clean, columns=["text", "origin"])
-    draws = ids(text(frame["text"]))
-    frame = frame.with_columns(pl.Series("id", draws)).filter(~pl.col("text").is_in(seen.implode()))
-    targets = frame.sort("id").head(count)
-    drawn = ordinary(targets, 4)
-    pairs = pl.DataFrame({"target": drawn.target, "source": drawn.source})
-    pairs = pairs.join(targets.select(target="text", origin="origin"), on="target")
+    folders = (given.pairs, given.fresh)
+    seen = pl.concat(
+        [pl.read_parquet(folder / "pairs.parquet", columns=["target"]) for folder in folders]
+    )["target"].unique()
+    frame = pl.read_parquet(given.clean, columns=["text", "origin"])
+    frame = frame.with_columns(pl.Series("id", ids(text(frame["text"]))))
+    frame = frame.filter(~pl.col("text").is_in(seen.implode()))
+    # by id, and from the end: pairs.py draws from the beginning
+    targets = frame.sort("id", descending=True).head(given.sentences)
+    parts = []
+    for recipe, some in (("paper", targets), ("realistic", targets.head(len(targets) // 2))):
+        drawn = ordinary(some, 4, recipe, seed=43)
+        part = pl.DataFrame({"target": drawn.target, "source": drawn.source})
+        parts.append(part.with_columns(pl.lit(recipe).alias("recipe")))
+    pairs = pl.concat(parts).join(targets.select(target="text", origin="origin"), on="target")
     model = encoder(teacher)
-    distinct = pairs["target"].unique(maintain_order=True)
+    distinct = pl.concat([pairs["target"], pairs["source"]]).unique(maintain_order=True)
     row = {sentence: i for i, sentence in enumerate(distinct.to_list())}
-    clean_vectors = model.encode(distinct.to_list())
-    vectors = model.encode(pairs["source"].to_list())
-    at = np.array([row[sentence] for sentence in pairs["target"].to_list()])
-    cosine = np.einsum("pd,pd->p", vectors, clean_vectors[at])
-    pairs = pairs.with_columns(pl.Series("cosine", cosine))
+    vectors = model.encode(distinct.to_list())
+    one, other = (
+        vectors[np.array([row[sentence] for sentence in pairs[name].to_list()])]
+        for name in ("target", "source")
+    )
+    pairs = pairs.with_columns(pl.Series("cosine", np.einsum("pd,pd->p", one, other)))
     pairs.write_parquet(stored)
     return pairs
 
 
-def hard_of(pairs: pl.DataFrame) -> Masks:
-    """Pairs made to be rejected."""
-    short = (pl.col("target").str.len_chars() <= SHORT) & (pl.col("edits") > 1)
-    many = (pl.col("kind") == "edited") & ((pl.col("edits") >= 5) | short)
-    return pairs.select(((pl.col("kind") == "shuffled") | many).alias("hard"))["hard"].to_numpy()
+def with_hard(pairs: pl.DataFrame) -> pl.DataFrame:
+    """Pairs made to be rejected are marked, and why."""
+    made = pl.col("kind").is_in(["edited", "realistic"])
+    short = made & (pl.col("target").str.len_chars() <= SHORT) & (pl.col("edits") > 1)
+    many = made & (pl.col("edits") >= 5)
+    shuffled = pl.col("kind") == "shuffled"
+    return pairs.with_columns(
+        (short | many | shuffled).alias("hard"), short.alias("short"), many.alias("many")
+    )
 
 
 def find_knot(hard: pl.DataFrame) -> float:
@@ -86,23 +96,28 @@ def r(left: Floats, right: Floats) -> float:
     return round(float(np.corrcoef(left, right)[0, 1]), 4)
 
 
-def errors(score: Floats, teacher: Floats) -> dict[str, float]:
+def errors(score: Floats, teacher: Floats) -> dict[str, float | None]:
     """Fractions: caught of the teacher's rejects, rejected of what it accepts, agreement."""
     mine, theirs = score < THRESHOLD, teacher < THRESHOLD
     return {
         "pairs": len(score),
         "teacher_rejects": int(theirs.sum()),
-        "caught": round(float(mine[theirs].mean()), 4),
-        "false_rejects": round(float(mine[~theirs].mean()), 5),
-        "agreement": round(float((mine == theirs).mean()), 4),
+        "caught": share(mine[theirs], 4),
+        "false_rejects": share(mine[~theirs], 5),
+        "agreement": share(mine == theirs, 4),
     }
 
 
-def cascade(score: Floats, teacher: Floats, low: float, high: float) -> dict[str, float]:
+def share(found: Masks, digits: int) -> float | None:
+    """Of how many it holds; None of none."""
+    return round(float(found.mean()), digits) if len(found) else None
+
+
+def cascade(score: Floats, teacher: Floats, low: float, high: float) -> dict[str, float | None]:
     """What is left when pairs of the band are decided by the teacher."""
     inside = (score >= low) & (score < high)
     found = errors(np.where(inside, teacher, score), teacher)
-    return {"low": low, "high": high, "to_teacher": round(float(inside.mean()), 4)} | found
+    return {"low": low, "high": high, "to_teacher": share(inside, 4)} | found
 
 
 def find_band(hard: pl.DataFrame) -> tuple[float, float]:
@@ -117,22 +132,22 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("clean", type=Path)
     options.add_argument("pairs", type=Path)
+    options.add_argument("fresh", type=Path)
     options.add_argument("--out", type=Path, default=OUT)
-    options.add_argument("--sentences", type=int, default=6_000)
+    options.add_argument("--sentences", type=int, default=2_000)
+    options.add_argument("--keep", action="store_true")
     given = options.parse_args()
     about = json.loads((given.pairs / "about.json").read_text("utf-8"))
-    held = pl.read_parquet(given.pairs / "pairs.parquet").filter(pl.col("held_out"))
-    held = with_scores(held).with_columns(pl.Series("hard", hard_of(held)))
-    plain = ordinary_pairs(given.clean, given.pairs, about["teacher"], given.sentences)
-    plain = with_scores(plain)
-    knot = find_knot(held.filter(pl.col("hard") & (pl.col("half") == 0)))
-    held, plain = (
-        frame.with_columns(pl.Series("score", bend(frame["raw"].to_numpy(), knot)))
-        for frame in (held, plain)
-    )
-    band = find_band(held.filter(pl.col("hard") & (pl.col("half") == 0)))
-    held, plain = (frame.filter(pl.col("half") == 1) for frame in (held, plain))
-    measured = report(held, plain, band)
+    fresh = with_hard(with_scores(pl.read_parquet(given.fresh / "pairs.parquet")))
+    plain = with_scores(ordinary_pairs(given, about["teacher"]))
+    if given.keep:
+        known = json.loads((given.out / "gate.json").read_text("utf-8"))
+        knot, band = float(known["knot"]), (known["band"][0], known["band"][1])
+    else:
+        held = pl.read_parquet(given.pairs / "pairs.parquet").filter(pl.col("held_out"))
+        held = with_hard(with_scores(held)).filter(pl.col("hard"))
+        knot = find_knot(held)
+        band = find_band(bent(held, knot))
     gate = {
         "teacher": about["teacher"],
         "teacher_revision": about["revision"],
@@ -140,48 +155,57 @@ def main() -> None:
         "threshold": THRESHOLD,
         "knot": knot,
         "band": band,
-        "measured": measured,
+        "measured": report(bent(fresh, knot), bent(plain, knot), band),
     }
     (given.out / "gate.json").write_text(json.dumps(gate, indent=1) + "\n", "utf-8")
     print(json.dumps(gate, indent=1))
 
 
-def report(
-    held: pl.DataFrame, plain: pl.DataFrame, band: tuple[float, float]
-) -> dict[str, object]:
-    def score(frame: pl.DataFrame) -> tuple[Floats, Floats]:
-        return frame["score"].to_numpy(), frame["cosine"].to_numpy()
+def bent(pairs: pl.DataFrame, knot: float) -> pl.DataFrame:
+    return pairs.with_columns(pl.Series("score", bend(pairs["raw"].to_numpy(), knot)))
 
-    hard = held.filter("hard")
-    engine = held.filter(pl.col("kind").is_in(["ordinary", "edited"]))
-    correlation = {"all": r(*score(held)), "engine": r(*score(engine))}
-    for kind in ("near_miss", "shuffled"):
-        correlation[kind] = r(*score(held.filter(pl.col("kind") == kind)))
-    correlation["near_miss_and_shuffled"] = r(
-        *score(held.filter(pl.col("kind").is_in(["near_miss", "shuffled"])))
-    )
-    for name in sorted(engine["operator"].unique()):
-        correlation[name] = r(*score(engine.filter(pl.col("operator") == name)))
+
+def scores(frame: pl.DataFrame) -> tuple[Floats, Floats]:
+    return frame["score"].to_numpy(), frame["cosine"].to_numpy()
+
+
+def correlations(fresh: pl.DataFrame, plain: pl.DataFrame) -> dict[str, float]:
+    """Pearson r: of all, of the paper's operators, by operator, by edits, of what is no edit."""
+    paper = fresh.filter(pl.col("kind").is_in(["ordinary", "edited"]))
+    misses = fresh.filter(pl.col("kind").is_in(["near_miss", "shuffled"]))
+    parts = {"all": fresh, "engine": paper, "near_miss_and_shuffled": misses}
+    for kind in ("near_miss", "shuffled", "realistic"):
+        parts[kind] = fresh.filter(pl.col("kind") == kind)
+    for name in sorted(paper["operator"].unique()):
+        parts[name] = paper.filter(pl.col("operator") == name)
     for count in range(1, 9):
-        rows = engine.filter(pl.col("edits") == count)
-        correlation[f"{count}_edits"] = r(*score(rows))
-    correlation["ordinary_fresh"] = r(*score(plain))
-    curve = []
-    for low, high in ((0.65, 0.65), (0.6, 0.7), (0.55, 0.75), (0.5, 0.8), (0.45, 0.85), band):
-        curve.append(
-            {
-                "hard": cascade(*score(hard), low, high),
-                "ordinary": cascade(*score(plain), low, high),
-            }
-        )
-    return {
-        "correlation": correlation,
-        "hard": errors(*score(hard)),
-        "hard_edited": errors(*score(hard.filter(pl.col("kind") == "edited"))),
-        "ordinary": errors(*score(plain)),
-        "ordinary_open": errors(*score(plain.filter(pl.col("origin").is_in(OPEN)))),
-        "cascade": curve,
+        parts[f"{count}_edits"] = paper.filter(pl.col("edits") == count)
+    parts["ordinary_fresh"] = plain.filter(pl.col("recipe") == "paper")
+    return {name: r(*scores(part)) for name, part in parts.items()}
+
+
+def report(
+    fresh: pl.DataFrame, plain: pl.DataFrame, band: tuple[float, float]
+) -> dict[str, object]:
+    hard, kind = fresh.filter("hard"), pl.col("kind")
+    paper = plain.filter(pl.col("recipe") == "paper")
+    populations = {
+        "hard": hard,
+        "hard_edited": hard.filter(kind != "shuffled"),
+        "hard_many": hard.filter("many"),
+        "hard_short": hard.filter("short"),
+        "shuffled": hard.filter(kind == "shuffled"),
+        "ordinary": paper,
+        "ordinary_open": fresh.filter(kind == "ordinary"),
+        "ordinary_realistic": plain.filter(pl.col("recipe") == "realistic"),
     }
+    curve = [
+        {name: cascade(*scores(part), low, high) for name, part in populations.items()}
+        for low, high in ((0.65, 0.65), (0.6, 0.7), (0.55, 0.75), (0.5, 0.8), (0.45, 0.85), band)
+    ]
+    found: dict[str, object] = {"correlation": correlations(fresh, plain)}
+    found |= {name: errors(*scores(part)) for name, part in populations.items()}
+    return found | {"cascade": curve}
 
 
 if __name__ == "__main__":

