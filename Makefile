@@ -6,10 +6,10 @@ BASE := .venv/.base
 DEV := .venv/.dev
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev data bench train test test-slow check format lock clean
+.PHONY: help setup setup-dev data bench train train-evidence pretrain test test-slow check audit lock clean
 
 help:  ## this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 setup: $(BASE)  ## the virtual environment with the base packages
 
@@ -36,6 +36,22 @@ data: $(BASE)  ## training pairs: CORPUS=… OUT=… COPIES=… SEED=… LIMIT=�
 		$(if $(SEED),--seed $(SEED)) $(if $(LIMIT),--limit $(LIMIT)) \
 		$(if $(WORKERS),--workers $(WORKERS)) $(FLAGS)
 
+train: DATA ?= out/data
+train: OUT ?= out/train
+train: $(DEV)  ## a corrector by PPO from the built-in policy: DATA=… OUT=… SEED=… FLAGS=…
+	@test -e "$(DATA)/manifest.json" || $(MAKE) --no-print-directory data OUT="$(DATA)"
+	@$(BIN)/cectrain train "$(DATA)" --out "$(OUT)" $(if $(SEED),--seed $(SEED)) $(FLAGS)
+
+train-evidence: DATA ?= out/data
+train-evidence: OUT ?= out/evidence
+train-evidence: $(DEV)  ## is PPO above its start, and above SFT of the same cost? three seeds
+	@test -e "$(DATA)/manifest.json" || $(MAKE) --no-print-directory data OUT="$(DATA)"
+	@$(BIN)/cectrain evidence "$(DATA)" --out "$(OUT)" --workers $(or $(WORKERS),2) $(FLAGS)
+
+pretrain: OUT ?= out/pretrain
+pretrain: $(DEV)  ## the built-in policy from nothing, hours: CORPUS=… (columns text, origin) OUT=…
+	@$(BIN)/cectrain pretrain "$(CORPUS)" --out "$(OUT)" $(FLAGS)
+
 bench: DATA ?= out/data
 bench: MODEL ?= out/train/model
 bench: OUT ?= out/bench
@@ -54,6 +70,12 @@ check: $(DEV)  ## ruff, mypy --strict, import-linter
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
+
+audit: $(BASE)  ## known vulnerabilities of the pinned packages (asks pypi.org's database)
+	@test -x .venv/audit/bin/pip-audit || { $(PYTHON) -m venv .venv/audit && \
+		.venv/audit/bin/python -m pip install --quiet "pip-audit>=2.10,<3"; }
+	@.venv/audit/bin/pip-audit --strict --no-deps --disable-pip \
+		-r requirements/base.lock -r requirements/dev.lock
 
 lock: $(DEV)  ## renew the lock files from pyproject.toml (needs uv in .venv: pip install uv)
 	@sh tools/lock.sh
