@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from importlib.resources import files
-from pathlib import Path
 from types import MappingProxyType
 
-from cecdata.errors import InputError, UsageError, VerificationError, did_you_mean
+from cecdata.errors import UsageError, VerificationError, did_you_mean
 from cecdata.operators import OPERATORS
 from cecdata.operators.base import InBulk
 from cecdata.operators.weighed import FREQUENCY, LEAST, POWER, SETTINGS
 from cecdata.shards.codec import Json
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from cecdata.tomlfile import read_recipe
 
 FILTERS = ("levenshtein", "cosine")
 PLAUSIBILITY = "plausibility"  # on where a model is given
@@ -127,7 +120,7 @@ def load(recipe: str = "paper", **flags: object) -> Config:
     What a file leaves out is the paper's. `prior` and `rate` flags change the operators they name.
     UsageError for an unknown key or a wrong value.
     """
-    settings = {**_read(RECIPES[0]), **_read(recipe)}
+    settings = {**_recipe(RECIPES[0]), **_recipe(recipe)}
     for name, value in flags.items():
         if value is None:
             continue
@@ -154,22 +147,8 @@ def from_manifest(configuration: Mapping[str, Json]) -> Config:
         ) from error
 
 
-def _read(recipe: str) -> dict[str, object]:
-    if recipe in RECIPES:
-        text = files("cecdata").joinpath("recipes", f"{recipe}.toml").read_text("utf-8")
-    elif recipe.endswith(".toml"):
-        try:
-            text = Path(recipe).read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"{recipe}: cannot be read ({error}); give a TOML file") from error
-    else:
-        raise UsageError(
-            f"no recipe {recipe!r}; {did_you_mean(recipe, list(RECIPES))}, or a path to a .toml"
-        )
-    try:
-        return dict(tomllib.loads(text))
-    except (ValueError, RecursionError) as error:  # bad TOML, a number of 5,000 digits, nesting
-        raise InputError(f"{recipe}: not valid TOML ({error})") from error
+def _recipe(name: str) -> dict[str, object]:
+    return read_recipe(name, "cecdata", RECIPES)
 
 
 def _typed(name: str, value: object, kind: str) -> object:

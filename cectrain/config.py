@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
-from importlib.resources import files
-from pathlib import Path
 
-from cecdata.errors import InputError, UsageError, did_you_mean
+from cecdata.errors import UsageError, did_you_mean
 from cecdata.shards.codec import Json, MalformedError, decode, encode
+from cecdata.tomlfile import read_recipe, toml_value
 from cectrain.reward import RewardConfig
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 RECIPES = ("paper", "small")
 BASELINES = ("value", "frozen_value", "leave_one_out", "group", "none")
@@ -178,7 +171,7 @@ def load(recipe: str = "paper", settings: Sequence[str] = ()) -> Config:
     >>> load("paper", ["ppo.groups=8"]).ppo.groups
     8
     """
-    tree = _read(recipe)
+    tree = read_recipe(recipe, "cectrain", RECIPES)
     for text in settings:
         key, found, value = text.partition("=")
         if not found:
@@ -196,28 +189,8 @@ def from_dict(tree: Mapping[str, object], where: str) -> Config:
         raise UsageError(f"a setting has the wrong type: {error}") from error
 
 
-def _read(recipe: str) -> dict[str, object]:
-    if recipe in RECIPES:
-        text = files("cectrain").joinpath("recipes", f"{recipe}.toml").read_text("utf-8")
-    elif recipe.endswith(".toml"):
-        try:
-            text = Path(recipe).read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"{recipe}: cannot be read ({error}); give a TOML file") from error
-    else:
-        hint = did_you_mean(recipe, list(RECIPES))
-        raise UsageError(f"no recipe {recipe!r}; {hint}, or a path to a .toml")
-    try:
-        return dict(tomllib.loads(text))
-    except (ValueError, RecursionError) as error:  # bad TOML, a number of 5,000 digits, nesting
-        raise InputError(f"{recipe}: not valid TOML ({error})") from error
-
-
 def _value(text: str) -> object:
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except (ValueError, RecursionError):
-        return None if text == "null" else text  # a bare word is a string
+    return None if text == "null" else toml_value(text)
 
 
 def _put(tree: dict[str, object], path: Sequence[str], value: object, text: str) -> None:

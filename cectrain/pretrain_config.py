@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from importlib.resources import files
-from pathlib import Path
 
-from cecdata.errors import InputError, UsageError, did_you_mean
+from cecdata.errors import UsageError, did_you_mean
 from cecdata.shards.codec import Json, MalformedError, decode, encode
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from cecdata.tomlfile import read_recipe
 
 RECIPE = "pretrain"
 KINDS = ("copy", "pairs")
@@ -132,7 +125,7 @@ def load(recipe: str = RECIPE, **flags: object) -> PretrainConfig:
     >>> load(seed=137).seed
     137
     """
-    tree = _read(recipe)
+    tree = read_recipe(recipe, "cectrain", [RECIPE])
     tree.update({name: value for name, value in flags.items() if value is not None})
     _known(PretrainConfig, tree, recipe)
     stages = tree.get("stages", [])
@@ -142,22 +135,6 @@ def load(recipe: str = RECIPE, **flags: object) -> PretrainConfig:
         return decode(PretrainConfig, tree, recipe)  # type: ignore[arg-type]
     except MalformedError as error:
         raise UsageError(f"a setting has the wrong type: {error}") from error
-
-
-def _read(recipe: str) -> dict[str, object]:
-    if recipe == RECIPE:
-        text = files("cectrain").joinpath("recipes", f"{recipe}.toml").read_text("utf-8")
-    elif recipe.endswith(".toml"):
-        try:
-            text = Path(recipe).read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"{recipe}: cannot be read ({error}); give a TOML file") from error
-    else:
-        raise UsageError(f"no recipe {recipe!r}; {RECIPE} is shipped, or give a path to a .toml")
-    try:
-        return dict(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{recipe}: not valid TOML ({error})") from error
 
 
 def _known(cls: type, tree: Mapping[str, object], where: str) -> None:
