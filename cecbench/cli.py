@@ -8,30 +8,27 @@ from cecdata import skin
 
 #: command → (module:attribute, what `--help` says of it)
 COMMANDS = {
-    "list": (
-        "cecbench.list_command:list_benchmarks",
-        "Benchmarks and systems, and what was found.",
-    ),
-    "fetch": ("cecbench.list_command:fetch", "Download a benchmark; its licence must be accepted."),
-    "run": ("cecbench.run_command:run", "Run a system on a benchmark and score it; resumes."),
-    "suite": ("cecbench.suite_command:suite", "Everything at once: what `make bench` runs."),
+    "list": ("cecbench.commands.list:list_benchmarks", "Benchmarks, systems, and what was found."),
+    "fetch": ("cecbench.commands.list:fetch", "Download a benchmark; asks for its licence."),
+    "run": ("cecbench.commands.run:run", "Run a system on a benchmark and score it; resumes."),
+    "suite": ("cecbench.commands.suite:suite", "Everything at once: what `make bench` runs."),
     "score": (
-        "cecbench.score_command:score",
+        "cecbench.commands.score:score",
         "Score a file with four columns by a published scorer.",
     ),
     "speed": (
-        "cecbench.speed_command:speed",
+        "cecbench.commands.speed:speed",
         "Sentences, characters and tokens a second, by batch size.",
     ),
     "compare": (
-        "cecbench.report_command:compare",
+        "cecbench.commands.report:compare",
         "Two scores: refused where their signatures differ.",
     ),
     "report": (
-        "cecbench.report_command:report",
+        "cecbench.commands.report:report",
         "Your runs beside the published rows: HTML, LaTeX, …",
     ),
-    "published": ("cecbench.report_command:published", "The paper's tables as JSON."),
+    "published": ("cecbench.commands.report:published", "The paper's tables as JSON."),
 }
 
 

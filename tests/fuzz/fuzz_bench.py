@@ -132,7 +132,7 @@ def _run_files() -> dict[str, str]:
 
 
 def _score_json(path: Path) -> None:
-    from cecbench.report_command import _differences
+    from cecbench.commands.report import _differences
 
     other = path.with_name("other.json")
     other.write_text(_run_files()["score.json"], "utf-8")
@@ -247,7 +247,7 @@ def _extract(path: Path) -> Iterable[str]:
 
 
 def _body(path: Path) -> Iterable[str]:
-    from cecbench.run_command import options_from
+    from cecbench.commands.run import options_from
 
     found = options_from({"body": (path.read_bytes().decode("utf-8", "replace"),)})
     return [json.dumps(dict(found.body))]

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
+from cecbench.commands.scoring_options import scoring_from, scoring_options
 from cecbench.metrics.table import Report
 from cecbench.scorers import score_file
-from cecbench.scoring_options import scoring_from, scoring_options
 
 
 @click.command(

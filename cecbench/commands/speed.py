@@ -12,8 +12,8 @@ import click
 
 from cecbench.benchmarks.locate import load
 from cecbench.benchmarks.row import Row
-from cecbench.list_command import DATA
-from cecbench.run_command import options_from, system_options
+from cecbench.commands.list import DATA
+from cecbench.commands.run import options_from, system_options
 from cecbench.systems.options import SystemOptions
 from cecbench.systems.predictions import PredictionSystem
 from cecbench.systems.table import make_system

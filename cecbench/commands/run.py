@@ -12,9 +12,9 @@ from typing import TypeVar
 
 import click
 
+from cecbench.commands.list import DATA
+from cecbench.commands.scoring_options import scoring_from, scoring_options
 from cecbench.evaluate import Settings, evaluate
-from cecbench.list_command import DATA
-from cecbench.scoring_options import scoring_from, scoring_options
 from cecbench.systems.options import SystemOptions
 from cecdata.errors import UsageError
 from cecdata.strictjson import parse

@@ -12,11 +12,11 @@ import click
 from cecbench.benchmarks.catalogue import benchmarks
 from cecbench.benchmarks.locate import data_folders, find
 from cecbench.benchmarks.records import validation_shards
+from cecbench.commands.list import DATA
+from cecbench.commands.run import default_folder, options_from, show_progress, system_options
 from cecbench.evaluate import Settings, evaluate
-from cecbench.list_command import DATA
 from cecbench.report.text import headline
 from cecbench.report.write import find_runs, write_report
-from cecbench.run_command import default_folder, options_from, show_progress, system_options
 from cecbench.systems.options import SystemOptions
 from cecdata.errors import CecError, InputError
 
