@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from cectrain.commands.options import tell
-from cectrain.pretrain_config import RECIPE, load
+from cectrain.pretraining.config import RECIPE, load
 
 
 @click.command()
@@ -35,7 +35,7 @@ def pretrain(
 
     Example: cectrain pretrain clean.parquet --out out/pretrain --decontaminate car.txt
     """
-    from cectrain.pretrain import pretrain as run
+    from cectrain.pretraining.run import pretrain as run
 
     config = load(recipe, seed=seed)
     found = run(corpus, out, config, benchmarks=benchmarks, overwrite=overwrite, tell=tell)

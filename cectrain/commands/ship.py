@@ -30,7 +30,7 @@ def ship(
 
     Example: cectrain ship out/pretrain --out cectrain/weights --dataset out/data
     """
-    from cectrain.ship import ship as store
+    from cectrain.pretraining.ship import ship as store
 
     found = store(
         run, out, dataset, benchmarks=benchmarks, bench_data=bench_data, note=note, tell=tell

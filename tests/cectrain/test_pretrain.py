@@ -16,13 +16,15 @@ import pytest
 torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
 
 from cecdata.errors import InputError, RefusedError, UsageError, VerificationError
-from cectrain import lean, policy, pretrain_pool, ship, supervised
+from cectrain import lean, policy, supervised
 from cectrain.data import Pair
-from cectrain.pretrain import pretrain
-from cectrain.pretrain_config import Origin, PretrainConfig, Stage, load
-from cectrain.pretrain_pairs import Batches, held_out_pairs
-from cectrain.pretrain_start import embeddings
-from cectrain.pretrain_watch import exact_greedy
+from cectrain.pretraining import ship
+from cectrain.pretraining.config import Origin, PretrainConfig, Stage, load
+from cectrain.pretraining.pairs import Batches, held_out_pairs
+from cectrain.pretraining.pool import make_pool
+from cectrain.pretraining.run import pretrain
+from cectrain.pretraining.start import embeddings
+from cectrain.pretraining.watch import exact_greedy
 from cectrain.tokenizer import character_tokenizer
 
 SAMPLE = Path(__file__).parents[2] / "cecdata" / "sample"
@@ -87,7 +89,7 @@ def recipe(tmp_path_factory):
 @pytest.fixture(scope="module")
 def pool(corpus, recipe, tmp_path_factory):
     folder = tmp_path_factory.mktemp("pool")
-    return pretrain_pool.make_pool([str(corpus)], [], load(str(recipe)), folder)
+    return make_pool([str(corpus)], [], load(str(recipe)), folder)
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +173,7 @@ def test_a_benchmark_s_sentences_are_left_out(corpus, recipe, tmp_path):
     known = [s for s in (SAMPLE / "news.txt").read_text("utf-8").splitlines() if len(s) < 40][:9]
     bench = tmp_path / "bench.txt"
     bench.write_text("\n".join(known), "utf-8")
-    found = pretrain_pool.make_pool([str(corpus)], [str(bench)], load(str(recipe)), tmp_path)
+    found = make_pool([str(corpus)], [str(bench)], load(str(recipe)), tmp_path)
     assert found.counts["left_out"]["contaminated"] >= 9
     assert not set(known) & set(found.table.column("text").to_pylist())
 
@@ -181,7 +183,7 @@ def test_too_little_text_is_said_with_the_reasons(tmp_path, recipe):
     path = tmp_path / "other.jsonl"
     path.write_text('{"text": "今天天气很好。", "origin": "web"}\n', "utf-8")
     with pytest.raises(InputError, match="origin not listed 1"):
-        pretrain_pool.make_pool([str(path)], [], load(str(recipe)), tmp_path)
+        make_pool([str(path)], [], load(str(recipe)), tmp_path)
 
 
 def test_a_step_s_pairs_depend_on_seed_and_step_alone(pool, recipe):
@@ -340,7 +342,7 @@ def test_a_recipe_that_cannot_be_is_refused(text, message, tmp_path):
     path.write_text(f'{text}{kept}\n[origins]\nnews = {{ licence = "ours" }}\n', "utf-8")
     with pytest.raises(UsageError, match=message):
         load(str(path))
-    with pytest.raises(UsageError, match="pretrain is shipped"):
+    with pytest.raises(UsageError, match="did you mean 'pretrain'"):
         load("preterain")
 
 

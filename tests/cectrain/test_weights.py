@@ -13,9 +13,9 @@ from cectrain import policy
 from cectrain.config import PolicyConfig
 from cectrain.data import Pair
 from cectrain.heldout import corrections
-from cectrain.pretrain_config import load
-from cectrain.pretrain_watch import exact_greedy
-from cectrain.ship import MOST_BYTES
+from cectrain.pretraining.config import load
+from cectrain.pretraining.ship import MOST_BYTES
+from cectrain.pretraining.watch import exact_greedy
 from cectrain.tokenizer import character_tokenizer
 
 CARD = (policy.WEIGHTS / "README.md").read_text("utf-8")

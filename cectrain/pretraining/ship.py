@@ -23,9 +23,9 @@ from cectrain.data import HELD_OUT, Pair, open_shards
 from cectrain.export import CARD, save_model
 from cectrain.heldout import HeldOut
 from cectrain.policy import load_policy
-from cectrain.pretrain import MODEL, RUN, SUMMARY
-from cectrain.pretrain_config import PretrainConfig
-from cectrain.ship_card import Facts, card
+from cectrain.pretraining.card import Facts, card
+from cectrain.pretraining.config import PretrainConfig
+from cectrain.pretraining.run import MODEL, RUN, SUMMARY
 
 MOST_BYTES = 12_000_000  # of all that is shipped
 _ALL = 1_000_000  # more pairs than a validation split that is scored here has

@@ -23,7 +23,7 @@ from cecdata.errors import InputError
 from cecdata.hanzi.characters import is_han
 from cecdata.shards.codec import Json
 from cectrain import data
-from cectrain.pretrain_config import PretrainConfig
+from cectrain.pretraining.config import PretrainConfig
 from cectrain.tokenizer import placeholders, vocabulary
 
 _COLUMNS = ["id", "text", "origin"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from cectrain.pretrain_config import PretrainConfig, Stage
+from cectrain.pretraining.config import PretrainConfig, Stage
 
 Row = Sequence[object]
 

@@ -14,8 +14,8 @@ from cecdata import config as recipes
 from cecdata.hanzi.characters import standard_characters
 from cectrain import data
 from cectrain.data import Pair
-from cectrain.pretrain_config import PretrainConfig, Stage
-from cectrain.pretrain_rows import as_sentences, rows_of_signs, rows_of_words
+from cectrain.pretraining.config import PretrainConfig, Stage
+from cectrain.pretraining.rows import as_sentences, rows_of_signs, rows_of_words
 
 if TYPE_CHECKING:
     from cecdata.perturb.engine import Perturber

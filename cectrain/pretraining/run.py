@@ -14,11 +14,11 @@ from cecdata.shards.codec import Json
 from cectrain import checkpoints, reproducibility, tracking
 from cectrain.export import save_model
 from cectrain.policy import Policy
-from cectrain.pretrain_config import PretrainConfig
-from cectrain.pretrain_pairs import Batches, held_out_pairs
-from cectrain.pretrain_pool import Pool, make_pool
-from cectrain.pretrain_start import new_policy, optimizers
-from cectrain.pretrain_watch import watched
+from cectrain.pretraining.config import PretrainConfig
+from cectrain.pretraining.pairs import Batches, held_out_pairs
+from cectrain.pretraining.pool import Pool, make_pool
+from cectrain.pretraining.start import new_policy, optimizers
+from cectrain.pretraining.watch import watched
 from cectrain.supervised import Plan, fit
 from cectrain.tracking import MetricsLog
 

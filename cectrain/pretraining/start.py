@@ -12,7 +12,7 @@ from cecdata.hanzi.characters import is_han
 from cecdata.hanzi.components import components
 from cecdata.hanzi.readings import common_readings
 from cectrain.policy import Policy, small_qwen3
-from cectrain.pretrain_config import PretrainConfig
+from cectrain.pretraining.config import PretrainConfig
 from cectrain.tokenizer import character_tokenizer
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""The built-in policy from nothing: pool, stages of supervised steps, what is shipped of it."""
