@@ -1,17 +1,21 @@
 """Long runs: so many cases of one reader, or of all; what fails is kept under corpus/.
 
     python tests/fuzz/run.py --reader bench-m2 --cases 1000000
-    python tests/fuzz/run.py --cases 1000000 --seed 2 --log runs.jsonl
+    python tests/fuzz/run.py --cases 1000000 --piece 50000 --log runs.jsonl
+    python tests/fuzz/run.py --sum runs.jsonl
     python tests/fuzz/run.py --reader bench-m2 --engine atheris --cases 200000
 
 Case n is a function of (reader, seed, n) alone. The cases run in a child process: where it dies or
-hangs in foreign code, the parent knows the case, keeps it and goes on behind it. `--engine atheris`
-lets coverage of our bytecode choose what is mutated on (pip install atheris).
+hangs in foreign code, the parent knows the case, keeps it and goes on behind it. With a log, the
+cases that it holds are not run again: the same command goes on after a kill, which costs the piece
+under way. `--engine atheris` lets coverage of our bytecode choose what is mutated on (pip install
+atheris).
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import json
 import mmap
@@ -24,6 +28,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -37,10 +42,15 @@ def main() -> int:
     given.add_argument("--cases", type=int, default=100_000)
     given.add_argument("--seed", type=int, default=1)
     given.add_argument("--first", type=int, default=0, help="number of the first case")
+    given.add_argument("--piece", type=int, help="cases a reader at a time, all readers in turn")
+    given.add_argument("--sum", type=Path, metavar="LOG", help="print the table of a log")
     given.add_argument("--engine", choices=("own", "atheris"), default="own")
     given.add_argument("--log", type=Path, help="append a line of JSON a reader")
     given.add_argument("--list", action="store_true")
     options = given.parse_args()
+    if options.sum:
+        print(table_of(options.sum))
+        return 0
     if options.engine == "atheris":
         return _guided(options)
     from fuzz_readers import readers
@@ -49,16 +59,63 @@ def main() -> int:
     if options.list:
         print("\n".join(table))
         return 0
-    failed = 0
-    for name in options.reader or list(table):
-        record = long_run(table[name], options.cases, options.seed, options.first)
-        line = json.dumps(record, ensure_ascii=False)
-        print(line, flush=True)
-        if options.log:
-            with options.log.open("a", encoding="utf-8") as file:
-                file.write(line + "\n")
-        failed += record["failures"]
-    return 1 if failed else 0
+    tempfile.tempdir = _fast()  # some readers keep a room of their own
+    return 1 if _pieces(table, options) else 0
+
+
+def _pieces(table, options: argparse.Namespace) -> int:
+    """All cases of all readers, a piece of each in turn; gives the number of failures."""
+    names, end = options.reader or list(table), options.first + options.cases
+    size, failed = options.piece or options.cases, 0
+    for first in range(options.first, end, size):
+        for name in names:
+            at = max(first, _done(options.log, name, options.seed))
+            if (last := min(first + size, end)) <= at:
+                continue
+            record = long_run(table[name], last - at, options.seed, at)
+            line = json.dumps(record, ensure_ascii=False)
+            print(line, flush=True)
+            if options.log:
+                with options.log.open("a", encoding="utf-8") as file:
+                    file.write(line + "\n")
+            failed += record["failures"]
+    return failed
+
+
+def _records(log: Path | None) -> Iterator[dict]:
+    lines = log.read_text("utf-8").splitlines() if log and log.exists() else []
+    for line in lines:
+        with contextlib.suppress(ValueError):  # a line that a kill cut short
+            yield json.loads(line)
+
+
+def _done(log: Path | None, name: str, seed: int) -> int:
+    """The number of the first case behind those of the log."""
+    ends = [
+        record["first"] + record["cases"]
+        for record in _records(log)
+        if (record["reader"], record["seed"]) == (name, seed)
+    ]
+    return max(ends, default=0)
+
+
+def table_of(log: Path) -> str:
+    """A line of Markdown a reader: cases, failures, the slowest case, the most memory."""
+    found: dict[str, dict] = {}
+    for record in _records(log):
+        whole = found.setdefault(record["reader"], dict.fromkeys(("cases", "failures", "hangs"), 0))
+        for name in ("cases", "failures", "hangs"):
+            whole[name] += record[name]
+        for name in ("slowest_s", "peak_mib"):
+            whole[name] = max(whole.get(name, 0), record[name])
+    lines = [
+        "| reader | cases | failures | hangs | slowest case, s | most memory, MiB |",
+        "| --- " + "| ---: " * 5 + "|",
+        *(f"| {name} | {w['cases']:,} | {w['failures']} | {w['hangs']} | {w['slowest_s']:.2f} | "
+          f"{w['peak_mib']:,} |" for name, w in found.items()),
+        f"| all | {sum(w['cases'] for w in found.values()):,} | | | | |",
+    ]  # fmt: skip
+    return "\n".join(lines)
 
 
 def long_run(reader, cases: int, seed: int, first: int = 0) -> dict[str, object]:
@@ -66,7 +123,7 @@ def long_run(reader, cases: int, seed: int, first: int = 0) -> dict[str, object]
     started, cpu = time.monotonic(), _child_cpu()
     kinds: Counter[str] = Counter()
     outcomes: Counter[str] = Counter()
-    peak = 0
+    peak, slowest = 0, 0.0
     with tempfile.TemporaryDirectory(dir=_fast()) as room:
         page = mmap.mmap(-1, 4096)
         at = first
@@ -84,14 +141,18 @@ def long_run(reader, cases: int, seed: int, first: int = 0) -> dict[str, object]
                 kinds.update(found["kinds"])
                 outcomes.update(found["outcomes"])
                 peak = max(peak, found["peak_mib"])
+                slowest = max(slowest, found["slowest_s"])
             if code:
                 keep(reader.name, reader.mutator.case(f"{reader.name}:{seed}", done))
-                kinds[f"the process ended with {code}"] += 1
+                kinds["stood still" if code == 9 else f"the process ended with {code}"] += 1
                 done += 1
             at = done
     return {
-        "reader": reader.name, "cases": cases, "seed": seed, "failures": sum(kinds.values()),
+        "reader": reader.name, "first": first, "cases": cases, "seed": seed,
+        "failures": sum(kinds.values()),
+        "hangs": sum(n for kind, n in kinds.items() if "more than" in kind or "still" in kind),
         "kinds": dict(kinds), "outcomes": dict(outcomes.most_common()), "peak_mib": peak,
+        "slowest_s": round(slowest, 3),
         "seconds": round(time.monotonic() - started, 1), "cpu_s": round(_child_cpu() - cpu, 1),
     }  # fmt: skip
 
@@ -105,10 +166,12 @@ def _child(reader, first: int, end: int, seed: int, room: Path, page, told: Path
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     path, salt = folder / reader.file, f"{reader.name}:{seed}"
+    slowest = 0.0
     number = first
     for number in range(first, end):
         page[:8] = struct.pack("<q", number)
         data = reader.mutator.case(salt, number)
+        started = time.process_time()
         try:
             outcomes[check(reader, data, path) or "read"] += 1
         except LeakError as error:
@@ -117,9 +180,12 @@ def _child(reader, first: int, end: int, seed: int, room: Path, page, told: Path
             if kinds[kind] == 1:
                 kept = keep(reader.name, data)
                 print(f"{kept.name}, case {number}: {error}", file=sys.stderr, flush=True)
+        if number > first:  # the first one imports
+            slowest = max(slowest, time.process_time() - started)
     page[:8] = struct.pack("<q", end)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    told.write_text(json.dumps({"kinds": kinds, "outcomes": outcomes, "peak_mib": peak}))
+    found = {"kinds": kinds, "outcomes": outcomes, "peak_mib": peak, "slowest_s": slowest}
+    told.write_text(json.dumps(found))
     return 0
 
 
