@@ -10,6 +10,7 @@ import importlib.util
 import weakref
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -27,10 +28,20 @@ _TOKENIZERS = (
 )  # fmt: skip
 _WEIGHTS = ("*.safetensors", "*.bin", "*.pt")
 _PICKLED = (".bin", ".pt", ".pth", ".pkl")
+# Where the newest commit has pickled weights alone, one of its branch that has safetensors too:
+# BAAI/bge-large-zh-v1.5 got model.safetensors on 2023-09-14 (this commit), lost it on 2024-04-02.
+_PINNED = MappingProxyType({"BAAI/bge-large-zh-v1.5": "00f8ffc4928a685117583e2a38af8ebb65dcec2c"})
+_CONVERT = (
+    'python -c "from sentence_transformers import SentenceTransformer as M; '
+    "M('NAME', model_kwargs={'use_safetensors': False}).save('models/NAME')\""
+)
 
 
 class SentenceTransformerEncoder:
     """A model of the sentence-transformers library; unit vectors.
+
+    `name`: a folder, or a name on a hub, with ``@REVISION`` behind it where not the newest commit
+    is wanted. Weights are read as safetensors or not at all: pickled ones could run anything.
 
     Sentences go in batches of like length, so that a batch is hardly padded. On a GPU it computes
     in `dtype` ("fp16", "bf16" or "fp32"), on a CPU in fp32; on several `devices` (by default all
@@ -143,17 +154,17 @@ def _load(name: str, dtype: str) -> tuple[Any, str]:
     if dtype not in ("fp16", "bf16", "fp32"):
         raise InputError(f"{dtype!r} is no number format: fp16, bf16 or fp32")
     folder = Path(name)
-    commit, offline = None, False
     if folder.exists():
         _check_folder(folder)
+        where, commit, offline = name, None, False
     else:
-        commit, offline = _commit(name)
+        where, commit, offline = _commit(name)
     try:
         import torch
         from sentence_transformers import SentenceTransformer
 
         model = SentenceTransformer(
-            name,
+            where,
             revision=commit,
             local_files_only=offline,
             trust_remote_code=False,
@@ -164,31 +175,51 @@ def _load(name: str, dtype: str) -> tuple[Any, str]:
     model.eval()
     if model.device.type == "cuda" and dtype != "fp32":
         model.to(torch.float16 if dtype == "fp16" else torch.bfloat16)
-    return model, _sum_of(folder) if commit is None else f"{name} {commit}"
+    return model, _sum_of(folder) if commit is None else f"{where} {commit}"
 
 
-def _commit(name: str) -> tuple[str, bool]:
-    """The commit of a name on a hub, and whether only what was fetched before is there.
+def _commit(name: str) -> tuple[str, str, bool]:
+    """The name on a hub, the commit, and whether only what was fetched before is there.
 
     Asked before anything heavy is imported, and once: without a network the answer comes at once.
     """
     from huggingface_hub import HfApi
 
+    where, _, asked = name.partition("@")
+    revision = asked or _PINNED.get(where)
     try:
-        return str(HfApi().model_info(name, timeout=_PATIENCE_S).sha), False
+        found = HfApi().model_info(where, revision=revision, timeout=_PATIENCE_S)
     except Exception as error:  # no network, no such name, no permission: each of its own kind
-        fetched = _fetched(name)
+        fetched = _fetched(where, revision)
         if fetched is None:
             raise _no_model(name, error) from error
-        return fetched, True
+        return where, fetched, True
+    _check_listed(where, str(found.sha), [file.rfilename for file in found.siblings or ()])
+    return where, str(found.sha), False
 
 
-def _fetched(name: str) -> str | None:
-    """The commit that was fetched last, if any."""
+def _check_listed(where: str, commit: str, files: Sequence[str]) -> None:
+    """InputError, before anything is fetched, where a hub has these weights pickled alone."""
+    pickled = [file for file in files if file.endswith(_PICKLED)]
+    if pickled and not any(file.endswith(".safetensors") for file in files):
+        raise InputError(
+            f"{where}: at commit {commit[:12]} its weights are there pickled alone ({pickled[0]}), "
+            "and reading them could run anything. Name a commit that has them as safetensors "
+            f"({where}@COMMIT; many hubs keep a converted copy as {where}@refs/pr/NUMBER), or "
+            f"convert them where that does no harm and give the folder: {_CONVERT}"
+        )
+
+
+def _fetched(where: str, revision: str | None) -> str | None:
+    """The commit that was fetched: of that revision, or the last; None of none."""
     from huggingface_hub.constants import HF_HUB_CACHE
 
-    folder = Path(HF_HUB_CACHE) / f"models--{name.replace('/', '--')}" / "snapshots"
-    found = [path.parent for path in folder.glob("*/config.json")]
+    folder = Path(HF_HUB_CACHE) / f"models--{where.replace('/', '--')}"
+    found = [path.parent for path in (folder / "snapshots").glob("*/config.json")]
+    if revision is not None:
+        named = folder / "refs" / revision
+        wanted = named.read_text("utf-8").strip() if named.is_file() else revision
+        found = [path for path in found if path.name == wanted]
     return max(found, key=lambda path: path.stat().st_mtime).name if found else None
 
 
@@ -213,7 +244,7 @@ def _check_folder(folder: Path) -> None:
     if pickled and not any(folder.rglob("*.safetensors")):
         raise InputError(
             f"{folder}: its weights are pickled ({pickled[0]}), and reading them could run "
-            "anything: save them as safetensors where they come from, model.save_pretrained(…)"
+            f"anything: convert them where that does no harm and give that folder: {_CONVERT}"
         )
     _check_modules(folder / "modules.json")
 

@@ -30,7 +30,8 @@ pytest.importorskip(
     exc_type=ImportError,
 )
 pytestmark = pytest.mark.filterwarnings("ignore")  # of torch and its kin, none ours
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
+COMMIT = "00f8ffc4928a685117583e2a38af8ebb65dcec2c"  # of DEFAULT, as published: has safetensors
+NEWEST = "79e7739000000000000000000000000000000000"  # the published one after it: pickled alone
 NOWHERE = "http://127.0.0.1:9"
 CHARACTERS = "的一是在病情已经好转，。他天气"
 
@@ -143,9 +144,15 @@ def test_a_folder_without_model_says_so(tmp_path):
         encoder(str(tmp_path))
 
 
+def listing(commit, files):
+    """What a hub says of a commit."""
+    siblings = [{"rfilename": name} for name in files]
+    return json.dumps({"id": DEFAULT, "sha": commit, "siblings": siblings}).encode()
+
+
 @pytest.fixture(scope="module")
 def hub(folder):
-    """A hub on this machine that knows one model, under the name of the default encoder."""
+    """A hub on this machine that knows the default encoder: its newest commit is pickled alone."""
 
     class Hub(BaseHTTPRequestHandler):
         def do_HEAD(self):
@@ -160,9 +167,10 @@ def hub(folder):
             if path.startswith(f"/{DEFAULT}/resolve/{COMMIT}/"):
                 file = files.get(path.removeprefix(f"/{DEFAULT}/resolve/{COMMIT}/"))
                 data = file.read_bytes() if file else None
-            elif path in {f"/api/models/{DEFAULT}", f"/api/models/{DEFAULT}/revision/{COMMIT}"}:
-                listed = [{"rfilename": name} for name in files]
-                data = json.dumps({"id": DEFAULT, "sha": COMMIT, "siblings": listed}).encode()
+            elif path == f"/api/models/{DEFAULT}/revision/{COMMIT}":
+                data = listing(COMMIT, files)
+            elif path in {f"/api/models/{DEFAULT}", f"/api/models/{DEFAULT}/revision/{NEWEST}"}:
+                data = listing(NEWEST, ["config.json", "pytorch_model.bin", "vocab.txt"])
             else:
                 data = None
             self.send_response(200 if data is not None else 404)
@@ -185,11 +193,11 @@ def hub(folder):
     server.shutdown()
 
 
-def embedded(tmp_path, hub, **environment):
-    """`cecdata embed` without --encoder, in a process of its own."""
+def embedded(tmp_path, hub, *options, **environment):
+    """`cecdata embed`, by default without --encoder, in a process of its own."""
     (tmp_path / "corpus.txt").write_text("他的病情已经好转。\n天气很好。\n", "utf-8")
     command = "from cecdata.cli import main; main()"
-    given = ["embed", str(tmp_path / "corpus.txt"), "--cache", str(tmp_path / "cache")]
+    given = ["embed", str(tmp_path / "corpus.txt"), "--cache", str(tmp_path / "cache"), *options]
     known = {"HF_ENDPOINT": hub, "HF_HOME": str(tmp_path / "hub"), **environment}
     return subprocess.run(
         [sys.executable, "-c", command, *given], env=os.environ | known, capture_output=True,
@@ -198,7 +206,7 @@ def embedded(tmp_path, hub, **environment):
 
 
 def test_by_default_the_papers_model_comes_from_the_hub(tmp_path, hub):
-    """Fetched once, bound to its commit, and used again without a network."""
+    """Fetched once, at the commit that has safetensors, and used again without a network."""
     done = embedded(tmp_path, hub)
     assert done.returncode == 0, done.stderr
     assert f"encoder: {DEFAULT}" in done.stderr
@@ -208,6 +216,47 @@ def test_by_default_the_papers_model_comes_from_the_hub(tmp_path, hub):
     again = embedded(tmp_path, NOWHERE)
     assert again.returncode == 0, again.stderr
     assert "0 of them new" in again.stdout
+
+
+@pytest.mark.parametrize("asked", [DEFAULT, f"{DEFAULT}@{COMMIT}"])
+def test_a_commit_behind_the_name_is_taken(tmp_path, hub, asked):
+    """`NAME@COMMIT` is that commit, by the hub or as it was fetched; never another one's files."""
+    code = "import sys; from cecdata.embed.transformer import _commit; print(_commit(sys.argv[1]))"
+
+    def bound(endpoint, name):
+        known = os.environ | {"HF_ENDPOINT": endpoint, "HF_HOME": str(tmp_path)}
+        return subprocess.run(
+            [sys.executable, "-c", code, name], env=known, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+
+    assert bound(hub, asked).stdout.strip() == str((DEFAULT, COMMIT, False))
+    snapshots = tmp_path / "hub" / f"models--{DEFAULT.replace('/', '--')}" / "snapshots"
+    (snapshots / NEWEST).mkdir(parents=True)
+    (snapshots / NEWEST / "config.json").write_text("{}")
+    assert "cannot be loaded" in bound(NOWHERE, asked).stderr
+    (snapshots / COMMIT).mkdir()
+    (snapshots / COMMIT / "config.json").write_text("{}")
+    assert bound(NOWHERE, asked).stdout.strip() == str((DEFAULT, COMMIT, True))
+
+
+def test_pickled_weights_of_a_hub_are_not_fetched(tmp_path, hub):
+    """Where a commit has no safetensors, it is said which to name or how to convert."""
+    done = embedded(tmp_path, hub, "--encoder", f"{DEFAULT}@{NEWEST}")
+    assert done.returncode == 1
+    for said in ("pickled alone (pytorch_model.bin)", "@refs/pr/NUMBER", "M('NAME'", ".save("):
+        assert said in done.stderr
+    assert not list((tmp_path / "hub").rglob("*.bin"))
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_folder_of_pickled_weights_is_not_read(folder, tmp_path):
+    """It is said how to convert them."""
+    shutil.copytree(folder, tmp_path / "model")
+    path = next((tmp_path / "model").rglob("*.safetensors"))
+    path.rename(path.with_name("pytorch_model.bin"))
+    with pytest.raises(InputError, match=r"pickled \(pytorch_model\.bin\).*use_safetensors"):
+        encoder(str(tmp_path / "model"))
 
 
 def test_without_network_the_way_out_is_told(tmp_path):
