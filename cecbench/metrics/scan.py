@@ -86,10 +86,11 @@ def scan(raw: bytes) -> Scan | None:
     if not raw.endswith(b"\n"):
         raw += b"\n"
     codes = np.frombuffer(raw, dtype=np.uint8)
-    rows = raw.count(b"\n")
-    places = np.empty(4 * rows + 1, dtype=np.int32)
-    if not _sound(codes) or _separators(codes, places) != 4 * rows:
+    places = np.empty(len(raw), dtype=np.int32)  # room for all; what is not filled costs nothing
+    found = _separators(codes, places)
+    if found < 0 or found % 4:
         return None
+    rows = found // 4
     facts = np.zeros((rows, len(COLUMNS)), dtype=np.int32)
     ids = np.empty(rows, dtype=np.int64)
     identity = np.empty(len(raw), dtype=np.uint8)
@@ -149,36 +150,29 @@ def _rare(raw: Bytes, at: int) -> int:
 
 
 @njit(cache=True)
-def _sound(raw: Bytes) -> bool:
-    """Whether all of a block is UTF-8 as Python has it, without a carriage return."""
-    at = 0
+def _separators(raw: Bytes, places: NDArray[np.int32]) -> int:
+    """Fills the places of tabs and line ends; gives how many there are.
+
+    −1 where the block is not UTF-8 as Python has it, or holds a carriage return.
+    """
+    at, found = 0, 0
     while at < raw.size:
         first = raw[at]
-        if first < 0x80:
-            if first == _RETURN:
-                return False
-            at += 1
-        elif 0xE1 <= first <= 0xEF and first != 0xED:
+        if 0xE1 <= first <= 0xEF and first != 0xED:
             if raw[at + 1] & 0xC0 != 0x80 or raw[at + 2] & 0xC0 != 0x80:
-                return False
+                return -1
             at += 3
+        elif first < 0x80:
+            if first == _RETURN:
+                return -1
+            places[found] = at
+            found += (first == _TAB) | (first == _LINE)
+            at += 1
         else:
             wide = _rare(raw, at)
             if wide == 0:
-                return False
+                return -1
             at += wide
-    return True
-
-
-@njit(cache=True)
-def _separators(raw: Bytes, places: NDArray[np.int32]) -> int:
-    """Fills the places of tabs and line ends; gives how many there are, room allowing."""
-    found = 0
-    for at in range(raw.size):
-        if found >= places.size:
-            return found
-        places[found] = at
-        found += (raw[at] == _TAB) | (raw[at] == _LINE)
     return found
 
 
@@ -235,21 +229,23 @@ def _positions(raw: Bytes, row: Facts) -> None:
     skipped = _shared(raw, row)
     s, t, p = row[0] + skipped, row[1] + skipped, row[2] + skipped
     left = min(row[4], row[5], row[6]) - _characters(raw[row[0] : s])
+    gold, changed, found, fixed = 0, 0, 0, 0  # kept out of memory: most of the time goes here
     for _ in range(left):
         wide_s, wide_t, wide_p = _wide(raw[s]), _wide(raw[t]), _wide(raw[p])
         is_gold = wide_s != wide_t or not _same(raw, s, t, wide_s)
         is_changed = wide_s != wide_p or not _same(raw, s, p, wide_s)
-        row[7] += is_gold
-        row[8] += is_changed
+        gold += is_gold
+        changed += is_changed
         if is_gold and is_changed:
-            row[9] += 1
-            row[10] += wide_t == wide_p and _same(raw, t, p, wide_t)
+            found += 1
+            fixed += wide_t == wide_p and _same(raw, t, p, wide_t)
         s, t, p = s + wide_s, t + wide_t, p + wide_p
-    row[14] = row[7]
+    row[7], row[8], row[9], row[10] = gold, changed, found, fixed
     for _ in range(min(row[4], row[5]) - min(row[4], row[5], row[6])):
         wide_s, wide_t = _wide(raw[s]), _wide(raw[t])
-        row[14] += wide_s != wide_t or not _same(raw, s, t, wide_s)
+        gold += wide_s != wide_t or not _same(raw, s, t, wide_s)
         s, t = s + wide_s, t + wide_t
+    row[14] = gold
 
 
 @njit(cache=True)
