@@ -73,9 +73,11 @@ def embedder(out: Path) -> Embed | None:
     if not manifest.cosine.scored:
         return None
     model = encoder(from_manifest(manifest.configuration).encoder)
-    if model.name != manifest.cosine.encoder:
+    revision = manifest.cosine.extra.get("revision", model.revision)
+    if (model.name, model.revision) != (manifest.cosine.encoder, revision):
         raise VerificationError(
-            f"{out}: its cosines are by {manifest.cosine.encoder}, here is {model.name}"
+            f"{out}: its cosines are by {revision}, here is {model.revision}: install version "
+            f"{manifest.version}, or its encoder's, to embed its pairs again"
         )
 
     def embed(pairs: pa.Table) -> npt.NDArray[np.float32]:

@@ -46,7 +46,7 @@ def load_policy(config: PolicyConfig, seed: int, device: str = "auto") -> Policy
             f"{error.name or error} is missing: training needs `pip install 'cec-zero[train]'`"
         ) from None
     prompts.prompt(config.prompt)
-    where = _folder(config.name)
+    where = folder_of(config.name)
     if where is None:
         model, tokenizer = new_builtin(seed)
         return Policy(model.to(pick_device(torch, device)), tokenizer, config.prompt, trained=False)
@@ -142,7 +142,7 @@ def decode(policy: Policy, completions: Sequence[Sequence[int]]) -> list[str]:
     return texts
 
 
-def _folder(name: str) -> str | None:
+def folder_of(name: str) -> str | None:
     """Where to load from; None for the built-in policy without shipped weights."""
     if name == BUILTIN:
         return str(WEIGHTS) if (WEIGHTS / "config.json").is_file() else None
@@ -166,7 +166,7 @@ def _loading(config: PolicyConfig, torch: object) -> dict[str, object]:
 
 def trained_prompt(name: str) -> str:
     """The prompt version that a folder's policy was trained with; the default where none says."""
-    where = _folder(name)
+    where = folder_of(name)
     path = Path(where or "") / PROMPT_FILE
     if where is None or not path.is_file():
         return prompts.DEFAULT

@@ -21,7 +21,7 @@ from cectrain.config import Config, PolicyConfig
 from cectrain.data import HELD_OUT, TRAIN, Pair
 from cectrain.heldout import HeldOut, read_held_out
 from cectrain.pairs import TrainingPairs, training_pairs
-from cectrain.policy import BUILTIN, Policy, check_context, load_policy
+from cectrain.policy import BUILTIN, Policy, check_context, folder_of, load_policy
 from cectrain.reward import RewardConfig
 from cectrain.tracking import MetricsLog
 
@@ -67,14 +67,18 @@ class Job:
 
 
 def identity(config: Config, dataset: Dataset) -> dict[str, object]:
-    """What must be the same for a run to go on: settings, shards, starting weights, versions."""
-    start: dict[str, object] = {"checkpoint": config.policy.name}
-    if config.policy.name != BUILTIN:
-        start = checkpoint_identity(config.policy.name, None)
+    """What must be the same for a run to go on: settings, shards, all weights, versions."""
+    # what a name stands for may change: the shipped weights with the version, a folder any time
+    name = config.policy.name
+    where = folder_of(name)
+    start = checkpoint_identity(where, None) if where else {}
+    if where != name:
+        start["checkpoint"] = Path(name).name
     return {
         "configuration": config.as_dict(),
         "data": reproducibility.data_identity(dataset),
         "policy": start,
+        "encoder": load_encoder(config.encoder).fingerprint,
         "versions": reproducibility.versions(),
         "processes": reproducibility.processes(),
     }
@@ -178,7 +182,13 @@ def ppo(job: Job, reward: RewardConfig, used: Encoder, start: float | None) -> i
         processes=reproducibility.processes(),
         cpu=not torch.cuda.is_available(),
     )
-    rewarder = GroupReward(used, reward, settings.candidates, open_cache(job.config, used))
+    rewarder = GroupReward(
+        used,
+        reward,
+        settings.candidates,
+        open_cache(job.config, used),
+        with_reference=settings.with_reference,
+    )
     trainer = ConsensusTrainer(job.policy, job.pairs, rewarder, settings, args)
     trainer.remove_callback(PrinterCallback)  # our own lines say it in fewer words
     trainer.add_callback(Watch(settings, job.log, job.evaluate, job.tell, start))

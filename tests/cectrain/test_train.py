@@ -7,11 +7,13 @@ import pytest
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
+from cecdata.embed import encoder
 from cecdata.errors import InputError, RefusedError, UsageError, VerificationError
 from cecdata.shards.codec import decode, encode
 from cecdata.skin import run
-from cectrain import checkpoints, config, policy, tracking, watch
+from cectrain import checkpoints, config, policy, stages, tracking, watch
 from cectrain.cli import cli
+from cectrain.data import open_shards
 from cectrain.heldout import HeldOut, HeldOutFile
 from cectrain.train import train
 
@@ -27,18 +29,6 @@ SETTINGS = [
 
 class Stop(Exception):
     """Ends a run in the middle, as a kill would."""
-
-
-@pytest.fixture(scope="module")
-def start(tmp_path_factory):
-    """A tiny random policy on disk, as any folder that transformers loads."""
-    from cectrain.tokenizer import character_tokenizer
-
-    folder = tmp_path_factory.mktemp("start") / "tiny"
-    model, tokenizer = policy.small_qwen3(character_tokenizer(), 7, hidden=32, layers=1)
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
 
 
 def configured(start, *more):
@@ -117,6 +107,24 @@ def test_another_configuration_is_refused(finished, dataset_path, start):
     out, _, _ = finished
     with pytest.raises(RefusedError, match=r"ppo\.clip: 0\.05 → 0\.1"):
         train(dataset_path, out, configured(start, "sft.steps=2", "ppo.clip=0.1"))
+
+
+def test_other_weights_behind_the_same_name_are_refused(
+    finished, dataset_path, start, tmp_path, monkeypatch
+):
+    """A changed encoder, or another shipped policy, is another run, though both keep their name."""
+    out, _, _ = finished
+    settings = configured(start, "sft.steps=2")
+    with monkeypatch.context() as changed:
+        changed.setattr(encoder(settings.encoder), "fingerprint", "of other weights")
+        with pytest.raises(RefusedError, match=r"encoder: .*of other weights"):
+            train(dataset_path, out, settings)
+    builtin, dataset = config.load("small", []), open_shards(dataset_path)
+    before = stages.identity(builtin, dataset)["policy"]
+    monkeypatch.setattr(policy, "WEIGHTS", start)
+    assert stages.identity(builtin, dataset)["policy"] != before
+    monkeypatch.setattr(policy, "WEIGHTS", tmp_path)  # without weights: random ones by the seed
+    assert stages.identity(builtin, dataset)["policy"] == {"checkpoint": "builtin"}
 
 
 def test_a_killed_run_goes_on_to_the_same_weights(finished, dataset_path, start, tmp_path):

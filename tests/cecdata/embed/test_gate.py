@@ -14,6 +14,8 @@ from cecdata.config import load
 from cecdata.embed import PairScorer, encoder
 from cecdata.embed.gate import Cascade, embedded_cosines
 from cecdata.embed.static import StaticEncoder
+from cecdata.errors import RefusedError, VerificationError
+from cecdata.rederive import embedder
 from cecdata.shards.verify import verify
 
 
@@ -48,6 +50,19 @@ def test_every_pair_of_a_build_is_scored(corpus, tmp_path):
         alone = model.pair_scores(pa.array([row["target"]]), pa.array([row["source"]]))[0]
         assert np.float32(row["cosine"]) == alone
     assert verify(tmp_path / "out").ok
+
+
+def test_other_weights_behind_the_same_name_are_noticed(corpus, tmp_path, monkeypatch):
+    """A build does not go on with a changed encoder, and `verify --full` names both."""
+    made(corpus, tmp_path / "out", "builtin")
+    assert embedder(tmp_path / "out") is not None
+    model = encoder("builtin")
+    monkeypatch.setattr(model, "fingerprint", "of other weights")
+    monkeypatch.setattr(model, "revision", "builtin of other weights")
+    with pytest.raises(RefusedError, match=r"encoder: .*of other weights"):
+        made(corpus, tmp_path / "out", "builtin")
+    with pytest.raises(VerificationError, match=r"by builtin [0-9a-f]{12}, here is builtin of oth"):
+        embedder(tmp_path / "out")
 
 
 def test_threads_and_shards_change_no_score(corpus, tmp_path):
