@@ -67,7 +67,9 @@ Values = Mapping[str, float | None]
 class MetricsLog:
     """Appends lines to metrics.jsonl; a resumed run first drops what lies after its checkpoint.
 
-    Without a path nothing is written: so it is on all processes but the first.
+    A (phase, step) that the file holds is shown, not written again: a run killed between a held-out
+    line and its next checkpoint evaluates once more. Without a path nothing is written: so it is on
+    all processes but the first.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class MetricsLog:
         seen: Seen = nowhere,
     ) -> None:
         self.path, self._show, self._seen = path, show, seen
+        self._held = {place for line in _split(path) if (place := _place(line)) is not None}
 
     def write(self, phase: str, step: int, values: Values) -> None:
         """One line: the phase (sft, ppo or heldout), the step, and what is a number."""
@@ -88,26 +91,41 @@ class MetricsLog:
             if value is not None and math.isfinite(value)
         }
         line = json.dumps({"phase": phase, "step": step, **known}, ensure_ascii=False)
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(line + "\n")
+        if (phase, step) not in self._held:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(line + "\n")
+        self._held.add((phase, step))
         self._show(shown(phase, step, known))
         self._seen(phase, step, known)
 
 
 def kept_lines(path: Path, sft_step: int, ppo_step: int) -> str:
     """The lines of an earlier part of the run that a resume from these steps does not repeat."""
-    if not path.is_file():
-        return ""
     limits = {"sft": sft_step, "ppo": ppo_step, "heldout": ppo_step}
-    kept = []
-    for line in path.read_bytes().split(b"\n"):
-        try:
-            record = dict(parse(line))  # type: ignore[arg-type]
-            if record["step"] <= limits[record["phase"]]:  # type: ignore[index,operator]
-                kept.append(line.decode("utf-8") + "\n")
-        except (ValueError, KeyError, TypeError):
-            continue  # a line that a kill cut short; its step is repeated
-    return "".join(kept)
+    kept: dict[tuple[str, int], str] = {}
+    for line in _split(path):
+        place = _place(line)
+        if place is not None and place[1] <= limits.get(place[0], -1):
+            kept.setdefault(place, line.decode("utf-8") + "\n")
+    return "".join(kept.values())
+
+
+def _split(path: Path | None) -> list[bytes]:
+    return path.read_bytes().split(b"\n") if path is not None and path.is_file() else []
+
+
+def _place(line: bytes) -> tuple[str, int] | None:
+    """Phase and step of a line; None for one that a kill cut short, whose step is repeated."""
+    try:
+        record = parse(line)
+        line.decode("utf-8")
+    except ValueError:
+        return None
+    if not isinstance(record, dict):
+        return None
+    phase, step = record.get("phase"), record.get("step")
+    whole = isinstance(phase, str) and isinstance(step, int)
+    return (phase, step) if whole else None  # type: ignore[return-value]  # as `whole` says
 
 
 def lines(path: Path | None, phase: str) -> list[dict[str, float]]:

@@ -168,7 +168,8 @@ def _untimed_lines(data: bytes) -> bytes:
 
 
 def _untimed_card(data: bytes) -> bytes:
-    return b"\n".join(line for line in data.splitlines() if not line.startswith(b"| seconds |"))
+    timed = (b"| seconds |", b"| cpu_seconds |")
+    return b"\n".join(line for line in data.splitlines() if not line.startswith(timed))
 
 
 # The rows of a finished output: each name must be there once.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from cectrain import checkpoints
+import json
+
+from cectrain import checkpoints, tracking
 
 
 def saved(folder, step):
@@ -19,3 +21,20 @@ def test_a_damaged_checkpoint_does_not_count(tmp_path):
     checkpoints.prune(tmp_path, 1, 3)
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoint-3"]
     assert checkpoints.newest(tmp_path)[1] == {"step": 3}
+
+
+def test_a_line_that_a_killed_run_has_written_is_not_written_again(tmp_path):
+    """Held-out scores at the step of a checkpoint are made anew on a resume, and told once."""
+    path = tmp_path / tracking.FILE
+    log = tracking.MetricsLog(path)
+    log.write("sft", 2, {"loss": 0.5})
+    log.write("heldout", 0, {"heldout_exact": 0.25})
+    path.write_text(tracking.kept_lines(path, 2, 0), "utf-8")
+    again = tracking.MetricsLog(path)
+    again.write("heldout", 0, {"heldout_exact": 0.25})
+    again.write("ppo", 1, {"reward": 0.5})
+    again.write("heldout", 1, {"heldout_exact": 0.25})
+    again.write("heldout", 1, {"heldout_exact": 0.25})
+    told = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    steps = [(line["phase"], line["step"]) for line in told]
+    assert steps == [("sft", 2), ("heldout", 0), ("ppo", 1), ("heldout", 1)]
