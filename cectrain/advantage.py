@@ -47,6 +47,16 @@ def baselines(rewards_P_L: torch.Tensor, baseline: str, values_P: torch.Tensor) 
     return rewards_P_L.new_zeros(())
 
 
+def figures(rewards_P_L: torch.Tensor, baseline: str, values_P: torch.Tensor) -> dict[str, float]:
+    """What is logged of a batch's baseline."""
+    subtracted = baselines(rewards_P_L, baseline, values_P)
+    return {
+        "zero_advantage_share": zero_advantage_share(rewards_P_L),
+        "explained_variance": explained_variance(rewards_P_L, subtracted),
+        "value_mean": float(values_P.mean()),
+    }
+
+
 def explained_variance(rewards_P_L: torch.Tensor, predicted: torch.Tensor) -> float:
     """1 − Var(R − baseline) / Var(R); 0 where the rewards do not vary."""
     total = float(rewards_P_L.var(correction=0))

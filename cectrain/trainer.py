@@ -23,6 +23,7 @@ from cectrain.config import PpoConfig
 from cectrain.grpo_settings import grpo_settings, may_draft, rate_share
 from cectrain.pairs import TrainingPairs
 from cectrain.policy import Policy
+from cectrain.references import tokens_of, with_references
 from cectrain.rewarder import GroupReward
 from cectrain.sampler import GroupSampler, View
 from cectrain.sft import save_batch
@@ -52,6 +53,7 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
         self._gathered = torch.empty(0)  # the last batch's rewards, of all processes
         self._busy = 0.0  # seconds spent outside training since the last optimizer step
         self._drafts: list[list[int]] = []  # of the batch that is being written
+        self._references: list[list[int]] = []
         self._logps: list[list[float]] | None = None  # of its candidates, where we drew them
         super().__init__(
             model=policy.model,
@@ -86,9 +88,10 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
         )
 
     def _generate_single_turn(self, prompt_ids: Any, *given: Any, **named: Any) -> Any:
-        if not self._writes_drafted:
-            return super()._generate_single_turn(prompt_ids, *given, **named)
         size = self.num_generations
+        if not self._writes_drafted:
+            made = super()._generate_single_turn(prompt_ids, *given, **named)
+            return self._shown(made[0]), *made[1:]
         with self.accelerator.autocast():
             found = drafted.write(
                 self.accelerator.unwrap_model(self.model),
@@ -100,8 +103,15 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
                 longest=self.max_completion_length,
                 temperature=self.temperature,
             )
-        self._logps = [one.logps for one in found]
-        return [one.tokens for one in found], None
+        if not self._ppo.with_reference:
+            self._logps = [one.logps for one in found]
+        return self._shown([one.tokens for one in found]), None
+
+    def _shown(self, written: list[list[int]]) -> list[list[int]]:
+        if not self._ppo.with_reference:
+            return written
+        end, most = self.processing_class.eos_token_id, self.max_completion_length
+        return with_references(written, self._references, self.num_generations, end, most)
 
     def _get_per_token_logps_and_entropies(
         self, model: Any, input_ids: Any, attention_mask: Any, logits_to_keep: int, **named: Any
@@ -135,9 +145,10 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         started = time.perf_counter()
-        self._drafts = self.processing_class(
-            [row["source"] for row in inputs], add_special_tokens=False
-        ).input_ids
+        self._drafts, self._references = (
+            tokens_of(self.processing_class, [row[side] for row in inputs])
+            for side in ("source", "target")
+        )
         out: dict[str, Any] = super()._generate_and_score_completions(inputs)
         self._logps = None
         given = time.perf_counter()
@@ -263,11 +274,9 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
         return gathered.cpu()
 
     def _note(self, rewards_P_L: torch.Tensor, values: torch.Tensor) -> None:  # noqa: N803
-        baseline = advantage.baselines(rewards_P_L, self._ppo.baseline, values)
-        notes = self._metrics["train"]
-        notes["zero_advantage_share"].append(advantage.zero_advantage_share(rewards_P_L))
-        notes["explained_variance"].append(advantage.explained_variance(rewards_P_L, baseline))
-        notes["value_mean"].append(float(values.mean()))
+        found = advantage.figures(rewards_P_L, self._ppo.baseline, values)
+        for name, value in found.items():
+            self._metrics["train"][name].append(value)
 
     def _refuse_nan(self, loss: torch.Tensor) -> None:
         if bool(torch.isfinite(loss.detach()).all()):

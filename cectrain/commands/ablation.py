@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from cectrain.commands.protocol_options import plan_of, seeds_of, study_options, told
+from cectrain.commands.protocol_options import study_options, told
+from cectrain.protocols.frame import Plan
 
 
 @click.command()
 @study_options
 def ablation(
-    data: Path,
-    out: Path,
-    recipe: str,
-    settings: tuple[str, ...],
-    policy: str | None,
-    workers: int,
-    seeds: str,
+    plan: Plan,
+    seeds: tuple[int, ...],
     benchmarks: tuple[str, ...],
 ) -> None:
     """The reward's two terms apart: pairwise alone, consensus alone, both, both calibrated.
@@ -29,5 +23,4 @@ def ablation(
     """
     from cectrain.protocols.ablation import ablation as study
 
-    plan = plan_of(data, out, recipe, settings, policy, workers)
-    told(plan, study(seeds_of(seeds), benchmarks))
+    told(plan, study(seeds, benchmarks))

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from cectrain.commands.protocol_options import plan_of, seeds_of, study_options, told
+from cectrain.commands.protocol_options import study_options, told
+from cectrain.protocols.frame import Plan
 
 
 @click.command()
@@ -24,13 +25,8 @@ from cectrain.commands.protocol_options import plan_of, seeds_of, study_options,
     help="TSV of input, output and human similarity: adds Pearson's r.",
 )
 def encoders(
-    data: Path,
-    out: Path,
-    recipe: str,
-    settings: tuple[str, ...],
-    policy: str | None,
-    workers: int,
-    seeds: str,
+    plan: Plan,
+    seeds: tuple[int, ...],
     benchmarks: tuple[str, ...],
     names: tuple[str, ...],
     ratings: Path | None,
@@ -41,9 +37,8 @@ def encoders(
     """
     from cectrain.protocols import encoders as protocol
 
-    plan = plan_of(data, out, recipe, settings, policy, workers)
     chosen = names or protocol.ENCODERS
-    study = protocol.encoders(chosen, seeds_of(seeds), benchmarks)
+    study = protocol.encoders(chosen, seeds, benchmarks)
     if ratings is not None:
         study = protocol.with_ratings(study, chosen, ratings)
     told(plan, study)

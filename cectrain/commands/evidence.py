@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from cectrain.commands.protocol_options import plan_of, protocol_options, seeds_of
+from cectrain.commands.protocol_options import protocol_options, seeds_of
+from cectrain.protocols.frame import Plan
 
 
 @click.command()
@@ -18,12 +17,7 @@ from cectrain.commands.protocol_options import plan_of, protocol_options, seeds_
     help="One PPO and one supervised run for each.",
 )
 def evidence(
-    data: Path,
-    out: Path,
-    recipe: str,
-    settings: tuple[str, ...],
-    policy: str | None,
-    workers: int,
+    plan: Plan,
     seeds: str,
 ) -> None:
     """Is PPO above its start, and above supervised steps of the same cost?
@@ -36,7 +30,6 @@ def evidence(
     """
     from cectrain.protocols.evidence import evidence as run
 
-    plan = plan_of(data, out, recipe, settings, policy, workers)
     for line in run(plan, seeds_of(seeds)):
         click.echo(line)
-    click.echo(f"{out / 'evidence.html'}, evidence.md and evidence.json written", err=True)
+    click.echo(f"{plan.out / 'evidence.html'}, evidence.md and evidence.json written", err=True)

@@ -1,10 +1,11 @@
-"""Options that the protocols share."""
+"""Options that the protocols share, and the plan that becomes of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,21 +16,36 @@ from cectrain.protocols.frame import Plan
 if TYPE_CHECKING:
     from cectrain.protocols.study import Figure, Study
 
-F = TypeVar("F", bound=Callable[..., object])
+Command = Callable[..., None]
+Option = Callable[[Command], Command]
 
 
-def protocol_options(function: F) -> F:
-    """DATA, --out, --recipe, --set, --policy, --workers."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
+def protocol_options(function: Command) -> Command:
+    """DATA, --out, --recipe, --set, --policy, --workers: the command gets them as `plan`."""
+
+    @wraps(function)
+    def with_plan(
+        data: Path,
+        out: Path,
+        recipe: str,
+        settings: tuple[str, ...],
+        policy: str | None,
+        workers: int,
+        **more: object,
+    ) -> None:
+        function(plan_of(data, out, recipe, settings, policy, workers), **more)
+
+    return _with(_OPTIONS, with_plan)
 
 
-def study_options(function: F) -> F:
-    """The same with --seeds and --benchmark."""
-    for option in reversed(_STUDY):
-        function = option(function)
-    return protocol_options(function)
+def study_options(function: Command) -> Command:
+    """The same with --seeds, which the command gets as whole numbers, and --benchmark."""
+
+    @wraps(function)
+    def with_seeds(plan: Plan, seeds: str, **more: object) -> None:
+        function(plan, seeds=seeds_of(seeds), **more)
+
+    return protocol_options(_with(_STUDY, with_seeds))
 
 
 def seeds_of(text: str) -> tuple[int, ...]:
@@ -60,7 +76,13 @@ def plan_of(
     return Plan(data, out, recipe, tuple(named), workers, tell)
 
 
-_OPTIONS: list[Callable[[F], F]] = [
+def _with(options: Sequence[Option], function: Command) -> Command:
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+_OPTIONS: list[Option] = [
     click.argument("data", type=click.Path(path_type=Path)),
     click.option("--out", required=True, type=click.Path(path_type=Path),
                  help="Folder of the runs and of the report."),
@@ -72,7 +94,7 @@ _OPTIONS: list[Callable[[F], F]] = [
     click.option("--workers", type=click.IntRange(1), default=1, show_default=True,
                  help="Runs at once; they share the cores."),
 ]  # fmt: skip
-_STUDY: list[Callable[[F], F]] = [
+_STUDY: list[Option] = [
     click.option("--seeds", default="42", show_default=True,
                  help="One run of each line for each seed, as in 42,137,314."),
     click.option("--benchmark", "benchmarks", multiple=True, metavar="NAME",

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from cectrain.commands.protocol_options import plan_of, seeds_of, study_options, told
+from cectrain.commands.protocol_options import study_options, told
+from cectrain.protocols.frame import Plan
 
 
 @click.command()
@@ -20,13 +19,8 @@ from cectrain.commands.protocol_options import plan_of, seeds_of, study_options,
 )
 @click.option("--sft-steps", default=2000, show_default=True, help="Of the supervised rows.")
 def scaling(
-    data: Path,
-    out: Path,
-    recipe: str,
-    settings: tuple[str, ...],
-    policy: str | None,
-    workers: int,
-    seeds: str,
+    plan: Plan,
+    seeds: tuple[int, ...],
     benchmarks: tuple[str, ...],
     backbones: tuple[str, ...],
     sft_steps: int,
@@ -38,5 +32,4 @@ def scaling(
     from cectrain.protocols.scaling import BACKBONES
     from cectrain.protocols.scaling import scaling as study
 
-    plan = plan_of(data, out, recipe, settings, policy, workers)
-    told(plan, study(backbones or BACKBONES, sft_steps, seeds_of(seeds), benchmarks))
+    told(plan, study(backbones or BACKBONES, sft_steps, seeds, benchmarks))

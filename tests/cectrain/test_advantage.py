@@ -7,11 +7,10 @@ import pytest
 torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
 
 from cecdata.errors import UsageError
-from cectrain import advantage, heldout, policy
+from cectrain import advantage, config, heldout
 from cectrain.data import Pair
 from cectrain.reward import RewardConfig
 from cectrain.rewarder import GroupReward, behaviour, text_of
-from cectrain.tokenizer import character_tokenizer
 from cectrain.value import ValueNetwork
 
 REWARDS = torch.tensor([[1.0, 0.0, 0.5, 0.5], [0.2, 0.2, 0.2, 0.2]])
@@ -142,15 +141,26 @@ def test_cut_groups_are_refused(encoder):
         reward([""] * 6, ["x"] * 6, ["x"] * 6, ["x"] * 6, log_metric={}.__setitem__)
 
 
+def test_the_reference_is_not_counted_as_the_policys_own(encoder):
+    """Shown among the candidates it is rewarded, and changes no rate of what was written."""
+    groups = [["他己经来了", "他已经来了"], ["天气好", "天气好"]]
+    told = ["他己经来了", "天汽好"], ["他已经来了", "天气好"]
+    found = GroupReward(encoder, RewardConfig(), 2, with_reference=True).score(*told, groups)
+    assert found.rewards[0][1] > found.rewards[0][0]
+    assert (found.figures["exact_rate"], found.figures["copy_rate"]) == (0.5, 0.5)
+    assert found.figures["mixed_share"] == 0.0
+    with pytest.raises(UsageError, match="vllm = off"):
+        config.load("small", ["ppo.with_reference=true", "ppo.vllm=server"])
+
+
 def test_a_completion_is_a_string_or_a_turn():
     """Both of TRL's forms are read, white space at the ends is nobody's correction."""
     assert text_of(" 好 ") == text_of([{"role": "assistant", "content": "好\n"}]) == "好"
 
 
-def test_held_out_scores_by_hand():
+def test_held_out_scores_by_hand(small_policy):
     """A policy of random weights corrects nothing; counts and shares are those of its answers."""
-    model, tokenizer = policy.small_qwen3(character_tokenizer(), 7, hidden=32, layers=1)
-    random = policy.Policy(model, tokenizer, "1", trained=False)
+    random = small_policy()
     pairs = [
         Pair(1, 0, SOURCES[0], TARGETS[0], "homophone"),
         Pair(2, 0, SOURCES[1], TARGETS[1], "unchanged"),

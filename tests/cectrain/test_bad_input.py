@@ -24,18 +24,6 @@ SETTINGS = [
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def start(tmp_path_factory):
-    """A tiny random policy on disk."""
-    from cectrain.tokenizer import character_tokenizer
-
-    folder = tmp_path_factory.mktemp("start") / "tiny"
-    model, tokenizer = policy.small_qwen3(character_tokenizer(), 7, hidden=32, layers=1)
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
-
-
 def configured(start, *more):
     return config.load("small", [*SETTINGS, f'policy.name="{start}"', *more])
 

@@ -6,9 +6,7 @@ pytest.importorskip("transformers", reason="the extra `train` is not installed")
 
 import torch
 
-from cectrain import policy
 from cectrain.condense import condense
-from cectrain.tokenizer import character_tokenizer
 
 PROMPTS = [[1, 500, 600, 2], [1, 700, 800, 900, 2]]
 ANSWERS = [[500, 601, 3], [500, 3], [700, 3], [700, 801, 900, 3]]
@@ -54,9 +52,9 @@ def gradient(model, out):
 
 
 @pytest.mark.parametrize("passes", [1, 2, 4])
-def test_the_gradient_is_the_same(passes):
+def test_the_gradient_is_the_same(small_policy, passes):
     """Rows of advantage 0 and repeated candidates change nothing but the cost."""
-    model, _ = policy.small_qwen3(character_tokenizer(), 7, hidden=32, layers=1)
+    model = small_policy().model
     whole = batch([0.5, 0.5, -0.5, -0.5, 0.0, 0.0, 0.0, 0.0])
     less = condense(whole, passes)
     assert len(less["advantages"]) == max(2, passes)

@@ -6,16 +6,15 @@ pytest.importorskip("transformers", reason="the extra `train` is not installed")
 
 import torch
 
-from cectrain import drafted, policy
-from cectrain.tokenizer import character_tokenizer
+from cectrain import drafted
 
 END = 3
 
 
 @pytest.fixture(scope="module")
-def tiny():
+def sure(small_policy):
     """A small random model that is sure enough of itself to accept and to refuse."""
-    model, _ = policy.small_qwen3(character_tokenizer(), 7, hidden=32, layers=2)
+    model = small_policy(layers=2).model
     with torch.no_grad():
         model.model.norm.weight.mul_(6.0)
     return model.eval()
@@ -45,47 +44,47 @@ PROMPTS = [[1, 500, 600, 700, 2], [1, 900, 2], [1, 801, 802, 803, 804, 805, 806,
 
 
 @pytest.mark.parametrize("kind", ["source", "right", "nearly", "empty"])
-def test_greedy_is_greedy_whatever_the_draft(tiny, kind):
+def test_greedy_is_greedy_whatever_the_draft(sure, kind):
     """With the source, the answer itself, the answer with slips or nothing as the draft."""
-    wanted = [slowly(tiny, prompt, 24) for prompt in PROMPTS]
+    wanted = [slowly(sure, prompt, 24) for prompt in PROMPTS]
     drafts = {
         "source": [prompt[1:-1] for prompt in PROMPTS],
         "right": [[t for t in tokens if t != END] for tokens in wanted],
         "nearly": [[*t[:3], 999, *t[4:9], *t[10:14], 77, *t[14:]] for t in wanted],
         "empty": [[] for _ in PROMPTS],
     }[kind]
-    found = drafted.write(tiny, PROMPTS, drafts, 1, end=END, longest=24, temperature=None)
+    found = drafted.write(sure, PROMPTS, drafts, 1, end=END, longest=24, temperature=None)
     assert [one.tokens for one in found] == wanted
 
 
-def test_log_probabilities_are_those_of_a_pass_over_everything(tiny):
+def test_log_probabilities_are_those_of_a_pass_over_everything(sure):
     """What is kept beside each token is what the model says of it, at the temperature."""
     torch.manual_seed(3)
     drafts = [prompt[1:-1] for prompt in PROMPTS]
-    found = drafted.write(tiny, PROMPTS, drafts, 3, end=END, longest=12, temperature=0.8)
+    found = drafted.write(sure, PROMPTS, drafts, 3, end=END, longest=12, temperature=0.8)
     for place, one in enumerate(found):
-        slow = logp_of(tiny, PROMPTS[place // 3], one.tokens, 0.8)
+        slow = logp_of(sure, PROMPTS[place // 3], one.tokens, 0.8)
         assert one.logps == pytest.approx(slow, abs=1e-4)
         assert len(one.tokens) <= 12
         assert END not in one.tokens[:-1]
 
 
 @pytest.mark.parametrize("draft", [[500, 600], [], [700, 700, 700]])
-def test_the_distribution_is_the_models_own(tiny, draft):
+def test_the_distribution_is_the_models_own(sure, draft):
     """Frequencies of the first two tokens against the exact probabilities, over many draws."""
     torch.manual_seed(11)
     prompt, draws = [1, 500, 2], 1500
     with torch.no_grad():
-        first = tiny(input_ids=torch.tensor([prompt])).logits[0, -1].softmax(-1)
+        first = sure(input_ids=torch.tensor([prompt])).logits[0, -1].softmax(-1)
     likely = first.topk(4).indices.tolist()
-    found = drafted.write(tiny, [prompt], [draft], draws, end=END, longest=2)
+    found = drafted.write(sure, [prompt], [draft], draws, end=END, longest=2)
     starts = torch.tensor([one.tokens[0] for one in found])
     for token in likely:
         expected, seen = float(first[token]), float((starts == token).float().mean())
         assert seen == pytest.approx(expected, abs=4 * (expected * (1 - expected) / draws) ** 0.5)
     top = likely[0]
     with torch.no_grad():
-        second = tiny(input_ids=torch.tensor([[*prompt, top]])).logits[0, -1].softmax(-1)
+        second = sure(input_ids=torch.tensor([[*prompt, top]])).logits[0, -1].softmax(-1)
     after = torch.tensor([one.tokens[1] for one in found if one.tokens[0] == top])
     for token in second.topk(2).indices.tolist():
         expected, seen = float(second[token]), float((after == token).float().mean())
@@ -93,31 +92,31 @@ def test_the_distribution_is_the_models_own(tiny, draft):
         assert seen == pytest.approx(expected, abs=4.5 * spread + 1e-3)
 
 
-def test_a_right_draft_costs_one_pass(tiny, monkeypatch):
+def test_a_right_draft_costs_one_pass(sure, monkeypatch):
     """Where the policy writes the draft one pass is all; one slip costs one more."""
     passes, forward = [], drafted._forward
     monkeypatch.setattr(drafted, "_forward", lambda *a: passes.append(1) or forward(*a))
-    wanted = slowly(tiny, PROMPTS[2], 20)
+    wanted = slowly(sure, PROMPTS[2], 20)
     body = [t for t in wanted if t != END]
-    drafted.write(tiny, PROMPTS[2:], [body], 4, end=END, longest=len(body), temperature=None)
+    drafted.write(sure, PROMPTS[2:], [body], 4, end=END, longest=len(body), temperature=None)
     assert len(passes) == 1
     passes.clear()
     slip = [*body[:5], 4000, *body[6:]]
-    drafted.write(tiny, PROMPTS[2:], [slip], 4, end=END, longest=len(body), temperature=None)
+    drafted.write(sure, PROMPTS[2:], [slip], 4, end=END, longest=len(body), temperature=None)
     assert len(passes) == 2
 
 
-def test_many_prompts_are_taken_in_parts(tiny, monkeypatch):
+def test_many_prompts_are_taken_in_parts(sure, monkeypatch):
     """Memory is bounded: one prompt at a time writes the same as all at once."""
     drafts = [prompt[1:-1] for prompt in PROMPTS]
-    whole = drafted.write(tiny, PROMPTS, drafts, 2, end=END, longest=8, temperature=None)
+    whole = drafted.write(sure, PROMPTS, drafts, 2, end=END, longest=8, temperature=None)
     monkeypatch.setattr(drafted, "_CELLS", 1)
-    parts = drafted.write(tiny, PROMPTS, drafts, 2, end=END, longest=8, temperature=None)
+    parts = drafted.write(sure, PROMPTS, drafts, 2, end=END, longest=8, temperature=None)
     assert [a.tokens for a in whole] == [b.tokens for b in parts]
 
 
-def test_what_is_supported(tiny):
+def test_what_is_supported(sure):
     """A decoder with full attention; anything else is generated token by token."""
-    assert drafted.supported(tiny)
+    assert drafted.supported(sure)
     other = type("Other", (), {"config": type("C", (), {"model_type": "mamba"})()})()
     assert not drafted.supported(other)

@@ -6,9 +6,7 @@ pytest.importorskip("transformers", reason="the extra `train` is not installed")
 
 import torch
 
-from cectrain import policy
 from cectrain.lean_logps import logps_and_entropies
-from cectrain.tokenizer import character_tokenizer
 
 
 def layout():
@@ -18,9 +16,9 @@ def layout():
     return ids, mask
 
 
-def test_as_the_model_itself():
+def test_as_the_model_itself(small_policy):
     """In fp32 both agree; the gradient of a weighted sum does, too."""
-    model, _ = policy.small_qwen3(character_tokenizer(), 7, hidden=64, layers=2)
+    model = small_policy(hidden=64, layers=2).model
     ids, mask = layout()
     weight = torch.tensor([[0.5, -1.0, 0.0], [1.0, 0.25, -0.5]])
 

@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 from cecdata.errors import CecError, InputError, RefusedError, UsageError
-from cectrain import config, policy
+from cectrain import config
 from cectrain.protocols import evidence as evidence_protocol
 from cectrain.protocols import search as search_protocol
 from cectrain.protocols.ablation import ablation
@@ -29,16 +29,10 @@ SETTINGS = (
 
 
 @pytest.fixture(scope="module")
-def plan(dataset_path, tmp_path_factory):
+def plan(dataset_path, start, tmp_path_factory):
     """A protocol's start on a tiny random policy."""
-    from cectrain.tokenizer import character_tokenizer
-
-    folder = tmp_path_factory.mktemp("start") / "tiny"
-    model, tokenizer = policy.small_qwen3(character_tokenizer(), 7, hidden=32, layers=1)
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
     out = tmp_path_factory.mktemp("protocol") / "out"
-    return Plan(dataset_path, out, "small", (*SETTINGS, f'policy.name="{folder}"'))
+    return Plan(dataset_path, out, "small", (*SETTINGS, f'policy.name="{start}"'))
 
 
 def do(plan, run):

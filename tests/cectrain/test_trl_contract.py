@@ -16,7 +16,6 @@ from cectrain import checkpoints, config, data, policy
 from cectrain.config import DataConfig
 from cectrain.pairs import training_pairs
 from cectrain.rewarder import GroupReward
-from cectrain.tokenizer import character_tokenizer
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 
@@ -31,21 +30,24 @@ class Stop(Exception):
     """Ends a run in the middle of a cycle, as a kill would."""
 
 
-def trainer_for(dataset, encoder, out, *more, cls=None, reward=None, limit=7):
-    """A trainer of a tiny random policy on seven pairs; every call makes the same."""
+@pytest.fixture(scope="module")
+def trainer_for(dataset, encoder, small_policy):
+    """Makes trainers of a tiny random policy on seven pairs; every call makes the same."""
     from cectrain import trainer
 
-    made = config.load("small", [*SETTINGS, *more])
-    model, tokenizer = policy.small_qwen3(character_tokenizer(), 7, hidden=32, layers=1)
-    tiny = policy.Policy(model, tokenizer, "1", trained=False)
-    pairs = training_pairs(dataset, DataConfig(limit=limit), 40, 42, out.parent / "cache")
-    reward = reward or GroupReward(encoder, made.reward, made.ppo.candidates)
-    args = trainer.arguments(made.ppo, out=out, seed=42, new_tokens=6, processes=1, cpu=True)
-    return (cls or trainer.ConsensusTrainer)(tiny, pairs, reward, made.ppo, args)
+    def made(out, *more, cls=None, reward=None, limit=7):
+        told = config.load("small", [*SETTINGS, *more])
+        pairs = training_pairs(dataset, DataConfig(limit=limit), 40, 42, out.parent / "cache")
+        reward = reward or GroupReward(encoder, told.reward, told.ppo.candidates)
+        args = trainer.arguments(told.ppo, out=out, seed=42, new_tokens=6, processes=1, cpu=True)
+        used = cls or trainer.ConsensusTrainer
+        return used(small_policy(), pairs, reward, told.ppo, args)
+
+    return made
 
 
 @pytest.fixture(scope="module")
-def watched(dataset, encoder, tmp_path_factory):
+def watched(trainer_for, encoder, tmp_path_factory):
     """One run of three batches, with what passed through each hook."""
     from cectrain import trainer
 
@@ -75,7 +77,7 @@ def watched(dataset, encoder, tmp_path_factory):
 
     out = tmp_path_factory.mktemp("watched") / "run"
     reward = Reward(encoder, config.load("small").reward, 2)
-    made = trainer_for(dataset, encoder, out, cls=Watching, reward=reward)
+    made = trainer_for(out, cls=Watching, reward=reward)
     made.train()
     seen["trainer"], seen["out"] = made, out
     return seen
@@ -123,7 +125,7 @@ def test_log_probabilities_are_asked_for_as_we_answer():
     assert known[1:5] == ["model", "input_ids", "attention_mask", "logits_to_keep"]
 
 
-def test_our_log_probabilities_are_trls(dataset, encoder, tmp_path):
+def test_our_log_probabilities_are_trls(trainer_for, tmp_path):
     """The lean pass and what was drawn, against TRL's own on the same batch, at a temperature."""
     import torch
     from trl import GRPOTrainer
@@ -143,7 +145,7 @@ def test_our_log_probabilities_are_trls(dataset, encoder, tmp_path):
 
     for number, more in enumerate((["ppo.lean=false"], ["ppo.lean=true"])):
         made = trainer_for(
-            dataset, encoder, tmp_path / str(number), "ppo.temperature=0.7", "ppo.epochs=2",
+            tmp_path / str(number), "ppo.temperature=0.7", "ppo.epochs=2",
             "ppo.condense=false", "ppo.rollout=drafted", "ppo.updates=1", *more, cls=Watching,
         )  # fmt: skip
         made.train()
@@ -304,7 +306,7 @@ def test_what_is_logged(watched):
         assert all(math.isfinite(line[name]) for line in lines), name
 
 
-def test_a_killed_run_goes_on_to_the_same_weights(dataset, encoder, watched, tmp_path):
+def test_a_killed_run_goes_on_to_the_same_weights(trainer_for, watched, tmp_path):
     """Killed in the third cycle, over the seam of two epochs: the same bits as unbroken."""
     import torch
     from safetensors.torch import load_file
@@ -316,25 +318,25 @@ def test_a_killed_run_goes_on_to_the_same_weights(dataset, encoder, watched, tmp
                 raise Stop
 
     out = tmp_path / "run"
-    broken = trainer_for(dataset, encoder, out)
+    broken = trainer_for(out)
     broken.add_callback(Kill())
     with pytest.raises(Stop):
         broken.train()
     folder, facts = checkpoints.newest(out)
     assert facts == {"step": 4}
     torch.manual_seed(999)  # whatever the generators are: the checkpoint's count
-    trainer_for(dataset, encoder, out).train(resume_from_checkpoint=str(folder))
+    trainer_for(out).train(resume_from_checkpoint=str(folder))
     for name in ("model.safetensors", "value.safetensors"):
         ours = load_file(out / "checkpoint-6" / name)
         theirs = load_file(watched["out"] / "checkpoint-6" / name)
         assert all(torch.equal(ours[key], theirs[key]) for key in theirs), name
 
 
-def test_a_loss_that_is_no_number_ends_the_run(dataset, encoder, tmp_path):
+def test_a_loss_that_is_no_number_ends_the_run(trainer_for, tmp_path):
     """NaN weights stop the run at once; the batch lies beside the checkpoints."""
     import torch
 
-    made = trainer_for(dataset, encoder, tmp_path / "run", "ppo.baseline=none")
+    made = trainer_for(tmp_path / "run", "ppo.baseline=none")
 
     reward = made.reward_funcs[0]
     plain = reward.score
@@ -365,17 +367,17 @@ def test_a_batch_that_would_cut_groups_is_refused(settings, processes, tmp_path)
         )
 
 
-def test_too_few_pairs_for_a_batch_are_refused(dataset, encoder, tmp_path):
+def test_too_few_pairs_for_a_batch_are_refused(trainer_for, tmp_path):
     """Two pairs never fill a batch of three sources."""
     with pytest.raises(UsageError, match="do not fill"):
-        trainer_for(dataset, encoder, tmp_path / "run", limit=2).train()
+        trainer_for(tmp_path / "run", limit=2).train()
 
 
 @pytest.mark.parametrize("baseline", config.BASELINES)
-def test_every_baseline_trains(dataset, encoder, tmp_path, baseline):
+def test_every_baseline_trains(trainer_for, tmp_path, baseline):
     """One batch with each baseline, the embedding as V's features among them."""
     made = trainer_for(
-        dataset, encoder, tmp_path / "run", f"ppo.baseline={baseline}", "ppo.updates=1",
+        tmp_path / "run", f"ppo.baseline={baseline}", "ppo.updates=1",
         "ppo.epochs=1", "ppo.features=embedding", "ppo.whiten=batch",
     )  # fmt: skip
     assert made.train().global_step == 1
@@ -400,7 +402,49 @@ def coin(model, tokenizer):
         adam.step()
 
 
-def test_ppo_moves_the_policy_towards_what_is_rewarded(dataset, encoder, tmp_path):
+def test_the_reference_may_be_a_candidate(trainer_for, encoder, tmp_path):
+    """It stands last in each group, is rewarded as the others are, and grows likelier."""
+    import torch
+
+    from cectrain.rewarder import Scored
+
+    class Begun(GroupReward):
+        def score(self, _sources, targets, groups):
+            pairs = zip(targets, groups, strict=True)
+            found = [[float(target.startswith(text)) for text in group] for target, group in pairs]
+            return Scored(np.array(found), {})
+
+    made = trainer_for(
+        tmp_path / "run", "ppo.with_reference=true", "ppo.updates=3", "ppo.accumulation=1",
+        "ppo.candidates=3", "ppo.epochs=1", "ppo.baseline=leave_one_out", "ppo.condense=false",
+        reward=Begun(encoder, config.load("small").reward, 3),
+    )  # fmt: skip
+    batches, plain = [], made._generate_and_score_completions
+
+    def kept(inputs):
+        batches.append((inputs, plain(inputs)))
+        return batches[-1][1]
+
+    def likelihood(out):
+        both = [torch.cat([out[f"prompt_{n}"], out[f"completion_{n}"]], 1) for n in ("ids", "mask")]
+        width = out["completion_ids"].shape[1]
+        found = made._get_per_token_logps_and_entropies(made.model, *both, width)[0]
+        return (found.detach() * out["completion_mask"]).sum(1)
+
+    made._generate_and_score_completions = kept
+    made.train()
+    inputs, out = batches[0]
+    ids = made.processing_class([row["target"] for row in inputs], add_special_tokens=False)
+    for place, row in enumerate(ids.input_ids):
+        written = out["completion_ids"][place][out["completion_mask"][place].bool()].tolist()
+        shown = [*row, made.processing_class.eos_token_id][: made.max_completion_length]
+        assert (written == shown) == (place % 3 == 2)
+    after = likelihood(out)
+    made.model.load_state_dict(trainer_for(tmp_path / "other").model.state_dict())
+    assert (after > likelihood(out))[2::3].all()
+
+
+def test_ppo_moves_the_policy_towards_what_is_rewarded(trainer_for, encoder, tmp_path):
     """Answers are 甲 or 乙; with a reward for 甲 alone the share of 甲 rises."""
     from cectrain.rewarder import Scored
 
@@ -410,7 +454,7 @@ def test_ppo_moves_the_policy_towards_what_is_rewarded(dataset, encoder, tmp_pat
             return Scored(np.array(found), {})
 
     made = trainer_for(
-        dataset, encoder, tmp_path / "run", "ppo.groups=6", "ppo.candidates=4", "ppo.updates=12",
+        tmp_path / "run", "ppo.groups=6", "ppo.candidates=4", "ppo.updates=12",
         "ppo.baseline=leave_one_out", "ppo.whiten=batch", "ppo.decay=0.0", "ppo.accumulation=1",
         "ppo.learning_rate=0.002", "ppo.save_every=99",
         reward=Wanted(encoder, config.load("small").reward, 4),
