@@ -13,7 +13,7 @@ import pyarrow as pa
 from cecdata.corpus.xxh3 import ids
 from cecdata.embed import Encoder
 from cecdata.embed.cache.layout import FAISS, Sidecar, read_sidecar
-from cecdata.embed.cache.segments import Halves, Keys, Opened, Rows, open_segment
+from cecdata.embed.cache.segments import Halves, Keys, Opened, open_segment
 from cecdata.errors import CecError, InputError, RefusedError
 
 _TRIES = 20  # a writer may have compacted between the sidecar and the segments
@@ -90,10 +90,14 @@ class Cache:
         VerificationError where a vector is damaged; one that is missing is no error.
         """
         keys = np.asarray(wanted, np.uint64) if isinstance(wanted, np.ndarray) else ids_of(wanted)
+        if len(self.segments) == 1 and len(keys):  # as after `--compact`: no copy of the answer
+            rows = self.segments[0].find(keys)
+            if (rows >= 0).all():
+                return Found(self.segments[0].take(rows), np.ones(len(keys), np.bool_))
         vectors = np.zeros((len(keys), self.sidecar.dimension), np.float16)
         present = np.zeros(len(keys), np.bool_)
         for segment in self.segments:
-            rows: Rows = segment.find(keys)
+            rows = segment.find(keys)
             here = np.flatnonzero(rows >= 0)
             if len(here):
                 vectors[here] = segment.take(rows[here])
