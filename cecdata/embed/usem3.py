@@ -43,14 +43,26 @@ class Usem3:
         """Unit vectors, shape [sentences, 512].
 
         One sentence at a time: in a batch its last bits would depend on its neighbours, and so
-        on shards and copies. Costs a fifth of the speed. Long lists are shared among threads, as
-        many as there are cores: the matrix products release the interpreter's lock.
+        on shards and copies (`encode_together` is two to three times as fast). Long lists are
+        shared among threads, as many as there are cores: the matrix products release the
+        interpreter's lock.
         """
         if len(sentences) <= _SHARE:
             return self._encode(sentences)
         parts = [sentences[at : at + _SHARE] for at in range(0, len(sentences), _SHARE)]
         with ThreadPoolExecutor(_cores()) as threads:
             return np.concatenate(list(threads.map(self._encode, parts)))
+
+    def encode_together(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
+        """The same in batches of like length: last bits depend on the company."""
+        order = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))
+        parts = [order[at : at + _SHARE] for at in range(0, len(order), _SHARE)]
+        found = np.empty((len(sentences), self.dimension), np.float32)
+        with ThreadPoolExecutor(_cores()) as threads:
+            texts = ([sentences[i] for i in part] for part in parts)
+            for part, vectors in zip(parts, threads.map(self._model.encode, texts), strict=True):
+                found[part] = vectors
+        return found
 
     def _encode(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
         vectors = [self._model.encode([sentence]) for sentence in sentences]

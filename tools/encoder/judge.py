@@ -62,10 +62,11 @@ def ordinary_pairs(given: argparse.Namespace, teacher: str) -> pl.DataFrame:
         part = pl.DataFrame({"target": drawn.target, "source": drawn.source})
         parts.append(part.with_columns(pl.lit(recipe).alias("recipe")))
     pairs = pl.concat(parts).join(targets.select(target="text", origin="origin"), on="target")
-    model = encoder(teacher)
+    model = encoder(teacher, alone=False)
+    encode = getattr(model, "encode_together", model.encode)
     distinct = pl.concat([pairs["target"], pairs["source"]]).unique(maintain_order=True)
     row = {sentence: i for i, sentence in enumerate(distinct.to_list())}
-    vectors = model.encode(distinct.to_list())
+    vectors = encode(distinct.to_list())
     one, other = (
         vectors[np.array([row[sentence] for sentence in pairs[name].to_list()])]
         for name in ("target", "source")
