@@ -24,8 +24,6 @@ def torch_and_transformers() -> tuple[ModuleType, ModuleType]:
         raise MissingPackageError(
             f"{error.name or error} is missing: local models need `pip install 'cec-zero[bench]'`"
         ) from None
-    if not sys.stderr.isatty():
-        transformers.utils.logging.disable_progress_bar()
     return torch, transformers
 
 
@@ -35,6 +33,9 @@ def load_pretrained(loader: object, checkpoint: str, **settings: object) -> obje
     Weights come from safetensors alone, and code that a checkpoint brings is not run: both would
     let whoever made it do anything here.
     """
+    if not sys.stderr.isatty():  # a bar of moving lines would fill a log
+        _, transformers = torch_and_transformers()
+        transformers.utils.logging.disable_progress_bar()
     settings = {"trust_remote_code": False, **settings}
     if getattr(loader, "__name__", "").startswith("AutoModel"):
         settings = {"use_safetensors": True, **settings}

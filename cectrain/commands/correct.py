@@ -11,13 +11,17 @@ import click
 
 from cecdata.errors import InputError
 from cecdata.hanzi.edits import align
+from cectrain.policy import BUILTIN
 
 _CHUNK = 256  # sentences that are sorted by length together
 
 
 @click.command()
 @click.argument("sentences", nargs=-1)
-@click.option("--policy", "name", required=True, help="A run's folder, a model's, a hub name.")
+@click.option(
+    "--policy", "name", default=BUILTIN, show_default=True,
+    help="A run's folder, a model's, a hub name.",
+)  # fmt: skip
 @click.option(
     "--file",
     "path",
