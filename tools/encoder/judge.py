@@ -97,6 +97,19 @@ def r(left: Floats, right: Floats) -> float:
     return round(float(np.corrcoef(left, right)[0, 1]), 4)
 
 
+def rmse(left: Floats, right: Floats) -> float:
+    """Beside r, which is low for small errors too where the teacher's cosines lie together."""
+    return round(float(np.sqrt(np.mean((left - right) ** 2))), 4)
+
+
+def caught_at(score: Floats, teacher: Floats, most: float) -> dict[str, float]:
+    """Of the teacher's rejects, those below the score that rejects `most` of what it accepts."""
+    accepted = teacher >= THRESHOLD
+    low = float(np.quantile(score[accepted], most))
+    caught = float((score[~accepted] < low).mean())
+    return {"false_rejects": most, "threshold": round(low, 4), "caught": round(caught, 4)}
+
+
 def errors(score: Floats, teacher: Floats) -> dict[str, float | None]:
     """Fractions: caught of the teacher's rejects, rejected of what it accepts, agreement."""
     mine, theirs = score < THRESHOLD, teacher < THRESHOLD
@@ -170,8 +183,8 @@ def scores(frame: pl.DataFrame) -> tuple[Floats, Floats]:
     return frame["score"].to_numpy(), frame["cosine"].to_numpy()
 
 
-def correlations(fresh: pl.DataFrame, plain: pl.DataFrame) -> dict[str, float]:
-    """Pearson r: of all, of the paper's operators, by operator, by edits, of what is no edit."""
+def kinds(fresh: pl.DataFrame, plain: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """All pairs, the paper's operators, by operator, by edits, what is no edit."""
     paper = fresh.filter(pl.col("kind").is_in(["ordinary", "edited"]))
     misses = fresh.filter(pl.col("kind").is_in(["near_miss", "shuffled"]))
     parts = {"all": fresh, "engine": paper, "near_miss_and_shuffled": misses}
@@ -182,7 +195,7 @@ def correlations(fresh: pl.DataFrame, plain: pl.DataFrame) -> dict[str, float]:
     for count in range(1, 9):
         parts[f"{count}_edits"] = paper.filter(pl.col("edits") == count)
     parts["ordinary_fresh"] = plain.filter(pl.col("recipe") == "paper")
-    return {name: r(*scores(part)) for name, part in parts.items()}
+    return parts
 
 
 def report(
@@ -204,7 +217,12 @@ def report(
         {name: cascade(*scores(part), low, high) for name, part in populations.items()}
         for low, high in ((0.65, 0.65), (0.6, 0.7), (0.55, 0.75), (0.5, 0.8), (0.45, 0.85), band)
     ]
-    found: dict[str, object] = {"correlation": correlations(fresh, plain)}
+    parts = kinds(fresh, plain)
+    found: dict[str, object] = {
+        "correlation": {name: r(*scores(part)) for name, part in parts.items()},
+        "rmse": {name: rmse(*scores(part)) for name, part in parts.items()},
+    }
+    found["hard_caught_at"] = [caught_at(*scores(hard), most) for most in (0.005, 0.02, 0.05)]
     found |= {name: errors(*scores(part)) for name, part in populations.items()}
     return found | {"cascade": curve}
 
