@@ -50,7 +50,7 @@ def answer_loss(
     A label stands at its own token's place, negative where there is none, as in `transformers`.
     """
     hidden, wanted = _before_answers(model, ids, labels, dtype)
-    loss: torch.Tensor = _functions()[1].apply(hidden, model.lm_head.weight.to(dtype), wanted)
+    loss: torch.Tensor = norm_and_head()[1].apply(hidden, model.lm_head.weight.to(dtype), wanted)
     return loss
 
 
@@ -71,17 +71,17 @@ def _before_answers(
     model: PreTrainedModel, ids: torch.Tensor, labels: torch.Tensor, dtype: torch.dtype
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The normed state one place before each label [tokens, width], and the labels [tokens]."""
-    states = _states(model, ids, dtype)
+    states = final_states(model, ids, dtype)
     places = (labels[:, 1:] >= 0).nonzero(as_tuple=True)
     hidden = states[:, :-1][places]
     last = model.model.norm
     return (
-        _functions()[0].apply(hidden, last.weight, last.variance_epsilon),
+        norm_and_head()[0].apply(hidden, last.weight, last.variance_epsilon),
         labels[:, 1:][places],
     )
 
 
-def _states(model: PreTrainedModel, ids: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+def final_states(model: PreTrainedModel, ids: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """The residual stream after the last layer [rows, longest, width]."""
     import torch
     from torch.nn import functional
@@ -90,7 +90,7 @@ def _states(model: PreTrainedModel, ids: torch.Tensor, dtype: torch.dtype) -> to
     states = functional.embedding(ids, model.model.embed_tokens.weight).to(dtype)
     angles = _angles(model, length, dtype)
     later = torch.full((length, length), _NEVER).triu(1).to(dtype)
-    norm = _functions()[0]
+    norm = norm_and_head()[0]
     for layer in model.model.layers:
         before = layer.input_layernorm
         normed = norm.apply(states, before.weight, before.variance_epsilon)
@@ -123,7 +123,7 @@ def _attention(
     weight = torch.cat([layer.q_proj.weight, layer.k_proj.weight, layer.v_proj.weight]).to(dtype)
     made = functional.linear(states, weight).view(rows, length, heads + 2 * shared, size)
     query, key, value = made.split([heads, shared, shared], 2)
-    norm, epsilon = _functions()[0], layer.q_norm.variance_epsilon
+    norm, epsilon = norm_and_head()[0], layer.q_norm.variance_epsilon
     query = norm.apply(query, layer.q_norm.weight, epsilon).transpose(1, 2)
     key = norm.apply(key, layer.k_norm.weight, epsilon).transpose(1, 2)
     query = (_rotated(query, angles) * size**-0.5).reshape(rows, shared, -1, size)
@@ -154,7 +154,7 @@ def _rotated(states: torch.Tensor, angles: tuple[torch.Tensor, torch.Tensor]) ->
 
 
 @cache
-def _functions() -> tuple[type[torch.autograd.Function], type[torch.autograd.Function]]:
+def norm_and_head() -> tuple[type[torch.autograd.Function], type[torch.autograd.Function]]:
     """Root-mean-square norm and head with loss, each with its gradient; torch comes late."""
     import torch
 

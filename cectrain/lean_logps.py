@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cectrain.lean import _functions, _states
+from cectrain.lean import final_states, norm_and_head
 
 if TYPE_CHECKING:
     import torch
@@ -30,11 +30,11 @@ def logps_and_entropies(
     # The lean pass knows padding on the right alone: each row is moved to the left edge.
     before = mask.argmax(dim=1, keepdim=True)
     moved = (torch.arange(places) + before).clamp(max=places - 1)
-    states = _states(model, ids.gather(1, moved), dtype)
+    states = final_states(model, ids.gather(1, moved), dtype)
     at = places - written - 1 + torch.arange(written) - before
     hidden = states.gather(1, at[:, :, None].expand(-1, -1, states.shape[2]))
     last = model.model.norm
-    hidden = _functions()[0].apply(hidden, last.weight, last.variance_epsilon)
+    hidden = norm_and_head()[0].apply(hidden, last.weight, last.variance_epsilon)
     logits = hidden @ model.lm_head.weight.to(dtype).t()
     logp = torch.log_softmax(logits.float() / temperature, dim=-1)
     of_written = logp.gather(2, ids[:, places - written :, None]).squeeze(2)

@@ -91,6 +91,7 @@ def prepare(dataset: Dataset, config: Config, state: Path, log: MetricsLog, tell
             f"{dataset.path}: the split {HELD_OUT!r} is empty, so nothing could be watched: build "
             "with --holdout above 0"
         )
+    reproducibility.keep_few_kernels()
     reproducibility.set_all_seeds(config.seed)
     policy = load_policy(config.policy, config.seed)
     if not policy.trained and not config.sft.steps and config.ppo.updates:

@@ -10,19 +10,18 @@ from pathlib import Path
 
 from cecdata.durable import STATE, Workspace
 from cecdata.durable.files import naming
-from cecdata.errors import MissingPackageError, VerificationError
+from cecdata.errors import MissingPackageError
 from cecdata.shards.codec import Json
-from cecdata.strictjson import parse
 from cectrain import reproducibility, stages, tracking
 from cectrain.config import Config
 from cectrain.data import open_shards
 from cectrain.export import save_model
 from cectrain.heldout import HeldOut
 from cectrain.progress import Seen, nowhere
+from cectrain.results import MODEL, SUMMARY, finished, write_run
 from cectrain.stages import Job, Tell
 from cectrain.tracking import MetricsLog
 
-SUMMARY, RUN, MODEL = "summary.json", "run.json", "model"
 SENTENCES = "heldout.jsonl"
 PACKAGES = ("torch", "transformers", "trl", "datasets", "accelerate", "safetensors")
 
@@ -51,14 +50,14 @@ def train(
     room = Workspace(out, identity, overwrite=overwrite) if first else nullcontext(None)
     # Around everything: metrics, torch's files and the datasets' cache are written by others.
     with naming(out), room as work:
-        if work is not None and (done := _finished(work)) is not None:
+        if work is not None and (done := finished(out)) is not None:
             tell(f"{out} holds the finished run already")
             return done
         state = Path(out).absolute() / STATE
         if work is not None:
             kept = tracking.kept_lines(out / tracking.FILE, *stages.resumed_steps(config, state))
             work.write_text(tracking.FILE, kept)
-            _write_run(work, identity)
+            write_run(work, identity)
         tell = tell if first else _silent
         encoder = stages.load_encoder(config.encoder)
         stages.open_cache(config, encoder)  # another encoder's is refused before hours are spent
@@ -115,35 +114,3 @@ def _sentences(job: Job, before: HeldOut, after: HeldOut) -> str:
         for row, both in zip(told, zip(before.answers, after.answers, strict=True), strict=True)
     ]
     return "".join(row + "\n" for row in rows)
-
-
-def _finished(work: Workspace) -> dict[str, Json] | None:
-    if not (work.root / SUMMARY).is_file():
-        return None
-    found = read_summary(work.root / SUMMARY)
-    if reproducibility.weights_sha256(work.root / MODEL) != found.get("model_sha256"):
-        raise VerificationError(
-            f"{work.root / MODEL}: not the weights that {SUMMARY} names; --overwrite trains anew"
-        )
-    return found
-
-
-def read_summary(path: Path) -> dict[str, Json]:
-    """What a finished run says of itself; VerificationError where it is damaged."""
-    try:
-        found = parse(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise VerificationError(f"{path}: damaged ({error}); --overwrite trains anew") from error
-    if not isinstance(found, dict):
-        raise VerificationError(f"{path}: damaged (not a JSON object); --overwrite trains anew")
-    return found
-
-
-def _write_run(work: Workspace, identity: dict[str, object]) -> None:
-    facts = {
-        **identity,
-        "command": reproducibility.command_line(),
-        "git_commit": reproducibility.git_commit(),
-        "hardware": reproducibility.hardware(),
-    }
-    work.write_text(RUN, json.dumps(facts, ensure_ascii=False, indent=1, sort_keys=True) + "\n")

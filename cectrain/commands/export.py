@@ -30,7 +30,7 @@ def export(name: str, out: Path, dtype: str) -> None:
     from cectrain.config import PolicyConfig
     from cectrain.export import save_model
     from cectrain.policy import load_policy, trained_prompt
-    from cectrain.train import read_summary
+    from cectrain.results import read_summary
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise RefusedError(f"{out} is there already: choose another folder")

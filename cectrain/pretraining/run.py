@@ -9,7 +9,6 @@ from pathlib import Path
 
 from cecdata.corpus.reading import inputs
 from cecdata.durable import STATE, Workspace
-from cecdata.errors import VerificationError
 from cecdata.shards.codec import Json
 from cectrain import checkpoints, reproducibility, tracking
 from cectrain.export import save_model
@@ -19,10 +18,10 @@ from cectrain.pretraining.pairs import Batches, held_out_pairs
 from cectrain.pretraining.pool import Pool, make_pool
 from cectrain.pretraining.start import new_policy, optimizers
 from cectrain.pretraining.watch import watched
+from cectrain.results import MODEL, SUMMARY, finished, write_run
 from cectrain.supervised import Plan, fit
 from cectrain.tracking import MetricsLog
 
-SUMMARY, RUN, MODEL = "summary.json", "run.json", "model"
 Tell = Callable[[str], None]
 
 
@@ -42,16 +41,17 @@ def pretrain(
     """
     identity = _identity(corpus, benchmarks, config)
     with Workspace(out, identity, overwrite=overwrite) as work:
-        if (done := _finished(work)) is not None:
+        if (done := finished(out)) is not None:
             tell(f"{out} holds the finished run already")
             return done
         state = Path(out).absolute() / STATE
+        reproducibility.keep_few_kernels()
         reproducibility.set_all_seeds(config.seed)
         _trust_empty_memory()
         step = _steps_done(state)
         kept = tracking.kept_lines(out / tracking.FILE, step, step)
         work.write_text(tracking.FILE, kept)
-        _write_run(work, identity)
+        write_run(work, identity)
         tell(f"going on from step {step:,}" if step else "reading the corpus")
         pool = make_pool(corpus, benchmarks, config, state)
         tell(f"{len(pool.table):,} sentences of {len(pool.counts['kept']):,} origins")  # type: ignore[arg-type]
@@ -139,24 +139,3 @@ def _publish(work: Workspace, policy: Policy, found: dict[str, Json]) -> dict[st
     found["model_sha256"] = reproducibility.weights_sha256(work.root / MODEL)
     work.write_text(SUMMARY, json.dumps(found, ensure_ascii=False, indent=1) + "\n")
     return found
-
-
-def _finished(work: Workspace) -> dict[str, Json] | None:
-    if not (work.root / SUMMARY).is_file():
-        return None
-    found: dict[str, Json] = json.loads((work.root / SUMMARY).read_text("utf-8"))
-    if reproducibility.weights_sha256(work.root / MODEL) != found["model_sha256"]:
-        raise VerificationError(
-            f"{work.root / MODEL}: not the weights that {SUMMARY} names; --overwrite trains anew"
-        )
-    return found
-
-
-def _write_run(work: Workspace, identity: dict[str, object]) -> None:
-    facts = {
-        **identity,
-        "command": reproducibility.command_line(),
-        "git_commit": reproducibility.git_commit(),
-        "hardware": reproducibility.hardware(),
-    }
-    work.write_text(RUN, json.dumps(facts, ensure_ascii=False, indent=1, sort_keys=True) + "\n")

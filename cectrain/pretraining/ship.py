@@ -17,7 +17,7 @@ from cecdata.durable import STATE
 from cecdata.errors import InputError, VerificationError
 from cecdata.shards.codec import Json, decode
 from cecdata.strictjson import parse
-from cectrain import data, heldout, reproducibility, tracking
+from cectrain import data, heldout, tracking
 from cectrain.config import PolicyConfig
 from cectrain.data import HELD_OUT, Pair, open_shards
 from cectrain.export import CARD, save_model
@@ -25,7 +25,7 @@ from cectrain.heldout import HeldOut
 from cectrain.policy import load_policy
 from cectrain.pretraining.card import Facts, card
 from cectrain.pretraining.config import PretrainConfig
-from cectrain.pretraining.run import MODEL, RUN, SUMMARY
+from cectrain.results import MODEL, RUN, finished
 
 MOST_BYTES = 12_000_000  # of all that is shipped
 _ALL = 1_000_000  # more pairs than a validation split that is scored here has
@@ -76,12 +76,9 @@ def ship(
 
 
 def _finished(run: Path) -> dict[str, Json]:
-    if not (run / SUMMARY).is_file():
+    found = finished(run)
+    if found is None:
         raise InputError(f"{run} holds no finished pretraining: `cectrain pretrain` makes one")
-    found = parse((run / SUMMARY).read_bytes())
-    assert isinstance(found, dict)
-    if reproducibility.weights_sha256(run / MODEL) != found["model_sha256"]:
-        raise VerificationError(f"{run / MODEL}: not the weights that {SUMMARY} names")
     return found
 
 

@@ -16,7 +16,8 @@ from cecdata.errors import CecError, UsageError
 from cecdata.shards.codec import Json
 from cecdata.strictjson import parse
 from cectrain import config, tracking
-from cectrain.train import RUN, SENTENCES, SUMMARY
+from cectrain.results import RUN, SUMMARY
+from cectrain.train import SENTENCES
 
 Tell = Callable[[str], None]
 LOG = "log.txt"  # beside the run's folder: what it said

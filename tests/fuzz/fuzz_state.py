@@ -455,7 +455,7 @@ def _held_outs() -> tuple[bytes, ...]:
 
 
 def _summary(path: Path) -> None:
-    from cectrain.train import read_summary
+    from cectrain.results import read_summary
 
     read_summary(path)
 

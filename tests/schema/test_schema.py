@@ -96,9 +96,9 @@ def test_checkpoints(version, expected):
 def test_a_training_run(version, expected):
     """Held-out scores, the log, the summary and the prompt of a run."""
     from cecbench.systems.policy import prompt_version
+    from cectrain.results import read_summary
     from cectrain.stages import read_held_out
     from cectrain.tracking import FILE, kept_lines
-    from cectrain.train import read_summary
 
     folder = version / "training"
     assert read_held_out(folder / "after_sft.json").exact == expected["exact"]
