@@ -69,10 +69,10 @@ def fit(
             values["learning_rate"] = float(optimizers[0].param_groups[0]["lr"])
             log(done, values)
             started, tokens = time.perf_counter(), 0
+        watch(done)  # before the checkpoint: a run killed in between does the step again
         if done % plan.save_every == 0 or done == plan.steps:
             save_state(policy, optimizers, folder, done)
             checkpoints.prune(folder, 2, done)
-        watch(done)
 
 
 def loss_function(

@@ -31,11 +31,9 @@ def place(room, request):
 
 
 @pytest.fixture(scope="session")
-def zygote(room):
+def zygote():
     """Warm cecdata and cecbench, under the shim where it can be compiled."""
-    found = harness.Zygote(room / "log.txt", "cecdata", "cecbench")
-    yield found
-    found.close()
+    return harness.shared()
 
 
 @pytest.fixture(scope="session")

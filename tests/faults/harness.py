@@ -6,6 +6,7 @@ library that fails the k-th call; the functions compare what lies on disk.
 
 from __future__ import annotations
 
+import atexit
 import errno
 import functools
 import hashlib
@@ -15,6 +16,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -171,6 +173,18 @@ class Zygote:
     def _line(self) -> str:
         assert self.process.stdout is not None
         return self.process.stdout.readline().strip()
+
+
+@functools.cache
+def shared() -> Zygote:
+    """Warm cecdata and cecbench for all tests of a run, under the shim where it can be compiled."""
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    descriptor, log = tempfile.mkstemp("-log.txt", "cec-faults-", memory)
+    os.close(descriptor)
+    found = Zygote(Path(log), "cecdata", "cecbench")
+    atexit.register(Path(log).unlink)
+    atexit.register(found.close)  # first: what is registered last runs first
+    return found
 
 
 Canonical = Mapping[str, Callable[[bytes], bytes]]

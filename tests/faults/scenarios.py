@@ -31,7 +31,7 @@ class Scenario:
     program: str
     arguments: tuple[str, ...]
     rows: Callable[[Path], Counter[str]]  # of a finished output, each once
-    workers: int = 1  # pieces of work that one kill may cost
+    workers: int = 1  # pieces of work that one kill may cost: at once, or since a checkpoint
     canonical: Canonical = field(default_factory=dict)
     growing: tuple[str, ...] = ()  # files that are replaced by longer ones on the way
     last: str = ""  # the file whose presence says that the output is finished
@@ -103,7 +103,7 @@ def asked(folder: Path, url: str, count: int = 24, concurrency: int = 2) -> Scen
     bench(folder, count)
     words = ("run", "--system", f"api:tiny@{url}", "--benchmark", str(folder / "bench.tsv"),
              "--out", "{out}", "--concurrency", str(concurrency))  # fmt: skip
-    timed = {"score.json": _untimed_object, "predictions.jsonl": _untimed_lines}
+    timed = {"score.json": _untimed_score, "predictions.jsonl": _untimed_lines}
     return Scenario("api", "cecbench", words, _predictions, concurrency, timed, last="score.json")
 
 
@@ -132,7 +132,7 @@ def train(data: Path, policy: Path, steps: int = 4, updates: int = 2) -> Scenari
         "run.json": _nothing,
     }
     return Scenario(
-        "train", "cectrain", words, _steps, 1, timed, ("metrics.jsonl",), "summary.json"
+        "train", "cectrain", words, _steps, 2, timed, ("metrics.jsonl",), "summary.json"
     )
 
 
@@ -163,8 +163,23 @@ def _untimed_object(data: bytes) -> bytes:
     return json.dumps(_untimed(json.loads(data)), ensure_ascii=False, sort_keys=True).encode()
 
 
+def _untimed_score(data: bytes) -> bytes:
+    """The seal and the sum of predictions.jsonl cover times as well: `_predictions` proves them."""
+    values = json.loads(_untimed_object(data))
+    sums = ("seal", "predictions_sha256")
+    return json.dumps({name: values[name] for name in values if name not in sums}).encode()
+
+
 def _untimed_lines(data: bytes) -> bytes:
-    return b"\n".join(_untimed_object(line) for line in data.splitlines())
+    return b"\n".join(_untimed_line(line) for line in data.split(b"\n"))
+
+
+def _untimed_line(line: bytes) -> bytes:
+    """A line that a kill cut short stays as it is: it may stand in a file that grows alone."""
+    try:
+        return _untimed_object(line)
+    except ValueError:
+        return line
 
 
 def _untimed_card(data: bytes) -> bytes:
@@ -192,8 +207,9 @@ def _vectors(out: Path) -> Counter[str]:
 
 
 def _predictions(out: Path) -> Counter[str]:
-    lines = (out / "predictions.jsonl").read_text("utf-8").splitlines()
-    return Counter(json.loads(line)["id"] for line in lines)
+    from cecbench.results import read_run  # refuses a broken seal, or other predictions than named
+
+    return Counter(row.id for row in read_run(out).rows)
 
 
 def _steps(out: Path) -> Counter[str]:

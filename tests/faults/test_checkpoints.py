@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from cectrain import checkpoints, tracking
 
 
@@ -38,3 +40,31 @@ def test_a_line_that_a_killed_run_has_written_is_not_written_again(tmp_path):
     told = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     steps = [(line["phase"], line["step"]) for line in told]
     assert steps == [("sft", 2), ("heldout", 0), ("ppo", 1), ("heldout", 1)]
+
+
+def test_what_is_watched_at_a_checkpoint_is_watched_before_it(tmp_path):
+    """A run killed while it evaluates has not passed the step: its held-out line is not lost."""
+    torch = pytest.importorskip("torch")
+    from cectrain.data import Pair
+    from cectrain.policy import Policy, small_qwen3
+    from cectrain.supervised import Plan, fit
+    from cectrain.tokenizer import character_tokenizer
+
+    def run(watch):
+        model, tokenizer = small_qwen3(character_tokenizer(), 7, hidden=32, layers=1)
+        policy = Policy(model, tokenizer, "1", trained=False)
+        made = [torch.optim.AdamW(model.parameters())]
+        plan = Plan(steps=2, share=lambda _: 1.0, save_every=1)
+        pair = Pair(1, 0, "己经", "已经", "noise")
+        fit(policy, lambda _step: [pair], made, plan, tmp_path, watch=watch)
+
+    def killed(step):
+        seen.append(step)
+        if step == 2:
+            raise KeyboardInterrupt
+
+    seen = []
+    with pytest.raises(KeyboardInterrupt):
+        run(killed)
+    run(seen.append)
+    assert seen == [1, 2, 2]

@@ -27,7 +27,8 @@ def test_killed_over_and_over(place, shimmed, name):
     """A handful of kills each: the finished output has the bytes of one that was never killed."""
     sizes = {"build": (120, 40), "embed": (120, 40), "bench": (40,)}[name]
     scenario = getattr(scenarios, name)(place, *sizes)
-    flawless(kill_over_and_over(shimmed, scenario, place, 4, seed=7), 4, scenario.workers)
+    kills = 10 if name == "build" else 5
+    flawless(kill_over_and_over(shimmed, scenario, place, kills, seed=7), kills, scenario.workers)
 
 
 def test_no_answer_is_asked_for_twice(place, zygote):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "faults"))
+from harness import Zygote, shared
 
 from cecdata.cli import cli
 from cecdata.skin import run
@@ -82,50 +82,22 @@ def copy_of_built(built: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(built, tmp_path / "out"))
 
 
-class Zygote:
-    """Builds in warm children that can be killed."""
+class Builds:
+    """cecdata in warm children, by the zygote of tests/faults; the log is of the last one."""
 
-    def __init__(self, log: Path) -> None:
-        self.log = log
-        environment = {**os.environ, "ZYGOTE_LOG": str(log)}
-        script = str(Path(__file__).with_name("zygote.py"))
-        self.process = subprocess.Popen(
-            [sys.executable, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env=environment,
-        )  # fmt: skip
-        assert self._line() == "ready"
+    def __init__(self, zygote: Zygote) -> None:
+        self.zygote = zygote
+        self.log = zygote.log
 
-    def run(
-        self,
-        *arguments: object,
-        after_s: float | None = None,
-        number: int = signal.SIGKILL,
-        stdin: Path | str = os.devnull,
-    ) -> int:
-        """The exit code, or minus a signal; `number` is sent after so many seconds."""
-        assert self.process.stdin is not None
-        words = [str(argument) for argument in arguments]
-        self.process.stdin.write(json.dumps([after_s, number, str(stdin), words]) + "\n")
-        self.process.stdin.flush()
-        return int(self._line())
-
-    def close(self) -> None:
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.close()
-        self.process.wait(10)
-        self.process.stdout.close()
-
-    def _line(self) -> str:
-        assert self.process.stdout is not None
-        return self.process.stdout.readline().strip()
+    def run(self, *arguments: object, stdin: Path | str = os.devnull) -> int:
+        """The exit code, or minus a signal."""
+        path = {"PATH": os.environ["PATH"]}  # git is asked for its commit, as in this process
+        return self.zygote.run("cecdata", *arguments, stdin=stdin, environment=path).code
 
 
 @pytest.fixture(scope="session")
-def zygote(tmp_path_factory: pytest.TempPathFactory):
-    found = Zygote(tmp_path_factory.mktemp("zygote") / "stderr.txt")
-    yield found
-    found.close()
+def zygote():
+    return Builds(shared())
 
 
 @pytest.fixture(scope="session")
