@@ -6,6 +6,8 @@
   const more = document.getElementById("case-more");
   const fields = ["benchmark", "system", "judgement", "category", "status"];
   const PAGE = 40;
+  // A character with the marks behind it: no line may begin with one of those.
+  const UNBROKEN = /[^][，。！？；：、）》」』】〉”’…—]*/gu;
   let shown = PAGE;
 
   const element = (tag, name, text) => {
@@ -32,7 +34,7 @@
     row.lang = "zh";
     for (const piece of pieces) {
       if (typeof piece !== "string") { row.append(stack(piece)); continue; }
-      for (const character of piece) row.append(element("span", "same", character));
+      for (const [part] of piece.matchAll(UNBROKEN)) row.append(element("span", "same", part));
     }
     return row;
   };

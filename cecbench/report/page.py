@@ -82,11 +82,10 @@ def _table(view: Overview) -> str:
             group = line.group
             blank = f'<td colspan="{len(view.columns)}"></td>'
             rows.append(f'<tr class="group"><td>{escape(group)}</td>{blank}</tr>')
+        name = f"<td>{escape(line.name)}{_note(line.remark, notes)}</td>"
         cells = "".join(_cell(line.cells.get(column), notes) for column in view.columns)
         kind = ' class="yours"' if line.yours else ""
-        rows.append(
-            f"<tr{kind}><td>{escape(line.name)}{_note(line.remark, notes)}</td>{cells}</tr>"
-        )
+        rows.append(f"<tr{kind}>{name}{cells}</tr>")
     listed = "".join(f"<li>{escape(text)}</li>" for text in notes)
     return (
         '<section id="scores"><h2>Scores</h2><div class="scroll"><table><thead><tr><th>system</th>'
@@ -116,11 +115,18 @@ def _note(text: str, notes: list[str]) -> str:
 
 
 def _your_figures(view: Overview, runs: Sequence[Run]) -> str:
-    figures = [plots.scores_with_intervals(view), *plots.by_category_and_number(runs)]
+    names = plots.drawn(view)
+    figures = [
+        plots.scores_with_intervals(view, names),
+        *plots.by_category_and_number(runs, names),
+    ]
+    yours = sum(line.yours for line in view.lines)
+    fewer = f" Of your {yours} systems the {len(names)} with the highest mean are drawn."
     return (
         '<section id="parts"><h2>By category and number of errors</h2>'
         "<p>Each part’s F1 comes from the pooled counts of its own sentences; clean sentences are "
-        "counted apart. Whiskers are 95 % intervals; hover for the numbers.</p>"
+        "counted apart. Whiskers are 95 % intervals; hover for the numbers."
+        f"{fewer if yours > len(names) else ''}</p>"
         f'<div class="figures">{"".join(figures)}</div>'
         f"{folded('What the categories mean', meanings())}"
         f"{folded('By frequency of the rarest right character', frequency_table(runs))}"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
 
 from cecbench import published
 from cecbench.breakdown import COUNTS, ROWS
-from cecbench.report.figures import Point, bars, curves, intervals
+from cecbench.report.figures import COLOURS, Point, bars, curves, intervals
 from cecbench.report.overview import Overview, row_names
 from cecbench.report.text import section
 from cecbench.results import Run
@@ -14,9 +15,20 @@ from cecbench.results import Run
 BEST = "Qwen3-32B-RL"
 
 
-def scores_with_intervals(view: Overview) -> str:
-    """Each run's headline with its interval; lines mark published values of the same set."""
-    yours = [line for line in view.lines if line.yours]
+def drawn(view: Overview) -> list[str]:
+    """The systems that the figures show: no more than there are colours, the best on average."""
+    means = {
+        line.name: fmean(cell.value or 0.0 for cell in line.cells.values())
+        for line in view.lines
+        if line.yours
+    }
+    best = sorted(means, key=lambda name: -means[name])[:COLOURS]
+    return [name for name in means if name in best]
+
+
+def scores_with_intervals(view: Overview, names: Sequence[str]) -> str:
+    """Headlines of these systems with intervals; lines mark published values of the same set."""
+    yours = [line for line in view.lines if line.yours and line.name in names]
     labels = [c for c in view.columns if c != "avg" and any(c in line.cells for line in yours)]
     series = {
         line.name: {
@@ -31,15 +43,15 @@ def scores_with_intervals(view: Overview) -> str:
     return intervals("F1 by benchmark, with 95 % intervals", labels, series, known)
 
 
-def by_category_and_number(runs: Sequence[Run]) -> list[str]:
+def by_category_and_number(runs: Sequence[Run], names: Sequence[str]) -> list[str]:
     """For each benchmark bars by category, and a curve over the number of errors beside them.
 
     A system has one colour in all of them, the one it has in `scores_with_intervals`.
     """
     figures = []
-    names = row_names(runs)
-    tones = {name: index for index, name in enumerate(dict.fromkeys(names))}
-    for name, systems in _grouped(runs, names).items():
+    tones = {name: index for index, name in enumerate(names)}
+    chosen_runs = zip(runs, row_names(runs), strict=True)
+    for name, systems in _grouped((r, n) for r, n in chosen_runs if n in tones).items():
         chosen = list(systems.values())
         kinds = _labels(chosen, "category", ROWS)
         numbers = _labels(chosen, "errors", COUNTS)
@@ -58,10 +70,10 @@ def from_the_paper() -> list[str]:
     return [_cs_breakdown(), _scaling(), _ablation()]
 
 
-def _grouped(runs: Sequence[Run], names: Sequence[str]) -> dict[str, dict[str, Run]]:
+def _grouped(named: Iterable[tuple[Run, str]]) -> dict[str, dict[str, Run]]:
     """Benchmark → the system's name in the report → its run."""
     groups: dict[str, dict[str, Run]] = {}
-    for run, name in zip(runs, names, strict=True):
+    for run, name in named:
         groups.setdefault(run.benchmark, {})[name] = run
     return groups
 

@@ -1,0 +1,82 @@
+"""The report's page in a real browser; skipped where no Chromium is installed."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cecbench.evaluate import Settings, evaluate
+from cecbench.report.write import find_runs, write_report
+from cecbench.systems.options import SystemOptions
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+WIDTHS = (1280, 420)
+PAIRS = [
+    ("他己经来了，你呢？", "他已经来了，你呢？"),
+    ("明天在见。", "明天再见。"),
+    ("天气很好。",) * 2,
+]
+# A browser's window has a least width, a frame has none.
+WRAPPER = """<!doctype html>{frames}<script>
+onload = () => {{
+  const seen = [...document.querySelectorAll("iframe")].map((frame) => {{
+    const page = frame.contentDocument;
+    const choice = page.getElementById("filter-judgement");
+    choice.value = "missed";
+    choice.dispatchEvent(new Event("change"));
+    return {{
+      window: frame.contentWindow.innerWidth,
+      page: page.scrollingElement.scrollWidth,
+      count: page.getElementById("case-count").textContent,
+      begins: [...page.querySelectorAll(".same")].map((part) => part.textContent[0]),
+      legends: page.querySelector("#parts .legend").textContent.split("s-").length - 1,
+    }};
+  }});
+  document.body.dataset.seen = JSON.stringify(seen);
+}};
+</script>"""
+
+
+def reported(folder: Path, systems: int) -> Path:
+    """The page of so many systems; the first changes nothing, the others correct."""
+    bench = folder / "own.tsv"
+    bench.write_text("".join("\t".join(pair) + "\n" for pair in PAIRS * 5), encoding="utf-8")
+    answers = folder / "answers.txt"
+    answers.write_text("".join(right + "\n" for _, right in PAIRS * 5), encoding="utf-8")
+    for number in range(systems):
+        spec = f"predictions:{answers}" if number else "copy"
+        options = SystemOptions(name=f"s-{number}, a name of some length")
+        evaluate(Settings(str(bench), spec, folder / "runs" / f"{number:02}", options=options))
+    return write_report(find_runs([folder / "runs"]), folder / "report")[0]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
+@pytest.mark.parametrize("systems", [1, 30])
+def test_a_page_fits_its_window_and_its_filter_works(tmp_path: Path, systems: int) -> None:
+    """Nothing scrolls sideways but tables and figures in their boxes, on a desk and on a phone."""
+    page = reported(tmp_path, systems).as_uri()
+    frames = "".join(f'<iframe src="{page}" width="{w}" height="800"></iframe>' for w in WIDTHS)
+    wrapper = tmp_path / "wrapper.html"
+    wrapper.write_text(WRAPPER.format(frames=frames.replace("<iframe", '<iframe style="border:0"')))
+    done = subprocess.run(
+        [str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
+         "--allow-file-access-from-files", "--virtual-time-budget=5000",
+         f"--user-data-dir={tmp_path / 'profile'}", wrapper.as_uri()],
+        capture_output=True, text=True, check=True, timeout=120,
+    )  # fmt: skip
+    found = re.search(r'data-seen="([^"]*)"', done.stdout)
+    assert found is not None, done.stderr[-2000:]
+    seen = json.loads(html.unescape(found[1]))
+    for width, frame in zip(WIDTHS, seen, strict=True):
+        assert frame["window"] == width
+        assert frame["page"] <= width
+        assert frame["count"] == "10 of 10 sentences"
+        assert not set(frame["begins"]) & set("，。？")
+        assert frame["legends"] == min(systems, 7)
