@@ -73,6 +73,7 @@ class Gathering:
             "unanswered_means": "scored as left unchanged (an empty line of a predictions file:"
             " as is)",
             "traditional_predictions": self._traditional,
+            "retried": dict(getattr(system, "troubles", {})),  # requests, by this process
             "usage": self._usage(options),
             "breakdown": self._breakdown.as_dict(),
         }

@@ -124,7 +124,8 @@ def _pairs(paths: Sequence[Path]) -> list[dict[str, object]]:
 
 
 def _in_words(pair: dict[str, object]) -> str:
-    text = f"{pair['first']} {pair['first_value']}  {pair['second']} {pair['second_value']}"
+    one, two = ("–" if pair[key] is None else pair[key] for key in ("first_value", "second_value"))
+    text = f"{pair['first']} {one}  {pair['second']} {two}"
     if "p" not in pair:
         return f"{text}  (no test: the sentences of both runs are not at hand)"
     p, corrected = float(str(pair["p"])), float(str(pair["p_holm"]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ import click
 from cecbench.benchmarks.locate import load
 from cecbench.benchmarks.row import Row
 from cecbench.commands.list import DATA
-from cecbench.commands.run import options_from, system_options
+from cecbench.commands.system_options import options_from, system_options
 from cecbench.systems.options import SystemOptions
 from cecbench.systems.predictions import PredictionSystem
 from cecbench.systems.table import make_system
@@ -22,12 +23,13 @@ from cecdata.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """Rates of one warm pass; seconds are wall time of the pass."""
+    """Rates of one warm pass over its wall time; cpu_s is what this process computed meanwhile."""
 
     system: str
     batch: int
     sentences: int
     seconds: float
+    cpu_s: float
     sentences_per_s: float
     characters_per_s: float
     tokens_out_per_s: float
@@ -44,7 +46,10 @@ class Speed:
 @click.option("--benchmark", required=True, help="A name, a file, or a folder of shards.")
 @DATA
 @click.option("--batches", default="1,8,32", show_default=True, help="Batch sizes to try.")
-@click.option("--limit", default=256, show_default=True, help="Sentences of the timed pass.")
+@click.option(
+    "--limit", type=click.IntRange(min=0), default=256, show_default=True,
+    help="Sentences of the timed pass; 0: all.",
+)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @system_options
 def speed(
@@ -63,17 +68,24 @@ def speed(
     """
     sizes = _sizes(batches)
     rows = load(benchmark, data).rows[: limit or None]
-    found = [measure(system, options_from(given), rows, size) for size in sizes]
+    found = []
+    for size in sizes:
+        found.append(measure(system, options_from(given), rows, size))
+        if sys.stderr.isatty():
+            click.echo(f"batch {size}: {found[-1].sentences_per_s:.2f} sentences/s", err=True)
     best = max(found, key=lambda one: one.sentences_per_s)
     if as_json:
         record = {"best_batch": best.batch, "speeds": [one.as_dict() for one in found]}
         click.echo(json.dumps(record, ensure_ascii=False))
         return
-    click.echo(f"{'batch':>6} {'sentences/s':>12} {'characters/s':>13} {'tokens out/s':>13}")
+    click.echo(
+        f"{'batch':>6} {'sentences/s':>12} {'characters/s':>13} {'tokens out/s':>13} "
+        f"{'sentences a CPU second':>24}"
+    )
     for one in dict.fromkeys((found[0], best)):
         click.echo(
             f"{one.batch:>6} {one.sentences_per_s:>12.2f} {one.characters_per_s:>13.1f} "
-            f"{one.tokens_out_per_s:>13.1f}"
+            f"{one.tokens_out_per_s:>13.1f} {one.sentences / max(one.cpu_s, 1e-9):>24.2f}"
         )
 
 
@@ -84,14 +96,16 @@ def measure(spec: str, options: SystemOptions, rows: Sequence[Row], batch: int) 
         raise UsageError("a file of predictions has no speed of its own: name the system itself")
     sources = [row.source for row in rows]
     list(system.correct(sources[: 2 * batch]))
-    started = time.perf_counter()
+    started, computed = time.perf_counter(), time.process_time()
     answers = list(system.correct(sources))
     seconds = max(time.perf_counter() - started, 1e-9)
+    cpu_s = time.process_time() - computed
     return Speed(
         system=system.name,
         batch=batch,
         sentences=len(rows),
         seconds=seconds,
+        cpu_s=cpu_s,
         sentences_per_s=len(rows) / seconds,
         characters_per_s=sum(map(len, sources)) / seconds,
         tokens_out_per_s=sum(answer.tokens_out for answer in answers) / seconds,

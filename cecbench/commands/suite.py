@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -13,11 +14,13 @@ from cecbench.benchmarks.catalogue import benchmarks
 from cecbench.benchmarks.locate import data_folders, find
 from cecbench.benchmarks.records import validation_shards
 from cecbench.commands.list import DATA
-from cecbench.commands.run import default_folder, options_from, show_progress, system_options
+from cecbench.commands.run import default_folder, show_progress
+from cecbench.commands.system_options import LIMIT, options_from, system_options
 from cecbench.evaluate import Settings, evaluate
 from cecbench.report.text import headline
 from cecbench.report.write import find_runs, write_report
 from cecbench.systems.options import SystemOptions
+from cecbench.systems.policy import BUILTIN, SHIPPED
 from cecdata.errors import CecError, InputError
 
 
@@ -43,7 +46,7 @@ class Plan:
     type=click.Path(path_type=Path),
     default=Path("out/train/model"),
     show_default=True,
-    help="The trained policy; left out where it does not exist.",
+    help="The trained policy; where it does not exist the built-in one stands in.",
 )
 @click.option("--system", multiple=True, help="A further system, as for `run`; repeatable.")
 @DATA
@@ -54,7 +57,7 @@ class Plan:
     show_default=True,
     help="Folder of the runs and the report.",
 )
-@click.option("--limit", default=0, help="Only the first rows of each set.")
+@LIMIT
 @click.option("--overwrite", is_flag=True, help="Replace runs of other data or models there.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @system_options
@@ -71,6 +74,8 @@ def suite(
     **given: object,
 ) -> None:
     """Run `copy` and the trained policy on everything that is here, and write the report.
+
+    Before anything was trained, the policy that ships takes its place.
 
     Sets: the validation split of SHARDS, and every benchmark found under --data, $CECBENCH_DATA
     or the cache. What was not found is named.
@@ -109,7 +114,12 @@ def _plan(shards: Path, model: Path, further: tuple[str, ...], data: Path | None
     if (model / "config.json").is_file():
         systems.append(f"policy:{model}")
     else:
-        left_out.append(f"trained policy: there is no model in {model}")
+        left_out.append(f"trained policy: there is no model in {model} (`make train` makes one)")
+        stand_in, why_not = f"policy:{BUILTIN}", _no_builtin()
+        if why_not:
+            left_out.append(f"built-in policy: {why_not}")
+        elif stand_in not in systems:
+            systems.append(stand_in)
     if not sets:
         folders = ", ".join(str(folder) for folder in data_folders(data))
         raise InputError(
@@ -117,6 +127,15 @@ def _plan(shards: Path, model: Path, further: tuple[str, ...], data: Path | None
             f"one), and none of the {len(benchmarks())} known benchmarks lies in {folders}"
         )
     return Plan(tuple(sets), tuple(systems), tuple(left_out))
+
+
+def _no_builtin() -> str:
+    """Why the policy that ships cannot run here; '' where it can."""
+    if not (SHIPPED / "config.json").is_file():
+        return f"its weights are not in {SHIPPED}"
+    if any(find_spec(name) is None for name in ("torch", "transformers")):
+        return "it needs `pip install 'cec-zero[bench]'`"
+    return ""
 
 
 def _runs(plan: Plan, out: Path, base: Settings) -> Iterator[Settings]:

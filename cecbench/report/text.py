@@ -52,6 +52,8 @@ def lines_of(values: Mapping[str, object]) -> Iterator[str]:
     if values.get("unanswered"):
         means = values.get("unanswered_means", "")
         yield f"  {values['unanswered']} without a readable answer: {means}"
+    for what, count in section(values, "retried").items():
+        yield f"  {count:>6} × {what}: the request was sent again, or given up"
     if values.get("traditional_predictions"):
         yield f"  {values['traditional_predictions']} predictions bring in traditional characters"
     clean = section(values, "breakdown", "clean")

@@ -27,7 +27,7 @@ SYSTEMS: dict[str, Maker] = {
     "tagger": lambda rest, options, _: TaggerSystem(rest, options),
     "llm": lambda rest, options, _: LlmSystem(rest, options),
     "api": lambda rest, options, _: ApiSystem(rest, options),
-    "policy": lambda rest, options, _: policy_system(Path(rest), options),
+    "policy": lambda rest, options, _: policy_system(rest, options),
 }
 
 #: kind → how it is written and what it is, for `cecbench list`
@@ -37,7 +37,7 @@ FORMS = {
     "tagger": ("tagger:PATH", "a BERT-family corrector: folder or hub name"),
     "llm": ("llm:PATH", "a causal language model through transformers"),
     "api": ("api:MODEL@URL", "an OpenAI-compatible endpoint"),
-    "policy": ("policy:DIR", "the output folder of `cectrain`"),
+    "policy": ("policy:DIR", "an output folder of `cectrain`; policy:builtin is what ships"),
 }
 
 
@@ -47,9 +47,11 @@ def check_spec(spec: str) -> tuple[str, str]:
     >>> check_spec("api:qwen3@http://127.0.0.1:8000/v1")
     ('api', 'qwen3@http://127.0.0.1:8000/v1')
     """
-    kind, _, rest = spec.partition(":")
+    kind, colon, rest = spec.partition(":")
     if kind not in SYSTEMS:
         raise UsageError(f"no kind of system {kind!r}: {did_you_mean(kind, list(SYSTEMS))}")
+    if colon and kind == "copy":
+        raise UsageError(f"--system {spec}: `copy` takes nothing behind a colon")
     if not rest and kind != "copy":
         raise UsageError(f"--system {kind} needs what follows a colon: {FORMS[kind][0]}")
     return kind, rest

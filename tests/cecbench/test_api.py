@@ -14,6 +14,7 @@ import pytest
 from loopback import corrected, says, serving, status
 
 from cecbench.evaluate import Settings, evaluate
+from cecbench.report.text import lines_of
 from cecbench.systems.api import ApiSystem
 from cecbench.systems.options import SystemOptions
 from cecbench.systems.transport import EndpointError, _retry_after
@@ -148,6 +149,8 @@ def test_allow_missing_scores_the_source_and_counts_it(tmp_path):
         values = evaluate(replace(_settings(tmp_path, server), allow_missing=True))
     assert values["answers"] == {"ok": 3, "failed": 1}
     assert values["unanswered"] == 1
+    assert values["retried"] == {"HTTP 500": FAST.retries + 1}
+    assert any(f"{FAST.retries + 1} × HTTP 500" in line for line in lines_of(values))
     assert values["counts_tp_pred_gold"]["S_C"] == [2, 2, 3]
 
 

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from cecbench import published
 from cecbench.breakdown import COUNTS, breakdown
 from cecbench.cli import COMMANDS, cli
+from cecbench.commands import suite
 from cecbench.metrics.rows import Row
 from cecbench.report.cases import aligned, judgement
 from cecbench.results import read_run
@@ -177,6 +178,12 @@ def test_a_folder_of_another_run_is_refused(bench, tmp_path):
         (["run", "--system", "predictions:none.tsv", "--benchmark", "{own}"], 1, "no such"),
         (["run", "--system", "copy", "--benchmark", "{own}", "--scorer", "x"], 2, "unknown scorer"),
         (["run", "--system", "copy", "--benchmark", "{own}", "--body", "x"], 2, "NAME=VALUE"),
+        (["run", "--system", "copy:x", "--benchmark", "{own}"], 2, "nothing behind a colon"),
+        (["run", "--system", "copy", "--benchmark", "{own}", "--limit", "-3"], 2, "range"),
+        (["run", "--system", "copy", "--benchmark", "{own}", "--timeout-s", "-1"], 2, "range"),
+        (["run", "--system", "copy", "--benchmark", "{own}", "--price-in", "nan"], 2, "finite"),
+        (["speed", "--system", "copy", "--benchmark", "{own}", "--concurrency", "0"], 2, "range"),
+        (["suite", "--limit", "-1"], 2, "range"),
         (["report", "nowhere"], 1, "no such run"),
         (["compare", "{own}", "{own}"], 1, "is not JSON"),
         (["published", "tab"], 2, "no published table"),
@@ -353,8 +360,9 @@ def test_every_published_number_stands_in_the_papers_source():
             assert not cells or any(run.endswith(cells) for run in runs), row
 
 
-def test_the_suite_runs_what_is_here_and_names_what_is_not(tmp_path, bench):
+def test_the_suite_runs_what_is_here_and_names_what_is_not(tmp_path, bench, monkeypatch):
     """Every set found is scored and reported; every other one is named with the way to it."""
+    monkeypatch.setattr(suite, "find_spec", lambda name: None if name == "torch" else name)
     data = tmp_path / "data" / "cs"
     data.mkdir(parents=True)
     (data / "test.tsv").write_text(bench.read_text(encoding="utf-8"), encoding="utf-8")
@@ -369,7 +377,23 @@ def test_the_suite_runs_what_is_here_and_names_what_is_not(tmp_path, bench):
     assert len(record["scores"]) == 2
     assert any(line.startswith("lemon/car: not found") for line in record["left_out"])
     assert any("trained policy" in line for line in record["left_out"])
+    assert any("cec-zero[bench]" in line for line in record["left_out"])
     assert all(Path(path).is_file() for path in record["report"])
+
+
+def test_the_policy_that_ships_stands_in_for_one_that_was_not_trained(tmp_path, bench):
+    """A fresh clone sees more than `copy`; once there is a model of one's own, that one runs."""
+    data = tmp_path / "data"
+    (data / "cs").mkdir(parents=True)
+    (data / "cs" / "test.tsv").write_text(bench.read_text(encoding="utf-8"), encoding="utf-8")
+    plan = suite._plan(tmp_path / "none", tmp_path / "model", (), data)
+    assert plan.systems == ("copy", "policy:builtin")
+    again = suite._plan(tmp_path / "none", tmp_path / "model", ("policy:builtin",), data)
+    assert again.systems == plan.systems
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text("{}")
+    plan = suite._plan(tmp_path / "none", tmp_path / "model", (), data)
+    assert plan.systems == ("copy", f"policy:{tmp_path / 'model'}")
 
 
 DOCS = Path(__file__).parents[2] / "docs"

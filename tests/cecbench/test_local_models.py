@@ -141,6 +141,17 @@ def test_the_policy_is_read_with_the_prompt_of_its_training(tmp_path, qwen3):
         policy_system(tmp_path / "nothing", ON_CPU)
 
 
+def test_the_policy_that_ships_has_a_name(tmp_path, monkeypatch):
+    """policy:builtin is the shipped weights; a folder of that name is ./builtin."""
+    from cecbench.systems.policy import SHIPPED, policy_system
+
+    system = policy_system("builtin", ON_CPU)
+    assert (system.name, system.identity["checkpoint"]) == ("builtin", SHIPPED.name)
+    tiny_models.qwen3(tmp_path / "builtin")
+    monkeypatch.chdir(tmp_path)
+    assert policy_system("./builtin", ON_CPU).name == "policy"
+
+
 def test_a_folder_without_a_model_is_named(tmp_path):
     """What cannot be loaded is one error that names the checkpoint."""
     with pytest.raises(InputError, match="cannot be loaded"):
