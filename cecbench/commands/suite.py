@@ -23,6 +23,11 @@ from cecbench.systems.options import SystemOptions
 from cecbench.systems.policy import BUILTIN, SHIPPED
 from cecdata.errors import CecError, InputError
 
+MEANS = (
+    "S_C_f1: sentences set right as a whole, F1 in percent as the CSCD-NS script counts; in "
+    "brackets its bootstrap interval over sentences"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -117,7 +122,7 @@ def _plan(shards: Path, model: Path, further: tuple[str, ...], data: Path | None
         left_out.append(f"trained policy: there is no model in {model} (`make train` makes one)")
         stand_in, why_not = f"policy:{BUILTIN}", _no_builtin()
         if why_not:
-            left_out.append(f"built-in policy: {why_not}")
+            left_out.append(f"built-in policy in its place: {why_not}")
         elif stand_in not in systems:
             systems.append(stand_in)
     if not sets:
@@ -167,6 +172,7 @@ def _finish(
         for line in plan.left_out:
             click.echo(f"not run: {line}")
         if files:
+            click.echo(MEANS)
             click.echo(f"report: {files[0]}")
     if failed:
         raise CecError(f"{len(failed)} runs failed; the first: {failed[0]}")
