@@ -22,8 +22,10 @@ CHARACTERS = 8192  # rows of single characters; the last `SHARED` are those of a
 SHARED = 256
 PAIRS = 32768  # rows of hashed neighbours
 START, END = 2, 3  # code points that no text holds stand for the two ends
-FEATURES = 7 + 2 * TRAITS
-HIDDEN = (24, 12)
+HEADS = 7  # parts of the vector that the calibration also compares one by one
+PART = SPAN // HEADS
+FEATURES = 7 + 2 * HEADS + 2 * TRAITS
+HIDDEN = (32, 16)
 BLOCK = 64  # pairs that go through the calibration at a time; each on its own
 STEP = 1024.0  # integers are this many times the weights
 
@@ -104,11 +106,19 @@ def _sum(points, n, weights, total):
 def _features(target, n_target, source, n_source, features, i):
     """features[:, i] = what the calibration reads of two sums; a row of zeros for an empty text."""
     tt, ts, ss = np.int64(0), np.int64(0), np.int64(0)
-    for d in range(SPAN):
-        t, s = np.int64(target[d]), np.int64(source[d])
-        tt += t * t
-        ts += t * s
-        ss += s * s
+    for h in range(HEADS):
+        tt_h, ts_h, ss_h = np.int64(0), np.int64(0), np.int64(0)
+        for d in range(h * PART, (h + 1) * PART):
+            t, s = np.int64(target[d]), np.int64(source[d])
+            tt_h += t * t
+            ts_h += t * s
+            ss_h += s * s
+        sizes = np.sqrt(np.float64(tt_h)) * np.sqrt(np.float64(ss_h))
+        features[7 + h, i] = np.float64(ts_h) / sizes if sizes > 0.0 else 0.0
+        features[7 + HEADS + h, i] = np.float64(tt_h + ss_h - 2 * ts_h)
+        tt += tt_h
+        ts += ts_h
+        ss += ss_h
     if tt == 0 or ss == 0 or n_target == 0 or n_source == 0:
         features[:, i] = 0.0
         return
@@ -122,10 +132,13 @@ def _features(target, n_target, source, n_source, features, i):
     features[4, i] = size_t / (n * STEP)
     features[5, i] = size_s / (size_t + size_s)
     features[6, i] = abs(m - n) / (m + n)
+    for h in range(HEADS):
+        features[7 + HEADS + h, i] /= np.float64(tt + ss)
     for d in range(TRAITS):
         mine = np.float64(target[SPAN + d]) / (n * STEP)
-        features[7 + d, i] = mine
-        features[7 + TRAITS + d, i] = np.float64(source[SPAN + d]) / (m * STEP) - mine
+        features[7 + 2 * HEADS + d, i] = mine
+        there = np.float64(source[SPAN + d]) / (m * STEP)
+        features[7 + 2 * HEADS + TRAITS + d, i] = there - mine
 
 
 @njit(cache=True)

@@ -219,6 +219,7 @@ def report(
     ]
     parts = kinds(fresh, plain)
     found: dict[str, object] = {
+        "fresh": {"pairs": len(fresh), "sentences": fresh["target"].n_unique()},
         "correlation": {name: r(*scores(part)) for name, part in parts.items()},
         "rmse": {name: rmse(*scores(part)) for name, part in parts.items()},
     }

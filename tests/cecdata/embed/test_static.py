@@ -14,7 +14,7 @@ from cecdata.config import load
 from cecdata.corpus.xxh3 import ids
 from cecdata.embed import encoder
 from cecdata.embed import static_kernel as kernel
-from cecdata.embed.static import StaticEncoder, gate, weights, weights_sha256
+from cecdata.embed.static import StaticEncoder, gate, raw_scores, weights, weights_sha256
 from cecdata.hanzi.edits import Edit
 from cecdata.operators import OPERATORS
 from cecdata.perturb.calibrate import Rate
@@ -54,6 +54,33 @@ def test_a_vector_is_the_sum_of_its_rows(text):
     wanted = slow_sum(text)[: kernel.SPAN].astype(np.float64)
     found = StaticEncoder().encode([text])[0]
     np.testing.assert_allclose(found, wanted / np.linalg.norm(wanted), atol=1e-6)
+
+
+def slow_score(target: str, source: str) -> float:
+    """The calibration, said plainly in NumPy: facts about both sums, then three layers."""
+    w, head = weights(), lambda v: v[: kernel.SPAN].reshape(kernel.HEADS, -1)
+    t, s = (slow_sum(text).astype(np.float64) / kernel.STEP for text in (target, source))
+    n, m, one, other = len(target), len(source), head(t), head(s)
+    tt, ts, ss = (np.sum(a * b, axis=1) for a, b in ((one, one), (one, other), (other, other)))
+    size_t, size_s = np.sqrt(tt.sum()), np.sqrt(ss.sum())
+    cosine = ts.sum() / (size_t * size_s)
+    traits = t[kernel.SPAN :] / n
+    facts = [
+        cosine, np.sqrt(max(0, 1 - cosine)), n / (n + 16), m / (m + 16), size_t / n,
+        size_s / (size_t + size_s), abs(m - n) / (m + n), *(ts / np.sqrt(tt * ss)),
+        *((tt + ss - 2 * ts) / (tt + ss).sum()), *traits, *(s[kernel.SPAN :] / m - traits),
+    ]  # fmt: skip
+    for layer in (w.first, w.second):
+        facts = np.maximum(0, np.append(facts, 1) @ layer)
+    return float(np.clip(cosine + np.append(facts, 1) @ w.third, -1, 1))
+
+
+@given(TEXT, TEXT)
+@settings(max_examples=40, deadline=None)
+def test_a_score_is_what_the_network_says_of_both_sums(target, source):
+    """The kernel's score is the plain arithmetic over the two sums."""
+    found = raw_scores(strings(target), strings(source))[0]
+    assert found == pytest.approx(slow_score(target, source), abs=1e-5)
 
 
 def engine_pairs(texts, **flags) -> pa.Table:
