@@ -20,7 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::Deprec
 SETTINGS = [
     "ppo.groups=2", "ppo.candidates=2", "ppo.updates=2", "ppo.save_every=1", "ppo.eval_every=0",
     "ppo.new_tokens=4", "data.held_out=6", "data.limit=6", "data.held_out_clean=2",
-    "policy.max_chars=40", 'constants="given"',
+    "policy.max_chars=40", 'constants="given"', "sft.steps=0",
 ]  # fmt: skip
 
 
@@ -178,5 +178,5 @@ def test_without_the_extra_it_is_named(dataset_path, tmp_path, monkeypatch):
 
     monkeypatch.setitem(sys.modules, "trl", None)
     with pytest.raises(MissingPackageError, match=r"trl missing.*cec-zero\[train\]"):
-        train(dataset_path, tmp_path / "out", config.load("small"))
+        train(dataset_path, tmp_path / "out", config.load("small", ["sft.steps=0"]))
     assert not (tmp_path / "out").exists()

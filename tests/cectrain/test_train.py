@@ -22,8 +22,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::Deprec
 SETTINGS = [
     "ppo.groups=3", "ppo.candidates=2", "ppo.updates=3", "ppo.save_every=1", "ppo.eval_every=2",
     "ppo.new_tokens=6", "ppo.baseline=value", "ppo.whiten=none", "ppo.learning_rate=0.001",
-    "sft.batch=2", "sft.log_every=1", "sft.save_every=1", "data.held_out=10", "data.limit=7",
-    "data.held_out_clean=3", "policy.max_chars=40",
+    "sft.steps=0", "sft.batch=2", "sft.log_every=1", "sft.save_every=1", "data.held_out=10",
+    "data.held_out_clean=3", "data.limit=7", "policy.max_chars=40",
 ]  # fmt: skip
 
 
@@ -170,7 +170,7 @@ def test_random_weights_need_a_warm_start(dataset_path, tmp_path):
     if (policy.WEIGHTS / "config.json").is_file():
         pytest.skip("the built-in policy ships with weights")
     with pytest.raises(UsageError, match=r"sft\.steps"):
-        train(dataset_path, tmp_path / "out", config.load("small"))
+        train(dataset_path, tmp_path / "out", config.load("small", ["sft.steps=0"]))
 
 
 def test_nothing_held_out_is_refused(tmp_path, start):
