@@ -9,6 +9,7 @@ Where the paper's rate lies outside (paper §11), the nearest reachable one is t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +18,8 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 
-_BISECTIONS = 60  # of [0, 1]: beyond double precision
+_STEPS = 60  # bisections of [0, 1] beyond double precision; a dozen secants are enough
+_NEAR = 1e-14  # of the target
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,18 +102,43 @@ def calibrate(histogram: Counts, target: float, most: int, cost: float) -> Rate:
     `histogram` [length, places] weighs sentences.
     """
     cells = Cells.of(histogram)
-    low, high = 0.0, 1.0
-    for end, beyond in ((low, target.__le__), (high, target.__ge__)):
-        reached = cells.expected(end, most, cost)
-        if beyond(reached):
-            return Rate(target, reached, end)
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        if cells.expected(middle, most, cost) < target:
-            low = middle
+    least, largest = (cells.expected(end, most, cost) for end in (0.0, 1.0))
+    if target <= least:
+        return Rate(target, least, 0.0)
+    if target >= largest:
+        return Rate(target, largest, 1.0)
+    rate = _crossing(
+        lambda middle: cells.expected(middle, most, cost) - target,
+        (0.0, least - target),
+        (1.0, largest - target),
+        target,
+    )
+    return Rate(target, cells.expected(rate, most, cost), rate)
+
+
+def _crossing(
+    excess: Callable[[float], float],
+    low: tuple[float, float],
+    high: tuple[float, float],
+    scale: float,
+) -> float:
+    """Where a rising function crosses 0, between two points (x, excess): by secants (Illinois).
+
+    The end that stays twice counts half, so that the other comes nearer as well.
+    """
+    (x0, y0), (x1, y1) = low, high
+    middle, side = x0, 0
+    for _ in range(_STEPS):
+        middle = min(max(x1 - y1 * (x1 - x0) / (y1 - y0), x0), x1)
+        y = excess(middle)
+        if abs(y) <= _NEAR * scale:
+            break
+        if y < 0:
+            x0, y0, y1 = middle, y, y1 / 2 if side < 0 else y1
         else:
-            high = middle
-    return Rate(target, cells.expected(low, most, cost), low)
+            x1, y1, y0 = middle, y, y0 / 2 if side > 0 else y0
+        side = -1 if y < 0 else 1
+    return middle
 
 
 def count_table(rates: list[float], mosts: list[int], places: int) -> Floats:

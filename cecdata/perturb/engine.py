@@ -91,7 +91,6 @@ class Perturber:
         self._priors = _priors(config, tables)
         per_place = [*(rate.per_place for rate in rates), config.mixed_rate]
         self._counts = count_table(per_place, _mosts(config, tables), config.max_chars + 1)
-        self._texts = pa.array(tables.texts, pa.string())
         self._names = (*tables.operators, MIXED, UNCHANGED, NONE)
         self._protection = Protection.of(config.protect_spans, config.protect)
 
@@ -141,9 +140,10 @@ class Perturber:
         return Output.of(self._config.copies * count, most, bytes_)
 
     def _edits(self, out: Output, edits: int) -> pa.Array:
+        texts = self._tables.column
         return edits_array(
             out.edits, out.start[:edits], out.end[:edits],
-            compact(out.old[:edits], self._texts), compact(out.new[:edits], self._texts),
+            compact(out.old[:edits], texts), compact(out.new[:edits], texts),
             out.struck[:edits], out.kind[:edits], self._tables.operators, self._tables.kinds,
         )  # fmt: skip
 
@@ -159,7 +159,10 @@ def room(config: Config, tables: Compiled) -> Room:
     """Where the kernel works on one sentence."""
     arrays = tables.arrays
     return Room.of(
-        config.max_chars, len(arrays.inserts), len(arrays.spans.rows), max(_mosts(config, tables))
+        config.max_chars,
+        len(arrays.inserts),
+        len(arrays.spans.operator),
+        max(_mosts(config, tables)),
     )
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from cecdata.hanzi.characters import (
     extend_ranges,
@@ -47,6 +48,7 @@ class Compiled:
     kinds: tuple[str, ...]
     # [T + T']; row s is the character of slot s, row 0 the empty string; spans stand at the end
     texts: tuple[str, ...]
+    column: pa.StringArray  # the same, for the columns of edits
     sha256: dict[str, str]  # of each operator's confusion set
     costs: tuple[Cost, ...]  # of one edit, by operator
 
@@ -81,7 +83,6 @@ def compile_tables(operators: Sequence[Operator], characters: Sequence[str]) -> 
     assert len(kinds) < 2**KIND_BITS
     texts = {"": 0} | {character: slot for slot, character in enumerate(characters, 1)}
     found = [_columns(operator, tuple(characters), kinds, texts) for operator in operators]
-    assert len(texts) < 2**TEXT_BITS
     slots = len(characters) + 1
     bounds = np.zeros((len(operators), slots, 2), np.int32)
     eligible = np.zeros(slots, np.uint16)
@@ -92,8 +93,10 @@ def compile_tables(operators: Sequence[Operator], characters: Sequence[str]) -> 
         bounds[o, :, 0] = np.where(counts > 0, written + np.cumsum(counts) - counts, 0)
         eligible |= (counts > 0).astype(np.uint16) << np.uint16(o)
         written += len(columns.slot)
+    slot_of = {name: s for s, name in enumerate(characters, 1)}
+    spans = compile_spans(operators, slot_of, texts, kinds)
+    assert len(texts) < 2**TEXT_BITS
     text_table = _texts(list(texts))
-    spans = compile_spans(operators, {name: s for s, name in enumerate(characters, 1)}, kinds)
     arrays = Tables(
         code_points=_code_points(characters),
         eligible=eligible,
@@ -111,7 +114,9 @@ def compile_tables(operators: Sequence[Operator], characters: Sequence[str]) -> 
     costs = tuple(
         spans.costs.get(operator.name, Cost(operator.cost, operator.cost)) for operator in operators
     )
-    return Compiled(arrays, tuple(hashes), kinds, (*texts, *spans.texts), hashes, costs)
+    all_ = (*texts, *spans.texts)
+    column = pa.array(all_, pa.string())
+    return Compiled(arrays, tuple(hashes), kinds, all_, column, hashes, costs)
 
 
 class _Columns(NamedTuple):

@@ -10,7 +10,6 @@ import numpy.typing as npt
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
-_LOOKED_UP = 32  # places that are looked up together, and room for one more
 SLACK = 64  # bytes that blocks and words may scribble past the end of what is written
 
 
@@ -43,13 +42,17 @@ class Room(NamedTuple):
 
     points: npt.NDArray[np.uint32]  # [n] code points
     bounds: Ints  # [n + 1] the byte where each starts
-    slots: npt.NDArray[np.uint32]  # [n + 2] the character's number in the tables; 0: none
+    # [n + 2] the character's number in the tables; 0: none, or that of no part of a span
+    slots: npt.NDArray[np.uint32]
     # [n + 1] a bit for each operator that may strike there; an insertion falls before the place
     mask: npt.NDArray[np.uint16]
-    spans: Ints  # [rewriting operators, n] the span that each may strike from there on
-    free: npt.NDArray[np.int64]  # [rewriting operators] where the next span may begin
-    maybe: Ints  # [a few] places where a span may begin
-    heads: npt.NDArray[np.uint64]  # [a few] what the table of spans says of each
+    spans: Ints  # [rewriting operators, n] the row of the span that each may strike there
+    found: npt.NDArray[np.int64]  # [rewriting operators] how many spans each may strike
+    count: npt.NDArray[np.int64]  # [1] places where a span may begin
+    maybe: Ints  # [n] these places
+    # [n] the head's place in `SpanTables.heads` << 32 | bits of the operators that strike the two
+    # characters there << 1 | 1 where a longer span may begin
+    begun: npt.NDArray[np.uint64]
     cumulative: Floats  # [O] the chance of an operator up to each, in this sentence
     cumulative_here: Floats  # [O] the same at one place
     chosen: npt.NDArray[np.int64]  # [K] places that are struck, ascending
@@ -68,9 +71,10 @@ class Room(NamedTuple):
             slots=np.empty(limit + 3, np.uint32),
             mask=np.empty(limit + 2, np.uint16),
             spans=np.empty((rewriting, limit + 1), np.int32),
-            free=np.empty(rewriting, np.int64),
-            maybe=np.empty(_LOOKED_UP, np.int32),
-            heads=np.empty(_LOOKED_UP, np.uint64),
+            found=np.empty(rewriting, np.int64),
+            count=np.empty(1, np.int64),
+            maybe=np.empty(limit + 1, np.int32),
+            begun=np.empty(limit + 1, np.uint64),
             cumulative=np.empty(operators),
             cumulative_here=np.empty(operators),
             chosen=np.empty(most, np.int64),

@@ -1,122 +1,124 @@
-"""Where operators that rewrite two to four characters may strike."""
+"""Where operators that rewrite two to four characters may strike.
+
+Which of a sentence's places begin a span cannot be foreseen, so a branch on it would be
+mispredicted at every third place: hence arithmetic instead of branches, and tables so small that
+looking them up seldom waits for memory.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from cecdata.perturb.kernel.jit import called, inlined
+from cecdata.perturb.kernel.jit import inlined, set_bits
 from cecdata.perturb.kernel.layout import (
-    ALONE,
-    CLINGS_AFTER,
-    CLINGS_BEFORE,
-    FIRST_SHIFT,
+    FINAL,
+    GOES_ON,
     KEY_FACTOR,
     KNOWN_BITS,
     LAST,
     OPERATORS_SHIFT,
-    SPAN_BITS,
+    PAIR_FACTOR,
+    SHARED,
+    TAG_BITS,
+    TAIL_OPERATORS_SHIFT,
 )
-from cecdata.perturb.kernel.scan import clings
 
-_AT_ONCE = 16  # places looked at together
-
-
-@called
-def find_spans(n, tables, room, wanted):
-    """Marks the places from which rewriting operators may strike a span, the longest there.
-
-    Spans of one operator do not overlap: the first from the left is taken. `wanted` are the
-    operators looked for, as bits; room.free stays 0 where there is none.
-    """
-    free, at = room.free, 0
-    for s in range(len(free)):
-        free[s] = 0 if (wanted >> s) & 1 else free[s]
-    while at < n - 1:
-        stop = min(at + _AT_ONCE, n - 1)
-        count = _look_up(at, stop, tables.spans, room)
-        for c in range(count):
-            i = np.int64(room.maybe[c])
-            if i >= at:
-                _strike_from(i, n, room.heads[c], tables, room, wanted)
-                at = n  # no operator may strike before
-                for s in range(len(free)):
-                    at = min(at, free[s]) if (wanted >> s) & 1 else at
-        at = max(at, stop)
+_TAG = (1 << TAG_BITS) - 1
+_OPERATORS = (1 << (GOES_ON - OPERATORS_SHIFT)) - 1
 
 
 @inlined
-def _look_up(start, stop, spans, room):
-    """Places start..stop - 1 where a span may begin, into `room.maybe` and `heads`; how many."""
-    slots, maybe, heads = room.slots, room.maybe, room.heads
-    wrap, count = np.uint64(len(spans.heads) - 1), np.uint64(0)
-    for i in range(np.uint64(start), np.uint64(stop)):
-        head = np.uint64(slots[i] | slots[i + np.uint64(1)] << np.uint32(16))
-        spread = head * np.uint64(KEY_FACTOR)
-        # a bitmap of 64 KiB answers most questions without leaving the cache; no branch
-        bit = spread >> np.uint64(64 - KNOWN_BITS)
-        maybe[count], heads[count] = i, (spread >> np.uint64(32)) & wrap
+def look_up(n, spans, room):
+    """The places where a span may begin, into `room.maybe`; what is known of each into `begun`."""
+    slots, maybe, count = room.slots, room.maybe, np.uint64(0)
+    for i in range(np.uint64(max(n - 1, 0))):
+        bit = np.uint64(_spread(slots, i) >> np.uint32(TAG_BITS))
+        maybe[count] = i
+        # a bitmap of 64 KiB answers most questions without leaving the cache
         count += (spans.starts[bit >> np.uint64(6)] >> (bit & np.uint64(63))) & np.uint64(1)
-    for c in range(count):  # these loads wait for memory, and so they wait together
-        heads[c] = spans.heads[heads[c]]
-    return np.int64(count)
+    for c in range(count):
+        i = np.uint64(maybe[c])
+        spread = _spread(slots, i)
+        place, entry = _entry_of(spread, spans)
+        # by its bit and its tag a head is known for certain
+        known = np.uint64((entry ^ spread) & np.uint32(_TAG) == 0)
+        able = np.uint64((entry >> np.uint32(OPERATORS_SHIFT)) & np.uint32(_OPERATORS)) * known
+        more = np.uint64((entry >> np.uint32(GOES_ON)) & np.uint32(1)) * known
+        more &= _may_go_on(slots, i, spans.longer)
+        room.begun[c] = place << np.uint64(32) | able << np.uint64(1) | more
+    room.count[0] = count
 
 
 @inlined
-def _strike_from(i, n, entry, tables, room, wanted):
-    """Marks what may strike from i on, looking from an entry of the hash table."""
-    slots = room.slots
-    head = np.uint64(slots[i] | slots[i + 1] << np.uint32(16))
-    if entry & np.uint64(0xFFFFFFFF) != head:
-        entry = _further(head, tables.spans.heads)
-    # part of a larger visible character? What has a slot clings to nothing.
-    if i > 0 and slots[i - 1] == 0:
-        whole = not clings(tables.code_points[room.points[i - 1]], CLINGS_AFTER)
-        entry = entry if whole else np.uint64(0)
-    first = np.int64((entry >> np.uint64(FIRST_SHIFT)) & np.uint64((1 << SPAN_BITS) - 1))
-    if entry and not entry >> np.uint64(ALONE) and _longer_from(head, slots[i + 2], tables.spans):
-        _strike_longer(i, n, first, tables, room, wanted)
-    able = np.int64((entry >> np.uint64(OPERATORS_SHIFT)) & np.uint64(0xFF)) & wanted
-    if able and _ends(i + 2, n, tables, room):
-        _mark(i, 2, first, able, tables.spans.operator, room)
+def _spread(slots, i):
+    """The slots of the two characters from place i on, spread over 32 bits."""
+    head = slots[i] | slots[i + np.uint64(1)] << np.uint32(16)
+    return np.uint32(head * np.uint32(PAIR_FACTOR))
 
 
 @inlined
-def _longer_from(head, third, spans):
-    """May a span begin with these three slots? A bitmap: seldom yes where it is no."""
-    spread = (head | np.uint64(third) << np.uint64(32)) * np.uint64(KEY_FACTOR)
-    bit = spread >> np.uint64(64 - KNOWN_BITS)
-    return (spans.longer[bit >> np.uint64(6)] >> (bit & np.uint64(63))) & np.uint64(1) != 0
+def _entry_of(spread, spans):
+    """What `heads` says of two slots whose bit is set: (place, entry)."""
+    bit = np.uint64(spread >> np.uint32(TAG_BITS))
+    word, below = bit >> np.uint64(6), (np.uint64(1) << (bit & np.uint64(63))) - np.uint64(1)
+    place = np.uint64(spans.before[word]) + set_bits(spans.starts[word] & below)
+    entry = spans.heads[place]
+    if entry >> np.uint32(SHARED) & np.uint32(1):  # one in nine
+        place = np.uint64(entry & np.uint32((1 << SHARED) - 1))
+        entry = spans.heads[place]
+        while (entry ^ spread) & np.uint32(_TAG) and not entry >> np.uint32(FINAL):
+            place += np.uint64(1)
+            entry = spans.heads[place]
+    return place, entry
 
 
 @inlined
-def _strike_longer(i, n, first, tables, room, wanted):
-    """Marks the spans of three and four characters there, among those with the same first two."""
-    span, more = first, True
+def _may_go_on(slots, i, longer):
+    """May a span begin with the three characters from i on? Seldom 1 where it is 0."""
+    three = np.uint64(slots[i] | slots[i + np.uint64(1)] << np.uint32(16))
+    three |= np.uint64(slots[i + np.uint64(2)]) << np.uint64(32)
+    bit = (three * np.uint64(KEY_FACTOR)) >> np.uint64(64 - KNOWN_BITS)
+    return (longer[bit >> np.uint64(6)] >> (bit & np.uint64(63))) & np.uint64(1)
+
+
+@inlined
+def mark_spans(s, tables, room):
+    """Marks the places from which rewriting operator s may strike, after `look_up`.
+
+    Spans of one operator do not overlap: the longest from the left is taken. How many there are
+    stands in `room.found`.
+    """
+    free, found, operator = np.int64(0), np.int64(0), np.int64(tables.spans.operator[s])
+    for c in range(room.count[0]):
+        i, begun = np.int64(room.maybe[c]), room.begun[c]
+        span = np.int64(begun >> np.uint64(32))
+        size = np.int64((begun >> np.uint64(1 + s)) & np.uint64(1)) * 2
+        if begun & np.uint64(1):
+            span, size = _longest(i, s, span, size, tables.spans, room.slots)
+        fits = np.int64((size > 0) & (i >= free))
+        room.mask[i] |= np.uint16(fits << operator)
+        room.spans[s, i] = span
+        free = i + size if fits else free
+        found += fits
+    room.found[s] = found
+
+
+@inlined
+def _longest(i, s, head, size, spans, slots):
+    """The longest span of operator s from i on: (its row, its characters).
+
+    `size` is 2 where the head itself is one of s, else 0.
+    """
+    tail, found, more = np.int64(spans.first[head]), head, True
     while more:
-        tail = tables.spans.tails[span]
-        size = _size_at(tail, room.slots, i)
-        able = np.int64((tail >> np.uint64(OPERATORS_SHIFT)) & np.uint64(0xFF)) & wanted
-        if size and able and _ends(i + size, n, tables, room):
-            _mark(i, size, span, able, tables.spans.operator, room)
-        more = not tail >> np.uint64(LAST)
-        span += 1
-
-
-@inlined
-def _ends(end, n, tables, room):
-    """Does a visible character end before `end`?"""
-    slot = room.slots[end]
-    return end >= n or slot != 0 or not clings(tables.code_points[room.points[end]], CLINGS_BEFORE)
-
-
-@inlined
-def _further(head, heads):
-    """The entry of the hash table where another stands in its place; 0 if there is none."""
-    wrap = np.uint64(len(heads) - 1)
-    h = ((head * np.uint64(KEY_FACTOR)) >> np.uint64(32)) & wrap
-    while heads[h] != 0 and heads[h] & np.uint64(0xFFFFFFFF) != head:
-        h = (h + np.uint64(1)) & wrap
-    return heads[h]
+        told = spans.tails[tail]
+        longer = np.int64((told >> np.uint64(TAIL_OPERATORS_SHIFT + s)) & np.uint64(1))
+        longer *= _size_at(told, slots, i)
+        if longer > size:
+            found, size = len(spans.heads) + tail, longer
+        more = not told >> np.uint64(LAST)
+        tail += 1
+    return found, size
 
 
 @inlined
@@ -131,12 +133,3 @@ def _size_at(tail, slots, i):
     if fourth != slots[i + 3]:
         return 0
     return 4
-
-
-@inlined
-def _mark(i, size, span, able, operator, room):
-    """A span for those of the able operators that are free there."""
-    for s in range(len(room.free)):
-        if (able >> s) & 1 and i >= room.free[s]:
-            room.mask[i] |= np.uint16(1) << operator[s]
-            room.spans[s, i], room.free[s] = span, i + size

@@ -10,6 +10,8 @@ from types import CellType, FunctionType
 from typing import TypeVar, cast
 
 import numba
+from numba import types
+from numba.extending import intrinsic
 
 # Without numba's counting of references: each reaching into a tuple of arrays would count, at a
 # price of eight times the rest. Kernels allocate nothing, so there is nothing to free.
@@ -39,6 +41,16 @@ def inlined(function: Kernel) -> Kernel:
 def called(function: Kernel) -> Kernel:
     """A part of kernels that is compiled once and called; it has no cache of its own."""
     return cast("Kernel", numba.njit(**_OPTIONS)(function))
+
+
+@intrinsic
+def set_bits(typing_context, word):
+    """How many bits of a 64-bit word are set, as one instruction."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.ctpop(arguments[0])
+
+    return types.uint64(types.uint64), generate
 
 
 @cache

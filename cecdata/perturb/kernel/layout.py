@@ -18,40 +18,49 @@ PLAIN, CLINGS_BEFORE, CLINGS_AFTER, REGIONAL, CLINGS_BOTH = 0, 1, 2, 3, 4
 # Of `Tables.candidates`.
 TEXT_BITS, KIND_BITS, KEEP_BITS = 16, 5, 22
 FIRST_SLOT = 8  # slot s of a character is code_points[cp] - FIRST_SLOT + 1; slot 0 is "anything"
+LONGEST = 4  # characters of a span
 # Of `SpanTables.candidates`, beside KIND_BITS and KEEP_BITS.
 SPAN_TEXT_BITS, COST_BITS, ALIAS_BITS = 20, 3, 14
+# Of `SpanTables.rows`: first candidate, how many, the span's text, its characters.
+COUNT_SHIFT, SOURCE_SHIFT, SIZE_SHIFT = 22, 36, 56
 KNOWN_BITS = 19  # of a bitmap: 64 KiB stay in the cache
-SPAN_BITS = 20  # of the number of a span
-FIRST_SHIFT, OPERATORS_SHIFT, ALONE = 32, 52, 63  # of and in `SpanTables.heads`
-LAST = 63  # in `SpanTables.tails`, which has its operators where `heads` has them
+TAG_BITS = 32 - KNOWN_BITS  # what tells a spread pair of slots apart, beside its bit
+# Of `SpanTables.heads`; the lower bits of a SHARED one say where its entries begin.
+OPERATORS_SHIFT, GOES_ON, SHARED, FINAL = TAG_BITS, 21, 22, 23
+TAIL_OPERATORS_SHIFT, LAST = 52, 63  # in `SpanTables.tails`
 NO_THIRD = 0xFFFF  # for a slot, where a span has two characters
-# An odd number whose product with a key spreads it over the upper bits (the golden ratio).
-KEY_FACTOR = 0x9E3779B97F4A7C15
+# Odd numbers whose product with a key spreads it over the upper bits (the golden ratio). The
+# shorter is a bijection of 32 bits: the bit in the bitmap and the tag are the whole pair.
+KEY_FACTOR, PAIR_FACTOR = 0x9E3779B97F4A7C15, 0x9E3779B1
 
 
 class SpanTables(NamedTuple):
     """What the kernel reads of operators that rewrite spans of two to four characters.
 
-    Spans are numbered so that those with the same first two characters stand together: these two
-    by themselves, and then each span before those that it begins with.
+    H heads: pairs of characters that spans begin with, whether they are one or not. What is looked
+    up at every place is kept small: where these tables leave the cache, the kernel waits.
     """
 
-    row: npt.NDArray[np.int8]  # [O] the operator's row in `rows`, or -1
+    row: npt.NDArray[np.int8]  # [O] the operator's column in `rows`, or -1
     operator: npt.NDArray[np.uint16]  # [rewriting operators] the other way round
-    starts: Longs  # [words] a bitmap of the hashed first two characters of every span
-    longer: Longs  # [words] a bitmap of the hashed first three characters of every longer one
-    # [H] open addressing over the first two: their slots, 16 bits each | the first span << 32 | row
-    # bits of what strikes these two alone << 52 | 1 << 63 where no span is longer; or 0
-    heads: Longs
-    # [spans] third slot | fourth << 16, 0 where there is none, NO_THIRD where there is no third |
-    # row bits of its operators << 52 | 1 << 63 where the next span begins otherwise
+    starts: Longs  # [words] a bitmap of the spread heads
+    before: Words  # [words] how many bits are set before each word: the place in `heads`
+    longer: Longs  # [words] a bitmap of the hashed first three characters of every longer span
+    # [H and more] tag | bits of the operators that strike these two alone | 1 << 21 where a span is
+    # longer; or 1 << 22 | place where several heads have one bit: their entries stand there, the
+    # last with 1 << 23
+    heads: Words
+    first: Words  # [H and more] the first of the longer spans, in `tails`
+    # [longer spans] third slot | fourth << 16, 0 where there is none | bits of its operators << 52
+    # | 1 << 63 where the next has another head
     tails: Longs
-    # [rewriting operators, spans, 4] first candidate, number of candidates, text, characters
-    rows: Ints
-    # [C] text | kind << 20 | cost << 25 | alias, as a place in the row << 28 | keep << 42
+    # [heads, then longer spans; rewriting operators] first candidate | number of candidates << 22 |
+    # text << 36 | characters << 56
+    rows: Longs
+    # [C, 2] text | kind << 20 | cost << 25 | alias, as a place in the row << 28 | keep << 42; and
+    # the text once more as four rows of `Tables.texts`, 16 bits each, lowest first
     candidates: Longs
-    texts: Longs  # [T, 3] UTF-8, lowest byte first, in two words, and its number of bytes
-    points: npt.NDArray[np.uint32]  # [T, 4] code points
+    points: npt.NDArray[np.uint32]  # [T, 4] code points of the texts
 
 
 class Tables(NamedTuple):

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from cecdata.perturb.kernel.arrays import Draws, Output, Room, Sentences
 from cecdata.perturb.kernel.distance import distance_of, is_new
 from cecdata.perturb.kernel.draws import MIXED, OPERATOR, SAMPLE, UNCHANGED, draw, key_of, unit
-from cecdata.perturb.kernel.find_spans import find_spans
-from cecdata.perturb.kernel.jit import called, entry, inlined
+from cecdata.perturb.kernel.find_spans import look_up, mark_spans
+from cecdata.perturb.kernel.jit import entry, inlined
 from cecdata.perturb.kernel.layout import Tables
 from cecdata.perturb.kernel.places import (
     able_of,
@@ -91,7 +91,7 @@ def _decide(n, able, marked, key, draws, tables, room):
     return o, count, marked
 
 
-@called
+@inlined
 def _with_span(o, n, able, marked, key, draws, tables, room):
     """The operator, drawn again without it where it has no span: (operator or -1, marked).
 
@@ -101,9 +101,11 @@ def _with_span(o, n, able, marked, key, draws, tables, room):
     while o >= 0 and tables.spans.row[o] >= 0:
         s = np.int64(tables.spans.row[o])
         if not (marked >> s) & 1:
+            if not marked:
+                look_up(n, tables.spans, room)
             marked |= np.int64(1) << s
-            find_spans(n, tables, room, np.int64(1) << s)
-        if room.free[s]:
+            mark_spans(s, tables, room)
+        if room.found[s]:
             return o, marked
         able &= ~(np.int64(1) << o)
         tries += 1
@@ -174,15 +176,18 @@ def place_histogram(text: Sentences, tables: Tables, priors, room: Room, histogr
     for row in range(len(text.offsets) - 1):
         n = _read(text, row, read, tables, inserts, room)
         read += n
-        if len(tables.spans.rows):
-            find_spans(n, tables, room, (np.int64(1) << len(tables.spans.rows)) - 1)
+        if len(tables.spans.operator):
+            look_up(n, tables.spans, room)
+        for s in range(len(tables.spans.operator)):
+            mark_spans(s, tables, room)
         able, total = able_of(room.mask, n, with_prior), 0.0
         for o in range(len(priors)):
             if (able >> o) & 1:
                 total += priors[o]
         for o in range(len(priors)):
             if (able >> o) & 1:
-                places = count_places(room.mask, n, 1 << o)
+                s = np.int64(tables.spans.row[o])
+                places = count_places(room.mask, n, 1 << o) if s < 0 else room.found[s]
                 histogram[o, n, places] += np.int64(_SENTENCE * (priors[o] / total) + 0.5)
 
 

@@ -88,17 +88,18 @@ def clings(value, how):
 @called
 def _mend_clusters(n, code_points, insert_mask, room):
     """Nothing inside a visible character: no insertion there, no base replaced under its marks."""
-    points, mask, before = room.points, room.mask, PLAIN
+    points, mask, slots, before = room.points, room.mask, room.slots, PLAIN
     for i in range(n + 1):
         kind = PLAIN
         if i < n and code_points[points[i]] < FIRST_SLOT:
             kind = np.int64(code_points[points[i]])
         if clings(before, CLINGS_AFTER):
-            mask[i] = 0
+            mask[i], slots[i] = 0, 0  # a place without a slot is in no span
         if clings(kind, CLINGS_BEFORE):
             mask[i] &= ~np.uint16(insert_mask)
             if i > 0:
                 mask[i - 1] &= np.uint16(insert_mask)
+                slots[i - 1] = 0
         if before == REGIONAL and kind == REGIONAL:
             mask[i] &= ~np.uint16(insert_mask)
         if 0 < i < n and points[i - 1] == _CR and points[i] == _LF:

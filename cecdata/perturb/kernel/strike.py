@@ -12,8 +12,12 @@ from cecdata.perturb.kernel.jit import inlined
 from cecdata.perturb.kernel.layout import (
     ALIAS_BITS,
     COST_BITS,
+    COUNT_SHIFT,
     KEEP_BITS,
     KIND_BITS,
+    LONGEST,
+    SIZE_SHIFT,
+    SOURCE_SHIFT,
     SPAN_TEXT_BITS,
     TEXT_BITS,
 )
@@ -51,20 +55,23 @@ def strike_span(tables, struck, place, n, room, data, key, k, base, out, edit):
     """Writes edit k, of a span, and what follows; gives (base, its Levenshtein distance)."""
     found, bounds = tables.spans, room.bounds
     s = np.int64(found.row[struck])
-    span = np.int64(room.spans[s, place])
-    first, count = found.rows[s, span, 0], found.rows[s, span, 1]
-    packed = _span_candidate(first, count, found.candidates, draw(key, REPLACEMENT, k))
-    text = np.int64(packed & np.uint64(_SPAN_TEXT))
-    done, to = place + np.int64(found.rows[s, span, 3]), base + bounds[place]
-    size = np.int64(found.texts[text, 2])
-    _store_word(out.data, np.uint64(to), found.texts[text, 0])
-    _store_word(out.data, np.uint64(to + 8), found.texts[text, 1])
-    _copy(out.data, to + size, data, bounds[done], bounds[n])
+    row = found.rows[np.int64(room.spans[s, place]), s]
+    chosen = _span_candidate(row, found.candidates, draw(key, REPLACEMENT, k))
+    packed, signs = found.candidates[chosen, 0], found.candidates[chosen, 1]
+    done, to = place + np.int64(row >> np.uint64(SIZE_SHIFT)), base + bounds[place]
+    start = to
+    for _ in range(LONGEST):
+        text = np.int64(signs & np.uint64(_TEXT))
+        _store_word(out.data, np.uint64(to), tables.texts[text, 0])
+        to += np.int64(tables.texts[text, 1] & np.uint64(0xFF))
+        signs >>= np.uint64(TEXT_BITS)
+    _copy(out.data, to, data, bounds[done], bounds[n])
     singles = len(tables.texts)
-    old = singles + found.rows[s, span, 2]
-    _note(out, edit, place, done, old, singles + text, struck, packed >> np.uint64(SPAN_TEXT_BITS))
+    old = singles + np.int64((row >> np.uint64(SOURCE_SHIFT)) & np.uint64(_SPAN_TEXT))
+    new = singles + np.int64(packed & np.uint64(_SPAN_TEXT))
+    _note(out, edit, place, done, old, new, struck, packed >> np.uint64(SPAN_TEXT_BITS))
     cost = np.int64(packed >> np.uint64(_COST)) & ((1 << COST_BITS) - 1)
-    return base + size - (bounds[done] - bounds[place]), cost
+    return base + (to - start) - (bounds[done] - bounds[place]), cost
 
 
 @inlined
@@ -96,15 +103,16 @@ def _candidate(tables, o, slot, word):
 
 
 @inlined
-def _span_candidate(first, count, candidates, word):
-    """A replacement of a span, packed as in the tables, by Walker's alias method."""
-    scaled = (word >> np.uint64(32)) * np.uint64(count)
-    packed = candidates[np.uint64(first) + (scaled >> np.uint64(32))]
+def _span_candidate(row, candidates, word):
+    """Which candidate replaces a span, by Walker's alias method."""
+    first = row & np.uint64((1 << COUNT_SHIFT) - 1)
+    count = (row >> np.uint64(COUNT_SHIFT)) & np.uint64((1 << (SOURCE_SHIFT - COUNT_SHIFT)) - 1)
+    chosen = first + (((word >> np.uint64(32)) * count) >> np.uint64(32))
+    packed = candidates[chosen, 0]
     fraction = np.uint32(word) >> np.uint32(32 - KEEP_BITS)
     if fraction >= np.uint32(packed >> np.uint64(64 - KEEP_BITS)):
-        alias = (packed >> np.uint64(_ALIAS)) & np.uint64((1 << ALIAS_BITS) - 1)
-        packed = candidates[np.uint64(first) + alias]
-    return packed
+        chosen = first + ((packed >> np.uint64(_ALIAS)) & np.uint64((1 << ALIAS_BITS) - 1))
+    return chosen
 
 
 @inlined
