@@ -16,6 +16,7 @@ from cecbench.gathering import Lines
 from cecbench.metrics.rows import Row
 from cecbench.score_shape import (
     PREDICTIONS_SHA256,
+    TABLE_SHA256,
     check_run,
     check_score,
     sealed,
@@ -67,10 +68,13 @@ class Run:
 def write_files(work: Workspace, lines: Lines, values: Mapping[str, object]) -> None:
     """Moves a run's lines to their places in its folder, and writes its score, sealed, at last."""
     lines.close()
-    digest = durable.sha256_of(lines.records).sha256
+    sums = {
+        PREDICTIONS_SHA256: durable.sha256_of(lines.records).sha256,
+        TABLE_SHA256: durable.sha256_of(lines.table).sha256,
+    }
     for name, path in ((PREDICTIONS, lines.records), (TABLE, lines.table)):
         work.write(name, partial(_copied, path))
-    work.write_text(SCORE, sealed({**values, PREDICTIONS_SHA256: digest}))
+    work.write_text(SCORE, sealed({**values, **sums}))
 
 
 def _copied(source: Path, target: Path) -> None:
@@ -102,12 +106,10 @@ def read_run(path: Path) -> Run:
     if not file.is_file():
         raise InputError(f"{folder} has no {PREDICTIONS}: name a folder that `cecbench run` wrote")
     data = file.read_bytes()
-    wanted = values.get(PREDICTIONS_SHA256)
-    if wanted is not None and hashlib.sha256(data).hexdigest() != wanted:
-        raise VerificationError(
-            f"{file}: not the predictions that {SCORE} names: a bit turned over or they were "
-            "edited. Run the same `cecbench run` again: it writes them anew"
-        )
+    _prove(file, hashlib.sha256(data).hexdigest(), values.get(PREDICTIONS_SHA256))
+    table = folder / TABLE
+    if table.is_file():  # a copy for other programs, which may be left behind
+        _prove(table, durable.sha256_of(table).sha256, values.get(TABLE_SHA256))
     rows, marks = [], []
     for number, line in enumerate(data.strip(b"\n").split(b"\n"), 1):
         try:
@@ -117,6 +119,15 @@ def read_run(path: Path) -> Run:
         rows.append(Row(found.id, found.source, found.reference, found.prediction))
         marks.append(found.status)
     return Run(folder, values, tuple(rows), tuple(marks))
+
+
+def _prove(file: Path, found: str, wanted: object) -> None:
+    """VerificationError where a file is not what the score names; the first ones named none."""
+    if wanted is not None and found != wanted:
+        raise VerificationError(
+            f"{file}: not the predictions that {SCORE} names: a bit turned over or they were "
+            "edited. Run the same `cecbench run` again: it writes them anew"
+        )
 
 
 def rescored(run: Run) -> Score:

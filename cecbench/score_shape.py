@@ -13,6 +13,7 @@ from cecdata.shards.codec import Json
 FORMAT = 2  # 1 had no seal
 SEAL = "seal"  # last key: SHA-256 of the file's text without it
 PREDICTIONS_SHA256 = "predictions_sha256"
+TABLE_SHA256 = "table_sha256"  # of predictions.tsv
 
 # A kind of value, an object with these keys (`?`: may be missing), or an object of like values.
 Shape: TypeAlias = "str | Mapping[str, Shape]"

@@ -6,19 +6,43 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from cecdata.durable import Workspace
+from cecbench.score_shape import SEAL, sealed
+from cecdata.durable import Workspace, sha256_of
 from cecdata.errors import VerificationError
 from cecdata.shards.codec import Json
 from cecdata.strictjson import parse
 from cectrain import reproducibility
 
 SUMMARY, RUN, MODEL = "summary.json", "run.json", "model"
+FILES = "files_sha256"  # of what lies beside a summary: name → SHA-256
+_OWN = ("metrics.jsonl", "heldout.jsonl")  # made by the run, and not for editing, as the card is
+
+
+def write_summary(work: Workspace, found: Mapping[str, Json]) -> dict[str, Json]:
+    """Write the summary, sealed, with the SHA-256 of every file of the results; what it says."""
+    whole: dict[str, Json] = {**found, FILES: {**_sums(work.root)}}
+    text = sealed(whole)
+    work.write_text(SUMMARY, text)
+    return {**whole, SEAL: json.loads(text)[SEAL]}
+
+
+def _sums(folder: Path) -> dict[str, str]:
+    """Weights have their own digest, and a card is for editing."""
+    paths = [folder / name for name in _OWN if (folder / name).is_file()]
+    paths += (p for p in sorted((folder / MODEL).rglob("*")) if p.is_file())
+    named = {path.relative_to(folder).as_posix(): path for path in paths}
+    return {
+        name: sha256_of(path).sha256
+        for name, path in named.items()
+        if path.suffix not in (".safetensors", ".md")
+    }
 
 
 def finished(folder: Path) -> dict[str, Json] | None:
     """The summary of a finished run; None where it is not finished.
 
-    Raises VerificationError where the summary is damaged or the weights are not those it names.
+    Raises VerificationError where the summary is damaged, or the weights or another file of the
+    results are not those that it names.
     """
     if not (folder / SUMMARY).is_file():
         return None
@@ -27,17 +51,32 @@ def finished(folder: Path) -> dict[str, Json] | None:
         raise VerificationError(
             f"{folder / MODEL}: not the weights that {SUMMARY} names; --overwrite trains anew"
         )
+    wanted = found.get(FILES)
+    if isinstance(wanted, dict) and wanted != (sums := _sums(folder)):
+        off = sorted(name for name in {*wanted, *sums} if wanted.get(name) != sums.get(name))
+        raise VerificationError(
+            f"{folder}: {', '.join(off[:5])}: not what {SUMMARY} names: a bit turned over, or it "
+            "was edited, added or removed; --overwrite trains anew"
+        )
     return found
 
 
 def read_summary(path: Path) -> dict[str, Json]:
     """What a finished run says of itself; VerificationError where it is damaged."""
     try:
-        found = parse(path.read_bytes())
+        text = path.read_bytes().decode("utf-8")
+        found = parse(text)
     except (OSError, ValueError) as error:
         raise VerificationError(f"{path}: damaged ({error}); --overwrite trains anew") from error
     if not isinstance(found, dict):
         raise VerificationError(f"{path}: damaged (not a JSON object); --overwrite trains anew")
+    bare = {name: value for name, value in found.items() if name != SEAL}
+    # The first ones had no seal, nor sums of files.
+    if (SEAL in found or FILES in found) and sealed(bare) != text:
+        raise VerificationError(
+            f"{path}: its seal is broken: a bit turned over or it was edited; --overwrite trains "
+            "anew"
+        )
     return found
 
 

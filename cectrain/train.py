@@ -18,7 +18,7 @@ from cectrain.data import open_shards
 from cectrain.export import save_model
 from cectrain.heldout import HeldOut
 from cectrain.progress import Seen, nowhere
-from cectrain.results import MODEL, SUMMARY, finished, write_run
+from cectrain.results import MODEL, finished, write_run, write_summary
 from cectrain.stages import Job, Tell
 from cectrain.tracking import MetricsLog
 
@@ -100,8 +100,7 @@ def _publish(
     work.publish(staged, MODEL)
     found["model_sha256"] = reproducibility.weights_sha256(work.root / MODEL)
     work.write_text(SENTENCES, _sentences(job, *scores))
-    work.write_text(SUMMARY, json.dumps(found, ensure_ascii=False, indent=1) + "\n")
-    return found
+    return write_summary(work, found)
 
 
 def _sentences(job: Job, before: HeldOut, after: HeldOut) -> str:

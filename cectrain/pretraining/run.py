@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,7 +17,7 @@ from cectrain.pretraining.pairs import Batches, held_out_pairs
 from cectrain.pretraining.pool import Pool, make_pool
 from cectrain.pretraining.start import new_policy, optimizers
 from cectrain.pretraining.watch import watched
-from cectrain.results import MODEL, SUMMARY, finished, write_run
+from cectrain.results import MODEL, finished, write_run, write_summary
 from cectrain.supervised import Plan, fit
 from cectrain.tracking import MetricsLog
 
@@ -137,5 +136,4 @@ def _publish(work: Workspace, policy: Policy, found: dict[str, Json]) -> dict[st
     save_model(policy, work.root / staged, found)
     work.publish(staged, MODEL)
     found["model_sha256"] = reproducibility.weights_sha256(work.root / MODEL)
-    work.write_text(SUMMARY, json.dumps(found, ensure_ascii=False, indent=1) + "\n")
-    return found
+    return write_summary(work, found)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import random
 import shutil
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -61,14 +63,22 @@ class Unbroken:
 
 
 def kill_over_and_over(
-    zygote: Zygote, scenario: Scenario, folder: Path, kills: int, seed: int
+    zygote: Zygote,
+    scenario: Scenario,
+    folder: Path,
+    kills: int,
+    seed: int,
+    minutes: float = math.inf,
 ) -> Figures:
-    """SIGKILL at random instants, steps and calls; each output is killed until it is finished."""
+    """SIGKILL at random instants, steps and calls; each output is killed until it is finished.
+
+    After so many minutes what was begun is finished, and the kills that came so far count.
+    """
     rng, found = random.Random(seed), Figures()
     wanted = Unbroken.of(zygote, scenario, folder / "unbroken")
     out, trace = folder / "out", folder / "trace.txt"
-    attempts = 0
-    while found.kills < kills:
+    attempts, end = 0, time.monotonic() + 60 * minutes
+    while found.kills < kills and time.monotonic() < end:
         attempts += 1
         assert attempts <= 8 * kills, f"only {found.kills} of {attempts} runs could be killed"
         before = _begun(trace)

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import signal
 import sys
 import tempfile
@@ -60,7 +61,7 @@ def prepared(name: str, folder: Path, *, small: bool = False) -> Iterator[tuple[
         zygote.close()
 
 
-def kills(names: list[str], count: int, seed: int) -> list[str]:
+def kills(names: list[str], count: int, seed: int, minutes: float = math.inf) -> list[str]:
     """SIGKILL over and over; gives what must not have been."""
     print("| run | SIGKILLs | runs to the end | partial files | rows lost | rows twice "
           "| other bytes | most work lost a kill | it runs at once |")  # fmt: skip
@@ -69,7 +70,7 @@ def kills(names: list[str], count: int, seed: int) -> list[str]:
     for name in names:
         wanted = max(1, round(count * SHARES[name] / sum(SHARES[n] for n in names)))
         with room() as folder, prepared(name, folder) as (scenario, zygote):
-            found = kill_over_and_over(zygote, scenario, folder, wanted, seed)
+            found = kill_over_and_over(zygote, scenario, folder, wanted, seed, minutes)
             print(f"{found.line(name)} {scenario.workers} |", flush=True)
         told += found.told
     return told
@@ -125,11 +126,12 @@ def main() -> int:
     known.add_argument("--count", type=int, default=300, help="of kills, in all")
     known.add_argument("--every", type=int, default=1, help="take each N-th call only")
     known.add_argument("--ordeal", action="append", choices=list(ORDEALS))
+    known.add_argument("--minutes", type=float, default=math.inf, help="of kills, each scenario")
     known.add_argument("--seed", type=int, default=20)
     chosen = known.parse_args()
     names = chosen.only or list(SMALL if chosen.what == "calls" else SHARES)
     if chosen.what == "kills":
-        told = kills(names, chosen.count, chosen.seed)
+        told = kills(names, chosen.count, chosen.seed, chosen.minutes)
     elif chosen.what == "calls":
         told = calls(names, chosen.every, chosen.ordeal or list(ORDEALS))
     else:

@@ -103,7 +103,7 @@ def asked(folder: Path, url: str, count: int = 24, concurrency: int = 2) -> Scen
     bench(folder, count)
     words = ("run", "--system", f"api:tiny@{url}", "--benchmark", str(folder / "bench.tsv"),
              "--out", "{out}", "--concurrency", str(concurrency))  # fmt: skip
-    timed = {"score.json": _untimed_score, "predictions.jsonl": _untimed_lines}
+    timed = {"score.json": _unsealed, "predictions.jsonl": _untimed_lines}
     return Scenario("api", "cecbench", words, _predictions, concurrency, timed, last="score.json")
 
 
@@ -126,7 +126,7 @@ def train(data: Path, policy: Path, steps: int = 4, updates: int = 2) -> Scenari
     words = ("train", str(data), "--out", "{out}", "--policy", str(policy), "--sft-steps",
              str(steps), "--updates", str(updates), *told)  # fmt: skip
     timed = {
-        "summary.json": _untimed_object,
+        "summary.json": _unsealed,
         "metrics.jsonl": _untimed_lines,
         "model/README.md": _untimed_card,
         "run.json": _nothing,
@@ -163,10 +163,10 @@ def _untimed_object(data: bytes) -> bytes:
     return json.dumps(_untimed(json.loads(data)), ensure_ascii=False, sort_keys=True).encode()
 
 
-def _untimed_score(data: bytes) -> bytes:
-    """The seal and the sum of predictions.jsonl cover times as well: `_predictions` proves them."""
+def _unsealed(data: bytes) -> bytes:
+    """Seals and sums cover times as well; `_predictions` and `_steps` prove them."""
     values = json.loads(_untimed_object(data))
-    sums = ("seal", "predictions_sha256")
+    sums = ("seal", "predictions_sha256", "table_sha256", "files_sha256")
     return json.dumps({name: values[name] for name in values if name not in sums}).encode()
 
 
@@ -213,6 +213,9 @@ def _predictions(out: Path) -> Counter[str]:
 
 
 def _steps(out: Path) -> Counter[str]:
+    from cectrain.results import finished  # refuses a broken seal, or other files than named
+
+    assert finished(out) is not None
     lines = [json.loads(x) for x in (out / "metrics.jsonl").read_text("utf-8").splitlines()]
     return Counter(f"{line['phase']}-{line['step']}" for line in lines)
 

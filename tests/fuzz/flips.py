@@ -219,8 +219,7 @@ def _make_run(room: Path) -> None:
 
     room.mkdir()
     for name, text in _run_files().items():
-        if name != "predictions.tsv":  # a copy for other programs; nothing of ours reads it
-            (room / name).write_text(text, "utf-8")
+        (room / name).write_text(text, "utf-8")
 
 
 def _run_noticed(room: Path) -> bool:
@@ -268,17 +267,53 @@ def _checkpoint_used(room: Path) -> object:
     return found[1], {p.name: p.read_bytes() for p in found[0].iterdir() if p.suffix != ".json"}
 
 
+def _make_training(room: Path) -> None:
+    from cecdata.durable import Workspace
+    from cectrain.reproducibility import weights_sha256
+    from cectrain.results import MODEL, write_summary
+
+    with Workspace(room, {"x": 1}) as work:
+        work.write_text("metrics.jsonl", '{"phase": "ppo", "step": 1, "reward": 0.5}\n')
+        work.write_text("heldout.jsonl", '{"source": "己经", "before": "己经", "after": "已经"}\n')
+        work.write_text(f"{MODEL}/tokenizer.json", '{"model": {"vocab": {"已": 0}}}')
+        work.write_bytes(f"{MODEL}/model.safetensors", random.Random(0).randbytes(400))
+        weights = weights_sha256(room / MODEL)
+        write_summary(work, {"heldout_exact_after_ppo": 0.5, "model_sha256": weights})
+
+
+def _training_files(room: Path) -> list[Path]:
+    return [path for path in _all_files(room) if ".cecdata" not in path.parts]
+
+
+def _training_noticed(room: Path) -> bool:
+    from cecdata.errors import CecError
+
+    try:
+        _training_used(room)
+    except CecError:
+        return True
+    return False
+
+
+def _training_used(room: Path) -> object:
+    """What the same command, `export` and `ship` begin with."""
+    from cectrain.results import finished
+
+    return finished(room)
+
+
 def _all_files(room: Path) -> list[Path]:
     return [path for path in room.rglob("*") if path.is_file()]
 
 
 KINDS = (
-    Kind("dataset", 0.4, _make_dataset, _dataset_files, _dataset_noticed, _dataset_used),
+    Kind("dataset", 0.3, _make_dataset, _dataset_files, _dataset_noticed, _dataset_used),
     Kind("cache", 0.2, _make_cache, _all_files, _cache_noticed, _cache_used),
     Kind("journal", 0.1, _make_journal, _all_files, _journal_noticed, _journal_used),
     Kind("pool", 0.1, _make_pool, _pool_files, _pool_noticed, _pool_used),
     Kind("predictions", 0.1, _make_run, _all_files, _run_noticed, _run_used),
     Kind("checkpoint", 0.1, _make_checkpoint, _all_files, _checkpoint_noticed, _checkpoint_used),
+    Kind("training", 0.1, _make_training, _training_files, _training_noticed, _training_used),
 )
 
 

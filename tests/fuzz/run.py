@@ -216,15 +216,16 @@ def keep(name: str, data: bytes) -> Path:
 def _guided(options: argparse.Namespace) -> int:
     """One reader under atheris; libFuzzer's own lines go to stderr."""
     import atheris
-
-    with atheris.instrument_imports(include=["cecdata", "cecbench", "cectrain"]):
-        from fuzz_readers import readers
-
-        table = readers()
     from fuzz_case import LeakError, check, kind_of
 
     (name,) = options.reader
-    reader, folder = table[name], Path(tempfile.mkdtemp(dir=_fast()))
+    folder = Path(tempfile.mkdtemp(dir=_fast()))
+    with atheris.instrument_imports(include=["cecdata", "cecbench", "cectrain"]):
+        from fuzz_readers import readers
+
+        reader = readers()[name]
+        for seed in reader.mutator.seeds:  # readers import late: what is imported here is measured
+            check(reader, seed, folder / reader.file)
     seeds = folder / "seeds"
     seeds.mkdir()
     for number, seed in enumerate(reader.mutator.seeds):
