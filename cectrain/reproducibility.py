@@ -42,7 +42,7 @@ def set_all_seeds(seed: int) -> None:
 def keep_few_kernels() -> None:
     """OneDNN keeps a compiled product for each shape, 1,024 of them, and lengths make many shapes.
 
-    With so few memory grows a third less, and no step is slower. It is read at the first product.
+    With 64 memory grows a third less, and steps are no slower. It is read at the first product.
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
 

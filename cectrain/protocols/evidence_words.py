@@ -131,7 +131,7 @@ def _sentence(one: Comparison, name: str, what: str) -> str:
     if one.rate == "exact":
         relation = "above" if d.above else "below" if d.below else "not told apart from"
     else:
-        relation = "worse than" if d.above else "better than" if d.below else "no worse than"
+        relation = "worse than" if d.above else "better than" if d.below else "not told apart from"
     return (
         f"PPO is {relation} {name} in {what}: {d.before:.1%} → {d.after:.1%}, difference "
         f"{100 * d.value:+.1f} points, 95 % interval [{100 * d.low:+.1f}, {100 * d.high:+.1f}], "
