@@ -196,9 +196,9 @@ def _fault(value: bytes | None, max_bytes: int) -> tuple[str, str, str] | None:
     except UnicodeDecodeError as error:
         detail = f"byte 0x{value[error.start]:02X} at byte {error.start}"
         # A megabyte of no text takes a quarter of a second to spell out, and is no sentence.
-        whole = len(value) <= _SPELT
-        text = value.decode("utf-8", "backslashreplace") if whole else excerpt(value)
-        return text, "invalid_utf8", detail
+        if len(value) > _SPELT:
+            return excerpt(value), "invalid_utf8", f"{detail}; of {len(value)} bytes an excerpt"
+        return value.decode("utf-8", "backslashreplace"), "invalid_utf8", detail
     return None
 
 

@@ -39,6 +39,19 @@ def test_one_bad_byte_costs_one_line(tmp_path):
     assert bad[0]["detail"] == "byte 0xFF at byte 3"
 
 
+def test_a_long_line_that_is_no_text_is_kept_as_an_excerpt(tmp_path):
+    """Its first characters, where it broke and how long it was; up to 64 KiB it is kept whole."""
+    path = tmp_path / "a.txt"
+    whole, long = b"\xff" * 65_536, b"ab" + b"\xff" * 65_535
+    path.write_bytes(whole + b"\n" + long + b"\n")
+    _, bad = everything(path)
+    assert [row["reason"] for row in bad] == ["invalid_utf8"] * 2
+    assert bad[0]["text"] == "\\xff" * 65_536
+    assert bad[1]["text"].startswith("ab\\xff")
+    assert len(bad[1]["text"]) == 200
+    assert bad[1]["detail"] == "byte 0xFF at byte 2; of 65537 bytes an excerpt"
+
+
 @given(
     st.lists(
         st.binary(max_size=12).map(lambda b: b.replace(b"\n", b"").replace(b"\r", b"")), max_size=20
