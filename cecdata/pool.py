@@ -22,6 +22,7 @@ from cecdata.corpus.reading import Rows, empty_corpus, read
 from cecdata.corpus.sentences import split
 from cecdata.corpus.sources import STDIN
 from cecdata.durable import Entry, FileRecord, Workspace
+from cecdata.durable.files import naming
 from cecdata.errors import RefusedError
 from cecdata.perturb.engine import Histogram
 from cecdata.perturb.tables import Compiled, compiled
@@ -47,7 +48,7 @@ class Pool:
 
 def read_chunk(path: Path) -> pa.RecordBatch:
     """A chunk, schema SENTENCE; read, not mapped, so that memory stays what is in use."""
-    with pa.OSFile(str(path)) as file, pa.ipc.open_file(file) as reader:
+    with naming(path), pa.OSFile(str(path)) as file, pa.ipc.open_file(file) as reader:
         return reader.get_batch(0)
 
 
@@ -249,6 +250,7 @@ def _write_counts(work: Workspace, counts: npt.NDArray[np.int64]) -> FileRecord:
 
 
 def _read_counts(path: Path, empty: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    where, count = np.load(path, allow_pickle=False)
+    with naming(path):
+        where, count = np.load(path, allow_pickle=False)
     empty.ravel()[where] = count
     return empty

@@ -14,7 +14,7 @@ QUICK = [
     ("embed", "EIO", 7),
     ("embed", "half, then ENOSPC", 3),
     ("build", "ENOSPC", 4),
-    ("build", "EIO on reading back", 3),
+    ("build", "EIO on reading back", 12),
     ("build", "short write", 3),
 ]
 
