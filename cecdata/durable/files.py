@@ -183,14 +183,16 @@ def naming(path: Path, *, wanted: int | None = None) -> Iterator[None]:
     except CecError:
         raise
     except Exception as error:
-        known = describe_os_error(error, path, wanted=wanted)
-        if known is None:
-            raise
-        raise known from error
+        cause: BaseException | None = error
+        while cause is not None:  # a library's own error may be raised from the disk's
+            if known := describe_os_error(cause, path, wanted=wanted):
+                raise known from error
+            cause = cause.__cause__
+        raise
 
 
 def describe_os_error(
-    error: Exception, path: Path, *, wanted: int | None = None
+    error: BaseException, path: Path, *, wanted: int | None = None
 ) -> CecError | None:
     """The `CecError` that says what happened to `path`; None when the disk is not to blame."""
     text = str(error).lower()
@@ -215,7 +217,8 @@ def describe_os_error(
 
 
 def _nearest_folder(path: Path) -> Path:
-    return next((p for p in path.absolute().parents if p.is_dir()), Path("/"))
+    whole = path.absolute()
+    return next((p for p in (whole, *whole.parents) if p.is_dir()), Path("/"))
 
 
 def _is_full(error: BaseException) -> bool:

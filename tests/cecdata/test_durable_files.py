@@ -23,6 +23,7 @@ from cecdata.durable import (
     write_bytes,
     write_text,
 )
+from cecdata.durable.files import naming
 from cecdata.errors import CecError, DiskFullError, VerificationError
 
 
@@ -294,3 +295,21 @@ def test_threads_share_a_journal(tmp_path):
     again = Journal(tmp_path / "j", tmp_path)
     assert {entry.key for entry in again} == {str(n) for n in range(64)}
     assert again.damage == ()
+
+
+def test_an_error_below_a_folder_names_that_folder(tmp_path):
+    """Where a whole folder is written by others, it is the folder that is named, not its parent."""
+    out = tmp_path / "out"
+    out.mkdir()
+    with pytest.raises(DiskFullError, match=f"^{out}: no space left"), naming(out):
+        raise OSError(errno.ENOSPC, "No space left on device", str(out / "deep" / "file"))
+
+
+def test_an_error_of_the_disk_is_told_through_a_librarys_own(tmp_path):
+    """A library that raises its own error from the disk's hides nothing."""
+
+    full = OSError(errno.ENOSPC, "No space left on device")
+    with pytest.raises(DiskFullError, match=f"^{tmp_path}: no space left"), naming(tmp_path):
+        raise RuntimeError("An error occurred while generating") from full
+    with pytest.raises(RuntimeError, match="no disk"), naming(tmp_path):
+        raise RuntimeError("no disk in this")
