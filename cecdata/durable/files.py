@@ -183,12 +183,10 @@ def naming(path: Path, *, wanted: int | None = None) -> Iterator[None]:
     except CecError:
         raise
     except Exception as error:
-        cause: BaseException | None = error
-        while cause is not None:  # a library's own error may be raised from the disk's
-            if known := describe_os_error(cause, path, wanted=wanted):
-                raise known from error
-            cause = cause.__cause__
-        raise
+        known = describe_os_error(error, path, wanted=wanted)
+        if known is None:
+            raise
+        raise known from error
 
 
 def describe_os_error(
@@ -213,7 +211,8 @@ def describe_os_error(
         return CecError(f"{where}: {reason}. Check the disk and the permissions of its folder.")
     if any(words in text for words in _BROKEN_TEXT):
         return CecError(f"{path}: {error}. Check the disk and the permissions of its folder.")
-    return None
+    # a library's own error may be raised from the disk's
+    return describe_os_error(error.__cause__, path, wanted=wanted) if error.__cause__ else None
 
 
 def _nearest_folder(path: Path) -> Path:
