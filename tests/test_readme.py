@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -31,6 +32,19 @@ def test_commands_exist(tool: str) -> None:
         command: click.Command = getattr(importlib.import_module(module), attribute)
         known = {option for p in command.params for option in p.opts} | {"--help"}
         assert set(re.findall(r"--[a-z-]+", rest.partition("#")[0])) <= known
+
+
+def test_rows_of_the_operators_are_what_they_write() -> None:
+    """What the README's table shows for an operator is among its candidates."""
+    from cecdata.cli import cli
+
+    rows = re.findall(r"^\| `(\w+)` \| (\S+) \| (\S+) \|$", README, re.MULTILINE)
+    assert [row[0] for row in rows] == ["homophone", "near_glyph", "radical", "split", "noise"]
+    for operator, target, shown in rows[:-1]:
+        before, written, after = re.split(r"\*\*", shown)
+        replaced = target[len(before) : len(target) - len(after)]
+        found = CliRunner().invoke(cli, ["inspect", operator, replaced])
+        assert re.search(rf"^{written}\s", found.output, re.MULTILINE), (operator, found.output)
 
 
 @pytest.mark.parametrize(
