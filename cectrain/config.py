@@ -67,6 +67,7 @@ class PpoConfig:
     groups: int = 96  # B, sources a batch
     candidates: int = 4  # L a source
     with_reference: bool = False  # each group's last candidate is the reference itself
+    scan: int = 1  # sources looked at for each that is used: those about which p(1 − p) is greatest
     epochs: int = 2  # K_ppo
     clip: float = 0.05  # PAPER.md row 2
     learning_rate: float = 1e-5  # η0
@@ -143,6 +144,8 @@ class Config:
             _check(getattr(ppo, name) >= 1, f"ppo.{name}", getattr(ppo, name), "at least 1")
         for name in ("updates", "eval_every", "new_tokens", "kl", "entropy", "decay"):
             _check(getattr(ppo, name) >= 0, f"ppo.{name}", getattr(ppo, name), "at least 0")
+        _check(ppo.scan >= 1 and ppo.candidates % ppo.scan == 0, "ppo.scan", ppo.scan,
+               f"a divisor of ppo.candidates = {ppo.candidates}")  # fmt: skip
         _check(0 < ppo.top_p <= 1, "ppo.top_p", ppo.top_p, "a fraction above 0")
         _check(0 < ppo.clip < 1, "ppo.clip", ppo.clip, "a fraction between 0 and 1")
         _check(0 <= ppo.cooldown <= 1, "ppo.cooldown", ppo.cooldown, "a fraction 0–1")

@@ -67,6 +67,26 @@ def answer_hits(
         return torch.cat(found) == wanted
 
 
+def answer_logps(
+    model: PreTrainedModel,
+    ids: torch.Tensor,
+    labels: torch.Tensor,
+    dtype: torch.dtype,
+    temperature: float,
+) -> torch.Tensor:
+    """Log-probability of each row's answer at this temperature, [rows]; no gradient."""
+    import torch
+
+    with torch.no_grad():
+        hidden, wanted = _before_answers(model, ids, labels, dtype)
+        head, found = model.lm_head.weight.to(dtype), []
+        for part, tokens in zip(hidden.split(_ROWS), wanted.split(_ROWS), strict=True):
+            logits = (part @ head.t()).float() / temperature
+            found.append(logits.gather(1, tokens[:, None])[:, 0] - logits.logsumexp(-1))
+        owner = (labels[:, 1:] >= 0).nonzero(as_tuple=True)[0]
+        return torch.zeros(len(ids)).index_add_(0, owner, torch.cat(found))
+
+
 def _before_answers(
     model: PreTrainedModel, ids: torch.Tensor, labels: torch.Tensor, dtype: torch.dtype
 ) -> tuple[torch.Tensor, torch.Tensor]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from cectrain.lean import final_states, norm_and_head
@@ -9,6 +10,8 @@ from cectrain.lean import final_states, norm_and_head
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
+
+_ROWS = 128  # tokens whose probabilities over the vocabulary are in the cache together
 
 
 def logps_and_entropies(
@@ -35,9 +38,44 @@ def logps_and_entropies(
     hidden = states.gather(1, at[:, :, None].expand(-1, -1, states.shape[2]))
     last = model.model.norm
     hidden = norm_and_head()[0].apply(hidden, last.weight, last.variance_epsilon)
-    logits = hidden @ model.lm_head.weight.to(dtype).t()
-    logp = torch.log_softmax(logits.float() / temperature, dim=-1)
-    of_written = logp.gather(2, ids[:, places - written :, None]).squeeze(2)
-    with torch.no_grad():
-        entropies = -(logp.exp() * logp).sum(dim=-1)
-    return of_written.view(rows, written), entropies
+    found, entropies = _head().apply(
+        hidden.flatten(0, 1),
+        model.lm_head.weight.to(dtype),
+        ids[:, places - written :].flatten(),
+        temperature,
+    )
+    return found.view(rows, written), entropies.view(rows, written)
+
+
+@cache
+def _head() -> type[torch.autograd.Function]:
+    """The vocabulary's head up to one log-probability a token, its gradient made in parts."""
+    import torch
+
+    class Head(torch.autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(ctx, states, head, wanted, temperature):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN205
+            found, entropies = torch.empty(len(wanted)), torch.empty(len(wanted))
+            chances = torch.empty(len(wanted), len(head), dtype=states.dtype)
+            for start in range(0, len(wanted), _ROWS):
+                part = slice(start, start + _ROWS)
+                logits = (states[part] @ head.t()).float().div_(temperature)
+                total = logits.logsumexp(-1)
+                found[part] = logits.gather(1, wanted[part, None])[:, 0] - total
+                likely = (logits - total[:, None]).exp_()
+                chances[part] = likely
+                entropies[part] = total - likely.mul_(logits).sum(-1)
+            ctx.save_for_backward(states, head, wanted, chances)
+            ctx.temperature = temperature
+            ctx.mark_non_differentiable(entropies)
+            return found, entropies
+
+        @staticmethod
+        def backward(ctx, gradient, _entropies):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN205
+            states, head, wanted, slope = ctx.saved_tensors
+            factor = (gradient / ctx.temperature).to(slope.dtype)[:, None]
+            slope = slope * -factor
+            slope.scatter_add_(1, wanted[:, None], factor)
+            return slope @ head, slope.t() @ states, None, None
+
+    return Head

@@ -39,8 +39,8 @@ class GroupSampler(Sampler[int]):  # type: ignore[misc]  # torch is not followed
     ) -> None:
         if len(pairs) < groups:
             raise UsageError(
-                f"{len(pairs)} pairs do not fill a batch of {groups} sources: lower ppo.groups or "
-                "give more data"
+                f"{len(pairs)} pairs do not fill a batch of {groups} sources: lower ppo.groups "
+                "or ppo.scan, or give more data"
             )
         self._pairs, self._groups, self._size, self._repeats = pairs, groups, size, repeats
         self._epoch, self._view, self._pool = 0, view, pool

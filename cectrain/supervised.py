@@ -16,7 +16,7 @@ from cectrain.policy import Policy, prompt_ids, target_ids
 if TYPE_CHECKING:
     import torch
 
-_IGNORED = -100  # label of tokens that are given, not learned
+IGNORED = -100  # label of tokens that are given, not learned
 PRECISIONS = ("auto", "fp32", "bf16")
 Log = Callable[[int, dict[str, float]], None]
 Watch = Callable[[int], None]
@@ -61,7 +61,7 @@ def fit(
         loss = loss_of(batch)
         _refuse_nan(loss, batch, folder, step)
         norm = _update(model, optimizers, loss, plan.max_grad_norm)
-        tokens += int((batch["labels"] != _IGNORED).sum())
+        tokens += int((batch["labels"] != IGNORED).sum())
         done = step + 1
         if done % plan.log_every == 0 or done == plan.steps:
             values = {"loss": float(loss.detach()), "grad_norm": norm}
@@ -108,7 +108,7 @@ def collate(policy: Policy, pairs: Sequence[Pair]) -> dict[str, torch.Tensor]:
     for question, answer in zip(asked, answers, strict=True):
         empty = width - len(question) - len(answer)
         rows.append(question + answer + [pad] * empty)
-        labels.append([_IGNORED] * len(question) + answer + [_IGNORED] * empty)
+        labels.append([IGNORED] * len(question) + answer + [IGNORED] * empty)
         mask.append([1] * (width - empty) + [0] * empty)
     named = {"input_ids": rows, "labels": labels, "attention_mask": mask}
     device = policy.model.device

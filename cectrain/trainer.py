@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,10 @@ from trl import GRPOConfig, GRPOTrainer
 
 from cecdata.durable.files import naming
 from cecdata.errors import CecError
-from cectrain import advantage, checkpoints, drafted, lean, lean_logps
+from cectrain import advantage, checkpoints, drafted, lean, lean_logps, worth
 from cectrain.condense import condense
 from cectrain.config import PpoConfig
+from cectrain.data import Pair
 from cectrain.grpo_settings import grpo_settings, may_draft, rate_share
 from cectrain.pairs import TrainingPairs
 from cectrain.policy import Policy
@@ -47,7 +49,7 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
         args: GRPOConfig,
         **more: Any,
     ) -> None:
-        self._ppo, self._reward, self._pairs = ppo, reward, pairs
+        self._ppo, self._reward, self._pairs, self._policy = ppo, reward, pairs, policy
         self._view = View(pairs, policy)
         self._value: ValueNetwork | None = None
         self._gathered = torch.empty(0)  # the last batch's rewards, of all processes
@@ -80,8 +82,8 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
     def _get_train_sampler(self, dataset: datasets.Dataset | None = None) -> GroupSampler:  # noqa: ARG002
         return GroupSampler(
             self._pairs,
-            groups=self.args.generation_batch_size // self.num_generations,
-            size=self.num_generations,
+            groups=self.args.generation_batch_size // self.num_generations * self._ppo.scan,
+            size=self.num_generations // self._ppo.scan,
             repeats=self.num_iterations * self.args.steps_per_generation,
             view=self._view,
             pool=self._ppo.pool,
@@ -92,7 +94,7 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
         if not self._writes_drafted:
             made = super()._generate_single_turn(prompt_ids, *given, **named)
             return self._shown(made[0]), *made[1:]
-        with self.accelerator.autocast():
+        with self._fast():
             found = drafted.write(
                 self.accelerator.unwrap_model(self.model),
                 prompt_ids[::size],
@@ -106,6 +108,12 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
         if not self._ppo.with_reference:
             self._logps = [one.logps for one in found]
         return self._shown([one.tokens for one in found]), None
+
+    def _fast(self) -> Any:
+        """Products in bf16 where the lean pass makes them so: with it ratios are taken anew."""
+        if self._lean and lean.fast_dtype() is torch.bfloat16:
+            return torch.autocast("cpu", torch.bfloat16)
+        return self.accelerator.autocast()
 
     def _shown(self, written: list[list[int]]) -> list[list[int]]:
         if not self._ppo.with_reference:
@@ -145,6 +153,7 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         started = time.perf_counter()
+        inputs = self._chosen(inputs)
         self._drafts, self._references = (
             tokens_of(self.processing_class, [row[side] for row in inputs])
             for side in ("source", "target")
@@ -170,6 +179,21 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
         self._metrics["train"]["baseline_seconds"].append(time.perf_counter() - given)
         self._busy += time.perf_counter() - started
         return out
+
+    def _chosen(self, inputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Of each `scan` sources the one that can teach most, L times in a row."""
+        if self._ppo.scan == 1:
+            return inputs
+        started, size = time.perf_counter(), self.num_generations
+        seen = inputs[:: size // self._ppo.scan]
+        pairs = [Pair(0, 0, row["source"], row["target"], "") for row in seen]
+        model = self.accelerator.unwrap_model(self.model)
+        found = worth.worth(replace(self._policy, model=model), pairs, self.temperature)
+        places = worth.most(found, len(inputs) // size)
+        self._metrics["train"]["worth"].append(float(found[places].mean()))
+        self._metrics["train"]["worth_seen"].append(float(found.mean()))
+        self._metrics["train"]["scan_seconds"].append(time.perf_counter() - started)
+        return [seen[place] for place in places for _ in range(size)]
 
     def _condensed(self, out: dict[str, Any]) -> dict[str, Any]:
         ppo, before = self._ppo, len(out["advantages"])

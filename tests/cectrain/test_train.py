@@ -155,6 +155,22 @@ def test_a_killed_run_goes_on_to_the_same_weights(finished, dataset_path, start,
     assert steps == [1, 2, 3]
 
 
+def test_a_killed_run_that_scans_goes_on_to_the_same_weights(dataset_path, start, tmp_path):
+    """Which sources are kept depends on the weights of their batch, not on what came when."""
+    scans = ["sft.steps=2", "ppo.scan=2", "ppo.baseline=leave_one_out", "data.limit=null"]
+    settings = configured(start, *scans)
+    whole = train(dataset_path, tmp_path / "whole", settings)
+
+    def tell(line):
+        if "ppo      2" in line:
+            raise Stop
+
+    with pytest.raises(Stop):
+        train(dataset_path, tmp_path / "killed", settings, tell=tell)
+    again = train(dataset_path, tmp_path / "killed", settings)
+    assert again["model_sha256"] == whole["model_sha256"]
+
+
 def test_another_seed_gives_other_weights(dataset_path, start, tmp_path):
     """The seed decides: the same seed ends with the same hash, another one elsewhere."""
     hashes = []

@@ -444,6 +444,41 @@ def test_the_reference_may_be_a_candidate(trainer_for, encoder, tmp_path):
     assert (after > likelihood(out))[2::3].all()
 
 
+def test_a_scan_keeps_the_sources_that_can_teach_most(trainer_for, tmp_path):
+    """Two sources are seen for each that is used; those kept are worth more than the mean."""
+    import torch
+
+    from cectrain import worth
+
+    made = trainer_for(
+        tmp_path / "run", "ppo.scan=2", "ppo.candidates=4", "ppo.updates=2", "ppo.groups=2",
+        "ppo.epochs=1", "ppo.accumulation=1", "ppo.baseline=leave_one_out",
+    )  # fmt: skip
+    seen, plain = [], worth.worth
+
+    def noted(policy, pairs, temperature):
+        plain(policy, pairs, temperature)  # of a random policy all are 0
+        found = torch.tensor([0.05, 0.25, 0.1, 0.2])
+        seen.append(pairs)
+        return found
+
+    asked, score = [], made._reward.score
+
+    def scored(sources, targets, groups):
+        asked.append((list(sources), [len(group) for group in groups]))
+        return score(sources, targets, groups)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(worth, "worth", noted)
+        patch.setattr(made._reward, "score", scored)
+        made.train()
+    assert len(seen) == len(asked) == 2
+    for pairs, (sources, sizes) in zip(seen, asked, strict=True):
+        assert len({pair.source for pair in pairs}) == 4
+        assert sources == [pairs[place].source for place in (1, 3)]
+        assert sizes == [4, 4]
+
+
 def test_ppo_moves_the_policy_towards_what_is_rewarded(trainer_for, encoder, tmp_path):
     """Answers are 甲 or 乙; with a reward for 甲 alone the share of 甲 rises."""
     from cectrain.rewarder import Scored
