@@ -127,7 +127,7 @@ def survey(corpus: Sequence[str], config: Config, progress: Progress) -> Survey:
     sentences = 0
     for chunk, bad in _chunks(corpus, config, progress):
         histogram.add(chunk.column("text"))
-        rejected.update(bad.column("reason").to_pylist())
+        rejected.update(_by_reason(bad))
         sentences += len(chunk)
     if not sentences:
         raise empty_corpus(corpus, rejected)
@@ -153,7 +153,7 @@ def _scan(
         if len(bad):
             files.append(_write_rejects(work, f"{_REJECTS}/rows-{k:05d}.parquet", bad))
             rejects_rows.append(len(bad))
-            rejected.update(bad.column("reason").to_pylist())
+            rejected.update(_by_reason(bad))
         rows += len(chunk) + len(bad)
         sentences += len(chunk)
     if not sentences:
@@ -209,6 +209,11 @@ def _prepare(rows: Rows, config: Config) -> pa.RecordBatch:
     return mask(batch) if config.mask else batch
 
 
+def _by_reason(bad: pa.Table) -> dict[str, int]:
+    found = bad.column("reason").value_counts()
+    return dict(zip(*(found.field(name).to_pylist() for name in ("values", "counts")), strict=True))
+
+
 def _one(table: pa.Table) -> pa.RecordBatch:
     batches = table.combine_chunks().to_batches()
     return batches[0] if batches else pa.RecordBatch.from_pylist([], SENTENCE)
@@ -217,9 +222,10 @@ def _one(table: pa.Table) -> pa.RecordBatch:
 def _write_chunk(work: Workspace, name: str, chunk: pa.RecordBatch) -> FileRecord:
     def write(path: Path) -> None:
         options = pa.ipc.IpcWriteOptions(compression="lz4")
-        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(
-            file, SENTENCE, options=options
-        ) as writer:
+        with (
+            pa.OSFile(str(path), "wb") as file,
+            pa.ipc.new_file(file, SENTENCE, options=options) as writer,
+        ):
             writer.write_batch(chunk)
 
     def check(path: Path) -> None:

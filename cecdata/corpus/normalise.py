@@ -72,17 +72,15 @@ def normalise(batch: pa.RecordBatch, options: Options = DEFAULTS) -> Normalised:
     """
     text = batch.column("text")
     lengths, flags = scan(text)
-    faults: dict[int, Fault] = {}
+    which, faults = np.full(len(text), -1, dtype=np.int32), list[Fault]()
     slow = np.flatnonzero(flags & _SLOW_BIT)
     if len(slow):
-        text = _repair(text, slow, lengths, flags, faults)
-    _judge(lengths, flags, options, faults)
-    rejected = _rejected(batch, faults)  # with the text as it came
+        text = _repair(text, slow, lengths, flags, which, faults)
+    _judge(lengths, flags, options, which, faults)
+    rejected = _rejected(batch, which, faults)  # with the text as it came
     batch = batch.set_column(0, batch.schema.field("text"), text)
     if faults:
-        keep = np.ones(len(text), dtype=np.bool_)
-        keep[list(faults)] = False
-        batch = batch.filter(pa.array(keep))
+        batch = batch.filter(pa.array(which < 0))
     columns = [pa.array(ids(batch.column("text"))), *batch.columns]
     names = ["id", *batch.schema.names]
     placed = [columns[names.index(name)] for name in LOCATED_SENTENCE.names]
@@ -162,30 +160,42 @@ def _repair(
     slow: npt.NDArray[np.int64],
     lengths: Int32s,
     flags: Bytes,
-    faults: dict[int, Fault],
+    which: Int32s,
+    faults: list[Fault],
 ) -> pa.Array:
-    """Send the flagged rows through `normalise_text`; lengths and flags become those after it."""
-    repaired: list[str] = []
-    for place, value in zip(slow.tolist(), text.take(pa.array(slow)).to_pylist(), strict=True):
+    """Send the flagged rows through `normalise_text`; lengths and flags become those after it.
+
+    `which` gets the place in `faults` of what is wrong with a row. Equal texts go through once: a
+    few hundred compressed bytes may hold a million of them.
+    """
+    coded = text.take(pa.array(slow)).dictionary_encode()
+    repaired, fault_of = coded.dictionary.to_pylist(), np.full(len(coded.dictionary), -1, np.int32)
+    for place, value in enumerate(repaired):
         found = normalise_text(value)
         if isinstance(found, Fault):
-            faults[place] = found
-            found = value
-        repaired.append(found)
-    replacement = pa.array(repaired, pa.string())
+            fault_of[place] = len(faults)
+            faults.append(found)
+        else:
+            repaired[place] = found
+    which[slow] = fault_of[coded.indices.to_numpy()]
+    replacement = pa.array(repaired, pa.string()).take(coded.indices)
     lengths[slow], flags[slow] = scan(replacement)
     mask = np.zeros(len(text), dtype=np.bool_)
     mask[slow] = True
     return pc.replace_with_mask(text, pa.array(mask), replacement)
 
 
-def _judge(lengths: Int32s, flags: Bytes, options: Options, faults: dict[int, Fault]) -> None:
+def _judge(
+    lengths: Int32s, flags: Bytes, options: Options, which: Int32s, faults: list[Fault]
+) -> None:
+    """Add what is wrong with a row's length, or with its having no Han; each length once."""
     outside = (lengths < max(options.min_chars, 1)) | (lengths > options.max_chars)
     if options.require_han:
         outside |= (flags & _HAN_BIT) == 0
-    for place in np.flatnonzero(outside).tolist():
-        if place not in faults:
-            faults[place] = _fault(int(lengths[place]), options)
+    outside &= which < 0
+    sizes, places = np.unique(lengths[outside], return_inverse=True)
+    which[outside] = len(faults) + places
+    faults += [_fault(size, options) for size in sizes.tolist()]
 
 
 def _fault(length: int, options: Options) -> Fault:
@@ -198,12 +208,12 @@ def _fault(length: int, options: Options) -> Fault:
     return Fault("no_han", "no Han character")
 
 
-def _rejected(batch: pa.RecordBatch, faults: dict[int, Fault]) -> pa.RecordBatch:
-    places = sorted(faults)
-    taken = batch.take(pa.array(places, pa.int64()))
+def _rejected(batch: pa.RecordBatch, which: Int32s, faults: list[Fault]) -> pa.RecordBatch:
+    places = np.flatnonzero(which >= 0)
+    taken, codes = batch.take(pa.array(places)), pa.array(which[places])
     made = {
-        "reason": pa.array([faults[place].reason for place in places], pa.string()),
-        "detail": pa.array([faults[place].detail for place in places], pa.string()),
+        "reason": pa.array([fault.reason for fault in faults], pa.string()).take(codes),
+        "detail": pa.array([fault.detail for fault in faults], pa.string()).take(codes),
     }
     arrays = [made[n] if n in made else taken.column(n) for n in REJECTED_ROW.names]
     return pa.RecordBatch.from_arrays(arrays, schema=REJECTED_ROW)

@@ -15,7 +15,7 @@ from cecdata.corpus.sources import Source
 from cecdata.errors import InputError, did_you_mean
 from cecdata.shards.schema import REJECTED_ROW, ROW
 
-_SPELT = 1 << 16  # bytes of a line that is no UTF-8 and is kept whole among the rejects
+_SPELT = 1 << 12  # bytes of a line that is no UTF-8 and is kept whole among the rejects
 MAX_BYTES = 1_000_000  # a line or value longer than this is no sentence
 EXCERPT = 200  # code points of a rejected long text that are kept
 DEFAULT_TEXT = "text"
@@ -96,7 +96,7 @@ def constant(value: str, length: int) -> pa.StringArray:
     return _repeated(value, size).slice(0, length)
 
 
-@functools.lru_cache(maxsize=4)
+@functools.lru_cache(maxsize=8)
 def _repeated(value: str, length: int) -> pa.StringArray:
     data = value.encode("utf-8")
     offsets = np.arange(length + 1, dtype=np.int32) * len(data)
@@ -106,6 +106,8 @@ def _repeated(value: str, length: int) -> pa.StringArray:
 
 def rejected_batch(rejects: Sequence[Reject], label: str) -> pa.RecordBatch:
     """The rejects of one file as a batch of the schema REJECTED_ROW."""
+    if not rejects:
+        return _none()
     columns = [
         [label] * len(rejects),
         [r.row for r in rejects],
@@ -117,6 +119,11 @@ def rejected_batch(rejects: Sequence[Reject], label: str) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(
         dict(zip(REJECTED_ROW.names, columns, strict=True)), schema=REJECTED_ROW
     )
+
+
+@functools.cache
+def _none() -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([], schema=REJECTED_ROW)
 
 
 def gather(
@@ -132,7 +139,12 @@ def gather(
     those the format has found already. A sound batch is passed on without a copy.
     """
     origin = _origins(source, origin, len(text))
-    found = list(rejects)
+    found, missing = list(rejects), _none()
+    if text.null_count:
+        here = text.is_valid()
+        there = here.to_numpy(zero_copy_only=False)
+        missing = _missing(source, origin.filter(pc.invert(here)), rows[~there])
+        text, origin, rows = text.filter(here), origin.filter(here), rows[there]
     if not _is_sound(text, MAX_BYTES):
         text, keep, new = _sieve(text, origin, rows, MAX_BYTES)
         found.extend(new)
@@ -141,13 +153,36 @@ def gather(
         text = _as_string(text)
     arrays = [text, origin, constant(source.label, len(text)), pa.array(rows, pa.int64())]
     batch = pa.RecordBatch.from_arrays(arrays, schema=ROW)
-    return Rows(batch, rejected_batch(sorted(found, key=lambda r: r.row), source.label))
+    rejected = rejected_batch(sorted(found, key=lambda r: r.row), source.label)
+    return Rows(batch, _in_order(rejected, missing))
+
+
+def _missing(source: Source, origin: pa.Array, rows: Int64s) -> pa.RecordBatch:
+    """Rows without a text; no row is looked at alone: a few hundred bytes may hold a million."""
+    repeated = {
+        "file": source.label,
+        "text": "",
+        "reason": "no_text",
+        "detail": "the text is missing or null",
+    }
+    columns = {name: constant(value, len(rows)) for name, value in repeated.items()}
+    columns |= {"row": pa.array(rows, pa.int64()), "origin": origin}
+    arrays = [columns[name] for name in REJECTED_ROW.names]
+    return pa.RecordBatch.from_arrays(arrays, schema=REJECTED_ROW)
+
+
+def _in_order(one: pa.RecordBatch, other: pa.RecordBatch) -> pa.RecordBatch:
+    """Both, by row."""
+    if not one.num_rows or not other.num_rows:
+        return one if one.num_rows else other
+    both = pa.concat_batches([one, other])
+    return both.take(pc.sort_indices(both.column("row")))
 
 
 def _is_sound(text: pa.Array, max_bytes: int) -> bool:
     if len(text) == 0:
         return True
-    if text.null_count or pc.max(pc.binary_length(text)).as_py() > max_bytes:
+    if pc.max(pc.binary_length(text)).as_py() > max_bytes:
         return False
     try:
         _as_string(text).validate(full=True)
@@ -185,10 +220,8 @@ def _sieve(
     return pa.array(good, pa.string()), keep, rejects
 
 
-def _fault(value: bytes | None, max_bytes: int) -> tuple[str, str, str] | None:
+def _fault(value: bytes, max_bytes: int) -> tuple[str, str, str] | None:
     """What is wrong with one value: (text to show, reason, detail)."""
-    if value is None:
-        return "", "no_text", "the text is missing or null"
     if len(value) > max_bytes:
         return excerpt(value), "too_long", f"{len(value)} bytes, at most {max_bytes}"
     try:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import os
 import tempfile
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -40,16 +41,16 @@ def test_one_bad_byte_costs_one_line(tmp_path):
 
 
 def test_a_long_line_that_is_no_text_is_kept_as_an_excerpt(tmp_path):
-    """Its first characters, where it broke and how long it was; up to 64 KiB it is kept whole."""
+    """Its first characters, where it broke and how long it was; up to 4 KiB it is kept whole."""
     path = tmp_path / "a.txt"
-    whole, long = b"\xff" * 65_536, b"ab" + b"\xff" * 65_535
+    whole, long = b"\xff" * 4_096, b"ab" + b"\xff" * 4_095
     path.write_bytes(whole + b"\n" + long + b"\n")
     _, bad = everything(path)
     assert [row["reason"] for row in bad] == ["invalid_utf8"] * 2
-    assert bad[0]["text"] == "\\xff" * 65_536
+    assert bad[0]["text"] == "\\xff" * 4_096
     assert bad[1]["text"].startswith("ab\\xff")
     assert len(bad[1]["text"]) == 200
-    assert bad[1]["detail"] == "byte 0xFF at byte 2; of 65537 bytes an excerpt"
+    assert bad[1]["detail"] == "byte 0xFF at byte 2; of 4097 bytes an excerpt"
 
 
 @given(
@@ -168,6 +169,43 @@ def test_tables_with_bad_rows(tmp_path):
         good, bad = everything(path)
         assert [(r["row"], r["text"]) for r in good] == [(1, "ok"), (4, "好")]
         assert [(r["row"], r["reason"]) for r in bad] == [(2, "invalid_utf8"), (3, "no_text")]
+
+
+@pytest.mark.parametrize("nothing", [None, ""])
+def test_millions_of_rows_without_a_text_cost_next_to_nothing(tmp_path, nothing):
+    """A few kilobytes of Parquet hold two million rows of nothing: none is looked at alone."""
+    path, count = tmp_path / "a.parquet", 1_000_000
+    empty = pa.array([nothing], pa.string()).take(pa.array([0] * count))
+    texts = pa.chunked_array([empty, pa.array(["他已经来了。"]), empty])
+    pq.write_table(pa.table({"text": texts}), path)
+    assert path.stat().st_size < 10_000
+    for rows in read(["sample"]):
+        normalise(rows.batch)  # what is compiled once is not the file's fault
+    kept, reasons, started = [], set(), time.process_time()
+    for rows in read([str(path)]):
+        found = normalise(rows.batch)
+        kept += found.batch.column("row").to_pylist()
+        for rejected in (rows.rejected, found.rejected):
+            reasons |= set(rejected.column("reason").unique().to_pylist())
+            count -= rejected.num_rows / 2
+    assert (kept, reasons, count) == ([1_000_001], {"empty" if nothing == "" else "no_text"}, 0)
+    assert time.process_time() - started < 2.5
+
+
+def test_nulls_stand_among_other_rejects_by_row(tmp_path):
+    """Rejects come in the order of the rows, with the origin of each, whatever is wrong."""
+    path = tmp_path / "a.parquet"
+    raw = pa.array([None, b"\xff", b"ok", None, b"\xfe"], pa.binary()).view(pa.string())
+    pq.write_table(pa.table({"text": raw, "origin": ["a", "b", "c", None, "e"]}), path)
+    good, bad = everything(path)
+    assert [(r["row"], r["text"]) for r in good] == [(3, "ok")]
+    assert [(r["row"], r["origin"], r["reason"]) for r in bad] == [
+        (1, "a", "no_text"),
+        (2, "b", "invalid_utf8"),
+        (4, "a", "no_text"),
+        (5, "e", "invalid_utf8"),
+    ]
+    assert bad[0]["detail"] == "the text is missing or null"
 
 
 def refused(path, **options) -> str:
