@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email.message
+import hashlib
 import io
 import json
 import urllib.error
@@ -37,10 +38,11 @@ def readers() -> tuple[Reader, ...]:
         Reader("scored-file", "a.tsv", _scored, Mutator(_four, "lines"), suite=500),
         Reader("predictions-text", "p.tsv", _predictions, Mutator(_four, "lines")),
         Reader("predictions-jsonl", "p.jsonl", _predictions, Mutator(_answers, "json")),
-        Reader("score-json", "score.json", _score_json, Mutator(_scores, "json"), suite=1000),
+        Reader("score-json", "score.json", _score_json, Mutator(_scores, "json", reseal),
+               suite=1000),
         Reader("run-rows", "predictions.jsonl", _run_rows, Mutator(_run_lines, "json"),
                suite=500),
-        Reader("report", "score.json", _report, Mutator(_scores, "json"), suite=100),
+        Reader("report", "score.json", _report, Mutator(_scores, "json", reseal), suite=100),
         Reader("digests", "sha256.json", _digests, Mutator(_digest_files, "json"), suite=1000),
         Reader("api-answer", "answer", _api_answer, Mutator(_completions, "json"),
                names_file=False),
@@ -135,18 +137,52 @@ def _score_json(path: Path) -> None:
     from cecbench.commands.report import _differences
 
     other = path.with_name("other.json")
-    other.write_text(_run_files()["score.json"], "utf-8")
+    _once(other, _run_files()["score.json"])
     _differences([path, other])
 
 
+def _once(path: Path, text: str) -> None:
+    """What lies beside the file of every case is written for the first one."""
+    if not path.exists():
+        path.write_text(text, "utf-8")
+
+
 def _run_rows(path: Path) -> Iterable[str]:
+    """Rows beside a score that names their sum; every eighth length is not what it names."""
     from cecbench.results import read_run, rescored
 
-    path.with_name("score.json").write_text(_run_files()["score.json"], "utf-8")
+    data = path.read_bytes()
+    sum_of = _run_files()["predictions.jsonl"].encode() if len(data) % 8 == 0 else data
+    bare = _unsummed_score().replace("<>", hashlib.sha256(sum_of).hexdigest())
+    seal = hashlib.sha256(f"{bare}\n}}".encode()).hexdigest()
+    path.with_name("score.json").write_text(f'{bare},\n "seal": "{seal}"\n}}\n', "utf-8")
     run = read_run(path.parent)
     rescored(run)
     for row in run.rows:
         yield from row
+
+
+@cache
+def _unsummed_score() -> str:
+    """The score up to its seal, with a mark where the sum of the predictions is to stand."""
+    whole = _run_files()["score.json"]
+    values = json.loads(whole)
+    bare, _, _ = whole.rpartition(',\n "seal"')
+    return bare.replace(values["predictions_sha256"], "<>")
+
+
+def reseal(data: bytes) -> bytes:
+    """As whoever edits a score, or a summary, on purpose would do."""
+    from cecbench.score_shape import SEAL, sealed
+
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        return data
+    if not isinstance(found, dict):
+        return data
+    found.pop(SEAL, None)
+    return sealed(found).encode("utf-8", "surrogatepass")
 
 
 def _report(path: Path) -> Iterable[str]:
@@ -157,7 +193,7 @@ def _report(path: Path) -> Iterable[str]:
     from cecbench.report.page import page
     from cecbench.results import read_run
 
-    path.with_name("predictions.jsonl").write_text(_run_files()["predictions.jsonl"], "utf-8")
+    _once(path.with_name("predictions.jsonl"), _run_files()["predictions.jsonl"])
     runs = [read_run(path.parent)]
     view = overview(runs)
     found, total = cases(runs[0], 10)
@@ -220,16 +256,16 @@ def _api_error(path: Path) -> Iterable[str]:
 
 
 def _api_kept(path: Path) -> Iterable[str]:
-    """An answer out of the cache of an earlier run."""
+    """An answer out of the cache of an earlier run; without a thread, and nobody is asked."""
     from cecbench.systems.api import ApiSystem
     from cecbench.systems.options import SystemOptions
 
-    options = SystemOptions(
-        key_variable="CEC_FUZZ_KEY", retries=0, timeout_s=0.001, state=path.parent
-    )
+    options = SystemOptions(key_variable="CEC_FUZZ_KEY", retries=0, state=path.parent)
     _api()
     system = ApiSystem("m@http://127.0.0.1:9/v1", options)
-    return [answer.text for answer in system.correct([PAIRS[0][0]])]
+    system._endpoint.stop.set()
+    system._open()
+    return [system._answer(PAIRS[0][0]).text]
 
 
 def _retry_after(path: Path) -> None:
@@ -380,8 +416,6 @@ def _errors() -> tuple[bytes, ...]:
 
 
 def _kept() -> tuple[bytes, ...]:
-    import hashlib
-
     body = _api()._body(PAIRS[0][0])
     name = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
     facts = {"reply": {"raw": "他已经来了。", "finish": "stop", "tokens": [1, 2]}, "seconds": 0.5}

@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+from fuzz_bench import reseal
 from fuzz_case import PAGE, Reader
 from fuzz_corpus import SENTENCES
 from fuzz_mutate import Mutator
@@ -48,11 +49,11 @@ def readers() -> tuple[Reader, ...]:
         Reader("train-setting", "set.txt", _setting, Mutator(_settings, "text"),
                names_file=False),
         Reader("checkpoint", "checkpoint.json", _checkpoint,
-               Mutator(_checkpoints, "json"), names_file=False, suite=1000),
+               Mutator(_checkpoints, "json", _reproof), names_file=False, suite=1000),
         Reader("metrics-log", "metrics.jsonl", _metrics, Mutator(_metric_lines, "json"),
                names_file=False),
         Reader("held-out", "after_sft.json", _held_out, Mutator(_held_outs, "json"), suite=1000),
-        Reader("train-summary", "summary.json", _summary, Mutator(_summaries, "json"),
+        Reader("train-summary", "summary.json", _summary, Mutator(_summaries, "json", reseal),
                suite=1000),
         Reader("policy-prompt", "prompt.json", _prompt,
                Mutator(lambda: (b'{"version": "1"}', b"{}"), "json"), suite=1000),
@@ -240,12 +241,27 @@ def _cache_file(path: Path) -> None:
     from cecdata.embed.cache import Cache
 
     place, sound = _exchanged(path, f"segments/{path.name}")
+    vouched = path.suffix == ".keys" and path.stat().st_size % 8 == 0
+    sidecar = _cache_room() / "cache.json"
+    if vouched:  # the sidecar has the sum of these keys: what is left are the vectors' own sums
+        sidecar.write_bytes(_vouching(sound, path.read_bytes()))
     try:
         for keys, vectors in Cache.open(_cache_room()).batches():
-            assert path.read_bytes() == sound, "a changed vector was handed out"
+            assert vouched or path.read_bytes() == sound, "a changed vector was handed out"
             assert len(keys) == len(vectors)
+    except VerificationError as error:  # of vouched keys it names the vectors that do not fit
+        if vouched:
+            raise VerificationError(f"{path}: {error}") from error
+        raise
     finally:
         place.write_bytes(sound)
+        if vouched:
+            sidecar.write_bytes(_cache()["cache.json"])
+
+
+def _vouching(sound: bytes, data: bytes) -> bytes:
+    old, new = (hashlib.sha256(part).hexdigest().encode() for part in (sound, data))
+    return _resum(_cache()["cache.json"].replace(old, new))
 
 
 def _cache_faiss(path: Path) -> None:
@@ -424,7 +440,20 @@ _WEIGHTS = hashlib.sha256(b"weights").hexdigest()
 
 def _checkpoints() -> tuple[bytes, ...]:
     whole = {"files": {"model.safetensors": [_WEIGHTS, 7]}, "step": 7}
-    return (json.dumps(whole).encode(), json.dumps({**whole, "files": {}}).encode())
+    sealed = _reproof(json.dumps({**whole, "phase": "sft", "seal": ""}).encode())
+    return (sealed, json.dumps(whole).encode(), json.dumps({**whole, "files": {}}).encode())
+
+
+def _reproof(data: bytes) -> bytes:
+    from cectrain.checkpoints import _sealed
+
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        return data
+    if not isinstance(found, dict) or found.pop("seal", None) is None:
+        return data
+    return _sealed(found).encode()
 
 
 def _metrics(path: Path) -> Iterable[str]:
@@ -462,7 +491,9 @@ def _summary(path: Path) -> None:
 
 def _summaries() -> tuple[bytes, ...]:
     found = {"heldout_rows": 3, "seeds": [1], "reward": {"alpha": 1.0}, "model_sha256": "0" * 64}
-    return (json.dumps(found).encode(),)
+    bare = json.dumps(found).encode()
+    named = {**found, "files_sha256": {"metrics.jsonl": "0" * 64}}
+    return (bare, reseal(json.dumps(named, ensure_ascii=False).encode()))
 
 
 def _prompt(path: Path) -> Iterable[str]:
