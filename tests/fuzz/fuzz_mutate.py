@@ -12,7 +12,6 @@ import re
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 LONGEST = 1 << 16  # bytes of a case
 NUMBERS = (
@@ -58,6 +57,10 @@ class Mutator:
         """What the cases are made from."""
         return _seeds(self.make)
 
+    def draw_from(self, seeds: tuple[bytes, ...]) -> None:
+        """Take these: some take seconds to make, and some hold the time at which they were."""
+        _made[self.make] = seeds
+
     def case(self, salt: str, number: int) -> bytes:
         """The bytes of one case."""
         draw = random.Random(f"{salt}:{number}")
@@ -79,9 +82,13 @@ class Mutator:
         return found
 
 
-@cache
+_made: dict[Callable[[], tuple[bytes, ...]], tuple[bytes, ...]] = {}
+
+
 def _seeds(make: Callable[[], tuple[bytes, ...]]) -> tuple[bytes, ...]:
-    return make()
+    if make not in _made:
+        _made[make] = make()
+    return _made[make]
 
 
 def _place(draw: random.Random, data: bytearray) -> int:

@@ -16,10 +16,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import hashlib
 import json
 import mmap
 import os
+import pickle
 import random
 import resource
 import shutil
@@ -27,13 +29,15 @@ import struct
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1])]
-STUCK_S = 180.0  # no case done for so long: foreign code hangs
+STUCK_S = 180.0  # asleep, and no case done, for so long: foreign code hangs
+SPINS_S = 60.0  # of CPU for one case: foreign code goes round and round
 
 
 def main() -> int:
@@ -121,6 +125,7 @@ def table_of(log: Path) -> str:
 def long_run(reader, cases: int, seed: int, first: int = 0) -> dict[str, object]:
     """Runs the cases in a child that is started again behind every case it died of."""
     started, cpu = time.monotonic(), _child_cpu()
+    _make_seeds(reader)
     kinds: Counter[str] = Counter()
     outcomes: Counter[str] = Counter()
     peak, slowest = 0, 0.0
@@ -157,6 +162,25 @@ def long_run(reader, cases: int, seed: int, first: int = 0) -> dict[str, object]
     }  # fmt: skip
 
 
+@functools.cache
+def _make_seeds(reader) -> None:
+    """In a child, because making them starts threads; all pieces draw from the same ones."""
+    into, out = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            with os.fdopen(out, "wb") as pipe:
+                pickle.dump(reader.mutator.seeds, pipe)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(0)
+    os.close(out)
+    with os.fdopen(into, "rb") as pipe:
+        reader.mutator.draw_from(pickle.load(pipe))
+    os.waitpid(child, 0)
+
+
 def _child(reader, first: int, end: int, seed: int, room: Path, page, told: Path) -> int:
     from fuzz_case import LeakError, check, kind_of
 
@@ -190,18 +214,30 @@ def _child(reader, first: int, end: int, seed: int, room: Path, page, told: Path
 
 
 def _wait(child: int, page) -> int:
-    """0, or how the child ended; one that stands still is killed."""
-    last, since = -1, time.monotonic()
+    """0, or how the child ended; one that stands still is killed.
+
+    One that would run but gets no turn, because the machine is busy, does not stand still.
+    """
+    last, since, cpu = -1, time.monotonic(), 0.0
     while True:
+        used = _cpu_and_state(child)
         found, status = os.waitpid(child, os.WNOHANG)
         if found:
             return abs(os.waitstatus_to_exitcode(status))
         now = struct.unpack("<q", page[:8])[0]
         if now != last:
-            last, since = now, time.monotonic()
-        elif time.monotonic() - since > STUCK_S:
+            last, since, cpu = now, time.monotonic(), used[0]
+        elif used[1] == "R":
+            since = time.monotonic()
+        if time.monotonic() - since > STUCK_S or used[0] - cpu > SPINS_S:
             os.kill(child, 9)
         time.sleep(0.05)
+
+
+def _cpu_and_state(process: int) -> tuple[float, str]:
+    """Seconds of CPU so far, and R where it runs or waits for its turn."""
+    fields = Path(f"/proc/{process}/stat").read_text("utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"), fields[0]
 
 
 def keep(name: str, data: bytes) -> Path:
