@@ -171,7 +171,7 @@ def _make_seeds(reader) -> None:
         try:
             with os.fdopen(out, "wb") as pipe:
                 pickle.dump(reader.mutator.seeds, pipe)
-        except Exception:
+        except Exception:  # noqa: BLE001 - whatever it was, the child ends here
             traceback.print_exc()
         finally:
             os._exit(0)
