@@ -16,6 +16,7 @@ from cecdata.corpus.sources import Source
 from cecdata.errors import InputError
 
 BLOCK_BYTES = 4 << 20
+BLOCK_LINES = 1 << 18  # what is made of a line may be hundreds of times as long as it
 _BOM = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
@@ -52,13 +53,24 @@ def blocks(stream: IO[bytes], source: Source, max_bytes: int = MAX_BYTES) -> Ite
         body, carry = data[:cut], data[cut:]
         line = first + body.count(b"\n")
         if body or rejects:
-            yield Block(body, first, rejects)
+            yield from _parts(body, first, line, rejects)
         if len(carry) > max_bytes:
             skipped, head, carry = len(carry), carry[:1024], b""
     if skipped:
         yield Block(b"", line, (_too_long(source, line, head, skipped, max_bytes),))
     if carry:
         yield Block(carry + b"\n", line)
+
+
+def _parts(body: bytes, first: int, end: int, rejects: tuple[Reject, ...]) -> Iterator[Block]:
+    """The block of the lines `first` to `end`, or several where it has very many."""
+    start = 0
+    if end - first > BLOCK_LINES:
+        ends = np.flatnonzero(np.frombuffer(body, np.uint8) == ord("\n"))
+        for cut in (ends[BLOCK_LINES - 1 : -1 : BLOCK_LINES] + 1).tolist():
+            yield Block(body[start:cut], first, rejects)
+            start, first, rejects = cut, first + BLOCK_LINES, ()
+    yield Block(body[start:], first, rejects)
 
 
 def _too_long(source: Source, line: int, head: bytes, size: int, limit: int) -> Reject:

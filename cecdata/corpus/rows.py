@@ -139,34 +139,38 @@ def gather(
     those the format has found already. A sound batch is passed on without a copy.
     """
     origin = _origins(source, origin, len(text))
-    found, missing = list(rejects), _none()
-    if text.null_count:
-        here = text.is_valid()
-        there = here.to_numpy(zero_copy_only=False)
-        missing = _missing(source, origin.filter(pc.invert(here)), rows[~there])
-        text, origin, rows = text.filter(here), origin.filter(here), rows[there]
-    if not _is_sound(text, MAX_BYTES):
-        text, keep, new = _sieve(text, origin, rows, MAX_BYTES)
-        found.extend(new)
-        origin, rows = origin.filter(pa.array(keep)), rows[keep]
+    rejected = rejected_batch(sorted(rejects, key=lambda r: r.row), source.label)
+    for sift in (_nulls, _unsound):
+        bad = sift(text)
+        if bad is not None:
+            rejected = _in_order(rejected, _rejected(source, origin, rows, bad))
+            keep = pa.array(~bad.rows)
+            text, origin, rows = text.filter(keep), origin.filter(keep), rows[~bad.rows]
     if not pa.types.is_string(text.type):
         text = _as_string(text)
     arrays = [text, origin, constant(source.label, len(text)), pa.array(rows, pa.int64())]
-    batch = pa.RecordBatch.from_arrays(arrays, schema=ROW)
-    rejected = rejected_batch(sorted(found, key=lambda r: r.row), source.label)
-    return Rows(batch, _in_order(rejected, missing))
+    return Rows(pa.RecordBatch.from_arrays(arrays, schema=ROW), rejected)
 
 
-def _missing(source: Source, origin: pa.Array, rows: Int64s) -> pa.RecordBatch:
-    """Rows without a text; no row is looked at alone: a few hundred bytes may hold a million."""
-    repeated = {
-        "file": source.label,
-        "text": "",
-        "reason": "no_text",
-        "detail": "the text is missing or null",
+@dataclass(frozen=True, slots=True)
+class _Bad:
+    """Which rows of a batch have no sound text [N], and for each of these what a reject says."""
+
+    rows: npt.NDArray[np.bool_]
+    text: pa.Array
+    reason: pa.Array
+    detail: pa.Array
+
+
+def _rejected(source: Source, origin: pa.Array, rows: Int64s, bad: _Bad) -> pa.RecordBatch:
+    columns = {
+        "file": constant(source.label, len(bad.text)),
+        "row": pa.array(rows[bad.rows], pa.int64()),
+        "origin": origin.filter(pa.array(bad.rows)),
+        "text": bad.text,
+        "reason": bad.reason,
+        "detail": bad.detail,
     }
-    columns = {name: constant(value, len(rows)) for name, value in repeated.items()}
-    columns |= {"row": pa.array(rows, pa.int64()), "origin": origin}
     arrays = [columns[name] for name in REJECTED_ROW.names]
     return pa.RecordBatch.from_arrays(arrays, schema=REJECTED_ROW)
 
@@ -179,10 +183,41 @@ def _in_order(one: pa.RecordBatch, other: pa.RecordBatch) -> pa.RecordBatch:
     return both.take(pc.sort_indices(both.column("row")))
 
 
-def _is_sound(text: pa.Array, max_bytes: int) -> bool:
+# A few hundred bytes may hold a million rows: of those that are alike, one alone is looked at.
+
+
+def _nulls(text: pa.Array) -> _Bad | None:
+    if not text.null_count:
+        return None
+    words = ("", "no_text", "the text is missing or null")
+    columns = (constant(word, text.null_count) for word in words)
+    return _Bad(text.is_null().to_numpy(zero_copy_only=False), *columns)
+
+
+def _unsound(text: pa.Array) -> _Bad | None:
+    """What is no UTF-8 or too long; the text has no nulls."""
+    if _is_sound(text):
+        return None
+    wide = pa.types.is_large_string(text.type) or pa.types.is_large_binary(text.type)
+    coded = text.view(pa.large_binary() if wide else pa.binary()).dictionary_encode()
+    faults: list[tuple[str, str, str]] = []
+    kind = np.full(len(coded.dictionary), -1)
+    for place, value in enumerate(coded.dictionary.to_pylist()):
+        if (fault := _fault(value)) is not None:
+            kind[place] = len(faults)
+            faults.append(fault)
+    if not faults:
+        return None
+    kinds = kind[coded.indices.to_numpy()]
+    which = pa.array(kinds[kinds >= 0])
+    columns = (pa.array(column, pa.string()).take(which) for column in zip(*faults, strict=True))
+    return _Bad(kinds >= 0, *columns)
+
+
+def _is_sound(text: pa.Array) -> bool:
     if len(text) == 0:
         return True
-    if pc.max(pc.binary_length(text)).as_py() > max_bytes:
+    if pc.max(pc.binary_length(text)).as_py() > MAX_BYTES:
         return False
     try:
         _as_string(text).validate(full=True)
@@ -200,30 +235,10 @@ def _as_string(text: pa.Array) -> pa.Array:
     return text if pa.types.is_string(text.type) else text.cast(pa.string())
 
 
-def _sieve(
-    text: pa.Array, origin: pa.Array, rows: Int64s, max_bytes: int
-) -> tuple[pa.Array, npt.NDArray[np.bool_], list[Reject]]:
-    """The slow way, row by row, for a batch in which at least one row is bad."""
-    binary = pa.large_binary() if pa.types.is_large_string(text.type) else pa.binary()
-    raw = text.view(binary) if pa.types.is_string(text.type) else text
-    raw = raw.view(binary) if pa.types.is_large_string(raw.type) else raw
-    keep = np.ones(len(text), dtype=np.bool_)
-    rejects: list[Reject] = []
-    good: list[str] = []
-    for place, value in enumerate(raw.to_pylist()):
-        fault = _fault(value, max_bytes)
-        if fault is None:
-            good.append(value.decode("utf-8"))
-            continue
-        keep[place] = False
-        rejects.append(Reject(int(rows[place]), origin[place].as_py(), *fault))
-    return pa.array(good, pa.string()), keep, rejects
-
-
-def _fault(value: bytes, max_bytes: int) -> tuple[str, str, str] | None:
+def _fault(value: bytes) -> tuple[str, str, str] | None:
     """What is wrong with one value: (text to show, reason, detail)."""
-    if len(value) > max_bytes:
-        return excerpt(value), "too_long", f"{len(value)} bytes, at most {max_bytes}"
+    if len(value) > MAX_BYTES:
+        return excerpt(value), "too_long", f"{len(value)} bytes, at most {MAX_BYTES}"
     try:
         value.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -192,6 +192,35 @@ def test_millions_of_rows_without_a_text_cost_next_to_nothing(tmp_path, nothing)
     assert time.process_time() - started < 2.5
 
 
+def test_a_million_lines_that_are_no_text_cost_next_to_nothing(tmp_path):
+    """Lines that are alike are looked at once: nine kilobytes of gzip hold a million."""
+    path, count = tmp_path / "a.txt.gz", 1_000_000
+    path.write_bytes(gzip.compress(b"\xff\n" * count))
+    for rows in read(["sample"], limit=1):
+        assert rows.batch.num_rows  # what is compiled once is not the file's fault
+    started, seen = time.process_time(), 0
+    for rows in read([str(path)]):
+        assert rows.rejected.num_rows <= 1 << 18
+        assert rows.rejected.column("row")[0].as_py() == seen + 1
+        seen += rows.rejected.num_rows
+    assert seen == count
+    assert rows.rejected.slice(rows.rejected.num_rows - 1).to_pylist() == [
+        {"file": str(path), "row": count, "origin": "a", "text": "\\xff",
+         "reason": "invalid_utf8", "detail": "byte 0xFF at byte 0"}
+    ]  # fmt: skip
+    assert time.process_time() - started < 2.5
+
+
+@pytest.mark.parametrize("row", ["少一列", '"a"b,c'])
+def test_a_csv_of_bad_records_is_read_in_batches(tmp_path, row):
+    """Rejects are handed on as they come, not held until the next good record."""
+    path = tmp_path / "a.csv"
+    path.write_text("text,origin\n" + f"{row}\n" * 5000)
+    sizes = [rows.rejected.num_rows for rows in read([str(path)], batch_rows=1000)]
+    assert sum(sizes) == 5000
+    assert max(sizes) <= 1001
+
+
 def test_nulls_stand_among_other_rejects_by_row(tmp_path):
     """Rejects come in the order of the rows, with the origin of each, whatever is wrong."""
     path = tmp_path / "a.parquet"

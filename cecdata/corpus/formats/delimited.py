@@ -26,6 +26,9 @@ def read_tsv(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows
     return _read(source, columns, batch_rows, delimiter="\t", quoting=csv.QUOTE_NONE)
 
 
+_Record = tuple[int, list[str]]  # number of its first line, fields
+
+
 class _Feed:
     """The lines of a file for `csv.reader`, with a way back to after a broken record's first line.
 
@@ -69,7 +72,7 @@ def _read(
     with opened(source) as stream:
         feed = _Feed(stream, source)
         records = _records(feed, source, delimiter, quoting)
-        first, header = next(records, (0, []))
+        first, header = next(records, None) or (0, [])
         if not first and not feed.rejects:
             return  # an empty file
         if first != 1 or not header:
@@ -83,10 +86,8 @@ def _place(header: list[str], name: str | None) -> int | None:
     return None if name is None else header.index(name)
 
 
-def _records(
-    feed: _Feed, source: Source, delimiter: str, quoting: int
-) -> Iterator[tuple[int, list[str]]]:
-    """(line number, fields) of every sound record; the others go to `feed.rejects`."""
+def _records(feed: _Feed, source: Source, delimiter: str, quoting: int) -> Iterator[_Record | None]:
+    """(line number, fields) of every sound record; None for one that went to `feed.rejects`."""
     reader = csv.reader(feed, delimiter=delimiter, quoting=quoting, strict=True)  # type: ignore[arg-type]
     while True:
         feed.start_record()
@@ -99,13 +100,14 @@ def _records(
             shown = _readable(line.rstrip("\n"))[:EXCERPT]
             feed.rejects.append(Reject(row, source.origin, shown, "invalid_csv", str(error)))
             reader = csv.reader(feed, delimiter=delimiter, quoting=quoting, strict=True)  # type: ignore[arg-type]
+            yield None
             continue
         yield feed.taken[0][0], fields
 
 
 def _batches(
     feed: _Feed,
-    records: Iterator[tuple[int, list[str]]],
+    records: Iterator[_Record | None],
     source: Source,
     shape: tuple[int, int | None, int],
     batch_rows: int,
@@ -114,7 +116,12 @@ def _batches(
     texts: list[bytes] = []
     origins: list[str] = []
     rows: list[int] = []
-    for row, fields in records:
+    for record in records:
+        if len(rows) + len(feed.rejects) >= batch_rows:
+            yield _flush(feed, source, texts, origins, rows)
+        if record is None:
+            continue
+        row, fields = record
         if fields and len(fields) != width:
             shown = _readable(",".join(fields))[:EXCERPT]
             detail = f"{len(fields)} fields, the header has {width}"
@@ -124,8 +131,6 @@ def _batches(
         named = fields[origin_at] if fields and origin_at is not None else ""
         origins.append(_readable(named) or source.origin)
         rows.append(row)
-        if len(rows) == batch_rows:
-            yield _flush(feed, source, texts, origins, rows)
     yield _flush(feed, source, texts, origins, rows)
 
 
