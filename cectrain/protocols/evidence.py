@@ -74,7 +74,7 @@ def comparisons(runs: Mapping[str, Done], seeds: Sequence[int]) -> list[Comparis
     for after, before in (("ppo", "start"), ("sft", "start"), ("ppo", "sft")):
         both = [s for s in seeds if _both(runs, s, after, before)]
         for chosen in ([both] if len(both) > 1 else []) + [[seed] for seed in both]:
-            for rate in ("exact", "over_correction"):
+            for rate in evidence_words.RATES:
                 value = _compare(runs, chosen, rate, after, before)
                 if value is not None:
                     found.append(Comparison(rate, after, before, tuple(chosen), value))
@@ -88,31 +88,49 @@ def _both(runs: Mapping[str, Done], seed: int, after: str, before: str) -> bool:
 def _compare(
     runs: Mapping[str, Done], seeds: Sequence[int], rate: str, after: str, before: str
 ) -> Difference | None:
-    first, second = [], []
+    found: list[tuple[list[list[float]], list[list[float]]]] = [([], []), ([], [])]
     clusters: list[str] = []
     for seed in seeds:
-        rows = runs[f"{after}-{seed}"].sentences()
-        column = "before" if before == "start" else "after"
         # What a PPO run answered before its first batch is the start.
-        other = runs[f"{'ppo' if before == 'start' else before}-{seed}"].sentences()
-        keys, second_row = _hits(rows, rate, "after")
-        clusters, first_row = _hits(other, rate, column)
-        if keys != clusters:
+        other, column = (f"ppo-{seed}", "before") if before == "start" else (None, "after")
+        sides = ((other or f"{before}-{seed}", column), (f"{after}-{seed}", "after"))
+        keys = []
+        for (run, answers), kept in zip(sides, found, strict=True):
+            told, tops, bottoms = counted(runs[run].sentences(), rate, answers)
+            keys.append(told)
+            kept[0].append(tops)
+            kept[1].append(bottoms)
+        if keys[0] != keys[1] or (clusters and keys[0] != clusters):
             raise CecError(f"runs of seed {seed} held out other sentences: run them anew")
-        first.append(first_row)
-        second.append(second_row)
-    return difference(first, second, clusters) if clusters else None
+        clusters = keys[0]
+    if not clusters:
+        return None
+    (first, first_parts), (second, second_parts) = found
+    return difference(first, second, clusters, (first_parts, second_parts))
 
 
-def _hits(
+def counted(
     rows: Sequence[Mapping[str, str]], rate: str, column: str
-) -> tuple[list[str], list[float]]:
-    """Targets and outcomes, 1 or 0, of the rows that a rate is about, in one order for all."""
-    about = [row for row in rows if (row["operator"] == "clean") == (rate == "over_correction")]
+) -> tuple[list[str], list[float], list[float]]:
+    """Targets, numerators and denominators of the rows that a rate is about, in one order for all.
+
+    exact: erroneous sentences corrected to the letter. over_correction: clean ones changed. f1: of
+    sentence-level correction over both, twice the corrected by the changed and the erroneous.
+    """
+    about = [
+        row for row in rows if rate == "f1" or (row["operator"] == "clean") == (rate != "exact")
+    ]
     about.sort(key=lambda row: (row["target"], row["source"]))
-    wanted = rate == "exact"
-    hits = [float((row[column] == row["target"]) == wanted) for row in about]
-    return [row["target"] for row in about], hits
+    wrong = [row["source"] != row["target"] for row in about]
+    changed = [row[column] != row["source"] for row in about]
+    right = [row[column] == row["target"] for row in about]
+    if rate == "f1":
+        tops = [2.0 * (bad and good) for bad, good in zip(wrong, right, strict=True)]
+        bottoms = [float(bad + other) for bad, other in zip(wrong, changed, strict=True)]
+    else:
+        tops = [float(good == (rate == "exact")) for good in right]
+        bottoms = [1.0] * len(about)
+    return [row["target"] for row in about], tops, bottoms
 
 
 def _report(plan: Plan, runs: Mapping[str, Done], seeds: Sequence[int]) -> list[str]:

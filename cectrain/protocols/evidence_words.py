@@ -13,6 +13,12 @@ from cectrain.protocols import tables
 from cectrain.protocols.frame import Done
 from cectrain.protocols.paired import Difference
 
+#: rate → what it is called
+RATES = {
+    "exact": "exact corrections",
+    "over_correction": "over-correction",
+    "f1": "sentence-level F1",
+}
 _PARTS = 10  # of a run, in the figure of its course
 _QUANTITIES = {
     "reward": "reward",
@@ -30,7 +36,7 @@ _QUANTITIES = {
 class Comparison:
     """One question: which rate, after what, against what, over which seeds."""
 
-    rate: str  # exact or over_correction
+    rate: str  # a key of RATES
     after: str  # ppo or sft
     before: str  # start or sft
     seeds: tuple[int, ...]
@@ -51,7 +57,7 @@ def verdict(
     """What was found, in sentences; where PPO is not above, why, from what was measured."""
     words = []
     for after, before, name in (("ppo", "start", "its start"), ("ppo", "sft", "further SFT")):
-        for rate, what in (("exact", "exact corrections"), ("over_correction", "over-correction")):
+        for rate, what in RATES.items():
             one = _widest(found, rate, after, before)
             if one is None:
                 words.append(f"PPO against {name}, {what}: not measured yet.")
@@ -128,7 +134,7 @@ def _widest(found: Sequence[Comparison], rate: str, after: str, before: str) -> 
 
 def _sentence(one: Comparison, name: str, what: str) -> str:
     d = one.found
-    if one.rate == "exact":
+    if one.rate != "over_correction":
         relation = "above" if d.above else "below" if d.below else "not told apart from"
     else:
         relation = "worse than" if d.above else "better than" if d.below else "not told apart from"
@@ -178,7 +184,7 @@ def cost(runs: Mapping[str, Done]) -> tuple[list[str], list[list[str]]]:
 
 def rates_figure(found: Sequence[Comparison]) -> str:
     labels, series = [], dict[str, dict[str, Point]]()
-    for rate in ("exact", "over_correction"):
+    for rate in RATES:
         label = rate.replace("_", "-")
         for after in ("ppo", "sft"):
             one = _widest(found, rate, after, "start")

@@ -71,6 +71,42 @@ def test_a_paired_interval_is_the_bootstrap_by_cluster():
     assert found.above == (found.low > 0)
 
 
+def test_an_interval_of_f1_is_the_bootstrap_by_cluster():
+    """F1 is a ratio of sums: each draw divides its own sums, over all seeds."""
+    rng = np.random.default_rng(8)
+    clusters = [f"s{n // 2}" for n in range(40)]
+    wrong = np.arange(40) % 4 > 0
+    sides = []
+    for skill in (0.3, 0.6):
+        changed = rng.random((3, 40)) < 0.7
+        right = changed & wrong & (rng.random((3, 40)) < skill)
+        sides.append((2.0 * right, changed + wrong * 1.0))
+    (before, of_before), (after, of_after) = sides
+    found = difference(before, after, clusters, (of_before, of_after))
+    values = []
+    for _ in range(3000):
+        drawn = rng.choice(20, 20)
+        rows = np.concatenate([2 * drawn, 2 * drawn + 1])
+        values.append(
+            after[:, rows].sum() / of_after[:, rows].sum()
+            - before[:, rows].sum() / of_before[:, rows].sum()
+        )
+    assert found.after == pytest.approx(after.sum() / of_after.sum())
+    assert (found.low, found.high) == pytest.approx(np.quantile(values, [0.025, 0.975]), abs=0.02)
+
+
+def test_what_each_rate_counts():
+    """Two erroneous sentences, one corrected; two clean ones, one spoiled."""
+    told = [("a", "b", "noise", "b"), ("c", "d", "split", "x"), ("e", "e", "clean", "e"),
+            ("f", "f", "clean", "x")]  # fmt: skip
+    rows = [dict(zip(("source", "target", "operator", "after"), row, strict=True)) for row in told]
+    counted = evidence_protocol.counted
+    assert counted(rows, "exact", "after") == (["b", "d"], [1, 0], [1, 1])
+    assert counted(rows, "over_correction", "after") == (["e", "f"], [0, 1], [1, 1])
+    tops, bottoms = counted(rows, "f1", "after")[1:]
+    assert sum(tops) / sum(bottoms) == pytest.approx(2 * 1 / (3 + 2))  # 3 changed, 2 erroneous
+
+
 def test_copies_are_no_further_sentences():
     """The same outcomes four times over leave the interval as wide as it was."""
     rng = np.random.default_rng(1)
@@ -96,6 +132,7 @@ def test_the_evidence_from_its_runs(plan):
     assert all(one["low"] <= one["difference"] <= one["high"] for one in facts["comparisons"])
     assert ("exact", "ppo", "start") in asked
     assert ("over_correction", "ppo", "sft") in asked
+    assert ("f1", "ppo", "start") in asked
     assert any("PPO is" in line for line in words)
     assert "zero_advantage_share" in (plan.out / "evidence.md").read_text("utf-8")
     assert "<svg" in (plan.out / "evidence.html").read_text("utf-8")
