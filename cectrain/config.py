@@ -68,6 +68,8 @@ class PpoConfig:
     candidates: int = 4  # L a source
     with_reference: bool = False  # each group's last candidate is the reference itself
     scan: int = 1  # sources looked at for each that is used: those about which p(1 − p) is greatest
+    supervised: int = 0  # pairs learnt from in each optimizer step besides (PPO-ptx)
+    supervised_weight: float = 1.0  # of their loss
     epochs: int = 2  # K_ppo
     clip: float = 0.05  # PAPER.md row 2
     learning_rate: float = 1e-5  # η0
@@ -142,7 +144,16 @@ class Config:
             "pool",
         ):
             _check(getattr(ppo, name) >= 1, f"ppo.{name}", getattr(ppo, name), "at least 1")
-        for name in ("updates", "eval_every", "new_tokens", "kl", "entropy", "decay"):
+        for name in (
+            "updates",
+            "eval_every",
+            "new_tokens",
+            "kl",
+            "entropy",
+            "decay",
+            "supervised",
+            "supervised_weight",
+        ):
             _check(getattr(ppo, name) >= 0, f"ppo.{name}", getattr(ppo, name), "at least 0")
         _check(ppo.scan >= 1 and ppo.candidates % ppo.scan == 0, "ppo.scan", ppo.scan,
                f"a divisor of ppo.candidates = {ppo.candidates}")  # fmt: skip

@@ -11,7 +11,7 @@ from cectrain.pairs import TrainingPairs
 from cectrain.policy import Policy
 from cectrain.supervised import Log, Plan, collate, fit, save_batch
 
-__all__ = ["Log", "collate", "save_batch", "schedule", "train_sft"]
+__all__ = ["Log", "collate", "save_batch", "schedule", "supervised_batch", "train_sft"]
 
 _POOL = 16  # batches that are sorted by length together
 
@@ -40,7 +40,14 @@ def train_sft(
         save_every=config.save_every,
         log_every=config.log_every,
     )
-    fit(policy, lambda step: _batch(pairs, step, config.batch), [optimizer], plan, folder, log)
+    fit(
+        policy,
+        lambda step: supervised_batch(pairs, step, config.batch),
+        [optimizer],
+        plan,
+        folder,
+        log,
+    )
 
 
 def schedule(step: int, config: SftConfig) -> float:
@@ -56,8 +63,8 @@ def schedule(step: int, config: SftConfig) -> float:
     return 0.1 + 0.45 * (1 + math.cos(math.pi * done))
 
 
-def _batch(pairs: TrainingPairs, step: int, size: int) -> list[Pair]:
-    """Neighbours in length from a pool of batches, so that little is padded."""
+def supervised_batch(pairs: TrainingPairs, step: int, size: int) -> list[Pair]:
+    """A step's pairs: neighbours in length from a pool of batches, so that little is padded."""
     pool = pairs.batch(step // _POOL, size * _POOL)
     pool.sort(key=lambda pair: (len(pair.source), pair.id, pair.copy))
     # Steps walk the pool with a stride, so that lengths do not rise within it.

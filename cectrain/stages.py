@@ -101,6 +101,8 @@ def prepare(dataset: Dataset, config: Config, state: Path, log: MetricsLog, tell
         )
     if reproducibility.processes() > 1 and config.sft.steps:
         raise UsageError("the warm start runs on one process: run `cectrain sft` before, alone")
+    if reproducibility.processes() > 1 and config.ppo.supervised:
+        raise UsageError("ppo.supervised runs on one process: its gradients are not shared out")
     policy = with_adapter(policy, config.policy)
     limit = config.policy.max_chars
     check_context(policy, "长" * limit, new_tokens(config))
@@ -190,7 +192,10 @@ def ppo(job: Job, reward: RewardConfig, used: Encoder, start: float | None) -> i
         open_cache(job.config, used),
         with_reference=settings.with_reference,
     )
-    trainer = ConsensusTrainer(job.policy, job.pairs, rewarder, settings, args)
+    sft = job.config.sft
+    trainer = ConsensusTrainer(
+        job.policy, job.pairs, rewarder, settings, args, met=sft.steps * sft.batch
+    )
     trainer.remove_callback(PrinterCallback)  # our own lines say it in fewer words
     trainer.add_callback(Watch(settings, job.log, job.evaluate, job.tell, start))
     for broken in checkpoints.damaged(folder):

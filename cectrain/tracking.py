@@ -51,6 +51,8 @@ NAMES: Mapping[str, str] = MappingProxyType(
         "training_tokens_per_s": "training_tokens_per_s",
         "training_seconds": "training_seconds",
         "scan_seconds": "scan_seconds",
+        "supervised_loss": "supervised_loss",
+        "supervised_seconds": "supervised_seconds",
         "encoder_seconds": "encoder_seconds",
         "reward_seconds": "reward_seconds",
         "cached_share": "cached_share",

@@ -28,7 +28,8 @@ from cectrain.policy import Policy
 from cectrain.references import tokens_of, with_references
 from cectrain.rewarder import GroupReward
 from cectrain.sampler import GroupSampler, View
-from cectrain.sft import save_batch
+from cectrain.sft import save_batch, supervised_batch
+from cectrain.supervised import collate, loss_function
 from cectrain.value import ValueNetwork
 
 if TYPE_CHECKING:
@@ -47,8 +48,11 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
         reward: GroupReward,
         ppo: PpoConfig,
         args: GRPOConfig,
+        *,
+        met: int = 0,
         **more: Any,
     ) -> None:
+        """`met` is how many pairs a warm start has learnt from: supervised ones go on behind."""
         self._ppo, self._reward, self._pairs, self._policy = ppo, reward, pairs, policy
         self._view = View(pairs, policy)
         self._value: ValueNetwork | None = None
@@ -66,6 +70,7 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
             **more,
         )
         self._lean = ppo.lean and lean.supports(self.model) and ppo.vllm == "off"
+        self._met = met
         self._writes_drafted = may_draft(
             ppo, self.accelerator.unwrap_model(self.model), self.accelerator.num_processes
         )
@@ -221,11 +226,28 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
         started, self._busy = time.perf_counter(), 0.0
         loss = super().training_step(model, inputs, num_items_in_batch)
         self._refuse_nan(loss)
+        if self._ppo.supervised and self.accelerator.sync_gradients:
+            self._supervise()
         seconds = time.perf_counter() - started - self._busy
         share = self._trained * self.num_iterations / self._cycle_steps()
         self._metrics["train"]["training_tokens_per_s"].append(share / max(seconds, 1e-9))
         self._metrics["train"]["training_seconds"].append(seconds)
         return loss
+
+    def _supervise(self) -> None:
+        """PPO-ptx (Ouyang et al. 2022, eq. 2): the gradient of a supervised step is added.
+
+        Once an optimizer step, before it is made; which pairs, its number decides.
+        """
+        ppo, started = self._ppo, time.perf_counter()
+        policy = replace(self._policy, model=self.accelerator.unwrap_model(self.model))
+        step = -(-self._met // ppo.supervised) + self.state.global_step
+        batch = collate(policy, supervised_batch(self._pairs, step, ppo.supervised))
+        loss = loss_function(policy, "bf16" if ppo.bf16 else "auto")(batch)
+        self._refuse_nan(loss)
+        (ppo.supervised_weight * loss).backward()
+        self._metrics["train"]["supervised_loss"].append(float(loss.detach()))
+        self._metrics["train"]["supervised_seconds"].append(time.perf_counter() - started)
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         folder = self._checkpoint(trial)

@@ -156,9 +156,9 @@ def test_a_killed_run_goes_on_to_the_same_weights(finished, dataset_path, start,
 
 
 def test_a_killed_run_that_scans_goes_on_to_the_same_weights(dataset_path, start, tmp_path):
-    """Which sources are kept depends on the weights of their batch, not on what came when."""
-    scans = ["sft.steps=2", "ppo.scan=2", "ppo.baseline=leave_one_out", "data.limit=null"]
-    settings = configured(start, *scans)
+    """Which sources are kept, and which pairs are shown besides, the batch alone decides."""
+    more = ["sft.steps=2", "ppo.scan=2", "ppo.supervised=3", "ppo.baseline=leave_one_out"]
+    settings = configured(start, *more, "data.limit=null")
     whole = train(dataset_path, tmp_path / "whole", settings)
 
     def tell(line):

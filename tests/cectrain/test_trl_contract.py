@@ -479,6 +479,39 @@ def test_a_scan_keeps_the_sources_that_can_teach_most(trainer_for, tmp_path):
         assert sizes == [4, 4]
 
 
+def test_a_supervised_step_is_added_to_the_gradient(trainer_for, encoder, tmp_path):
+    """Where all rewards are equal the step is that of the pairs alone: AdamW on their loss."""
+    import torch
+
+    from cectrain.rewarder import Scored
+    from cectrain.sft import supervised_batch
+    from cectrain.supervised import collate, loss_function
+
+    class Flat(GroupReward):
+        def score(self, _sources, _targets, groups):
+            return Scored(np.zeros((len(groups), len(groups[0]))), {})
+
+    made = trainer_for(
+        tmp_path / "run", "ppo.supervised=3", "ppo.supervised_weight=0.5", "ppo.updates=1",
+        "ppo.epochs=1", "ppo.baseline=leave_one_out", "ppo.learning_rate=0.01", "ppo.decay=0.0",
+        "ppo.max_grad_norm=1000.0",
+        reward=Flat(encoder, config.load("small").reward, 2),
+    )  # fmt: skip
+    before = {name: p.detach().clone() for name, p in made.model.named_parameters()}
+    tiny = policy.Policy(made.model, made.processing_class, "1", trained=False)
+    loss = loss_function(tiny, "auto")(collate(tiny, supervised_batch(made._pairs, 0, 3)))
+    (0.5 * loss).backward()
+    slopes = {name: p.grad.clone() for name, p in made.model.named_parameters()}
+    made.model.zero_grad()
+    made.train()
+    for name, parameter in made.model.named_parameters():
+        step = parameter.detach() - before[name]
+        clear = slopes[name].abs() > 1e-6  # Adam's first step is the rate against the sign
+        torch.testing.assert_close(
+            step[clear], -0.01 * slopes[name][clear].sign(), rtol=0.05, atol=1e-4
+        )
+
+
 def test_ppo_moves_the_policy_towards_what_is_rewarded(trainer_for, encoder, tmp_path):
     """Answers are 甲 or 乙; with a reward for 甲 alone the share of 甲 rises."""
     from cectrain.rewarder import Scored
