@@ -75,7 +75,7 @@ def difference(
     rng = np.random.default_rng(_SEED)
     clusters = sums_4_C.shape[1]
     drawn = rng.multinomial(clusters, np.full(clusters, 1 / clusters), size=DRAWS)
-    rates_D = _rates(drawn @ sums_4_C.T)
+    rates_D = _rates(drawn.astype(float) @ sums_4_C.T)
     tail = (1 - LEVEL) / 2
     low, high = np.quantile(rates_D[1] - rates_D[0], (tail, 1 - tail))
     rates = _rates(sums_4_C.sum(axis=1))
