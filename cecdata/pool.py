@@ -32,6 +32,7 @@ from cecdata.shards.writer import check_whole, write_pairs
 Progress = Callable[[str, int, int | None], None]  # what, how many more, of how many in all
 _FOLDER = ".cecdata/pool"
 _REJECTS = ".cecdata/rejects"
+_HELD = 1 << 28  # bytes of rejected rows: those that are too long may have a megabyte each
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +180,7 @@ def _chunks(
         progress("read", len(batch) + len(rejected), None)
         held = pa.concat_tables([held, pa.Table.from_batches([batch], SENTENCE)])
         bad = pa.concat_tables([bad, pa.Table.from_batches([rejected], REJECTED_ROW)])
-        while len(held) >= size or len(bad) >= size:
+        while len(held) >= size or len(bad) >= size or bad.nbytes >= _HELD:
             full = size if len(held) >= size else 0
             yield _one(held.slice(0, full)), bad
             held, bad = held.slice(full), bad.slice(0, 0)

@@ -135,8 +135,9 @@ def gather(
 ) -> Rows:
     """Build `Rows` from text that may hold nulls, bytes that are no UTF-8, or too much.
 
-    `text` is any binary or string array; `rows` are line or row numbers from 1; `rejects` are
-    those the format has found already. A sound batch is passed on without a copy.
+    `text` is any binary or string array, or a dictionary of one; `rows` are line or row numbers
+    from 1; `rejects` are those the format has found already. A sound batch is passed on without a
+    copy.
     """
     origin = _origins(source, origin, len(text))
     rejected = rejected_batch(sorted(rejects, key=lambda r: r.row), source.label)
@@ -146,10 +147,20 @@ def gather(
             rejected = _in_order(rejected, _rejected(source, origin, rows, bad))
             keep = pa.array(~bad.rows)
             text, origin, rows = text.filter(keep), origin.filter(keep), rows[~bad.rows]
+    text = plain(text)
     if not pa.types.is_string(text.type):
         text = _as_string(text)
     arrays = [text, origin, constant(source.label, len(text)), pa.array(rows, pa.int64())]
     return Rows(pa.RecordBatch.from_arrays(arrays, schema=ROW), rejected)
+
+
+def plain(text: pa.Array) -> pa.Array:
+    """A dictionary's texts written out; any other array as it is."""
+    if not pa.types.is_dictionary(text.type):
+        return text
+    # Arrow asks for as much as if each were of middling length: the unused may be enormous.
+    used = text.indices.drop_null().unique()
+    return text.dictionary.take(used).take(pc.index_in(text.indices, used))
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,13 +207,14 @@ def _nulls(text: pa.Array) -> _Bad | None:
 
 def _unsound(text: pa.Array) -> _Bad | None:
     """What is no UTF-8 or too long; the text has no nulls."""
-    if _is_sound(text):
+    coded = text if pa.types.is_dictionary(text.type) else None
+    if _is_sound(text if coded is None else coded.dictionary):
         return None
-    wide = pa.types.is_large_string(text.type) or pa.types.is_large_binary(text.type)
-    coded = text.view(pa.large_binary() if wide else pa.binary()).dictionary_encode()
+    if coded is None:
+        coded = _as_binary(text).dictionary_encode()
     faults: list[tuple[str, str, str]] = []
     kind = np.full(len(coded.dictionary), -1)
-    for place, value in enumerate(coded.dictionary.to_pylist()):
+    for place, value in enumerate(_as_binary(coded.dictionary).to_pylist()):
         if (fault := _fault(value)) is not None:
             kind[place] = len(faults)
             faults.append(fault)
@@ -224,6 +236,11 @@ def _is_sound(text: pa.Array) -> bool:
     except pa.ArrowInvalid:
         return False
     return True
+
+
+def _as_binary(text: pa.Array) -> pa.Array:
+    wide = pa.types.is_large_string(text.type) or pa.types.is_large_binary(text.type)
+    return text.view(pa.large_binary() if wide else pa.binary())
 
 
 def _as_string(text: pa.Array) -> pa.Array:

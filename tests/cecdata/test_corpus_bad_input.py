@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cecdata.corpus.formats import tables
 from cecdata.corpus.normalise import normalise
 from cecdata.corpus.reading import read
 from cecdata.errors import InputError
@@ -209,6 +210,43 @@ def test_a_million_lines_that_are_no_text_cost_next_to_nothing(tmp_path):
          "reason": "invalid_utf8", "detail": "byte 0xFF at byte 0"}
     ]  # fmt: skip
     assert time.process_time() - started < 2.5
+
+
+def coded_table(path, texts, codes):
+    """A file that says each text once, however often it stands in it."""
+    table = pa.table({"text": pa.DictionaryArray.from_arrays(codes, texts)})
+    if path.suffix == ".parquet":
+        pq.write_table(table, path, compression="zstd")
+    else:
+        with pa.ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table)
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+def test_a_dictionary_of_long_texts_is_written_out_in_parts(tmp_path, suffix):
+    """A kilobyte of Parquet that says 54 MB: 600 KB at a time, and no row is lost."""
+    path = coded_table(tmp_path / f"a{suffix}", ["好" * 30_000, "他来了。"], [0, 1] * 600)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tables, "_AT_ONCE", 600_000)
+        found = [rows.batch for rows in read([str(path)])]
+    assert max(batch.nbytes for batch in found) < 700_000
+    kept = [row for batch in found for row in batch.to_pylist()]
+    assert [len(row["text"]) for row in kept] == [30_000, 4] * 600
+    assert [row["row"] for row in kept] == list(range(1, 1201))
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+def test_what_is_too_long_is_never_written_out(tmp_path, suffix):
+    """Sixty thousand times nine megabytes are rejected, each with its first characters."""
+    path = coded_table(tmp_path / f"a{suffix}", ["好" * 3_000_000, "他来了。"], [0, 1] * 60_000)
+    good = bad = 0
+    for rows in read([str(path)]):
+        good, bad = good + rows.batch.num_rows, bad + rows.rejected.num_rows
+        assert rows.batch.column("text").unique().to_pylist() == ["他来了。"]
+        assert rows.rejected.column("text").unique().to_pylist() == ["好" * 200]
+        assert rows.rejected.column("reason").unique().to_pylist() == ["too_long"]
+    assert (good, bad) == (60_000, 60_000)
 
 
 @pytest.mark.parametrize("row", ["少一列", '"a"b,c'])

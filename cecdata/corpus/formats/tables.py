@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import groupby
+from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cecdata.corpus.lines import numbers
-from cecdata.corpus.rows import Columns, Picked, Rows, gather
+from cecdata.corpus.rows import MAX_BYTES, Columns, Picked, Rows, gather, plain
 from cecdata.corpus.sources import Source
 from cecdata.errors import InputError
 
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
 _MAGIC = b"ARROW1"
+# Text that is made of a dictionary at a time: half a kilobyte can say a million characters, a
+# million times.
+_AT_ONCE = 1 << 28
 
 
 def read_parquet(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
@@ -25,8 +34,33 @@ def read_parquet(source: Source, columns: Columns, batch_rows: int) -> Iterator[
     options = {"memory_map": False, "pre_buffer": False, "buffer_size": 1 << 20}
     with _naming(source), pq.ParquetFile(source.path, **options) as file:
         picked = _pick(columns, file.schema_arrow, source)
-        batches = file.iter_batches(batch_rows, columns=_names(picked), use_threads=False)
-        yield from _rows(source, picked, batches)
+        names = _names(picked)
+        with pq.ParquetFile(source.path, read_dictionary=names, **options) as coded:
+            yield from _rows(source, picked, _batches(file, coded, names, batch_rows))
+
+
+def _batches(
+    file: pq.ParquetFile, coded: pq.ParquetFile, names: list[str], rows: int
+) -> Iterator[pa.RecordBatch]:
+    """The batches of a file; row groups whose dictionary holds long texts stay coded.
+
+    `coded` is the same file, read so: of other dictionaries that costs more than it spares.
+    """
+    groups = range(file.num_row_groups)
+    for swells, run in groupby(groups, lambda group: _swells(coded, group, names, rows)):
+        chosen = coded if swells else file
+        yield from chosen.iter_batches(rows, row_groups=list(run), columns=names, use_threads=False)
+
+
+def _swells(coded: pq.ParquetFile, group: int, names: list[str], rows: int) -> bool:
+    """May the batches of a row group be far longer than the row group?"""
+    facts = coded.metadata.row_group(group)
+    most = min(rows, facts.num_rows)
+    if most * facts.total_byte_size <= _AT_ONCE:
+        return False
+    first = next(coded.iter_batches(1, row_groups=[group], columns=names, use_threads=False), None)
+    lengths = [] if first is None else [pc.binary_length(c.dictionary) for c in first.columns]
+    return any(most * (pc.max(length).as_py() or 0) > _AT_ONCE for length in lengths)
 
 
 def read_arrow(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
@@ -51,16 +85,30 @@ def read_arrow(source: Source, columns: Columns, batch_rows: int) -> Iterator[Ro
 def _rows(source: Source, picked: Picked, batches: Iterator[pa.RecordBatch]) -> Iterator[Rows]:
     first = 1
     for batch in batches:
-        text = _sound(batch.column(picked.text))
-        origin = None if picked.origin is None else _sound(batch.column(picked.origin))
-        yield gather(source, text, origin, numbers(first, batch.num_rows))
-        first += batch.num_rows
+        for part in _parts(batch.select(_names(picked))):
+            origin = None if picked.origin is None else plain(part.column(picked.origin))
+            yield gather(source, part.column(picked.text), origin, numbers(first, part.num_rows))
+            first += part.num_rows
+
+
+def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The batch after a look at every offset, in parts that make so many bytes of text or less."""
+    columns = [_sound(column) for column in batch.columns]
+    longest = 1
+    for column in columns:
+        if pa.types.is_dictionary(column.type) and len(column.dictionary):
+            lengths = np.asarray(pc.binary_length(column.dictionary))
+            # What is too long is rejected without its text.
+            longest = max(longest, int(lengths[lengths <= MAX_BYTES].max(initial=1)))
+    whole, rows = pa.RecordBatch.from_arrays(columns, batch.schema.names), _AT_ONCE // longest
+    for start in range(0, batch.num_rows, rows):
+        yield whole.slice(start, rows)
 
 
 def _sound(array: pa.Array) -> pa.Array:
-    """Strings as one run of bytes, after a look at every offset: Arrow itself trusts the file.
+    """Strings as one run of bytes, or a dictionary of such, after a look at every offset.
 
-    Whether the bytes are UTF-8 is asked later, row by row.
+    Arrow itself trusts the file. Whether the bytes are UTF-8 is asked later, row by row.
     """
     array.validate()
     if pa.types.is_dictionary(array.type):
@@ -68,7 +116,9 @@ def _sound(array: pa.Array) -> pa.Array:
         bounds = pc.min_max(codes).as_py()
         if bounds["min"] is not None and not 0 <= bounds["min"] <= bounds["max"] < len(texts):
             raise pa.ArrowInvalid("a dictionary's index lies outside of it")
-        return texts.take(codes)
+        if texts.null_count:
+            return texts.take(codes)
+        return pa.DictionaryArray.from_arrays(codes, texts)
     if pa.types.is_string_view(array.type):
         array.view(pa.binary_view()).validate(full=True)
         return array.view(pa.binary_view()).cast(pa.binary()).view(pa.string())
