@@ -201,7 +201,11 @@ def sweep(
         (fault,) = faults(out, ordeal, [number])
         ended = zygote.run(*scenario.words(out), fault=fault)
         if not ended.hit:
-            if ks is None:
+            if ended.code:  # nothing was done to it
+                found.told.append(
+                    f"{scenario.name}, {ordeal}: exit {ended.code}: {ended.text[-300:]}"
+                )
+            if ks is None or ended.code:
                 break
             continue
         found.cases += 1
