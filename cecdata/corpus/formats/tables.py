@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,37 +31,46 @@ def read_parquet(source: Source, columns: Columns, batch_rows: int) -> Iterator[
     import pyarrow.parquet as pq
 
     assert source.path is not None
-    # Neither mapped (its pages count as ours) nor buffered whole: a megabyte at a time.
-    options = {"memory_map": False, "pre_buffer": False, "buffer_size": 1 << 20}
-    with _naming(source), pq.ParquetFile(source.path, **options) as file:
+    with _naming(source), pq.ParquetFile(source.path, **_OPTIONS) as file:
         picked = _pick(columns, file.schema_arrow, source)
-        names = _names(picked)
-        with pq.ParquetFile(source.path, read_dictionary=names, **options) as coded:
-            yield from _rows(source, picked, _batches(file, coded, names, batch_rows))
+        yield from _rows(source, picked, _batches(file, source.path, _names(picked), batch_rows))
+
+
+# Neither mapped (its pages count as ours) nor buffered whole: a megabyte at a time.
+_OPTIONS = {"memory_map": False, "pre_buffer": False, "buffer_size": 1 << 20}
 
 
 def _batches(
-    file: pq.ParquetFile, coded: pq.ParquetFile, names: list[str], rows: int
+    file: pq.ParquetFile, path: Path, names: list[str], rows: int
 ) -> Iterator[pa.RecordBatch]:
     """The batches of a file; row groups whose dictionary holds long texts stay coded.
 
-    `coded` is the same file, read so: of other dictionaries that costs more than it spares.
+    Reading all of them coded would cost more than it spares.
     """
-    groups = range(file.num_row_groups)
-    for swells, run in groupby(groups, lambda group: _swells(coded, group, names, rows)):
-        chosen = coded if swells else file
-        yield from chosen.iter_batches(rows, row_groups=list(run), columns=names, use_threads=False)
+    import pyarrow.parquet as pq
+
+    large = [group for group in range(file.num_row_groups) if _weight(file, group, rows) > _AT_ONCE]
+    if not large:
+        yield from file.iter_batches(rows, columns=names, use_threads=False)
+        return
+    with pq.ParquetFile(path, read_dictionary=names, **_OPTIONS) as coded:
+        swelling = {group for group in large if _swells(coded, group, names, rows)}
+        for swells, run in groupby(range(file.num_row_groups), swelling.__contains__):
+            chosen, groups = coded if swells else file, list(run)
+            yield from chosen.iter_batches(rows, groups, names, use_threads=False)
+
+
+def _weight(file: pq.ParquetFile, group: int, rows: int) -> int:
+    """Bytes that a batch cannot exceed: every row as long as the row group."""
+    facts = file.metadata.row_group(group)
+    return min(rows, int(facts.num_rows)) * int(facts.total_byte_size)
 
 
 def _swells(coded: pq.ParquetFile, group: int, names: list[str], rows: int) -> bool:
-    """May the batches of a row group be far longer than the row group?"""
-    facts = coded.metadata.row_group(group)
-    most = min(rows, facts.num_rows)
-    if most * facts.total_byte_size <= _AT_ONCE:
-        return False
-    first = next(coded.iter_batches(1, row_groups=[group], columns=names, use_threads=False), None)
+    """May a batch of this row group be too long, every row being as long as the longest text?"""
+    first = next(coded.iter_batches(1, [group], names, use_threads=False), None)
     lengths = [] if first is None else [pc.binary_length(c.dictionary) for c in first.columns]
-    return any(most * (pc.max(length).as_py() or 0) > _AT_ONCE for length in lengths)
+    return any(rows * (pc.max(length).as_py() or 0) > _AT_ONCE for length in lengths)
 
 
 def read_arrow(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
