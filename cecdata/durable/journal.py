@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -82,7 +83,7 @@ class Journal:
 
     def _locate(self, file: FileRecord, *, verify: bool) -> Path | None:
         for path in (file.path, *self._moved(file.path)):
-            same = path.is_file() and path.stat().st_size == file.bytes
+            same = _is_file(path) and path.stat().st_size == file.bytes
             if same and (not verify or sha256_of(path).sha256 == file.sha256):
                 return path
         return None
@@ -179,6 +180,16 @@ def _check_move(entry: Entry, root: Path) -> None:
         raise VerificationError(f"names is no list: {names!r:.60}")
     for name in (entry.key, entry.facts["staged"], *names):
         _inside(root, str(name))
+
+
+def _is_file(path: Path) -> bool:
+    """False, too, for a name that is longer than any file's: a damaged line may hold it."""
+    try:
+        return path.is_file()
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        return False
 
 
 _HEAD = len('{"sum":"0123456789abcdef","entry":')

@@ -236,6 +236,8 @@ def _check_path(path: str) -> None:
     parts = PurePosixPath(path).parts
     if not parts or path.startswith("/") or ".." in parts or "\\" in path or ":" in parts[0]:
         raise ValueError(f"the path {path!r} leads out of the dataset")
+    if "\0" in path:
+        raise ValueError(f"the path {path!r} holds a NUL: no file is called so")
 
 
 def _pretty(document: Json) -> bytes:
