@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import io
 import json
-import os
 import pickle
 import re
 
@@ -14,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pickled import Bomb
 
 from cecdata.build import build
 from cecdata.config import load
@@ -25,16 +25,6 @@ from cecdata.shards.reader import open_dataset
 from cecdata.shards.verify import verify
 
 SENTENCE = "他的病情已经好转，明天就能出院。"
-
-
-class Bomb:
-    """Unpickled, it leaves a file behind."""
-
-    def __init__(self, mark):
-        self.mark = str(mark)
-
-    def __reduce__(self):
-        return (os.mkdir, (self.mark,))
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ import json
 import shutil
 
 import pytest
+from pickled import Bomb
 
 from cecbench.systems.models import load_pretrained
 from cecdata.errors import InputError
@@ -24,18 +25,6 @@ class OddConfig(BertConfig):
 class OddModel(BertForMaskedLM):
     config_class = OddConfig
 """
-
-
-class Bomb:
-    """Unpickled, it leaves a folder behind."""
-
-    def __init__(self, mark):
-        self.mark = str(mark)
-
-    def __reduce__(self):
-        import os
-
-        return (os.mkdir, (self.mark,))
 
 
 @pytest.fixture(scope="module")

@@ -117,7 +117,7 @@ def test_a_secret_in_the_body_is_refused(rows, capsys, name):
 
 def test_ordinary_fields_of_the_body_are_taken():
     """What only sounds like a secret is none."""
-    from cecbench.commands.run import options_from
+    from cecbench.commands.system_options import options_from
 
     body = {"max_tokens": 5, "max_completion_tokens": 5, "top_k": 1, "keyword": "x"}
     given = tuple(f"{name}={json.dumps(value)}" for name, value in body.items())
