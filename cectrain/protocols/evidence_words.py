@@ -69,12 +69,18 @@ def verdict(
     above = _widest(found, "exact", "ppo", "start")
     if above is not None and not above.found.above:
         words.append("Why: " + reason(ppo))
-    beyond = _widest(found, "exact", "ppo", "sft")
+    beyond, f1 = (_widest(found, rate, "ppo", "sft") for rate in ("exact", "f1"))
     if beyond is not None and not beyond.found.above:
-        words.append(
-            "Why not above SFT: a supervised step learns from every character of the target, "
-            "a group of candidates from their ranks alone. " + _share_words(ppo)
-        )
+        if f1 is not None and f1.found.above:
+            words.append(
+                "Further SFT corrects as many by changing more of everything; F1 counts what was "
+                "changed wrongly, too, and there PPO is above."
+            )
+        else:
+            words.append(
+                "Why not above SFT: a supervised step learns from every character of the target, "
+                "a group of candidates from their ranks alone. " + _share_words(ppo)
+            )
     return words
 
 

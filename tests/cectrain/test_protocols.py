@@ -141,6 +141,26 @@ def test_the_evidence_from_its_runs(plan):
     assert any(line.startswith("Why") for line in words)
 
 
+def test_what_is_said_where_exactness_alone_is_not_above():
+    """With F1 above, what further supervised steps pay for it; else why they are not beaten."""
+    from cectrain.protocols.evidence_words import Comparison, verdict
+    from cectrain.protocols.paired import Difference
+
+    flat, up = Difference(0.4, 0.4, -0.01, 0.01), Difference(0.4, 0.5, 0.05, 0.15)
+
+    def said(f1):
+        found = [
+            Comparison("exact", "ppo", "start", (1,), up),
+            Comparison("exact", "ppo", "sft", (1,), flat),
+            Comparison("f1", "ppo", "sft", (1,), f1),
+        ]
+        return verdict(found, {}, [1])[-1]
+
+    assert "changing more of everything" in said(up)
+    with pytest.warns(RuntimeWarning):  # no run lies behind these figures
+        assert said(flat).startswith("Why not above SFT")
+
+
 def test_a_finished_run_is_one_of_these_settings(plan):
     """Other settings under the same name are not taken for it."""
     run = Run("one", ("data.held_out=4", "data.held_out_clean=2", "ppo.eval_every=0"))
