@@ -73,7 +73,7 @@ def stepper(told: argparse.Namespace, more: list[str], out: Path):  # noqa: ANN2
     made = config.load(
         "small",
         [f"ppo.groups={told.groups}", f"ppo.candidates={told.candidates}", "ppo.updates=1000",
-         "ppo.condense=false", *more],
+         "ppo.condense=false", "ppo.scan=1", "ppo.supervised=0", *more],
     )  # fmt: skip
     policy = load_policy(PolicyConfig(name=told.policy), 42, "cpu")
     pairs = training_pairs(open_shards(told.data), DataConfig(), 64, 42, out / "arrow")

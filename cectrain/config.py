@@ -66,7 +66,6 @@ class PpoConfig:
     updates: int = 30_000  # T, batches of fresh candidates; optimizer steps are epochs × as many
     groups: int = 96  # B, sources a batch
     candidates: int = 4  # L a source
-    with_reference: bool = False  # each group's last candidate is the reference itself
     scan: int = 1  # sources looked at for each that is used: those about which p(1 − p) is greatest
     supervised: int = 0  # pairs learnt from in each optimizer step besides (PPO-ptx)
     supervised_weight: float = 1.0  # of their loss
@@ -165,8 +164,6 @@ class Config:
         homophone = self.data.homophone
         _check(homophone is None or (self.data.fresh and 0 <= homophone <= 1), "data.homophone",
                homophone, "a fraction 0–1 together with data.fresh = true")  # fmt: skip
-        _check(not ppo.with_reference or ppo.vllm == "off", "ppo.with_reference", True,
-               "ppo.vllm = off: its importance correction knows what vLLM wrote alone")  # fmt: skip
         _check(self.sft.batch >= 1, "sft.batch", self.sft.batch, "at least 1")
         _check(self.sft.steps >= 0, "sft.steps", self.sft.steps, "at least 0")
         _check(not self.policy.quantise or self.policy.lora_rank > 0, "policy.quantise", True,

@@ -41,42 +41,25 @@ class HeldOut:
     length_differs: float | None
     f1: float | None
     by_operator: dict[str, float]
-    samples: tuple[tuple[str, str, str], ...]  # source, answer, target
+    samples: tuple[tuple[str, ...], ...]  # source, answer, target
     answers: tuple[str, ...] = ()  # of all sentences, the pairs' first, then the clean ones'
-
-
-@dataclass(frozen=True, slots=True)
-class HeldOutFile:
-    """`HeldOut` as it lies on disk: samples are lists there."""
-
-    rows: int
-    exact: float | None
-    copied: float | None
-    over_correction: float | None
-    length_differs: float | None
-    f1: float | None
-    by_operator: dict[str, float]
-    samples: tuple[tuple[str, ...], ...]
-    answers: tuple[str, ...] = ()
-
-    def found(self) -> HeldOut:
-        """The scores again."""
-        samples = tuple((row[0], row[1], row[2]) for row in self.samples)
-        return HeldOut(
-            self.rows, self.exact, self.copied, self.over_correction, self.length_differs,
-            self.f1, dict(self.by_operator), samples, tuple(self.answers),
-        )  # fmt: skip
 
 
 def read_held_out(path: Path) -> HeldOut:
     """The scores that `Job.once` kept; VerificationError where they are damaged."""
     try:
-        found = decode_record(HeldOutFile, parse(path.read_bytes()), str(path)).found()
-    except (ValueError, IndexError) as error:
-        raise VerificationError(
-            f"{path}: damaged ({error}): remove it, and the same command evaluates again"
-        ) from error
+        found = decode_record(HeldOut, parse(path.read_bytes()), str(path))
+    except ValueError as error:
+        raise _damaged(path, str(error)) from error
+    if any(len(row) != 3 for row in found.samples):
+        raise _damaged(path, "a sample is a source, an answer and a target")
     return found
+
+
+def _damaged(path: Path, why: str) -> VerificationError:
+    return VerificationError(
+        f"{path}: damaged ({why}): remove it, and the same command evaluates again"
+    )
 
 
 def shown(found: HeldOut, count: int = 3) -> list[str]:

@@ -39,11 +39,7 @@ class GroupReward:
         config: RewardConfig,
         size: int,
         cache: Cache | None = None,
-        *,
-        with_reference: bool = False,
     ) -> None:
-        # What the policy does is told of what it wrote itself.
-        self._own = size - 1 if with_reference else size
         self._encoder, self._config, self._size, self._cache = encoder, config, size, cache
         self._known: dict[str, FloatArray] = {}
         self.from_cache = self.encoded = 0  # references and sources so far, by where they came from
@@ -91,7 +87,7 @@ class GroupReward:
             edits = reward.edit_rewards(sources, targets, groups)
             rewards = reward.with_edits(rewards, edits, self._config.edit_weight)
             parts["reward_edit"] = float(edits.mean())
-        figures = {**parts, **behaviour(sources, targets, [g[: self._own] for g in groups])}
+        figures = {**parts, **behaviour(sources, targets, groups)}
         figures["encoder_seconds"] = encoded - started
         figures["reward_seconds"] = time.perf_counter() - encoded
         if self._cache is not None:

@@ -185,13 +185,7 @@ def ppo(job: Job, reward: RewardConfig, used: Encoder, start: float | None) -> i
         processes=reproducibility.processes(),
         cpu=not torch.cuda.is_available(),
     )
-    rewarder = GroupReward(
-        used,
-        reward,
-        settings.candidates,
-        open_cache(job.config, used),
-        with_reference=settings.with_reference,
-    )
+    rewarder = GroupReward(used, reward, settings.candidates, open_cache(job.config, used))
     sft = job.config.sft
     trainer = ConsensusTrainer(
         job.policy, job.pairs, rewarder, settings, args, met=sft.steps * sft.batch

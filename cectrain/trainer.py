@@ -25,7 +25,6 @@ from cectrain.data import Pair
 from cectrain.grpo_settings import grpo_settings, may_draft, rate_share
 from cectrain.pairs import TrainingPairs
 from cectrain.policy import Policy
-from cectrain.references import tokens_of, with_references
 from cectrain.rewarder import GroupReward
 from cectrain.sampler import GroupSampler, View
 from cectrain.sft import save_batch, supervised_batch
@@ -59,7 +58,6 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
         self._gathered = torch.empty(0)  # the last batch's rewards, of all processes
         self._busy = 0.0  # seconds spent outside training since the last optimizer step
         self._drafts: list[list[int]] = []  # of the batch that is being written
-        self._references: list[list[int]] = []
         self._logps: list[list[float]] | None = None  # of its candidates, where we drew them
         super().__init__(
             model=policy.model,
@@ -97,8 +95,7 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
     def _generate_single_turn(self, prompt_ids: Any, *given: Any, **named: Any) -> Any:
         size = self.num_generations
         if not self._writes_drafted:
-            made = super()._generate_single_turn(prompt_ids, *given, **named)
-            return self._shown(made[0]), *made[1:]
+            return super()._generate_single_turn(prompt_ids, *given, **named)
         with self._fast():
             found = drafted.write(
                 self.accelerator.unwrap_model(self.model),
@@ -110,21 +107,14 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
                 longest=self.max_completion_length,
                 temperature=self.temperature,
             )
-        if not self._ppo.with_reference:
-            self._logps = [one.logps for one in found]
-        return self._shown([one.tokens for one in found]), None
+        self._logps = [one.logps for one in found]
+        return [one.tokens for one in found], None
 
     def _fast(self) -> Any:
         """Products in bf16 where the lean pass makes them so: with it ratios are taken anew."""
         if self._lean and lean.fast_dtype() is torch.bfloat16:
             return torch.autocast("cpu", torch.bfloat16)
         return self.accelerator.autocast()
-
-    def _shown(self, written: list[list[int]]) -> list[list[int]]:
-        if not self._ppo.with_reference:
-            return written
-        end, most = self.processing_class.eos_token_id, self.max_completion_length
-        return with_references(written, self._references, self.num_generations, end, most)
 
     def _get_per_token_logps_and_entropies(
         self, model: Any, input_ids: Any, attention_mask: Any, logits_to_keep: int, **named: Any
@@ -159,10 +149,8 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         started = time.perf_counter()
         inputs = self._chosen(inputs)
-        self._drafts, self._references = (
-            tokens_of(self.processing_class, [row[side] for row in inputs])
-            for side in ("source", "target")
-        )
+        sources = [row["source"] for row in inputs]
+        self._drafts = self.processing_class(sources, add_special_tokens=False).input_ids
         out: dict[str, Any] = super()._generate_and_score_completions(inputs)
         self._logps = None
         given = time.perf_counter()

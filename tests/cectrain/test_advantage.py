@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
 
 from cecdata.errors import UsageError
-from cectrain import advantage, config, heldout
+from cectrain import advantage, heldout
 from cectrain.data import Pair
 from cectrain.reward import RewardConfig
 from cectrain.rewarder import GroupReward, behaviour, text_of
@@ -139,18 +139,6 @@ def test_cut_groups_are_refused(encoder):
     reward = GroupReward(encoder, RewardConfig(), 4)
     with pytest.raises(UsageError, match="cut groups"):
         reward([""] * 6, ["x"] * 6, ["x"] * 6, ["x"] * 6, log_metric={}.__setitem__)
-
-
-def test_the_reference_is_not_counted_as_the_policys_own(encoder):
-    """Shown among the candidates it is rewarded, and changes no rate of what was written."""
-    groups = [["他己经来了", "他已经来了"], ["天气好", "天气好"]]
-    told = ["他己经来了", "天汽好"], ["他已经来了", "天气好"]
-    found = GroupReward(encoder, RewardConfig(), 2, with_reference=True).score(*told, groups)
-    assert found.rewards[0][1] > found.rewards[0][0]
-    assert (found.figures["exact_rate"], found.figures["copy_rate"]) == (0.5, 0.5)
-    assert found.figures["mixed_share"] == 0.0
-    with pytest.raises(UsageError, match="vllm = off"):
-        config.load("small", ["ppo.with_reference=true", "ppo.vllm=server"])
 
 
 def test_a_completion_is_a_string_or_a_turn():

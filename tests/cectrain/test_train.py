@@ -9,12 +9,12 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 from cecdata.embed import encoder
 from cecdata.errors import InputError, RefusedError, UsageError, VerificationError
-from cecdata.shards.codec import decode, encode
+from cecdata.shards.codec import encode
 from cecdata.skin import run
 from cectrain import checkpoints, config, policy, stages, tracking, watch
 from cectrain.cli import cli
 from cectrain.data import open_shards
-from cectrain.heldout import HeldOut, HeldOutFile
+from cectrain.heldout import HeldOut, read_held_out
 from cectrain.train import train
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
@@ -265,10 +265,17 @@ def test_every_logged_name_is_explained():
     assert explained == {*tracking.NAMES, *tracking.HELD_OUT, *tracking.SFT}
 
 
-def test_held_out_scores_come_back_from_disk():
-    """What a resumed run reads is what was written."""
+def test_held_out_scores_come_back_from_disk(tmp_path):
+    """What a resumed run reads is what was written; what is damaged is refused."""
     found = HeldOut(3, 0.5, None, 0.1, 0.2, None, {"noise": 1.0}, (("a", "b", "c"),))
-    assert decode(HeldOutFile, encode(found), "x").found() == found
+    path = tmp_path / "after_sft.json"
+    for samples, whole in (([["a", "b", "c"]], True), ([["a", "b"]], False), ("abc", False)):
+        path.write_text(json.dumps({**encode(found), "samples": samples}))
+        if whole:
+            assert read_held_out(path) == found
+        else:
+            with pytest.raises(VerificationError, match="remove it"):
+                read_held_out(path)
 
 
 def test_lines_after_the_checkpoint_are_dropped(tmp_path):

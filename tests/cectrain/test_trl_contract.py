@@ -402,48 +402,6 @@ def coin(model, tokenizer):
         adam.step()
 
 
-def test_the_reference_may_be_a_candidate(trainer_for, encoder, tmp_path):
-    """It stands last in each group, is rewarded as the others are, and grows likelier."""
-    import torch
-
-    from cectrain.rewarder import Scored
-
-    class Begun(GroupReward):
-        def score(self, _sources, targets, groups):
-            pairs = zip(targets, groups, strict=True)
-            found = [[float(target.startswith(text)) for text in group] for target, group in pairs]
-            return Scored(np.array(found), {})
-
-    made = trainer_for(
-        tmp_path / "run", "ppo.with_reference=true", "ppo.updates=3", "ppo.accumulation=1",
-        "ppo.candidates=3", "ppo.epochs=1", "ppo.baseline=leave_one_out", "ppo.condense=false",
-        reward=Begun(encoder, config.load("small").reward, 3),
-    )  # fmt: skip
-    batches, plain = [], made._generate_and_score_completions
-
-    def kept(inputs):
-        batches.append((inputs, plain(inputs)))
-        return batches[-1][1]
-
-    def likelihood(out):
-        both = [torch.cat([out[f"prompt_{n}"], out[f"completion_{n}"]], 1) for n in ("ids", "mask")]
-        width = out["completion_ids"].shape[1]
-        found = made._get_per_token_logps_and_entropies(made.model, *both, width)[0]
-        return (found.detach() * out["completion_mask"]).sum(1)
-
-    made._generate_and_score_completions = kept
-    made.train()
-    inputs, out = batches[0]
-    ids = made.processing_class([row["target"] for row in inputs], add_special_tokens=False)
-    for place, row in enumerate(ids.input_ids):
-        written = out["completion_ids"][place][out["completion_mask"][place].bool()].tolist()
-        shown = [*row, made.processing_class.eos_token_id][: made.max_completion_length]
-        assert (written == shown) == (place % 3 == 2)
-    after = likelihood(out)
-    made.model.load_state_dict(trainer_for(tmp_path / "other").model.state_dict())
-    assert (after > likelihood(out))[2::3].all()
-
-
 def test_a_scan_keeps_the_sources_that_can_teach_most(trainer_for, tmp_path):
     """Two sources are seen for each that is used; those kept are worth more than the mean."""
     import torch
