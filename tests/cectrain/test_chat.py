@@ -81,7 +81,7 @@ def test_ppo_runs_on_the_chat_path(made, dataset, encoder, tmp_path):
     """One batch: TRL renders the same question, and the candidates are rewarded."""
     from cectrain import trainer
 
-    settings = ["ppo.groups=2", "ppo.candidates=2", "ppo.updates=1", "ppo.epochs=1"]
+    settings = ["ppo.groups=2", "ppo.candidates=2", "ppo.updates=1", "ppo.epochs=1", "ppo.scan=1"]
     ppo = config.load("small", [*settings, "ppo.baseline=value"]).ppo
     pairs = training_pairs(dataset, DataConfig(limit=4), 40, 42, tmp_path / "cache")
     args = trainer.arguments(

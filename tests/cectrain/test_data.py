@@ -116,4 +116,4 @@ def test_another_prior_of_homophones(dataset):
     assert len(changed) > 20
     assert {pair.operator for pair in changed} == {"homophone"}
     with pytest.raises(UsageError, match="fresh"):
-        config.load("small", ["data.homophone=0.3"])
+        config.load("paper", ["data.homophone=0.3"])

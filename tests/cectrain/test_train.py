@@ -23,7 +23,8 @@ SETTINGS = [
     "ppo.groups=3", "ppo.candidates=2", "ppo.updates=3", "ppo.save_every=1", "ppo.eval_every=2",
     "ppo.new_tokens=6", "ppo.baseline=value", "ppo.whiten=none", "ppo.learning_rate=0.001",
     "sft.steps=0", "sft.batch=2", "sft.log_every=1", "sft.save_every=1", "data.held_out=10",
-    "data.held_out_clean=3", "data.limit=7", "policy.max_chars=40",
+    "data.held_out_clean=3", "data.limit=7", "policy.max_chars=40", "ppo.scan=1",
+    "ppo.supervised=0", "data.fresh=false",
 ]  # fmt: skip
 
 

@@ -22,7 +22,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::Deprec
 SETTINGS = [
     "ppo.groups=3", "ppo.candidates=2", "ppo.updates=3", "ppo.save_every=1", "ppo.accumulation=2",
     "ppo.baseline=value", "ppo.learning_rate=0.01", "ppo.whiten=none", "ppo.decay=0.5",
-    "ppo.epochs=2", "ppo.cooldown=0.0", "ppo.pool=1", "ppo.temperature=1.0",
+    "ppo.epochs=2", "ppo.cooldown=0.0", "ppo.pool=1", "ppo.temperature=1.0", "ppo.scan=1",
+    "ppo.supervised=0",
 ]  # fmt: skip
 
 
@@ -360,7 +361,7 @@ def test_a_batch_that_would_cut_groups_is_refused(settings, processes, tmp_path)
     """Sources must share out over processes, and sequences over passes."""
     from cectrain import trainer
 
-    made = config.load("small", ["ppo.candidates=2", *settings])
+    made = config.load("small", ["ppo.candidates=2", "ppo.scan=1", *settings])
     with pytest.raises(UsageError, match="cutting a group"):
         trainer.arguments(
             made.ppo, out=tmp_path, seed=1, new_tokens=4, processes=processes, cpu=True
