@@ -26,11 +26,11 @@ def test_an_interrupt_does_not_wait_for_the_sentences_under_way(monkeypatch):
 
     def slow(_sentences):
         begun.set()
-        go_on.wait(20)
+        go_on.wait(120)
         return np.zeros((1, 512), np.float32)
 
     def interrupt():
-        begun.wait(20)
+        begun.wait(120)
         signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(model, "_encode", slow)
@@ -39,6 +39,6 @@ def test_an_interrupt_does_not_wait_for_the_sentences_under_way(monkeypatch):
     try:
         with pytest.raises(KeyboardInterrupt):
             model.encode(SENTENCES)
-        assert time.monotonic() - started < 10
+        assert time.monotonic() - started < 60
     finally:
         go_on.set()
