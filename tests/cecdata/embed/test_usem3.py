@@ -34,6 +34,8 @@ def test_an_interrupt_does_not_wait_for_the_sentences_under_way(monkeypatch):
         signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(model, "_encode", slow)
+    # a program started in the background of a shell ignores the signal
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     threading.Thread(target=interrupt).start()
     started = time.monotonic()
     try:
@@ -41,4 +43,5 @@ def test_an_interrupt_does_not_wait_for_the_sentences_under_way(monkeypatch):
             model.encode(SENTENCES)
         assert time.monotonic() - started < 60
     finally:
+        signal.signal(signal.SIGINT, before)
         go_on.set()
