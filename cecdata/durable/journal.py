@@ -203,4 +203,6 @@ def _inside(root: Path, name: str) -> Path:
     pure = PurePosixPath(name)
     if pure.is_absolute() or ".." in pure.parts:
         raise VerificationError(f"{name!r} leads out of {root}")
+    if "\0" in name:
+        raise VerificationError(f"{name!r} holds a NUL: no file is called so")
     return root / pure
