@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
 
-_ROWS = 128  # tokens whose probabilities over the vocabulary are in the cache together
+ROWS = 128  # tokens whose probabilities over the vocabulary are in the cache together
 _NEVER = -1e9  # added to the scores of places that come later
 
 
@@ -63,7 +63,7 @@ def answer_hits(
     with torch.no_grad():
         hidden, wanted = _before_answers(model, ids, labels, dtype)
         head = model.lm_head.weight.to(dtype)
-        found = [(part @ head.t()).argmax(-1) for part in hidden.split(_ROWS)]
+        found = [(part @ head.t()).argmax(-1) for part in hidden.split(ROWS)]
         return torch.cat(found) == wanted
 
 
@@ -80,7 +80,7 @@ def answer_logps(
     with torch.no_grad():
         hidden, wanted = _before_answers(model, ids, labels, dtype)
         head, found = model.lm_head.weight.to(dtype), []
-        for part, tokens in zip(hidden.split(_ROWS), wanted.split(_ROWS), strict=True):
+        for part, tokens in zip(hidden.split(ROWS), wanted.split(ROWS), strict=True):
             logits = (part @ head.t()).float() / temperature
             found.append(logits.gather(1, tokens[:, None])[:, 0] - logits.logsumexp(-1))
         owner = (labels[:, 1:] >= 0).nonzero(as_tuple=True)[0]
@@ -201,8 +201,8 @@ def norm_and_head() -> tuple[type[torch.autograd.Function], type[torch.autograd.
         def forward(ctx, states, head, labels):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN205
             losses = torch.empty(len(labels))
             slope = torch.empty(len(labels), len(head), dtype=states.dtype)
-            for start in range(0, len(labels), _ROWS):
-                part = slice(start, start + _ROWS)
+            for start in range(0, len(labels), ROWS):
+                part = slice(start, start + ROWS)
                 logits = (states[part] @ head.t()).float()
                 chances, wanted = torch.log_softmax(logits, -1), labels[part, None]
                 losses[part] = -chances.gather(1, wanted)[:, 0]

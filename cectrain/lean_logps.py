@@ -5,13 +5,11 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from cectrain.lean import final_states, norm_and_head
+from cectrain.lean import ROWS, final_states, norm_and_head
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
-
-_ROWS = 128  # tokens whose probabilities over the vocabulary are in the cache together
 
 
 def logps_and_entropies(
@@ -57,8 +55,8 @@ def _head() -> type[torch.autograd.Function]:
         def forward(ctx, states, head, wanted, temperature):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN205
             found, entropies = torch.empty(len(wanted)), torch.empty(len(wanted))
             chances = torch.empty(len(wanted), len(head), dtype=states.dtype)
-            for start in range(0, len(wanted), _ROWS):
-                part = slice(start, start + _ROWS)
+            for start in range(0, len(wanted), ROWS):
+                part = slice(start, start + ROWS)
                 logits = (states[part] @ head.t()).float().div_(temperature)
                 total = logits.logsumexp(-1)
                 found[part] = logits.gather(1, wanted[part, None])[:, 0] - total

@@ -92,8 +92,8 @@ def _compare(
     clusters: list[str] = []
     for seed in seeds:
         # What a PPO run answered before its first batch is the start.
-        other, column = (f"ppo-{seed}", "before") if before == "start" else (None, "after")
-        sides = ((other or f"{before}-{seed}", column), (f"{after}-{seed}", "after"))
+        first = (f"ppo-{seed}", "before") if before == "start" else (f"{before}-{seed}", "after")
+        sides = (first, (f"{after}-{seed}", "after"))
         keys = []
         for (run, answers), kept in zip(sides, found, strict=True):
             told, tops, bottoms = counted(runs[run].sentences(), rate, answers)
@@ -105,8 +105,8 @@ def _compare(
         clusters = keys[0]
     if not clusters:
         return None
-    (first, first_parts), (second, second_parts) = found
-    return difference(first, second, clusters, (first_parts, second_parts))
+    (tops_before, of_before), (tops_after, of_after) = found
+    return difference(tops_before, tops_after, clusters, (of_before, of_after))
 
 
 def counted(

@@ -21,7 +21,6 @@ import hashlib
 import json
 import mmap
 import os
-import pickle
 import random
 import resource
 import shutil
@@ -169,15 +168,15 @@ def _make_seeds(reader) -> None:
     child = os.fork()
     if child == 0:
         try:
-            with os.fdopen(out, "wb") as pipe:
-                pickle.dump(reader.mutator.seeds, pipe)
+            with os.fdopen(out, "w") as pipe:
+                json.dump([seed.hex() for seed in reader.mutator.seeds], pipe)
         except Exception:  # noqa: BLE001 - whatever it was, the child ends here
             traceback.print_exc()
         finally:
             os._exit(0)
     os.close(out)
-    with os.fdopen(into, "rb") as pipe:
-        reader.mutator.draw_from(pickle.load(pipe))
+    with os.fdopen(into) as pipe:
+        reader.mutator.draw_from(tuple(bytes.fromhex(seed) for seed in json.load(pipe)))
     os.waitpid(child, 0)
 
 
