@@ -173,7 +173,7 @@ def _unsummed_score() -> str:
 
 def reseal(data: bytes) -> bytes:
     """As whoever edits a score, or a summary, on purpose would do."""
-    from cecbench.score_shape import SEAL, sealed
+    from cecbench.score_shape import _LAST, SEAL, _sum
 
     try:
         found = json.loads(data)
@@ -182,7 +182,8 @@ def reseal(data: bytes) -> bytes:
     if not isinstance(found, dict):
         return data
     found.pop(SEAL, None)
-    return sealed(found).encode("utf-8", "surrogatepass")
+    bare = json.dumps(found, ensure_ascii=False).removesuffix("}")  # `sealed` without its indent
+    return f'{bare}{_LAST}{_sum(bare)}"\n}}\n'.encode("utf-8", "surrogatepass")
 
 
 def _report(path: Path) -> Iterable[str]:

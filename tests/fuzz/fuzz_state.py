@@ -151,9 +151,7 @@ def _reseal(data: bytes) -> bytes:
                           ensure_ascii=False)  # fmt: skip
         document["fingerprint"] = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
     document = {**{k: v for k, v in document.items() if k != "seal"}, "seal": "0" * 64}
-    body = json.dumps(document, ensure_ascii=True, indent=2).encode() + b"\n"
-    if not body.endswith(_NO_SEAL):
-        return body
+    body = json.dumps(document).encode().removesuffix(b"}") + b"\n}\n"
     seal = hashlib.sha256(body).hexdigest().encode()
     return body[: -len(_NO_SEAL)] + b'"seal": "' + seal + b'"\n}\n'
 
