@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
@@ -54,6 +55,17 @@ def seeds_of(text: str) -> tuple[int, ...]:
         return tuple(int(seed) for seed in text.split(","))
     except ValueError as error:
         raise click.UsageError(f"--seeds {text}: whole numbers with commas are wanted") from error
+
+
+def rates_of(text: str | None) -> tuple[float, ...]:
+    """Positive numbers with commas between, none twice; () where nothing is given."""
+    try:
+        rates = tuple(float(rate) for rate in text.split(",")) if text else ()
+    except ValueError:
+        rates = (math.nan,)
+    if not all(0 < rate < math.inf for rate in rates) or len({*rates}) < len(rates):
+        raise click.UsageError(f"--sft-rates {text}: positive numbers with commas are wanted")
+    return rates
 
 
 def told(plan: Plan, study: Study, figure: Figure | None = None) -> None:

@@ -84,6 +84,14 @@ def verdict(
     return words
 
 
+def rates_tried(scores: Mapping[str, float]) -> list[str]:
+    """Which rate the supervised side got; `scores`: name of the run that tried it → its F1."""
+    if not scores:
+        return []
+    told = ", ".join(f"{name.removeprefix('rate-')} ({f1:.1%})" for name, f1 in scores.items())
+    return [f"Rates tried for further SFT, F1 on a tenth of the training split: {told}."]
+
+
 def reason(ppo: Mapping[str, Done]) -> str:
     """Why PPO did not raise the exact rate, as far as its own figures tell."""
     first, last = _ends(ppo, "reward")

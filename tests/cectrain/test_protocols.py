@@ -96,6 +96,37 @@ def test_an_interval_of_f1_is_the_bootstrap_by_cluster():
     assert (found.low, found.high) == pytest.approx(np.quantile(values, [0.025, 0.975]), abs=0.02)
 
 
+def test_the_supervised_side_gets_its_best_rate(monkeypatch):
+    """Of the rates tried the one of the greatest F1; a single one is taken without a trial."""
+    monkeypatch.setattr(evidence_protocol, "equal_steps", lambda _ppo, _timed: 7)
+    scores = {"rate-0.0004": 0.5, "rate-0.0002": 0.6, "rate-0.0001": 0.55}
+    monkeypatch.setattr(evidence_protocol, "f1", scores.get)
+    found = {**{name: name for name in scores}, "ppo-42": None, "sft-timing": None}
+    runs = {run.name: run for run in evidence_protocol.runs_of([42, 137], [4e-4, 2e-4, 1e-4])}
+    assert list(runs) == ["ppo-42", "ppo-137", "sft-timing", *scores, "sft-42", "sft-137"]
+    for name in ("sft-42", "sft-137"):
+        assert set(scores) <= set(runs[name].after)
+        ready = runs[name].ready(found)
+        assert "sft.learning_rate=0.0002" in ready.settings
+        assert "data.tuning=true" not in ready.settings
+    assert "data.tuning=true" in runs["rate-0.0001"].ready(found).settings
+    (*_, only) = evidence_protocol.runs_of([42], [3e-4])
+    assert only.after == ("ppo-42", "sft-timing")
+    assert "sft.learning_rate=0.0003" in only.ready(found).settings
+
+
+@pytest.mark.parametrize("rates", ["x", "1e-4,", "0", "-1", "nan", "inf", "1e-4,1e-4"])
+def test_rates_that_are_none(rates):
+    from click import UsageError as ClickError
+
+    from cectrain.commands.protocol_options import rates_of
+
+    assert rates_of(None) == ()
+    assert rates_of("4e-4,1e-4") == (4e-4, 1e-4)
+    with pytest.raises(ClickError, match="positive numbers"):
+        rates_of(rates)
+
+
 def test_what_each_rate_counts():
     """Two erroneous sentences, one corrected; two clean ones, one spoiled."""
     told = [("a", "b", "noise", "b"), ("c", "d", "split", "x"), ("e", "e", "clean", "e"),
@@ -125,8 +156,15 @@ def test_the_evidence_from_its_runs(plan):
     do(plan, ppo)
     do(plan, timing)
     found = {run.name: finished(plan, run) for run in (ppo, timing)}
-    do(plan, evidence_protocol.sft_run(42, ppo.name).ready(found))
+    rates = evidence_protocol.rates_of(plan)
+    assert rates == (6e-4, 3e-4, 1.5e-4)
+    for rate in rates:
+        tried = evidence_protocol.rate_run(rate, 42, ppo.name).ready(found)
+        do(plan, tried)
+        found[tried.name] = finished(plan, tried)
+    do(plan, evidence_protocol.sft_run(42, ppo.name, rates).ready(found))
     words = evidence_protocol.evidence(plan, [42])
+    assert any(line.startswith("Rates tried") and "0.00015" in line for line in words)
     facts = json.loads((plan.out / "evidence.json").read_text("utf-8"))
     assert facts["words"] == words
     asked = {(one["rate"], one["of"], one["against"]) for one in facts["comparisons"]}
