@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cecbench.benchmarks.readers import ID_NAMES, REFERENCE_NAMES, SOURCE_NAMES, lines
 from cecbench.benchmarks.row import Row
 from cecdata.errors import InputError
 from cecdata.strictjson import parse
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def jsonl(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
@@ -43,19 +47,45 @@ def parquet(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
             yield _row(record, f"{path}, row {number}", f"{prefix}-{number}")
 
 
+# A benchmark is held in memory whole, and a kilobyte of Parquet can say 27 GB: one text of 900 kB
+# in its dictionary, 30,000 times. So few rows are spelled out at a time, and their bytes counted.
+_LARGEST = 2 << 30  # bytes of text in a file
+_BATCH = 256  # rows
+
+
 def _records(path: Path) -> Iterator[Mapping[str, object]]:
     """The rows of a Parquet file; page checksums are compared where it has them."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    said = 0
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             names = file.schema_arrow.names
             wanted = [n for n in (*ID_NAMES, "copy", *SOURCE_NAMES, *REFERENCE_NAMES) if n in names]
-            for batch in file.iter_batches(columns=wanted, batch_size=8192):
+            for batch in file.iter_batches(columns=wanted, batch_size=_BATCH):
+                said += sum(_said(column) for column in batch.columns)
+                if said > _LARGEST:
+                    raise InputError(
+                        f"{path} says more than {_LARGEST >> 30} GiB of text, and a benchmark is "
+                        "held in memory whole: cut it into several"
+                    )
                 yield from batch.to_pylist()
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} is not a readable Parquet file: {error}") from None
+
+
+def _said(column: pa.Array) -> int:
+    """Bytes of text that the values of a column spell out."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    coded = pa.types.is_dictionary(column.type)
+    texts = column.dictionary if coded else column
+    if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
+        return 0  # `_row` refuses it, or it is a number
+    lengths = pc.binary_length(texts)
+    return int(pc.sum(lengths.take(column.indices) if coded else lengths).as_py() or 0)
 
 
 def validation_shards(folder: Path) -> tuple[Path, ...]:

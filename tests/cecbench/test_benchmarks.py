@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cecbench.benchmarks import catalogue, fetch, locate, readers
+from cecbench.benchmarks import catalogue, fetch, locate, readers, records
 from cecbench.benchmarks.row import Benchmark, Copy, File, Row
 from cecdata.errors import CecError, InputError, RefusedError, UsageError, VerificationError
 from cecdata.shards.schema import PAIR
@@ -67,6 +67,19 @@ def test_a_file_of_ones_own_is_read_in_every_form(tmp_path, name):
     dataset = locate.load(str(write(tmp_path / name, FORMS[name])))
     assert pairs_of(dataset.rows) == PAIRS
     assert dataset.sha256 == hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("coded", [True, False])
+def test_a_small_parquet_file_that_says_gigabytes_is_refused(tmp_path, coded):
+    """A text of 900 kB in its dictionary, 30,000 times: before, this ended in a MemoryError."""
+    codes = pa.array([0] * 30_000, pa.int32())
+    text = pa.DictionaryArray.from_arrays(codes, pa.array(["好" * 300_000]))
+    table = pa.table({"source": text, "target": pa.DictionaryArray.from_arrays(codes, ["好"])})
+    path = tmp_path / "a.parquet"
+    pq.write_table(table, path, compression="zstd", store_schema=coded)
+    assert path.stat().st_size < 10_000
+    with pytest.raises(InputError, match=r"a\.parquet says more than 2 GiB of text"):
+        sum(1 for _ in records.parquet((path,), "a"))
 
 
 def test_parquet_and_the_shards_validation_split_are_read(tmp_path):
