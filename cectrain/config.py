@@ -67,6 +67,7 @@ class PpoConfig:
     groups: int = 96  # B, sources a batch
     candidates: int = 4  # L a source
     scan: int = 1  # sources looked at for each that is used: those about which p(1 − p) is greatest
+    unseen: float = 0.0  # share of the targets that only PPO sees, no supervised step
     supervised: int = 0  # pairs learnt from in each optimizer step besides (PPO-ptx)
     supervised_weight: float = 1.0  # of their loss
     epochs: int = 2  # K_ppo
@@ -156,6 +157,7 @@ class Config:
             _check(getattr(ppo, name) >= 0, f"ppo.{name}", getattr(ppo, name), "at least 0")
         _check(ppo.scan >= 1 and ppo.candidates % ppo.scan == 0, "ppo.scan", ppo.scan,
                f"a divisor of ppo.candidates = {ppo.candidates}")  # fmt: skip
+        _check(0 <= ppo.unseen < 1, "ppo.unseen", ppo.unseen, "a fraction, 0 or more, below 1")
         _check(0 < ppo.top_p <= 1, "ppo.top_p", ppo.top_p, "a fraction above 0")
         _check(0 < ppo.clip < 1, "ppo.clip", ppo.clip, "a fraction between 0 and 1")
         _check(0 <= ppo.cooldown <= 1, "ppo.cooldown", ppo.cooldown, "a fraction 0–1")

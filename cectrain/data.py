@@ -16,6 +16,7 @@ from cectrain.config import DataConfig
 TRAIN, HELD_OUT = "train", "validation"
 _COLUMNS = ("id", "copy", "source", "target", "operator")
 _TUNING = 2512  # of the draw of sentences that are watched while tuning
+_LEFT = 1707  # of the draw of sentences that are left to PPO
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,13 @@ def kept_for_tuning(ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
     """
     kept: npt.NDArray[np.bool_] = _mixed(np.asarray(ids, np.uint64), _TUNING) % np.uint64(10) == 0
     return kept
+
+
+def left_to_ppo(ids: npt.NDArray[np.uint64], share: float, seed: int) -> npt.NDArray[np.bool_]:
+    """Which sentences no supervised step sees, drawn by (seed, id)."""
+    drawn = _mixed(np.asarray(ids, np.uint64), seed + _LEFT) >> np.uint64(11)
+    found: npt.NDArray[np.bool_] = drawn < np.uint64(share * 2**53)
+    return found
 
 
 def order(rows: int, seed: int, epoch: int) -> npt.NDArray[np.int64]:

@@ -63,6 +63,28 @@ class TrainingPairs:
             for pair in found
         ]
 
+    def parted(self, share: float) -> tuple[TrainingPairs, TrainingPairs]:
+        """The pairs of supervised steps, and those that are left to PPO: all copies of a sentence
+        on one side. With share 0 both are all.
+
+        Raises InputError if a side is empty.
+        """
+        if share == 0:
+            return self, self
+        ids = [
+            np.asarray(part["id"], np.uint64)
+            for part in self.table.select_columns(["id"]).with_format("arrow").iter(65_536)
+        ]
+        left = data.left_to_ppo(np.concatenate(ids), share, self.seed)
+        sides = [np.flatnonzero(~left), np.flatnonzero(left)]
+        if not all(map(len, sides)):
+            raise InputError(
+                f"ppo.unseen {share:g} leaves a side without pairs: {len(sides[0])} for supervised "
+                f"steps, {len(sides[1])} for PPO"
+            )
+        taught, kept = (replace(self, table=self.table.select(side.tolist())) for side in sides)
+        return taught, kept
+
     def batch(self, step: int, size: int) -> list[Pair]:
         """The pairs of a step, when every epoch is walked in its own order (see `data.order`)."""
         first, total = step * size, len(self)

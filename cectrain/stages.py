@@ -38,7 +38,8 @@ class Job:
     config: Config
     dataset: Dataset
     policy: Policy
-    pairs: TrainingPairs
+    taught: TrainingPairs  # of supervised steps
+    pairs: TrainingPairs  # of PPO
     watched: tuple[Pair, ...]
     clean: tuple[str, ...]
     state: Path
@@ -108,8 +109,9 @@ def prepare(dataset: Dataset, config: Config, state: Path, log: MetricsLog, tell
     check_context(policy, "长" * limit, new_tokens(config))
     watched, clean = data.held_out(dataset, config.data, limit, config.seed)
     pairs = training_pairs(dataset, config.data, limit, config.seed, state / "arrow")
+    taught, left = pairs.parted(_left_to_ppo(config))
     return Job(
-        config, dataset, policy, pairs, watched, clean, state, log, tell,
+        config, dataset, policy, taught, left, watched, clean, state, log, tell,
     )  # fmt: skip
 
 
@@ -128,7 +130,7 @@ def warm_start(job: Job) -> None:
             before, used = used, time.process_time()
             job.log.write("sft", step, {**values, "cpu_seconds": used - before})
 
-        train_sft(job.policy, job.pairs, job.config.sft, job.state / "sft", log)
+        train_sft(job.policy, job.taught, job.config.sft, job.state / "sft", log)
 
 
 def choose_constants(job: Job, used: Encoder) -> tuple[RewardConfig, list[str]]:
@@ -188,7 +190,13 @@ def ppo(job: Job, reward: RewardConfig, used: Encoder, start: float | None) -> i
     rewarder = GroupReward(used, reward, settings.candidates, open_cache(job.config, used))
     sft = job.config.sft
     trainer = ConsensusTrainer(
-        job.policy, job.pairs, rewarder, settings, args, met=sft.steps * sft.batch
+        job.policy,
+        job.pairs,
+        rewarder,
+        settings,
+        args,
+        taught=job.taught,
+        met=sft.steps * sft.batch,
     )
     trainer.remove_callback(PrinterCallback)  # our own lines say it in fewer words
     trainer.add_callback(Watch(settings, job.log, job.evaluate, job.tell, start))
@@ -233,10 +241,21 @@ def summary(
         "seconds": round(seconds, 1),
         "sft_steps": job.config.sft.steps,
         "ppo_batches": job.config.ppo.updates,
-        "training_pairs": len(job.pairs),
+        "training_pairs": _distinct(job.taught, job.pairs),
+        "unseen_pairs": len(job.pairs) if job.taught is not job.pairs else 0,
         "reward": encode(reward),
         "cpu_seconds": tracking.total(job.log.path, "cpu_seconds"),
     }
+
+
+def _left_to_ppo(config: Config) -> float:
+    """The share of the targets that only PPO sees; 0 where one of the two kinds of steps is off."""
+    taught = config.sft.steps or config.ppo.supervised
+    return config.ppo.unseen if taught and config.ppo.updates else 0.0
+
+
+def _distinct(taught: TrainingPairs, left: TrainingPairs) -> int:
+    return len(left) if taught is left else len(taught) + len(left)
 
 
 def new_tokens(config: Config) -> int:

@@ -48,11 +48,15 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
         ppo: PpoConfig,
         args: GRPOConfig,
         *,
+        taught: TrainingPairs | None = None,
         met: int = 0,
         **more: Any,
     ) -> None:
-        """`met` is how many pairs a warm start has learnt from: supervised ones go on behind."""
+        """`taught` are the pairs of supervised steps, by default the same; `met` is how many of
+        them a warm start has learnt from: supervised steps go on behind.
+        """
         self._ppo, self._reward, self._pairs, self._policy = ppo, reward, pairs, policy
+        self._taught = taught or pairs
         self._view = View(pairs, policy)
         self._value: ValueNetwork | None = None
         self._gathered = torch.empty(0)  # the last batch's rewards, of all processes
@@ -230,7 +234,7 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
         ppo, started = self._ppo, time.perf_counter()
         policy = replace(self._policy, model=self.accelerator.unwrap_model(self.model))
         step = -(-self._met // ppo.supervised) + self.state.global_step
-        batch = collate(policy, supervised_batch(self._pairs, step, ppo.supervised))
+        batch = collate(policy, supervised_batch(self._taught, step, ppo.supervised))
         loss = loss_function(policy, "bf16" if ppo.bf16 else "auto")(batch)
         self._refuse_nan(loss)
         (ppo.supervised_weight * loss).backward()

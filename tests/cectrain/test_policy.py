@@ -1,6 +1,7 @@
 """The built-in policy's tokenizer loses nothing; SFT learns, resumes bit for bit, and says no."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -142,6 +143,25 @@ def test_a_clean_share_depends_on_the_pair_alone(dataset, tmp_path):
     together = mixed.at(range(30), 0)
     assert [mixed.at([place], 0)[0] for place in range(30)] == together
     assert 5 < sum(p.source == p.target for p in together) < 25
+
+
+def test_a_sentence_lies_on_one_side_whole(pairs):
+    """All copies of a sentence are taught or left to PPO; both sides together are everything."""
+    taught, left = pairs.parted(0.4)
+    sides = [side.at(range(len(side)), 0) for side in (taught, left)]
+    ids = [{pair.id for pair in side} for side in sides]
+    assert not ids[0] & ids[1]
+    assert sorted((p.id, p.copy) for side in sides for p in side) == sorted(
+        (p.id, p.copy) for p in pairs.at(range(len(pairs)), 0)
+    )
+    everyone = len(ids[0] | ids[1])
+    assert abs(len(ids[1]) - 0.4 * everyone) < 4 * (0.24 * everyone) ** 0.5
+    again = pairs.parted(0.4)[1]
+    assert again.at(range(5), 0) == left.at(range(5), 0)
+    assert {p.id for p in replace(pairs, seed=7).parted(0.4)[1].at(range(9), 0)} - ids[1]
+    assert pairs.parted(0.0) == (pairs, pairs)
+    with pytest.raises(InputError, match=r"ppo\.unseen 1e-09"):
+        pairs.parted(1e-9)
 
 
 def weights(made):

@@ -172,6 +172,36 @@ def test_a_killed_run_that_scans_goes_on_to_the_same_weights(dataset_path, start
     assert again["model_sha256"] == whole["model_sha256"]
 
 
+def test_what_is_left_to_ppo_no_supervised_step_sees(dataset_path, start, tmp_path, monkeypatch):
+    """With ppo.unseen the targets of the two kinds of steps have nothing in common."""
+    from cectrain import sft, trainer
+    from cectrain.rewarder import GroupReward
+
+    taught, judged, draw, score = set(), set(), sft.supervised_batch, GroupReward.score
+
+    def drawn(pairs, step, size):
+        found = draw(pairs, step, size)
+        taught.update(pair.target for pair in found)
+        return found
+
+    def scored(self, sources, targets, groups):
+        judged.update(targets)
+        return score(self, sources, targets, groups)
+
+    monkeypatch.setattr(sft, "supervised_batch", drawn)
+    monkeypatch.setattr(trainer, "supervised_batch", drawn)
+    monkeypatch.setattr(GroupReward, "score", scored)
+    more = ["sft.steps=9", "sft.batch=4", "ppo.supervised=4", "ppo.updates=6", "data.limit=null"]
+    found = train(dataset_path, tmp_path / "out", configured(start, *more, "ppo.unseen=0.4"))
+    assert min(len(taught), len(judged)) > 5
+    assert not taught & judged
+    assert 0 < found["unseen_pairs"] < found["training_pairs"]
+    # Without PPO nothing is left out: a supervised baseline sees all that PPO and its start see.
+    more = ["sft.steps=1", "ppo.updates=0", "data.limit=null", "ppo.unseen=0.4"]
+    alone = train(dataset_path, tmp_path / "sft", configured(start, *more))
+    assert (alone["unseen_pairs"], alone["training_pairs"]) == (0, found["training_pairs"])
+
+
 def test_another_seed_gives_other_weights(dataset_path, start, tmp_path):
     """The seed decides: the same seed ends with the same hash, another one elsewhere."""
     hashes = []
