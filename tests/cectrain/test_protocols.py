@@ -25,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::Deprec
 SETTINGS = (
     "ppo.groups=2", "ppo.candidates=2", "ppo.updates=2", "ppo.save_every=9", "ppo.new_tokens=4",
     "data.limit=6", "policy.max_chars=40", 'constants="given"', "sft.steps=0", "sft.batch=2",
-    "ppo.scan=1", "ppo.supervised=0", "data.fresh=false",
+    "ppo.scan=1", "ppo.supervised=0", "data.fresh=false", "ppo.unseen=0.0",
 )  # fmt: skip
 
 
