@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -15,7 +16,8 @@ from cecdata import durable
 from cecdata.errors import CecError, UsageError
 from cecdata.shards.codec import Json
 from cecdata.strictjson import parse
-from cectrain import config, tracking
+from cectrain import config, results, tracking
+from cectrain.data import open_shards
 from cectrain.results import RUN, SUMMARY
 from cectrain.train import SENTENCES
 
@@ -156,10 +158,8 @@ def run_one(plan: Plan, run: Run, stop: threading.Event | None = None) -> Done:
     if code:
         last = "\n".join(log.read_text("utf-8").splitlines()[-_LAST:])
         raise CecError(f"{run.name} ended with {code}: {last}")
-    done = finished(plan, run)
-    assert done is not None
     plan.tell(f"{run.name}: finished")
-    return done
+    return _read(run, folder)
 
 
 def _check_needs(run: Run, found: Mapping[str, Done]) -> None:
@@ -168,23 +168,34 @@ def _check_needs(run: Run, found: Mapping[str, Done]) -> None:
 
 
 def finished(plan: Plan, run: Run) -> Done | None:
-    """The run's results if its folder holds them and they are of these very settings."""
+    """The run's results if its folder holds them and they are of this very run: of these settings,
+    shards, starting weights, encoder and versions.
+
+    Raises VerificationError where the results are not what the run left, InputError without a
+    dataset to compare with.
+    """
     folder = plan.runs / run.name
     if not (folder / SUMMARY).is_file() or not (folder / RUN).is_file():
         return None
-    wanted = config.load(plan.recipe, [*plan.settings, *run.settings]).as_dict()
+    from cectrain.stages import identity
+
+    made = config.load(plan.recipe, [*plan.settings, *run.settings])
+    wanted = json.loads(json.dumps(identity(made, open_shards(plan.data))))
     facts = parse((folder / RUN).read_text("utf-8"))
-    if not isinstance(facts, dict) or facts.get("configuration") != wanted:
+    if not isinstance(facts, dict) or any(facts.get(key) != wanted[key] for key in wanted):
         return None  # the run itself says what differs
-    summary = parse((folder / SUMMARY).read_text("utf-8"))
-    assert isinstance(summary, dict)
+    return _read(run, folder)
+
+
+def _read(run: Run, folder: Path) -> Done:
+    summary = results.finished(folder)
+    if summary is None:
+        raise CecError(f"{folder}: the run ended well and left no {SUMMARY}: run it again")
     return Done(run, folder, summary)
 
 
 def write(plan: Plan, name: str, facts: Mapping[str, Json], markdown: str, page: str) -> None:
     """The protocol's three files: NAME.json, NAME.md, NAME.html."""
-    import json
-
     plan.out.mkdir(parents=True, exist_ok=True)
     text = json.dumps(dict(facts), ensure_ascii=False, indent=1)
     durable.write_text(plan.out / f"{name}.json", text + "\n")

@@ -1,13 +1,14 @@
 """Protocols: named runs, finished ones left alone, tables out of what lies on disk."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
-from cecdata.errors import CecError, InputError, RefusedError, UsageError
+from cecdata.errors import CecError, InputError, RefusedError, UsageError, VerificationError
 from cectrain import config
 from cectrain.protocols import evidence as evidence_protocol
 from cectrain.protocols import search as search_protocol
@@ -157,14 +158,15 @@ def test_the_evidence_from_its_runs(plan):
     do(plan, timing)
     found = {run.name: finished(plan, run) for run in (ppo, timing)}
     rates = evidence_protocol.rates_of(plan)
-    assert rates == (6e-4, 3e-4, 1.5e-4)
+    own = config.load("small").sft.learning_rate
+    assert rates == (own, own / 2, own / 4)
     for rate in rates:
         tried = evidence_protocol.rate_run(rate, 42, ppo.name).ready(found)
         do(plan, tried)
         found[tried.name] = finished(plan, tried)
     do(plan, evidence_protocol.sft_run(42, ppo.name, rates).ready(found))
     words = evidence_protocol.evidence(plan, [42])
-    assert any(line.startswith("Rates tried") and "0.00015" in line for line in words)
+    assert any(line.startswith("Rates tried") and f"{own / 4:g}" in line for line in words)
     facts = json.loads((plan.out / "evidence.json").read_text("utf-8"))
     assert facts["words"] == words
     asked = {(one["rate"], one["of"], one["against"]) for one in facts["comparisons"]}
@@ -209,16 +211,43 @@ def test_a_finished_run_is_one_of_these_settings(plan):
     assert finished(plan, Run("one", (*run.settings, "ppo.clip=0.2"))) is None
 
 
-def test_a_failed_run_stops_no_other(plan, tmp_path):
+def test_a_finished_run_is_one_of_this_dataset(plan, tmp_path):
+    """Another dataset's results are not handed out, nor those of none, nor any that were edited."""
+    from cecdata.build import build
+    from cecdata.config import load
+    from cectrain.protocols.frame import run_one
+
+    run = Run("of-this", ("data.held_out=4", "data.held_out_clean=2", "ppo.updates=0"))
+    do(plan, run)
+    other = tmp_path / "a.txt"
+    other.write_text("".join(f"第{n}次列车今天晚上准时到达。\n" for n in range(90)), "utf-8")
+    build([str(other)], tmp_path / "data", load(filters=("levenshtein",), holdout=0.3))
+    elsewhere = replace(plan, data=tmp_path / "data")
+    assert finished(elsewhere, run) is None
+    with pytest.raises(CecError, match=r"of-this ended with 5[\s\S]*data"):
+        run_one(elsewhere, run)
+    with pytest.raises(InputError, match="nowhere"):
+        finished(replace(plan, data=tmp_path / "nowhere"), run)
+    summary = plan.runs / run.name / "summary.json"
+    whole = summary.read_text("utf-8")
+    summary.write_text(whole.replace('"sft_steps": 0', '"sft_steps": 9'), "utf-8")
+    with pytest.raises(VerificationError, match="seal"):
+        finished(plan, run)
+    summary.write_text(whole, "utf-8")
+    (plan.runs / run.name / "model" / "model.safetensors").unlink()
+    with pytest.raises(VerificationError):
+        finished(plan, run)
+
+
+def test_a_failed_run_stops_no_other(plan):
     """One run is finished, one cannot start: the first is reported, then the failure is raised."""
     seen = []
-    broken = Plan(tmp_path / "nowhere", plan.out, plan.recipe, plan.settings)
     good = Run("one", ("data.held_out=4", "data.held_out_clean=2", "ppo.eval_every=0"))
-    bad = Run("bad", ("seed=1",))
+    bad = Run("bad", ("seed=1", "ppo.groups=9999"))
     if finished(plan, good) is None:
         do(plan, good)
     with pytest.raises(CecError, match="1 of 2 runs failed"):
-        run_all(broken, [bad, good], lambda found: seen.append(list(found)))
+        run_all(plan, [bad, good], lambda found: seen.append(list(found)))
     assert seen == [["one"]]
     with pytest.raises(UsageError, match="one name"):
         run_all(plan, [good, good])
