@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from cecbench.systems.options import SystemOptions
+from cecbench.systems.secrets import shown
 from cecdata.errors import CecError
 from cecdata.strictjson import parse
 
@@ -49,6 +50,17 @@ class _Trouble:
     wait_s: float | None = None  # what the endpoint asked for
 
 
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Leaves a redirect to whoever asked. Python's own handler would carry the key to any host, and
+    turn the request into a GET that asks nothing.
+    """
+
+    def http_error_302(self, *_: object) -> None:
+        """Not handled: it becomes an HTTPError, as other refusals do."""
+
+    http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302  # type: ignore[assignment]  # typed as a follower
+
+
 class Endpoint:
     """A URL that takes JSON and gives JSON; safe to use from several threads."""
 
@@ -63,6 +75,7 @@ class Endpoint:
         self._is_answer = is_answer
         self._key = key
         self._options = options
+        self._opener = urllib.request.build_opener(_NoRedirect)
         self._guard = threading.Lock()
         self._free_at = 0.0  # monotonic seconds; no request starts before
         self.stop = threading.Event()  # set: whoever waits gives up
@@ -100,7 +113,7 @@ class Endpoint:
         request = urllib.request.Request(self._url, data, headers, method="POST")  # noqa: S310 - scheme is checked by ApiSystem
         deadline = time.monotonic() + self._options.timeout_s
         try:
-            with urllib.request.urlopen(request, timeout=self._options.timeout_s) as answer:  # noqa: S310
+            with self._opener.open(request, timeout=self._options.timeout_s) as answer:
                 return self._parsed(_read(answer, deadline))
         except urllib.error.HTTPError as error:
             with error:
@@ -118,6 +131,12 @@ class Endpoint:
         text = ""
         with contextlib.suppress(TimeoutError, OSError, http.client.HTTPException):
             text = self.hidden(_read(error, deadline).decode("utf-8", "replace"))
+        if 300 <= error.code < 400:
+            place = self.hidden(shown(error.headers.get("Location") or "no address"))
+            raise EndpointError(
+                f"{self._url} answered HTTP {error.code} and points to {place}: a redirect is not "
+                "followed, because the key would go with it. Name the right URL, if you trust it"
+            )
         if error.code in RETRIED:
             return _Trouble(f"HTTP {error.code}", _retry_after(error.headers.get("Retry-After")))
         if error.code in (400, 403, 422) and ("content_filter" in text or "inspection" in text):
