@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import TypeVar
@@ -11,16 +11,13 @@ from typing import TypeVar
 import click
 
 from cecbench.systems.options import SystemOptions
+from cecbench.systems.secrets import refuse_in_body
 from cecdata.errors import UsageError
 from cecdata.strictjson import parse
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
 _DEFAULT = SystemOptions()
-_SECRET = re.compile(
-    r"(api|access|auth|private)[-_]?(key|token)|passw|credential|secret|authorization",
-    re.IGNORECASE,
-)
 
 
 class Finite(click.FloatRange):
@@ -111,7 +108,7 @@ def system_options(command: Command) -> Command:
 
 
 def options_from(given: Mapping[str, object]) -> SystemOptions:
-    """The record of the given options; UsageError for a --body that is not NAME=JSON."""
+    """The record of the given options; UsageError for a --body that cannot be sent or recorded."""
     body: dict[str, object] = {}
     pairs = given.get("body", ())
     assert isinstance(pairs, tuple)
@@ -121,13 +118,9 @@ def options_from(given: Mapping[str, object]) -> SystemOptions:
             body[name] = parse(value)
         except ValueError:
             found = ""
-        if not found or not name:
-            raise UsageError(f"--body {pair}: give NAME=VALUE with VALUE in JSON, as in top_k=20")
-        if _SECRET.search(name):
-            raise UsageError(
-                f"--body {name}=…: outputs name the fields of --body, and a secret belongs in the "
-                "environment (--key-variable says which variable)"
-            )
+        if not found or not name:  # the words are not repeated: they may be a secret
+            raise UsageError("--body: give NAME=VALUE with VALUE in JSON, as in top_k=20")
+    refuse_in_body(body, os.environ.get(str(given.get("key_variable", "")), "").strip() or None)
     known = {f.name for f in fields(SystemOptions)}
     chosen = {name: value for name, value in given.items() if name in known and name != "body"}
     return SystemOptions(body=body, **chosen)  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import time
 import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from cecbench import prompts
 from cecbench.systems.answer import Answer
 from cecbench.systems.extract import Extracted, extract
 from cecbench.systems.options import SystemOptions
+from cecbench.systems.secrets import holds, refuse_in_body
 from cecbench.systems.transport import Endpoint, Reply
 from cecdata.durable import Journal
 from cecdata.errors import UsageError, VerificationError
@@ -35,12 +37,15 @@ class ApiSystem:
     def __init__(self, rest: str, options: SystemOptions) -> None:
         model, base = _parted(rest)
         prompts.prompt(options.prompt)
+        key = _key(base, options)
+        refuse_in_body(options.body, key)
+        _refuse_in_name(model, base, key)
         self.name = model.rsplit("/", 1)[-1]
         self._model = model
         self._options = options
         self._endpoint = Endpoint(
             _completions(base),
-            _key(base, options),
+            key,
             options,
             lambda body: _content(body) is not None,
         )
@@ -128,7 +133,8 @@ class ApiSystem:
         usage = reply.body.get("usage")
         counted = usage if isinstance(usage, Mapping) else {}
         tokens = (_whole(counted.get(key)) for key in ("prompt_tokens", "completion_tokens"))
-        return _Facts(self._endpoint.hidden(content), finish, tuple(tokens))
+        hidden = self._endpoint.hidden
+        return _Facts(hidden(content), hidden(finish), tuple(tokens))
 
     def _read(self, source: str, facts: _Facts, seconds: float) -> Answer:
         if facts.finish in ("filtered", "content_filter"):
@@ -214,10 +220,29 @@ def _completions(base: str) -> str:
 
 
 def _key(base: str, options: SystemOptions) -> str | None:
-    key = os.environ.get(options.key_variable, "").strip() or None
+    variable = options.key_variable
+    if not re.fullmatch(r"[A-Za-z_]\w*", variable, re.ASCII):  # not repeated: it may be the key
+        raise UsageError(
+            "--key-variable names an environment variable, as in OPENAI_API_KEY; what was given is "
+            "no such name. The key itself must not stand on the command line"
+        )
+    key = os.environ.get(variable, "").strip() or None
     if key is None and urllib.parse.urlsplit(base).hostname not in LOOPBACK:
         raise UsageError(
-            f"{base} needs a key: set the environment variable {options.key_variable}, or name "
+            f"{base} needs a key: set the environment variable {variable}, or name "
             "another one with --key-variable"
         )
+    if key is not None and not re.fullmatch(r"[!-~]+", key):
+        raise UsageError(
+            f"the environment variable {variable} holds what no header can carry (a space, a line "
+            "end, or a character outside ASCII): was more than the key copied?"
+        )
     return key
+
+
+def _refuse_in_name(model: str, base: str, key: str | None) -> None:
+    if holds(model, key) or holds(base, key):
+        raise UsageError(
+            "the key stands in the model's name or in the URL, which outputs name: it belongs in "
+            "the environment alone (--key-variable says which variable)"
+        )

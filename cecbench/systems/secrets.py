@@ -1,13 +1,34 @@
 """What may stand in a message or a file: nothing that a key, a password or a token can be read in.
 
-Messages show URLs without who is to log in there.
+Outputs name the fields of --body, so that a secret among them is refused: one that is told by its
+name, by its look, or because it is the key itself. Messages show URLs without who is to log in.
 """
 
 from __future__ import annotations
 
 import re
+import urllib.parse
+from collections.abc import Iterator, Mapping
 
+from cecdata.errors import UsageError
+
+SHORTEST = 8  # characters; a shorter key is a placeholder such as EMPTY, which any text may hold
 _USERINFO = re.compile(r"(?<=://)[^/?#\s'\"<>]*@")
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+#: anywhere in a name, written in one word
+_NAMED = re.compile(
+    r"(api|access|auth|private|session)(key|token)|passw|passphrase|credential|secret|authori[sz]ation"
+    r"|bearer|cookie"
+)
+#: alone or last in a name: `hf_token`, but not `max_tokens`, `token_ids` or `keyword`
+_LAST = ("key", "token", "auth", "pwd", "pass", "jwt")
+_HARMLESS = ("prompt_cache_key", "eos_token", "bos_token", "pad_token", "unk_token", "stop_token")
+#: what is said before a credential in a header, and what services begin their keys with
+_LOOKS = re.compile(
+    r"\b(?:bearer|basic)\s+[\w.~+/=-]{12,}|\b(?:sk|pk|rk)-[\w-]{16,}|\bhf_\w{16,}|\bgh[pousr]_\w{16,}"
+    r"|\bAIza[\w-]{16,}|\bAKIA\w{12,}|\bxox[a-z]-[\w-]{10,}|\beyJ[\w-]{8,}\.[\w-]{8,}\.",
+    re.IGNORECASE,
+)
 
 
 def without_userinfo(text: str) -> str:
@@ -26,3 +47,77 @@ def shown(url: str) -> str:
     'https://host/v1'
     """
     return without_userinfo(re.split(r"[?#]", url, maxsplit=1)[0])
+
+
+def holds(text: str, key: str | None) -> bool:
+    """Is the key in the text, as it stands or as a URL would write it?"""
+    if key is None or len(key) < SHORTEST:
+        return False
+    return key in text or key in urllib.parse.unquote(text)
+
+
+def without(text: str, key: str | None) -> str:
+    r"""The text with stars for the key, also where JSON or a URL wrote it.
+
+    >>> without(r"bad key s3cret/of+me, s3cret\/of+me, s3cret%2Fof%2Bme", "s3cret/of+me")
+    'bad key ***, ***, ***'
+    """
+    if key is None or len(key) < SHORTEST:
+        return text
+    for written in (key, key.replace("/", "\\/"), urllib.parse.quote(key, safe="")):
+        text = text.replace(written, "***")
+    return text
+
+
+def refuse_in_body(body: Mapping[str, object], key: str | None) -> None:
+    """UsageError where a further field of the requests holds a secret; it says where, not what."""
+    for place, why in _found(body, key, ""):
+        clean = _LOOKS.sub("…", place if key is None else place.replace(key, "…"))
+        raise UsageError(
+            f"--body {clean}: {why}. Outputs name the fields of --body, and a secret belongs in "
+            "the environment (--key-variable says which variable)"
+        )
+
+
+def _found(value: object, key: str | None, place: str) -> Iterator[tuple[str, str]]:
+    """(place, why) of each secret in a JSON value."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            below = f"{place}.{name}" if place else str(name)
+            if names_a_secret(str(name)):
+                yield below, "the name is that of a secret"
+            yield from _in_text(str(name), key, below)
+            yield from _found(inner, key, below)
+    elif isinstance(value, list | tuple):
+        for index, inner in enumerate(value):
+            yield from _found(inner, key, f"{place}[{index}]")
+    elif isinstance(value, str):
+        # A header may be given as a pair: ["X-Api-Key", "…"].
+        if re.fullmatch(r"[\w-]{1,40}", value) and _NAMED.search(_plain(value)):
+            yield place, "it is the name of a secret"
+        yield from _in_text(value, key, place)
+
+
+def _in_text(text: str, key: str | None, place: str) -> Iterator[tuple[str, str]]:
+    if holds(text, key):
+        yield place, "the key itself stands there"
+    elif _LOOKS.search(text):
+        yield place, "what stands there looks like a key"
+    elif _USERINFO.search(text):
+        yield place, "a URL there holds a user or a password"
+
+
+def names_a_secret(name: str) -> bool:
+    """Is this what a field with a secret is called?
+
+    >>> [n for n in ("apiKey", "hf_token", "key", "max_tokens", "keyword") if names_a_secret(n)]
+    ['apiKey', 'hf_token', 'key']
+    """
+    words = [word.lower() for word in _WORD.findall(name)]
+    if not words or name.lower() in _HARMLESS:
+        return False
+    return words[-1] in _LAST or _NAMED.search(_plain(name)) is not None
+
+
+def _plain(name: str) -> str:
+    return "".join(_WORD.findall(name)).lower()

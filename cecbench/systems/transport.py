@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from cecbench.systems.options import SystemOptions
-from cecbench.systems.secrets import shown
+from cecbench.systems.secrets import shown, without
 from cecdata.errors import CecError
 from cecdata.strictjson import parse
 
@@ -104,7 +104,7 @@ class Endpoint:
 
     def hidden(self, text: str) -> str:
         """The text without the key, should an endpoint echo it."""
-        return text.replace(self._key, "***") if self._key else text
+        return without(text, self._key)
 
     def _try(self, data: bytes) -> Reply | _Trouble:
         headers = {"Content-Type": "application/json", "Accept": "application/json"}

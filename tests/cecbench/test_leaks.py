@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
-from loopback import serving, status
+import json
 
+import pytest
+from loopback import says, serving, status
+
+from cecbench.cli import cli
 from cecbench.systems.api import ApiSystem
 from cecbench.systems.options import SystemOptions
 from cecbench.systems.transport import EndpointError
+from cecdata.errors import UsageError
+from cecdata.skin import run
 
 KEY = "k3y-5b1f-of-nobody-77ac"
 PASSWORD = "pw-90d2-of-nobody"
@@ -52,3 +57,139 @@ def test_a_redirect_to_nowhere_is_an_error_too():
         act = status(302, **headers)
         with serving(lambda *_, a=act: a) as server, pytest.raises(EndpointError, match="302"):
             list(ApiSystem(f"tiny@{server.url}", FAST).correct(["他己经来了。"]))
+
+
+def everything(folder) -> str:
+    """All that lies below a folder, names and contents."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return "\n".join(f"{path}\n{path.read_bytes().decode('utf-8', 'replace')}" for path in files)
+
+
+def bench(server, rows, out, *more):
+    words = ["run", "--system", f"api:tiny@{server.url}", "--benchmark", str(rows)]
+    return run(cli, [*words, "--out", str(out), "--key-variable", "LEAK_TEST_KEY", *more])
+
+
+OTHER = "another-secret-31c8"  # not the value of the key: told by its name or its place alone
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        f'extra_headers={{"Authorization":"Bearer {OTHER}"}}',
+        f'extra_headers={{"X-Other":"Bearer {OTHER}"}}',
+        f'extra_headers=[["X-Api-Key","{OTHER}"]]',
+        f'litellm_params={{"deep":[{{"api_key":"{OTHER}"}}]}}',
+        f'litellm_params={{"apiKey":"{OTHER}"}}',
+        f'token="{OTHER}"',
+        f'hf_token="{OTHER}"',
+        f'key="{OTHER}"',
+        f'Cookie="{OTHER}"',
+        f'pwd="{OTHER}"',
+        f'base="https://me:{OTHER}@host/v1"',
+        f'proxy="socks5://{OTHER}@host"',
+        'user="sk-3f2a9c11d07e4b5588aa"',
+        f'user="{KEY}"',
+        f'metadata={{"note":["for {KEY}"]}}',
+        f'metadata={{"{KEY}":1}}',
+        f"{KEY}=1",
+        # no JSON: the mistake is named, the words are not
+        f"api_key={OTHER}",
+        f'extra_headers={{"Authorization":"Bearer {OTHER}"',
+        KEY,
+    ],
+)
+def test_a_secret_anywhere_in_the_body_is_refused(rows, tmp_path, capsys, field):
+    """At any depth, by its name, by its look or because it is the key: nothing is sent or kept."""
+    out = tmp_path / "out"
+    with serving() as server:
+        assert bench(server, rows, out, "--body", field) == 2
+        assert server.headers_seen == []
+    said = capsys.readouterr()
+    for secret in (KEY, OTHER, "sk-3f2a9c11d07e4b5588aa"):
+        assert secret not in said.out + said.err + everything(tmp_path)
+    assert "--body" in said.err
+
+
+def test_a_caller_in_python_is_held_to_the_same():
+    """What the command line refuses, the record of options refuses too, once it is used."""
+    for body in ({"a": {"api_key": OTHER}}, {"user": KEY}):
+        options = SystemOptions(key_variable="LEAK_TEST_KEY", body=body)
+        with pytest.raises(UsageError, match="--body") as caught:
+            ApiSystem("tiny@http://127.0.0.1:9/v1", options)
+        assert KEY not in str(caught.value)
+
+
+def test_ordinary_fields_are_taken(rows, tmp_path):
+    """Names that only sound like a secret, and texts that only look like an address, are none."""
+    body = {
+        "max_tokens": 5,
+        "prompt_cache_key": "bench",
+        "stop_token_ids": [1, 2],
+        "eos_token": "</s>",
+        "keyword": "x",
+        "response_format": {"type": "json_schema", "json_schema": {"name": "keys"}},
+        "note": "see https://host/a@b, the bearer of news",
+        "logit_bias": {"50256": -100},
+    }
+    words = [w for k, v in body.items() for w in ("--body", f"{k}={json.dumps(v)}")]
+    with serving() as server:
+        assert bench(server, rows, tmp_path / "out", *words) == 0
+        assert all(body.items() <= sent.items() for sent in server.bodies)
+
+
+@pytest.mark.parametrize("key", ["EMPTY", "x"])
+def test_a_placeholder_is_no_secret(rows, tmp_path, monkeypatch, key):
+    """Local servers are given any word as a key: what happens to hold that word is not refused."""
+    monkeypatch.setenv("LEAK_TEST_KEY", key)
+    with serving() as server:
+        server.misbehave = lambda *_: says("x他已经来了。")
+        body = ("--body", 'note="EMPTY or x"')
+        assert bench(server, rows, tmp_path / "out", *body) == 0
+    assert "x他已经来了。" in everything(tmp_path / "out")  # and an answer keeps it
+
+
+def test_the_key_in_place_of_a_name_is_refused(rows, tmp_path, capsys):
+    """As the model, in the URL's path, as the name of its variable: refused and not repeated."""
+    with serving() as server:
+        for system in (f"api:{KEY}@{server.url}", f"api:m@{server.url}/{KEY}"):
+            words = ["run", "--system", system, "--benchmark", str(rows)]
+            words += ["--out", str(tmp_path / "out"), "--key-variable"]
+            assert run(cli, [*words, "LEAK_TEST_KEY"]) == 2
+        assert run(cli, ["run", "--system", f"api:m@{server.url}", "--benchmark", str(rows),
+                         "--out", str(tmp_path / "out"), "--key-variable", KEY]) == 2  # fmt: skip
+        assert server.headers_seen == []
+    said = capsys.readouterr()
+    assert KEY not in said.out + said.err + everything(tmp_path)
+
+
+@pytest.mark.parametrize("key", ["k3y-one-line\nk3y-two", "k3y-密钥-of-nobody", "k3y with a gap"])
+def test_a_key_that_no_header_can_hold(rows, tmp_path, monkeypatch, capsys, key):
+    """A key with a line end, a space or a Chinese character is refused, by its variable's name."""
+    monkeypatch.setenv("LEAK_TEST_KEY", key)
+    with serving() as server:
+        assert bench(server, rows, tmp_path / "out") == 2
+    said = capsys.readouterr()
+    assert "LEAK_TEST_KEY" in said.err
+    assert "k3y" not in said.out + said.err
+
+
+def test_an_echo_of_the_key_where_nobody_looks(rows, tmp_path):
+    """The reason for the end of an answer is kept too."""
+    with serving(lambda *_: says("他已经来了。", finish=KEY)) as server:
+        assert bench(server, rows, tmp_path / "out") == 0
+    assert KEY not in everything(tmp_path / "out")
+
+
+@pytest.mark.parametrize("written", ["{}", r"k3y\/5b1f+of==", "k3y%2F5b1f%2Bof%3D%3D"])
+def test_an_echo_of_the_key_in_other_words(rows, tmp_path, capsys, monkeypatch, written):
+    """A key of base64 has characters that JSON and URLs write in two ways."""
+    key = "k3y/5b1f+of=="
+    monkeypatch.setenv("LEAK_TEST_KEY", key)
+    said = written.format(key)
+    body = f'{{"error":"bad key {said}"}}'.encode()
+    with serving(lambda *_: lambda handler: handler.raw(body, 401)) as server:
+        assert bench(server, rows, tmp_path / "out") == 1
+    told = capsys.readouterr()
+    assert "bad key ***" in told.err
+    assert said not in told.out + told.err + everything(tmp_path / "out")
