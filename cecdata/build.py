@@ -9,6 +9,7 @@ from pathlib import Path
 from cecdata import assemble, pool
 from cecdata.chunks import REJECTS, STAGED, Outcome, Plan, record, recorded
 from cecdata.config import Config
+from cecdata.corpus.sources import inputs
 from cecdata.cosine_policy import choose_policy
 from cecdata.durable import Workspace
 from cecdata.engine import ENGINES, Engine
@@ -36,14 +37,17 @@ def build(
     """
     started = time.monotonic()
     tables = compiled(config.prior, config.weights)
-    identity = assemble.identity(corpus, config, tables)
+    given = inputs(corpus)
+    identity = assemble.identity(given, config, tables)
+    if overwrite:
+        pool.look(corpus, config)
     with Workspace(out, identity, overwrite=overwrite) as work:
         assemble.refuse_other_stdin(work, corpus)
         finished = assemble.finished(work)
         if finished is not None:
             pool.drop(work)
             return finished
-        chunks = pool.fill(work, corpus, config, tables, progress)
+        chunks = pool.fill(work, corpus, given, config, tables, progress)
         rates = find_rates(config, tables, chunks.counts)
         policy = choose_policy(config, chunks.sentences)
         name = policy.encoder.name if policy.encoder else ""
@@ -51,7 +55,7 @@ def build(
             work.root, config.as_dict(), chunks.chunks, tuple(rates), name, policy.sampled
         )
         outcomes = _second_pass(work, plan, ENGINES[engine], workers, progress)
-        manifest = assemble.manifest(corpus, config, tables, chunks, rates, policy, outcomes)
+        manifest = assemble.manifest(given, config, tables, chunks, rates, policy, outcomes)
         for staged, final in ((STAGED, "data"), (REJECTS, "rejects")):
             if (work.root / staged).is_dir():
                 work.publish(staged, final)

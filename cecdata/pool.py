@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -20,10 +21,10 @@ from cecdata.corpus.normalise import Options, distinct, normalise
 from cecdata.corpus.privacy import mask
 from cecdata.corpus.reading import Rows, empty_corpus, read
 from cecdata.corpus.sentences import split
-from cecdata.corpus.sources import STDIN
+from cecdata.corpus.sources import STDIN, InputFile, inputs
 from cecdata.durable import Entry, FileRecord, Workspace
 from cecdata.durable.files import naming
-from cecdata.errors import RefusedError
+from cecdata.errors import InputError, RefusedError
 from cecdata.perturb.engine import Histogram
 from cecdata.perturb.tables import Compiled, compiled
 from cecdata.shards.schema import REJECTED_ROW, SENTENCE
@@ -54,14 +55,23 @@ def read_chunk(path: Path) -> pa.RecordBatch:
 
 
 def fill(
-    work: Workspace, corpus: Sequence[str], config: Config, tables: Compiled, progress: Progress
+    work: Workspace,
+    corpus: Sequence[str],
+    given: Sequence[InputFile],
+    config: Config,
+    tables: Compiled,
+    progress: Progress,
 ) -> Pool:
-    """Read, normalise, deduplicate and lay down the corpus; or find that it has been done."""
+    """Read, normalise, deduplicate and lay down the corpus; or find that it has been done.
+
+    `given` are its files as the fingerprint knows them; InputError where one of them changed while
+    it was read.
+    """
     done = work.journal.done("pool", "all", verify=True)
     if STDIN in corpus:
         _refuse_other_text(work, done, corpus, config, progress)
     if done is None:
-        _scan(work, corpus, config, tables, progress)
+        _scan(work, corpus, given, config, tables, progress)
         done = work.journal.get("pool", "all")
         assert done is not None
     facts, files = done.facts, [file.path for file in done.files]
@@ -106,6 +116,16 @@ def _refuse_other_text(
         )
 
 
+def look(corpus: Sequence[str], config: Config) -> None:
+    """InputError where the first rows cannot be read as asked: before --overwrite removes anything.
+
+    Standard input can be read once only, and is not looked at.
+    """
+    if STDIN not in corpus:
+        with closing(_sentences(corpus, config)) as batches:
+            next(batches, None)
+
+
 def drop(work: Workspace) -> None:
     """A finished dataset needs no pool; mending makes it anew."""
     shutil.rmtree(work.root / _FOLDER, ignore_errors=True)
@@ -137,7 +157,12 @@ def survey(corpus: Sequence[str], config: Config, progress: Progress) -> Survey:
 
 
 def _scan(
-    work: Workspace, corpus: Sequence[str], config: Config, tables: Compiled, progress: Progress
+    work: Workspace,
+    corpus: Sequence[str],
+    given: Sequence[InputFile],
+    config: Config,
+    tables: Compiled,
+    progress: Progress,
 ) -> None:
     # Rows of another text, from a pipe that broke, must not be published with this one's.
     for path in (work.root / _REJECTS).glob("rows-*"):
@@ -159,12 +184,28 @@ def _scan(
         sentences += len(chunk)
     if not sentences:
         raise empty_corpus(corpus, rejected)
+    _refuse_changed(corpus, given)
     files.append(_write_counts(work, histogram.counts))
     work.journal.record(
         "pool", "all", files,
         rows=rows, sentences=sentences, rejected=dict(sorted(rejected.items())),
         rejects_rows=rejects_rows,
     )  # fmt: skip
+
+
+def _refuse_changed(corpus: Sequence[str], given: Sequence[InputFile]) -> None:
+    """InputError unless the files are still those that the fingerprint and the manifest name.
+
+    A file that is still being written, or fetched, would give rows that its SHA-256 does not vouch
+    for.
+    """
+    found = inputs(corpus)
+    if list(given) != found:
+        names = {file.path for file in {*given} ^ {*found}}
+        raise InputError(
+            f"{', '.join(sorted(names)) or 'the corpus'} changed while it was read: wait until it "
+            "is complete, and run the same command again"
+        )
 
 
 def _chunks(
@@ -190,7 +231,7 @@ def _chunks(
 
 def _sentences(
     corpus: Sequence[str], config: Config
-) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+) -> Generator[tuple[pa.RecordBatch, pa.RecordBatch], None, None]:
     """Batch by batch: what is kept (schema SENTENCE) and what is not (REJECTED_ROW)."""
     options = Options(config.min_chars, config.max_chars)
     seen = Dedup()

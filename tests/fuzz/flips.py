@@ -31,7 +31,7 @@ class Kind:
     """`make` fills a folder, `files` are flipped, `notice` is asked, `use` reads all there is."""
 
     name: str
-    share: float  # of all flips
+    share: float  # of the flips that are asked for
     make: Callable[[Path], None]
     files: Callable[[Path], list[Path]]
     notice: Callable[[Path], bool]
@@ -176,11 +176,51 @@ def _journal_used(room: Path) -> object:
 _ALL_STEPS: dict[str, list[object]] = {}
 
 
+_IDENTITY = {"seed": 42, "corpus": [{"path": "甲.txt", "sha256": "0" * 64}]}
+
+
+def _make_begun(room: Path) -> None:
+    from cecdata.durable import Workspace
+
+    with Workspace(room, _IDENTITY) as work:
+        work.journal.record("chunk", "00000", [work.write_text("a.txt", "甲\n")], rows=1)
+
+
+def _fingerprint_files(room: Path) -> list[Path]:
+    return [room / ".cecdata" / "fingerprint.json"]
+
+
+def _fingerprint_noticed(room: Path) -> bool:
+    """The same run again."""
+    from cecdata.durable import Workspace
+    from cecdata.errors import RefusedError
+
+    try:
+        with Workspace(room, _IDENTITY):
+            return False
+    except RefusedError:
+        return True
+
+
+def _fingerprint_used(room: Path) -> object:
+    """A run of the configuration that the file names now: it must find nothing to go on with."""
+    from cecdata.durable import Workspace
+    from cecdata.strictjson import parse
+
+    try:
+        found = parse(_fingerprint_files(room)[0].read_bytes())
+    except ValueError:
+        found = None
+    with Workspace(room, found if isinstance(found, dict) else _IDENTITY) as work:
+        return [repr(entry) for entry in work.journal]
+
+
 def _make_pool(room: Path) -> None:
     from fuzz_corpus import SENTENCES
 
     from cecdata import pool
     from cecdata.config import load
+    from cecdata.corpus.sources import inputs
     from cecdata.durable import Workspace
     from cecdata.perturb.tables import compiled
 
@@ -188,7 +228,8 @@ def _make_pool(room: Path) -> None:
     corpus.write_text("".join(f"第{n}次：{s}\n" for n in range(3) for s in SENTENCES), "utf-8")
     config = load(filters=("levenshtein",), shard_sentences=6)
     with Workspace(room, {"x": 1}) as work:
-        pool.fill(work, [str(corpus)], config, compiled(config.prior), lambda *_: None)
+        given = inputs([str(corpus)])
+        pool.fill(work, [str(corpus)], given, config, compiled(config.prior), lambda *_: None)
 
 
 def _pool_files(room: Path) -> list[Path]:
@@ -310,16 +351,18 @@ KINDS = (
     Kind("dataset", 0.3, _make_dataset, _dataset_files, _dataset_noticed, _dataset_used),
     Kind("cache", 0.2, _make_cache, _all_files, _cache_noticed, _cache_used),
     Kind("journal", 0.1, _make_journal, _all_files, _journal_noticed, _journal_used),
+    Kind("fingerprint", 0.1, _make_begun, _fingerprint_files, _fingerprint_noticed,
+         _fingerprint_used),
     Kind("pool", 0.1, _make_pool, _pool_files, _pool_noticed, _pool_used),
     Kind("predictions", 0.1, _make_run, _all_files, _run_noticed, _run_used),
     Kind("checkpoint", 0.1, _make_checkpoint, _all_files, _checkpoint_noticed, _checkpoint_used),
     Kind("training", 0.1, _make_training, _training_files, _training_noticed, _training_used),
-)
+)  # fmt: skip
 
 
 def main() -> int:
     given = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    given.add_argument("--flips", type=int, default=10_000, help="over all kinds")
+    given.add_argument("--flips", type=int, default=10_000, help="times the share of each kind")
     given.add_argument("--seed", type=int, default=1)
     given.add_argument("--kind", choices=[kind.name for kind in KINDS])
     options = given.parse_args()

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shutil
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from cecdata.build import build as make
 from cecdata.config import load
+from cecdata.errors import InputError
 from cecdata.shards.manifest import read_manifest
 
 GOOD = "他的病情已经好转，明天出院。"
@@ -165,3 +169,34 @@ def test_a_source_that_nothing_is_left_of_is_rejected_and_counted(cecdata, tmp_p
     assert counts.rejected["empty"] > 0 < counts.kept == len(rows)
     assert all(row["source"] for row in rows)
     assert cecdata("verify", out, "--full")[0] == 0
+
+
+def test_a_corpus_that_grows_while_it_is_read_is_refused(tmp_path):
+    """Rows of a file that is still being fetched have no SHA-256 that vouches for them."""
+    path, out = tmp_path / "a.txt", tmp_path / "out"
+    path.write_text("".join(f"第{n}次列车今晚准时到达。\n" for n in range(30)), "utf-8")
+    whole = path.stat().st_size
+
+    def grow(what, _more, _all):
+        if what == "read" and path.stat().st_size == whole:
+            with path.open("a", encoding="utf-8") as file:
+                file.write("后来又添上的一句话。\n")
+
+    config = load(filters=("levenshtein",))
+    with pytest.raises(InputError, match=r"a\.txt changed while it was read: wait"):
+        make([str(path)], out, config, progress=grow)
+    assert not (out / "data").exists()
+    shutil.rmtree(out)
+    found = make([str(path)], out, config)
+    assert found.inputs[0].sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_overwrite_leaves_a_dataset_alone_that_it_could_not_replace(cecdata, tmp_path, tree_of):
+    """A slip in the command costs nothing: what cannot be read is found before anything goes."""
+    path, out = tmp_path / "a.jsonl", tmp_path / "out"
+    path.write_text("".join(f'{{"text": "第{n}次列车准时到达。"}}\n' for n in range(9)), "utf-8")
+    assert build(cecdata, out, path)[0] == 0
+    before = tree_of(out)
+    code, *_, words = build(cecdata, out, path, "--overwrite", "--text-column", "txet")
+    assert (code, "txet" in words) == (1, True)
+    assert tree_of(out) == before
