@@ -21,6 +21,7 @@ from cecbench.report.text import headline
 from cecbench.report.write import find_runs, write_report
 from cecbench.systems.options import SystemOptions
 from cecbench.systems.policy import BUILTIN, SHIPPED
+from cecbench.systems.table import check_spec
 from cecdata.errors import CecError, InputError
 
 MEANS = (
@@ -85,6 +86,8 @@ def suite(
     Sets: the validation split of SHARDS, and every benchmark found under --data, $CECBENCH_DATA
     or the cache. What was not found is named.
     """
+    for spec in system:  # a mistake in one is told before hours of work on the others
+        check_spec(spec)
     plan = _plan(shards, model, system, data)
     options = options_from(given)
     base = Settings("", "", data=data, overwrite=overwrite, limit=limit, options=options)

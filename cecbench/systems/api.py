@@ -26,6 +26,7 @@ from cecdata.shards.codec import decode, encode
 
 CACHE = "requests.jsonl"
 _PATIENCE_S = 2.0  # after an interrupt
+EXAMPLE = "api:qwen3@http://127.0.0.1:8000/v1"
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -35,7 +36,7 @@ class ApiSystem:
     block = 512
 
     def __init__(self, rest: str, options: SystemOptions) -> None:
-        model, base = _parted(rest)
+        model, base = parted(rest)
         prompts.prompt(options.prompt)
         key = _key(base, options)
         refuse_in_body(options.body, key)
@@ -199,20 +200,26 @@ def _whole(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
-def _parted(rest: str) -> tuple[str, str]:
-    model, found, host = rest.rpartition("@http")
-    url = f"http{host}"
-    parts = urllib.parse.urlsplit(url)
-    if not found or not model or parts.scheme not in ("http", "https") or not parts.hostname:
+def parted(rest: str) -> tuple[str, str]:
+    """Model and URL; UsageError, which repeats neither, where one is missing or could leak."""
+    found = re.fullmatch(r"(?P<model>.+?)@(?P<url>https?://.+)", rest, re.IGNORECASE | re.DOTALL)
+    try:
+        parts = urllib.parse.urlsplit(found["url"] if found else "")
+        usable = bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a bracket without its fellow, a port that is no number
+        usable = False
+    if found is None or not usable or "://" in found["model"]:
         raise UsageError(
-            f"api:{rest} is not api:MODEL@URL, as in api:qwen3@http://127.0.0.1:8000/v1"
+            f"--system api:…: give it as api:MODEL@URL, such as {EXAMPLE}; what was given is not "
+            "repeated here, as it may hold a password"
         )
-    if parts.username or parts.password or parts.query:
+    if "@" in parts.netloc or parts.query or parts.fragment:
         raise UsageError(
-            "the URL of an endpoint must not hold a user, a password or a query: outputs name the "
-            "URL, and a key belongs in the environment (--key-variable says which variable)"
+            "the URL of an endpoint must not hold a user, a password, a query or a fragment: "
+            "outputs name the URL, and a key belongs in the environment (--key-variable says "
+            "which variable)"
         )
-    return model, url.rstrip("/")
+    return found["model"], found["url"].rstrip("/")
 
 
 def _completions(base: str) -> str:

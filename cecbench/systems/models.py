@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+from cecbench.systems import secrets
 from cecdata import durable
 from cecdata.errors import InputError, MissingPackageError
 
@@ -40,9 +41,10 @@ def load_pretrained(loader: object, checkpoint: str, **settings: object) -> obje
     if getattr(loader, "__name__", "").startswith("AutoModel"):
         settings = {"use_safetensors": True, **settings}
     try:
-        return loader.from_pretrained(checkpoint, **settings)  # type: ignore[attr-defined]
+        with secrets.quiet_hub():
+            return loader.from_pretrained(checkpoint, **settings)  # type: ignore[attr-defined]
     except Exception as error:  # noqa: BLE001 - a damaged checkpoint raises whatever it likes
-        first = str(error).strip().split("\n")[0] or type(error).__name__
+        first = secrets.of_the_hub(str(error)).strip().split("\n")[0] or type(error).__name__
         raise InputError(
             f"{checkpoint} cannot be loaded: {first}. Name a folder with config.json, tokenizer "
             "and weights in safetensors (pickled ones are not read), or a hub name (HF_ENDPOINT "

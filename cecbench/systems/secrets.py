@@ -6,9 +6,12 @@ name, by its look, or because it is the key itself. Messages show URLs without w
 
 from __future__ import annotations
 
+import logging
+import os
 import re
 import urllib.parse
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from cecdata.errors import UsageError
 
@@ -29,6 +32,11 @@ _LOOKS = re.compile(
     r"|\bAIza[\w-]{16,}|\bAKIA\w{12,}|\bxox[a-z]-[\w-]{10,}|\beyJ[\w-]{8,}\.[\w-]{8,}\.",
     re.IGNORECASE,
 )
+
+
+#: of the model hub; its libraries write both into warnings and errors
+_TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_HUB_TOKEN")
+_ENDPOINT = "HF_ENDPOINT"
 
 
 def without_userinfo(text: str) -> str:
@@ -67,6 +75,46 @@ def without(text: str, key: str | None) -> str:
     for written in (key, key.replace("/", "\\/"), urllib.parse.quote(key, safe="")):
         text = text.replace(written, "***")
     return text
+
+
+def of_the_hub(text: str) -> str:
+    """What a library said of the model hub, without the token and without who logs in there."""
+    for name in _TOKENS:
+        text = without(text, os.environ.get(name, "").strip() or None)
+    login, at, _ = os.environ.get(_ENDPOINT, "").partition("://")[2].rpartition("@")
+    if at:  # as it was written: a password with a slash ends no URL's host
+        text = text.replace(login + at, "")
+    return without_userinfo(text)
+
+
+@contextmanager
+def quiet_hub() -> Iterator[None]:
+    """Meanwhile whatever is logged, by whichever library and wherever to, goes through
+    `of_the_hub`.
+    """
+    before = logging.getLogRecordFactory()
+
+    def made(*args: object, **named: object) -> logging.LogRecord:
+        record = before(*args, **named)
+        record.msg, record.args = of_the_hub(record.getMessage()), ()
+        if record.exc_info:
+            record.exc_text = of_the_hub(logging.Formatter().formatException(record.exc_info))
+        return record
+
+    logging.setLogRecordFactory(made)
+    try:
+        yield
+    finally:
+        logging.setLogRecordFactory(before)
+
+
+def refuse_in_path(rest: str, form: str) -> None:
+    """UsageError where an address with a user or a password stands in place of a path."""
+    if _USERINFO.search(rest):
+        raise UsageError(
+            f"--system {form}: a path is wanted, not an address with a user or a password, which "
+            "messages and outputs would name"
+        )
 
 
 def refuse_in_body(body: Mapping[str, object], key: str | None) -> None:

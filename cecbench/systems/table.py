@@ -7,12 +7,13 @@ from pathlib import Path
 
 from cecbench.benchmarks.row import Row
 from cecbench.systems.answer import System
-from cecbench.systems.api import ApiSystem
+from cecbench.systems.api import ApiSystem, parted
 from cecbench.systems.copying import CopySystem
 from cecbench.systems.llm import LlmSystem
 from cecbench.systems.options import SystemOptions
 from cecbench.systems.policy import policy_system
 from cecbench.systems.predictions import PredictionSystem
+from cecbench.systems.secrets import refuse_in_path
 from cecbench.systems.tagger import TaggerSystem
 from cecdata.errors import UsageError, did_you_mean
 
@@ -42,7 +43,8 @@ FORMS = {
 
 
 def check_spec(spec: str) -> tuple[str, str]:
-    """Kind and rest of a spec; UsageError for an unknown kind or a lacking rest.
+    """Kind and rest of a spec; UsageError for an unknown kind, a lacking rest, or an address with
+    a user or a password, which is not repeated.
 
     >>> check_spec("api:qwen3@http://127.0.0.1:8000/v1")
     ('api', 'qwen3@http://127.0.0.1:8000/v1')
@@ -51,9 +53,13 @@ def check_spec(spec: str) -> tuple[str, str]:
     if kind not in SYSTEMS:
         raise UsageError(f"no kind of system {kind!r}: {did_you_mean(kind, list(SYSTEMS))}")
     if colon and kind == "copy":
-        raise UsageError(f"--system {spec}: `copy` takes nothing behind a colon")
+        raise UsageError("--system copy takes nothing behind a colon")
     if not rest and kind != "copy":
         raise UsageError(f"--system {kind} needs what follows a colon: {FORMS[kind][0]}")
+    if kind == "api":
+        parted(rest)
+    else:
+        refuse_in_path(rest, FORMS[kind][0])
     return kind, rest
 
 

@@ -40,6 +40,7 @@ class Server(ThreadingHTTPServer):
     def __init__(self, misbehave=answers_well):
         super().__init__(("127.0.0.1", 0), Handler)
         self.misbehave = misbehave
+        self.get = says("他已经来了。")  # what a GET is answered with
         self.asked = Counter()
         self.answered = Counter()
         self.headers_seen = []
@@ -82,7 +83,9 @@ class Handler(BaseHTTPRequestHandler):
         """Answers what nobody asked, as whatever lies behind a redirect may do."""
         with self.server.guard:
             self.server.headers_seen.append(dict(self.headers))
-        self.reply(completion("他已经来了。"))
+        self.server.get(self)
+
+    do_HEAD = do_GET
 
     def reply(self, record, code=200, **headers):
         self.raw(json.dumps(record, ensure_ascii=False).encode(), code, **headers)

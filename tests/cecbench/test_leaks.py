@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 from loopback import says, serving, status
@@ -193,3 +196,88 @@ def test_an_echo_of_the_key_in_other_words(rows, tmp_path, capsys, monkeypatch, 
     told = capsys.readouterr()
     assert "bad key ***" in told.err
     assert said not in told.out + told.err + everything(tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "m@https://user:PW@httpd.internal/v1",
+        "m@https://user:PW@host@httpd/v1",
+        "m@HTTPS://user:PW@host/v1",
+        "m@https://PW@host/v1",
+        "m@https://host/v1?key=PW",
+        "m@https://host/v1#PW",
+        "m@https://user:PW@[::1/v1",
+        "m@https://user:PW@host:port/v1",
+        "m@ftp://user:PW@host/v1",
+        "m@user:PW@host/v1",
+        "https://user:PW@host/v1",
+        "@https://user:PW@host/v1",
+    ],
+)
+@pytest.mark.parametrize("command", ["run", "suite", "speed"])
+def test_a_password_in_the_address_of_an_endpoint(rows, tmp_path, capsys, command, rest):
+    """Wherever in --system it stands, it is refused, and no message and no file repeats it."""
+    words = [command, "--system", "api:" + rest.replace("PW", PASSWORD)]
+    more = ["--benchmark", str(rows)]
+    if command == "suite":
+        more = ["--shards", str(_shards(tmp_path)), "--model", str(tmp_path / "none")]
+    if command != "speed":
+        more += ["--out", str(tmp_path / "out")]
+    assert run(cli, [*words, *more, "--key-variable", "LEAK_TEST_KEY"]) == 2
+    said = capsys.readouterr()
+    assert "api:MODEL@URL" in said.err or "environment" in said.err
+    assert PASSWORD not in said.out + said.err + everything(tmp_path)
+
+
+@pytest.mark.parametrize("form", ["copy:{}", "{}", "oops:{}", "tagger:{}", "policy:{}"])
+def test_a_password_in_another_system(rows, tmp_path, capsys, form):
+    """An address where none belongs is told without who is to log in."""
+    system = form.format(f"https://user:{PASSWORD}@host/v1")
+    words = ["run", "--system", system, "--benchmark", str(rows), "--out", str(tmp_path / "out")]
+    assert run(cli, words) != 0
+    said = capsys.readouterr()
+    assert PASSWORD not in said.out + said.err + everything(tmp_path)
+
+
+def test_a_password_of_the_model_hub(rows, tmp_path):
+    """Neither our message nor the libraries' own warnings show who logs in at HF_ENDPOINT."""
+    pytest.importorskip("transformers", reason="transformers is not installed (extra: bench)")
+    hung_up = []
+
+    def moody(handler):
+        """The first request gets no answer, which is logged with its address; the others 404."""
+        if not hung_up:
+            hung_up.append(handler.path)
+            return handler.hang_up()
+        return handler.reply({"error": "no such model"}, 404)
+
+    with serving() as server:
+        server.get = moody
+        endpoint = server.url.replace("//", f"//user:{PASSWORD}@").removesuffix("/v1")
+        environment = {
+            **os.environ, "HF_ENDPOINT": endpoint, "HF_HOME": str(tmp_path / "hf"),
+            "HF_TOKEN": f"hf_{KEY}", "HF_HUB_OFFLINE": "0", "no_proxy": "127.0.0.1",
+        }  # fmt: skip
+        words = (sys.executable, "-c", "from cecbench.cli import main; main()", "run", "--system",
+                 "llm:x/y", "--benchmark", str(rows), "--out", str(tmp_path / "out"))  # fmt: skip
+        done = subprocess.run(
+            words, env=environment, capture_output=True, text=True, check=False, timeout=120
+        )
+    assert hung_up
+    assert done.returncode == 1
+    assert "x/y cannot be loaded" in done.stderr
+    for secret in (PASSWORD, KEY):
+        assert secret not in done.stdout + done.stderr + everything(tmp_path)
+
+
+def _shards(folder):
+    """A folder that a suite takes: one validation shard and nothing else."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    data = folder / "set" / "data"
+    data.mkdir(parents=True, exist_ok=True)
+    columns = {"id": ["a"], "source": ["他己经来了。"], "target": ["他已经来了。"]}
+    pq.write_table(pa.table(columns), data / "validation-00000-of-00001.parquet")
+    return folder / "set"
