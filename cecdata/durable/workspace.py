@@ -5,11 +5,12 @@ from __future__ import annotations
 import errno
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import final
 
+from cecdata.durable import fingerprint
 from cecdata.durable.files import (
     FileRecord,
     OnStep,
@@ -23,10 +24,10 @@ from cecdata.durable.files import (
 from cecdata.durable.journal import MOVED, Entry, Journal
 from cecdata.durable.lock import Lock
 from cecdata.errors import CecError, RefusedError
-from cecdata.strictjson import parse
 
 STATE = ".cecdata"  # everything a run needs for itself lies below OUT/.cecdata
 _WRITTEN = "file"
+_JOURNAL = "journal.jsonl"
 _DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
@@ -35,15 +36,15 @@ class Workspace:
     """Opens `out` for one run: `with Workspace(out, {"seed": 42}) as work: …`.
 
     Refuses (`RefusedError`, exit 5) a folder that is not ours, a living run's folder, and one that
-    was made from another `fingerprint` (JSON values), naming each difference. `overwrite` removes
+    was made from another `identity` (JSON values), naming each difference. `overwrite` removes
     what this workspace wrote, and nothing else; with a foreign file inside it refuses too.
-    The same fingerprint resumes: `journal` knows what is done.
+    The same identity resumes: `journal` knows what is done.
     """
 
     def __init__(
         self,
         out: Path | str,
-        fingerprint: Mapping[str, object],
+        identity: Mapping[str, object],
         *,
         overwrite: bool = False,
         on_step: OnStep = no_step,
@@ -52,7 +53,8 @@ class Workspace:
         self.state = self.root / STATE
         self.tmp = self.state / "tmp"
         self.resumed = False
-        self._fingerprint: dict[str, object] = json.loads(json.dumps(fingerprint))
+        self.identity: Mapping[str, object] = json.loads(json.dumps(identity))
+        self._named_by = self.state / fingerprint.FILE
         self._overwrite = overwrite
         self._on_step = on_step
         self._lock = Lock(self.state / "lock")
@@ -163,28 +165,35 @@ class Workspace:
         return path
 
     def _open(self) -> None:
-        self._journal = Journal(self.state / "journal.jsonl", self.root, on_step=self._on_step)
-        saved = _load_fingerprint(self.state / "fingerprint.json")
-        # A run that recorded nothing (a mistyped column, an empty corpus) binds no other one.
-        begun = next(iter(self._journal), None) is not None or _files(self.root, self.state)
-        idle = not begun and saved != self._fingerprint
-        if saved is not None and (self._overwrite or idle):
-            self._clear()
-            self._journal = Journal(self.state / "journal.jsonl", self.root, on_step=self._on_step)
-            saved = None
-        if saved is not None and saved != self._fingerprint:
-            lines = "\n".join(f"  {line}" for line in differences(saved, self._fingerprint))
-            raise RefusedError(
-                f"{self.root} holds a run with another configuration:\n{lines}\n"
-                "Choose another output folder, or --overwrite to replace it."
-            )
-        self.resumed = saved is not None
+        self._journal = self._read_journal()
+        if self._begun() and not self._overwrite:
+            fingerprint.refuse_another(self.root, self.journal, self._named_by, self.identity)
+            self.resumed = True
+        else:
+            # A run that recorded nothing (a mistyped column, an empty corpus) binds no other one.
+            same = fingerprint.named(self._named_by) == self.identity
+            self.resumed = same and not self._overwrite
+            if not self.resumed:
+                self._clear()
+                self._journal = self._read_journal()
         with naming(self.tmp):
             shutil.rmtree(self.tmp, ignore_errors=True)  # what a killed run left half-written
             self.tmp.mkdir(exist_ok=True)
-        if saved is None:
-            text = json.dumps(self._fingerprint, ensure_ascii=False, indent=1, sort_keys=True)
-            self.write_text(f"{STATE}/fingerprint.json", text + "\n")
+        if not self._begun():
+            data = fingerprint.dumps(self.identity)
+            record = self.write_bytes(f"{STATE}/{fingerprint.FILE}", data)
+            fingerprint.bind(self.journal, record)
+
+    def _read_journal(self) -> Journal:
+        return Journal(self.state / _JOURNAL, self.root, on_step=self._on_step)
+
+    def _begun(self) -> bool:
+        """Is there anything that belongs to a configuration: a step, an output, a kept answer?"""
+        steps = [entry for entry in self.journal if entry.step != fingerprint.BOUND]
+        # Paid answers lie in a journal of their own long before they are a step of this one.
+        kept = (p for p in self.state.glob("*.jsonl") if p.name != _JOURNAL)
+        paid = any(path.stat().st_size for path in kept)
+        return bool(steps or self.journal.damage or paid or _files(self.root, self.state))
 
     def _clear(self) -> None:
         owned = self.owned()
@@ -204,7 +213,7 @@ class Workspace:
                     folder.rmdir()
             # The journal goes last but one and the fingerprint last: a run killed here
             # still knows what was its own.
-            last = ["journal.jsonl", "fingerprint.json"]
+            last = [_JOURNAL, fingerprint.FILE]
             for path in sorted(self.state.iterdir(), key=lambda p: (p.name in last, p.name)):
                 if path.name not in ("lock", *last):
                     shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -216,32 +225,6 @@ def _names(entry: Entry) -> list[str]:
     names = entry.facts["names"]
     assert isinstance(names, list)  # `publish` wrote it, under the line's checksum
     return [str(name) for name in names]
-
-
-def differences(was: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
-    """What differs, one readable line a key.
-
-    >>> differences({"seed": 42, "prior": {"noise": 0.2}}, {"seed": 7, "prior": {"noise": 0.2}})
-    ['seed: 42 → 7']
-    """
-    old, new = dict(_flat(was, "")), dict(_flat(now, ""))
-    keys = [*old, *(key for key in new if key not in old)]
-    return [
-        f"{key}: {old.get(key, '(not set)')} → {new.get(key, '(not set)')}"
-        for key in keys
-        if (key in old) != (key in new) or old.get(key) != new.get(key)
-    ]
-
-
-def _flat(value: object, name: str) -> Iterator[tuple[str, str]]:
-    if isinstance(value, Mapping) and value:
-        for key, inner in value.items():
-            yield from _flat(inner, f"{name}.{key}" if name else str(key))
-    elif isinstance(value, list) and value:
-        for place, inner in enumerate(value):
-            yield from _flat(inner, f"{name}[{place}]")
-    else:
-        yield name, json.dumps(value, ensure_ascii=False)
 
 
 def _make_state(root: Path, state: Path) -> None:
@@ -263,20 +246,6 @@ def _make_state(root: Path, state: Path) -> None:
             ) from error
         with naming(state):
             raise
-
-
-def _load_fingerprint(path: Path) -> dict[str, object] | None:
-    if not path.exists():
-        return None
-    with naming(path):
-        text = path.read_bytes()
-    try:
-        saved = parse(text)
-    except ValueError:
-        saved = None
-    if not isinstance(saved, dict):
-        raise RefusedError(f"{path} is damaged: choose another output folder, or remove this one")
-    return dict(saved)
 
 
 def _files(root: Path, state: Path) -> list[Path]:

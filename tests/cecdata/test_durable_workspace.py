@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from cecdata.durable import STATE, Workspace
-from cecdata.durable.workspace import differences
+from cecdata.durable.fingerprint import differences
 from cecdata.errors import CecError, RefusedError
 
 CONFIG = {
@@ -258,11 +258,80 @@ def test_nothing_leads_out_of_the_folder(tmp_path):
     assert not (tmp_path / "a").exists()
 
 
-def test_a_damaged_fingerprint_is_refused(tmp_path):
-    """A fingerprint that cannot be read is not taken for any configuration."""
-    build(tmp_path)
-    (tmp_path / STATE / "fingerprint.json").write_text("{")
-    assert "is damaged" in refused(tmp_path)
+def begun(out: Path, config=CONFIG) -> None:
+    """A run that was stopped with one of three chunks done."""
+
+    def stop(label: str) -> None:
+        if label == "publish:fsync":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build(out, config, on_step=stop)
+
+
+SPOILT = {
+    "gone": lambda path: path.unlink(),
+    "cut": lambda path: path.write_text("{"),
+    "empty": lambda path: path.write_bytes(b""),
+    "another": lambda path: path.write_text(path.read_text().replace("42", "43")),
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
+@pytest.mark.parametrize("make", [begun, build], ids=["begun", "finished"])
+@pytest.mark.parametrize("seed", [42, 7, 43])
+def test_a_fingerprint_that_is_not_the_journals_is_refused(tmp_path, make, spoil, seed):
+    """Lost, damaged, edited: what lies there is bound to none, and the whole folder has to go."""
+    make(tmp_path)
+    before = tree(tmp_path)
+    spoil(tmp_path / STATE / "fingerprint.json")
+    for _ in range(2):  # the refusal itself must not mend it
+        message = refused(tmp_path, {**CONFIG, "seed": seed})
+        assert f"remove the folder {tmp_path}" in message
+        assert "fingerprint.json" in message
+    assert tree(tmp_path) == before
+    assert build(tmp_path, {"seed": 7}, overwrite=True) is False
+    assert build(tmp_path, {"seed": 7}) is True
+
+
+@pytest.mark.parametrize("make", [begun, build], ids=["begun", "finished"])
+def test_a_journal_that_names_no_configuration_is_refused(tmp_path, make):
+    """As versions before began it, or with its first line damaged, or gone: nothing is mixed."""
+    make(tmp_path)
+    journal = tmp_path / STATE / "journal.jsonl"
+    first, rest = journal.read_bytes().split(b"\n", 1)
+    for text in (rest, first.replace(b"sha256", b"sha265") + b"\n" + rest, b""):
+        journal.write_bytes(text)
+        if text or tree(tmp_path):
+            assert f"remove the folder {tmp_path}" in refused(tmp_path)
+    if tree(tmp_path):
+        assert "did not write" in refused(tmp_path, {"seed": 7}, overwrite=True)
+    else:  # no line is left of what was begun
+        assert build(tmp_path, {"seed": 7}) is False
+
+
+def test_a_run_that_recorded_nothing_binds_no_other(tmp_path):
+    """Its fingerprint may be gone, damaged, or another: the next run begins."""
+    with Workspace(tmp_path, CONFIG):
+        pass
+    for seed, spoil in enumerate(SPOILT.values()):
+        spoil(tmp_path / STATE / "fingerprint.json")
+        with Workspace(tmp_path, {"seed": seed}) as work:
+            assert not work.resumed
+    assert build(tmp_path) is False
+    assert build(tmp_path) is True
+
+
+def test_what_is_kept_for_the_run_alone_binds_it_too(tmp_path):
+    """Answers that were paid for lie in `.cecdata` until 512 are there: they are never cleared."""
+    with Workspace(tmp_path, CONFIG) as work:
+        (work.state / "requests.jsonl").write_text("{}\n")
+    assert "seed: 42 → 7" in refused(tmp_path, {"seed": 7})
+    assert (tmp_path / STATE / "requests.jsonl").read_text() == "{}\n"
+    with Workspace(tmp_path, CONFIG) as work:
+        assert work.resumed
+    with Workspace(tmp_path, {"seed": 7}, overwrite=True) as work:
+        assert not (work.state / "requests.jsonl").exists()
 
 
 def test_every_failing_step_is_an_error_with_a_path(tmp_path):

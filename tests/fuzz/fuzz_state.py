@@ -334,14 +334,17 @@ def _journal(path: Path) -> None:
 
 
 def _fingerprint(path: Path) -> None:
-    """Open a workspace whose fingerprint reads so; a run was begun there."""
-    from cecdata.durable import Workspace
+    """Open a workspace whose fingerprint reads so, and whose journal was begun with that."""
+    from cecdata.durable import Journal, Workspace, fingerprint, sha256_of
 
     root = path.parent / "w"
     state = root / ".cecdata"
     state.mkdir(parents=True, exist_ok=True)
     (root / "kept.txt").write_text("kept")
-    (state / "fingerprint.json").write_bytes(path.read_bytes())
+    (state / fingerprint.FILE).write_bytes(path.read_bytes())
+    (state / "journal.jsonl").unlink(missing_ok=True)
+    journal = Journal(state / "journal.jsonl", root)
+    fingerprint.bind(journal, sha256_of(state / fingerprint.FILE))
     with Workspace(root, {"seed": 42, "prior": {"noise": 0.2}, "x": [1, None]}):
         pass
 
