@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING
 from cecbench.metrics import behaviour, cscd
 from cecbench.metrics.policies import apply_policy
 from cecbench.metrics.rows import Row
+from cecbench.score_shape import SEAL, is_sealed, sealed
 from cecbench.systems.models import batches_by_length
+from cecdata import durable
 from cecdata.errors import VerificationError
 from cecdata.shards.codec import decode as decode_record
+from cecdata.shards.codec import encode
 from cecdata.strictjson import parse
 from cectrain import drafted
 from cectrain.data import Pair
@@ -45,10 +48,23 @@ class HeldOut:
     answers: tuple[str, ...] = ()  # of all sentences, the pairs' first, then the clean ones'
 
 
+def write_held_out(path: Path, found: HeldOut) -> None:
+    """Keep the scores for a run that goes on, sealed: they end in its summary."""
+    plain = encode(found)
+    assert isinstance(plain, dict)
+    durable.write_text(path, sealed(plain))
+
+
 def read_held_out(path: Path) -> HeldOut:
-    """The scores that `Job.once` kept; VerificationError where they are damaged."""
+    """The scores that `write_held_out` kept; VerificationError where they are damaged."""
     try:
-        found = decode_record(HeldOut, parse(path.read_bytes()), str(path))
+        text = path.read_bytes().decode("utf-8")
+        values = parse(text)
+        if isinstance(values, dict) and SEAL in values:  # the first ones had none
+            if not is_sealed(text):
+                raise _damaged(path, "its seal is broken")
+            del values[SEAL]
+        found = decode_record(HeldOut, values, str(path))
     except ValueError as error:
         raise _damaged(path, str(error)) from error
     if any(len(row) != 3 for row in found.samples):

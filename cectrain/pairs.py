@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,8 +14,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cecdata import durable
 from cecdata.errors import InputError
 from cecdata.shards.reader import Dataset
+from cecdata.strictjson import parse
 from cectrain import data
 from cectrain.config import DataConfig
 from cectrain.data import TRAIN, Pair, with_clean
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
     import datasets
 
 Corrupt = Callable[[Sequence[Pair], int], list[Pair]]
+_SUMS = "sums.json"  # of the Arrow files beside it
 _COLUMNS = ["id", "copy", "source", "target", "operator"]
 
 
@@ -112,9 +117,7 @@ def training_pairs(
 
     datasets.disable_progress_bars()
     dataset.prove(TRAIN)
-    table = datasets.Dataset.from_parquet(
-        [str(path) for path in dataset.files(TRAIN)], columns=_COLUMNS, cache_dir=str(cache)
-    )
+    table = _mapped(dataset, cache)
     places = _usable(dataset, max_chars, tuning=config.tuning)
     if not len(places):
         raise InputError(
@@ -125,6 +128,43 @@ def training_pairs(
         places = places[np.sort(chosen)]
     corrupt = fresh_corruption(dataset, config.homophone) if config.fresh else None
     return TrainingPairs(table.select(places.tolist()), config.clean_share, seed, corrupt)
+
+
+def _mapped(dataset: Dataset, cache: Path) -> datasets.Dataset:
+    """The shards as Arrow files, held against their own sums wherever they are used again.
+
+    The shards are proved at every start; what is trained on is this copy of them.
+    """
+    import datasets
+    from filelock import FileLock
+
+    cache.mkdir(parents=True, exist_ok=True)
+    with FileLock(cache / "lock"):  # several processes start at once
+        if not (whole := _is_whole(cache)):
+            for folder in (path for path in cache.iterdir() if path.is_dir()):
+                shutil.rmtree(folder)
+        table = datasets.Dataset.from_parquet(
+            [str(path) for path in dataset.files(TRAIN)], columns=_COLUMNS, cache_dir=str(cache)
+        )
+        if not whole:
+            durable.write_text(cache / _SUMS, json.dumps(_sums(cache), indent=1) + "\n")
+    return table
+
+
+def _is_whole(cache: Path) -> bool:
+    try:
+        return bool(parse((cache / _SUMS).read_bytes()) == _sums(cache))
+    except (OSError, ValueError):
+        return False
+
+
+def _sums(cache: Path) -> dict[str, str]:
+    files = sorted(path for path in cache.rglob("*") if path.suffix in (".arrow", ".json"))
+    return {
+        path.relative_to(cache).as_posix(): durable.sha256_of(path).sha256
+        for path in files
+        if path.name != _SUMS
+    }
 
 
 def fresh_corruption(dataset: Dataset, homophone: float | None = None) -> Corrupt:

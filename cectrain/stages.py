@@ -19,7 +19,7 @@ from cecdata.shards.reader import Dataset
 from cectrain import checkpoints, data, heldout, reproducibility, tracking
 from cectrain.config import Config, PolicyConfig
 from cectrain.data import HELD_OUT, TRAIN, Pair
-from cectrain.heldout import HeldOut, read_held_out
+from cectrain.heldout import HeldOut, read_held_out, write_held_out
 from cectrain.pairs import TrainingPairs, training_pairs
 from cectrain.policy import BUILTIN, Policy, check_context, folder_of, load_policy
 from cectrain.reward import RewardConfig
@@ -62,8 +62,7 @@ class Job:
             return read_held_out(path)
         found = make()
         if self.first:
-            text = json.dumps(encode(found), ensure_ascii=False, indent=1)
-            durable.write_text(path, text + "\n")
+            write_held_out(path, found)
         return found
 
 

@@ -309,6 +309,32 @@ def test_held_out_scores_come_back_from_disk(tmp_path):
                 read_held_out(path)
 
 
+def test_a_bit_in_what_a_resume_trusts_is_noticed(tmp_path, dataset_path):
+    """Kept scores are sealed, and the Arrow copy of the shards is made anew."""
+    from cectrain.heldout import write_held_out
+    from cectrain.pairs import training_pairs
+
+    path = tmp_path / "after_sft.json"
+    write_held_out(path, HeldOut(3, 0.5, None, 0.1, 0.2, None, {"noise": 1.0}, ()))
+    assert read_held_out(path).exact == 0.5
+    path.write_bytes(path.read_bytes().replace(b"0.5", b"0.7"))
+    with pytest.raises(VerificationError, match=r"seal is broken\): remove it"):
+        read_held_out(path)
+
+    def pairs():
+        made = config.DataConfig()
+        found = training_pairs(open_shards(dataset_path), made, 40, 42, tmp_path / "arrow")
+        return found.at(range(len(found)), 0)
+
+    right = pairs()
+    (file,) = (tmp_path / "arrow").rglob("*.arrow")
+    stored = file.read_bytes()
+    place = stored.index(right[0].target.encode())
+    file.write_bytes(stored[:place] + "刖".encode() + stored[place + 3 :])
+    assert pairs() == right
+    assert file.read_bytes() == stored
+
+
 def test_lines_after_the_checkpoint_are_dropped(tmp_path):
     """Lines that will be repeated, and one that a kill cut short, go; the others stay."""
     path = tmp_path / "metrics.jsonl"

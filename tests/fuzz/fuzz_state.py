@@ -52,7 +52,8 @@ def readers() -> tuple[Reader, ...]:
                Mutator(_checkpoints, "json", _reproof), names_file=False, suite=1000),
         Reader("metrics-log", "metrics.jsonl", _metrics, Mutator(_metric_lines, "json"),
                names_file=False),
-        Reader("held-out", "after_sft.json", _held_out, Mutator(_held_outs, "json"), suite=1000),
+        Reader("held-out", "after_sft.json", _held_out, Mutator(_held_outs, "json", reseal),
+               suite=1000),
         Reader("train-summary", "summary.json", _summary, Mutator(_summaries, "json", reseal),
                suite=1000),
         Reader("policy-prompt", "prompt.json", _prompt,
@@ -481,7 +482,8 @@ def _held_outs() -> tuple[bytes, ...]:
         "rows": 3, "exact": 0.5, "copied": None, "over_correction": 0.0, "length_differs": 0.1,
         "f1": 0.4, "by_operator": {"noise": 1.0}, "samples": [["己", "已", "已"]],
     }  # fmt: skip
-    return (json.dumps(found, ensure_ascii=False).encode(),)
+    bare = json.dumps(found, ensure_ascii=False).encode()
+    return (bare, reseal(bare))
 
 
 def _summary(path: Path) -> None:
