@@ -38,6 +38,7 @@ class LlmSystem:
         self.identity: Mapping[str, object] = {
             "kind": "llm",
             **identity,
+            **models.run_identity(torch, transformers, self._device),
             "prompt": f"{options.prompt}@{prompts.sha256(options.prompt)[:8]}",
             "thinking": "off where the template has a switch; thoughts are taken off the answer",
             "decoding": _decoding(options),
@@ -125,4 +126,5 @@ class LlmSystem:
 def _decoding(options: SystemOptions) -> str:
     if options.temperature == 0:
         return "greedy"
-    return f"sampled, temperature {options.temperature}, top_p {options.top_p}, seed {options.seed}"
+    drawn = f"temperature {options.temperature}, top_p {options.top_p}, seed {options.seed}"
+    return f"sampled, {drawn}, batch {options.batch}"  # one batch draws from one stream

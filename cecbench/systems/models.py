@@ -6,15 +6,15 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 from cecbench.systems import secrets
 from cecdata import durable
 from cecdata.errors import InputError, MissingPackageError
-
-WEIGHTS = (".safetensors", ".bin")
 
 
 def torch_and_transformers() -> tuple[ModuleType, ModuleType]:
@@ -53,15 +53,34 @@ def load_pretrained(loader: object, checkpoint: str, **settings: object) -> obje
 
 
 def checkpoint_identity(checkpoint: str, revision: str | None) -> dict[str, object]:
-    """Name, and for a folder the digest of its configuration and weights, else the revision."""
+    """Name, and for a folder the digest of all that a model is read from, else the revision."""
     folder = Path(checkpoint)
     if not folder.is_dir():
         return {"checkpoint": checkpoint, "revision": revision or "not stated"}
     total = hashlib.sha256()
-    for path in sorted(folder.iterdir()):
-        if path.suffix in WEIGHTS or path.name in ("config.json", "tokenizer.json", "vocab.txt"):
-            total.update(f"{path.name} {durable.sha256_of(path).sha256}\n".encode())
+    for name in sorted(_files_of(folder)):
+        line = f"{durable.sha256_of(folder / name).sha256} {name}\0"
+        total.update(line.encode("utf-8", "surrogateescape"))
     return {"checkpoint": folder.name, "sha256": total.hexdigest()}
+
+
+def _files_of(folder: Path) -> Iterator[str]:
+    """Relative names of a model's files. Which of them a library reads differs with its version, so
+    all count, but for the card, what is hidden, and output folders of ours that lie in there.
+    """
+    for place, below, names in os.walk(folder):
+        inner = (name for name in below if not name.startswith("."))
+        below[:] = [name for name in inner if not (Path(place) / name / durable.STATE).exists()]
+        for name in names:
+            path = Path(place) / name
+            if not name.startswith(".") and path.stem.lower() != "readme" and path.is_file():
+                yield path.relative_to(folder).as_posix()
+
+
+def run_identity(torch: ModuleType, transformers: ModuleType, device: str) -> dict[str, object]:
+    """What computes: two versions, or a GPU and a processor, need not give the same answers."""
+    versions = {module.__name__: str(module.__version__) for module in (torch, transformers)}
+    return {"versions": versions, "device": str(torch.device(device).type)}
 
 
 def pick_device(torch: ModuleType, wanted: str) -> str:

@@ -67,6 +67,7 @@ class TaggerSystem:
         self.identity: Mapping[str, object] = {
             "kind": "tagger",
             **identity,
+            **models.run_identity(torch, transformers, self._device),
             "form": "rephrase" if options.rephrase else "tag",
             "max_length": self._longest,
             "unknown": "characters outside the vocabulary are kept as written",

@@ -1,13 +1,15 @@
 """The adapters of local models, over tiny checkpoints with random weights made in the test."""
 
+import json
 import re
+import shutil
 
 import pytest
 import tiny_models
 
 from cecbench.evaluate import Settings, evaluate
 from cecbench.systems.options import SystemOptions
-from cecdata.errors import InputError
+from cecdata.errors import InputError, RefusedError
 
 torch = pytest.importorskip("torch", reason="torch is not installed (extra: bench)")
 pytest.importorskip("transformers", reason="transformers is not installed (extra: bench)")
@@ -171,3 +173,63 @@ def test_a_whole_run_with_a_model_resumes_from_its_journal(tmp_path, bert, monke
     assert first["answers"] == {"ok": 3, "unknown": 1}
     assert first["system_identity"]["unknown"]
     assert first["usage"]["characters_per_s"] > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        ("chat_template.jinja", True),
+        ("tokenizer_config.json", True),
+        ("generation_config.json", True),
+        ("special_tokens_map.json", True),
+        ("additional_chat_templates/default.jinja", True),
+        ("vocab.txt", True),
+        ("README.md", False),
+        (".gitattributes", False),
+        (".cache/huggingface/x.json", False),
+        ("runs/mine/score.json", False),  # an output folder of ours that lies in there
+    ],
+)
+def test_a_checkpoint_is_all_of_its_files(tmp_path, qwen3, name, counts):
+    """Whatever a model may be read from is in its digest; what people read, or git, is not."""
+    from cecbench.systems.models import checkpoint_identity
+
+    folder = tmp_path / "model"
+    shutil.copytree(qwen3, folder)
+    (folder / "runs" / "mine" / ".cecdata").mkdir(parents=True)
+    before = checkpoint_identity(str(folder), None)
+    assert checkpoint_identity(str(folder), None) == before
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text((path.read_text("utf-8") if path.exists() else "") + "\n", "utf-8")
+    assert (checkpoint_identity(str(folder), None) != before) == counts
+    path.rename(path.with_name(path.name + ".old"))
+    if counts:
+        assert checkpoint_identity(str(folder), None) != before
+
+
+def test_a_run_does_not_go_on_with_another_template(tmp_path, qwen3):
+    """Two templates would stand in one score: the folder of the run is refused, by name."""
+    folder = tmp_path / "model"
+    shutil.copytree(qwen3, folder)
+    bench = tmp_path / "own.tsv"
+    bench.write_text("".join(f"{s}\t{s}\n" for s in SOURCES), encoding="utf-8")
+    options = SystemOptions(device="cpu", batch=2, max_new_tokens=4)
+    settings = Settings(str(bench), f"llm:{folder}", tmp_path / "run", options=options)
+    evaluate(settings)
+    path = folder / "chat_template.jinja"
+    path.write_text("改正错字：" + path.read_text("utf-8"), "utf-8")
+    with pytest.raises(RefusedError, match="sha256"):
+        evaluate(settings)
+
+
+def test_the_identity_names_the_libraries_that_compute(bert, qwen3):
+    """Another torch or transformers may give other answers: a run is bound to their versions."""
+    import transformers
+
+    for system in (tagger(bert), llm(qwen3)):
+        assert system.identity["versions"] == {
+            "torch": torch.__version__,
+            "transformers": transformers.__version__,
+        }
+        json.dumps(system.identity)
