@@ -56,10 +56,9 @@ class ApiSystem:
             "model": model,
             "url": base,
             "prompt": f"{options.prompt}@{prompts.sha256(options.prompt)[:8]}",
-            "temperature": options.temperature,
-            "top_p": options.top_p,
-            "max_new_tokens": options.max_new_tokens or "the endpoint's",
-            "body": dict(options.body),
+            # Read off a request, so that no field that is ever sent can be forgotten here.
+            "request": {k: v for k, v in self._body("").items() if k not in ("model", "messages")},
+            "body": dict(options.body),  # a null leaves a field out; these may replace any other
         }
 
     @property

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import loopback
@@ -255,6 +255,46 @@ def test_another_prompt_in_the_same_folder_is_refused(tmp_path):
         other = replace(settings, options=replace(FAST, prompt="2"))
         with pytest.raises(RefusedError, match="prompt"):
             evaluate(other)
+
+
+#: every option with another value than the default; an option that is missing here fails the test
+OTHERWISE = {
+    "name": "mine", "prompt": "2", "batch": 3, "device": "cpu", "dtype": "float32",
+    "max_length": 9, "rephrase": True, "max_new_tokens": 7, "temperature": 0.7, "top_p": 0.5,
+    "seed": 1, "concurrency": 2, "requests_per_minute": 1e6, "timeout_s": 9.0, "retries": 1,
+    "backoff_s": 0.5, "backoff_max_s": 1.0, "key_variable": "OTHER_KEY", "price_in": 1.0,
+    "price_out": 1.0, "body": {"top_k": 3}, "partial": True, "state": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("base", [FAST, replace(FAST, temperature=1.0)])
+@pytest.mark.parametrize("name", [f.name for f in fields(SystemOptions)])
+def test_what_is_sent_stands_in_the_identity(name, base):
+    """An option that changes a request changes the identity, and no other does."""
+    options = replace(base, **{name: OTHERWISE[name]})
+    with serving() as server:
+        before, _ = ask(server, SOURCES[:1], base)
+        after, _ = ask(server, SOURCES[:1], options)
+    first, second = server.bodies
+    assert (after.identity != before.identity) == (first != second)
+
+
+def test_fields_that_stand_for_options_are_told_apart():
+    """A null takes a field away, and a field may take an option's place: both bind a run."""
+    with serving() as server:
+        bodies = ({}, {"temperature": None}, {"temperature": 0.5}, {"messages": []}, {"seed": 1})
+        found = [ApiSystem(f"tiny@{server.url}", replace(FAST, body=body)) for body in bodies]
+    assert len({json.dumps(system.identity) for system in found}) == len(bodies)
+
+
+def test_another_seed_in_the_same_folder_is_refused(tmp_path):
+    """Answers drawn with two seeds would stand in one score."""
+    drawn = replace(FAST, temperature=0.7)
+    with serving() as server:
+        settings = replace(_settings(tmp_path, server), options=drawn)
+        evaluate(settings)
+        with pytest.raises(RefusedError, match="seed"):
+            evaluate(replace(settings, options=replace(drawn, seed=43)))
 
 
 def test_a_killed_run_asks_only_for_what_was_not_answered(tmp_path):

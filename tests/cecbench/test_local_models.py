@@ -3,9 +3,12 @@
 import json
 import re
 import shutil
+from dataclasses import fields, replace
+from functools import partial
 
 import pytest
 import tiny_models
+from test_api import OTHERWISE
 
 from cecbench.evaluate import Settings, evaluate
 from cecbench.systems.options import SystemOptions
@@ -233,3 +236,33 @@ def test_the_identity_names_the_libraries_that_compute(bert, qwen3):
             "transformers": transformers.__version__,
         }
         json.dumps(system.identity)
+
+
+#: what changes no answer of a local model, or is none of its own
+FREE = {
+    "name", "concurrency", "requests_per_minute", "timeout_s", "retries", "backoff_s",
+    "backoff_max_s", "key_variable", "price_in", "price_out", "body", "partial", "state", "batch",
+}  # fmt: skip
+DRAWN = {"temperature", "top_p", "seed"}
+READ_BY = {
+    "tagger": {"dtype", "max_length", "rephrase"},
+    "llm": {"prompt", "dtype", "max_new_tokens", "temperature"},
+    "llm, sampled": {"prompt", "dtype", "max_new_tokens", "batch", *DRAWN},
+}
+
+
+@pytest.mark.parametrize("kind", READ_BY)
+def test_what_a_local_model_reads_stands_in_its_identity(bert, qwen3, kind):
+    """Every option is either named here as free or changes the identity of who reads it."""
+    others = {**OTHERWISE, "dtype": "bfloat16", "max_length": 10}
+    assert set(others) == {field.name for field in fields(SystemOptions)}
+    read = set().union(*READ_BY.values())
+    assert set(others) == FREE | read | {"device"}  # the kind of device is in `run_identity`
+    base = replace(ON_CPU, temperature=1.0) if "sampled" in kind else ON_CPU
+    make = partial(tagger, bert) if kind == "tagger" else partial(llm, qwen3)
+    before = make(base).identity
+    changed = {
+        name for name in others if name != "device"
+        and make(replace(base, **{name: others[name]})).identity != before
+    }  # fmt: skip
+    assert changed == READ_BY[kind]
