@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from cecdata import durable
-from cecdata.durable.files import naming
+from cecdata.durable.files import fsync_folder, naming, settle
 from cecdata.errors import CecError
 from cecdata.shards.codec import Json
 from cecdata.strictjson import parse
@@ -59,12 +59,19 @@ def archiving(folder: Path) -> Iterator[None]:
 
 
 def seal(folder: Path, **facts: object) -> None:
-    """Write the proof of a folder's files; what lies there now is what must lie there later."""
+    """Write the proof of a folder's files; what lies there now is what must lie there later.
+
+    All of it is on the disk before the proof is, and the folder's own name before this returns.
+    """
     files = {}
     for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.name != PROOF):
         found = durable.sha256_of(path)
         files[path.relative_to(folder).as_posix()] = [found.sha256, found.bytes]
+    with naming(folder):
+        settle(folder)
     durable.write_text(folder / PROOF, _sealed({"files": files, **facts}))
+    with naming(folder):
+        fsync_folder(folder.parent)
 
 
 def facts_of(folder: Path) -> dict[str, object] | None:

@@ -74,6 +74,7 @@ def write(
         on_step("write:fill")
         fill(temporary)
         on_step("write:fsync")
+        _give_usual_mode(temporary, _usual_mode())
         _fsync(temporary)
         on_step("write:check")
         if check is not None:
@@ -128,8 +129,7 @@ def publish(staged: Path, final: Path, *, on_step: OnStep = no_step) -> None:
     """
     with naming(final):
         on_step("publish:fsync")
-        for folder in sorted({staged, *(p for p in staged.rglob("*") if p.is_dir())}):
-            fsync_folder(folder)
+        settle(staged)
         on_step("publish:rename")
         staged.rename(final)
         on_step("publish:fsync-folder")
@@ -144,6 +144,8 @@ def republish(staged: Path, final: Path, *, on_step: OnStep = no_step) -> None:
     For what was redone after publishing: every file is whole before and after; `staged` goes.
     """
     with naming(final):
+        on_step("publish:fsync")
+        settle(staged)
         for path in sorted(p for p in staged.rglob("*") if p.is_file()):
             target = final / path.relative_to(staged)
             on_step("publish:replace")
@@ -153,6 +155,20 @@ def republish(staged: Path, final: Path, *, on_step: OnStep = no_step) -> None:
         for folder in sorted((p for p in staged.rglob("*") if p.is_dir()), reverse=True):
             folder.rmdir()
         staged.rmdir()
+
+
+def settle(folder: Path) -> None:
+    """Make all that others wrote in `folder` survive a power cut, with the permissions that the
+    umask gives: safetensors, for one, syncs nothing and lets nobody else read.
+    """
+    mode = _usual_mode()
+    paths = sorted(folder.rglob("*"))
+    for path in paths:
+        if path.is_file() and not path.is_symlink():
+            _give_usual_mode(path, mode)
+            _fsync(path, os.O_RDONLY)
+    for inner in (*(path for path in reversed(paths) if path.is_dir()), folder):
+        fsync_folder(inner)
 
 
 def fsync_folder(folder: Path) -> None:
@@ -167,12 +183,29 @@ def fsync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _fsync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDWR)
+def _fsync(path: Path, flags: int = os.O_RDWR) -> None:
+    descriptor = os.open(path, flags)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _give_usual_mode(path: Path, mode: int) -> None:
+    if path.stat().st_mode & 0o777 != mode:
+        with contextlib.suppress(OSError):  # not every filesystem has modes to give
+            path.chmod(mode)
+
+
+def _usual_mode() -> int:
+    """Of a new file. Linux tells the umask; elsewhere it can only be set and set back."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/status").read_bytes().splitlines():
+            if line.startswith(b"Umask:"):
+                return 0o666 & ~int(line.split()[1], 8)
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return 0o666 & ~mask
 
 
 @contextlib.contextmanager

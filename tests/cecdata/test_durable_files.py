@@ -313,3 +313,23 @@ def test_an_error_of_the_disk_is_told_through_a_librarys_own(tmp_path):
         raise RuntimeError("An error occurred while generating") from full
     with pytest.raises(RuntimeError, match="no disk"), naming(tmp_path):
         raise RuntimeError("no disk in this")
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o077])
+def test_permissions_are_the_usual_ones_whoever_wrote(tmp_path, umask):
+    """Some libraries write what nobody else may read: a file, and those of a folder."""
+
+    def fill(path: Path) -> None:
+        path.write_bytes(b"x")
+        path.chmod(0o600)
+
+    before = os.umask(umask)
+    try:
+        write(tmp_path / "a", fill)
+        (tmp_path / "staged" / "deep").mkdir(parents=True)
+        fill(tmp_path / "staged" / "deep" / "b")
+        publish(tmp_path / "staged", tmp_path / "final")
+    finally:
+        os.umask(before)
+    for path in (tmp_path / "a", tmp_path / "final" / "deep" / "b"):
+        assert path.stat().st_mode & 0o777 == 0o666 & ~umask

@@ -45,6 +45,26 @@ static int action, number;
 static atomic_long since; /* clock: nanoseconds that real time shows at arming, 0: untouched */
 static double rate;       /* seconds that the shown wall clock moves a real second */
 
+static int record = -1; /* a descriptor that gets a line for each call below the folder */
+static const char *const names[] = {"open",  "write",  "fsync", "rename", "truncate",
+                                    "mkdir", "remove", "close", "read",   "flock"};
+
+/* Refuse nothing and write down everything: who comes later can tell what was synced when. */
+void record_arm(const char *folder, int descriptor)
+{
+    static struct tally unread;
+    strncpy(root, folder, sizeof root - 1);
+    root_length = strlen(root);
+    record = descriptor, tally = &unread;
+}
+
+static void note(const char *kind, const char *path, const char *to)
+{
+    char line[3 * PATH_MAX];
+    int length = snprintf(line, sizeof line, "%s\t%s\t%s\n", kind, path, to);
+    syscall(SYS_write, record, line, length);
+}
+
 void fault_arm(struct tally *shared, const char *folder, unsigned kinds, long k, int what, int error)
 {
     strncpy(root, folder, sizeof root - 1);
@@ -84,6 +104,8 @@ static int judge(int kind, const char *path)
     if (!below(path))
         return COUNT;
     atomic_fetch_add(&tally->kind[kind], 1);
+    if (record >= 0 && kind != RENAME)
+        note(names[kind], path, "");
     if (!(chosen & 1u << kind))
         return COUNT;
     long mine = atomic_fetch_add(&tally->matched, 1) + 1;
@@ -122,6 +144,16 @@ static int judge_fd(int kind, int fd)
     }
     errno = kept;
     return found;
+}
+
+static void note_rename(int from_folder, const char *from, int to_folder, const char *to)
+{
+    char one[PATH_MAX], other[PATH_MAX];
+    int kept = errno;
+    if (record >= 0 && absolute(from_folder, from, one) && absolute(to_folder, to, other) &&
+        below(other))
+        note("rename", one, other);
+    errno = kept;
 }
 
 static void die(void)
@@ -323,6 +355,7 @@ int truncate64(const char *path, off64_t length)
 int rename(const char *from, const char *to)
 {
     REAL(rename);
+    note_rename(AT_FDCWD, from, AT_FDCWD, to);
     if (refused(judge_path(RENAME, AT_FDCWD, to)))
         return -1;
     return real(from, to);
@@ -331,6 +364,7 @@ int rename(const char *from, const char *to)
 int renameat(int from_folder, const char *from, int to_folder, const char *to)
 {
     REAL(renameat);
+    note_rename(from_folder, from, to_folder, to);
     if (refused(judge_path(RENAME, to_folder, to)))
         return -1;
     return real(from_folder, from, to_folder, to);
@@ -339,6 +373,7 @@ int renameat(int from_folder, const char *from, int to_folder, const char *to)
 int renameat2(int from_folder, const char *from, int to_folder, const char *to, unsigned flags)
 {
     REAL(renameat2);
+    note_rename(from_folder, from, to_folder, to);
     if (refused(judge_path(RENAME, to_folder, to)))
         return -1;
     return real(from_folder, from, to_folder, to, flags);
