@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cecdata import durable
 from cecdata.errors import InputError, MissingPackageError
 from cecdata.strictjson import parse
 
@@ -26,7 +27,6 @@ _PATIENCE_S = 10.0  # until a hub counts as out of reach
 _TOKENIZERS = (
     "tokenizer.json", "vocab.txt", "tokenizer.model", "sentencepiece.bpe.model", "vocab.json",
 )  # fmt: skip
-_WEIGHTS = ("*.safetensors", "*.bin", "*.pt")
 _PICKLED = (".bin", ".pt", ".pth", ".pkl")
 # Where the newest commit has pickled weights alone, one of its branch that has safetensors too:
 # BAAI/bge-large-zh-v1.5 got model.safetensors on 2023-09-14 (this commit), lost it on 2024-04-02.
@@ -264,11 +264,15 @@ def _check_modules(path: Path) -> None:
 
 
 def _sum_of(folder: Path) -> str:
+    """Of all that a model is read from: its pooling and its tokenizer decide the vectors, too."""
+    files = {
+        path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()
+    }
     digest = hashlib.sha256()
-    for path in sorted(path for kind in _WEIGHTS for path in folder.rglob(kind)):
-        with path.open("rb") as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
+    for name, path in sorted(files.items()):
+        hidden = any(part.startswith(".") for part in name.split("/"))
+        if not hidden and path.stem.lower() != "readme":
+            digest.update(f"{durable.sha256_of(path).sha256} {name}\0".encode())
     return f"{folder.resolve().name} sha256:{digest.hexdigest()[:16]}"
 
 

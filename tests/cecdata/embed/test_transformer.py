@@ -7,6 +7,7 @@ import hashlib
 import json
 import multiprocessing
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -119,6 +120,25 @@ def turn_a_weight(folder, by=1.0):
     name = min(weights)
     weights[name] = weights[name] + np.float32(by)
     save_file(weights, path, metadata={"format": "pt"})
+
+
+def test_another_pooling_has_another_fingerprint(folder, tmp_path):
+    """Vectors hang on every file that the model is read from; the card and hidden files on none."""
+    same, other = (shutil.copytree(folder, tmp_path / name / "model") for name in ("a", "b"))
+    (same / "README.md").write_text("edited")
+    (same / ".cache").mkdir()
+    (same / ".cache" / "a").write_text("b")
+    pooling = other / "1_Pooling" / "config.json"
+    found = json.loads(pooling.read_text("utf-8"))
+    new = {name: (not value if isinstance(value, bool) else value) for name, value in found.items()}
+    if new == found:
+        new["pooling_mode"] = "cls"
+    pooling.write_text(json.dumps(new), "utf-8")
+    sums = [
+        re.search("sha256:[0-9a-f]{16}", encoder(str(made)).fingerprint)[0]
+        for made in (folder, same, other)
+    ]
+    assert sums[0] == sums[1] != sums[2]
 
 
 def test_other_weights_have_another_fingerprint(folder, tmp_path):
