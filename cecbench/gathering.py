@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -106,17 +107,25 @@ class Lines:
         self.table = folder / "table.tsv"
         folder.mkdir(parents=True, exist_ok=True)
         self._open = tuple(_emptied(path) for path in (self.records, self.table))
+        self._sums = (hashlib.sha256(), hashlib.sha256())
 
     def add(self, rows: Sequence[Row], answers: Sequence[Answer]) -> None:
         """Writes a block's lines behind those of the blocks before."""
         pairs = list(zip(rows, answers, strict=True))
         records = "".join(json.dumps(_record(*pair), ensure_ascii=False) + "\n" for pair in pairs)
         table = "".join("\t".join(map(_flat, row)) + "\n" for row in rows)
-        for file, text in zip(self._open, (records, table), strict=True):
+        for file, total, text in zip(self._open, self._sums, (records, table), strict=True):
             data = text.encode("utf-8")
+            total.update(data)
             with naming(self.records, wanted=len(data)):
                 file.write(data)
                 file.flush()  # what the disk refuses is told here, not when the file is closed
+
+    @property
+    def sha256(self) -> tuple[str, str]:
+        """Of the records and of the table (hex), as they were meant: no disk was asked."""
+        records, table = (total.hexdigest() for total in self._sums)
+        return records, table
 
     def close(self) -> None:
         """To be called before the files are read."""

@@ -25,7 +25,7 @@ from cecbench.score_shape import (
 from cecbench.scorers import Options, Score, score
 from cecdata import durable
 from cecdata.durable import Workspace
-from cecdata.errors import InputError, UsageError, VerificationError
+from cecdata.errors import CecError, InputError, UsageError, VerificationError
 from cecdata.shards.codec import decode
 from cecdata.strictjson import parse
 
@@ -68,17 +68,25 @@ class Run:
 def write_files(work: Workspace, lines: Lines, values: Mapping[str, object]) -> None:
     """Moves a run's lines to their places in its folder, and writes its score, sealed, at last."""
     lines.close()
-    sums = {
-        PREDICTIONS_SHA256: durable.sha256_of(lines.records).sha256,
-        TABLE_SHA256: durable.sha256_of(lines.table).sha256,
-    }
+    wanted = dict(zip((PREDICTIONS, TABLE), lines.sha256, strict=True))
     for name, path in ((PREDICTIONS, lines.records), (TABLE, lines.table)):
-        work.write(name, partial(_copied, path))
+        work.write(name, partial(_copied, path), partial(_meant, work.root / name, wanted[name]))
+    sums = {PREDICTIONS_SHA256: wanted[PREDICTIONS], TABLE_SHA256: wanted[TABLE]}
     work.write_text(SCORE, sealed({**values, **sums}))
 
 
 def _copied(source: Path, target: Path) -> None:
     shutil.copyfile(source, target)
+
+
+def _meant(final: Path, sha256: str, written: Path) -> None:
+    """CecError where the copy is not what was meant: a kernel may end one early without a word."""
+    found = durable.sha256_of(written)
+    if found.sha256 != sha256:
+        raise CecError(
+            f"{final}: what was read back ({found.bytes:,} bytes) differs from what was written. "
+            "Check the disk; the same command goes on from here"
+        )
 
 
 def read_values(path: Path) -> dict[str, object]:

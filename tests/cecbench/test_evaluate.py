@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -428,3 +429,40 @@ def test_the_documented_customer_service_file_is_read(tmp_path):
     values = run("cs", "copy", "--data", tmp_path)
     assert values["benchmark_rows"] == 2
     assert values["breakdown"]["clean"]["sentences"] == 1
+
+
+UNWILLING = """
+#include <stddef.h>
+#include <sys/types.h>
+/* As a filesystem that says "the end" of a file that is not at its end. */
+ssize_t sendfile(int to, int from, off_t *at, size_t n) { return 0; }
+ssize_t sendfile64(int to, int from, off_t *at, size_t n) { return 0; }
+ssize_t copy_file_range(int a, off_t *b, int c, off_t *d, size_t n, unsigned f) { return 0; }
+"""
+
+
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux") or shutil.which("cc") is None,
+    reason="needs Linux and a C compiler (cc)",
+)
+def test_a_copy_that_stops_early_is_not_published(tmp_path):
+    """Predictions get their name only with the SHA-256 that was meant; then the run can go on."""
+    source, library = tmp_path / "unwilling.c", tmp_path / "unwilling.so"
+    source.write_text(UNWILLING, "utf-8")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
+    (tmp_path / "own.tsv").write_text("他己经来了。\t他已经来了。\n", "utf-8")
+    (tmp_path / "given.txt").write_text("他已经来了。\n", "utf-8")
+    out = tmp_path / "out"
+    words = [sys.executable, "-c", "from cecbench.cli import main; main()", "run"]
+    words += ["--system", f"predictions:{tmp_path / 'given.txt'}", "--out", str(out)]
+    words += ["--benchmark", str(tmp_path / "own.tsv")]
+    harmed = subprocess.run(
+        words, env={**os.environ, "LD_PRELOAD": str(library)}, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert harmed.returncode == 1
+    assert str(out / "predictions.jsonl") in harmed.stderr
+    assert "Traceback" not in harmed.stderr
+    assert not [path for path in out.iterdir() if path.name != ".cecdata"]
+    subprocess.run(words, capture_output=True, check=True)
+    assert len(read_run(out).rows) == 1
