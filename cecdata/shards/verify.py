@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from cecdata.errors import InputError, UsageError, VerificationError
 from cecdata.shards.inventory import Problem, take_inventory
@@ -56,6 +57,9 @@ class _Seen:
 
     rows: int = 0
     operators: Counter[str] = field(default_factory=Counter)
+    rejected: dict[str, Counter[str]] = field(
+        default_factory=lambda: {"rows": Counter(), "pairs": Counter()}
+    )
     ids: list[npt.NDArray[np.uint64]] = field(default_factory=list)  # one array a file
     paths: list[str] = field(default_factory=list)
 
@@ -117,6 +121,7 @@ def _contents(
 ) -> Iterator[Problem]:
     """SHA-256 of every file; the rows of every shard whose bytes are right."""
     shards = {record.path for records in manifest.outputs.values() for record in records}
+    rejects = {record.path for record in manifest.rejects}
     whole = 0
     for record in sound:
         try:
@@ -126,12 +131,44 @@ def _contents(
             elif record.path in shards:
                 yield from _shard(out, record, manifest, seen, again, progress)
                 whole += 1
+            elif record.path in rejects:
+                what, counts = _reasons(out / record.path)
+                seen.rejected[what].update(counts)
+                whole += 1
         except Exception as error:  # noqa: BLE001 - whatever a damaged file raises is its problem
             yield Problem(record.path, f"cannot be read: {error}")
     yield from _repeated_ids(seen)
-    if whole == len(shards) and dict(seen.operators) != _nonzero(manifest.operators):
-        found = dict(sorted(seen.operators.items()))
-        yield Problem(MANIFEST, f"pairs by operator are {found}, not {dict(manifest.operators)}")
+    if whole == len(shards) + len(rejects):
+        yield from _reckoning(manifest, seen)
+
+
+def _reckoning(manifest: Manifest, seen: _Seen) -> Iterator[Problem]:
+    """Does what the manifest counts lie there: pairs by operator, rejected rows by reason?"""
+    counted = [
+        ("pairs by operator", seen.operators, manifest.operators),
+        ("rejected rows by reason", seen.rejected["rows"], manifest.rows.rejected),
+        ("rejected pairs by reason", seen.rejected["pairs"], manifest.pairs.rejected),
+    ]
+    for what, found, told in counted:
+        if dict(found) != _nonzero(told):
+            yield Problem(MANIFEST, f"{what} are {dict(sorted(found.items()))}, not {dict(told)}")
+    copies = manifest.configuration.get("copies")
+    if isinstance(copies, int) and manifest.pairs.read != manifest.rows.kept * copies:
+        yield Problem(
+            MANIFEST,
+            f"{manifest.rows.kept:,} sentences of {copies} copies are not "
+            f"{manifest.pairs.read:,} pairs",
+        )
+
+
+def _reasons(path: Path) -> tuple[str, dict[str, int]]:
+    """What a file of rejects holds, rows of the corpus or pairs, and how many for each reason."""
+    counts: Counter[str] = Counter()
+    with pq.ParquetFile(path) as file:
+        what = "pairs" if "target" in file.schema_arrow.names else "rows"
+        for batch in file.iter_batches(columns=["reason"]):
+            counts.update(_value_counts(batch["reason"].cast(pa.string())))
+    return what, dict(counts)
 
 
 def _shard(

@@ -18,7 +18,7 @@ from cecdata.hanzi.edits import Edit, apply
 from cecdata.shards.card import Example, Texts, card
 from cecdata.shards.croissant import croissant
 from cecdata.shards.manifest import Calibration, Cosine, Counts, File, Manifest, dumps
-from cecdata.shards.schema import PAIR, REJECTED_PAIR
+from cecdata.shards.schema import PAIR, REJECTED_PAIR, REJECTED_ROW
 from cecdata.shards.writer import write_pairs
 
 Row = dict[str, Any]
@@ -113,12 +113,25 @@ def write_dataset(out: Path, shards: dict[str, list[list[Row]]]) -> Path:
     rejected = [{**row, "reason": "distance"} for row in make_rows(2, copies=1, seed=9)]
     table = pa.Table.from_pylist(rejected, schema=REJECTED_PAIR)
     write_pairs(out / "rejects/pairs.parquet", [table], REJECTED_PAIR)
-    write_manifest(out, outputs, file_of(out, "rejects/pairs.parquet", len(rejected)), shards)
+    bad = [
+        {"file": "corpus.txt", "row": n, "origin": "", "text": "", "reason": reason, "detail": ""}
+        for n, reason in enumerate(("too_short", "too_short", "duplicate"))
+    ]
+    rows_file = pa.Table.from_pylist(bad, schema=REJECTED_ROW)
+    write_pairs(out / "rejects/rows.parquet", [rows_file], REJECTED_ROW)
+    rejects = (
+        file_of(out, "rejects/pairs.parquet", len(rejected)),
+        file_of(out, "rejects/rows.parquet", len(bad)),
+    )
+    write_manifest(out, outputs, rejects, shards)
     return out
 
 
 def write_manifest(
-    out: Path, outputs: dict[str, tuple[File, ...]], rejects: File, shards: dict[str, Any]
+    out: Path,
+    outputs: dict[str, tuple[File, ...]],
+    rejects: tuple[File, File],
+    shards: dict[str, Any],
 ) -> None:
     rows = [row for parts in shards.values() for part in parts for row in part]
     fields: dict[str, Any] = {
@@ -129,11 +142,11 @@ def write_manifest(
         "inputs": (File("corpus.txt", "1" * 64, 10, 20),),
         "outputs": outputs,
         "rows": Counts(20, 17, {"too_short": 2, "duplicate": 1}),
-        "pairs": Counts(len(rows) + rejects.rows, len(rows), {"distance": rejects.rows}),
+        "pairs": Counts(len(rows) + rejects[0].rows, len(rows), {"distance": rejects[0].rows}),
         "operators": dict(sorted(Counter(row["operator"] for row in rows).items())),
         "calibration": (Calibration("noise", 0.037, 0.041, 0.02, 0.0411),),
         "cosine": Cosine("test-encoder", 0.65, "sample", 7),
-        "rejects": (rejects,),
+        "rejects": rejects,
     }
     bare = Manifest(**fields)
     (out / "README.md").write_text(card(bare, TEXTS), encoding="utf-8")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import random
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from cecdata.errors import InputError, UsageError
 from cecdata.hanzi.edits import Edit, apply
+from cecdata.shards.manifest import MANIFEST, Counts, dumps, read_manifest
 from cecdata.shards.proofs import Edits, Points
 from cecdata.shards.schema import EDIT, PAIR
 from cecdata.shards.verify import verify
@@ -50,6 +52,25 @@ def test_a_sound_dataset_has_no_problems(dataset):
         assert report.ok, report.problems
         assert report.rows_checked == (0 if level == "quick" else len(found))
     assert sum(told) == 2 * len(found)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"rows": Counts(30, 17, {"too_short": 13})}, "rejected rows by reason"),
+        ({"rejects": ()}, "rejected rows by reason are {}"),
+        ({"configuration": {"seed": 42, "copies": 9}}, "17 sentences of 9 copies are not"),
+    ],
+)
+def test_a_manifest_that_counts_otherwise_is_found(dataset, changes, said):
+    """Its seal says nothing of whoever sealed it: what it counts is counted again."""
+    whole = read_manifest(dataset)
+    (dataset / MANIFEST).write_bytes(dumps(replace(whole, fingerprint="", **changes)))
+    for file in whole.rejects if "rejects" in changes else ():
+        (dataset / file.path).unlink()
+    report = verify(dataset)
+    assert any(problem.path == MANIFEST and said in problem.what for problem in report.problems)
+    assert all(problem.path == MANIFEST for problem in report.problems)
 
 
 @pytest.mark.parametrize("name", FILES)
