@@ -7,10 +7,13 @@ import errno
 import hashlib
 import itertools
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from cecdata.durable import targets
 from cecdata.errors import CecError, DiskFullError
 
 OnStep = Callable[[str], None]
@@ -54,16 +57,21 @@ def write(
     check: Callable[[Path], None] | None = None,
     *,
     tmp: Path | None = None,
-    expected_bytes: int | None = None,
+    expected_bytes: int | Callable[[], int] | None = None,
     on_step: OnStep = no_step,
 ) -> FileRecord:
     """Let `fill` write a temporary file, prove it, and move it to `path`.
 
     `check` re-reads the temporary file (a footer, a row count) and raises when it is not whole.
-    `tmp` is a folder on the same filesystem, by default the one of `path`. An existing `path` is
-    replaced. Raises `DiskFullError` or `CecError` with the path; an error leaves no trace.
+    `tmp` is a folder on the same filesystem; without one `path` is its user's word: links are
+    followed, and a device, a pipe or /dev/stdout is given the bytes. An existing file is replaced.
+    Raises `DiskFullError` or `CecError` with the path; an error leaves no trace.
     """
     path = Path(path)
+    if tmp is None:
+        if targets.is_stream(path):
+            return _pour(path, fill, check)
+        path = targets.followed(path)
     folder = tmp or path.parent
     # The name keeps its suffix, because some writers choose their format by it.
     temporary = folder / f".{os.getpid()}-{next(_names)}-{path.name}"
@@ -74,7 +82,7 @@ def write(
         on_step("write:fill")
         fill(temporary)
         on_step("write:fsync")
-        _give_usual_mode(temporary, _usual_mode())
+        targets.give_usual_mode(temporary, targets.usual_mode())
         _fsync(temporary)
         on_step("write:check")
         if check is not None:
@@ -91,12 +99,31 @@ def write(
             temporary.unlink()
         if isinstance(error, DiskFullError) or not isinstance(error, Exception):
             raise
-        if expected_bytes is None and _is_full(error):
-            expected_bytes = _measured(fill)
-        known = describe_os_error(error, path, wanted=expected_bytes)
+        known = describe_os_error(error, path, wanted=_wanted(error, fill, expected_bytes))
         if known is None or isinstance(error, CecError):
             raise
         raise known from error
+    return FileRecord(path, proof.sha256, proof.bytes)
+
+
+def _pour(
+    path: Path, fill: Callable[[Path], None], check: Callable[[Path], None] | None
+) -> FileRecord:
+    """Fill and prove a file elsewhere, then write it to the stream at `path`: whole or nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        filled = Path(folder) / path.name
+        with naming(filled):
+            fill(filled)
+            if check is not None:
+                check(filled)
+        proof = sha256_of(filled)
+        try:
+            with filled.open("rb") as file, targets.open_stream(path) as stream:
+                shutil.copyfileobj(file, stream)
+        except OSError as error:
+            if isinstance(error, BrokenPipeError):
+                raise  # its reader wants no more: that is no error of a disk
+            raise describe_os_error(error, path, wanted=proof.bytes) or error from error
     return FileRecord(path, proof.sha256, proof.bytes)
 
 
@@ -161,11 +188,11 @@ def settle(folder: Path) -> None:
     """Make all that others wrote in `folder` survive a power cut, with the permissions that the
     umask gives: safetensors, for one, syncs nothing and lets nobody else read.
     """
-    mode = _usual_mode()
+    mode = targets.usual_mode()
     paths = sorted(folder.rglob("*"))
     for path in paths:
         if path.is_file() and not path.is_symlink():
-            _give_usual_mode(path, mode)
+            targets.give_usual_mode(path, mode)
             _fsync(path, os.O_RDONLY)
     for inner in (*(path for path in reversed(paths) if path.is_dir()), folder):
         fsync_folder(inner)
@@ -189,23 +216,6 @@ def _fsync(path: Path, flags: int = os.O_RDWR) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _give_usual_mode(path: Path, mode: int) -> None:
-    if path.stat().st_mode & 0o777 != mode:
-        with contextlib.suppress(OSError):  # not every filesystem has modes to give
-            path.chmod(mode)
-
-
-def _usual_mode() -> int:
-    """Of a new file. Linux tells the umask; elsewhere it can only be set and set back."""
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/self/status").read_bytes().splitlines():
-            if line.startswith(b"Umask:"):
-                return 0o666 & ~int(line.split()[1], 8)
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return 0o666 & ~mask
 
 
 @contextlib.contextmanager
@@ -258,11 +268,20 @@ def _is_full(error: BaseException) -> bool:
     return getattr(error, "errno", None) in _FULL or any(words in text for words in _FULL_TEXT)
 
 
+def _wanted(
+    error: Exception, fill: Callable[[Path], None], known: int | Callable[[], int] | None
+) -> int | None:
+    """Bytes of the whole file, where a full disk makes it worth the work to find out."""
+    if known is None or isinstance(known, int):
+        return _measured(fill) if known is None and _is_full(error) else known
+    with contextlib.suppress(Exception):
+        return known() if _is_full(error) else None
+    return None
+
+
 def _measured(fill: Callable[[Path], None]) -> int | None:
     """How large the file would have become: filled once more, in memory. None: cannot be told."""
-    if not hasattr(os, "memfd_create"):
-        return None
-    with contextlib.suppress(Exception):
+    with contextlib.suppress(Exception):  # memfd_create is Linux's alone
         descriptor = os.memfd_create("measured")
         try:
             fill(Path(f"/proc/self/fd/{descriptor}"))
