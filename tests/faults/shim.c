@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -293,6 +294,31 @@ ssize_t writev(int fd, const struct iovec *parts, int count)
 {
     REAL(writev);
     WRITING(real(fd, parts, count), real(fd, parts, count / 2), count, fd)
+}
+
+/* A copy inside the kernel reads and writes in one call: both sides are judged. shutil copies so. */
+#define COPYING(call_whole, call_half, length, from, to) \
+    int seen = judge_fd(READ, from); \
+    if (seen == SHORT && (length) > 1) \
+        return call_half; \
+    if (refused(seen)) \
+        return -1; \
+    WRITING(call_whole, call_half, length, to)
+
+#define SENDFILE(name, type) \
+    ssize_t name(int to, int from, type *at, size_t length) \
+    { \
+        REAL(name); \
+        COPYING(real(to, from, at, length), real(to, from, at, length / 2), length, from, to) \
+    }
+SENDFILE(sendfile, off_t)
+SENDFILE(sendfile64, off64_t)
+
+ssize_t copy_file_range(int from, off64_t *at, int to, off64_t *there, size_t length, unsigned flags)
+{
+    REAL(copy_file_range);
+    COPYING(real(from, at, to, there, length, flags),
+            real(from, at, to, there, length / 2, flags), length, from, to)
 }
 
 #define ON_FD(kind, name) \
