@@ -37,8 +37,10 @@ def collect(
     for start in range(0, len(rows), block):
         part = rows[start : start + block]
         kept = journal.get(STEP, _key(start, part)) if journal is not None else None
-        if kept is not None:
-            yield part, _decoded(kept.facts["answers"])
+        answers = _decoded(kept.facts["answers"]) if kept is not None else []
+        # What an earlier run was allowed to leave open is asked again where this one may not.
+        if answers and (allow_missing or all(a.status != "failed" for a in answers)):
+            yield part, answers
         else:
             found = list(system.correct([row.source for row in part]))
             if len(found) != len(part):

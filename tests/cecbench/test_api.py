@@ -154,6 +154,23 @@ def test_allow_missing_scores_the_source_and_counts_it(tmp_path):
     assert values["counts_tp_pred_gold"]["S_C"] == [2, 2, 3]
 
 
+def test_what_was_allowed_once_is_asked_again(tmp_path):
+    """Without --allow-missing the same folder gives no score: the sentence is asked for again."""
+    broken = [True]
+
+    def misbehave(sentence, _):
+        return status(500) if broken[0] and sentence == SOURCES[1] else None
+
+    with serving(misbehave) as server:
+        settings = _settings(tmp_path, server)
+        evaluate(replace(settings, allow_missing=True))
+        with pytest.raises(CecError, match="1 of 4 sentences have no answer"):
+            evaluate(settings)
+        broken[0] = False
+        assert evaluate(settings)["answers"] == {"ok": 4}
+        assert server.asked[SOURCES[0]] == 1
+
+
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
