@@ -15,6 +15,7 @@ from cecbench.benchmarks import (
     sighan,
 )
 from cecbench.benchmarks.row import Benchmark
+from cecbench.systems.secrets import without_userinfo
 from cecdata.errors import UsageError, did_you_mean
 
 READERS: dict[str, readers.Reader] = {
@@ -51,7 +52,7 @@ def lookup(name: str) -> Benchmark:
     known = benchmarks()
     if name not in known:
         raise UsageError(
-            f"no benchmark and no file is called {name!r}: {did_you_mean(name, list(known))}; "
-            f"a file of your own may end in {', '.join(READER_OF_SUFFIX)}"
+            f"no benchmark and no file is called {without_userinfo(name)!r}: "
+            f"{did_you_mean(name, list(known))}; a file of your own may end in {', '.join(READER_OF_SUFFIX)}"
         )
     return known[name]

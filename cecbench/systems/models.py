@@ -18,7 +18,10 @@ from cecdata.errors import InputError, MissingPackageError
 
 
 def torch_and_transformers() -> tuple[ModuleType, ModuleType]:
-    """The two modules, or MissingPackageError."""
+    """The two modules, or MissingPackageError; UsageError where they cannot be imported for a hub
+    address that is none.
+    """
+    secrets.check_hub_address()
     try:
         torch, transformers = (importlib.import_module(n) for n in ("torch", "transformers"))
     except ImportError as error:

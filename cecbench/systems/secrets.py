@@ -87,6 +87,21 @@ def of_the_hub(text: str) -> str:
     return without_userinfo(text)
 
 
+def check_hub_address() -> None:
+    """UsageError where HF_ENDPOINT is no address: the hub's library would show all of it."""
+    given = os.environ.get(_ENDPOINT)
+    try:
+        parts = urllib.parse.urlsplit(given or "https://hub")
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise UsageError(
+            f"the environment variable {_ENDPOINT} holds no address such as https://HOST; signs "
+            "like / or @ in a password are written as %2F and %40. Mend it, or unset it"
+        )
+
+
 @contextmanager
 def quiet_hub() -> Iterator[None]:
     """Meanwhile whatever is logged, by whichever library and wherever to, goes through

@@ -271,6 +271,29 @@ def test_a_password_of_the_model_hub(rows, tmp_path):
         assert secret not in done.stdout + done.stderr + everything(tmp_path)
 
 
+def test_a_hub_address_that_is_none(rows, tmp_path):
+    """A password with a slash makes no address: that is an error of ours, without the password."""
+    pytest.importorskip("transformers", reason="transformers is not installed (extra: bench)")
+    environment = {**os.environ, "HF_ENDPOINT": f"http://user:{PASSWORD}/x@127.0.0.1:9"}
+    words = (sys.executable, "-c", "from cecbench.cli import main; main()", "run", "--system",
+             "llm:x/y", "--benchmark", str(rows), "--out", str(tmp_path / "out"))  # fmt: skip
+    done = subprocess.run(
+        words, env=environment, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 2
+    assert "HF_ENDPOINT" in done.stderr
+    assert PASSWORD not in done.stdout + done.stderr + everything(tmp_path)
+
+
+def test_a_password_in_place_of_a_benchmark(capsys):
+    """No benchmark is called so, and the message leaves out who logs in."""
+    name = f"https://user:{PASSWORD}@host/x.tsv"
+    assert run(cli, ["run", "--system", "copy", "--benchmark", name]) == 2
+    said = capsys.readouterr()
+    assert "https://host/x.tsv" in said.err
+    assert PASSWORD not in said.out + said.err
+
+
 def _shards(folder):
     """A folder that a suite takes: one validation shard and nothing else."""
     import pyarrow as pa
