@@ -86,8 +86,13 @@ def stats(dataset: Path, as_json: bool) -> None:
 @click.option("--split", default="train", show_default=True, help="train or validation.")
 @click.option("--format", "form", help="jsonl, tsv, pycorrector.  [by the file's suffix]")
 def export(dataset: Path, file: Path, split: str, form: str | None) -> None:
-    """Write one split of DATASET to FILE for tools that do not read Parquet."""
+    """Write one split of DATASET to FILE for tools that do not read Parquet.
+
+    FILE appears whole, or stays as it was; /dev/stdout or a pipe is given the rows.
+    """
+    from cecdata.durable.targets import is_stream
     from cecdata.shards.export import export as write
 
+    streamed = is_stream(file)  # perhaps stdout itself, where the rows are to be alone
     rows = write(dataset, split, file, form or file.suffix.lstrip("."))
-    click.echo(f"{file}: {rows:,} rows of {split}")
+    click.echo(f"{file}: {rows:,} rows of {split}", err=streamed)

@@ -72,13 +72,14 @@ def write(
         if targets.is_stream(path):
             return _pour(path, fill, check)
         path = targets.followed(path)
-    folder = tmp or path.parent
-    # The name keeps its suffix, because some writers choose their format by it.
+    folder = tmp or path.parent  # the name keeps its suffix: some writers choose a format by it
     temporary = folder / f".{os.getpid()}-{next(_names)}-{path.name}"
     try:
         on_step("write:open")
         path.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(parents=True, exist_ok=True)
+        if tmp is None:
+            targets.sweep(path)
         on_step("write:fill")
         fill(temporary)
         on_step("write:fsync")

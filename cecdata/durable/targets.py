@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
+import re
 import stat
 import sys
 from pathlib import Path
@@ -49,6 +51,25 @@ def _descriptor(path: Path) -> Path | None:
             return None
         path = folder / path.readlink()
     return None
+
+
+def sweep(path: Path) -> None:
+    """Remove what killed processes left half-written beside `path`; those that live are let be."""
+    for left in path.parent.glob(f".*-{glob.escape(path.name)}"):
+        found = re.fullmatch(r"\.(\d+)-\d+", left.name[: -len(path.name) - 1])
+        if found and _is_dead(int(found[1])):
+            with contextlib.suppress(OSError):
+                left.unlink()
+
+
+def _is_dead(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return True
+    except OSError:  # another user's
+        return False
+    return False
 
 
 def give_usual_mode(path: Path, mode: int) -> None:

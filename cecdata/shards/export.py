@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
+from cecdata import durable
 from cecdata.errors import UsageError, did_you_mean
 from cecdata.shards.codec import Json
 from cecdata.shards.reader import open_dataset
@@ -20,20 +21,28 @@ Row = Mapping[str, Json]
 
 
 def export(out: str | Path, split: str, path: Path, format: str = "jsonl") -> int:  # noqa: A002
-    """Fill the file `path` with a split of the dataset `out`; gives the number of rows written.
+    """Write a split of the dataset `out` to the file `path`; gives the number of rows written.
 
-    Gives the file no durable name of its own: ``durable.write(final, lambda p: export(…, p))``.
-    Raises UsageError for an unknown format or split.
+    The file appears whole, or stays as it was. Raises UsageError for an unknown format or split,
+    VerificationError for a damaged shard, DiskFullError.
     """
     if format not in FORMATS:
         raise UsageError(f"no format {format!r}; {did_you_mean(format, list(FORMATS))}")
     dataset = open_dataset(out)
-    rows = (row for batch in dataset.batches(split, rows=8_192) for row in batch.to_pylist())
-    written = 0
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        for written, piece in enumerate(FORMATS[format](rows)):  # noqa: B007
-            file.write(piece)
-    return written
+
+    def pieces() -> Iterator[str]:
+        batches = dataset.batches(split, rows=8_192)
+        return FORMATS[format](row for batch in batches for row in batch.to_pylist())
+
+    def fill(temporary: Path) -> None:
+        with temporary.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(pieces())
+
+    def size() -> int:
+        return sum(len(piece.encode()) for piece in pieces())
+
+    durable.write(path, fill, expected_bytes=size)
+    return dataset.rows(split)
 
 
 # Each format gives one piece a row, and one more at the end.

@@ -128,3 +128,20 @@ def test_the_standard_output(room, name):
     with path.open("w") as file:
         subprocess.run(words, stdout=file, check=True)
     assert path.read_text() == "before\ntext\nafter\n"
+
+
+def test_what_a_killed_process_left_goes_with_the_next_write(room):
+    """A hidden file of a dead process goes; one of a living process, or another's, stays."""
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    names = {
+        f".{dead.pid}-0-a[1].txt": False,
+        f".{os.getpid()}-7777-a[1].txt": True,
+        f".{dead.pid}-0-b.txt": True,
+        ".99999999999999999999-0-a[1].txt": False,
+        ".notes-a[1].txt": True,
+    }
+    for name in names:
+        (room / name).write_text("half")
+    write_text(room / "a[1].txt", "whole")
+    assert {name: (room / name).exists() for name in names} == names

@@ -29,7 +29,7 @@ from harness import Zygote, differing
 from scenarios import Scenario
 
 #: kills out of every hundred; training costs a hundred times as much as the others
-SHARES = {"build": 35, "embed": 30, "bench": 10, "api": 15, "sft": 6, "train": 4}
+SHARES = {"build": 35, "embed": 30, "bench": 10, "api": 15, "sft": 6, "train": 4, "export": 5}
 SMALL = {"build": (30, 20, "--holdout", "0"), "embed": (60, 40), "bench": (12,)}
 
 
@@ -52,6 +52,10 @@ def prepared(name: str, folder: Path, *, small: bool = False) -> Iterator[tuple[
             assert zygote.run(*data.words(folder / "data")).code == 0
             scenarios.tiny_policy(folder / "tiny")
             yield getattr(scenarios, name)(folder / "data", folder / "tiny"), zygote
+        elif name == "export":
+            data = scenarios.build(folder, 60, 40)
+            assert zygote.run(*data.words(folder / "data")).code == 0
+            yield scenarios.export(folder / "data"), zygote
         elif name == "api":
             with loopback.serving() as server:
                 yield scenarios.asked(folder, server.url), zygote

@@ -35,6 +35,7 @@ class Scenario:
     canonical: Canonical = field(default_factory=dict)
     growing: tuple[str, ...] = ()  # files that are replaced by longer ones on the way
     last: str = ""  # the file whose presence says that the output is finished
+    beside: bool = False  # no workspace: hidden files lie beside the output until they are named
 
     def words(self, out: Path) -> list[str]:
         """The command line for this folder."""
@@ -54,7 +55,10 @@ class Scenario:
             for name, data in found.items()
             if name not in self.growing and data != wanted.get(name)
         ]
-        return [*wrong, *temporary_names(out)]
+        return [name for name in (*wrong, *temporary_names(out)) if not self._filled(name)]
+
+    def _filled(self, name: str) -> bool:
+        return self.beside and name.startswith(".")
 
 
 def sentences(count: int) -> list[str]:
@@ -84,6 +88,12 @@ def embed(folder: Path, count: int = 320, segment: int = 40, *more: str) -> Scen
     words = ("embed", str(corpus(folder, count)), "--cache", "{out}", "--encoder", "builtin",
              "--segment", str(segment))  # fmt: skip
     return Scenario("embed", "cecdata", (*words, *more), _vectors, growing=("cache.json",))
+
+
+def export(data: Path) -> Scenario:
+    """A finished dataset as one file of lines."""
+    words = ("export", str(data), "{out}/train.jsonl")
+    return Scenario("export", "cecdata", words, _lines, beside=True)
 
 
 def bench(folder: Path, count: int = 200) -> Scenario:
@@ -199,6 +209,11 @@ def _pairs(out: Path) -> Counter[str]:
         table = pq.read_table(path, columns=["id", "copy"])
         found.update(f"{row['id']}-{row['copy']}" for row in table.to_pylist())
     return found
+
+
+def _lines(out: Path) -> Counter[str]:
+    rows = map(json.loads, (out / "train.jsonl").read_text("utf-8").splitlines())
+    return Counter(f"{row['id']}-{row['copy']}" for row in rows)
 
 
 def _vectors(out: Path) -> Counter[str]:

@@ -70,6 +70,26 @@ def test_full_at_many_points(place, zygote, name, shares):
             assert differing(scenario.tree(out), wanted) == []
 
 
+def test_an_export_to_a_full_disk(place, zygote):
+    """The folder and the bytes are named, and the file that was there is there as it was."""
+    made = zygote.run(*scenarios.build(place, 120, 40).words(place / "data"))
+    assert made.code == 0, made.text
+    with disk(place / "disk", 48) as remount:
+        out = place / "disk" / "train.tsv"
+        out.write_text("kept\n")
+        words = ["cecdata", "export", place / "data", out, "--format", "jsonl"]
+        ended = zygote.run(*words)
+        assert ended.code == 1, ended.text
+        assert "Traceback" not in ended.text
+        wanted = re.search(r"no space left \([\d,]+ bytes free, ([\d,]+) bytes wanted", ended.text)
+        assert str(place / "disk") in ended.text
+        assert out.read_text() == "kept\n"
+        assert [path.name for path in out.parent.iterdir()] == [out.name]
+        assert remount("size=64m")
+        assert zygote.run(*words).code == 0
+        assert out.stat().st_size == int(wanted[1].replace(",", ""))
+
+
 def test_a_disk_that_becomes_read_only(place, zygote):
     """Killed, then the disk is read-only: told, nothing harmed; writable again, the run goes on."""
     scenario = scenarios.build(place, 120, 40)

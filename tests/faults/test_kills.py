@@ -31,6 +31,17 @@ def test_killed_over_and_over(place, shimmed, name):
     flawless(kill_over_and_over(shimmed, scenario, place, kills, seed=7), kills, scenario.workers)
 
 
+def test_an_export_is_whole_or_not_there(place, shimmed):
+    """Killed anywhere; nothing of the killed ones is left beside the file in the end."""
+    made = shimmed.run(*scenarios.build(place, 120, 40).words(place / "data"))
+    assert made.code == 0, made.text
+    scenario = scenarios.export(place / "data")
+    found = kill_over_and_over(shimmed, scenario, place, 12, seed=5)
+    assert found.told == []
+    assert found.finished >= 1
+    assert (found.partial, found.lost, found.duplicate, found.differing) == (0, 0, 0, 0)
+
+
 def test_no_answer_is_asked_for_twice(place, zygote):
     """Every answer that lay on disk when the kill came is not asked for again."""
     with loopback.serving() as server:

@@ -50,6 +50,7 @@ def warm_data() -> None:
     from cecdata.embed.cache import faiss_file
     from cecdata.perturb.engine import Histogram, Perturber, find_rates
     from cecdata.perturb.tables import compiled
+    from cecdata.shards import export
     from cecdata.shards.schema import ROW, SENTENCE
 
     config = load("paper")
@@ -69,8 +70,9 @@ def warm_data() -> None:
     if faiss_file.installed():
         faiss_file._faiss()
     assert build.build
+    assert export.export
     assert fill.fill
-    for name in ("build", "embed", "verify"):
+    for name in ("build", "embed", "verify", "export"):
         cli.cli.get_command(None, name)  # type: ignore[arg-type]
 
 

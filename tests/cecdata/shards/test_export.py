@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 
+from cecdata.cli import cli
 from cecdata.errors import UsageError
 from cecdata.hanzi.edits import Edit
 from cecdata.shards.export import export
 from cecdata.shards.reader import open_dataset
+from cecdata.skin import run
 
 
 def rows_of(out, split):
@@ -56,3 +60,34 @@ def test_an_unknown_format_gets_the_nearest(dataset, tmp_path):
     """A format that does not exist is a usage error with the nearest name."""
     with pytest.raises(UsageError, match="did you mean 'jsonl'"):
         export(dataset, "train", tmp_path / "x", "json")
+
+
+def test_a_damaged_shard_leaves_the_file_as_it_was(dataset, tmp_path, capsys):
+    """One bit in the last shard: exit 4, and neither the old file nor a new one is half a split."""
+    path = tmp_path / "x.jsonl"
+    assert run(cli, ["export", str(dataset), str(path)]) == 0
+    assert "rows of train" in capsys.readouterr().out
+    good = path.read_bytes()
+    shard = max((dataset / "data").glob("train-*"))
+    data = bytearray(shard.read_bytes())
+    data[len(data) // 2] ^= 1
+    shard.write_bytes(data)
+    for file in (path, tmp_path / "fresh.jsonl"):
+        assert run(cli, ["export", str(dataset), str(file)]) == 4
+    assert path.read_bytes() == good
+    assert sorted(p.name for p in tmp_path.iterdir()) == [dataset.name, "x.jsonl"]
+
+
+def test_to_the_standard_output(dataset, tmp_path):
+    """The rows alone are on stdout; what is said of them goes to stderr."""
+    words = ["export", str(dataset), "/proc/self/fd/1", "--format", "tsv"]
+    script = [sys.executable, "-c", "from cecdata.cli import main; main()", *words]
+    export(dataset, "train", tmp_path / "x", "tsv")
+    done = subprocess.run(script, capture_output=True, check=True)
+    assert done.stdout == (tmp_path / "x").read_bytes()
+    assert b"rows of train" in done.stderr
+    appended = tmp_path / "appended"
+    appended.write_text("before\n")
+    with appended.open("ab") as file:
+        subprocess.run(script, stdout=file, check=True)
+    assert appended.read_bytes() == b"before\n" + done.stdout
