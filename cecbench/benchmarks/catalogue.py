@@ -53,6 +53,7 @@ def lookup(name: str) -> Benchmark:
     if name not in known:
         raise UsageError(
             f"no benchmark and no file is called {without_userinfo(name)!r}: "
-            f"{did_you_mean(name, list(known))}; a file of your own may end in {', '.join(READER_OF_SUFFIX)}"
+            f"{did_you_mean(name, list(known))}; a file of your own may end in "
+            f"{', '.join(READER_OF_SUFFIX)}"
         )
     return known[name]
