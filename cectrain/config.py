@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 
@@ -15,6 +16,7 @@ BASELINES = ("value", "frozen_value", "leave_one_out", "group", "none")
 FEATURES = ("hidden", "embedding")
 WHITEN = ("batch", "group", "none")
 CONSTANTS = ("auto", "given", "calibrated")
+PRECISIONS = ("auto", "fp32", "bf16")
 VLLM = ("off", "colocate", "server")
 ROLLOUTS = ("auto", "drafted", "generate")
 
@@ -128,6 +130,7 @@ class Config:
             ("vllm mode", ppo.vllm, VLLM),
             ("way to write candidates", ppo.rollout, ROLLOUTS),
             ("choice of constants", self.constants, CONSTANTS),
+            ("precision", self.sft.precision, PRECISIONS),
         ):
             if value not in known:
                 raise UsageError(f"no {name} {value!r}; {did_you_mean(value, list(known))}")
@@ -166,7 +169,19 @@ class Config:
         homophone = self.data.homophone
         _check(homophone is None or (self.data.fresh and 0 <= homophone <= 1), "data.homophone",
                homophone, "a fraction 0–1 together with data.fresh = true")  # fmt: skip
-        _check(self.sft.batch >= 1, "sft.batch", self.sft.batch, "at least 1")
+        for name in ("batch", "save_every", "log_every"):
+            _check(getattr(self.sft, name) >= 1, f"sft.{name}", getattr(self.sft, name),
+                   "at least 1")  # fmt: skip
+        for name in ("held_out", "held_out_clean"):
+            _check(getattr(self.data, name) >= 0, f"data.{name}", getattr(self.data, name),
+                   "at least 0")  # fmt: skip
+        limit = self.data.limit
+        _check(limit is None or limit >= 1, "data.limit", limit, "at least 1, or null for all")
+        rates = (("sft.learning_rate", self.sft.learning_rate),
+                 ("ppo.learning_rate", ppo.learning_rate),
+                 ("ppo.temperature", ppo.temperature))  # fmt: skip
+        for name, rate in rates:
+            _check(0 < rate < math.inf, name, rate, "a number above 0")
         _check(self.sft.steps >= 0, "sft.steps", self.sft.steps, "at least 0")
         _check(not self.policy.quantise or self.policy.lora_rank > 0, "policy.quantise", True,
                "policy.lora_rank above 0")  # fmt: skip

@@ -225,9 +225,19 @@ def resumed_steps(config: Config, state: Path) -> tuple[int, int]:
 
 
 def summary(
-    job: Job, before: HeldOut, after: HeldOut, reward: RewardConfig, seconds: float
+    job: Job,
+    before: HeldOut,
+    after: HeldOut,
+    reward: RewardConfig,
+    *,
+    batches: int,
+    seconds: float,
 ) -> dict[str, Json]:
-    """What scripts read. Rates are fractions; null where nothing could be divided."""
+    """What scripts read. Rates are fractions; null where nothing could be divided.
+
+    `batches` of PPO were run, fewer than were asked for where the run was stopped; `seconds` are
+    those of the last call, `cpu_seconds` of all of them.
+    """
     return {
         "heldout_exact_after_sft": before.exact,
         "heldout_exact_after_ppo": after.exact,
@@ -239,7 +249,7 @@ def summary(
         "seeds": [job.config.seed],
         "seconds": round(seconds, 1),
         "sft_steps": job.config.sft.steps,
-        "ppo_batches": job.config.ppo.updates,
+        "ppo_batches": batches,
         "training_pairs": _distinct(job.taught, job.pairs),
         "unseen_pairs": len(job.pairs) if job.taught is not job.pairs else 0,
         "reward": encode(reward),

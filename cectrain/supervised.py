@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     import torch
 
 IGNORED = -100  # label of tokens that are given, not learned
-PRECISIONS = ("auto", "fp32", "bf16")
 Log = Callable[[int, dict[str, float]], None]
 Watch = Callable[[int], None]
 

@@ -74,7 +74,8 @@ def train(
             return {}
         after = job.evaluate() if batches else before
         job.log.write("heldout", batches, tracking.of_held_out(after))
-        found = stages.summary(job, before, after, reward, time.monotonic() - started)
+        seconds = time.monotonic() - started
+        found = stages.summary(job, before, after, reward, batches=batches, seconds=seconds)
         return _publish(work, job, found, (before, after))
 
 

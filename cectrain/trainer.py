@@ -71,7 +71,9 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
             processing_class=policy.tokenizer,
             **more,
         )
-        self._lean = ppo.lean and lean.supports(self.model) and ppo.vllm == "off"
+        # The lean pass gives entropies no gradient: with a bonus for them TRL's own pass is taken.
+        wanted = ppo.lean and ppo.vllm == "off" and ppo.entropy == 0
+        self._lean = wanted and lean.supports(self.model)
         self._met = met
         self._writes_drafted = may_draft(
             ppo, self.accelerator.unwrap_model(self.model), self.accelerator.num_processes

@@ -52,7 +52,10 @@ class Watch(TrainerCallback):  # type: ignore[misc]  # transformers is not follo
         self._last_reward = values["reward"]
         if self._first_reward is None:
             self._first_reward = self._last_reward
-        self._flat = self._flat + 1 if values.get("zero_advantage_share", 0.0) >= 1.0 else 0
+        # With another baseline equal rewards are still above or below what was expected.
+        by_group = self._ppo.baseline in ("group", "leave_one_out")
+        flat = by_group and values.get("zero_advantage_share", 0.0) >= 1.0
+        self._flat = self._flat + 1 if flat else 0
         if self._flat and (self._flat - 1) % _FLAT == 0:
             self._tell(
                 f"batch {state.global_step // self._cycle}: all rewards within every group are "

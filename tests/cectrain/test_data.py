@@ -80,6 +80,17 @@ def test_the_paper_recipe_has_the_papers_constants():
         ("ppo", "section.key=value"),
         ("reward.tau=1.0", "cosine below 1"),
         ("policy.quantise=true", "lora_rank"),
+        ("data.limit=0", r"data\.limit.*at least 1"),
+        ("data.limit=-5", r"data\.limit.*at least 1"),
+        ("data.held_out=-1", r"data\.held_out.*at least 0"),
+        ("ppo.temperature=0.0", r"ppo\.temperature.*above 0"),
+        ("ppo.temperature=-1.0", r"ppo\.temperature.*above 0"),
+        ("ppo.learning_rate=nan", r"ppo\.learning_rate.*above 0"),
+        ("sft.learning_rate=-1.0", r"sft\.learning_rate.*above 0"),
+        ("sft.log_every=0", r"sft\.log_every.*at least 1"),
+        ("sft.save_every=0", r"sft\.save_every.*at least 1"),
+        ('sft.precision="fp16"', "no precision 'fp16'"),
+        ("ppo.unseen=1.0", r"ppo\.unseen.*below 1"),
     ],
 )
 def test_a_wrong_setting_is_named(setting, message):

@@ -471,6 +471,28 @@ def test_a_supervised_step_is_added_to_the_gradient(trainer_for, encoder, tmp_pa
         )
 
 
+def test_a_bonus_for_entropy_moves_the_policy(trainer_for, encoder, tmp_path):
+    """Where all rewards are equal nothing moves without it; with it the weights do."""
+    from cectrain.rewarder import Scored
+
+    class Flat(GroupReward):
+        def score(self, _sources, _targets, groups):
+            return Scored(np.zeros((len(groups), len(groups[0]))), {})
+
+    moved = []
+    for bonus in (0.0, 1.0):
+        made = trainer_for(
+            tmp_path / str(bonus), f"ppo.entropy={bonus}", "ppo.updates=1", "ppo.epochs=1",
+            "ppo.condense=false", "ppo.baseline=leave_one_out",
+            reward=Flat(encoder, config.load("small").reward, 2),
+        )  # fmt: skip
+        before = {name: p.detach().clone() for name, p in made.model.named_parameters()}
+        made.train()
+        now = dict(made.model.named_parameters())
+        moved.append(any(not now[name].equal(before[name]) for name in before))
+    assert moved == [False, True]
+
+
 def test_ppo_moves_the_policy_towards_what_is_rewarded(trainer_for, encoder, tmp_path):
     """Answers are 甲 or 乙; with a reward for 甲 alone the share of 甲 rises."""
     from cectrain.rewarder import Scored
