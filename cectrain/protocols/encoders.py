@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from cecdata.errors import InputError
-from cectrain.protocols.study import Study, Variant
+from cectrain.protocols.study import Study, Variant, short_names
 
 #: the paper's six (one of them a reranker; PAPER.md row 20)
 ENCODERS = (
@@ -21,7 +21,8 @@ ENCODERS = (
 def encoders(names: Sequence[str], seeds: Sequence[int], benchmarks: Sequence[str]) -> Study:
     """One variant an encoder; the constants are calibrated to each, as cosines differ in scale."""
     variants = tuple(
-        Variant(name.rstrip("/").rpartition("/")[2], (f'encoder="{name}"',)) for name in names
+        Variant(short, (f'encoder="{name}"',))
+        for name, short in zip(names, short_names(names), strict=True)
     )
     return Study("encoders", "Encoder of the reward", variants, tuple(seeds), ("encoder",),
                  tuple(benchmarks))  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cecdata.errors import UsageError
-from cectrain.protocols.study import Study, Variant
+from cectrain.protocols.study import Study, Variant, short_names
 
 #: the paper's, with the sizes that exist (PAPER.md row 21)
 BACKBONES = (
@@ -20,8 +20,7 @@ def scaling(
     if sft_steps < 1:
         raise UsageError("--sft-steps: at least 1 for the supervised rows")
     variants = []
-    for name in backbones:
-        short = name.rstrip("/").rpartition("/")[2]
+    for name, short in zip(backbones, short_names(backbones), strict=True):
         policy = f'policy.name="{name}"'
         supervised = (policy, f"sft.steps={sft_steps}", "ppo.updates=0")
         variants.append(Variant(f"{short} SFT", supervised, (short, "SFT")))

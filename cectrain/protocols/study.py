@@ -66,6 +66,27 @@ class Study:
     benchmarks: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        # Runs and rows are found by label: of two equal ones the second would take the first's.
+        labels = [variant.label for variant in self.variants]
+        if twice := list(dict.fromkeys(one for one in labels if labels.count(one) > 1)):
+            raise UsageError(f"{self.name}: {', '.join(twice)} is given twice: name each once")
+
+
+def short_names(names: Sequence[str]) -> list[str]:
+    """The shortest end of each path that no other of them has.
+
+    >>> short_names(["a/model", "b/model", "c/other"])
+    ['a/model', 'b/model', 'other']
+    """
+    parts = [tuple(name.rstrip("/").split("/")) for name in names]
+
+    def short(own: tuple[str, ...]) -> str:
+        ends = (n for n in range(1, len(own)) if all(o == own or o[-n:] != own[-n:] for o in parts))
+        return "/".join(own[-next(ends, len(own)) :])
+
+    return [short(own) for own in parts]
+
 
 def run_study(plan: Plan, study: Study, figure: Figure | None = None) -> list[Row]:
     """All variants over all seeds; the report is written anew after each run that ends.

@@ -292,6 +292,23 @@ def test_a_study_makes_its_table(plan):
     assert json.loads((plan.out / "epsilon.json").read_text("utf-8"))["seeds"] == [1, 2]
 
 
+def test_models_of_one_last_name_are_told_apart():
+    """The shortest end of the path that no other has; what is given twice is refused."""
+
+    def backbones(*names):
+        return [variant.cells[0] for variant in scaling(names, 9, [42], []).variants[::2]]
+
+    assert backbones("a/model", "b/model", "c/d/other/") == ["a/model", "b/model", "other"]
+    assert backbones("x/a/model", "y/a/model", "model") == ["x/a/model", "y/a/model", "model"]
+    names = [variant.label for variant in encoders(["a/enc", "b/enc"], [42], []).variants]
+    assert names == ["a/enc", "b/enc"]
+    for twice in (lambda: backbones("a/model", "a/model/"), lambda: encoders(["a", "a"], [1], [])):
+        with pytest.raises(UsageError, match="given twice"):
+            twice()
+    with pytest.raises(UsageError, match="given twice"):
+        Study("s", "S", (Variant("one", ("seed=1",)), Variant("one", ("seed=2",))))
+
+
 def test_every_variant_is_a_valid_configuration():
     """Settings of all protocols load over both recipes."""
     studies = [
