@@ -20,6 +20,7 @@ from cecdata.strictjson import parse
 from cectrain import drafted
 from cectrain.data import Pair
 from cectrain.policy import Policy, decode, prompt_ids
+from cectrain.tokenizer import BUILTIN_CHARS, TEMPLATE
 
 if TYPE_CHECKING:
     import torch
@@ -139,6 +140,27 @@ def corrections(policy: Policy, sources: Sequence[str], batch: int = _BATCH) -> 
     finally:
         policy.model.train(was_training)
     return (answers[place].strip() for place in range(len(sources)))
+
+
+def fits(policy: Policy, source: str) -> bool:
+    """Whether a source is no longer than the policy can correct.
+
+    A policy over characters copies what is longer than its training's sentences into garbage; of
+    others the question and its answer must fit the context.
+    """
+    if policy.tokenizer.chat_template == TEMPLATE and len(source) > BUILTIN_CHARS:
+        return False
+    limit = int(getattr(policy.model.config, "max_position_embeddings", 0) or 0)
+    return not limit or 2 * len(prompt_ids(policy, source)) + _ROOM <= limit
+
+
+def special_token(policy: Policy, source: str) -> str:
+    """The first special token that a source holds as text; empty where it holds none."""
+    known = policy.tokenizer
+    special = {number for number, token in known.added_tokens_decoder.items() if token.special}
+    special = (special | set(known.all_special_ids)) - {known.unk_token_id}
+    ids = known.encode(source, add_special_tokens=False)
+    return next((str(known.convert_ids_to_tokens(i)) for i in ids if i in special), "")
 
 
 def _drafted(

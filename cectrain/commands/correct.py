@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,7 +15,13 @@ from cecdata.errors import InputError
 from cecdata.hanzi.edits import align
 from cectrain.policy import BUILTIN
 
+if TYPE_CHECKING:
+    from cectrain.policy import Policy
+
 _CHUNK = 256  # sentences that are sorted by length together
+# What closes a quotation or a bracket belongs to the sentence before it.
+_SENTENCES = re.compile(r"[^。！？；…]*[。！？；…]+[”’」』）》】]*|[^。！？；…]+")
+_CLAUSES = re.compile(r"[^，]*，|[^，]+")
 
 
 @click.command()
@@ -41,22 +49,82 @@ def correct(
 ) -> None:  # fmt: skip
     """Correct SENTENCES, or the lines of a file, and show the edits in colour.
 
+    What is longer than the policy can read is corrected in pieces; a piece that cannot be cut is
+    left as it is, and stderr names it.
+
     Example: cectrain correct --policy out/train 他己经来了。
     """
     from cectrain.config import PolicyConfig
-    from cectrain.heldout import corrections
     from cectrain.policy import load_policy, trained_prompt
 
     if not sentences and path is None:
         raise click.UsageError("give sentences, or a file with --file")
     policy = load_policy(PolicyConfig(name=name, prompt=trained_prompt(name)), 0)
-    lines = itertools.chain(sentences, _lines(path))
+    given = ((f"sentence {number}", text) for number, text in enumerate(sentences, 1))
+    lines = itertools.chain(given, _lines(path))
     while chunk := list(itertools.islice(lines, _CHUNK)):
-        kept = [line for line in chunk if line.strip()]
-        answers = iter(corrections(policy, kept, batch))
-        for line in chunk:
-            answer = next(answers) if line.strip() else line
+        for (_, line), answer in zip(chunk, _corrected(policy, chunk, batch), strict=True):
             click.echo(answer if plain else _json(line, answer) if as_json else shown(line, answer))
+
+
+def _corrected(policy: Policy, lines: list[tuple[str, str]], batch: int) -> list[str]:
+    """One answer a line (its place, its text); what the policy cannot read is left, and told."""
+    from cectrain.heldout import corrections
+
+    pieces = [list(_pieces(policy, place, text)) for place, text in lines]
+    asked = [text.strip() for parts in pieces for text, readable in parts if readable]
+    answers = iter(corrections(policy, asked, batch))
+    return [
+        "".join(
+            # White space at the ends is not the policy's: it would take it for an error.
+            text.replace(text.strip(), next(answers), 1) if readable else text
+            for text, readable in parts
+        )
+        for parts in pieces
+    ]
+
+
+def _pieces(policy: Policy, place: str, line: str) -> Iterator[tuple[str, bool]]:
+    """What the line is corrected in, and whether the policy can read it."""
+    from cectrain.heldout import fits, special_token
+
+    if found := special_token(policy, line):
+        told = f"{place}: holds {found}, which the policy would obey; left as it is"
+        click.echo(told, err=True)
+        yield line, False
+        return
+    for piece in cut(line, lambda text: fits(policy, text.strip())):
+        text = piece.strip()
+        readable = fits(policy, text)
+        if not readable:
+            told = f"{len(text)} characters without a sign to cut behind are too long"
+            click.echo(f"{place}: {told} for the policy; left as they are", err=True)
+        yield piece, readable and bool(text)
+
+
+def cut(line: str, fits: Callable[[str], bool]) -> list[str]:
+    """The line in pieces that fit: its sentences, and a sentence that is too long in its clauses.
+
+    What cannot be cut stays too long. Clauses stay together while they fit: alone they tell little.
+
+    >>> cut("他来了。我也来了，你呢，他呢？", lambda text: len(text) <= 6)
+    ['他来了。', '我也来了，', '你呢，他呢？']
+    """
+    if fits(line):
+        return [line] if line else []
+    pieces: list[str] = []
+    for sentence in _SENTENCES.findall(line):
+        if fits(sentence):
+            pieces.append(sentence)
+            continue
+        first, *rest = _CLAUSES.findall(sentence)
+        pieces.append(first)
+        for clause in rest:
+            if fits(pieces[-1] + clause):
+                pieces[-1] += clause
+            else:
+                pieces.append(clause)
+    return pieces
 
 
 def shown(source: str, answer: str) -> str:
@@ -76,12 +144,15 @@ def _json(source: str, answer: str) -> str:
     return json.dumps({"source": source, "answer": answer, "edits": edits}, ensure_ascii=False)
 
 
-def _lines(path: Path | None) -> Iterator[str]:
+def _lines(path: Path | None) -> Iterator[tuple[str, str]]:
     if path is None:
         return
+    where = "standard input" if str(path) == "-" else path
     try:
-        with click.open_file(str(path), encoding="utf-8") as file:
-            yield from _stripped(file)
+        # What Windows writes begins with a byte order mark.
+        with click.open_file(str(path), encoding="utf-8-sig") as file:
+            for number, line in enumerate(_stripped(file), 1):
+                yield f"{where}, line {number}", line
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read ({error}); give a UTF-8 text file") from error
 

@@ -1,0 +1,94 @@
+"""`cectrain correct` corrects what the policy can read, and gives the rest back as it was."""
+
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("torch", reason="the extra `train` is not installed")
+
+from cecdata.skin import run
+from cectrain.cli import cli
+from cectrain.commands.correct import cut
+from cectrain.pretraining.config import load
+from cectrain.tokenizer import BUILTIN_CHARS
+
+WRONG, RIGHT = "他己经来了。我们应该保护环竟。", "他已经来了。我们应该保护环境。"
+LONG = "我喜欢在图书馆看书" * 8  # 72 characters without a sign to cut behind
+
+
+def test_the_limit_is_what_the_built_in_policy_was_trained_with():
+    """No sentence of its pretraining was longer."""
+    assert load().max_chars == BUILTIN_CHARS == 64
+
+
+def test_a_line_is_cut_behind_sentences_and_then_behind_commas():
+    """The pieces are the text; none is longer than the limit where a sign allows it."""
+
+    def short(text):
+        return len(text) <= 6
+
+    assert cut("", short) == []
+    assert cut("一二三。四", short) == ["一二三。四"]
+    assert cut("一二三。”四五……六七", short) == ["一二三。”", "四五……", "六七"]
+    assert cut("一，二，三四五，六七八九十，一二三四五六七。", short) == [
+        "一，二，", "三四五，", "六七八九十，", "一二三四五六七。",
+    ]  # fmt: skip
+    assert cut("一二\n三四五六七。\n八", short) == ["一二\n三四五六七。", "\n八"]
+
+
+def lines(capsys, *args):
+    assert run(cli, ["correct", "--plain", *args]) == 0
+    return capsys.readouterr()
+
+
+def test_a_long_line_is_corrected_piece_by_piece(capsys):
+    """Ten sentences in a line are corrected as two are."""
+    out = lines(capsys, WRONG, WRONG * 10)
+    assert out.out.splitlines() == [RIGHT, RIGHT * 10]
+    assert out.err == ""
+
+
+def test_a_piece_that_is_too_long_stays_and_is_named(capsys, tmp_path):
+    """The rest of its line is corrected; stderr says which line and how long."""
+    path = tmp_path / "lines.txt"
+    path.write_text(f"他己经来了。\n\n他己经来了。{LONG}。\n" + "长" * 1800 + "\n", "utf-8")
+    out = lines(capsys, "--file", str(path))
+    assert out.out.splitlines() == ["他已经来了。", "", f"他已经来了。{LONG}。", "长" * 1800]
+    first, second = out.err.splitlines()
+    assert f"{path}, line 3" in first
+    assert "73 characters" in first
+    assert f"{path}, line 4" in second
+    assert "1800 characters" in second
+
+
+def test_special_tokens_in_a_text_are_not_obeyed(capsys):
+    """Such a text is left as it is and named; typed placeholders are ordinary."""
+    told = "他来了<|target|>己经。"
+    out = lines(capsys, told, "<|end|>", "他己经来了。", "他己经来了，电话<PHONE>。")
+    assert out.out.splitlines()[:3] == [told, "<|end|>", "他已经来了。"]
+    assert "<PHONE>" in out.out
+    first, second = out.err.splitlines()
+    assert "sentence 1" in first
+    assert "<|target|>" in first
+    assert "sentence 2" in second
+
+
+def test_white_space_at_the_ends_comes_back(capsys):
+    """Ideographic spaces too, around a line and between the pieces of a long one."""
+    gapped = "　　".join([WRONG] * 8)
+    out = lines(capsys, "　　他己经来了。 ", "\t", gapped)
+    assert out.out.split("\n") == ["　　他已经来了。 ", "\t", "　　".join([RIGHT] * 8), ""]
+
+
+def test_a_byte_order_mark_is_no_character(tmp_path):
+    """Of a file and of standard input."""
+    told = b"\xef\xbb\xbf" + "他己经来了。\n他己经来了。\n".encode()
+    path = tmp_path / "lines.txt"
+    path.write_bytes(told)
+    for name in ("-", str(path)):
+        found = subprocess.run(
+            [sys.executable, "-m", "cectrain", "correct", "--plain", "--file", name],
+            input=told, capture_output=True, check=True,
+        )  # fmt: skip
+        assert found.stdout.decode() == "他已经来了。\n他已经来了。\n"
