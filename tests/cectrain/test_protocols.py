@@ -129,9 +129,12 @@ def test_rates_that_are_none(rates):
 
 
 def test_what_each_rate_counts():
-    """Two erroneous sentences, one corrected; two clean ones, one spoiled."""
+    """Two erroneous sentences, one corrected; two clean ones, one spoiled.
+
+    A pair that the build left unchanged is a clean sentence, not one that is corrected by a copy.
+    """
     told = [("a", "b", "noise", "b"), ("c", "d", "split", "x"), ("e", "e", "clean", "e"),
-            ("f", "f", "clean", "x")]  # fmt: skip
+            ("f", "f", "unchanged", "x")]  # fmt: skip
     rows = [dict(zip(("source", "target", "operator", "after"), row, strict=True)) for row in told]
     counted = evidence_protocol.counted
     assert counted(rows, "exact", "after") == (["b", "d"], [1, 0], [1, 1])
