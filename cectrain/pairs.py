@@ -170,13 +170,14 @@ def _sums(cache: Path) -> dict[str, str]:
 def fresh_corruption(dataset: Dataset, homophone: float | None = None) -> Corrupt:
     """Sources corrupted anew: those that the same build with seed + 1 + epoch would have made.
 
-    A pair stays as stored where the new draw changes nothing or exceeds the greatest distance;
-    the cosine filter is not applied again. `homophone` is that operator's prior in place of the
-    build's, the others sharing the rest equally (the paper's sweep of π_hom).
+    A pair stays as stored where the new draw can change nothing or exceeds the greatest distance;
+    one that is drawn unchanged is so. The cosine filter is not applied again. `homophone` is that
+    operator's prior in place of the build's, the others sharing the rest equally (the paper's
+    sweep of π_hom).
     """
     from cecdata.config import from_manifest
     from cecdata.perturb.calibrate import Rate
-    from cecdata.perturb.engine import Perturber
+    from cecdata.perturb.engine import UNCHANGED, Perturber
     from cecdata.perturb.tables import compiled
 
     manifest = dataset.manifest
@@ -203,7 +204,7 @@ def fresh_corruption(dataset: Dataset, homophone: float | None = None) -> Corrup
         }
         return [
             replace(pair, source=str(source), operator=str(operator))
-            if 0 < int(str(distance)) <= config.max_distance
+            if operator == UNCHANGED or 0 < int(str(distance)) <= config.max_distance
             else pair
             for pair, source, operator, distance in zip(pairs, *columns.values(), strict=True)
         ]

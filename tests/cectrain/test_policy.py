@@ -137,6 +137,25 @@ def test_fresh_pairs_are_another_build_of_the_same_sentences(dataset, tmp_path):
     assert fresh.at([5], 1) == [two[5]]
 
 
+def test_fresh_pairs_keep_the_share_of_unchanged_ones(tmp_path):
+    """A draw of clean → clean is taken as it is, so the share of a build stays in every epoch."""
+    from cecdata.build import build
+    from cecdata.config import load
+    from cectrain.data import open_shards
+
+    text = tmp_path / "a.txt"
+    text.write_text("".join(f"第{n}次列车今天晚上准时到达。\n" for n in range(300)), "utf-8")
+    made = load(filters=("levenshtein",), unchanged=0.5, copies=1)
+    build([str(text)], tmp_path / "data", made)
+    built = open_shards(tmp_path / "data")
+    fresh = training_pairs(built, DataConfig(fresh=True), 60, 42, tmp_path / "cache")
+    for epoch in (0, 1):
+        pairs = fresh.at(range(len(fresh)), epoch)
+        same = [pair for pair in pairs if pair.source == pair.target]
+        assert 0.4 < len(same) / len(pairs) < 0.6
+        assert {pair.operator for pair in same} == {"unchanged"}
+
+
 def test_a_clean_share_depends_on_the_pair_alone(dataset, tmp_path):
     """The same pair is clean or not in whatever batch it comes."""
     mixed = training_pairs(dataset, DataConfig(clean_share=0.5), 60, 42, tmp_path / "cache")
