@@ -11,6 +11,7 @@ TAUS = (0.60, 0.65, 0.70, 0.75, 0.80)
 BETAS = (0.70, 0.75, 0.80)
 #: the six cells that the paper prints
 PRINTED = ((0.60, 0.70), (0.70, 0.70), (0.65, 0.75), (0.70, 0.75), (0.75, 0.80), (0.80, 0.80))
+ALPHA = 0.5  # the paper's; with the small recipe's 1 no reward would depend on β
 PRIORS = (0.10, 0.15, 0.20, 0.25, 0.30, 0.35, 0.40)
 
 
@@ -20,12 +21,17 @@ def thresholds(seeds: Sequence[int], benchmarks: Sequence[str], *, full: bool) -
     variants = tuple(
         Variant(
             f"τ {tau:.2f}, β {beta:.2f}",
-            ('constants="given"', f"reward.tau={tau}", f"reward.beta={beta}"),
+            (
+                'constants="given"',
+                f"reward.alpha={ALPHA}",
+                f"reward.tau={tau}",
+                f"reward.beta={beta}",
+            ),
             (f"{tau:.2f}", f"{beta:.2f}"),
         )
         for tau, beta in cells
     )
-    words = ("α is the recipe's throughout; α* moves with τ and β.",)
+    words = (f"α is {ALPHA} throughout, the paper's; α* moves with τ and β.",)
     return Study("thresholds", "Thresholds of the reward", variants, tuple(seeds), ("τ", "β"),
                  tuple(benchmarks), words)  # fmt: skip
 

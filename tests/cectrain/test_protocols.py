@@ -338,6 +338,15 @@ def test_the_paper_s_cells_are_swept():
     assert printed <= {variant.cells for variant in thresholds([1], [], full=True).variants}
 
 
+@pytest.mark.parametrize("recipe", config.RECIPES)
+def test_each_threshold_has_weight_in_the_sweep(recipe):
+    """With α 1 no reward depends on β: α is the paper's, and the report says so."""
+    study = thresholds([1], [], full=True)
+    for variant in study.variants:
+        assert config.load(recipe, variant.settings).reward.alpha == 0.5
+    assert any("α is 0.5" in line for line in study.words)
+
+
 def test_ratings_are_correlated(tmp_path):
     """Pearson's r against numpy's; a line that is no rating is named."""
     rng = np.random.default_rng(2)
