@@ -137,6 +137,8 @@ def choose_constants(job: Job, used: Encoder) -> tuple[RewardConfig, list[str]]:
     from cectrain.diagnose import diagnose
 
     config = job.config
+    if not config.ppo.updates:
+        return config.reward, []  # nothing is rewarded
     if config.reward.kind != "consensus":
         return config.reward, [f"the reward is the {config.reward.kind} vote: no constants"]
     # Of the training split: what is held out decides nothing.

@@ -202,6 +202,15 @@ def test_what_is_left_to_ppo_no_supervised_step_sees(dataset_path, start, tmp_pa
     assert (alone["unseen_pairs"], alone["training_pairs"]) == (0, found["training_pairs"])
 
 
+def test_supervised_steps_alone_need_no_diagnosis(dataset_path, start, tmp_path):
+    """Nothing is rewarded there: too few pairs to choose constants by are no matter."""
+    alone = configured(start, "sft.steps=1", "ppo.updates=0", "diagnose_pairs=3")
+    lines = []
+    found = train(dataset_path, tmp_path / "out", alone, tell=lines.append)
+    assert found["reward"] == encode(alone.reward)
+    assert not [line for line in lines if "constants" in line]
+
+
 def test_another_seed_gives_other_weights(dataset_path, start, tmp_path):
     """The seed decides: the same seed ends with the same hash, another one elsewhere."""
     hashes = []
