@@ -70,9 +70,10 @@ def search(
     """
     from cectrain.data import TRAIN, open_shards
     from cectrain.protocols import search as protocol
+    from cectrain.protocols.grid import Search
 
     over = _space(space) if space else protocol.GRID
-    told = protocol.Search(over, trials, updates, share, sampler, select, best, seeds_of(seeds))
+    told = Search(over, trials, updates, share, sampler, select, best, seeds_of(seeds))
     for line in protocol.search(plan, told, open_shards(plan.data).rows(TRAIN)):
         click.echo(line)
 

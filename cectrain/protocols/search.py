@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cecdata.errors import CecError, MissingPackageError, RefusedError, UsageError
+from cecdata.errors import CecError, MissingPackageError, RefusedError
 from cecdata.shards.codec import Json, encode
 from cectrain.protocols import tables
 from cectrain.protocols.frame import Plan, Run, run_one, write
+from cectrain.protocols.grid import Search, Value, check, drawn, limit_of, own, settings_of
 from cectrain.protocols.study import EXACT, Study, Variant, run_study, scores
 
 if TYPE_CHECKING:
     import optuna
 
-Value = float | int
 #: tab:hparams, "search range"; in print order
 GRID: Mapping[str, tuple[Value, ...]] = {
     "ppo.learning_rate": (1e-5, 2e-5, 3e-5),
@@ -36,49 +35,18 @@ GRID: Mapping[str, tuple[Value, ...]] = {
     "ppo.candidates": (2, 4, 6),
     "ppo.epochs": (1, 2, 3),
 }
-SAMPLERS = ("random", "grid")
-TUNING, VALIDATION = "tuning", "validation"
 STORE = "search.db"
 _KEPT = 12  # letters of a run's name that tell it from the others
-
-
-@dataclass(frozen=True, slots=True)
-class Search:
-    """What is searched, how far, and by what the best are chosen.
-
-    select: `tuning` (a tenth of the training split that no trial trains on), `validation`, or a
-    benchmark of cecbench, which the report then calls a test set that chose (PAPER.md row 15).
-    """
-
-    space: Mapping[str, tuple[Value, ...]]
-    trials: int
-    updates: int  # of a trial
-    share: float = 0.02  # of the training pairs that a trial sees
-    sampler: str = "random"
-    select: str = TUNING
-    best: int = 5
-    seeds: tuple[int, ...] = (42, 137, 314)
-
-    def __post_init__(self) -> None:
-        if self.sampler not in SAMPLERS:
-            raise UsageError(f"no sampler {self.sampler!r}: {' or '.join(SAMPLERS)}")
-        if not 0 < self.share <= 1:
-            raise UsageError(f"share {self.share}: a fraction of the training pairs is wanted")
-        if not self.space or not all(self.space.values()):
-            raise UsageError("nothing to search: give settings with their values")
-
-    @property
-    def benchmarks(self) -> tuple[str, ...]:
-        """The benchmark that chooses, if one does."""
-        return () if self.select in (TUNING, VALIDATION) else (self.select,)
 
 
 def search(plan: Plan, told: Search, pairs: int) -> list[str]:
     """The trials, then the best retrained on everything over the seeds; the findings in words.
 
     `pairs` is the size of the training split. Raises MissingPackageError without Optuna,
-    RefusedError where the store holds another search.
+    RefusedError where the store holds another search, UsageError where settings of the grid cannot
+    run.
     """
+    check(plan, told, pairs)
     study = _study(plan, told)
     done = [t for t in study.trials if t.value is not None]
     plan.tell(f"{len(done)} of {told.trials} trials are finished")
@@ -88,11 +56,15 @@ def search(plan: Plan, told: Search, pairs: int) -> list[str]:
 
     def objective(trial: optuna.trial.Trial) -> float:
         chosen = {n: trial.suggest_categorical(n, list(v)) for n, v in told.space.items()}
-        return _trial(plan, told, chosen, pairs)
+        try:
+            return _trial(plan, told, chosen, pairs)
+        except CecError as error:
+            plan.tell(f"trial {trial.number} failed: {' / '.join(str(error).splitlines())}")
+            raise
 
     study.optimize(
         objective,
-        n_trials=max(0, told.trials - len(done)),
+        n_trials=_queue(study, told),
         n_jobs=plan.workers,
         catch=(CecError,),
         callbacks=[report],
@@ -101,9 +73,33 @@ def search(plan: Plan, told: Search, pairs: int) -> list[str]:
     best = ranking(study)[: told.best]
     if not best:
         raise CecError(f"no trial of {plan.out / STORE} has finished: see the logs in {plan.runs}")
-    rows = run_study(replace(plan, out=plan.out / "best"), _retrained(told, best))
+    rows = run_study(replace(plan, out=plan.out / "best"), _retrained(told, best, plan))
     found = [f"{row.variant.label}: {row.shown('exact')} % exact" for row in rows]
     return [*_words(told, study), *found]
+
+
+def _queue(study: optuna.study.Study, told: Search) -> int:
+    """How many trials are to run: what waits, and what of `drawn` was not tried yet, queued."""
+    trials = study.trials
+    done = sum(trial.value is not None for trial in trials)
+    waiting = sum(trial.state.name == "WAITING" for trial in trials)
+    tried = {_key(_given(trial)) for trial in trials}
+    for chosen in drawn(told):
+        if done + waiting >= told.trials:
+            break
+        if _key(chosen) not in tried:
+            study.enqueue_trial(chosen)
+            waiting += 1
+    return max(0, min(told.trials - done, waiting))
+
+
+def _given(trial: optuna.trial.FrozenTrial) -> dict[str, Value]:
+    """A trial's settings, also of one that waits or was killed before it asked for all of them."""
+    return {**trial.system_attrs.get("fixed_params", {}), **trial.params}
+
+
+def _key(chosen: Mapping[str, Value]) -> str:
+    return json.dumps(dict(chosen), sort_keys=True)
 
 
 def ranking(study: optuna.study.Study) -> list[tuple[Mapping[str, Value], float]]:
@@ -111,7 +107,7 @@ def ranking(study: optuna.study.Study) -> list[tuple[Mapping[str, Value], float]
     best: dict[str, tuple[Mapping[str, Value], float]] = {}
     for trial in study.trials:
         if trial.value is not None:
-            best[json.dumps(trial.params, sort_keys=True)] = (trial.params, trial.value)
+            best[_key(trial.params)] = (trial.params, trial.value)
     return sorted(best.values(), key=lambda one: -one[1])
 
 
@@ -122,24 +118,20 @@ def _study(plan: Plan, told: Search) -> optuna.study.Study:
         raise MissingPackageError(
             "optuna is missing: the search needs `pip install 'cec-zero[search]'`"
         ) from None
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    optuna.logging.set_verbosity(optuna.logging.ERROR)  # a failed trial is told by us
     plan.out.mkdir(parents=True, exist_ok=True)
-    sampler: optuna.samplers.BaseSampler = optuna.samplers.RandomSampler(seed=told.seeds[0])
-    if told.sampler == "grid":
-        space = {name: list(values) for name, values in told.space.items()}
-        sampler = optuna.samplers.GridSampler(space, seed=told.seeds[0])
     study = optuna.create_study(
         study_name="search",
         storage=f"sqlite:///{(plan.out / STORE).resolve()}",
         direction="maximize",
-        sampler=sampler,
+        sampler=optuna.samplers.RandomSampler(seed=told.seeds[0]),  # asked where none is queued
         load_if_exists=True,
     )
     _same(plan, told, study)
     for trial in study.trials:  # of a process that was killed: its settings come first again
         if trial.state is optuna.trial.TrialState.RUNNING:
             study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
-            study.enqueue_trial(trial.params)
+            study.enqueue_trial(_given(trial))
     return study
 
 
@@ -163,11 +155,8 @@ def _same(plan: Plan, told: Search, study: optuna.study.Study) -> None:
 
 def _trial(plan: Plan, told: Search, chosen: Mapping[str, Value], pairs: int) -> float:
     """A short run of these settings, and its value."""
-    settings = [f"{name}={value}" for name, value in chosen.items()]
-    settings += [f"ppo.updates={told.updates}", "ppo.eval_every=0", 'constants="given"']
-    settings += [f"data.limit={max(1, math.ceil(told.share * pairs))}"]
-    if told.select == TUNING:
-        settings.append("data.tuning=true")
+    settings = settings_of(plan, told, chosen)
+    settings.append(f"data.limit={limit_of(told, pairs)}")
     name = hashlib.sha256(" ".join(settings).encode()).hexdigest()[:_KEPT]
     done = run_one(plan, Run(name, tuple(settings)))
     found = scores(done, told.benchmarks)
@@ -177,11 +166,13 @@ def _trial(plan: Plan, told: Search, chosen: Mapping[str, Value], pairs: int) ->
     return value
 
 
-def _retrained(told: Search, best: Sequence[tuple[Mapping[str, Value], float]]) -> Study:
+def _retrained(
+    told: Search, best: Sequence[tuple[Mapping[str, Value], float]], plan: Plan
+) -> Study:
     variants = tuple(
         Variant(
             f"rank {place}",
-            ('constants="given"', *(f"{name}={value}" for name, value in chosen.items())),
+            ('constants="given"', *own(plan, chosen), *(f"{n}={v}" for n, v in chosen.items())),
             (str(place), *(f"{value:g}" for value in chosen.values()), tables.percent(short)),
         )
         for place, (chosen, short) in enumerate(best, 1)

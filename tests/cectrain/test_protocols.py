@@ -11,6 +11,7 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 from cecdata.errors import CecError, InputError, RefusedError, UsageError, VerificationError
 from cectrain import config
 from cectrain.protocols import evidence as evidence_protocol
+from cectrain.protocols import grid as grid_protocol
 from cectrain.protocols import search as search_protocol
 from cectrain.protocols.ablation import ablation
 from cectrain.protocols.encoders import encoders, pearson, ratings, with_ratings
@@ -364,7 +365,7 @@ def test_ratings_are_correlated(tmp_path):
 
 
 def told_search(**more):
-    return search_protocol.Search({"ppo.clip": (0.05, 0.1)}, 4, 2, **more)
+    return grid_protocol.Search({"ppo.clip": (0.05, 0.1)}, 4, 2, **more)
 
 
 @pytest.mark.filterwarnings("ignore::Warning")
@@ -390,6 +391,62 @@ def test_a_search_resumes_from_its_store(plan, tmp_path):
         search_protocol._study(here, told_search(share=0.5))
 
 
+def test_what_no_trial_can_run_is_refused_at_once(plan, tmp_path):
+    """The paper's grid fits `make data`; too few pairs or L that the scan cannot share do not."""
+    small = Plan(plan.data, tmp_path, "small")
+    told = grid_protocol.Search(search_protocol.GRID, 4, 2)
+    grid_protocol.check(small, told, 9827)
+    with pytest.raises(UsageError, match=r"128 sources .* 20 of 1000 pairs.*--share"):
+        search_protocol.search(small, told, 1000)
+    with pytest.raises(UsageError, match=r"ppo.candidates=2.*ppo.scan"):
+        search_protocol.search(replace(small, settings=("ppo.scan=4",)), told, 99_999)
+    with pytest.raises(UsageError, match=r"see about 98 of .*ppo.unseen"):
+        grid_protocol.check(replace(small, settings=("ppo.unseen=0.5",)), told, 9827)
+    assert not list(tmp_path.iterdir())
+    (one,) = search_protocol._retrained(told, [({"ppo.candidates": 6}, 0.5)], small).variants
+    assert config.load("small", one.settings).ppo.scan == 1
+
+
+@pytest.mark.filterwarnings("ignore::Warning")
+def test_going_on_tries_what_was_not_tried(plan, tmp_path):
+    """The settings are a function of seed and number, whether the search was cut short or not."""
+    pytest.importorskip("optuna", reason="the extra `search` is not installed")
+    space = {"ppo.clip": (0.05, 0.1, 0.15), "ppo.epochs": (1, 2, 3)}
+
+    def told(trials):
+        return grid_protocol.Search(space, trials, 2)
+
+    def tried(folder, *calls):
+        here, found = Plan(plan.data, tmp_path / folder, plan.recipe, plan.settings), []
+        for trials, runs in calls:
+            study = search_protocol._study(here, told(trials))
+            for _ in range(min(runs, search_protocol._queue(study, told(trials)))):
+                trial = study.ask()
+                chosen = {n: trial.suggest_categorical(n, list(v)) for n, v in space.items()}
+                study.tell(trial, 0.5)
+                found.append(tuple(chosen.values()))
+        return found
+
+    whole = tried("whole", (6, 6))
+    assert len(set(whole)) == 6
+    assert tried("cut", (6, 2), (6, 9)) == tried("more", (3, 3), (6, 3)) == whole
+    assert len(set(tried("all", (5, 5), (50, 50)))) == 9
+
+
+@pytest.mark.filterwarnings("ignore::Warning")
+def test_a_failed_trial_is_a_line(plan, tmp_path, capfd):
+    """What failed is said in one line; a traceback is nothing to its reader."""
+    pytest.importorskip("optuna", reason="the extra `search` is not installed")
+    lines = []
+    here = replace(plan, data=tmp_path / "none", out=tmp_path / "out", tell=lines.append)
+    told = grid_protocol.Search({"ppo.clip": (0.05, 0.1)}, 1, 2, share=0.5)
+    with pytest.raises(CecError, match="no trial of"):
+        search_protocol.search(here, told, 200)
+    (line,) = [line for line in lines if line.startswith("trial 0 failed: ")]
+    assert "\n" not in line
+    assert "Traceback" not in capfd.readouterr().err
+
+
 def test_a_test_set_that_chooses_is_named():
     """Selection by a benchmark is offered, and said (PAPER.md row 15)."""
 
@@ -410,7 +467,7 @@ def test_a_search_end_to_end(plan, tmp_path):
     """Trials in processes of their own, the best retrained, all of it on disk."""
     pytest.importorskip("optuna", reason="the extra `search` is not installed")
     here = Plan(plan.data, tmp_path, plan.recipe, (*plan.settings, "data.held_out=4"), 2)
-    told = search_protocol.Search(
+    told = grid_protocol.Search(
         {"ppo.clip": (0.05, 0.1)}, 2, 2, share=0.1, sampler="grid", best=1, seeds=(1,)
     )
     words = search_protocol.search(here, told, 200)
