@@ -31,7 +31,8 @@ def save_model(policy: Policy, folder: Path, facts: Mapping[str, Json], dtype: s
     folder.mkdir(parents=True, exist_ok=True)
     model.save_pretrained(folder)
     policy.tokenizer.save_pretrained(folder)
-    prompt = json.dumps({"version": policy.prompt})
+    template = bool(getattr(policy.tokenizer, "chat_template", None))
+    prompt = json.dumps({"version": policy.prompt, "template": template})
     (folder / PROMPT_FILE).write_text(prompt + "\n", encoding="utf-8")
     (folder / CARD).write_text(card(policy, facts), encoding="utf-8")
 

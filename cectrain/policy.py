@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from cecbench import prompts
 from cecbench.systems.llm import THINKING_OFF
-from cecbench.systems.models import load_pretrained, pick_device
-from cecbench.systems.policy import PROMPT_FILE, prompt_version
+from cecbench.systems.models import check_tokens, load_pretrained, pick_device
+from cecbench.systems.policy import PROMPT_FILE, check_template, prompt_version
 from cecdata.errors import InputError, MissingPackageError
 from cectrain.config import PolicyConfig
 from cectrain.tokenizer import character_tokenizer
@@ -50,11 +50,16 @@ def load_policy(config: PolicyConfig, seed: int, device: str = "auto") -> Policy
     if where is None:
         model, tokenizer = new_builtin(seed)
         return Policy(model.to(pick_device(torch, device)), tokenizer, config.prompt, trained=False)
+    if (Path(where) / PROMPT_FILE).is_file():
+        check_template(Path(where))
     tokenizer = load_pretrained(transformers.AutoTokenizer, where)
     # fp32: steps at the end of the schedule are smaller than bf16 can add (autocast is apart).
     model = load_pretrained(transformers.AutoModelForCausalLM, where, **_loading(config, torch))
     if tokenizer.pad_token_id is None:  # type: ignore[attr-defined]
         tokenizer.pad_token = tokenizer.eos_token  # type: ignore[attr-defined]
+    if tokenizer.eos_token_id is None:  # type: ignore[attr-defined]
+        raise InputError(f"{where}: the tokenizer has no end token; tokenizer_config.json names it")
+    check_tokens(where, tokenizer, model)
     tokenizer.padding_side = "left"  # type: ignore[attr-defined]
     if not config.quantise:
         model = model.to(pick_device(torch, device))  # type: ignore[attr-defined]

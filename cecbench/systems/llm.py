@@ -29,6 +29,7 @@ class LlmSystem:
             self._tokenizer.pad_token = self._tokenizer.eos_token  # type: ignore[attr-defined]
         dtype = models.pick_dtype(torch, options.dtype)
         model = models.load_pretrained(transformers.AutoModelForCausalLM, checkpoint, dtype=dtype)
+        models.check_tokens(checkpoint, self._tokenizer, model)
         self._model = model.to(self._device).eval()  # type: ignore[attr-defined]
         self._batch = options.batch
         self.block = 8 * options.batch

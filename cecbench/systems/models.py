@@ -43,9 +43,12 @@ def load_pretrained(loader: object, checkpoint: str, **settings: object) -> obje
     settings = {"trust_remote_code": False, **settings}
     if getattr(loader, "__name__", "").startswith("AutoModel"):
         settings = {"use_safetensors": True, **settings}
+    told = getattr(loader, "__name__", "") == "AutoModelForCausalLM"
+    if told:
+        settings = {"output_loading_info": True, **settings}
     try:
         with secrets.quiet_hub():
-            return loader.from_pretrained(checkpoint, **settings)  # type: ignore[attr-defined]
+            loaded = loader.from_pretrained(checkpoint, **settings)  # type: ignore[attr-defined]
     except Exception as error:  # noqa: BLE001 - a damaged checkpoint raises whatever it likes
         first = secrets.of_the_hub(str(error)).strip().split("\n")[0] or type(error).__name__
         raise InputError(
@@ -53,6 +56,27 @@ def load_pretrained(loader: object, checkpoint: str, **settings: object) -> obje
             "and weights in safetensors (pickled ones are not read), or a hub name (HF_ENDPOINT "
             "and HF_HUB_OFFLINE are respected)"
         ) from None
+    if not told:
+        return loaded
+    model, info = loaded
+    if missing := sorted(info["missing_keys"]):  # transformers draws them at random, and goes on
+        raise InputError(
+            f"{checkpoint} lacks {len(missing)} of the model's tensors, {missing[0]} among them: "
+            "copy the folder again, whole"
+        )
+    return model
+
+
+def check_tokens(checkpoint: str, tokenizer: object, model: object) -> None:
+    """InputError where the tokenizer ends or fills with tokens that the model has no row for."""
+    rows = model.get_input_embeddings().weight.shape[0]  # type: ignore[attr-defined]
+    for name in ("eos_token_id", "pad_token_id"):
+        number = getattr(tokenizer, name)
+        if number is not None and number >= rows:
+            raise InputError(
+                f"{checkpoint}: the tokenizer's {name} is {number}, the model knows tokens below "
+                f"{rows}: is tokenizer_config.json the one that belongs to the model?"
+            )
 
 
 def checkpoint_identity(checkpoint: str, revision: str | None) -> dict[str, object]:

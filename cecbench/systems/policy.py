@@ -13,7 +13,9 @@ from cecdata.strictjson import parse
 BUILTIN = "builtin"
 #: cecbench does not import cectrain; the weights lie beside it in every copy of this project
 SHIPPED = Path(__file__).parents[2] / "cectrain" / "weights"
-PROMPT_FILE = "prompt.json"  # {"version": "1"}: what the policy was trained with
+#: {"version": "1", "template": true}: what the policy was trained with; the first had no template
+PROMPT_FILE = "prompt.json"
+_TEMPLATES = ("chat_template.jinja", "chat_template.json", "additional_chat_templates")
 
 
 def policy_system(rest: str | Path, options: SystemOptions) -> LlmSystem:
@@ -30,16 +32,38 @@ def policy_system(rest: str | Path, options: SystemOptions) -> LlmSystem:
         )
     if (model / PROMPT_FILE).is_file():
         options = replace(options, prompt=prompt_version(model / PROMPT_FILE))
+        check_template(model)
     return LlmSystem(str(model), options, name=BUILTIN if folder == SHIPPED else "policy")
 
 
 def prompt_version(path: Path) -> str:
     """The version that a prompt.json names; InputError where it names none."""
+    version = _read(path).get("version")
+    if not isinstance(version, str):
+        raise InputError(f'{path} does not name a version: {{"version": "1"}} is wanted')
+    return version
+
+
+def check_template(folder: Path) -> None:
+    """InputError where prompt.json tells of a chat template that the folder lacks.
+
+    Without it the policy would be asked in words that it never saw.
+    """
+    used = _read(folder / PROMPT_FILE).get("template", False)
+    if not isinstance(used, bool):
+        raise InputError(f"{folder / PROMPT_FILE}: template is true or false, not {used!r}")
+    settings = folder / "tokenizer_config.json"
+    inside = settings.is_file() and b'"chat_template"' in settings.read_bytes()
+    if used and not inside and not any((folder / name).exists() for name in _TEMPLATES):
+        raise InputError(
+            f"{folder} lacks chat_template.jinja, which its policy was trained with: copy the "
+            "folder again, whole"
+        )
+
+
+def _read(path: Path) -> dict[str, object]:
     try:
         found = parse(path.read_bytes())
     except (OSError, ValueError) as error:
         raise InputError(f"{path} does not name a version ({error})") from None
-    version = found.get("version") if isinstance(found, dict) else None
-    if not isinstance(version, str):
-        raise InputError(f'{path} does not name a version: {{"version": "1"}} is wanted')
-    return version
+    return dict(found) if isinstance(found, dict) else {}

@@ -7,9 +7,15 @@ import pytest
 
 pytest.importorskip("torch", reason="the extra `train` is not installed")
 
+from cecbench.systems.options import SystemOptions
+from cecbench.systems.policy import policy_system
+from cecdata.errors import InputError
 from cecdata.skin import run
 from cectrain.cli import cli
 from cectrain.commands.correct import cut
+from cectrain.config import PolicyConfig
+from cectrain.export import save_model
+from cectrain.policy import load_policy
 from cectrain.pretraining.config import load
 from cectrain.tokenizer import BUILTIN_CHARS
 
@@ -92,3 +98,50 @@ def test_a_byte_order_mark_is_no_character(tmp_path):
             input=told, capture_output=True, check=True,
         )  # fmt: skip
         assert found.stdout.decode() == "他已经来了。\n他已经来了。\n"
+
+
+@pytest.fixture
+def stored(small_policy, tmp_path):
+    """A policy's folder as training writes it."""
+    save_model(small_policy(), tmp_path / "model", {})
+    return tmp_path / "model"
+
+
+def refused(folder, match):
+    """cectrain and cecbench both refuse the folder."""
+    with pytest.raises(InputError, match=match):
+        load_policy(PolicyConfig(name=str(folder)), 7, "cpu")
+    with pytest.raises(InputError, match=match):
+        policy_system(folder, SystemOptions(device="cpu"))
+
+
+def test_a_policy_without_its_template_is_refused(stored):
+    """In plain words it would answer garbage; an older folder does not say, and is read."""
+    load_policy(PolicyConfig(name=str(stored)), 7, "cpu")
+    (stored / "chat_template.jinja").unlink()
+    refused(stored, "chat_template")
+    (stored / "prompt.json").write_text('{"version": "1", "template": 1}')
+    refused(stored, "template")
+    for older in ('{"version": "1"}', '{"version": "1", "template": false}'):
+        (stored / "prompt.json").write_text(older)
+        load_policy(PolicyConfig(name=str(stored)), 7, "cpu")
+
+
+def test_a_policy_whose_tokens_are_not_the_models_is_refused(stored):
+    """Without tokenizer_config.json the end token is one that the model has no row for."""
+    (stored / "tokenizer_config.json").unlink()
+    refused(stored, "tokenizer_config")
+
+
+def test_a_policy_that_lacks_a_tensor_is_refused(stored):
+    """The layer would be random; the tied head, which is not stored, is no lack."""
+    from safetensors.torch import load_file, save_file
+
+    kept = load_file(stored / "model.safetensors")
+    assert "lm_head.weight" not in kept
+    del kept["model.layers.0.mlp.up_proj.weight"]
+    save_file(kept, stored / "model.safetensors", {"format": "pt"})
+    refused(stored, "up_proj")
+    args = ["export", "--policy", str(stored), "--out", str(stored.parent / "out")]
+    assert run(cli, args) == 1
+    assert not (stored.parent / "out").exists()
