@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -51,24 +53,26 @@ def search(plan: Plan, told: Search, pairs: int) -> list[str]:
     done = [t for t in study.trials if t.value is not None]
     plan.tell(f"{len(done)} of {told.trials} trials are finished")
 
-    def report(*_: object) -> None:
+    def report() -> None:
         _report(plan, told, study)
 
-    def objective(trial: optuna.trial.Trial) -> float:
-        chosen = {n: trial.suggest_categorical(n, list(v)) for n, v in told.space.items()}
+    one_at_a_time = threading.Lock()  # on SQLite two threads that ask at once get one trial
+
+    def work(_: int) -> None:
+        with one_at_a_time:
+            trial = study.ask()
+            chosen = {n: trial.suggest_categorical(n, list(v)) for n, v in told.space.items()}
+        value = None
         try:
-            return _trial(plan, told, chosen, pairs)
+            value = _trial(plan, told, chosen, pairs)
         except CecError as error:
             plan.tell(f"trial {trial.number} failed: {' / '.join(str(error).splitlines())}")
-            raise
+        with one_at_a_time:
+            study.tell(trial, value, state=None if value is not None else _failed())
+            report()
 
-    study.optimize(
-        objective,
-        n_trials=_queue(study, told),
-        n_jobs=plan.workers,
-        catch=(CecError,),
-        callbacks=[report],
-    )
+    with ThreadPoolExecutor(plan.workers) as pool:
+        list(pool.map(work, range(_queue(study, told))))
     report()
     best = ranking(study)[: told.best]
     if not best:
@@ -76,6 +80,12 @@ def search(plan: Plan, told: Search, pairs: int) -> list[str]:
     rows = run_study(replace(plan, out=plan.out / "best"), _retrained(told, best, plan))
     found = [f"{row.variant.label}: {row.shown('exact')} % exact" for row in rows]
     return [*_words(told, study), *found]
+
+
+def _failed() -> optuna.trial.TrialState:
+    from optuna.trial import TrialState
+
+    return TrialState.FAIL
 
 
 def _queue(study: optuna.study.Study, told: Search) -> int:
