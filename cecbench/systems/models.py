@@ -4,17 +4,14 @@ identity. A missing package is named with the extra that brings it.
 
 from __future__ import annotations
 
-import hashlib
 import importlib
-import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 from cecbench.systems import secrets
-from cecdata import durable
 from cecdata.errors import InputError, MissingPackageError
+from cecdata.modelfolder import sha256_of_model
 
 
 def torch_and_transformers() -> tuple[ModuleType, ModuleType]:
@@ -84,24 +81,7 @@ def checkpoint_identity(checkpoint: str, revision: str | None) -> dict[str, obje
     folder = Path(checkpoint)
     if not folder.is_dir():
         return {"checkpoint": checkpoint, "revision": revision or "not stated"}
-    total = hashlib.sha256()
-    for name in sorted(_files_of(folder)):
-        line = f"{durable.sha256_of(folder / name).sha256} {name}\0"
-        total.update(line.encode("utf-8", "surrogateescape"))
-    return {"checkpoint": folder.name, "sha256": total.hexdigest()}
-
-
-def _files_of(folder: Path) -> Iterator[str]:
-    """Relative names of a model's files. Which of them a library reads differs with its version, so
-    all count, but for the card, what is hidden, and output folders of ours that lie in there.
-    """
-    for place, below, names in os.walk(folder):
-        inner = (name for name in below if not name.startswith("."))
-        below[:] = [name for name in inner if not (Path(place) / name / durable.STATE).exists()]
-        for name in names:
-            path = Path(place) / name
-            if not name.startswith(".") and path.stem.lower() != "readme" and path.is_file():
-                yield path.relative_to(folder).as_posix()
+    return {"checkpoint": folder.name, "sha256": sha256_of_model(folder)}
 
 
 def run_identity(torch: ModuleType, transformers: ModuleType, device: str) -> dict[str, object]:

@@ -5,7 +5,6 @@ The only module that imports `sentence_transformers`, `huggingface_hub` and `tor
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import weakref
 from collections.abc import Iterator, Sequence
@@ -16,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cecdata import durable
 from cecdata.errors import InputError, MissingPackageError
+from cecdata.modelfolder import sha256_of_model
 from cecdata.strictjson import parse
 
 Floats = npt.NDArray[np.float32]
@@ -264,16 +263,7 @@ def _check_modules(path: Path) -> None:
 
 
 def _sum_of(folder: Path) -> str:
-    """Of all that a model is read from: its pooling and its tokenizer decide the vectors, too."""
-    files = {
-        path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()
-    }
-    digest = hashlib.sha256()
-    for name, path in sorted(files.items()):
-        hidden = any(part.startswith(".") for part in name.split("/"))
-        if not hidden and path.stem.lower() != "readme":
-            digest.update(f"{durable.sha256_of(path).sha256} {name}\0".encode())
-    return f"{folder.resolve().name} sha256:{digest.hexdigest()[:16]}"
+    return f"{folder.resolve().name} sha256:{sha256_of_model(folder)[:16]}"
 
 
 def _gpus() -> list[str]:
