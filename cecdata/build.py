@@ -39,15 +39,14 @@ def build(
     tables = compiled(config.prior, config.weights)
     given = inputs(corpus)
     identity = assemble.identity(given, config, tables)
-    if overwrite:
-        pool.look(corpus, config)
+    begun = pool.look(corpus, config) if overwrite else None
     with Workspace(out, identity, overwrite=overwrite) as work:
         assemble.refuse_other_stdin(work, corpus)
         finished = assemble.finished(work)
         if finished is not None:
             pool.drop(work)
             return finished
-        chunks = pool.fill(work, corpus, given, config, tables, progress)
+        chunks = pool.fill(work, corpus, given, config, tables, progress, begun)
         rates = find_rates(config, tables, chunks.counts)
         policy = choose_policy(config, chunks.sentences)
         name = policy.encoder.name if policy.encoder else ""

@@ -5,10 +5,9 @@ from __future__ import annotations
 import io
 import shutil
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +30,7 @@ from cecdata.shards.schema import REJECTED_ROW, SENTENCE
 from cecdata.shards.writer import check_whole, write_pairs
 
 Progress = Callable[[str, int, int | None], None]  # what, how many more, of how many in all
+Batches = Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]  # kept (SENTENCE), not (REJECTED_ROW)
 _FOLDER = ".cecdata/pool"
 _REJECTS = ".cecdata/rejects"
 _HELD = 1 << 28  # bytes of rejected rows: those that are too long may have a megabyte each
@@ -61,17 +61,19 @@ def fill(
     config: Config,
     tables: Compiled,
     progress: Progress,
+    begun: Batches | None = None,
 ) -> Pool:
     """Read, normalise, deduplicate and lay down the corpus; or find that it has been done.
 
     `given` are its files as the fingerprint knows them; InputError where one of them changed while
-    it was read.
+    it was read. `begun` is what `look` gave, where the corpus was looked at before.
     """
     done = work.journal.done("pool", "all", verify=True)
     if STDIN in corpus:
         _refuse_other_text(work, done, corpus, config, progress)
     if done is None:
-        _scan(work, corpus, given, config, tables, progress)
+        batches = _sentences(corpus, config) if begun is None else begun
+        _scan(work, corpus, given, config, tables, _chunks(batches, config, progress))
         done = work.journal.get("pool", "all")
         assert done is not None
     facts, files = done.facts, [file.path for file in done.files]
@@ -106,7 +108,8 @@ def _refuse_other_text(
         same = all(entry.step != "chunk" for entry in work.journal)  # nothing was made of it yet
     else:
         pool = [file.path for file in done.files if file.path.suffix == ".arrow"]
-        chunks = (chunk for chunk, _ in _chunks(corpus, config, progress) if len(chunk))
+        read_again = _chunks(_sentences(corpus, config), config, progress)
+        chunks = (chunk for chunk, _ in read_again if len(chunk))
         pairs = zip_longest(pool, chunks)
         same = all(path and chunk and chunk.equals(read_chunk(path)) for path, chunk in pairs)
     if not same:
@@ -116,14 +119,27 @@ def _refuse_other_text(
         )
 
 
-def look(corpus: Sequence[str], config: Config) -> None:
-    """InputError where the first rows cannot be read as asked: before --overwrite removes anything.
-
-    Standard input can be read once only, and is not looked at.
+def look(corpus: Sequence[str], config: Config) -> Batches:
+    """The corpus, read as far as its first sentence: InputError where there is none, or where rows
+    cannot be read as asked, before --overwrite removes anything.
     """
-    if STDIN not in corpus:
-        with closing(_sentences(corpus, config)) as batches:
-            next(batches, None)
+    rejected: Counter[str] = Counter()
+    held, held_bytes = [], 0
+    batches = _sentences(corpus, config)
+    for batch, bad in batches:
+        held.append((batch, bad))
+        held_bytes += bad.nbytes
+        if STDIN not in corpus:
+            held.clear()  # a file is read anew, standard input comes once
+        if len(batch):
+            return chain(held, batches) if held else _sentences(corpus, config)
+        rejected.update(_by_reason(bad))
+        if held and held_bytes > _HELD:
+            raise InputError(
+                f"standard input: no sentence among its first {rejected.total():,} rows, and what "
+                "stands in the output folder stays: choose another one, or leave those rows out"
+            )
+    raise empty_corpus(corpus, rejected)
 
 
 def drop(work: Workspace) -> None:
@@ -146,7 +162,7 @@ def survey(corpus: Sequence[str], config: Config, progress: Progress) -> Survey:
     histogram = Histogram(config, compiled(config.prior, config.weights))
     rejected: Counter[str] = Counter()
     sentences = 0
-    for chunk, bad in _chunks(corpus, config, progress):
+    for chunk, bad in _chunks(_sentences(corpus, config), config, progress):
         histogram.add(chunk.column("text"))
         rejected.update(_by_reason(bad))
         sentences += len(chunk)
@@ -162,7 +178,7 @@ def _scan(
     given: Sequence[InputFile],
     config: Config,
     tables: Compiled,
-    progress: Progress,
+    chunks: Iterator[tuple[pa.RecordBatch, pa.Table]],
 ) -> None:
     # Rows of another text, from a pipe that broke, must not be published with this one's.
     for path in (work.root / _REJECTS).glob("rows-*"):
@@ -172,7 +188,7 @@ def _scan(
     files: list[FileRecord] = []
     rejects_rows: list[int] = []
     rows = sentences = 0
-    for k, (chunk, bad) in enumerate(_chunks(corpus, config, progress)):
+    for k, (chunk, bad) in enumerate(chunks):
         histogram.add(chunk.column("text"))
         if len(chunk):
             files.append(_write_chunk(work, f"{_FOLDER}/{k:05d}.arrow", chunk))
@@ -209,7 +225,7 @@ def _refuse_changed(corpus: Sequence[str], given: Sequence[InputFile]) -> None:
 
 
 def _chunks(
-    corpus: Sequence[str], config: Config, progress: Progress
+    batches: Batches, config: Config, progress: Progress
 ) -> Iterator[tuple[pa.RecordBatch, pa.Table]]:
     """Exactly `shard_sentences` sentences at a time, with the rows rejected on the way.
 
@@ -217,7 +233,7 @@ def _chunks(
     """
     held, bad = pa.Table.from_batches([], SENTENCE), pa.Table.from_batches([], REJECTED_ROW)
     size = config.shard_sentences
-    for batch, rejected in _sentences(corpus, config):
+    for batch, rejected in batches:
         progress("read", len(batch) + len(rejected), None)
         held = pa.concat_tables([held, pa.Table.from_batches([batch], SENTENCE)])
         bad = pa.concat_tables([bad, pa.Table.from_batches([rejected], REJECTED_ROW)])
@@ -229,9 +245,7 @@ def _chunks(
         yield _one(held), bad
 
 
-def _sentences(
-    corpus: Sequence[str], config: Config
-) -> Generator[tuple[pa.RecordBatch, pa.RecordBatch], None, None]:
+def _sentences(corpus: Sequence[str], config: Config) -> Batches:
     """Batch by batch: what is kept (schema SENTENCE) and what is not (REJECTED_ROW)."""
     options = Options(config.min_chars, config.max_chars)
     seen = Dedup()
@@ -251,7 +265,7 @@ def _prepare(rows: Rows, config: Config) -> pa.RecordBatch:
     return mask(batch) if config.mask else batch
 
 
-def _by_reason(bad: pa.Table) -> dict[str, int]:
+def _by_reason(bad: pa.Table | pa.RecordBatch) -> dict[str, int]:
     found = bad.column("reason").value_counts()
     return dict(zip(*(found.field(name).to_pylist() for name in ("values", "counts")), strict=True))
 

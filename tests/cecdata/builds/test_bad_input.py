@@ -200,3 +200,25 @@ def test_overwrite_leaves_a_dataset_alone_that_it_could_not_replace(cecdata, tmp
     code, *_, words = build(cecdata, out, path, "--overwrite", "--text-column", "txet")
     assert (code, "txet" in words) == (1, True)
     assert tree_of(out) == before
+
+
+@pytest.mark.parametrize("piped", [False, True])
+def test_overwrite_by_nothing_leaves_what_stands(zygote, tmp_path, tree_of, piped):
+    """A corpus of which no sentence is kept replaces no dataset, also where it comes by a pipe."""
+    path, out = tmp_path / "a.txt", tmp_path / "out"
+    path.write_text("".join(f"第{n}次列车准时到达。\n" for n in range(9)), "utf-8")
+    flags = ("--out", out, "--filters", "levenshtein")
+    assert zygote.run("build", path, *flags) == 0
+    before = tree_of(out)
+    path.write_text("好\n\n" * 70_000, "utf-8")  # more than one batch of rows
+    over = ("build", "-" if piped else path, *flags, "--overwrite")
+    assert zygote.run(*over, stdin=path) == 1
+    words = zygote.log.read_text("utf-8")
+    assert "no sentence is left" in words
+    assert "too_short 70,000" in words
+    assert tree_of(out) == before
+    with path.open("a", encoding="utf-8") as file:
+        file.write("这是最后一句话，没有错。\n")
+    assert zygote.run(*over, stdin=path) == 0, zygote.log.read_text("utf-8")
+    found = read_manifest(out).rows
+    assert (found.read, found.kept, found.rejected["too_short"]) == (140_001, 1, 70_000)
