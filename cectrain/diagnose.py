@@ -23,7 +23,7 @@ from cectrain.diagnosis import (
     favour,
     verdict,
 )
-from cectrain.reward import RewardConfig, alpha_star, group_rewards
+from cectrain.reward import RewardConfig, Rewards, alpha_star, paid
 
 CONFIDENCE = 0.95  # of the Hoeffding gap
 ABOVE_STAR = 0.15  # how far the calibrated α stands above α*
@@ -85,11 +85,13 @@ def suggest(missed: FloatArray, config: RewardConfig) -> RewardConfig:
     """τ and β at a low quantile of the wrong candidates' cosines, α well above α*.
 
     So nearly every wrong candidate still earns something, and the differences between near
-    misses, a few thousandths of a cosine, are stretched as far as the constants can.
+    misses, a few thousandths of a cosine, are stretched as far as the constants can. There is no τ
+    by quantile then: it would take this one's place.
     """
     threshold = round(float(np.clip(np.quantile(missed, WRONG_QUANTILE), 0.0, 0.99)), 3)
     alpha = min(0.95, round(alpha_star(threshold, threshold) + ABOVE_STAR, 2))
-    return replace(config, tau=threshold, beta=threshold, alpha=alpha, metric="cosine")
+    fixed = replace(config, tau=threshold, tau_quantile=None)
+    return replace(fixed, beta=threshold, alpha=alpha, metric="cosine")
 
 
 def _encode(made: Bank, encoder: Encoder) -> FloatArray:
@@ -104,11 +106,10 @@ def _encode(made: Bank, encoder: Encoder) -> FloatArray:
 def _reward_figures(
     made: Bank, vectors_P_K_D: FloatArray, config: RewardConfig, size: int, seed: int
 ) -> RewardFigures:
-    references = vectors_P_K_D[:, 0]
     over = made.columns("over_correction")[0]
-    lone = vectors_P_K_D[:, [0] + [1] * (size - 1)]
-    alone = group_rewards(lone, references, config)
-    clean = group_rewards(vectors_P_K_D[:, [over] + [0] * (size - 1)], references, config)
+    alone = _earned(made, vectors_P_K_D, np.array([[0] + [1] * (size - 1)]), config)
+    spoiled = np.array([[over] + [0] * (size - 1)])
+    clean = _earned(made, vectors_P_K_D, spoiled, config, clean=True)
     gain = alone.rewards[:, 0] - alone.rewards[:, 1]
     rng = np.random.default_rng((seed, size))
     profiles = {
@@ -117,7 +118,7 @@ def _reward_figures(
     }
     return RewardFigures(
         config=config,
-        alpha_star=alpha_star(config.tau, config.beta),
+        alpha_star=alpha_star(alone.tau, config.beta),
         lone_exact=float(alone.rewards[:, 0].mean()),
         lone_copy=float(alone.rewards[:, 1].mean()),
         lone_wins=float((gain > _SAME).mean()),
@@ -133,7 +134,7 @@ def _group_figures(
 ) -> GroupFigures:
     rows = np.arange(len(drawn_P_L))[:, None]
     right = made.right()[rows, drawn_P_L]
-    found = group_rewards(vectors_P_K_D[rows, drawn_P_L], vectors_P_K_D[:, 0], config)
+    found = _earned(made, vectors_P_K_D, drawn_P_L, config)
     spread = found.rewards.max(axis=1) - found.rewards.min(axis=1)
     return GroupFigures(
         pair_accuracy=pair_accuracy(found.rewards, right),
@@ -143,6 +144,26 @@ def _group_figures(
         reward=float(found.rewards.mean()),
         variance=float(found.rewards.var()),
     )
+
+
+def _earned(
+    made: Bank,
+    vectors_P_K_D: FloatArray,
+    drawn_P_L: npt.NDArray[np.int64],
+    config: RewardConfig,
+    *,
+    clean: bool = False,
+) -> Rewards:
+    """What groups of these columns earn; one row of columns stands for all sources.
+
+    `clean`: of the clean sentence as the source.
+    """
+    drawn_P_L = np.broadcast_to(drawn_P_L, (len(made.pairs), drawn_P_L.shape[1]))
+    texts = [[row[k] for k in some] for row, some in zip(made.texts_P_K, drawn_P_L, strict=True)]
+    targets = [pair.target for pair in made.pairs]
+    sources = targets if clean else [pair.source for pair in made.pairs]
+    candidates = vectors_P_K_D[np.arange(len(texts))[:, None], drawn_P_L]
+    return paid(candidates, vectors_P_K_D[:, 0], config, sources, targets, texts)
 
 
 def pair_accuracy(rewards_P_L: FloatArray, right_P_L: npt.NDArray[np.bool_]) -> float | None:

@@ -34,10 +34,11 @@ class GroupFigures:
 class RewardFigures:
     """One reward's constants and what follows from them.
 
-    lone_exact, lone_copy: mean R of one right candidate beside L − 1 copies of the source, and of
-    such a copy. lone_wins: share of groups where the right one earned more. joined: share where
-    DBSCAN put it into the copies' cluster. clean_kept, clean_over_corrected: mean R on a clean
-    sentence of leaving it alone and of one over-correction beside L − 1 candidates that do so.
+    alpha_star: of the two cosine terms, at τ as used. lone_exact, lone_copy: mean R of one right
+    candidate beside L − 1 copies of the source, and of such a copy. lone_wins: share of groups
+    where the right one earned more. joined: share where DBSCAN put it into the copies' cluster.
+    clean_kept, clean_over_corrected: mean R on a clean sentence of leaving it alone and of one
+    over-correction beside L − 1 candidates that do so.
     """
 
     config: RewardConfig
@@ -101,9 +102,10 @@ def verdict(found: Diagnosis) -> list[str]:
     lines = [_answer(found, best)]
     star = given.alpha_star
     if given.config.alpha <= star and given.config.kind == "consensus":
+        apart = ", which knows nothing of the edit term" if given.config.edit_weight else ""
         lines.append(
-            f"α = {given.config.alpha:g} is not above α* = {star:.3f}: a lone correct candidate "
-            f"beside copies earned more than a copy in {given.lone_wins:.0%} of groups "
+            f"α = {given.config.alpha:g} is not above α* = {star:.3f}{apart}: a lone correct "
+            f"candidate beside copies earned more than a copy in {given.lone_wins:.0%} of groups "
             f"(calibrated: {calibrated.lone_wins:.0%})."
         )
     if given.joined > 0.5:
@@ -133,7 +135,7 @@ def verdict(found: Diagnosis) -> list[str]:
 def _answer(found: Diagnosis, best: RewardFigures) -> str:
     name = "the constants as given" if found.favoured == "as given" else "calibrated constants"
     c = best.config
-    constants = f"α {c.alpha:g}, τ {c.tau:g}, β {c.beta:g}, {c.metric}"
+    constants = f"{c.words()}, {c.metric}"
     accuracy = _ranking(best)
     if accuracy >= TEACHES:
         return (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -55,6 +55,20 @@ class RewardConfig:
             quantile is None or 0 <= quantile <= 1, "tau_quantile", quantile, "a fraction, or unset"
         )
 
+    def tau_words(self) -> str:
+        """τ, or the quantile that it is."""
+        quantile = self.tau_quantile
+        return f"{self.tau:g}" if quantile is None else f"{quantile:g} quantile"
+
+    def words(self) -> str:
+        """The constants in a line.
+
+        >>> RewardConfig(edit_weight=0.2).words()
+        'α 0.5, τ 0.7, β 0.75, edit term 0.2'
+        """
+        edits = f", edit term {self.edit_weight:g}" if self.edit_weight else ""
+        return f"α {self.alpha:g}, τ {self.tau_words()}, β {self.beta:g}{edits}"
+
 
 @dataclass(frozen=True, slots=True)
 class Rewards:
@@ -62,6 +76,7 @@ class Rewards:
 
     rewards: R. pair, consensus: the two terms before weighting. cosines: cos(e(ŷ), e(y)).
     labels: clusters, −1 is noise. members: who belongs to the largest cluster. tau: as used.
+    edits: the edit term, None where it has no weight.
     """
 
     rewards: FloatArray
@@ -71,6 +86,7 @@ class Rewards:
     labels: IntArray
     members: BoolArray
     tau: float
+    edits: FloatArray | None = None
 
 
 def alpha_star(tau: float, beta: float) -> float:
@@ -94,6 +110,24 @@ def clipped(cosines: FloatArray, threshold: float) -> FloatArray:
     [1.0, 0.5, 0.0]
     """
     return np.maximum(0.0, (cosines - threshold) / (1.0 - threshold))
+
+
+def paid(
+    embeddings_P_L_D: npt.NDArray[np.floating],
+    references_P_D: npt.NDArray[np.floating],
+    config: RewardConfig,
+    sources: Sequence[str],
+    targets: Sequence[str],
+    candidates_P_L: Sequence[Sequence[str]],
+) -> Rewards:
+    """What training pays these candidates, the edit term included; diagnosis judges the same."""
+    empty = np.array([[not text for text in group] for group in candidates_P_L])
+    found = group_rewards(embeddings_P_L_D, references_P_D, config, empty)
+    if not config.edit_weight:
+        return found
+    edits = edit_rewards(sources, targets, candidates_P_L)
+    rewards = with_edits(found.rewards, edits, config.edit_weight)
+    return replace(found, rewards=rewards, edits=edits)
 
 
 def group_rewards(

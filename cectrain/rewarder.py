@@ -73,20 +73,13 @@ class GroupReward:
         """Rewards and figures of P groups."""
         started = time.perf_counter()
         if self._config.kind == "majority":
-            rewards = reward.majority_rewards(groups, self._config.min_samples, self._config.ties)
-            parts: dict[str, float] = {}
+            rewards, parts = self._voted(sources, targets, groups)
             encoded = started
         else:
             vectors, references = self._embed(groups, targets)
             encoded = time.perf_counter()
-            empty = np.array([[not text for text in group] for group in groups])
-            found = reward.group_rewards(vectors, references, self._config, empty)
-            rewards = found.rewards
-            parts = _parts(found)
-        if self._config.edit_weight:
-            edits = reward.edit_rewards(sources, targets, groups)
-            rewards = reward.with_edits(rewards, edits, self._config.edit_weight)
-            parts["reward_edit"] = float(edits.mean())
+            found = reward.paid(vectors, references, self._config, sources, targets, groups)
+            rewards, parts = found.rewards, _parts(found)
         figures = {**parts, **behaviour(sources, targets, groups)}
         figures["encoder_seconds"] = encoded - started
         figures["reward_seconds"] = time.perf_counter() - encoded
@@ -94,6 +87,17 @@ class GroupReward:
             asked = max(1, self.from_cache + self.encoded)
             figures["cached_share"] = self.from_cache / asked
         return Scored(rewards, figures)
+
+    def _voted(
+        self, sources: Sequence[str], targets: Sequence[str], groups: Sequence[Sequence[str]]
+    ) -> tuple[FloatArray, dict[str, float]]:
+        told = self._config
+        rewards = reward.majority_rewards(groups, told.min_samples, told.ties)
+        if not told.edit_weight:
+            return rewards, {}
+        edits = reward.edit_rewards(sources, targets, groups)
+        mixed = reward.with_edits(rewards, edits, told.edit_weight)
+        return mixed, {"reward_edit": float(edits.mean())}
 
     def embeddings(self, texts: Sequence[str]) -> FloatArray:
         """Unit vectors of texts, remembered: shape [texts, D]."""
@@ -179,7 +183,9 @@ def behaviour(
 
 
 def _parts(found: reward.Rewards) -> dict[str, float]:
+    edits = {} if found.edits is None else {"reward_edit": float(found.edits.mean())}
     return {
+        **edits,
         "reward_pair": float(found.pair.mean()),
         "reward_consensus": float(found.consensus.mean()),
         "cosine": float(found.cosines.mean()),

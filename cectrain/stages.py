@@ -161,8 +161,8 @@ def choose_constants(job: Job, used: Encoder) -> tuple[RewardConfig, list[str]]:
         "calibrated": "the configuration says so (constants = calibrated)",
     }[config.constants]
     line = (
-        f"constants {chosen}: α {reward.alpha:g}, τ {reward.tau:g}, β {reward.beta:g}, "
-        f"ε {reward.epsilon:g} {reward.metric}, because {reason}"
+        f"constants {chosen}: {reward.words()}, ε {reward.epsilon:g} {reward.metric}, "
+        f"because {reason}"
     )
     return reward, [*found.verdict, line]
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from cecdata.errors import InputError, UsageError
 from cectrain import candidates, data, diagnose
 from cectrain.reward import RewardConfig, alpha_star
+from cectrain.rewarder import GroupReward
 
 PAIR = data.Pair(7, 0, "他己经来了。", "他已经来了。", "homophone")
 
@@ -122,3 +123,36 @@ def test_the_command_writes_text_json_and_a_page(dataset_path, tmp_path, capsys)
     assert "http" not in page
     assert run(cli, ["diagnose", str(tmp_path)]) != 0
     assert run(cli, ["diagnos", "x"]) == 2
+
+
+def test_the_reward_that_is_judged_is_the_one_that_training_pays(dataset, encoder):
+    """Every figure of a group is that of the trainer's rewards of the same texts: the edit term, a
+    τ by quantile and empty candidates included."""
+    told = RewardConfig(edit_weight=0.9, tau_quantile=0.3)
+    pairs = data.sample(dataset, "validation", 30, 42)
+    found = diagnose.diagnose(pairs, encoder, told, train_pairs=10)
+    wrong = [pair for pair in pairs if pair.source != pair.target]
+    made, rng = candidates.bank(wrong, 42), np.random.default_rng((42, 4))
+    paid = GroupReward(encoder, told, 4)
+    sources, targets = zip(*((pair.source, pair.target) for pair in wrong), strict=True)
+    for name, profile in candidates.PROFILES.items():
+        drawn = candidates.draw_groups(made, profile, 4, rng)
+        texts = [[row[k] for k in some] for row, some in zip(made.texts_P_K, drawn, strict=True)]
+        rewards = paid.score(sources, targets, texts).rewards
+        assert found.rewards["as given"].profiles[name].reward == pytest.approx(rewards.mean())
+    clean = [[row[made.columns("over_correction")[0]], *[row[0]] * 3] for row in made.texts_P_K]
+    rewards = paid.score(targets, targets, clean).rewards
+    assert found.rewards["as given"].clean_kept == pytest.approx(rewards[:, 1].mean())
+    assert found.rewards["as given"].clean_over_corrected == pytest.approx(rewards[:, 0].mean())
+    assert found.suggested.edit_weight == 0.9
+    assert found.suggested.tau_quantile is None  # else its own τ would count for nothing
+
+
+def test_the_edit_term_alone_teaches_where_cosines_cannot(dataset, encoder):
+    """A reward of the edit term alone ranks right above wrong nearly always, and the verdict says
+    which weight it has."""
+    flat = RewardConfig(alpha=0.0, epsilon=2.0, beta=-0.999, edit_weight=1.0)
+    found = diagnose.diagnose(data.sample(dataset, "validation", 30, 42), encoder, flat,
+                              train_pairs=10)  # fmt: skip
+    assert found.rewards["as given"].lone_wins == 1.0
+    assert "edit term 1" in found.verdict[0]
