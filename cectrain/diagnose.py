@@ -40,9 +40,11 @@ def diagnose(
     train_pairs: int,
     size: int = 4,
     seed: int = 42,
+    recipe: str = "",
 ) -> Diagnosis:
     """Figures for `config` and for the constants that these pairs suggest; pure given the encoder.
 
+    `recipe` is what the page says that `config` came from.
     Raises InputError with fewer than 8 pairs that hold an error.
     """
     if config.kind != "consensus":
@@ -77,6 +79,7 @@ def diagnose(
         suggested=suggested,
         favoured=favoured,
         verdict=(),
+        recipe=recipe,
     )
     return replace(found, verdict=tuple(verdict(found)))
 

@@ -15,7 +15,7 @@ _SERIES = {"as given": "constants as given", "calibrated": "calibrated constants
 
 def text(found: Diagnosis) -> str:
     """The verdict and the figures behind it, for a terminal."""
-    lines = [*found.verdict, ""]
+    lines = [*found.verdict, *_judged(found), ""]
     for name, rows in (("encoder", _encoder_rows(found)), ("reward", _reward_rows(found))):
         lines.append(f"{name:<46}{'as given':>12}{'calibrated':>12}" if name == "reward" else name)
         lines += [f"  {row[0]:<44}" + "".join(f"{cell:>12}" for cell in row[1:]) for row in rows]
@@ -34,7 +34,7 @@ def page(found: Diagnosis) -> str:
 <meta name="viewport" content="width=device-width, initial-scale=1"><style>{style}</style></head>
 <body><h1>What this reward can teach</h1>
 <p class="warning">{escape(first)}</p>
-{"".join(f"<p>{escape(line)}</p>" for line in rest)}
+{"".join(f"<p>{escape(line)}</p>" for line in [*rest, *_judged(found)])}
 <h2>Right against wrong, within a group</h2>
 <p class="soft">Share of the pairs of a right and a wrong candidate of one group in which the right
 one earned more, in percent; 50 teaches nothing. Each mixture stands for a policy.</p>
@@ -48,6 +48,10 @@ one earned more, in percent; 50 teaches nothing. Each mixture stands for a polic
 a reward in [0, 1] is at most 0.25. The Hoeffding gap is for {found.train_pairs:,} training pairs at
 {CONFIDENCE:.0%} and one fixed policy.</p></body></html>
 """
+
+
+def _judged(found: Diagnosis) -> list[str]:
+    return [f"Judged, as given: the reward of {found.recipe}."] if found.recipe else []
 
 
 def _accuracies(found: Diagnosis) -> str:

@@ -87,6 +87,7 @@ class Diagnosis:
     suggested: RewardConfig
     favoured: str
     verdict: tuple[str, ...]
+    recipe: str = ""  # where the constants as given came from, in words; empty within a run
 
 
 def favour(rewards: Mapping[str, RewardFigures]) -> str:

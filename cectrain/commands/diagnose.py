@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from cectrain.commands.options import DEFAULT
 from cectrain.config import RECIPES, load
 
 
@@ -14,7 +15,7 @@ from cectrain.config import RECIPES, load
 @click.argument("data", type=click.Path(path_type=Path))
 @click.option(
     "--recipe",
-    default="paper",
+    default=DEFAULT,
     show_default=True,
     help=f"Constants: {', '.join(RECIPES)}, or a TOML file.",
 )
@@ -63,6 +64,7 @@ def diagnose(
         train_pairs=dataset.rows(shards.TRAIN),
         size=config.ppo.candidates,
         seed=config.seed,
+        recipe=", with ".join([f"recipe {recipe}", *settings]),
     )
     as_text = json.dumps(encode(found), ensure_ascii=False, indent=1)
     click.echo(as_text if as_json else text(found))

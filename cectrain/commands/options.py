@@ -12,6 +12,7 @@ import click
 from cectrain.config import RECIPES, Config, load
 
 F = TypeVar("F", bound=Callable[..., object])
+DEFAULT = "small"  # the recipe of every command that takes one: what is judged is what is trained
 
 
 def run_options(function: F) -> F:
@@ -40,7 +41,7 @@ def _toml(value: object) -> str:
 _OPTIONS: list[Callable[[F], F]] = [
     click.argument("data", type=click.Path(path_type=Path)),
     click.option("--out", required=True, type=click.Path(path_type=Path), help="Run's folder."),
-    click.option("--recipe", default="small", show_default=True,
+    click.option("--recipe", default=DEFAULT, show_default=True,
                  help=f"{', '.join(RECIPES)}, or a TOML file."),
     click.option("--set", "settings", multiple=True, metavar="KEY=VALUE",
                  help="One setting, as in ppo.groups=16; may be repeated."),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cectrain.commands.options import tell
+from cectrain.commands.options import DEFAULT, tell
 from cectrain.config import RECIPES
 from cectrain.protocols.frame import Plan
 
@@ -98,7 +98,7 @@ _OPTIONS: list[Option] = [
     click.argument("data", type=click.Path(path_type=Path)),
     click.option("--out", required=True, type=click.Path(path_type=Path),
                  help="Folder of the runs and of the report."),
-    click.option("--recipe", default="small", show_default=True,
+    click.option("--recipe", default=DEFAULT, show_default=True,
                  help=f"Under all runs: {', '.join(RECIPES)}, or a TOML file."),
     click.option("--set", "settings", multiple=True, metavar="KEY=VALUE",
                  help="One setting of all runs, as in ppo.updates=50; may be repeated."),

@@ -121,6 +121,8 @@ def test_the_command_writes_text_json_and_a_page(dataset_path, tmp_path, capsys)
     assert stored["verdict"][0].split(";")[0] in page
     assert "<svg" in page
     assert "http" not in page
+    for told in (stored["recipe"], page):
+        assert "small" in told
     assert run(cli, ["diagnose", str(tmp_path)]) != 0
     assert run(cli, ["diagnos", "x"]) == 2
 
@@ -156,3 +158,18 @@ def test_the_edit_term_alone_teaches_where_cosines_cannot(dataset, encoder):
                               train_pairs=10)  # fmt: skip
     assert found.rewards["as given"].lone_wins == 1.0
     assert "edit term 1" in found.verdict[0]
+
+
+def test_what_is_judged_by_default_is_what_is_trained_by_default(dataset_path, capsys):
+    """`diagnose` and `train` have one default recipe; the words name it, and what was set on it."""
+    from cecdata.skin import run
+    from cectrain.cli import cli
+
+    defaults = [
+        {option.name: option.default for option in cli.get_command(None, name).params}["recipe"]
+        for name in ("diagnose", "train")
+    ]
+    assert defaults[0] == defaults[1]
+    asked = ["diagnose", str(dataset_path), "--pairs", "12", "--set", "reward.alpha=0.9"]
+    assert run(cli, asked) == 0
+    assert f"recipe {defaults[0]}, with reward.alpha=0.9" in capsys.readouterr().out
