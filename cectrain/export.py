@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 from cecbench.systems.policy import PROMPT_FILE
+from cecdata import durable
+from cecdata.durable import targets
+from cecdata.durable.files import naming
 from cecdata.shards.codec import Json
 from cectrain.policy import Policy
 
@@ -14,7 +19,8 @@ CARD = "README.md"
 
 
 def save_model(policy: Policy, folder: Path, facts: Mapping[str, Json], dtype: str = "") -> None:
-    """Write everything that `transformers`, vLLM and `cecbench` load.
+    """Write everything that `transformers`, vLLM and `cecbench` load, and nothing else: `folder` is
+    made anew, because a killed run may have left another's files there, or half of its weights.
 
     Adapters are merged into a copy's weights. `dtype` (float32, bfloat16, float16) converts; the
     policy itself stays as it is where none is given.
@@ -28,13 +34,32 @@ def save_model(policy: Policy, folder: Path, facts: Mapping[str, Json], dtype: s
         model = model.merge_and_unload()
     if dtype:
         model = model.to(getattr(torch, dtype))
-    folder.mkdir(parents=True, exist_ok=True)
+    if folder.exists():
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True)
     model.save_pretrained(folder)
     policy.tokenizer.save_pretrained(folder)
     template = bool(getattr(policy.tokenizer, "chat_template", None))
     prompt = json.dumps({"version": policy.prompt, "template": template})
     (folder / PROMPT_FILE).write_text(prompt + "\n", encoding="utf-8")
     (folder / CARD).write_text(card(policy, facts), encoding="utf-8")
+
+
+def publish_model(policy: Policy, out: Path, facts: Mapping[str, Json], dtype: str) -> None:
+    """`save_model` beside `out`, which then appears whole; an error leaves no trace.
+
+    What killed calls left beside it goes. Raises DiskFullError or CecError naming the path.
+    """
+    whole = out.absolute()
+    staged = whole.with_name(f".{os.getpid()}-0-{whole.name}")  # as `sweep` knows it
+    with naming(out):
+        targets.sweep(whole)
+        try:
+            save_model(policy, staged, facts, dtype)
+            durable.publish(staged, whole)
+        except BaseException:
+            shutil.rmtree(staged, ignore_errors=True)
+            raise
 
 
 def card(policy: Policy, facts: Mapping[str, Json]) -> str:

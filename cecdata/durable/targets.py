@@ -6,6 +6,7 @@ import contextlib
 import glob
 import os
 import re
+import shutil
 import stat
 import sys
 from pathlib import Path
@@ -54,12 +55,14 @@ def _descriptor(path: Path) -> Path | None:
 
 
 def sweep(path: Path) -> None:
-    """Remove what killed processes left half-written beside `path`; those that live are let be."""
+    """Remove what killed processes left half-written beside `path`, files and folders; those that
+    live are let be.
+    """
     for left in path.parent.glob(f".*-{glob.escape(path.name)}"):
         found = re.fullmatch(r"\.(\d+)-\d+", left.name[: -len(path.name) - 1])
         if found and _is_dead(int(found[1])):
             with contextlib.suppress(OSError):
-                left.unlink()
+                shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
 
 
 def _is_dead(process: int) -> bool:

@@ -26,9 +26,8 @@ def export(name: str, out: Path, dtype: str) -> None:
 
     Example: cectrain export --policy out/train --out out/model --dtype bfloat16
     """
-    from cecdata import durable
     from cectrain.config import PolicyConfig
-    from cectrain.export import save_model
+    from cectrain.export import publish_model
     from cectrain.policy import load_policy, trained_prompt
     from cectrain.results import read_summary
 
@@ -37,7 +36,5 @@ def export(name: str, out: Path, dtype: str) -> None:
     policy = load_policy(PolicyConfig(name=name, prompt=trained_prompt(name)), 0, "cpu")
     summary = Path(name) / "summary.json"
     facts = read_summary(summary) if summary.is_file() else {}
-    staged = out.absolute().parent / f".{out.name}.tmp"
-    save_model(policy, staged, facts, dtype)
-    durable.publish(staged, out)
+    publish_model(policy, out, facts, dtype)
     click.echo(out)

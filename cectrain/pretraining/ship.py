@@ -84,7 +84,6 @@ def _finished(run: Path) -> dict[str, Json]:
 
 def _store(model: Path, staged: Path) -> None:
     """The model in fp16; its configuration says fp32, so that CPUs compute in that."""
-    staged.mkdir(parents=True, exist_ok=True)
     save_model(load_policy(PolicyConfig(name=str(model)), 0, "cpu"), staged, {}, "float16")
     path = staged / "config.json"
     settings = parse(path.read_bytes())

@@ -1,10 +1,12 @@
-"""Checkpoints: a damaged one never costs a whole one."""
+"""Checkpoints and models: a damaged one never costs a whole one, nor gets into it."""
 
 from __future__ import annotations
 
 import json
 
+import harness
 import pytest
+import scenarios
 
 from cectrain import checkpoints, tracking
 
@@ -68,3 +70,57 @@ def test_what_is_watched_at_a_checkpoint_is_watched_before_it(tmp_path):
         run(killed)
     run(seen.append)
     assert seen == [1, 2, 2]
+
+
+HALF_WAY = {"calls": ("truncate",), "k": 1, "action": "kill"}  # weights, before they are named
+
+
+def policy_at(folder, hidden):
+    """A policy on disk, wider or narrower, and the narrow one without a chat template."""
+    from cectrain.export import save_model
+    from cectrain.policy import Policy, small_qwen3
+    from cectrain.tokenizer import character_tokenizer
+
+    model, tokenizer = small_qwen3(character_tokenizer(), 7, hidden=hidden, layers=1)
+    save_model(Policy(model, tokenizer, "1", trained=True), folder, {})
+    if hidden < 32:
+        (folder / "chat_template.jinja").unlink()
+        (folder / "prompt.json").write_text('{"version": "1", "template": false}\n')
+    return folder
+
+
+def test_what_a_killed_export_staged_is_in_no_later_one(place, shimmed, trainer):
+    """Neither half of its weights nor a file that the next policy does not have; and it is gone."""
+    wide, narrow = (policy_at(place / name, size) for name, size in (("w", 32), ("n", 16)))
+
+    def export(policy, out, fault=None):
+        return trainer.run("cectrain", "export", "--policy", policy, "--out", out, fault=fault)
+
+    plain, out = place / "plain" / "m", place / "killed" / "m"
+    assert export(narrow, plain).code == 0
+    for fault in (
+        harness.Fault(out.parent, **HALF_WAY),
+        harness.Fault(out.parent, 1, "kill", calls=("rename",)),
+    ):
+        ended = export(wide, out, fault)
+        assert ended.killed, ended.text
+        assert list(out.parent.iterdir())
+        assert not out.exists()
+    ended = export(narrow, out)
+    assert ended.code == 0, ended.text
+    assert harness.tree(out.parent, {}) == harness.tree(plain.parent, {})
+
+
+def test_what_a_killed_training_staged_is_not_in_its_model(place, shimmed, trainer):
+    """Killed while it writes its weights: the same command leaves a model without the remains."""
+    made = shimmed.run(*scenarios.build(place, 120, 40).words(place / "data"))
+    assert made.code == 0, made.text
+    scenario = scenarios.sft(place / "data", policy_at(place / "w", 32))
+    out = place / "out"
+    fault = harness.Fault(out / ".cecdata" / "model", **HALF_WAY)
+    ended = trainer.run(*scenario.words(out), fault=fault)
+    assert ended.killed, ended.text
+    assert any(path.name.startswith(".tmp") for path in (out / ".cecdata" / "model").iterdir())
+    ended = trainer.run(*scenario.words(out))
+    assert ended.code == 0, ended.text
+    assert harness.temporary_names(out) == []
