@@ -11,6 +11,7 @@ from cecbench import results, scorers
 from cecbench.benchmarks.locate import load
 from cecbench.gathering import Gathering, Lines
 from cecbench.metrics.rows import Row
+from cecbench.signature import package_version
 from cecbench.systems.collect import Progress, collect, no_progress
 from cecbench.systems.options import SystemOptions
 from cecbench.systems.predictions import PredictionSystem
@@ -44,24 +45,22 @@ def evaluate(settings: Settings, progress: Progress = no_progress) -> Mapping[st
     check_spec(settings.system)
     dataset = load(settings.benchmark, settings.data)
     rows = dataset.rows[: settings.limit or None]
-    state = settings.out / STATE if settings.out else None
+    out = settings.out
+    state = out / STATE if out else None
     system = make_system(settings.system, replace(settings.options, state=state), rows)
     if isinstance(system, PredictionSystem):
         rows = tuple(row for row in rows if row.id in system.answered)
     read = len(rows) if len(rows) == len(dataset.rows) else f"{len(rows)} of {len(dataset.rows)}"
     fingerprint = {
+        "version": package_version(),  # what is asked and read off an answer differs with it
         "benchmark": dataset.name,
         "benchmark_sha256": dataset.sha256,
         "rows": read,
         "system": dict(system.identity),
     }
-    workspace = (
-        Workspace(settings.out, fingerprint, overwrite=settings.overwrite)
-        if settings.out
-        else nullcontext()
-    )
+    workspace = Workspace(out, fingerprint, overwrite=settings.overwrite) if out else nullcontext()
     gathered = Gathering(scorer, settings.scoring.policy)
-    named = naming(settings.out / results.PREDICTIONS) if settings.out else nullcontext()
+    named = naming(out / results.PREDICTIONS) if out else nullcontext()
     with named, workspace as work, Lines(work.tmp / "lines") if work else nullcontext() as lines:
         for part, answers in collect(
             system, rows, work.journal if work else None,

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
 import sys
+import time
 from pathlib import Path
 
+import harness
 import pytest
 import scenarios
 from harness import STATE
+
+from cecbench.results import read_run
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "cecbench"))
 import loopback
@@ -110,3 +116,41 @@ def test_paid_answers_are_not_cleared(place, zygote):
         ended = zygote.run(*words)
         assert ended.code == 0, (spec, ended.text)
         assert sum(server.asked.values()) <= 40 + 2
+
+
+def test_answers_of_two_versions_are_not_mixed(place):
+    """Begun or finished by another release of ours: it says which, changes nothing, and is read."""
+    older = place / "older" / "cec_zero-0.0.9.dist-info"
+    older.mkdir(parents=True)
+    (older / "METADATA").write_text("Metadata-Version: 2.1\nName: cec-zero\nVersion: 0.0.9\n")
+    late = loopback.sleeps(5.0)
+
+    def bench(of_old):
+        path = {"PYTHONPATH": str(older.parent)} if of_old else {}
+        return subprocess.Popen(
+            [*harness.python("cecbench"), *scenario.words(out)[1:]],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            env={**os.environ, **path, "no_proxy": "127.0.0.1"},
+        )  # fmt: skip
+
+    def ended(of_old):
+        with bench(of_old) as run:
+            text = run.communicate()[0]
+        return run.returncode, text
+
+    with loopback.serving(lambda *_: late if len(server.answered) > 6 else None) as server:
+        scenario, out = scenarios.asked(place, server.url, 20, 2), place / "out"
+        kept = out / STATE / "requests.jsonl"
+        with bench(of_old=True) as run:
+            while not kept.exists() or kept.read_bytes().count(b"\n") < 5:
+                assert run.poll() is None, run.communicate()[0]
+                time.sleep(0.02)
+            run.kill()
+        server.misbehave = loopback.answers_well
+        for _ in ("begun", "finished"):
+            answers, before = kept.read_bytes(), scenarios.tree(out, {})
+            code, text = ended(of_old=False)
+            assert (code, 'version: "0.0.9" → ' in text) == (5, True), text
+            assert (kept.read_bytes(), scenarios.tree(out, {})) == (answers, before)
+            assert ended(of_old=True)[0] == 0
+    assert len(read_run(out).rows) == 20
