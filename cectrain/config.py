@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from cecdata.errors import UsageError, did_you_mean
 from cecdata.shards.codec import Json, MalformedError, decode, encode
 from cecdata.tomlfile import read_recipe, toml_value
+from cectrain.cluster import LARGEST_GROUP
 from cectrain.reward import RewardConfig
 
 RECIPES = ("paper", "small")
@@ -19,6 +20,7 @@ CONSTANTS = ("auto", "given", "calibrated")
 PRECISIONS = ("auto", "fp32", "bf16")
 VLLM = ("off", "colocate", "server")
 ROLLOUTS = ("auto", "drafted", "generate")
+REPORTERS = ("tensorboard", "wandb", "trackio")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,48 +124,12 @@ class Config:
     reward: RewardConfig = field(default_factory=RewardConfig)
 
     def __post_init__(self) -> None:
-        ppo = self.ppo
-        for name, value, known in (
-            ("baseline", ppo.baseline, BASELINES),
-            ("value features", ppo.features, FEATURES),
-            ("whitening", ppo.whiten, WHITEN),
-            ("vllm mode", ppo.vllm, VLLM),
-            ("way to write candidates", ppo.rollout, ROLLOUTS),
-            ("choice of constants", self.constants, CONSTANTS),
-            ("precision", self.sft.precision, PRECISIONS),
-        ):
-            if value not in known:
-                raise UsageError(f"no {name} {value!r}; {did_you_mean(value, list(known))}")
+        _check_choices(self)
         _check(0 <= self.seed < 2**31, "seed", self.seed, "0 to 2**31 - 1")
-        _check(ppo.candidates >= 2, "ppo.candidates", ppo.candidates,
-               "at least 2: one candidate has neither consensus nor a baseline")  # fmt: skip
-        for name in (
-            "groups",
-            "epochs",
-            "accumulation",
-            "minibatches",
-            "save_every",
-            "log_every",
-            "pool",
-        ):
-            _check(getattr(ppo, name) >= 1, f"ppo.{name}", getattr(ppo, name), "at least 1")
-        for name in (
-            "updates",
-            "eval_every",
-            "new_tokens",
-            "kl",
-            "entropy",
-            "decay",
-            "supervised",
-            "supervised_weight",
-        ):
-            _check(getattr(ppo, name) >= 0, f"ppo.{name}", getattr(ppo, name), "at least 0")
-        _check(ppo.scan >= 1 and ppo.candidates % ppo.scan == 0, "ppo.scan", ppo.scan,
-               f"a divisor of ppo.candidates = {ppo.candidates}")  # fmt: skip
-        _check(0 <= ppo.unseen < 1, "ppo.unseen", ppo.unseen, "a fraction, 0 or more, below 1")
-        _check(0 < ppo.top_p <= 1, "ppo.top_p", ppo.top_p, "a fraction above 0")
-        _check(0 < ppo.clip < 1, "ppo.clip", ppo.clip, "a fraction between 0 and 1")
-        _check(0 <= ppo.cooldown <= 1, "ppo.cooldown", ppo.cooldown, "a fraction 0–1")
+        _check_ppo(self.ppo)
+        most = LARGEST_GROUP if self.reward.kind == "consensus" else math.inf
+        _check(self.ppo.candidates <= most, "ppo.candidates", self.ppo.candidates,
+               f"at most {most}, as clusters are made of")  # fmt: skip
         _check(0 <= self.data.clean_share <= 1, "data.clean_share", self.data.clean_share,
                "a fraction 0–1")  # fmt: skip
         homophone = self.data.homophone
@@ -178,8 +144,8 @@ class Config:
         limit = self.data.limit
         _check(limit is None or limit >= 1, "data.limit", limit, "at least 1, or null for all")
         rates = (("sft.learning_rate", self.sft.learning_rate),
-                 ("ppo.learning_rate", ppo.learning_rate),
-                 ("ppo.temperature", ppo.temperature))  # fmt: skip
+                 ("ppo.learning_rate", self.ppo.learning_rate),
+                 ("ppo.temperature", self.ppo.temperature))  # fmt: skip
         for name, rate in rates:
             _check(0 < rate < math.inf, name, rate, "a number above 0")
         _check(self.sft.steps >= 0, "sft.steps", self.sft.steps, "at least 0")
@@ -218,6 +184,52 @@ def from_dict(tree: Mapping[str, object], where: str) -> Config:
         return decode(Config, dict(tree), where)  # type: ignore[arg-type]
     except MalformedError as error:
         raise UsageError(f"a setting has the wrong type: {error}") from error
+
+
+def _check_choices(config: Config) -> None:
+    ppo = config.ppo
+    for name, value, known in (
+        ("baseline", ppo.baseline, BASELINES),
+        ("value features", ppo.features, FEATURES),
+        ("whitening", ppo.whiten, WHITEN),
+        ("vllm mode", ppo.vllm, VLLM),
+        ("way to write candidates", ppo.rollout, ROLLOUTS),
+        ("choice of constants", config.constants, CONSTANTS),
+        ("precision", config.sft.precision, PRECISIONS),
+        *(("reporter", name, REPORTERS) for name in ppo.report_to),
+    ):
+        if value not in known:
+            raise UsageError(f"no {name} {value!r}; {did_you_mean(value, list(known))}")
+
+
+def _check_ppo(ppo: PpoConfig) -> None:
+    _check(ppo.candidates >= 2, "ppo.candidates", ppo.candidates,
+           "at least 2: one candidate has neither consensus nor a baseline")  # fmt: skip
+    for name in ("groups", "epochs", "accumulation", "minibatches", "save_every", "log_every",
+                 "pool"):  # fmt: skip
+        _check(getattr(ppo, name) >= 1, f"ppo.{name}", getattr(ppo, name), "at least 1")
+    for name in ("updates", "eval_every", "new_tokens", "kl", "entropy", "decay", "supervised",
+                 "supervised_weight"):  # fmt: skip
+        _check(getattr(ppo, name) >= 0, f"ppo.{name}", getattr(ppo, name), "at least 0")
+    _check(ppo.scan >= 1 and ppo.candidates % ppo.scan == 0, "ppo.scan", ppo.scan,
+           f"a divisor of ppo.candidates = {ppo.candidates}")  # fmt: skip
+    _check(0 <= ppo.unseen < 1, "ppo.unseen", ppo.unseen, "a fraction, 0 or more, below 1")
+    _check(0 < ppo.top_p <= 1, "ppo.top_p", ppo.top_p, "a fraction above 0")
+    _check(0 < ppo.clip < 1, "ppo.clip", ppo.clip, "a fraction between 0 and 1")
+    _check(0 <= ppo.cooldown <= 1, "ppo.cooldown", ppo.cooldown, "a fraction 0–1")
+    if ppo.updates:
+        check_shares(ppo)
+
+
+def check_shares(ppo: PpoConfig, processes: int = 1) -> None:
+    """UsageError where a pass of so many processes over a batch would cut a group."""
+    passes = ppo.accumulation * ppo.minibatches  # backward passes over one batch
+    if ppo.groups % processes or ppo.groups * ppo.candidates % (processes * passes):
+        raise UsageError(
+            f"ppo.groups {ppo.groups} × candidates {ppo.candidates} cannot be shared out over "
+            f"{processes} processes and {passes} passes without cutting a group: take a multiple "
+            f"of {processes} groups, and fewer passes (accumulation × minibatches)"
+        )
 
 
 def _value(text: str) -> object:

@@ -8,7 +8,7 @@ from pathlib import Path
 from cecbench.systems.llm import THINKING_OFF
 from cecdata.errors import UsageError
 from cectrain import drafted
-from cectrain.config import PpoConfig
+from cectrain.config import PpoConfig, check_shares
 
 
 def grpo_settings(
@@ -17,12 +17,7 @@ def grpo_settings(
     """TRL's arguments for our settings. Raises UsageError where a batch would cut a group."""
     passes = ppo.accumulation * ppo.minibatches  # backward passes over one batch
     sequences = ppo.groups * ppo.candidates
-    if ppo.groups % processes or sequences % (processes * passes):
-        raise UsageError(
-            f"ppo.groups {ppo.groups} × candidates {ppo.candidates} cannot be shared out over "
-            f"{processes} processes and {passes} passes without cutting a group: take a multiple "
-            f"of {processes} groups, and fewer passes (accumulation × minibatches)"
-        )
+    check_shares(ppo, processes)
     cycle = ppo.epochs * ppo.minibatches  # optimizer steps a batch
     return dict(  # noqa: C408 - TRL's names read as arguments
         output_dir=str(out),

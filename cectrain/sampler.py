@@ -37,11 +37,7 @@ class GroupSampler(Sampler[int]):  # type: ignore[misc]  # torch is not followed
         view: View,
         pool: int = 1,
     ) -> None:
-        if len(pairs) < groups:
-            raise UsageError(
-                f"{len(pairs)} pairs do not fill a batch of {groups} sources: lower ppo.groups "
-                "or ppo.scan, or give more data"
-            )
+        check_fill(len(pairs), groups)
         self._pairs, self._groups, self._size, self._repeats = pairs, groups, size, repeats
         self._epoch, self._view, self._pool = 0, view, pool
         self._lengths = pairs.lengths() if pool > 1 else None
@@ -74,6 +70,15 @@ class GroupSampler(Sampler[int]):  # type: ignore[misc]  # torch is not followed
         places = drawn[np.argsort(self._lengths[drawn], kind="stable")].reshape(batches.shape)
         turns = data.order(len(batches), self._pairs.seed, 1 + self._epoch + start)
         return np.asarray(places[turns])
+
+
+def check_fill(pairs: int, groups: int) -> None:
+    """UsageError where so many pairs make no batch of so many sources."""
+    if pairs < groups:
+        raise UsageError(
+            f"{pairs} pairs do not fill a batch of {groups} sources: lower ppo.groups or ppo.scan, "
+            "or give more data"
+        )
 
 
 class View:

@@ -16,7 +16,7 @@ from cecdata.embed import Encoder, encoder
 from cecdata.errors import InputError, UsageError
 from cecdata.shards.codec import Json, encode
 from cecdata.shards.reader import Dataset
-from cectrain import checkpoints, data, heldout, reproducibility, tracking
+from cectrain import beforehand, checkpoints, data, heldout, reproducibility, tracking
 from cectrain.config import Config, PolicyConfig
 from cectrain.data import HELD_OUT, TRAIN, Pair
 from cectrain.heldout import HeldOut, read_held_out, write_held_out
@@ -109,6 +109,7 @@ def prepare(dataset: Dataset, config: Config, state: Path, log: MetricsLog, tell
     watched, clean = data.held_out(dataset, config.data, limit, config.seed)
     pairs = training_pairs(dataset, config.data, limit, config.seed, state / "arrow")
     taught, left = pairs.parted(_left_to_ppo(config))
+    beforehand.check_made(config, policy, left, reproducibility.processes())
     return Job(
         config, dataset, policy, taught, left, watched, clean, state, log, tell,
     )  # fmt: skip

@@ -12,13 +12,13 @@ from cecdata.durable import STATE, Workspace
 from cecdata.durable.files import naming
 from cecdata.errors import MissingPackageError
 from cecdata.shards.codec import Json
-from cectrain import reproducibility, stages, tracking
+from cectrain import beforehand, reproducibility, stages, tracking
 from cectrain.config import Config
 from cectrain.data import open_shards
 from cectrain.export import save_model
 from cectrain.heldout import HeldOut
 from cectrain.progress import Seen, nowhere
-from cectrain.results import MODEL, finished, write_run, write_summary
+from cectrain.results import MODEL, SUMMARY, finished, write_run, write_summary
 from cectrain.stages import Job, Tell
 from cectrain.tracking import MetricsLog
 
@@ -43,6 +43,8 @@ def train(
     """
     started = time.monotonic()
     check_installed()
+    if overwrite or not (out / SUMMARY).is_file():  # what is finished needs nothing any more
+        beforehand.check_settings(config, reproducibility.processes())
     reproducibility.report_to_nobody()
     dataset = open_shards(data)
     identity = stages.identity(config, dataset)

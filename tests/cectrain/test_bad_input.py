@@ -181,3 +181,55 @@ def test_without_the_extra_it_is_named(dataset_path, tmp_path, monkeypatch):
     with pytest.raises(MissingPackageError, match=r"trl missing.*cec-zero\[train\]"):
         train(dataset_path, tmp_path / "out", config.load("small", ["sft.steps=0"]))
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("setting", "package", "advice"),
+    [
+        ('ppo.report_to=["tensorboard"]', "tensorboard", "ppo.report_to"),
+        ('ppo.report_to=["wandb"]', "wandb", "ppo.report_to"),
+        ('ppo.vllm="server"', "vllm", r"cec-zero\[vllm\]"),
+        ("policy.lora_rank=4", "peft", r"cec-zero\[train\]"),
+    ],
+)
+def test_what_is_not_installed_is_named_before_the_first_step(
+    dataset_path, start, tmp_path, monkeypatch, setting, package, advice
+):
+    """A package that only PPO would ask for is asked for before the warm start; OUT stays free."""
+    import sys
+
+    from cecdata.errors import MissingPackageError
+
+    for name in (package, "tensorboardX"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingPackageError, match=rf"(?s){package}.*{advice}|{advice}.*{package}"):
+        train(dataset_path, tmp_path / "out", configured(start, "sft.steps=2", setting))
+    assert not (tmp_path / "out").exists()
+
+
+def test_groups_that_processes_cannot_share_are_told_before_the_first_step(
+    dataset_path, start, tmp_path, monkeypatch
+):
+    """Two processes cannot share three sources without cutting one's group."""
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(UsageError, match=r"2 processes.*cutting a group"):
+        train(dataset_path, tmp_path / "out", configured(start, "ppo.groups=3"))
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["ppo.groups=8"], "6 pairs do not fill a batch of 8 sources"),
+        (['ppo.rollout="drafted"', "ppo.top_p=0.9"], "ppo.rollout = drafted"),
+    ],
+)
+def test_what_ppo_cannot_do_is_told_before_the_first_step(
+    dataset_path, start, tmp_path, settings, message
+):
+    """The policy and the pairs are there, and no supervised step was made yet."""
+    lines = []
+    asked = configured(start, "sft.steps=2", "sft.batch=2", *settings)
+    with pytest.raises(UsageError, match=message):
+        train(dataset_path, tmp_path / "out", asked, tell=lines.append)
+    assert not any("warm start" in line for line in lines)

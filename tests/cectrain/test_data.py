@@ -91,12 +91,22 @@ def test_the_paper_recipe_has_the_papers_constants():
         ("sft.save_every=0", r"sft\.save_every.*at least 1"),
         ('sft.precision="fp16"', "no precision 'fp16'"),
         ("ppo.unseen=1.0", r"ppo\.unseen.*below 1"),
+        ("ppo.candidates=65", r"ppo\.candidates.*at most 64"),
+        ("ppo.accumulation=5", "without cutting a group"),
+        ('ppo.report_to=["tensorbord"]', "did you mean 'tensorboard'"),
     ],
 )
 def test_a_wrong_setting_is_named(setting, message):
     """Unknown keys, wrong types and values out of range say which, and what is wanted."""
     with pytest.raises(UsageError, match=message):
         config.load("paper", [setting])
+
+
+def test_only_what_is_used_is_refused():
+    """A vote makes no clusters, and supervised steps alone have no groups."""
+    many = config.load("paper", ["ppo.candidates=65", 'reward.kind="majority"'])
+    assert many.ppo.candidates == 65
+    assert config.load("paper", ["ppo.updates=0", "ppo.accumulation=5"]).ppo.accumulation == 5
 
 
 def test_what_is_watched_while_tuning_is_not_trained_on(dataset, tmp_path):

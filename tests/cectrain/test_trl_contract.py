@@ -361,11 +361,14 @@ def test_a_batch_that_would_cut_groups_is_refused(settings, processes, tmp_path)
     """Sources must share out over processes, and sequences over passes."""
     from cectrain import trainer
 
-    made = config.load("small", ["ppo.candidates=2", "ppo.scan=1", *settings])
-    with pytest.raises(UsageError, match="cutting a group"):
+    def arguments():
+        made = config.load("small", ["ppo.candidates=2", "ppo.scan=1", *settings])
         trainer.arguments(
             made.ppo, out=tmp_path, seed=1, new_tokens=4, processes=processes, cpu=True
         )
+
+    with pytest.raises(UsageError, match="cutting a group"):
+        arguments()
 
 
 def test_too_few_pairs_for_a_batch_are_refused(trainer_for, tmp_path):

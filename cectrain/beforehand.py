@@ -1,0 +1,47 @@
+"""What would end a run only behind its warm start, said before the first step."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from cecdata.errors import MissingPackageError
+from cectrain.config import Config, check_shares
+from cectrain.grpo_settings import may_draft
+from cectrain.pairs import TrainingPairs
+from cectrain.policy import Policy
+
+#: what a reporter of the settings imports, one of them
+_IMPORTS = {"tensorboard": ("tensorboard", "tensorboardX")}
+
+
+def check_settings(config: Config, processes: int) -> None:
+    """Raises UsageError where processes cannot share the groups, MissingPackageError by name."""
+    if config.policy.lora_rank:
+        _need("policy.lora_rank", "peft", "pip install 'cec-zero[train]'")
+    if config.policy.quantise:
+        _need("policy.quantise", "bitsandbytes", "pip install bitsandbytes")
+    ppo = config.ppo
+    if not ppo.updates:
+        return
+    check_shares(ppo, processes)
+    for name in ppo.report_to:
+        _need("ppo.report_to", name, f"pip install {name}", *_IMPORTS.get(name, ()))
+    if ppo.vllm != "off":
+        _need("ppo.vllm", "vllm", "pip install 'cec-zero[vllm]'")
+
+
+def check_made(config: Config, policy: Policy, pairs: TrainingPairs, processes: int) -> None:
+    """Raises UsageError where PPO cannot work with this policy, or with so few pairs."""
+    from cectrain.sampler import check_fill
+
+    if not config.ppo.updates:
+        return
+    check_fill(len(pairs), config.ppo.groups * config.ppo.scan)
+    may_draft(config.ppo, policy.model, processes)
+
+
+def _need(setting: str, package: str, how: str, *any_of: str) -> None:
+    if not any(find_spec(name) for name in any_of or (package,)):
+        raise MissingPackageError(
+            f"{setting} needs {package}, which is not installed: `{how}`, or leave the setting out"
+        )
