@@ -30,7 +30,7 @@ class DataConfig:
     fresh: bool = False  # corrupt the targets anew each epoch, as the same build with another seed
     clean_share: float = 0.0  # share of prompts whose source is the clean sentence
     limit: int | None = None  # pairs of the training split that are used
-    held_out: int = 200  # pairs of the validation split that are watched
+    held_out: int = 200  # pairs of the validation split that are watched, of those short enough
     held_out_clean: int = 100  # clean sentences among which over-correction is watched
     tuning: bool = False  # watch a tenth of the training split, not trained on, not validation
     homophone: float | None = None  # with fresh: this prior for homophones, the others equal

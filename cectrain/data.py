@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from cecdata.errors import InputError
 from cecdata.shards.reader import Dataset, open_dataset
@@ -46,15 +48,19 @@ def open_shards(path: str | Path) -> Dataset:
     return dataset
 
 
-def sample(dataset: Dataset, split: str, count: int, seed: int) -> list[Pair]:
+def sample(
+    dataset: Dataset, split: str, count: int, seed: int, limit: int | None = None
+) -> list[Pair]:
     """`count` pairs of a split, or all if it has fewer, drawn by (seed, id, copy) and nothing else.
 
-    Different sentences come before further copies of the same. One pass, constant memory.
+    None is longer than `limit`. Different sentences come before further copies of the same. One
+    pass, constant memory.
     """
     copies = dataset.manifest.configuration.get("copies")
     turns = np.uint64(copies if isinstance(copies, int) and copies > 0 else 1)
     kept: list[tuple[int, Pair]] = []
-    for batch in dataset.batches(split, _COLUMNS):
+    for stored in dataset.batches(split, _COLUMNS):
+        batch = stored if limit is None else stored.filter(longest(stored) <= limit)
         ids = np.asarray(batch.column("id"))
         copy = np.asarray(batch.column("copy")).astype(np.uint64)
         turn = (copy + _mixed(ids, seed)) % turns
@@ -76,15 +82,22 @@ def held_out(
     sentences as long as there are any.
     """
     split = TRAIN if told.tuning else HELD_OUT
-    # Twelve times as many, as a tenth of them is kept; of validation twice, for those too long.
+    # More than are watched, so that the clean ones are others; while tuning a tenth of it is kept.
     count = (12 if told.tuning else 2) * (told.held_out + told.held_out_clean)
-    drawn = [pair for pair in sample(dataset, split, count, seed) if pair.length <= limit]
+    drawn = sample(dataset, split, count, seed, limit)
     if told.tuning:
-        kept = kept_for_tuning(np.array([pair.id for pair in drawn], np.uint64))
-        drawn = [pair for pair, keep in zip(drawn, kept, strict=True) if keep]
+        drawn = _tuning(drawn)
+        while len(drawn) < told.held_out and count < dataset.rows(split):
+            count *= 2  # by chance fewer than a tenth: a longer draw begins with the same pairs
+            drawn = _tuning(sample(dataset, split, count, seed, limit))
     distinct = list(dict.fromkeys(pair.target for pair in drawn))
     clean = distinct[max(0, len(distinct) - told.held_out_clean) :]
     return tuple(drawn[: told.held_out]), tuple(clean)
+
+
+def _tuning(drawn: Sequence[Pair]) -> list[Pair]:
+    kept = kept_for_tuning(np.array([pair.id for pair in drawn], np.uint64))
+    return [pair for pair, keep in zip(drawn, kept, strict=True) if keep]
 
 
 def kept_for_tuning(ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
@@ -123,6 +136,13 @@ def with_clean(pairs: Sequence[Pair], share: float, seed: int) -> list[Pair]:
         Pair(pair.id, pair.copy, pair.target, pair.target, "unchanged") if clean else pair
         for pair, clean in zip(pairs, drawn, strict=True)
     ]
+
+
+def longest(batch: pa.RecordBatch) -> npt.NDArray[np.int32]:
+    """Code points of each pair's longer side."""
+    sides = (pc.utf8_length(batch.column(name)) for name in ("source", "target"))
+    found: npt.NDArray[np.int32] = np.maximum(*(np.asarray(side) for side in sides))
+    return found
 
 
 def _mixed(values: npt.NDArray[np.uint64], seed: int) -> npt.NDArray[np.uint64]:

@@ -242,8 +242,7 @@ def _usable(dataset: Dataset, max_chars: int, *, tuning: bool) -> npt.NDArray[np
     """Places of the pairs that are short enough, and not among those that are watched."""
     found, seen = [], 0
     for batch in dataset.batches(TRAIN, ["id", "source", "target"]):
-        lengths = [np.asarray(pc.utf8_length(batch.column(n))) for n in ("source", "target")]
-        usable = np.maximum(*lengths) <= max_chars
+        usable = data.longest(batch) <= max_chars
         if tuning:
             usable &= ~data.kept_for_tuning(np.asarray(batch.column("id")))
         found.append(np.flatnonzero(usable) + seen)

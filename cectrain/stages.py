@@ -143,9 +143,9 @@ def choose_constants(job: Job, used: Encoder) -> tuple[RewardConfig, list[str]]:
     if config.reward.kind != "consensus":
         return config.reward, [f"the reward is the {config.reward.kind} vote: no constants"]
     # Of the training split: what is held out decides nothing.
-    drawn = data.sample(job.dataset, TRAIN, config.diagnose_pairs, config.seed)
+    limit = config.policy.max_chars
     found = diagnose(
-        [pair for pair in drawn if pair.length <= config.policy.max_chars],
+        data.sample(job.dataset, TRAIN, config.diagnose_pairs, config.seed, limit),
         used,
         config.reward,
         train_pairs=len(job.pairs),

@@ -56,7 +56,8 @@ def diagnose(
     config = load(recipe, settings)
     dataset = shards.open_shards(data)
     split = shards.HELD_OUT if dataset.rows(shards.HELD_OUT) else shards.TRAIN
-    chosen = shards.sample(dataset, split, pairs or config.diagnose_pairs, config.seed)
+    count, longest = pairs or config.diagnose_pairs, config.policy.max_chars
+    chosen = shards.sample(dataset, split, count, config.seed, longest)
     found = look(
         chosen,
         encoder(encoder_name or config.encoder),

@@ -1,6 +1,7 @@
 """Pairs come from verified shards and are drawn by (seed, id, copy) alone."""
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -124,6 +125,37 @@ def test_what_is_watched_while_tuning_is_not_trained_on(dataset, tmp_path):
     assert not trained & {pair.id for pair in (*watched, *other)}
     everything = len(training_pairs(dataset, config.DataConfig(), 64, 42, tmp_path))
     assert 0.8 * everything < len(pairs) < everything
+
+
+@pytest.mark.parametrize("tuning", [False, True])
+def test_as_many_are_watched_as_there_are_short_ones(dataset, tuning):
+    """Drawn among those that fit, in the order that they have anyway: what is too long takes no
+    place, and where all are asked for nothing changes.
+    """
+    split = "train" if tuning else "validation"
+    everything = data.sample(dataset, split, 10**6, 3)
+    if tuning:
+        kept = data.kept_for_tuning(np.array([pair.id for pair in everything], np.uint64))
+        everything = [pair for pair, keep in zip(everything, kept, strict=True) if keep]
+    limit = sorted(pair.length for pair in everything)[len(everything) // 4]
+    short = [pair for pair in everything if pair.length <= limit]
+    told = config.DataConfig(held_out=len(short), held_out_clean=0, tuning=tuning)
+    watched, _ = data.held_out(dataset, told, limit, 3)
+    assert list(watched) == short
+    few, _ = data.held_out(dataset, replace(told, held_out=len(short) // 2), limit, 3)
+    assert list(few) == short[: len(short) // 2]
+    everyone = replace(told, held_out=10**6, held_out_clean=10**6)
+    watched, clean = data.held_out(dataset, everyone, limit, 3)
+    assert list(watched) == short
+    assert list(clean) == list(dict.fromkeys(pair.target for pair in short))
+
+
+def test_the_diagnosis_draws_among_pairs_that_are_trained_on(dataset):
+    """A sample with a limit is the head of those that fit."""
+    everything = data.sample(dataset, "train", 10**6, 3)
+    limit = sorted(pair.length for pair in everything)[len(everything) // 4]
+    short = [pair for pair in everything if pair.length <= limit]
+    assert data.sample(dataset, "train", 9, 3, limit) == short[:9]
 
 
 def test_another_prior_of_homophones(dataset):
