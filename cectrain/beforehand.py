@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from cecdata.errors import MissingPackageError
+from cecdata.errors import MissingPackageError, UsageError
 from cectrain.config import Config, check_shares
 from cectrain.grpo_settings import may_draft
 from cectrain.pairs import TrainingPairs
@@ -37,6 +37,11 @@ def check_made(config: Config, policy: Policy, pairs: TrainingPairs, processes: 
     if not config.ppo.updates:
         return
     check_fill(len(pairs), config.ppo.groups * config.ppo.scan)
+    if config.ppo.kl and not policy.trained and not config.policy.lora_rank:
+        raise UsageError(
+            f"ppo.kl = {config.ppo.kl:g}: the reference is read from a folder, and random weights "
+            "lie in none: run `cectrain sft` first, and name its folder with --policy"
+        )
     may_draft(config.ppo, policy.model, processes)
 
 

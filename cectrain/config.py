@@ -86,7 +86,7 @@ class PpoConfig:
     value_rate: float = 1e-3
     value_steps: int = 20  # Adam steps of the value network a batch
     whiten: str = "none"  # advantages to mean 0, deviation 1: over the batch or each group
-    kl: float = 0.0  # weight of the KL to the starting policy
+    kl: float = 0.0  # weight of the KL to the policy that PPO starts from, after the warm start
     entropy: float = 0.0  # weight of the entropy bonus
     weight_decay: float = 0.0
     max_grad_norm: float = 1.0

@@ -71,6 +71,12 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
             processing_class=policy.tokenizer,
             **more,
         )
+        self._adapter = self._active_adapter()
+        if self.ref_model is not None and self.accelerator.num_processes == 1:
+            # TRL reads the reference where the policy came from; a warm start has moved it on. Of
+            # several processes none has one, and their weights may lie apart.
+            own = self.accelerator.unwrap_model(self.model).state_dict()
+            self.accelerator.unwrap_model(self.ref_model).load_state_dict(own)
         # The lean pass gives entropies no gradient: with a bonus for them TRL's own pass is taken.
         wanted = ppo.lean and ppo.vllm == "off" and ppo.entropy == 0
         self._lean = wanted and lean.supports(self.model)
@@ -126,11 +132,12 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
         self, model: Any, input_ids: Any, attention_mask: Any, logits_to_keep: int, **named: Any
     ) -> Any:
         """By the lean pass where it knows the model; what was drawn is not computed again."""
-        if self._logps is not None and model is self.model:
+        own = model is self.model and self._active_adapter() == self._adapter
+        if self._logps is not None and own:
             rows = [torch.tensor(row) for row in self._logps]
             old = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
             return old.to(self.accelerator.device), None, None
-        if not self._lean or model is not self.model:
+        if not self._lean or not (own or model is self.ref_model):
             return super()._get_per_token_logps_and_entropies(
                 model, input_ids, attention_mask, logits_to_keep, **named
             )
@@ -138,6 +145,11 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
             model, input_ids, attention_mask, logits_to_keep, self.temperature, lean.fast_dtype()
         )
         return *found, None
+
+    def _active_adapter(self) -> object:
+        """Of a policy with adapters the one that is at work: TRL asks the reference by another."""
+        model = self.accelerator.unwrap_model(self.model)
+        return model.active_adapter if hasattr(model, "get_base_model") else None
 
     def _generate(self, prompts: list[Any]) -> Any:
         started = time.perf_counter()

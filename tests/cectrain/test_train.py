@@ -172,6 +172,34 @@ def test_a_killed_run_that_scans_goes_on_to_the_same_weights(dataset_path, start
     assert again["model_sha256"] == whole["model_sha256"]
 
 
+@pytest.mark.parametrize("rank", [0, 2])
+def test_a_killed_run_with_a_kl_goes_on_to_the_same_weights(dataset_path, start, tmp_path, rank):
+    """The reference is the same after a kill: the policy behind the warm start, adapter or not."""
+    settings = configured(start, "sft.steps=2", "sft.learning_rate=0.05", "ppo.updates=2",
+                          "ppo.kl=0.5", "ppo.eval_every=0", f"policy.lora_rank={rank}")  # fmt: skip
+    whole = train(dataset_path, tmp_path / "whole", settings)
+
+    def tell(line):
+        if "ppo      2" in line:
+            raise Stop
+
+    with pytest.raises(Stop):
+        train(dataset_path, tmp_path / "cut", settings, tell=tell)
+    assert checkpoints.newest(tmp_path / "cut" / ".cecdata" / "ppo")[1] == {"step": 1}
+    again = train(dataset_path, tmp_path / "cut", settings)
+    assert again["model_sha256"] == whole["model_sha256"]
+    (first, *_) = tracking.lines(tmp_path / "whole" / "metrics.jsonl", "ppo")
+    assert first["kl"] < 1e-3
+
+
+def test_a_kl_needs_a_start_that_lies_somewhere(dataset_path, tmp_path, monkeypatch):
+    """Random weights lie in no folder that a reference could be read from."""
+    monkeypatch.setattr(policy, "WEIGHTS", tmp_path / "none")
+    settings = config.load("small", [*SETTINGS, "sft.steps=1", "ppo.kl=0.1"])
+    with pytest.raises(UsageError, match=r"ppo\.kl.*--policy"):
+        train(dataset_path, tmp_path / "out", settings)
+
+
 def test_what_is_left_to_ppo_no_supervised_step_sees(dataset_path, start, tmp_path, monkeypatch):
     """With ppo.unseen the targets of the two kinds of steps have nothing in common."""
     from cectrain import sft, trainer

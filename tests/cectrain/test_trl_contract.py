@@ -5,6 +5,7 @@ A failure here after an upgrade says which assumption broke.
 
 import inspect
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -515,3 +516,55 @@ def test_ppo_moves_the_policy_towards_what_is_rewarded(trainer_for, encoder, tmp
     made.train()
     rewards = [line["reward"] for line in made.state.log_history if "reward" in line]
     assert np.mean(rewards[-4:]) > np.mean(rewards[:4]) + 0.25, rewards
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_the_kl_is_to_the_policy_that_ppo_starts_from(dataset, encoder, start, tmp_path, rank):
+    """Not to the weights on disk, nor to the adapter's base: what a warm start has learnt is the
+    reference, and it stays as it is while the policy moves.
+    """
+    import torch
+
+    from cectrain import stages, trainer
+
+    named = config.PolicyConfig(name=str(start), lora_rank=rank)
+    made = stages.with_adapter(policy.load_policy(named, 0), named)
+    torch.manual_seed(3)
+    learnt = [p for p in made.model.parameters() if p.requires_grad]
+    with torch.no_grad():
+        for parameter in learnt:  # stands for a warm start
+            parameter.add_(0.5 * torch.randn_like(parameter))
+    before = [parameter.detach().clone() for parameter in learnt]
+
+    class Paid(GroupReward):
+        """Something, so that the policy moves: random candidates earn nothing by the encoder."""
+
+        def score(self, sources, targets, groups):
+            found = super().score(sources, targets, groups)
+            rewards = np.array([[sum(map(ord, text)) % 2 for text in group] for group in groups])
+            return replace(found, rewards=rewards.astype(float))
+
+    told = config.load("small", [
+        *SETTINGS, "ppo.kl=0.05", "ppo.epochs=1", "ppo.accumulation=1", "ppo.baseline=none",
+        "ppo.updates=4",
+    ])  # fmt: skip
+    pairs = training_pairs(dataset, DataConfig(limit=7), 40, 42, tmp_path / "cache")
+    args = trainer.arguments(
+        told.ppo, out=tmp_path / "run", seed=42, new_tokens=6, processes=1, cpu=True
+    )
+    reward = Paid(encoder, told.reward, told.ppo.candidates)
+    ours = trainer.ConsensusTrainer(made, pairs, reward, told.ppo, args)
+    if rank:
+        reference = [p for name, p in made.model.named_parameters() if ".ref." in name]
+    else:
+        reference = list(ours.ref_model.parameters())
+    ours.train()
+    kl = [line["kl"] for line in ours.state.log_history if "kl" in line]
+    assert len(kl) == 4
+    assert kl[0] < 1e-3
+    assert kl[-1] > 1e-3
+    assert len(reference) == len(before)
+    for kept, first, now in zip(reference, before, learnt, strict=True):
+        assert torch.equal(kept, first)
+        assert not kept.requires_grad or not rank
+        assert not torch.equal(now, first)
