@@ -238,8 +238,8 @@ def summary(
 ) -> dict[str, Json]:
     """What scripts read. Rates are fractions; null where nothing could be divided.
 
-    `batches` of PPO were run, fewer than were asked for where the run was stopped; `seconds` are
-    those of the last call, `cpu_seconds` of all of them.
+    `batches` of PPO were run, fewer than were asked for where the run was stopped. `seconds` are
+    those of all calls, `cpu_seconds` of the steps that the finished weights are made of.
     """
     return {
         "heldout_exact_after_sft": before.exact,

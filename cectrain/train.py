@@ -10,9 +10,11 @@ from pathlib import Path
 
 from cecdata.durable import STATE, Workspace
 from cecdata.durable.files import naming
+from cecdata.embed import Encoder
 from cecdata.errors import MissingPackageError
 from cecdata.shards.codec import Json
-from cectrain import beforehand, reproducibility, stages, tracking
+from cectrain import beforehand, clock, reproducibility, stages, tracking
+from cectrain.clock import Clock
 from cectrain.config import Config
 from cectrain.data import open_shards
 from cectrain.export import save_model
@@ -41,7 +43,7 @@ def train(
     `tell` gets words, `seen` the figures of each step.
     Raises InputError, UsageError, RefusedError, VerificationError, DiskFullError.
     """
-    started = time.monotonic()
+    began = time.monotonic()
     check_installed()
     if overwrite or not (out / SUMMARY).is_file():  # what is finished needs nothing any more
         beforehand.check_settings(config, reproducibility.processes())
@@ -60,25 +62,31 @@ def train(
             kept = tracking.kept_lines(out / tracking.FILE, *stages.resumed_steps(config, state))
             work.write_text(tracking.FILE, kept)
             write_run(work, identity)
-        tell = tell if first else _silent
-        encoder = stages.load_encoder(config.encoder)
-        stages.open_cache(config, encoder)  # another encoder's is refused before hours are spent
-        log = MetricsLog(out / tracking.FILE if first else None, tell, seen)
-        job = stages.prepare(dataset, config, state, log, tell)
-        stages.warm_start(job)
-        before = job.once("after_sft", job.evaluate)
-        job.log.write("heldout", 0, tracking.of_held_out(before))
-        reward, words = stages.choose_constants(job, encoder)
-        for line in words:
-            tell(line)
-        batches = stages.ppo(job, reward, encoder, before.exact) if config.ppo.updates else 0
-        if work is None:
-            return {}
-        after = job.evaluate() if batches else before
-        job.log.write("heldout", batches, tracking.of_held_out(after))
-        seconds = time.monotonic() - started
-        found = stages.summary(job, before, after, reward, batches=batches, seconds=seconds)
-        return _publish(work, job, found, (before, after))
+        with clock.counting(state / clock.FILE if first else None, began) as spent:
+            tell = tell if first else _silent
+            encoder = stages.load_encoder(config.encoder)
+            stages.open_cache(config, encoder)  # another encoder's is refused before hours go by
+            log = MetricsLog(out / tracking.FILE if first else None, tell, spent.watching(seen))
+            job = stages.prepare(dataset, config, state, log, tell)
+            return _staged(job, encoder, spent, work)
+
+
+def _staged(job: Job, encoder: Encoder, spent: Clock, work: Workspace | None) -> dict[str, Json]:
+    """Every stage in its turn; the summary, or nothing where another process writes it."""
+    config = job.config
+    stages.warm_start(job)
+    before = job.once("after_sft", job.evaluate)
+    job.log.write("heldout", 0, tracking.of_held_out(before))
+    reward, words = stages.choose_constants(job, encoder)
+    for line in words:
+        job.tell(line)
+    batches = stages.ppo(job, reward, encoder, before.exact) if config.ppo.updates else 0
+    if work is None:
+        return {}
+    after = job.evaluate() if batches else before
+    job.log.write("heldout", batches, tracking.of_held_out(after))
+    found = stages.summary(job, before, after, reward, batches=batches, seconds=spent.seconds())
+    return _publish(work, job, found, (before, after))
 
 
 def check_installed() -> None:

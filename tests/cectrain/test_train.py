@@ -2,16 +2,18 @@
 
 import json
 import re
+import time
 
 import pytest
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
+from cecbench.score_shape import sealed
 from cecdata.embed import encoder
 from cecdata.errors import InputError, RefusedError, UsageError, VerificationError
 from cecdata.shards.codec import encode
 from cecdata.skin import run
-from cectrain import checkpoints, config, policy, stages, tracking, watch
+from cectrain import checkpoints, clock, config, policy, stages, tracking, watch
 from cectrain.cli import cli
 from cectrain.data import open_shards
 from cectrain.heldout import HeldOut, read_held_out
@@ -331,6 +333,37 @@ def test_every_logged_name_is_explained():
     page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text("utf-8")
     explained = set(re.findall(r"^\| `([a-z0-9_]+)` \|", page, re.MULTILINE))
     assert explained == {*tracking.NAMES, *tracking.HELD_OUT, *tracking.SFT}
+
+
+def test_seconds_are_those_of_all_calls(finished, dataset_path, start, tmp_path):
+    """Of a run that was cut short too; a finished one keeps what it says, whoever asks again."""
+    out, settings = tmp_path / "out", configured(start, "sft.steps=2", "ppo.updates=1")
+
+    def tell(line):
+        if "ppo      1" in line:
+            raise Stop
+
+    with pytest.raises(Stop):
+        train(dataset_path, out, settings, tell=tell)
+    kept = clock.Clock(out / ".cecdata" / clock.FILE).seconds()
+    assert kept > 0.5
+    (out / ".cecdata" / clock.FILE).write_text(sealed({"seconds": 1000.0}), encoding="utf-8")
+    found = train(dataset_path, out, settings)
+    assert 1000 < found["seconds"] < 1000 + 600
+    stored = (out / ".cecdata" / clock.FILE).read_bytes()
+    assert train(dataset_path, out, settings) == found
+    assert (out / ".cecdata" / clock.FILE).read_bytes() == stored
+
+
+def test_a_bit_in_the_seconds_is_noticed(tmp_path):
+    """They are sealed, and what to do is said."""
+    path = tmp_path / clock.FILE
+    with clock.counting(path, time.monotonic()):
+        pass
+    for damaged in (path.read_bytes().replace(b"0.0", b"9.0"), b"[1]", b"{}", b"\xff"):
+        path.write_bytes(damaged)
+        with pytest.raises(VerificationError, match="remove it"):
+            clock.Clock(path)
 
 
 def test_held_out_scores_come_back_from_disk(tmp_path):
