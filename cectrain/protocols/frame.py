@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -12,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from cecdata import durable
+from cecdata import durable, skin
 from cecdata.errors import CecError, UsageError
 from cecdata.shards.codec import Json
 from cecdata.strictjson import parse
@@ -24,6 +25,8 @@ from cectrain.train import SENTENCES
 Tell = Callable[[str], None]
 LOG = "log.txt"  # beside the run's folder: what it said
 _PATIENCE_S = 0.3  # between looks at a process
+#: what a run ends with behind Ctrl-C or SIGTERM, also before it has begun to listen
+_INTERRUPTED = (skin.INTERRUPTED, -signal.SIGINT, -signal.SIGTERM)
 _LAST = 3  # lines of a failed run's log that are shown
 
 
@@ -91,6 +94,10 @@ class Done:
         return found
 
 
+class InterruptedRunError(CecError):
+    """A run that a signal ended: it is not finished, and has not failed."""
+
+
 def run_all(
     plan: Plan, runs: Sequence[Run], after: Callable[[dict[str, Done]], None] | None = None
 ) -> dict[str, Done]:
@@ -139,8 +146,9 @@ def run_all(
 
 
 def run_one(plan: Plan, run: Run, stop: threading.Event | None = None) -> Done:
-    """One run in a process of its own; a finished one is read. Raises CecError if it fails.
+    """One run in a process of its own; a finished one is read.
 
+    Raises CecError if it fails, InterruptedRunError if a signal ended it.
     `stop` ends the process: another thread sets it where everything is to end.
     """
     folder = plan.runs / run.name
@@ -149,12 +157,15 @@ def run_one(plan: Plan, run: Run, stop: threading.Event | None = None) -> Done:
         plan.tell(f"{run.name}: finished before")
         return done
     folder.parent.mkdir(parents=True, exist_ok=True)
+    stop = stop or threading.Event()
     log = folder.with_name(f"{run.name}.{LOG}")
     command = [sys.executable, "-m", "cectrain", "train", str(plan.data), "--out", str(folder)]
     command += ["--recipe", plan.recipe, *(x for s in settings for x in ("--set", s))]
     plan.tell(f"{run.name}: started, its words are in {log}")
     with log.open("a", encoding="utf-8") as words:
-        code = _wait(command, words.fileno(), _threads(plan.workers), stop or threading.Event())
+        code = _wait(command, words.fileno(), _threads(plan.workers), stop)
+    if code in _INTERRUPTED or (code and stop.is_set()):
+        raise InterruptedRunError(f"{run.name} was interrupted: the same command goes on with it")
     if code:
         last = "\n".join(log.read_text("utf-8").splitlines()[-_LAST:])
         raise CecError(f"{run.name} ended with {code}: {last}")

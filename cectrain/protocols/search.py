@@ -1,7 +1,7 @@
 """Hyper-parameter search (paper tab:hparams): short runs on little data, the best retrained.
 
 Trials lie in a SQLite store of Optuna, their runs in folders named by their settings: the same
-call goes on, several workers share the store.
+call goes on; the workers of one call share the store, a second call beside it is refused.
 """
 
 from __future__ import annotations
@@ -9,15 +9,18 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from cecdata import durable
 from cecdata.errors import CecError, MissingPackageError, RefusedError
 from cecdata.shards.codec import Json, encode
 from cectrain.protocols import tables
-from cectrain.protocols.frame import Plan, Run, run_one, write
+from cectrain.protocols.frame import InterruptedRunError, Plan, Run, run_one, write
 from cectrain.protocols.grid import Search, Value, check, drawn, limit_of, own, settings_of
 from cectrain.protocols.study import EXACT, Study, Variant, run_study, scores
 
@@ -45,10 +48,31 @@ def search(plan: Plan, told: Search, pairs: int) -> list[str]:
     """The trials, then the best retrained on everything over the seeds; the findings in words.
 
     `pairs` is the size of the training split. Raises MissingPackageError without Optuna,
-    RefusedError where the store holds another search, UsageError where settings of the grid cannot
-    run.
+    RefusedError where the store holds another search or one is under way there, UsageError where
+    settings of the grid cannot run.
     """
     check(plan, told, pairs)
+    if find_spec("optuna") is None:
+        raise MissingPackageError(
+            "optuna is missing: the search needs `pip install 'cec-zero[search]'`"
+        )
+    with _alone(plan):
+        return _searched(plan, told, pairs)
+
+
+@contextmanager
+def _alone(plan: Plan) -> Iterator[None]:
+    """A trial that is under way was another process's, which is dead: none may be alive."""
+    (plan.out / durable.STATE).mkdir(parents=True, exist_ok=True)
+    lock = durable.Lock(plan.out / durable.STATE / "lock")
+    lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _searched(plan: Plan, told: Search, pairs: int) -> list[str]:
     study = _study(plan, told)
     done = [t for t in study.trials if t.value is not None]
     plan.tell(f"{len(done)} of {told.trials} trials are finished")
@@ -57,14 +81,20 @@ def search(plan: Plan, told: Search, pairs: int) -> list[str]:
         _report(plan, told, study)
 
     one_at_a_time = threading.Lock()  # on SQLite two threads that ask at once get one trial
+    stop = threading.Event()
 
     def work(_: int) -> None:
         with one_at_a_time:
+            if stop.is_set():
+                return
             trial = study.ask()
             chosen = {n: trial.suggest_categorical(n, list(v)) for n, v in told.space.items()}
         value = None
         try:
-            value = _trial(plan, told, chosen, pairs)
+            value = _trial(plan, told, chosen, pairs, stop)
+        except InterruptedRunError:
+            stop.set()
+            raise  # the trial stays under way: the next call begins with it
         except CecError as error:
             plan.tell(f"trial {trial.number} failed: {' / '.join(str(error).splitlines())}")
         with one_at_a_time:
@@ -72,7 +102,11 @@ def search(plan: Plan, told: Search, pairs: int) -> list[str]:
             report()
 
     with ThreadPoolExecutor(plan.workers) as pool:
-        list(pool.map(work, range(_queue(study, told))))
+        try:
+            list(pool.map(work, range(_queue(study, told))))
+        except BaseException:
+            stop.set()  # a signal reaches this thread alone
+            raise
     report()
     best = ranking(study)[: told.best]
     if not best:
@@ -122,12 +156,8 @@ def ranking(study: optuna.study.Study) -> list[tuple[Mapping[str, Value], float]
 
 
 def _study(plan: Plan, told: Search) -> optuna.study.Study:
-    try:
-        import optuna
-    except ImportError:
-        raise MissingPackageError(
-            "optuna is missing: the search needs `pip install 'cec-zero[search]'`"
-        ) from None
+    import optuna
+
     optuna.logging.set_verbosity(optuna.logging.ERROR)  # a failed trial is told by us
     plan.out.mkdir(parents=True, exist_ok=True)
     study = optuna.create_study(
@@ -163,12 +193,14 @@ def _same(plan: Plan, told: Search, study: optuna.study.Study) -> None:
         )
 
 
-def _trial(plan: Plan, told: Search, chosen: Mapping[str, Value], pairs: int) -> float:
+def _trial(
+    plan: Plan, told: Search, chosen: Mapping[str, Value], pairs: int, stop: threading.Event
+) -> float:
     """A short run of these settings, and its value."""
     settings = settings_of(plan, told, chosen)
     settings.append(f"data.limit={limit_of(told, pairs)}")
     name = hashlib.sha256(" ".join(settings).encode()).hexdigest()[:_KEPT]
-    done = run_one(plan, Run(name, tuple(settings)))
+    done = run_one(plan, Run(name, tuple(settings)), stop)
     found = scores(done, told.benchmarks)
     value = found.get(told.select if told.benchmarks else "exact")
     if value is None:
@@ -199,7 +231,9 @@ def _retrained(
 
 
 def _words(told: Search, study: optuna.study.Study) -> list[str]:
-    failed = sum(trial.state.name == "FAIL" for trial in study.trials)
+    lasting = {_key(_given(t)) for t in study.trials if t.state.name != "FAIL"}
+    # One that was cut short stands there twice, as failed and as what went on with it.
+    failed = len({_key(_given(t)) for t in study.trials} - lasting)
     tried = f"{len(ranking(study))} settings were tried with {told.updates} batches"
     words = [f"{tried} on {told.share:.0%} of the training pairs, chosen by {told.select}."]
     if failed:

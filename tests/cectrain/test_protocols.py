@@ -1,6 +1,12 @@
 """Protocols: named runs, finished ones left alone, tables out of what lies on disk."""
 
+import contextlib
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -445,6 +451,62 @@ def test_a_failed_trial_is_a_line(plan, tmp_path, capfd):
     (line,) = [line for line in lines if line.startswith("trial 0 failed: ")]
     assert "\n" not in line
     assert "Traceback" not in capfd.readouterr().err
+
+
+def searching(plan, out):
+    """`cectrain search` as its user starts it, two trials side by side, once both are under way."""
+    words = [sys.executable, "-c", "from cectrain.cli import main; main()", "search",
+             str(plan.data), "--out", str(out), "--recipe", plan.recipe,
+             "--over", "ppo.clip=0.05,0.1", "--trials", "2", "--updates", "500",
+             "--share", "0.5", "--workers", "2"]  # fmt: skip
+    words += [word for setting in plan.settings for word in ("--set", setting)]
+    began = time.time_ns()
+    with (out / "said.txt").open("w", encoding="utf-8") as said:
+        process = subprocess.Popen(words, stderr=said, stdout=said, start_new_session=True)
+    until = time.monotonic() + 240
+    while time.monotonic() < until and process.poll() is None:
+        logs = list((out / "runs").glob("*/metrics.jsonl"))
+        sizes = [log.stat().st_size for log in logs if log.stat().st_mtime_ns > began]
+        if len(sizes) == 2 and all(sizes):
+            break
+        time.sleep(0.2)
+    return process, words
+
+
+@pytest.mark.filterwarnings("ignore::Warning")
+def test_an_interrupted_trial_goes_on_and_a_second_search_waits(plan, tmp_path):
+    """Ctrl-C reaches all, a signal the parent alone: neither is a trial's failure, and no run is
+    left behind. Another search on the same OUT is refused while the first lives.
+    """
+    optuna = pytest.importorskip("optuna", reason="the extra `search` is not installed")
+    for times, kill in ((1, os.killpg), (2, os.kill)):
+        process, words = searching(plan, tmp_path)
+        try:
+            said = (tmp_path / "said.txt").read_text("utf-8")
+            assert process.poll() is None, said
+            if times == 1:
+                second = subprocess.run(words, capture_output=True, text=True, check=False)
+                assert second.returncode == 5, second.stderr
+                assert f"in use by process {process.pid}" in second.stderr
+            kill(process.pid, signal.SIGINT)
+            assert process.wait(120) == 130
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        said = (tmp_path / "said.txt").read_text("utf-8")
+        assert "failed" not in said
+        assert "go on" in said or "goes on" in said
+        with pytest.raises(ProcessLookupError):
+            os.killpg(process.pid, 0)
+        store = optuna.load_study(
+            study_name="search", storage=f"sqlite:///{tmp_path / search_protocol.STORE}"
+        )
+        states = [trial.state.name for trial in store.trials]
+        assert states == ["FAIL"] * (2 * times - 2) + ["RUNNING"] * 2
+    told = grid_protocol.Search({"ppo.clip": (0.05, 0.1)}, 2, 500, share=0.5)
+    again = search_protocol._study(Plan(plan.data, tmp_path, plan.recipe, plan.settings), told)
+    assert search_protocol._queue(again, told) == 2
+    assert not any("failed" in line for line in search_protocol._words(told, again))
 
 
 def test_a_test_set_that_chooses_is_named():
