@@ -12,6 +12,7 @@ from cecbench.systems.llm import THINKING_OFF
 from cecbench.systems.models import check_tokens, load_pretrained, pick_device
 from cecbench.systems.policy import PROMPT_FILE, check_template, prompt_version
 from cecdata.errors import InputError, MissingPackageError
+from cecdata.hub import check_hub_address
 from cectrain.config import PolicyConfig
 from cectrain.tokenizer import character_tokenizer
 
@@ -38,6 +39,7 @@ def load_policy(config: PolicyConfig, seed: int, device: str = "auto") -> Policy
     A folder may be a run's output (its `model` is taken). The built-in policy without shipped
     weights starts from random ones, drawn by `seed`. Raises InputError where nothing loads.
     """
+    check_hub_address()
     try:
         import torch
         import transformers

@@ -6,17 +6,13 @@ name, by its look, or because it is the key itself. Messages show URLs without w
 
 from __future__ import annotations
 
-import logging
-import os
 import re
 import urllib.parse
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 
 from cecdata.errors import UsageError
+from cecdata.hub import SHORTEST, USERINFO, without_userinfo
 
-SHORTEST = 8  # characters; a shorter key is a placeholder such as EMPTY, which any text may hold
-_USERINFO = re.compile(r"(?<=://)[^/?#\s'\"<>]*@")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 #: anywhere in a name, written in one word
 _NAMED = re.compile(
@@ -32,20 +28,6 @@ _LOOKS = re.compile(
     r"|\bAIza[\w-]{16,}|\bAKIA\w{12,}|\bxox[a-z]-[\w-]{10,}|\beyJ[\w-]{8,}\.[\w-]{8,}\.",
     re.IGNORECASE,
 )
-
-
-#: of the model hub; its libraries write both into warnings and errors
-_TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_HUB_TOKEN")
-_ENDPOINT = "HF_ENDPOINT"
-
-
-def without_userinfo(text: str) -> str:
-    """The text, its URLs without user and password.
-
-    >>> without_userinfo("cannot reach http://me:p@ss@host/x?y=1 (http://host/)")
-    'cannot reach http://host/x?y=1 (http://host/)'
-    """
-    return _USERINFO.sub("", text)
 
 
 def shown(url: str) -> str:
@@ -64,68 +46,9 @@ def holds(text: str, key: str | None) -> bool:
     return key in text or key in urllib.parse.unquote(text)
 
 
-def without(text: str, key: str | None) -> str:
-    r"""The text with stars for the key, also where JSON or a URL wrote it.
-
-    >>> without(r"bad key s3cret/of+me, s3cret\/of+me, s3cret%2Fof%2Bme", "s3cret/of+me")
-    'bad key ***, ***, ***'
-    """
-    if key is None or len(key) < SHORTEST:
-        return text
-    for written in (key, key.replace("/", "\\/"), urllib.parse.quote(key, safe="")):
-        text = text.replace(written, "***")
-    return text
-
-
-def of_the_hub(text: str) -> str:
-    """What a library said of the model hub, without the token and without who logs in there."""
-    for name in _TOKENS:
-        text = without(text, os.environ.get(name, "").strip() or None)
-    login, at, _ = os.environ.get(_ENDPOINT, "").partition("://")[2].rpartition("@")
-    if at:  # as it was written: a password with a slash ends no URL's host
-        text = text.replace(login + at, "")
-    return without_userinfo(text)
-
-
-def check_hub_address() -> None:
-    """UsageError where HF_ENDPOINT is no address: the hub's library would show all of it."""
-    given = os.environ.get(_ENDPOINT)
-    try:
-        parts = urllib.parse.urlsplit(given or "https://hub")
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable:
-        raise UsageError(
-            f"the environment variable {_ENDPOINT} holds no address such as https://HOST; signs "
-            "like / or @ in a password are written as %2F and %40. Mend it, or unset it"
-        )
-
-
-@contextmanager
-def quiet_hub() -> Iterator[None]:
-    """Meanwhile whatever is logged, by whichever library and wherever to, goes through
-    `of_the_hub`.
-    """
-    before = logging.getLogRecordFactory()
-
-    def made(*args: object, **named: object) -> logging.LogRecord:
-        record = before(*args, **named)
-        record.msg, record.args = of_the_hub(record.getMessage()), ()
-        if record.exc_info:
-            record.exc_text = of_the_hub(logging.Formatter().formatException(record.exc_info))
-        return record
-
-    logging.setLogRecordFactory(made)
-    try:
-        yield
-    finally:
-        logging.setLogRecordFactory(before)
-
-
 def refuse_in_path(rest: str, form: str) -> None:
     """UsageError where an address with a user or a password stands in place of a path."""
-    if _USERINFO.search(rest):
+    if USERINFO.search(rest):
         raise UsageError(
             f"--system {form}: a path is wanted, not an address with a user or a password, which "
             "messages and outputs would name"
@@ -166,7 +89,7 @@ def _in_text(text: str, key: str | None, place: str) -> Iterator[tuple[str, str]
         yield place, "the key itself stands there"
     elif _LOOKS.search(text):
         yield place, "what stands there looks like a key"
-    elif _USERINFO.search(text):
+    elif USERINFO.search(text):
         yield place, "a URL there holds a user or a password"
 
 

@@ -18,8 +18,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from cecbench.systems.options import SystemOptions
-from cecbench.systems.secrets import shown, without
+from cecbench.systems.secrets import shown
 from cecdata.errors import CecError
+from cecdata.hub import without
 from cecdata.strictjson import parse
 
 RETRIED = (408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529)

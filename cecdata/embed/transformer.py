@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cecdata import hub
 from cecdata.errors import InputError, MissingPackageError
 from cecdata.modelfolder import sha256_of_model
 from cecdata.strictjson import parse
@@ -144,7 +145,10 @@ def installed() -> bool:
 
 
 def _load(name: str, dtype: str) -> tuple[Any, str]:
-    """The model and its revision: the weights' SHA-256 of a folder, the commit of a hub's name."""
+    """The model and its revision: the weights' SHA-256 of a folder, the commit of a hub's name.
+
+    UsageError where HF_ENDPOINT is no address: the libraries cannot even be imported then.
+    """
     if not installed():
         raise MissingPackageError(
             f"{name} needs sentence-transformers: pip install 'cec-zero[embed]', or use the "
@@ -152,6 +156,12 @@ def _load(name: str, dtype: str) -> tuple[Any, str]:
         )
     if dtype not in ("fp16", "bf16", "fp32"):
         raise InputError(f"{dtype!r} is no number format: fp16, bf16 or fp32")
+    hub.check_hub_address()
+    with hub.quiet_hub():
+        return _loaded(name, dtype)
+
+
+def _loaded(name: str, dtype: str) -> tuple[Any, str]:
     folder = Path(name)
     if folder.exists():
         _check_folder(folder)
@@ -169,8 +179,8 @@ def _load(name: str, dtype: str) -> tuple[Any, str]:
             trust_remote_code=False,
             model_kwargs={"use_safetensors": True},  # pickled weights could run anything
         )
-    except Exception as error:  # the hub, the network and the files each raise their own kinds
-        raise _no_model(name, error) from error
+    except Exception as error:  # noqa: BLE001 - the hub and the files raise what they like
+        raise _no_model(name, error) from None  # what it says may hold a password
     model.eval()
     if model.device.type == "cuda" and dtype != "fp32":
         model.to(torch.float16 if dtype == "fp16" else torch.bfloat16)
@@ -188,10 +198,10 @@ def _commit(name: str) -> tuple[str, str, bool]:
     revision = asked or _PINNED.get(where)
     try:
         found = HfApi().model_info(where, revision=revision, timeout=_PATIENCE_S)
-    except Exception as error:  # no network, no such name, no permission: each of its own kind
+    except Exception as error:  # noqa: BLE001 - no network, no such name, no permission
         fetched = _fetched(where, revision)
         if fetched is None:
-            raise _no_model(name, error) from error
+            raise _no_model(name, error) from None
         return where, fetched, True
     _check_listed(where, str(found.sha), [file.rfilename for file in found.siblings or ()])
     return where, str(found.sha), False
@@ -273,5 +283,5 @@ def _gpus() -> list[str]:
 
 
 def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
+    lines = hub.of_the_hub(str(error)).strip().splitlines()
     return lines[0][:200] if lines else type(error).__name__

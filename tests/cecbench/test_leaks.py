@@ -14,9 +14,9 @@ from loopback import says, serving, status
 from cecbench.cli import cli
 from cecbench.systems.api import ApiSystem
 from cecbench.systems.options import SystemOptions
-from cecbench.systems.secrets import quiet_hub
 from cecbench.systems.transport import EndpointError
 from cecdata.errors import UsageError
+from cecdata.hub import quiet_hub
 from cecdata.skin import run
 
 KEY = "k3y-5b1f-of-nobody-77ac"
