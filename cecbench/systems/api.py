@@ -218,6 +218,11 @@ def parted(rest: str) -> tuple[str, str]:
             "outputs name the URL, and a key belongs in the environment (--key-variable says "
             "which variable)"
         )
+    if not re.fullmatch(r"[!-~]+", found["url"]):  # every request would fail, and be tried again
+        raise UsageError(
+            "the URL of an endpoint must not hold a space, a control character or a character "
+            "outside ASCII: they are written as %20 and the like, a host's as xn--…"
+        )
     return found["model"], found["url"].rstrip("/")
 
 

@@ -364,3 +364,16 @@ def _settings(folder: Path, server):
     bench = folder / "row.tsv"
     bench.write_text("".join(f"{s}\t{corrected(s)}\n" for s in SOURCES), encoding="utf-8")
     return Settings(str(bench), f"api:tiny@{server.url}", folder / "run", options=FAST)
+
+
+@pytest.mark.parametrize("sign", [" ", "\t", "\n", "\x01", "\x7f", "\u3000", "\u00a0", "路"])
+@pytest.mark.parametrize("form", ["{url}{sign}", "{url}/a{sign}b", "http://local{sign}host:9/v1"])
+def test_an_address_that_no_request_can_carry_is_refused_at_once(sign, form):
+    """It would fail every time, and each time be taken for trouble that passes."""
+    with serving() as server:
+        spec = f"tiny@{form.format(url=server.url, sign=sign)}"
+        with pytest.raises(UsageError, match=r"space.*ASCII.*%20"):
+            ApiSystem(spec, SystemOptions())
+        assert server.headers_seen == []
+    with pytest.raises(UsageError, match=r"api:MODEL@URL"):  # no port either
+        ApiSystem("tiny@http://127.0.0.1:80 80/v1", SystemOptions())
