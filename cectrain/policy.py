@@ -52,8 +52,7 @@ def load_policy(config: PolicyConfig, seed: int, device: str = "auto") -> Policy
     if where is None:
         model, tokenizer = new_builtin(seed)
         return Policy(model.to(pick_device(torch, device)), tokenizer, config.prompt, trained=False)
-    if (Path(where) / PROMPT_FILE).is_file():
-        check_template(Path(where))
+    check_template(Path(where))  # what is no folder lacks nothing
     tokenizer = load_pretrained(transformers.AutoTokenizer, where)
     # fp32: steps at the end of the schedule are smaller than bf16 can add (autocast is apart).
     model = load_pretrained(transformers.AutoModelForCausalLM, where, **_loading(config, torch))

@@ -40,7 +40,7 @@ def load_pretrained(loader: object, checkpoint: str, **settings: object) -> obje
     settings = {"trust_remote_code": False, **settings}
     if getattr(loader, "__name__", "").startswith("AutoModel"):
         settings = {"use_safetensors": True, **settings}
-    told = getattr(loader, "__name__", "") == "AutoModelForCausalLM"
+    told = getattr(loader, "__name__", "").startswith("AutoModelFor")
     if told:
         settings = {"output_loading_info": True, **settings}
     try:
@@ -58,10 +58,14 @@ def load_pretrained(loader: object, checkpoint: str, **settings: object) -> obje
     model, info = loaded
     if missing := sorted(info["missing_keys"]):  # transformers draws them at random, and goes on
         raise InputError(
-            f"{checkpoint} lacks {len(missing)} of the model's tensors, {missing[0]} among them: "
-            "copy the folder again, whole"
+            f"{checkpoint} lacks {len(missing)} of the model's tensors ({_some(missing)}): copy it "
+            "again, whole, or name a checkpoint that was trained for this"
         )
     return model
+
+
+def _some(names: list[str], count: int = 5) -> str:
+    return ", ".join(names[:count]) + (" …" if len(names) > count else "")
 
 
 def check_tokens(checkpoint: str, tokenizer: object, model: object) -> None:

@@ -15,6 +15,7 @@ BUILTIN = "builtin"
 SHIPPED = Path(__file__).parents[2] / "cectrain" / "weights"
 #: {"version": "1", "template": true}: what the policy was trained with; the first had no template
 PROMPT_FILE = "prompt.json"
+_MARKS = (b'"<|source|>"', b'"<|target|>"')  # what the built-in kind's template is made of
 _TEMPLATES = ("chat_template.jinja", "chat_template.json", "additional_chat_templates")
 
 
@@ -32,7 +33,7 @@ def policy_system(rest: str | Path, options: SystemOptions) -> LlmSystem:
         )
     if (model / PROMPT_FILE).is_file():
         options = replace(options, prompt=prompt_version(model / PROMPT_FILE))
-        check_template(model)
+    check_template(model)
     return LlmSystem(str(model), options, name=BUILTIN if folder == SHIPPED else "policy")
 
 
@@ -45,20 +46,34 @@ def prompt_version(path: Path) -> str:
 
 
 def check_template(folder: Path) -> None:
-    """InputError where prompt.json tells of a chat template that the folder lacks.
+    """InputError where the folder lacks a chat template that prompt.json tells of, or that its kind
+    has never been without.
 
     Without it the policy would be asked in words that it never saw.
     """
-    used = _read(folder / PROMPT_FILE).get("template", False)
+    told = folder / PROMPT_FILE
+    used = _read(told).get("template", False) if told.is_file() else False
     if not isinstance(used, bool):
-        raise InputError(f"{folder / PROMPT_FILE}: template is true or false, not {used!r}")
+        raise InputError(f"{told}: template is true or false, not {used!r}")
     settings = folder / "tokenizer_config.json"
     inside = settings.is_file() and b'"chat_template"' in settings.read_bytes()
-    if used and not inside and not any((folder / name).exists() for name in _TEMPLATES):
+    if inside or any((folder / name).exists() for name in _TEMPLATES):
+        return
+    if _built_in_kind(folder):
+        raise InputError(
+            f"{folder} lacks chat_template.jinja, and its tokens are the built-in policy's, which "
+            "is always asked through one: copy the folder again, whole"
+        )
+    if used:
         raise InputError(
             f"{folder} lacks chat_template.jinja, which its policy was trained with: copy the "
             "folder again, whole"
         )
+
+
+def _built_in_kind(folder: Path) -> bool:
+    tokens = folder / "tokenizer.json"
+    return tokens.is_file() and all(mark in tokens.read_bytes() for mark in _MARKS)
 
 
 def _read(path: Path) -> dict[str, object]:

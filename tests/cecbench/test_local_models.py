@@ -101,6 +101,22 @@ def test_a_token_classifier_and_relms_form_run_too(tmp_path, bert):
     assert encoded.tokens[4:6] == [4, 4]  # one mask a character
 
 
+@pytest.mark.parametrize("labels", [False, True])
+def test_a_tagger_that_lacks_tensors_is_refused(tmp_path, labels):
+    """A head that is drawn at random corrects at random; the tied one, not stored, is no lack."""
+    from safetensors.torch import load_file, save_file
+
+    folder = tiny_models.bert(tmp_path / "bert", labels=labels)
+    kept = load_file(folder / "model.safetensors")
+    assert "cls.predictions.decoder.weight" not in kept
+    gone = [name for name in kept if name.startswith(("classifier.", "cls.predictions.transform"))]
+    assert gone
+    save_file({n: t for n, t in kept.items() if n not in gone}, folder / "model.safetensors",
+              {"format": "pt"})  # fmt: skip
+    with pytest.raises(InputError, match=rf"lacks {len(gone)} of .*{sorted(gone)[1]}"):
+        tagger(folder)
+
+
 def test_a_language_model_answers_in_order_and_is_read(qwen3):
     """Random words are no correction: they are named so, and the source is kept."""
     answers = list(llm(qwen3, SystemOptions(device="cpu", max_new_tokens=8)).correct(SOURCES))

@@ -1,5 +1,6 @@
 """`cectrain correct` corrects what the policy can read, and gives the rest back as it was."""
 
+import shutil
 import subprocess
 import sys
 
@@ -115,16 +116,30 @@ def refused(folder, match):
         policy_system(folder, SystemOptions(device="cpu"))
 
 
-def test_a_policy_without_its_template_is_refused(stored):
-    """In plain words it would answer garbage; an older folder does not say, and is read."""
+def test_a_policy_without_its_template_is_refused(stored, tmp_path):
+    """In plain words it would answer garbage; an older folder does not say, and is read unless it
+    is of the built-in kind, which knows nothing but its template.
+    """
     load_policy(PolicyConfig(name=str(stored)), 7, "cpu")
     (stored / "chat_template.jinja").unlink()
     refused(stored, "chat_template")
     (stored / "prompt.json").write_text('{"version": "1", "template": 1}')
     refused(stored, "template")
-    for older in ('{"version": "1"}', '{"version": "1", "template": false}'):
-        (stored / "prompt.json").write_text(older)
-        load_policy(PolicyConfig(name=str(stored)), 7, "cpu")
+    for place, older in enumerate(('{"version": "1"}', '{"version": "1", "template": false}', "")):
+        (stored / "prompt.json").unlink()
+        if older:
+            (stored / "prompt.json").write_text(older)
+        refused(stored, r"chat_template\.jinja.*built-in")
+        load_policy(PolicyConfig(name=str(other_kind(stored, tmp_path / str(place)))), 7, "cpu")
+        (stored / "prompt.json").touch()
+
+
+def other_kind(stored, folder):
+    """The same policy over other marks: plain words may be what it was trained with."""
+    shutil.copytree(stored, folder / "other")
+    path = folder / "other" / "tokenizer.json"
+    path.write_text(path.read_text("utf-8").replace("<|source|>", "<|question|>"), "utf-8")
+    return folder / "other"
 
 
 def test_a_policy_whose_tokens_are_not_the_models_is_refused(stored):
