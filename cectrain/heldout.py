@@ -145,10 +145,14 @@ def corrections(policy: Policy, sources: Sequence[str], batch: int = _BATCH) -> 
 def fits(policy: Policy, source: str) -> bool:
     """Whether a source is no longer than the policy can correct.
 
-    A policy over characters copies what is longer than its training's sentences into garbage; of
-    others the question and its answer must fit the context.
+    A policy over characters copies what is longer than its training's sentences into garbage: those
+    of the run that it comes from, or of its pretraining. Of all the question and its answer must
+    fit the context.
     """
-    if policy.tokenizer.chat_template == TEMPLATE and len(source) > BUILTIN_CHARS:
+    longest = policy.max_chars
+    if longest is None and policy.tokenizer.chat_template == TEMPLATE:
+        longest = BUILTIN_CHARS
+    if longest is not None and len(source) > longest:
         return False
     limit = int(getattr(policy.model.config, "max_position_embeddings", 0) or 0)
     return not limit or 2 * len(prompt_ids(policy, source)) + _ROOM <= limit

@@ -14,6 +14,7 @@ from cecbench.systems.policy import PROMPT_FILE, check_template, prompt_version
 from cecdata.errors import InputError, MissingPackageError
 from cecdata.hub import check_hub_address
 from cectrain.config import PolicyConfig
+from cectrain.results import trained_max_chars
 from cectrain.tokenizer import character_tokenizer
 
 if TYPE_CHECKING:
@@ -25,12 +26,16 @@ WEIGHTS = Path(__file__).parent / "weights"  # the shipped checkpoint, where the
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A model with its tokenizer; `trained` is false for random weights."""
+    """A model with its tokenizer; `trained` is false for random weights.
+
+    `max_chars` is the longest source of the run that it comes from, where one says so.
+    """
 
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     prompt: str
     trained: bool
+    max_chars: int | None = None
 
 
 def load_policy(config: PolicyConfig, seed: int, device: str = "auto") -> Policy:
@@ -64,7 +69,8 @@ def load_policy(config: PolicyConfig, seed: int, device: str = "auto") -> Policy
     tokenizer.padding_side = "left"  # type: ignore[attr-defined]
     if not config.quantise:
         model = model.to(pick_device(torch, device))  # type: ignore[attr-defined]
-    return Policy(model, tokenizer, config.prompt, trained=True)
+    longest = trained_max_chars(Path(config.name))
+    return Policy(model, tokenizer, config.prompt, trained=True, max_chars=longest)
 
 
 def new_builtin(seed: int) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:

@@ -1,5 +1,6 @@
 """`cectrain correct` corrects what the policy can read, and gives the rest back as it was."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -13,9 +14,10 @@ from cecbench.systems.policy import policy_system
 from cecdata.errors import InputError
 from cecdata.skin import run
 from cectrain.cli import cli
-from cectrain.commands.correct import cut
+from cectrain.commands.correct import _pieces, cut
 from cectrain.config import PolicyConfig
 from cectrain.export import save_model
+from cectrain.heldout import fits
 from cectrain.policy import load_policy
 from cectrain.pretraining.config import load
 from cectrain.tokenizer import BUILTIN_CHARS
@@ -140,6 +142,26 @@ def other_kind(stored, folder):
     path = folder / "other" / "tokenizer.json"
     path.write_text(path.read_text("utf-8").replace("<|source|>", "<|question|>"), "utf-8")
     return folder / "other"
+
+
+def test_a_run_cuts_where_its_own_training_ended(stored, capsys):
+    """Shorter or longer than the built-in policy's limit; the model alone says nothing of it."""
+    told = stored.parent / "run.json"
+    for limit, count in ((6, 3), (100, 1)):
+        told.write_text(json.dumps({"configuration": {"policy": {"max_chars": limit}}}))
+        made = load_policy(PolicyConfig(name=str(stored.parent)), 7, "cpu")
+        line = "他来了。我也来了，你呢，他呢？"
+        assert [readable for _, readable in _pieces(made, "a", line)] == [True] * count
+        assert fits(made, "好" * limit)
+        assert not fits(made, "好" * (limit + 1))
+    assert not fits(load_policy(PolicyConfig(name=str(stored)), 7, "cpu"), LONG)
+    for older in ("{}", '{"configuration": {}}'):
+        told.write_text(older)
+        assert not fits(load_policy(PolicyConfig(name=str(stored.parent)), 7, "cpu"), LONG)
+    for damaged in (b"{", b"[]", b'{"configuration": {"policy": {"max_chars": "6"}}}', b"\xff"):
+        told.write_bytes(damaged)
+        assert run(cli, ["correct", "--policy", str(stored.parent), "好"]) == 4
+        assert "run.json" in capsys.readouterr().err
 
 
 def test_a_policy_whose_tokens_are_not_the_models_is_refused(stored):

@@ -84,6 +84,7 @@ def test_the_model_loads_and_answers_like_cecbench(finished):
     out, _, _ = finished
     sources = ["他己经来了。", "天气很好。"]
     made = policy.load_policy(config.PolicyConfig(name=str(out)), 0)
+    assert made.max_chars == 40  # what the run was trained with, and `correct` cuts by
     ours = list(corrections(made, sources))
     system = policy_system(out, SystemOptions(max_new_tokens=30))
     theirs = [answer.raw.strip() for answer in system.correct(sources)]
