@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy.typing as npt
 
 from cecdata.corpus.dedup import Dedup
 from cecdata.corpus.normalise import Options, distinct, normalise
-from cecdata.corpus.reading import read
+from cecdata.corpus.reading import empty_corpus, read
 from cecdata.embed import Encoder
 from cecdata.embed.cache import CacheWriter
 from cecdata.embed.cache.segments import Keys
@@ -47,11 +48,21 @@ def fill(
     compact: bool = False,
     progress: Progress = lambda _what, _more, _all: None,
 ) -> Filled:
-    """Embed what the cache does not hold; the same call goes on where a killed one stopped."""
+    """Embed what the cache does not hold; the same call goes on where a killed one stopped.
+
+    With `overwrite` what stands goes once there is a sentence to put in its place; InputError where
+    there is none.
+    """
     rejected: Counter[str] = Counter()
     sentences = added = 0
+    parts = in_parts(_read(corpus, text_column, limit, rejected), segment)
+    if overwrite:
+        first = next(parts, None)
+        if first is None:
+            raise empty_corpus(corpus, rejected)
+        parts = chain([first], parts)
     with CacheWriter(root, model, overwrite=overwrite) as cache:
-        for keys, texts in in_parts(_read(corpus, text_column, limit, rejected), segment):
+        for keys, texts in parts:
             sentences += len(texts)
             fresh = np.flatnonzero(~cache.cache.has(keys))
             if len(fresh):

@@ -61,6 +61,27 @@ def test_another_encoder_is_exit_5(corpus, tmp_path, capsys):
     assert "fingerprint" in err
 
 
+def files_of(folder):
+    return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", None])
+def test_overwrite_by_nothing_leaves_what_stands(corpus, tmp_path, capsys, text):
+    """A corpus without a sentence, or one that is not there, replaces no cache."""
+    cache, other = tmp_path / "cache", tmp_path / "other.txt"
+    words = ("--cache", str(cache), "--encoder", "builtin")
+    assert call(capsys, "embed", corpus, *words)[0] == 0
+    before = files_of(cache)
+    if text is not None:
+        other.write_text(text, "utf-8")
+    code, _, err = call(capsys, "embed", str(other), *words, "--overwrite")
+    assert (code, "other.txt" in err) == (1, True), err
+    assert files_of(cache) == before
+    other.write_text("今天天气不好。\n", "utf-8")
+    assert call(capsys, "embed", str(other), *words, "--overwrite")[0] == 0
+    assert len(Cache.open(cache)) == 1
+
+
 def test_neighbours_and_near_duplicates(corpus, tmp_path, capsys):
     """The likest sentence comes first, and the one pair that is nearly the same is reported."""
     pytest.importorskip("faiss", reason="faiss is missing: pip install cec-zero[embed]")
