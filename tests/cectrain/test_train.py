@@ -113,6 +113,16 @@ def test_another_configuration_is_refused(finished, dataset_path, start):
         train(dataset_path, out, configured(start, "sft.steps=2", "ppo.clip=0.1"))
 
 
+def test_another_release_of_ours_is_refused(finished, dataset_path, start, tmp_path, monkeypatch):
+    """A seed's draws may differ between releases: the weights would be of neither."""
+    older = tmp_path / "cec_zero-0.0.9.dist-info"
+    older.mkdir()
+    (older / "METADATA").write_text("Metadata-Version: 2.1\nName: cec-zero\nVersion: 0.0.9\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(RefusedError, match=r"cec-zero: .* → .?0\.0\.9"):
+        train(dataset_path, finished[0], configured(start, "sft.steps=2"))
+
+
 def test_other_weights_behind_the_same_name_are_refused(
     finished, dataset_path, start, tmp_path, monkeypatch
 ):
