@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 import scenarios
 from campaign import kill_over_and_over
+from zygote import WORK
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "cecbench"))
 import loopback
+
+
+@pytest.mark.parametrize(("module", "owner", "name", "_place"), WORK)
+def test_what_counts_as_begun_is_there(module, owner, name, _place):
+    """A piece of work that was renamed would be counted by no campaign."""
+    home = import_module(module)
+    assert callable(getattr(getattr(home, owner) if owner else home, name))
 
 
 def flawless(found, kills, workers=1):

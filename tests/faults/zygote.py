@@ -31,7 +31,7 @@ MAINS = {
 WORK = (
     ("cecdata.chunks", "Stage", "make", 1),
     ("cecdata.embed.cache.writer", "CacheWriter", "add", None),
-    ("cectrain.sft", "", "_batch", 1),
+    ("cectrain.sft", "", "supervised_batch", 1),
 )
 
 
