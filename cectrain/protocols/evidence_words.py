@@ -19,6 +19,7 @@ RATES = {
     "over_correction": "over-correction",
     "f1": "sentence-level F1",
 }
+_NAMES = {"ppo": "PPO", "sft": "SFT", "start": "start"}
 _PARTS = 10  # of a run, in the figure of its course
 _QUANTITIES = {
     "reward": "reward",
@@ -66,6 +67,12 @@ def verdict(
     known = max((one.seeds for one in found), key=len, default=())
     if len(known) < len(seeds):
         words.append(f"Only {len(known)} of {len(seeds)} seeds are finished.")
+    return words + _why(found, ppo)
+
+
+def _why(found: Sequence[Comparison], ppo: Mapping[str, Done]) -> list[str]:
+    """Why PPO is not above, and last what its candidates were, which both reasons draw on."""
+    words = []
     above = _widest(found, "exact", "ppo", "start")
     if above is not None and not above.found.above:
         words.append("Why: " + reason(ppo))
@@ -79,9 +86,9 @@ def verdict(
         else:
             words.append(
                 "Why not above SFT: a supervised step learns from every character of the target, "
-                "a group of candidates from their ranks alone. " + _share_words(ppo)
+                "a group of candidates from their ranks alone."
             )
-    return words
+    return [*words, *_share_words(ppo)] if words else []
 
 
 def rates_tried(scores: Mapping[str, float]) -> list[str]:
@@ -98,7 +105,7 @@ def reason(ppo: Mapping[str, Done]) -> str:
     exact_first, exact_last = _ends(ppo, "exact_rate")
     if last - first < 0.005:
         moved = f"the reward itself hardly moved ({first:.3f} → {last:.3f})"
-        return f"{moved}: too few or too small steps. {_share_words(ppo)}"
+        return f"{moved}: too few or too small steps."
     if exact_last <= exact_first:
         return (
             f"the reward rose ({first:.3f} → {last:.3f}) and the candidates' exact rate did not "
@@ -107,15 +114,17 @@ def reason(ppo: Mapping[str, Done]) -> str:
     return (
         f"the candidates' exact rate rose ({exact_first:.3f} → {exact_last:.3f}) and that of "
         "greedy answers did not: the likeliest answer was right already, or training pairs were "
-        f"learnt that are not held out. {_share_words(ppo)}"
+        "learnt that are not held out."
     )
 
 
-def _share_words(ppo: Mapping[str, Done]) -> str:
+def _share_words(ppo: Mapping[str, Done]) -> list[str]:
     zero, reached, mixed = (
         [x for one in ppo.values() for x in _values(one, name)]
         for name in ("zero_advantage_share", "reached_share", "mixed_share")
     )
+    if not zero:
+        return []
     words = f"{np.mean(zero):.0%} of the groups had no advantage and taught nothing."
     if reached and mixed:
         words += (
@@ -123,7 +132,7 @@ def _share_words(ppo: Mapping[str, Done]) -> str:
             f"erroneous sources, beside wrong ones in {np.mean(mixed):.0%}: only there is "
             "exactness taught, and what no candidate reaches no reward can raise."
         )
-    return words
+    return [words]
 
 
 def _ends(ppo: Mapping[str, Done], name: str) -> tuple[float, float]:
@@ -163,7 +172,7 @@ def table(found: Sequence[Comparison]) -> tuple[list[str], list[list[str]]]:
     head = ["rate", "after", "against", "seeds", "before %", "after %", "difference", "95 %"]
     rows = [
         [
-            one.rate.replace("_", "-"), one.after.upper(), one.before, _seeds(one.seeds),
+            one.rate.replace("_", "-"), _NAMES[one.after], _NAMES[one.before], _seeds(one.seeds),
             tables.percent(one.found.before), tables.percent(one.found.after),
             f"{100 * one.found.value:+.2f}",
             f"{100 * one.found.low:+.2f} … {100 * one.found.high:+.2f}",
@@ -205,8 +214,10 @@ def rates_figure(found: Sequence[Comparison]) -> str:
             if one is None:
                 continue
             d = one.found
-            series.setdefault("start", {})[label] = Point(100 * d.before)
-            series.setdefault(after.upper(), {})[label] = Point(
+            # Each beside the start of its own seeds: one side may have more of them finished.
+            of = f"{len(one.seeds)} seed{'s' if len(one.seeds) > 1 else ''}"
+            series.setdefault(f"start, {of}", {})[label] = Point(100 * d.before)
+            series.setdefault(f"{_NAMES[after]}, {of}", {})[label] = Point(
                 100 * d.after, 100 * (d.before + d.low), 100 * (d.before + d.high),
                 "the interval is that of the difference from the start",
             )  # fmt: skip

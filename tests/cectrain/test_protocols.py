@@ -21,7 +21,7 @@ from cectrain.protocols import grid as grid_protocol
 from cectrain.protocols import search as search_protocol
 from cectrain.protocols.ablation import ablation
 from cectrain.protocols.encoders import encoders, pearson, ratings, with_ratings
-from cectrain.protocols.frame import Plan, Run, finished, run_all
+from cectrain.protocols.frame import Done, Plan, Run, finished, run_all
 from cectrain.protocols.paired import difference
 from cectrain.protocols.scaling import scaling
 from cectrain.protocols.study import Row, Study, Variant, run_study
@@ -208,8 +208,42 @@ def test_what_is_said_where_exactness_alone_is_not_above():
         return verdict(found, {}, [1])[-1]
 
     assert "changing more of everything" in said(up)
-    with pytest.warns(RuntimeWarning):  # no run lies behind these figures
-        assert said(flat).startswith("Why not above SFT")
+    assert said(flat).startswith("Why not above SFT")
+
+
+def test_each_fact_of_the_evidence_is_told_once_and_of_its_seeds(tmp_path):
+    """Two explanations share one paragraph of figures; names are written alike in words and table,
+    and a start stands in the figure for each set of seeds.
+    """
+    from cectrain.protocols import evidence_words
+    from cectrain.protocols.evidence_words import Comparison
+    from cectrain.protocols.paired import Difference
+
+    logged = {"reward": 0.5, "exact_rate": 0.5, "zero_advantage_share": 0.19, "reached_share": 0.9,
+              "mixed_share": 0.8}  # fmt: skip
+    lines = [json.dumps({"phase": "ppo", "step": step, **logged}) for step in (1, 2)]
+    (tmp_path / "metrics.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
+    ppo = {"ppo-42": Done(Run("ppo-42", ()), tmp_path, {})}
+    flat, other = Difference(0.4, 0.4, -0.01, 0.01), Difference(0.3, 0.4, -0.01, 0.01)
+    found = [
+        Comparison(rate, after, before, seeds, what)
+        for rate in evidence_words.RATES
+        for after, before, seeds, what in (
+            ("ppo", "start", (42, 137, 314), flat), ("sft", "start", (42, 137), other),
+            ("ppo", "sft", (42, 137), flat),
+        )
+    ]  # fmt: skip
+    words = evidence_words.verdict(found, ppo, (42, 137, 314))
+    assert sum("Why" in line for line in words) == 2
+    assert sum("19% of the groups had no advantage" in line for line in words) == 1
+    _, rows = evidence_words.table(found)
+    assert {row[1] for row in rows} == {"PPO", "SFT"}
+    assert {row[2] for row in rows} == {"start", "SFT"}
+    figure = evidence_words.rates_figure(found)
+    for name in ("start, 3 seeds", "PPO, 3 seeds", "start, 2 seeds", "SFT, 2 seeds"):
+        assert f"</i>{name}<" in figure
+    same = [replace(one, seeds=(42,)) for one in found]
+    assert evidence_words.rates_figure(same).count("</i>start, 1 seed<") == 1
 
 
 def test_a_finished_run_is_one_of_these_settings(plan):
