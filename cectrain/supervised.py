@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cecdata.errors import CecError
-from cectrain import checkpoints, lean
+from cectrain import checkpoints, heap, lean
 from cectrain.data import Pair
 from cectrain.policy import Policy, prompt_ids, target_ids
 
@@ -68,6 +68,7 @@ def fit(
             values["learning_rate"] = float(optimizers[0].param_groups[0]["lr"])
             log(done, values)
             started, tokens = time.perf_counter(), 0
+        heap.trim_now_and_then(done)
         watch(done)  # before the checkpoint: a run killed in between does the step again
         if done % plan.save_every == 0 or done == plan.steps:
             save_state(policy, optimizers, folder, done)

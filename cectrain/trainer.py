@@ -18,7 +18,7 @@ from trl import GRPOConfig, GRPOTrainer
 
 from cecdata.durable.files import naming
 from cecdata.errors import CecError
-from cectrain import advantage, checkpoints, drafted, lean, lean_logps, worth
+from cectrain import advantage, checkpoints, drafted, heap, lean, lean_logps, worth
 from cectrain.condense import condense
 from cectrain.config import PpoConfig
 from cectrain.data import Pair
@@ -234,6 +234,7 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
         self._refuse_nan(loss)
         if self._ppo.supervised and self.accelerator.sync_gradients:
             self._supervise()
+        heap.trim_now_and_then(self.state.global_step)
         seconds = time.perf_counter() - started - self._busy
         share = self._trained * self.num_iterations / self._cycle_steps()
         self._metrics["train"]["training_tokens_per_s"].append(share / max(seconds, 1e-9))
