@@ -43,7 +43,7 @@ _RUN: dict[str, Shape] = {
     "traditional_predictions?": "whole", "projection?": "text?", "mode?": "text?",
     "behaviour.over_correction_per_1000_chars?": "number?",
     "behaviour.length_violation_rate?": "number?", "behaviour.copy_rate?": "number?",
-    "answers": {_EACH: "whole"},
+    "answers": {_EACH: "whole"}, "retried?": {_EACH: "whole"},
     "usage": _NUMBERS,
     "interval?": {"value": "number", "low": "number", "high": "number", "level": "number"},
     "breakdown": {
