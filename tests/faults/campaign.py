@@ -23,7 +23,8 @@ class Figures:
 
     kills: int = 0
     finished: int = 0  # outputs that reached their end
-    work_lost: int = 0  # most pieces of work that one kill cost
+    begun: int = 0  # pieces of work in the last output; with none, none could be lost
+    work_lost: int = 0  # most of them that one kill cost
     partial: int = 0  # files under a final name that were not whole
     differing: int = 0  # finished outputs that are not those of an unbroken run
     lost: int = 0  # rows
@@ -34,7 +35,7 @@ class Figures:
         """A row of the table in docs/reliability.md."""
         return (
             f"| {name} | {self.kills} | {self.finished} | {self.partial} | {self.lost} | "
-            f"{self.duplicate} | {self.differing} | {self.work_lost} |"
+            f"{self.duplicate} | {self.differing} | {self.work_lost if self.begun else '–'} |"
         )
 
 
@@ -99,6 +100,7 @@ def kill_over_and_over(
             shutil.rmtree(out, ignore_errors=True)
     before = _begun(trace)
     ended = zygote.run(*scenario.words(out), trace=trace)
+    found.begun = max(found.begun, len(_begun(trace)))
     _note_lost(found, before, _begun(trace))
     if ended.code:
         found.differing += 1

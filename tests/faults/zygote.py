@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 
 TALLY = 1024  # bytes of the shim's tally; the number of labelled steps lies behind it
@@ -27,12 +28,16 @@ MAINS = {
     "cecbench": ("cecbench.cli", "main"),
     "cectrain": ("cectrain.cli", "main"),
 }
-#: module, class or "", function, place of the argument that names the piece of work
+#: module, class or "", function, and how its arguments name the piece of work
 WORK = (
-    ("cecdata.chunks", "Stage", "make", 1),
-    ("cecdata.embed.cache.writer", "CacheWriter", "add", None),
-    ("cectrain.sft", "", "supervised_batch", 1),
-)
+    ("cecdata.chunks", "Stage", "make", lambda given: given[1]),
+    # a segment of a cache is named by its first id
+    ("cecdata.embed.cache.writer", "CacheWriter", "add", lambda given: given[1][0]),
+    ("cecbench.systems.transport", "Endpoint", "post", lambda given: given[2]),
+    ("cectrain.sft", "", "supervised_batch", lambda given: given[1]),
+    ("cectrain.trainer", "ConsensusTrainer", "training_step",
+     lambda given: given[0].state.global_step),
+)  # fmt: skip
 
 
 def warm_data() -> None:
@@ -79,7 +84,9 @@ def warm_data() -> None:
 def warm_bench() -> None:
     """The commands and the scorers' kernels."""
     from cecbench import cli, evaluate, report
+    from cecbench.systems import api
 
+    assert api
     assert evaluate
     assert report
     for name in ("run", "report"):
@@ -127,20 +134,18 @@ def count_steps(tally: mmap.mmap, at: int, number: int) -> None:
 def trace_work(path: str) -> None:
     """Append a line to `path` whenever a piece of work begins: what is begun twice was lost."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    for module, owner, name, place in WORK:
-        if module not in sys.modules:
+    for module, owner, name, piece_of in WORK:
+        if module not in sys.modules:  # of another program
             continue
         home = getattr(sys.modules[module], owner) if owner else sys.modules[module]
-        _wrap(home, name, place, descriptor)
+        _wrap(home, name, piece_of, descriptor)
 
 
-def _wrap(home: object, name: str, place: int | None, descriptor: int) -> None:
+def _wrap(home: object, name: str, piece_of: Callable[[tuple], object], descriptor: int) -> None:
     original = getattr(home, name)
 
     def traced(*given: object, **named: object) -> object:
-        # A segment of a cache is named by its first id.
-        piece = given[1][0] if place is None else given[place]  # type: ignore[index]
-        os.write(descriptor, f"{name} {piece}\n".encode())
+        os.write(descriptor, f"{name} {piece_of(given)}\n".encode())
         return original(*given, **named)
 
     setattr(home, name, traced)
