@@ -24,6 +24,7 @@ _MAGIC = b"ARROW1"
 # Text that is made of a dictionary at a time: half a kilobyte can say a million characters, a
 # million times.
 _AT_ONCE = 1 << 28
+_LARGE, _BUFFER = 1 << 26, 1 << 20  # bytes of a Parquet file, and of it at a time
 
 
 def read_parquet(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
@@ -31,13 +32,19 @@ def read_parquet(source: Source, columns: Columns, batch_rows: int) -> Iterator[
     import pyarrow.parquet as pq
 
     assert source.path is not None
-    with _naming(source), pq.ParquetFile(source.path, **_OPTIONS) as file:
+    with _naming(source), pq.ParquetFile(source.path, **_options(source.path)) as file:
         picked = _pick(columns, file.schema_arrow, source)
         yield from _rows(source, picked, _batches(file, source.path, _names(picked), batch_rows))
 
 
-# Neither mapped (its pages count as ours) nor buffered whole: a megabyte at a time.
-_OPTIONS = {"memory_map": False, "pre_buffer": False, "buffer_size": 1 << 20}
+def _options(path: Path) -> dict[str, int]:
+    """Never mapped: its pages would count as ours. A large file comes a megabyte at a time.
+
+    A smaller one comes by whole column chunks: a page that comes through a buffer is given all the
+    bytes that its header claims, up to two gibibytes, before anybody looks whether they are there.
+    """
+    buffer = _BUFFER if path.stat().st_size > _LARGE else 0
+    return {"memory_map": False, "pre_buffer": False, "buffer_size": buffer}
 
 
 def _batches(
@@ -53,7 +60,7 @@ def _batches(
     if not large:
         yield from file.iter_batches(rows, columns=names, use_threads=False)
         return
-    with pq.ParquetFile(path, read_dictionary=names, **_OPTIONS) as coded:
+    with pq.ParquetFile(path, read_dictionary=names, **_options(path)) as coded:
         swelling = {group for group in large if _swells(coded, group, names, rows)}
         for swells, run in groupby(range(file.num_row_groups), swelling.__contains__):
             chosen, groups = coded if swells else file, list(run)
