@@ -20,6 +20,7 @@ from cecdata.strictjson import parse
 PROOF = "checkpoint.json"  # {"files": {name: [sha256, bytes]}, "step": n, "seal": SHA-256}
 _UNSEALED = {"files", "step"}  # all that proofs held before they were sealed
 _NOTHING = 2**16  # bytes that are free on a disk that is full
+_ARCHIVE = "inline_container"  # where torch's writer of archives stands, in its own messages
 _NAME = re.compile(r"checkpoint-(\d+)")
 
 
@@ -45,17 +46,20 @@ def save(folder: Path, fill: Callable[[Path], None], **facts: object) -> None:
 
 @contextlib.contextmanager
 def archiving(folder: Path) -> Iterator[None]:
-    """torch.save does not say that a disk is full: its errors say so here, as the system's would.
+    """torch.save does not say what the system said: its errors are the system's again.
 
-    Raises OSError (ENOSPC) for an error of an archive where hardly anything is free.
+    Raises OSError for an error of an archive: ENOSPC where hardly anything is free, else EIO.
     """
     try:
         yield
     except RuntimeError as error:
         nearest = next(path for path in (folder, *folder.parents) if path.is_dir())
-        if isinstance(error, CecError) or shutil.disk_usage(nearest).free > _NOTHING:
+        if not isinstance(error, CecError) and shutil.disk_usage(nearest).free <= _NOTHING:
+            raise OSError(errno.ENOSPC, "no space left on device", str(folder)) from error
+        if _ARCHIVE not in str(error):
             raise
-        raise OSError(errno.ENOSPC, "no space left on device", str(folder)) from error
+        words = f"an archive could not be written ({str(error).splitlines()[0]})"
+        raise OSError(errno.EIO, words, str(folder)) from error
 
 
 def seal(folder: Path, **facts: object) -> None:

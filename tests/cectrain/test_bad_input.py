@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -103,6 +104,28 @@ def test_no_space_for_a_checkpoint(dataset, encoder, start, small_disk):
     assert checkpoints.damaged(out) == []
     found = checkpoints.newest(out)
     assert found is None or checkpoints.facts_of(found[0]) is not None
+
+
+def test_an_archive_that_cannot_be_written(tmp_path):
+    """A quota, say, where the disk has space: torch tells of its place in the archive alone."""
+    code = f"""
+import resource
+from pathlib import Path
+import torch
+from cecdata.durable.files import naming
+from cecdata.errors import CecError
+from cectrain.checkpoints import archiving
+folder = Path({str(tmp_path)!r})
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
+try:
+    with naming(folder), archiving(folder):
+        torch.save(torch.zeros(1 << 20), folder / "optimizer.pt")
+except CecError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, str(tmp_path) in done.stdout) == (0, True), done.stderr
+    assert "could not be written" in done.stdout
 
 
 def cached(folder, model, texts):
