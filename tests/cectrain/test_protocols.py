@@ -489,7 +489,10 @@ def test_a_failed_trial_is_a_line(plan, tmp_path, capfd):
 
 def searching(plan, out):
     """`cectrain search` as its user starts it, two trials side by side, once both are under way."""
-    words = [sys.executable, "-c", "from cectrain.cli import main; main()", "search",
+    # A shell that starts the suite in the background has it ignore SIGINT.
+    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    code += "from cectrain.cli import main; main()"
+    words = [sys.executable, "-c", code, "search",
              str(plan.data), "--out", str(out), "--recipe", plan.recipe,
              "--over", "ppo.clip=0.05,0.1", "--trials", "2", "--updates", "500",
              "--share", "0.5", "--workers", "2"]  # fmt: skip

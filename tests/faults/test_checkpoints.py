@@ -76,7 +76,9 @@ HALF_WAY = {"calls": ("truncate",), "k": 1, "action": "kill"}  # weights, before
 
 
 def policy_at(folder, hidden):
-    """A policy on disk, wider or narrower, and the narrow one without a chat template."""
+    """A policy on disk, wider or narrower; the narrow one has no chat template, nor tokens for the
+    built-in kind's, which is refused without.
+    """
     from cectrain.export import save_model
     from cectrain.policy import Policy, small_qwen3
     from cectrain.tokenizer import character_tokenizer
@@ -86,6 +88,8 @@ def policy_at(folder, hidden):
     if hidden < 32:
         (folder / "chat_template.jinja").unlink()
         (folder / "prompt.json").write_text('{"version": "1", "template": false}\n')
+        for path in folder.glob("token*.json"):
+            path.write_text(path.read_text("utf-8").replace("<|source|>", "<|sauce|>"), "utf-8")
     return folder
 
 
