@@ -6,16 +6,16 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from cecdata import assemble, pool
+from cecdata import assemble, intake, pool
 from cecdata.chunks import REJECTS, STAGED, Outcome, Plan, record, recorded
 from cecdata.config import Config
 from cecdata.corpus.sources import inputs
 from cecdata.cosine_policy import choose_policy
 from cecdata.durable import Workspace
 from cecdata.engine import ENGINES, Engine
+from cecdata.intake import Progress
 from cecdata.perturb.engine import find_rates
 from cecdata.perturb.tables import compiled
-from cecdata.pool import Progress
 from cecdata.shards.manifest import Manifest
 
 
@@ -39,7 +39,7 @@ def build(
     tables = compiled(config.prior, config.weights)
     given = inputs(corpus)
     identity = assemble.identity(given, config, tables)
-    begun = pool.look(corpus, config) if overwrite else None
+    begun = intake.look(corpus, config) if overwrite else None
     with Workspace(out, identity, overwrite=overwrite) as work:
         assemble.refuse_other_stdin(work, corpus)
         finished = assemble.finished(work)

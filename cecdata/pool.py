@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, zip_longest
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -15,25 +15,19 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cecdata.config import Config
-from cecdata.corpus.dedup import Dedup
-from cecdata.corpus.normalise import Options, distinct, normalise
-from cecdata.corpus.privacy import mask
-from cecdata.corpus.reading import Rows, empty_corpus, read
-from cecdata.corpus.sentences import split
+from cecdata.corpus.reading import empty_corpus
 from cecdata.corpus.sources import STDIN, InputFile, inputs
 from cecdata.durable import Entry, FileRecord, Workspace
 from cecdata.durable.files import naming
 from cecdata.errors import InputError, RefusedError
+from cecdata.intake import Batches, Progress, batches_of, by_reason, chunked
 from cecdata.perturb.engine import Histogram
 from cecdata.perturb.tables import Compiled, compiled
 from cecdata.shards.schema import REJECTED_ROW, SENTENCE
 from cecdata.shards.writer import check_whole, write_pairs
 
-Progress = Callable[[str, int, int | None], None]  # what, how many more, of how many in all
-Batches = Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]  # kept (SENTENCE), not (REJECTED_ROW)
 _FOLDER = ".cecdata/pool"
 _REJECTS = ".cecdata/rejects"
-_HELD = 1 << 28  # bytes of rejected rows: those that are too long may have a megabyte each
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +66,8 @@ def fill(
     if STDIN in corpus:
         _refuse_other_text(work, done, corpus, config, progress)
     if done is None:
-        batches = _sentences(corpus, config) if begun is None else begun
-        _scan(work, corpus, given, config, tables, _chunks(batches, config, progress))
+        batches = batches_of(corpus, config) if begun is None else begun
+        _scan(work, corpus, given, config, tables, chunked(batches, config, progress))
         done = work.journal.get("pool", "all")
         assert done is not None
     facts, files = done.facts, [file.path for file in done.files]
@@ -108,7 +102,7 @@ def _refuse_other_text(
         same = all(entry.step != "chunk" for entry in work.journal)  # nothing was made of it yet
     else:
         pool = [file.path for file in done.files if file.path.suffix == ".arrow"]
-        read_again = _chunks(_sentences(corpus, config), config, progress)
+        read_again = chunked(batches_of(corpus, config), config, progress)
         chunks = (chunk for chunk, _ in read_again if len(chunk))
         pairs = zip_longest(pool, chunks)
         same = all(path and chunk and chunk.equals(read_chunk(path)) for path, chunk in pairs)
@@ -117,29 +111,6 @@ def _refuse_other_text(
             f"{work.root} was begun with another text from standard input: pipe the same text "
             "again, choose another folder, or --overwrite what is there"
         )
-
-
-def look(corpus: Sequence[str], config: Config) -> Batches:
-    """The corpus, read as far as its first sentence: InputError where there is none, or where rows
-    cannot be read as asked, before --overwrite removes anything.
-    """
-    rejected: Counter[str] = Counter()
-    held, held_bytes = [], 0
-    batches = _sentences(corpus, config)
-    for batch, bad in batches:
-        held.append((batch, bad))
-        held_bytes += bad.nbytes
-        if STDIN not in corpus:
-            held.clear()  # a file is read anew, standard input comes once
-        if len(batch):
-            return chain(held, batches) if held else _sentences(corpus, config)
-        rejected.update(_by_reason(bad))
-        if held and held_bytes > _HELD:
-            raise InputError(
-                f"standard input: no sentence among its first {rejected.total():,} rows, and what "
-                "stands in the output folder stays: choose another one, or leave those rows out"
-            )
-    raise empty_corpus(corpus, rejected)
 
 
 def drop(work: Workspace) -> None:
@@ -162,9 +133,9 @@ def survey(corpus: Sequence[str], config: Config, progress: Progress) -> Survey:
     histogram = Histogram(config, compiled(config.prior, config.weights))
     rejected: Counter[str] = Counter()
     sentences = 0
-    for chunk, bad in _chunks(_sentences(corpus, config), config, progress):
+    for chunk, bad in chunked(batches_of(corpus, config), config, progress):
         histogram.add(chunk.column("text"))
-        rejected.update(_by_reason(bad))
+        rejected.update(by_reason(bad))
         sentences += len(chunk)
     if not sentences:
         raise empty_corpus(corpus, rejected)
@@ -195,7 +166,7 @@ def _scan(
         if len(bad):
             files.append(_write_rejects(work, f"{_REJECTS}/rows-{k:05d}.parquet", bad))
             rejects_rows.append(len(bad))
-            rejected.update(_by_reason(bad))
+            rejected.update(by_reason(bad))
         rows += len(chunk) + len(bad)
         sentences += len(chunk)
     if not sentences:
@@ -222,57 +193,6 @@ def _refuse_changed(corpus: Sequence[str], given: Sequence[InputFile]) -> None:
             f"{', '.join(sorted(names)) or 'the corpus'} changed while it was read: wait until it "
             "is complete, and run the same command again"
         )
-
-
-def _chunks(
-    batches: Batches, config: Config, progress: Progress
-) -> Iterator[tuple[pa.RecordBatch, pa.Table]]:
-    """Exactly `shard_sentences` sentences at a time, with the rows rejected on the way.
-
-    The last chunk may hold fewer; one that comes because so many rows were rejected holds none.
-    """
-    held, bad = pa.Table.from_batches([], SENTENCE), pa.Table.from_batches([], REJECTED_ROW)
-    size = config.shard_sentences
-    for batch, rejected in batches:
-        progress("read", len(batch) + len(rejected), None)
-        held = pa.concat_tables([held, pa.Table.from_batches([batch], SENTENCE)])
-        bad = pa.concat_tables([bad, pa.Table.from_batches([rejected], REJECTED_ROW)])
-        while len(held) >= size or len(bad) >= size or bad.nbytes >= _HELD:
-            full = size if len(held) >= size else 0
-            yield _one(held.slice(0, full)), bad
-            held, bad = held.slice(full), bad.slice(0, 0)
-    if len(held) or len(bad):
-        yield _one(held), bad
-
-
-def _sentences(corpus: Sequence[str], config: Config) -> Batches:
-    """Batch by batch: what is kept (schema SENTENCE) and what is not (REJECTED_ROW)."""
-    options = Options(config.min_chars, config.max_chars)
-    seen = Dedup()
-    for rows in read(
-        corpus,
-        text_column=config.text_column,
-        origin_column=config.origin_column,
-        limit=config.limit,
-    ):
-        found = distinct(normalise(_prepare(rows, config), options), seen)
-        rejected = pa.concat_batches([rows.rejected, found.rejected])
-        yield found.batch.select(SENTENCE.names).cast(SENTENCE), rejected
-
-
-def _prepare(rows: Rows, config: Config) -> pa.RecordBatch:
-    batch = split(rows.batch) if config.split_sentences else rows.batch
-    return mask(batch) if config.mask else batch
-
-
-def _by_reason(bad: pa.Table | pa.RecordBatch) -> dict[str, int]:
-    found = bad.column("reason").value_counts()
-    return dict(zip(*(found.field(name).to_pylist() for name in ("values", "counts")), strict=True))
-
-
-def _one(table: pa.Table) -> pa.RecordBatch:
-    batches = table.combine_chunks().to_batches()
-    return batches[0] if batches else pa.RecordBatch.from_pylist([], SENTENCE)
 
 
 def _write_chunk(work: Workspace, name: str, chunk: pa.RecordBatch) -> FileRecord:
