@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -51,7 +50,7 @@ def publish_model(policy: Policy, out: Path, facts: Mapping[str, Json], dtype: s
     What killed calls left beside it goes. Raises DiskFullError or CecError naming the path.
     """
     whole = out.absolute()
-    staged = whole.with_name(f".{os.getpid()}-0-{whole.name}")  # as `sweep` knows it
+    staged = targets.temporary(whole)
     with naming(out):
         targets.sweep(whole)
         try:

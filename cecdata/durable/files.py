@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
-import itertools
 import os
 import shutil
 import tempfile
@@ -25,7 +24,6 @@ _FULL_TEXT = ("no space left on device", "disk quota exceeded")
 _BROKEN_TEXT = ("write error in", "pytorchstreamwriter failed", "(os error ")
 # A folder cannot be synced on some network and FUSE filesystems; there the rename is all there is.
 _NO_FOLDER_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EBADF}
-_names = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +70,11 @@ def write(
         if targets.is_stream(path):
             return _pour(path, fill, check)
         path = targets.followed(path)
-    folder = tmp or path.parent  # the name keeps its suffix: some writers choose a format by it
-    temporary = folder / f".{os.getpid()}-{next(_names)}-{path.name}"
+    temporary = targets.temporary(path, tmp)
     try:
         on_step("write:open")
         path.parent.mkdir(parents=True, exist_ok=True)
-        folder.mkdir(parents=True, exist_ok=True)
+        temporary.parent.mkdir(parents=True, exist_ok=True)
         if tmp is None:
             targets.sweep(path)
         on_step("write:fill")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import itertools
 import os
 import re
 import shutil
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 _MOST_LINKS = 40  # as the kernel counts them
+_names = itertools.count()
 
 
 def followed(path: Path) -> Path:
@@ -52,6 +54,14 @@ def _descriptor(path: Path) -> Path | None:
             return None
         path = folder / path.readlink()
     return None
+
+
+def temporary(path: Path, folder: Path | None = None) -> Path:
+    """A name for what will become `path`, in its folder or another one; `sweep` knows it.
+
+    It keeps the suffix: some writers choose a format by it.
+    """
+    return (folder or path.parent) / f".{os.getpid()}-{next(_names)}-{path.name}"
 
 
 def sweep(path: Path) -> None:
