@@ -232,9 +232,10 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
         started, self._busy = time.perf_counter(), 0.0
         loss = super().training_step(model, inputs, num_items_in_batch)
         self._refuse_nan(loss)
-        if self._ppo.supervised and self.accelerator.sync_gradients:
-            self._supervise()
-        heap.trim_now_and_then(self.state.global_step)
+        if self.accelerator.sync_gradients:  # the last backward pass of an optimizer step
+            if self._ppo.supervised:
+                self._supervise()
+            heap.trim_now_and_then(self.state.global_step)
         seconds = time.perf_counter() - started - self._busy
         share = self._trained * self.num_iterations / self._cycle_steps()
         self._metrics["train"]["training_tokens_per_s"].append(share / max(seconds, 1e-9))
