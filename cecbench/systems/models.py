@@ -38,9 +38,10 @@ def load_pretrained(loader: object, checkpoint: str, **settings: object) -> obje
         _, transformers = torch_and_transformers()
         transformers.utils.logging.disable_progress_bar()
     settings = {"trust_remote_code": False, **settings}
-    if getattr(loader, "__name__", "").startswith("AutoModel"):
+    kind = getattr(loader, "__name__", "")
+    if kind.startswith("AutoModel"):
         settings = {"use_safetensors": True, **settings}
-    told = getattr(loader, "__name__", "").startswith("AutoModelFor")
+    told = kind.startswith("AutoModelFor")
     if told:
         settings = {"output_loading_info": True, **settings}
     try:

@@ -34,6 +34,16 @@ class Stop(Exception):
     """Ends a run in the middle, as a kill would."""
 
 
+def stops(wanted):
+    """A `tell` that ends the run at the first line with these words."""
+
+    def tell(line):
+        if wanted in line:
+            raise Stop
+
+    return tell
+
+
 def configured(start, *more):
     return config.load("small", [*SETTINGS, f'policy.name="{start}"', *more])
 
@@ -146,13 +156,6 @@ def test_a_killed_run_goes_on_to_the_same_weights(finished, dataset_path, start,
     the finished weights have the hash of the unbroken run."""
     out, settings = tmp_path / "out", configured(start, "sft.steps=2")
 
-    def stops(wanted):
-        def tell(line):
-            if wanted in line:
-                raise Stop
-
-        return tell
-
     for moment in ("sft      1", "ppo      2"):
         with pytest.raises(Stop):
             train(dataset_path, out, settings, tell=stops(moment))
@@ -175,12 +178,8 @@ def test_a_killed_run_that_scans_goes_on_to_the_same_weights(dataset_path, start
     settings = configured(start, *more, "data.limit=null")
     whole = train(dataset_path, tmp_path / "whole", settings)
 
-    def tell(line):
-        if "ppo      2" in line:
-            raise Stop
-
     with pytest.raises(Stop):
-        train(dataset_path, tmp_path / "killed", settings, tell=tell)
+        train(dataset_path, tmp_path / "killed", settings, tell=stops("ppo      2"))
     again = train(dataset_path, tmp_path / "killed", settings)
     assert again["model_sha256"] == whole["model_sha256"]
 
@@ -192,12 +191,8 @@ def test_a_killed_run_with_a_kl_goes_on_to_the_same_weights(dataset_path, start,
                           "ppo.kl=0.5", "ppo.eval_every=0", f"policy.lora_rank={rank}")  # fmt: skip
     whole = train(dataset_path, tmp_path / "whole", settings)
 
-    def tell(line):
-        if "ppo      2" in line:
-            raise Stop
-
     with pytest.raises(Stop):
-        train(dataset_path, tmp_path / "cut", settings, tell=tell)
+        train(dataset_path, tmp_path / "cut", settings, tell=stops("ppo      2"))
     assert checkpoints.newest(tmp_path / "cut" / ".cecdata" / "ppo")[1] == {"step": 1}
     again = train(dataset_path, tmp_path / "cut", settings)
     assert again["model_sha256"] == whole["model_sha256"]
