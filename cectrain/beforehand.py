@@ -1,11 +1,13 @@
-"""What would end a run only behind its warm start, said before the first step."""
+"""What would end a run later, said before its folder is bound to it, or before its first step."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
 
-from cecdata.errors import MissingPackageError, UsageError
+from cecdata.errors import InputError, MissingPackageError, UsageError
+from cecdata.shards.reader import Dataset
 from cectrain.config import Config, check_shares
+from cectrain.data import HELD_OUT
 from cectrain.grpo_settings import may_draft
 from cectrain.pairs import TrainingPairs
 from cectrain.policy import Policy
@@ -15,19 +17,32 @@ _IMPORTS = {"tensorboard": ("tensorboard", "tensorboardX")}
 
 
 def check_settings(config: Config, processes: int) -> None:
-    """Raises UsageError where processes cannot share the groups, MissingPackageError by name."""
+    """Raises UsageError where processes cannot share the work, MissingPackageError by name."""
     if config.policy.lora_rank:
         _need("policy.lora_rank", "peft", "pip install 'cec-zero[train]'")
     if config.policy.quantise:
         _need("policy.quantise", "bitsandbytes", "pip install bitsandbytes")
     ppo = config.ppo
+    if processes > 1 and config.sft.steps:
+        raise UsageError("the warm start runs on one process: run `cectrain sft` before, alone")
     if not ppo.updates:
         return
+    if processes > 1 and ppo.supervised:
+        raise UsageError("ppo.supervised runs on one process: its gradients are not shared out")
     check_shares(ppo, processes)
     for name in ppo.report_to:
         _need("ppo.report_to", name, f"pip install {name}", *_IMPORTS.get(name, ()))
     if ppo.vllm != "off":
         _need("ppo.vllm", "vllm", "pip install 'cec-zero[vllm]'")
+
+
+def check_data(dataset: Dataset) -> None:
+    """Raises InputError where nothing could be watched."""
+    if not dataset.rows(HELD_OUT):
+        raise InputError(
+            f"{dataset.path}: the split {HELD_OUT!r} is empty, so nothing could be watched: build "
+            "with --holdout above 0"
+        )
 
 
 def check_made(config: Config, policy: Policy, pairs: TrainingPairs, processes: int) -> None:

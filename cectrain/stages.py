@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from cecbench.systems.models import checkpoint_identity
 from cecdata import durable
 from cecdata.embed import Encoder, encoder
-from cecdata.errors import InputError, UsageError
+from cecdata.errors import UsageError
 from cecdata.shards.codec import Json, encode
 from cecdata.shards.reader import Dataset
 from cectrain import beforehand, checkpoints, data, heldout, reproducibility, tracking
 from cectrain.config import Config, PolicyConfig
-from cectrain.data import HELD_OUT, TRAIN, Pair
+from cectrain.data import TRAIN, Pair
 from cectrain.heldout import HeldOut, read_held_out, write_held_out
 from cectrain.pairs import TrainingPairs, training_pairs
 from cectrain.policy import BUILTIN, Policy, check_context, folder_of, load_policy
@@ -86,11 +86,6 @@ def identity(config: Config, dataset: Dataset) -> dict[str, object]:
 
 def prepare(dataset: Dataset, config: Config, state: Path, log: MetricsLog, tell: Tell) -> Job:
     """Loads the policy, maps the pairs, draws what is held out; refuses what cannot work."""
-    if not dataset.rows(HELD_OUT):
-        raise InputError(
-            f"{dataset.path}: the split {HELD_OUT!r} is empty, so nothing could be watched: build "
-            "with --holdout above 0"
-        )
     reproducibility.keep_few_kernels()
     reproducibility.set_all_seeds(config.seed)
     policy = load_policy(config.policy, config.seed)
@@ -99,10 +94,6 @@ def prepare(dataset: Dataset, config: Config, state: Path, log: MetricsLog, tell
             "the built-in policy has no shipped weights here and PPO cannot start from random "
             "ones: set sft.steps, or name a trained policy with --policy"
         )
-    if reproducibility.processes() > 1 and config.sft.steps:
-        raise UsageError("the warm start runs on one process: run `cectrain sft` before, alone")
-    if reproducibility.processes() > 1 and config.ppo.supervised:
-        raise UsageError("ppo.supervised runs on one process: its gradients are not shared out")
     policy = with_adapter(policy, config.policy)
     limit = config.policy.max_chars
     check_context(policy, "长" * limit, new_tokens(config))

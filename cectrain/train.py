@@ -49,6 +49,7 @@ def train(
         beforehand.check_settings(config, reproducibility.processes())
     reproducibility.report_to_nobody()
     dataset = open_shards(data)
+    beforehand.check_data(dataset)
     identity = stages.identity(config, dataset)
     first = reproducibility.main_process()  # the only one that writes
     room = Workspace(out, identity, overwrite=overwrite) if first else nullcontext(None)
