@@ -103,7 +103,8 @@ def verdict(found: Diagnosis) -> list[str]:
     lines = [_answer(found, best)]
     star = given.alpha_star
     if given.config.alpha <= star and given.config.kind == "consensus":
-        apart = ", which knows nothing of the edit term" if given.config.edit_weight else ""
+        told = given.config.edit_weight or given.config.copy is not None
+        apart = ", which knows nothing of the reward's other terms" if told else ""
         lines.append(
             f"α = {given.config.alpha:g} is not above α* = {star:.3f}{apart}: a lone correct "
             f"candidate beside copies earned more than a copy in {given.lone_wins:.0%} of groups "

@@ -38,14 +38,16 @@ class RewardConfig:
     empty_is_noise: bool = True  # an empty candidate earns 0 and joins no cluster
     tau_quantile: float | None = None  # τ = this quantile of the batch's cosines to the reference
     edit_weight: float = 0.0  # share of the edit-level term, 0–1
+    copy: float | None = None  # what a copy of an erroneous source earns, 0–1; unset: R as it is
 
     def __post_init__(self) -> None:
         _known("reward", self.kind, KINDS)
         _known("cluster metric", self.metric, cluster.METRICS)
         _known("centroid", self.centroid, CENTROIDS)
         _known("rule for ties", self.ties, cluster.TIES)
-        for name in ("alpha", "edit_weight"):
-            _check(0 <= getattr(self, name) <= 1, name, getattr(self, name), "a fraction 0–1")
+        for name in ("alpha", "edit_weight", "copy"):
+            value = getattr(self, name)
+            _check(value is None or 0 <= value <= 1, name, value, "a fraction 0–1")
         for name in ("tau", "beta"):
             _check(-1 <= getattr(self, name) < 1, name, getattr(self, name), "a cosine below 1")
         _check(self.epsilon >= 0, "epsilon", self.epsilon, "at least 0")
@@ -63,11 +65,12 @@ class RewardConfig:
     def words(self) -> str:
         """The constants in a line.
 
-        >>> RewardConfig(edit_weight=0.2).words()
-        'α 0.5, τ 0.7, β 0.75, edit term 0.2'
+        >>> RewardConfig(edit_weight=0.2, copy=0.3).words()
+        'α 0.5, τ 0.7, β 0.75, edit term 0.2, a copy 0.3'
         """
         edits = f", edit term {self.edit_weight:g}" if self.edit_weight else ""
-        return f"α {self.alpha:g}, τ {self.tau_words()}, β {self.beta:g}{edits}"
+        copies = "" if self.copy is None else f", a copy {self.copy:g}"
+        return f"α {self.alpha:g}, τ {self.tau_words()}, β {self.beta:g}{edits}{copies}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +123,30 @@ def paid(
     targets: Sequence[str],
     candidates_P_L: Sequence[Sequence[str]],
 ) -> Rewards:
-    """What training pays these candidates, the edit term included; diagnosis judges the same."""
+    """What training pays these candidates, all terms included; diagnosis judges the same."""
     empty = np.array([[not text for text in group] for group in candidates_P_L])
     found = group_rewards(embeddings_P_L_D, references_P_D, config, empty)
-    if not config.edit_weight:
-        return found
-    edits = edit_rewards(sources, targets, candidates_P_L)
-    rewards = with_edits(found.rewards, edits, config.edit_weight)
+    rewards, edits = adjusted(found.rewards, config, sources, targets, candidates_P_L)
     return replace(found, rewards=rewards, edits=edits)
+
+
+def adjusted(
+    rewards_P_L: FloatArray,
+    config: RewardConfig,
+    sources: Sequence[str],
+    targets: Sequence[str],
+    candidates_P_L: Sequence[Sequence[str]],
+) -> tuple[FloatArray, FloatArray | None]:
+    """R of either kind with the edit term, then with what copies are to earn; and the edit term,
+    None where it has no weight.
+    """
+    edits = None
+    if config.edit_weight:
+        edits = edit_rewards(sources, targets, candidates_P_L)
+        rewards_P_L = with_edits(rewards_P_L, edits, config.edit_weight)
+    if config.copy is not None:
+        rewards_P_L = with_copies(rewards_P_L, sources, targets, candidates_P_L, config.copy)
+    return rewards_P_L, edits
 
 
 def group_rewards(
@@ -221,6 +240,33 @@ def majority_rewards(
 def with_edits(rewards_P_L: FloatArray, edits_P_L: FloatArray, weight: float) -> FloatArray:
     """(1 − w) R + w r_edit."""
     return (1 - weight) * rewards_P_L + weight * edits_P_L
+
+
+def with_copies(
+    rewards_P_L: FloatArray,
+    sources: Sequence[str],
+    targets: Sequence[str],
+    candidates_P_L: Sequence[Sequence[str]],
+    copy: float,
+) -> FloatArray:
+    """R, but `copy` for the copies of an erroneous source, shape [P, L].
+
+    Where R is 1 for the reference and 0 for all else, a wrong change costs no more than a copy,
+    and trying is always worth it. What it should cost follows from sentence-level
+    F1 = 2 correct / (changed + erroneous): where it has its maximum F, 2 correct − F changed has
+    its own (Dinkelbach 1967), which pays a right change 2 − F, a wrong one −F, a copy 0; that is,
+    in another unit, 1, 0 and copy = F/2.
+
+    >>> group = ["他已来", "他己来", "她己来"]
+    >>> with_copies(np.array([[1.0, 0.9, 0.0]]), ["他己来"], ["他已来"], [group], 0.3)
+    array([[1. , 0.3, 0. ]])
+    """
+    copied = [
+        [candidate == source != target for candidate in group]
+        for source, target, group in zip(sources, targets, candidates_P_L, strict=True)
+    ]
+    kept: FloatArray = np.where(np.array(copied), copy, rewards_P_L)
+    return kept
 
 
 def _check_shapes(

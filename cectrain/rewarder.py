@@ -93,11 +93,8 @@ class GroupReward:
     ) -> tuple[FloatArray, dict[str, float]]:
         told = self._config
         rewards = reward.majority_rewards(groups, told.min_samples, told.ties)
-        if not told.edit_weight:
-            return rewards, {}
-        edits = reward.edit_rewards(sources, targets, groups)
-        mixed = reward.with_edits(rewards, edits, told.edit_weight)
-        return mixed, {"reward_edit": float(edits.mean())}
+        paid, edits = reward.adjusted(rewards, told, sources, targets, groups)
+        return paid, {} if edits is None else {"reward_edit": float(edits.mean())}
 
     def embeddings(self, texts: Sequence[str]) -> FloatArray:
         """Unit vectors of texts, remembered: shape [texts, D]."""

@@ -132,6 +132,9 @@ def test_the_vote_needs_no_encoder_and_edits_mix_in(encoder):
     assert found.rewards[0].tolist() == [1, 0, 1, 0]
     assert found.rewards[1].tolist() == [1, 0, 1, 0]
     assert found.figures["reward_edit"] == pytest.approx(0.5)
+    copies = GroupReward(encoder, RewardConfig(kind="majority", copy=0.3), 4)
+    paid = copies.score(SOURCES, TARGETS, GROUPS).rewards
+    assert paid.tolist() == [[1, 0.3, 1, 0], [1, 0, 1, 0]]  # of a clean source the vote's
 
 
 def test_cut_groups_are_refused(encoder):

@@ -129,8 +129,8 @@ def test_the_command_writes_text_json_and_a_page(dataset_path, tmp_path, capsys)
 
 def test_the_reward_that_is_judged_is_the_one_that_training_pays(dataset, encoder):
     """Every figure of a group is that of the trainer's rewards of the same texts: the edit term, a
-    τ by quantile and empty candidates included."""
-    told = RewardConfig(edit_weight=0.9, tau_quantile=0.3)
+    τ by quantile, copies and empty candidates included."""
+    told = RewardConfig(edit_weight=0.9, tau_quantile=0.3, copy=0.2)
     pairs = data.sample(dataset, "validation", 30, 42)
     found = diagnose.diagnose(pairs, encoder, told, train_pairs=10)
     wrong = [pair for pair in pairs if pair.source != pair.target]
@@ -146,7 +146,8 @@ def test_the_reward_that_is_judged_is_the_one_that_training_pays(dataset, encode
     rewards = paid.score(targets, targets, clean).rewards
     assert found.rewards["as given"].clean_kept == pytest.approx(rewards[:, 1].mean())
     assert found.rewards["as given"].clean_over_corrected == pytest.approx(rewards[:, 0].mean())
-    assert found.suggested.edit_weight == 0.9
+    assert found.rewards["as given"].lone_copy == pytest.approx(0.2)
+    assert (found.suggested.edit_weight, found.suggested.copy) == (0.9, 0.2)
     assert found.suggested.tau_quantile is None  # else its own τ would count for nothing
 
 

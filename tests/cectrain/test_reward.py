@@ -1,6 +1,7 @@
 """The reward, against tensors computed by hand from the paper's equations."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -134,6 +135,34 @@ def test_edit_term_mixes_in():
     assert edits.tolist() == [[0, 1], [1, 0]]
     mixed = reward.with_edits(np.full((2, 2), 0.5), edits, 0.2)
     np.testing.assert_allclose(mixed, [[0.4, 0.6], [0.6, 0.4]])
+
+
+def test_copies_of_errors_earn_what_they_are_to_earn():
+    """Whatever else they would earn, also by the edit term; copies of clean sources earn R."""
+    sources, targets = ["己", "好"], ["已", "好"]
+    groups = [["己", "已", "乙"], ["好", "坏", "好"]]
+    told = RewardConfig(edit_weight=0.5, copy=0.3)
+    paid, edits = reward.adjusted(np.full((2, 3), 0.8), told, sources, targets, groups)
+    np.testing.assert_allclose(edits, [[0, 1, 0], [1, 0, 1]])
+    np.testing.assert_allclose(paid, [[0.3, 0.9, 0.4], [0.9, 0.4, 0.9]])
+    same, none = reward.adjusted(np.full((2, 3), 0.8), PAPER, sources, targets, groups)
+    assert same.tolist() == [[0.8] * 3] * 2
+    assert none is None
+    with pytest.raises(UsageError, match=r"reward\.copy"):
+        RewardConfig(copy=1.5)
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(0.01, 1), min_size=1, max_size=8))
+def test_a_copy_that_earns_half_of_f1_makes_the_reward_that_f1_asks_for(chances):
+    """Of all ways to change some sources and to copy the others, the one of the greatest F1 has
+    the greatest reward, 1 for a right change, 0 for a wrong one and F/2 for a copy."""
+    rights = np.array(chances)
+    ways = np.array(list(product([False, True], repeat=len(rights))))
+    correct, changed = ways @ rights, ways.sum(axis=1)
+    f1 = 2 * correct / (changed + len(rights))
+    earned = correct + (len(rights) - changed) * f1.max() / 2
+    assert earned[f1.argmax()] == pytest.approx(earned.max())
 
 
 @pytest.mark.parametrize(
