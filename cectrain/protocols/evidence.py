@@ -1,14 +1,15 @@
 """Is PPO above its start, and above supervised steps of the same cost? Three seeds, paired.
 
-The recipe's rate suits its few supervised steps. Many of them have an optimum of their own, so the
-supervised side gets the rate that is best on a tenth of the training split; with the recipe's alone
-PPO would be compared with a baseline that nobody would use.
+The recipe's rate suits its few supervised steps, its share of clean sources the PPO behind them.
+Many steps have an optimum of their own, so the supervised side gets the rate, and then the share,
+that is best on a tenth of the training split; with the recipe's alone PPO would be compared with a
+baseline that nobody would use.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 
 from cecdata.errors import CecError
@@ -19,10 +20,12 @@ from cectrain.protocols.evidence_words import Comparison, cpu_seconds
 from cectrain.protocols.frame import Done, Plan, Run, run_all, write
 from cectrain.protocols.paired import Difference, difference
 
+Chosen = Callable[[Mapping[str, Done]], tuple[float, float | None]]  # rate, share of clean sources
 SEEDS = (42, 137, 314)  # paper §5
 NAME = "evidence"
 _EVERYTHING = ("data.held_out=100000", "data.held_out_clean=100000", "ppo.eval_every=0")
 _FACTORS = (1.0, 0.5, 0.25)  # of the recipe's rate, tried for the supervised side
+_SHARES = (0.5, 1.5)  # of the recipe's share of clean sources, tried there at the best rate
 _TIMED, _WARM = 30, 5  # supervised steps whose cost is measured, the first of them not counted
 TIMING = Run(
     "sft-timing",
@@ -34,7 +37,8 @@ TIMING = Run(
 def evidence(plan: Plan, seeds: Sequence[int] = SEEDS, rates: Sequence[float] = ()) -> list[str]:
     """Runs PPO and supervised training of equal CPU seconds for each seed; the findings in words.
 
-    `rates` are tried for the supervised side, by default the recipe's, its half and its quarter.
+    `rates` are tried for the supervised side, by default the recipe's, its half and its quarter,
+    and at the best of them other shares of clean sources; a single rate is taken as it is.
     Everything of the validation split is held out. What is finished is reported after each run, so
     that a protocol that was cut short still says what it knows; the same call goes on.
     """
@@ -44,7 +48,7 @@ def evidence(plan: Plan, seeds: Sequence[int] = SEEDS, rates: Sequence[float] = 
     def after(found: dict[str, Done]) -> None:
         words[:] = _report(plan, found, seeds)
 
-    run_all(plan, runs_of(seeds, tried), after)
+    run_all(plan, runs_of(seeds, tried, shares_of(plan)), after)
     return words
 
 
@@ -54,11 +58,24 @@ def rates_of(plan: Plan) -> tuple[float, ...]:
     return tuple(own * factor for factor in _FACTORS)
 
 
-def runs_of(seeds: Sequence[int], rates: Sequence[float]) -> list[Run]:
-    """All runs in their order; of several rates each is tried once, with the first seed."""
+def shares_of(plan: Plan) -> tuple[float, ...]:
+    """The other shares of clean sources that are tried for the supervised side of this recipe."""
+    own = config.load(plan.recipe, plan.settings).data.clean_share
+    return tuple({min(1.0, round(own * factor, 3)): None for factor in _SHARES if own})
+
+
+def runs_of(
+    seeds: Sequence[int], rates: Sequence[float], shares: Sequence[float] = ()
+) -> list[Run]:
+    """All runs in their order; of several rates each is tried once, with the first seed, and so
+    are then the shares.
+    """
     first = ppo_run(seeds[0]).name
-    tried = [rate_run(rate, seeds[0], first) for rate in rates] if len(rates) > 1 else []
-    supervised = [sft_run(seed, first, rates) for seed in seeds]
+    tried: list[Run] = []
+    if len(rates) > 1:
+        tried = [rate_run(rate, seeds[0], first) for rate in rates]
+        tried += [share_run(share, seeds[0], first, rates) for share in shares]
+    supervised = [sft_run(seed, first, rates, shares) for seed in seeds]
     return [*(ppo_run(seed) for seed in seeds), TIMING, *tried, *supervised]
 
 
@@ -69,28 +86,50 @@ def ppo_run(seed: int) -> Run:
 
 def rate_run(rate: float, seed: int, first: str) -> Run:
     """Supervised steps at this rate, judged on a part of the training split that none learns."""
+    return _tried(f"rate-{rate:g}", seed, first, (), lambda _found: (rate, None))
 
+
+def share_run(share: float, seed: int, first: str, rates: Sequence[float]) -> Run:
+    """The same at the best of the rates with this share of clean sources."""
+    names = tuple(f"rate-{rate:g}" for rate in rates)
+    return _tried(f"share-{share:g}", seed, first, names,
+                  lambda found: (_best(found, rates)[0], share))  # fmt: skip
+
+
+def _tried(name: str, seed: int, first: str, after: tuple[str, ...], chosen: Chosen) -> Run:
     def more(found: Mapping[str, Done]) -> tuple[str, ...]:
-        return _steps(found, first, rate)
+        return _steps(found, first, *chosen(found))
 
     settings = (*_EVERYTHING, f"seed={seed}", "ppo.updates=0", "data.tuning=true")
-    return Run(_name(rate), settings, (first, TIMING.name), more)
+    return Run(name, settings, (first, TIMING.name, *after), more)
 
 
-def sft_run(seed: int, first: str, rates: Sequence[float]) -> Run:
-    """Supervised steps that cost what the PPO run named `first` did, at the best of the rates."""
-    names = [_name(rate) for rate in rates] if len(rates) > 1 else []
+def sft_run(
+    seed: int, first: str, rates: Sequence[float], shares: Sequence[float] = ()
+) -> Run:
+    """Supervised steps that cost what the PPO run named `first` did, with the best of what was
+    tried.
+    """
+    names = [f"rate-{rate:g}" for rate in rates] + [f"share-{share:g}" for share in shares]
 
     def more(found: Mapping[str, Done]) -> tuple[str, ...]:
-        scores = [f1(found[name]) for name in names] or [0.0]
-        return _steps(found, first, rates[scores.index(max(scores))])
+        return _steps(found, first, *_best(found, rates, shares))
 
     settings = (*_EVERYTHING, f"seed={seed}", "ppo.updates=0")
-    return Run(f"sft-{seed}", settings, (first, TIMING.name, *names), more)
+    tried = names if len(rates) > 1 else []
+    return Run(f"sft-{seed}", settings, (first, TIMING.name, *tried), more)
 
 
-def _name(rate: float) -> str:
-    return f"rate-{rate:g}"
+def _best(
+    found: Mapping[str, Done], rates: Sequence[float], shares: Sequence[float] = ()
+) -> tuple[float, float | None]:
+    """The rate of the greatest F1, and the share where one has more than the recipe's own."""
+    if len(rates) == 1:
+        return rates[0], None
+    rate = max(rates, key=lambda one: f1(found[f"rate-{one:g}"]))
+    most = f1(found[f"rate-{rate:g}"])
+    better = [share for share in shares if f1(found[f"share-{share:g}"]) > most]
+    return rate, max(better, key=lambda one: f1(found[f"share-{one:g}"]), default=None)
 
 
 def f1(done: Done) -> float:
@@ -99,9 +138,12 @@ def f1(done: Done) -> float:
     return sum(tops) / max(1.0, sum(bottoms))
 
 
-def _steps(found: Mapping[str, Done], first: str, rate: float) -> tuple[str, ...]:
+def _steps(
+    found: Mapping[str, Done], first: str, rate: float, share: float | None
+) -> tuple[str, ...]:
     steps = equal_steps(found[first], found[TIMING.name])
-    return (f"sft.steps={steps}", f"sft.save_every={steps}", f"sft.learning_rate={rate!r}")
+    own = () if share is None else (f"data.clean_share={share!r}",)
+    return (f"sft.steps={steps}", f"sft.save_every={steps}", f"sft.learning_rate={rate!r}", *own)
 
 
 def equal_steps(ppo: Done, timed: Done) -> int:
@@ -186,8 +228,8 @@ def _report(plan: Plan, runs: Mapping[str, Done], seeds: Sequence[int]) -> list[
     if not ppo:
         return []
     found = comparisons(runs, seeds)
-    tried = {name: f1(done) for name, done in runs.items() if name.startswith("rate-")}
-    words = evidence_words.verdict(found, ppo, seeds) + evidence_words.rates_tried(tried)
+    tried = {name: f1(done) for name, done in runs.items() if name.startswith(("rate-", "share-"))}
+    words = evidence_words.verdict(found, ppo, seeds) + evidence_words.tried(tried)
     head, rows = evidence_words.table(found)
     course_head, course_rows = evidence_words.course(ppo)
     cost_head, cost_rows = evidence_words.cost(runs)

@@ -91,12 +91,13 @@ def _why(found: Sequence[Comparison], ppo: Mapping[str, Done]) -> list[str]:
     return [*words, *_share_words(ppo)] if words else []
 
 
-def rates_tried(scores: Mapping[str, float]) -> list[str]:
-    """Which rate the supervised side got; `scores`: name of the run that tried it → its F1."""
+def tried(scores: Mapping[str, float]) -> list[str]:
+    """What the supervised side chose from; `scores`: name of the run that tried it → its F1."""
     if not scores:
         return []
-    told = ", ".join(f"{name.removeprefix('rate-')} ({f1:.1%})" for name, f1 in scores.items())
-    return [f"Rates tried for further SFT, F1 on a tenth of the training split: {told}."]
+    told = ", ".join(f"{name.replace('-', ' ', 1)} ({f1:.1%})" for name, f1 in scores.items())
+    what = "Tried for further SFT, rates and then shares of clean sources at the best of them"
+    return [f"{what}, F1 on a tenth of the training split: {told}."]
 
 
 def reason(ppo: Mapping[str, Done]) -> str:

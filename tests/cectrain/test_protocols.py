@@ -104,21 +104,31 @@ def test_an_interval_of_f1_is_the_bootstrap_by_cluster():
     assert (found.low, found.high) == pytest.approx(np.quantile(values, [0.025, 0.975]), abs=0.02)
 
 
-def test_the_supervised_side_gets_its_best_rate(monkeypatch):
-    """Of the rates tried the one of the greatest F1; a single one is taken without a trial."""
+@pytest.mark.parametrize(("lower", "higher"), [(0.55, 0.58), (0.61, 0.62), (0.62, 0.59)])
+def test_the_supervised_side_gets_its_best_rate_and_share(monkeypatch, lower, higher):
+    """Of the rates tried the one of the greatest F1, then the share where one has more than the
+    recipe's; a single rate is taken without a trial."""
     monkeypatch.setattr(evidence_protocol, "equal_steps", lambda _ppo, _timed: 7)
-    scores = {"rate-0.0004": 0.5, "rate-0.0002": 0.6, "rate-0.0001": 0.55}
+    rates = {"rate-0.0004": 0.5, "rate-0.0002": 0.6, "rate-0.0001": 0.55}
+    scores = {**rates, "share-0.1": lower, "share-0.3": higher}
     monkeypatch.setattr(evidence_protocol, "f1", scores.get)
     found = {**{name: name for name in scores}, "ppo-42": None, "sft-timing": None}
-    runs = {run.name: run for run in evidence_protocol.runs_of([42, 137], [4e-4, 2e-4, 1e-4])}
+    made = evidence_protocol.runs_of([42, 137], [4e-4, 2e-4, 1e-4], [0.1, 0.3])
+    runs = {run.name: run for run in made}
     assert list(runs) == ["ppo-42", "ppo-137", "sft-timing", *scores, "sft-42", "sft-137"]
+    wanted = max((0.6, None), (lower, 0.1), (higher, 0.3))[1]
     for name in ("sft-42", "sft-137"):
         assert set(scores) <= set(runs[name].after)
         ready = runs[name].ready(found)
         assert "sft.learning_rate=0.0002" in ready.settings
+        shares = [told for told in ready.settings if told.startswith("data.clean_share")]
+        assert shares == ([f"data.clean_share={wanted}"] if wanted else [])
         assert "data.tuning=true" not in ready.settings
     assert "data.tuning=true" in runs["rate-0.0001"].ready(found).settings
-    (*_, only) = evidence_protocol.runs_of([42], [3e-4])
+    assert set(rates) <= set(runs["share-0.3"].after)
+    tried = runs["share-0.3"].ready(found).settings
+    assert {"sft.learning_rate=0.0002", "data.clean_share=0.3", "data.tuning=true"} <= {*tried}
+    (*_, only) = evidence_protocol.runs_of([42], [3e-4], [0.1, 0.3])
     assert only.after == ("ppo-42", "sft-timing")
     assert "sft.learning_rate=0.0003" in only.ready(found).settings
 
@@ -168,15 +178,25 @@ def test_the_evidence_from_its_runs(plan):
     do(plan, timing)
     found = {run.name: finished(plan, run) for run in (ppo, timing)}
     rates = evidence_protocol.rates_of(plan)
-    own = config.load("small").sft.learning_rate
+    recipe = config.load("small")
+    own, clean = recipe.sft.learning_rate, recipe.data.clean_share
     assert rates == (own, own / 2, own / 4)
+    rates = rates[1:]  # two are tried here: each is a run
     for rate in rates:
         tried = evidence_protocol.rate_run(rate, 42, ppo.name).ready(found)
         do(plan, tried)
         found[tried.name] = finished(plan, tried)
-    do(plan, evidence_protocol.sft_run(42, ppo.name, rates).ready(found))
-    words = evidence_protocol.evidence(plan, [42])
-    assert any(line.startswith("Rates tried") and f"{own / 4:g}" in line for line in words)
+    shares = evidence_protocol.shares_of(plan)
+    assert shares == pytest.approx([clean / 2, clean * 1.5], abs=5e-4)
+    for share in shares:
+        tried = evidence_protocol.share_run(share, 42, ppo.name, rates).ready(found)
+        do(plan, tried)
+        found[tried.name] = finished(plan, tried)
+    do(plan, evidence_protocol.sft_run(42, ppo.name, rates, shares).ready(found))
+    words = evidence_protocol.evidence(plan, [42], rates)
+    (told,) = (line for line in words if line.startswith("Tried"))
+    assert f"rate {own / 4:g}" in told
+    assert f"share {shares[0]:g}" in told
     facts = json.loads((plan.out / "evidence.json").read_text("utf-8"))
     assert facts["words"] == words
     asked = {(one["rate"], one["of"], one["against"]) for one in facts["comparisons"]}
