@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from cectrain.protocols.study import Study, Variant
 
+#: of the reward's tables: copies earn what the paper's equations give them
+PLAIN = "reward.copy=null"
 #: the paper's names (RLscore1, RLscore2, full) and ours for its repaired constants
 ALPHAS = {"pairwise term only, α 1": 1.0, "consensus term only, α 0": 0.0, "both, α 0.5": 0.5}
 CALIBRATED = "both, calibrated"
@@ -19,10 +21,10 @@ _WORDS = (
 def ablation(seeds: Sequence[int], benchmarks: Sequence[str]) -> Study:
     """Four variants: the paper's three with its other constants, and the calibrated reward."""
     variants = [
-        Variant(label, ('constants="given"', f"reward.alpha={alpha}"))
+        Variant(label, (PLAIN, 'constants="given"', f"reward.alpha={alpha}"))
         for label, alpha in ALPHAS.items()
     ]
-    variants.append(Variant(CALIBRATED, ('constants="calibrated"',)))
+    variants.append(Variant(CALIBRATED, (PLAIN, 'constants="calibrated"')))
     return Study(
         "ablation",
         "Reward terms apart",

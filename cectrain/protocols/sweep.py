@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cecbench.report.figures import curves
+from cectrain.protocols.ablation import PLAIN
 from cectrain.protocols.study import AVERAGE, Row, Study, Variant, point_of
 
 TAUS = (0.60, 0.65, 0.70, 0.75, 0.80)
@@ -22,6 +23,7 @@ def thresholds(seeds: Sequence[int], benchmarks: Sequence[str], *, full: bool) -
         Variant(
             f"τ {tau:.2f}, β {beta:.2f}",
             (
+                PLAIN,
                 'constants="given"',
                 f"reward.alpha={ALPHA}",
                 f"reward.tau={tau}",
