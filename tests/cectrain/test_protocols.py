@@ -401,10 +401,13 @@ def test_the_paper_s_cells_are_swept():
 
 @pytest.mark.parametrize("recipe", config.RECIPES)
 def test_each_threshold_has_weight_in_the_sweep(recipe):
-    """With α 1 no reward depends on β: α is the paper's, and the report says so."""
+    """With α 1 no reward depends on β: α is the paper's, and the report says so. In no table of
+    the reward's terms do copies earn what a recipe says."""
     study = thresholds([1], [], full=True)
     for variant in study.variants:
         assert config.load(recipe, variant.settings).reward.alpha == 0.5
+    for variant in (*study.variants, *ablation([1], []).variants):
+        assert config.load(recipe, variant.settings).reward.copy is None
     assert any("α is 0.5" in line for line in study.words)
 
 
