@@ -89,11 +89,13 @@ def suggest(missed: FloatArray, config: RewardConfig) -> RewardConfig:
 
     So nearly every wrong candidate still earns something, and the differences between near
     misses, a few thousandths of a cosine, are stretched as far as the constants can. There is no τ
-    by quantile then: it would take this one's place. How clusters are made stays as it is.
+    by quantile then: it would take this one's place. Nor have copies a price of their own: it is
+    one beside wrong answers that earn nothing, and here they earn more than that. How clusters are
+    made stays as it is.
     """
     threshold = round(float(np.clip(np.quantile(missed, WRONG_QUANTILE), 0.0, 0.99)), 3)
     alpha = min(0.95, round(alpha_star(threshold, threshold) + ABOVE_STAR, 2))
-    fixed = replace(config, tau=threshold, tau_quantile=None)
+    fixed = replace(config, tau=threshold, tau_quantile=None, copy=None)
     return replace(fixed, beta=threshold, alpha=alpha)
 
 

@@ -96,6 +96,14 @@ def favour(rewards: Mapping[str, RewardFigures]) -> str:
     return max(names, key=lambda name: (round(_ranking(rewards[name]), 3), -names.index(name)))
 
 
+def why(rewards: Mapping[str, RewardFigures]) -> str:
+    """Why `favour` takes what it takes, in words."""
+    ranked = [round(_ranking(figures), 3) for figures in rewards.values()]
+    if len({*ranked}) == 1:
+        return "the others rank right above wrong no more often within a group"
+    return "they rank right above wrong more often within a group"
+
+
 def verdict(found: Diagnosis) -> list[str]:
     """What the figures mean, in sentences; the first one is the answer."""
     given, calibrated = found.rewards["as given"], found.rewards["calibrated"]

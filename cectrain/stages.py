@@ -127,6 +127,7 @@ def warm_start(job: Job) -> None:
 def choose_constants(job: Job, used: Encoder) -> tuple[RewardConfig, list[str]]:
     """The reward's constants and the diagnosis' words; the choice itself is the last line."""
     from cectrain.diagnose import diagnose
+    from cectrain.diagnosis import why
 
     config = job.config
     if not config.ppo.updates:
@@ -148,7 +149,7 @@ def choose_constants(job: Job, used: Encoder) -> tuple[RewardConfig, list[str]]:
     chosen = {"auto": found.favoured, "given": "as given"}.get(config.constants, config.constants)
     reward = found.rewards[chosen].config
     reason = {
-        "auto": "they rank right above wrong more often within a group",
+        "auto": why(found.rewards),
         "given": "the configuration says so (constants = given)",
         "calibrated": "the configuration says so (constants = calibrated)",
     }[config.constants]

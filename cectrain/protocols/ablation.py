@@ -5,23 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cectrain.protocols.study import Study, Variant
+from cectrain.reward import RewardConfig
 
 #: of the reward's tables: copies earn what the paper's equations give them
 PLAIN = "reward.copy=null"
 #: the paper's names (RLscore1, RLscore2, full) and ours for its repaired constants
 ALPHAS = {"pairwise term only, α 1": 1.0, "consensus term only, α 0": 0.0, "both, α 0.5": 0.5}
 CALIBRATED = "both, calibrated"
+_PRINTED = RewardConfig()  # the paper's τ and β
 _WORDS = (
-    "The first three have the recipe's τ and β, the last one the diagnosis' τ, β and α. With τ "
-    "0.70 and β 0.75, α 0.5 lies below α* = 0.545: a lone correct candidate beside copies earns "
-    "less than a copy."
+    f"The first three have the paper's τ {_PRINTED.tau:.2f} and β {_PRINTED.beta:.2f}, the last "
+    "one the diagnosis' τ, β and α. With the paper's, α 0.5 lies below α* = 0.545: a lone correct "
+    "candidate beside copies earns less than a copy."
 )
 
 
 def ablation(seeds: Sequence[int], benchmarks: Sequence[str]) -> Study:
-    """Four variants: the paper's three with its other constants, and the calibrated reward."""
+    """Four variants: the paper's three with its τ and β, and the calibrated reward."""
+    given = (PLAIN, 'constants="given"', "reward.tau_quantile=null",
+             f"reward.tau={_PRINTED.tau}", f"reward.beta={_PRINTED.beta}")  # fmt: skip
     variants = [
-        Variant(label, (PLAIN, 'constants="given"', f"reward.alpha={alpha}"))
+        Variant(label, (*given, f"reward.alpha={alpha}"))
         for label, alpha in ALPHAS.items()
     ]
     variants.append(Variant(CALIBRATED, (PLAIN, 'constants="calibrated"')))

@@ -21,7 +21,7 @@ ENCODERS = (
 def encoders(names: Sequence[str], seeds: Sequence[int], benchmarks: Sequence[str]) -> Study:
     """One variant an encoder; the constants are calibrated to each, as cosines differ in scale."""
     variants = tuple(
-        Variant(short, (f'encoder="{name}"',))
+        Variant(short, (f'encoder="{name}"', 'constants="calibrated"'))
         for name, short in zip(names, short_names(names), strict=True)
     )
     return Study("encoders", "Encoder of the reward", variants, tuple(seeds), ("encoder",),

@@ -16,6 +16,9 @@ Value = float | int
 #: of trials and of what is retrained, unless --set or --over has them: a recipe's scan need not
 #: divide the grid's candidates, and a trial has too few pairs to leave some to PPO alone
 OWN: Mapping[str, str] = {"ppo.scan": "1", "ppo.unseen": "0.0"}
+#: the same where the grid has constants of the reward: a recipe's price of copies is one beside
+#: the recipe's own
+BESIDE_CONSTANTS: Mapping[str, str] = {"reward.copy": "null"}
 SAMPLERS = ("random", "grid")
 TUNING, VALIDATION = "tuning", "validation"
 
@@ -115,4 +118,7 @@ def settings_of(plan: Plan, told: Search, chosen: Mapping[str, Value]) -> list[s
 def own(plan: Plan, chosen: Mapping[str, Value]) -> list[str]:
     """The search's own settings that neither the user nor the grid has."""
     given = {*chosen, *(text.partition("=")[0].strip() for text in plan.settings)}
-    return [f"{name}={value}" for name, value in OWN.items() if name not in given]
+    ours = dict(OWN)
+    if any(name.startswith("reward.") for name in chosen):
+        ours |= BESIDE_CONSTANTS
+    return [f"{name}={value}" for name, value in ours.items() if name not in given]

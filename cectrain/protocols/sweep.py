@@ -25,6 +25,7 @@ def thresholds(seeds: Sequence[int], benchmarks: Sequence[str], *, full: bool) -
             (
                 PLAIN,
                 'constants="given"',
+                "reward.tau_quantile=null",
                 f"reward.alpha={ALPHA}",
                 f"reward.tau={tau}",
                 f"reward.beta={beta}",

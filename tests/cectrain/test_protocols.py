@@ -408,6 +408,9 @@ def test_each_threshold_has_weight_in_the_sweep(recipe):
         assert config.load(recipe, variant.settings).reward.alpha == 0.5
     for variant in (*study.variants, *ablation([1], []).variants):
         assert config.load(recipe, variant.settings).reward.copy is None
+    for variant in ablation([1], []).variants[:3]:
+        told = config.load(recipe, variant.settings).reward
+        assert (told.tau, told.beta) == (0.70, 0.75)  # what the words say of α* holds of these
     assert any("α is 0.5" in line for line in study.words)
 
 
@@ -468,6 +471,12 @@ def test_what_no_trial_can_run_is_refused_at_once(plan, tmp_path):
     assert not list(tmp_path.iterdir())
     (one,) = search_protocol._retrained(told, [({"ppo.candidates": 6}, 0.5)], small).variants
     assert config.load("small", one.settings).ppo.scan == 1
+    # A recipe's price of copies stays beside the recipe's own constants, and only there.
+    own = config.load("small").reward.copy
+    for chosen, copy in (({"ppo.clip": 0.1}, own), ({"reward.tau": 0.7}, None),
+                         ({"reward.tau": 0.7, "reward.copy": 0.1}, 0.1)):  # fmt: skip
+        tried = grid_protocol.settings_of(small, told, chosen)
+        assert config.load("small", tried).reward.copy == copy
 
 
 @pytest.mark.filterwarnings("ignore::Warning")

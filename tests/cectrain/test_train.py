@@ -85,6 +85,24 @@ def test_the_choice_of_constants_is_told(finished):
     assert f"α {found['reward']['alpha']:g}" in told
 
 
+def test_the_reason_for_the_constants_is_the_one_that_they_were_taken_for():
+    """More often, or no less often: where both rank alike the given ones stay."""
+    from types import SimpleNamespace
+
+    from cectrain.diagnosis import favour, why
+
+    def ranking(*values):
+        profiles = [{"a": SimpleNamespace(pair_accuracy=value)} for value in values]
+        names = ("as given", "calibrated")
+        return dict(zip(names, (SimpleNamespace(profiles=p) for p in profiles), strict=True))
+
+    assert favour(ranking(0.9962, 0.9961)) == "as given"
+    assert "no more often" in why(ranking(0.9962, 0.9961))
+    for both, taken in (((0.9, 0.8), "as given"), ((0.8, 0.9), "calibrated")):
+        assert favour(ranking(*both)) == taken
+        assert why(ranking(*both)) == "they rank right above wrong more often within a group"
+
+
 def test_the_model_loads_and_answers_like_cecbench(finished):
     """The folder is a `policy:` system of cecbench, and both give the same answers."""
     from cecbench.systems.options import SystemOptions
