@@ -52,15 +52,20 @@ class Watch(TrainerCallback):  # type: ignore[misc]  # transformers is not follo
         self._last_reward = values["reward"]
         if self._first_reward is None:
             self._first_reward = self._last_reward
-        # With another baseline equal rewards are still above or below what was expected.
-        by_group = self._ppo.baseline in ("group", "leave_one_out")
-        flat = by_group and values.get("zero_advantage_share", 0.0) >= 1.0
+        flat = values.get("zero_advantage_share", 0.0) >= 1.0
         self._flat = self._flat + 1 if flat else 0
         if self._flat and (self._flat - 1) % _FLAT == 0:
             self._tell(
                 f"batch {state.global_step // self._cycle}: all rewards within every group are "
-                "equal, so this batch taught nothing (see `cectrain diagnose`)"
+                f"equal, so this batch {self._lesson()} (see `cectrain diagnose`)"
             )
+
+    def _lesson(self) -> str:
+        """What a batch whose rewards are all equal taught."""
+        if self._ppo.baseline in ("group", "leave_one_out"):
+            return "taught nothing"
+        # They are still above or below what the baseline expected of the source.
+        return "taught nothing of which candidate is better, only how wrong the baseline was"
 
     def on_step_end(self, _args: Any, state: Any, control: Any, **_: Any) -> Any:
         """A held-out evaluation every `eval_every` batches."""
