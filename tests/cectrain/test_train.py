@@ -202,6 +202,22 @@ def test_a_killed_run_that_scans_goes_on_to_the_same_weights(dataset_path, start
     assert again["model_sha256"] == whole["model_sha256"]
 
 
+def test_the_way_of_a_gpu_s_recipe_runs_here_too(dataset_path, start, tmp_path):
+    """What `paper` and configs/ set and `small` does not: a nucleus, candidates token by token,
+    bf16, gradient checkpointing, accumulation, the value network, two epochs."""
+    paper = config.load("paper").ppo
+    same = [f"ppo.{name}={json.dumps(getattr(paper, name))}"
+            for name in ("top_p", "bf16", "gradient_checkpointing", "accumulation", "baseline",
+                         "epochs", "decay", "whiten")]  # fmt: skip
+    settings = configured(start, *same, "ppo.groups=4", "ppo.updates=1", "ppo.rollout=generate")
+    assert (settings.ppo.top_p, settings.ppo.gradient_checkpointing) == (0.95, True)
+    found = train(dataset_path, tmp_path / "out", settings)
+    assert found["ppo_batches"] == 1
+    (line,) = tracking.lines(tmp_path / "out" / "metrics.jsonl", "ppo")
+    assert line["generation_tokens_per_s"] > 0
+    assert line["grad_norm"] >= 0
+
+
 @pytest.mark.parametrize("rank", [0, 2])
 def test_a_killed_run_with_a_kl_goes_on_to_the_same_weights(dataset_path, start, tmp_path, rank):
     """The reference is the same after a kill: the policy behind the warm start, adapter or not."""
