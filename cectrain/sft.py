@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from pathlib import Path
 
 from cectrain.config import SftConfig
@@ -65,8 +66,13 @@ def schedule(step: int, config: SftConfig) -> float:
 
 def supervised_batch(pairs: TrainingPairs, step: int, size: int) -> list[Pair]:
     """A step's pairs: neighbours in length from a pool of batches, so that little is padded."""
-    pool = pairs.batch(step // _POOL, size * _POOL)
-    pool.sort(key=lambda pair: (len(pair.source), pair.id, pair.copy))
+    pool = _pool(pairs, step // _POOL, size * _POOL)
     # Steps walk the pool with a stride, so that lengths do not rise within it.
     turn = step % _POOL * 7 % _POOL
-    return pool[turn * size : (turn + 1) * size]
+    return list(pool[turn * size : (turn + 1) * size])
+
+
+@lru_cache(maxsize=1)  # steps come in their order: a pool is asked for until it is used up
+def _pool(pairs: TrainingPairs, number: int, size: int) -> tuple[Pair, ...]:
+    found = pairs.batch(number, size)
+    return tuple(sorted(found, key=lambda pair: (len(pair.source), pair.id, pair.copy)))
