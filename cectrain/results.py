@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +11,7 @@ from cecbench.score_shape import SEAL, is_sealed, sealed
 from cecdata.durable import Workspace, sha256_of
 from cecdata.errors import VerificationError
 from cecdata.shards.codec import Json
+from cecdata.sourcetree import git_commit
 from cecdata.strictjson import parse
 from cectrain import reproducibility
 
@@ -81,10 +83,12 @@ def read_summary(path: Path) -> dict[str, Json]:
 
 def write_run(work: Workspace, identity: Mapping[str, object]) -> None:
     """What the run is, and where, with what and by which command it is made."""
+    settings = json.dumps(identity["configuration"], ensure_ascii=False, sort_keys=True)
     facts = {
         **identity,
+        "configuration_sha256": hashlib.sha256(settings.encode()).hexdigest(),
         "command": reproducibility.command_line(),
-        "git_commit": reproducibility.git_commit(),
+        "git_commit": git_commit(),
         "hardware": reproducibility.hardware(),
     }
     work.write_text(RUN, json.dumps(facts, ensure_ascii=False, indent=1, sort_keys=True) + "\n")

@@ -69,7 +69,9 @@ def test_a_run_leaves_what_scripts_read(finished):
     assert stored["seconds"] > 0
     run = json.loads((out / "run.json").read_text("utf-8"))
     assert {"configuration", "data", "policy", "versions", "command", "hardware"} <= set(run)
-    assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in run["data"].values())
+    digests = [*run["data"].values(), run["configuration_sha256"]]
+    assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in digests)
+    assert {"processor", "memory_gb", "cores", "threads", "gpus", "cuda"} <= set(run["hardware"])
     lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text("utf-8").splitlines()]
     assert [(x["phase"], x["step"]) for x in lines] == [
         ("sft", 1), ("sft", 2), ("heldout", 0), ("ppo", 1), ("heldout", 2), ("ppo", 2), ("ppo", 3),

@@ -1,0 +1,26 @@
+"""Which commit of the source tree a result was made by."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+
+def git_commit(of: Path = Path(__file__)) -> str:
+    """The commit of the tree that holds this source file, with `-dirty` behind it where tracked
+    files were changed; empty for an installed package, inside another project's tree too, or
+    without git.
+    """
+    here = of.resolve()
+    if not _git(here.parent, "ls-files", here.name):
+        return ""
+    return _git(here.parent, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
+
+
+def _git(folder: Path, *words: str) -> str:
+    command = ["git", "-C", str(folder), *words]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=5)  # noqa: S603
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
