@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from cecbench.systems.models import pick_device
 from cecdata.errors import MissingPackageError
 from cecdata.hanzi.characters import is_han
 from cecdata.hanzi.components import components
@@ -33,7 +34,7 @@ def new_policy(config: PretrainConfig) -> Policy:
     start = embeddings(tokenizer, config.hidden, config.seed) * config.embedding_std
     with torch.no_grad():
         model.get_input_embeddings().weight.copy_(torch.from_numpy(start))
-    return Policy(model, tokenizer, "1", trained=False)
+    return Policy(model.to(pick_device(torch, "auto")), tokenizer, "1", trained=False)
 
 
 def embeddings(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +11,10 @@ import numpy.typing as npt
 from cectrain import lean
 from cectrain.data import Pair
 from cectrain.policy import Policy
-from cectrain.supervised import collate
+from cectrain.supervised import IGNORED, collate
+
+if TYPE_CHECKING:
+    import torch
 
 _BATCH = 64
 
@@ -21,18 +25,31 @@ def exact_greedy(policy: Policy, pairs: Sequence[Pair], precision: str = "auto")
     It would where, after the target's own beginning, every next token and the end are the
     likeliest: one pass over all places at once answers that, a hundredth of decoding's time.
     """
-    import torch
-
-    dtype = {"fp32": torch.float32, "bf16": torch.bfloat16}.get(precision, lean.fast_dtype())
     order = sorted(range(len(pairs)), key=lambda i: len(pairs[i].source))
     found: npt.NDArray[np.bool_] = np.zeros(len(pairs), np.bool_)
     for start in range(0, len(order), _BATCH):
         chosen = order[start : start + _BATCH]
         batch = collate(policy, [pairs[i] for i in chosen])
-        hits = lean.answer_hits(policy.model, batch["input_ids"], batch["labels"], dtype)
+        hits = _hits(policy, batch, precision)
         counts = (batch["labels"] >= 0).sum(1).tolist()
         found[chosen] = [bool(part.all()) for part in hits.split(counts)]
     return [bool(hit) for hit in found]
+
+
+def _hits(policy: Policy, batch: dict[str, torch.Tensor], precision: str) -> torch.Tensor:
+    """Whether each answer token [tokens] is the likeliest, by the pass that training takes too."""
+    import torch
+
+    model, labels = policy.model, batch["labels"]
+    if lean.supports(model):
+        dtype = {"fp32": torch.float32, "bf16": torch.bfloat16}.get(precision, lean.fast_dtype())
+        return lean.answer_hits(model, batch["input_ids"], labels, dtype)
+    kind = model.device.type
+    wide = precision == "bf16" or (precision == "auto" and kind == "cuda")
+    with torch.no_grad(), torch.autocast(kind, torch.bfloat16, wide):
+        likeliest = model(**batch).logits[:, :-1].argmax(-1)
+    asked = labels[:, 1:] != IGNORED
+    return likeliest[asked] == labels[:, 1:][asked]
 
 
 def watched(policy: Policy, pairs: Sequence[Pair], precision: str) -> dict[str, float]:

@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
 
-from cectrain import policy
+from cectrain import lean, policy
 from cectrain.config import PolicyConfig
 from cectrain.data import Pair
 from cectrain.heldout import corrections
@@ -87,8 +87,11 @@ def test_it_corrects_and_leaves_alone(builtin):
     assert list(corrections(builtin, RIGHT)) == list(RIGHT)
 
 
-def test_one_pass_and_decoding_agree(builtin):
+@pytest.mark.parametrize("lean_pass", [True, False])  # without it: as on a GPU
+def test_one_pass_and_decoding_agree(builtin, monkeypatch, lean_pass):
     """exact_greedy is true exactly where decoding writes the target."""
+    if not lean_pass:
+        monkeypatch.setattr(lean, "supports", lambda _model: False)
     pairs = [Pair(n, 0, source, target, "") for n, (source, target) in enumerate(WRONG.items())]
     pairs += [Pair(99, 0, source, source, "") for source in WRONG]
     written = list(corrections(builtin, [pair.source for pair in pairs]))
