@@ -78,7 +78,11 @@ def supported(model: Any) -> bool:
     """Whether the model is a decoder whose cache and head are reached as here."""
     model, config = _plain(model), model.config
     kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
-    return config.model_type in KNOWN and kinds == {"full_attention"} and hasattr(model, "lm_head")
+    if config.model_type not in KNOWN or kinds != {"full_attention"}:
+        return False
+    head = getattr(model, "lm_head", None)
+    # Shards of FSDP are gathered when the whole model is called, not its parts as here.
+    return head is not None and not hasattr(head.weight, "full_tensor")
 
 
 def _plain(model: Any) -> Any:

@@ -1,9 +1,8 @@
-"""The stages of a training run, each resumable: warm start, constants, PPO, the finished model."""
+"""The stages of a training run, each resumable; PPO itself is in ppo.py."""
 
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ from cecdata.embed import Encoder, encoder
 from cecdata.errors import UsageError
 from cecdata.shards.codec import Json, encode
 from cecdata.shards.reader import Dataset
-from cectrain import beforehand, checkpoints, data, heldout, reproducibility, tracking
+from cectrain import beforehand, checkpoints, data, heldout, reproducibility, several, tracking
 from cectrain.config import Config, PolicyConfig
 from cectrain.data import TRAIN, Pair
 from cectrain.heldout import HeldOut, read_held_out, write_held_out
@@ -51,19 +50,31 @@ class Job:
         """Whether this is the process that writes."""
         return reproducibility.main_process()
 
-    def evaluate(self) -> HeldOut:
-        """Held-out scores of the policy as it is now."""
-        return heldout.evaluate(self.policy, self.watched, self.clean)
+    def evaluate(self, policy: Policy | None = None) -> HeldOut:
+        """Held-out scores of a policy, by default the job's own as it is now."""
+        return heldout.evaluate(policy or self.policy, self.watched, self.clean)
 
-    def once(self, name: str, make: Callable[[], HeldOut]) -> HeldOut:
-        """A held-out evaluation that a resumed run reads instead of making it again."""
-        path = self.state / f"{name}.json"
-        if path.is_file():
-            return read_held_out(path)
-        found = make()
-        if self.first:
-            write_held_out(path, found)
+    def before(self, evaluate: Callable[[], HeldOut]) -> HeldOut:
+        """Held-out scores before PPO, logged; a resumed run reads them instead."""
+        path = self.state / "after_sft.json"
+        kept = self.first and path.is_file()
+        found = several.of_the_first(read_held_out(path) if kept else None)
+        if found is None:
+            found = evaluate()
+            if self.first:
+                write_held_out(path, found)
+        self.log.write("heldout", 0, tracking.of_held_out(found))
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """What PPO leaves: how many batches were run, the scores around them, the policy, whole."""
+
+    batches: int
+    before: HeldOut
+    after: HeldOut
+    policy: Policy
 
 
 def identity(config: Config, dataset: Dataset) -> dict[str, object]:
@@ -88,7 +99,7 @@ def prepare(dataset: Dataset, config: Config, state: Path, log: MetricsLog, tell
     """Loads the policy, maps the pairs, draws what is held out; refuses what cannot work."""
     reproducibility.keep_few_kernels()
     reproducibility.set_all_seeds(config.seed)
-    policy = load_policy(config.policy, config.seed)
+    policy = load_policy(config.policy, config.seed, several.load_on())
     if not policy.trained and not config.sft.steps and config.ppo.updates:
         raise UsageError(
             "the built-in policy has no shipped weights here and PPO cannot start from random "
@@ -160,54 +171,6 @@ def choose_constants(job: Job, used: Encoder) -> tuple[RewardConfig, list[str]]:
     return reward, [*found.verdict, line]
 
 
-def ppo(job: Job, reward: RewardConfig, used: Encoder, start: float | None) -> int:
-    """PPO from the newest whole checkpoint, or from the beginning; the batches that were run."""
-    import torch
-    from transformers.trainer_callback import PrinterCallback
-    from transformers.utils import logging
-
-    from cectrain.rewarder import GroupReward
-    from cectrain.trainer import ConsensusTrainer, arguments
-    from cectrain.watch import Watch
-
-    settings, folder = job.config.ppo, job.state / "ppo"
-    logging.disable_progress_bar()
-    os.environ.setdefault("TRACKIO_DIR", str(job.state / "trackio"))
-    args = arguments(
-        settings,
-        out=folder,
-        seed=job.config.seed,
-        new_tokens=new_tokens(job.config),
-        processes=reproducibility.processes(),
-        cpu=not torch.cuda.is_available(),
-    )
-    rewarder = GroupReward(used, reward, settings.candidates, open_cache(job.config, used))
-    sft = job.config.sft
-    trainer = ConsensusTrainer(
-        job.policy,
-        job.pairs,
-        rewarder,
-        settings,
-        args,
-        taught=job.taught,
-        met=sft.steps * sft.batch,
-    )
-    trainer.remove_callback(PrinterCallback)  # our own lines say it in fewer words
-    trainer.add_callback(Watch(settings, job.log, job.evaluate, job.tell, start))
-    for broken in checkpoints.damaged(folder):
-        job.tell(f"{broken.name} is not whole and is passed over")
-    found = checkpoints.newest(folder)
-    if found:
-        job.tell(f"going on from {found[0].name}")
-    trainer.train(resume_from_checkpoint=str(found[0]) if found else None)
-    if job.config.data.cache:
-        job.tell(
-            f"reference embeddings: {rewarder.from_cache:,} from {job.config.data.cache}, "
-            f"{rewarder.encoded:,} encoded because it lacks them"
-        )
-    return int(trainer.state.global_step) // (settings.epochs * settings.minibatches)
-
-
 def resumed_steps(config: Config, state: Path) -> tuple[int, int]:
     """Supervised steps and PPO batches that whole checkpoints hold."""
     done = []
@@ -220,19 +183,14 @@ def resumed_steps(config: Config, state: Path) -> tuple[int, int]:
 
 
 def summary(
-    job: Job,
-    before: HeldOut,
-    after: HeldOut,
-    reward: RewardConfig,
-    *,
-    batches: int,
-    seconds: float,
+    job: Job, made: Trained, reward: RewardConfig, *, seconds: float
 ) -> dict[str, Json]:
     """What scripts read. Rates are fractions; null where nothing could be divided.
 
-    `batches` of PPO were run, fewer than were asked for where the run was stopped. `seconds` are
+    `ppo_batches` were run, fewer than were asked for where the run was stopped. `seconds` are
     those of all calls, `cpu_seconds` of the steps that the finished weights are made of.
     """
+    before, after = made.before, made.after
     return {
         "heldout_exact_after_sft": before.exact,
         "heldout_exact_after_ppo": after.exact,
@@ -244,7 +202,7 @@ def summary(
         "seeds": [job.config.seed],
         "seconds": round(seconds, 1),
         "sft_steps": job.config.sft.steps,
-        "ppo_batches": batches,
+        "ppo_batches": made.batches,
         "training_pairs": _distinct(job.taught, job.pairs),
         "unseen_pairs": len(job.pairs) if job.taught is not job.pairs else 0,
         "reward": encode(reward),

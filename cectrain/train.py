@@ -13,15 +13,16 @@ from cecdata.durable.files import naming
 from cecdata.embed import Encoder
 from cecdata.errors import MissingPackageError
 from cecdata.shards.codec import Json
-from cectrain import beforehand, clock, reproducibility, stages, tracking
+from cectrain import beforehand, clock, reproducibility, several, stages, tracking
 from cectrain.clock import Clock
 from cectrain.config import Config
 from cectrain.data import open_shards
 from cectrain.export import save_model
 from cectrain.heldout import HeldOut
+from cectrain.ppo import ppo
 from cectrain.progress import Seen, nowhere
 from cectrain.results import MODEL, SUMMARY, finished, write_run, write_summary
-from cectrain.stages import Job, Tell
+from cectrain.stages import Job, Tell, Trained
 from cectrain.tracking import MetricsLog
 
 SENTENCES = "heldout.jsonl"
@@ -52,19 +53,21 @@ def train(
     beforehand.check_data(dataset)
     identity = stages.identity(config, dataset)
     first = reproducibility.main_process()  # the only one that writes
+    several.join()
     room = Workspace(out, identity, overwrite=overwrite) if first else nullcontext(None)
     # Around everything: metrics, torch's files and the datasets' cache are written by others.
     with naming(out), room as work:
-        if work is not None and (done := finished(out)) is not None:
+        done = None if work is None else finished(out)
+        if several.of_the_first(done is not None):
             tell(f"{out} holds the finished run already")
-            return done
+            return done or {}
         state = Path(out).absolute() / STATE
+        tell = tell if first else _silent
         if work is not None:
             kept = tracking.kept_lines(out / tracking.FILE, *stages.resumed_steps(config, state))
             work.write_text(tracking.FILE, kept)
             write_run(work, identity)
         with clock.counting(state / clock.FILE if first else None, began) as spent:
-            tell = tell if first else _silent
             encoder = stages.load_encoder(config.encoder)
             stages.open_cache(config, encoder)  # another encoder's is refused before hours go by
             log = MetricsLog(out / tracking.FILE if first else None, tell, spent.watching(seen))
@@ -74,20 +77,19 @@ def train(
 
 def _staged(job: Job, encoder: Encoder, spent: Clock, work: Workspace | None) -> dict[str, Json]:
     """Every stage in its turn; the summary, or nothing where another process writes it."""
-    config = job.config
     stages.warm_start(job)
-    before = job.once("after_sft", job.evaluate)
-    job.log.write("heldout", 0, tracking.of_held_out(before))
+    # Several processes take the scores before PPO when they share the weights.
+    shared = reproducibility.processes() > 1 and job.config.ppo.updates
+    before = None if shared else job.before(job.evaluate)
     reward, words = stages.choose_constants(job, encoder)
     for line in words:
         job.tell(line)
-    batches = stages.ppo(job, reward, encoder, before.exact) if config.ppo.updates else 0
+    made = ppo(job, reward, encoder, before)
     if work is None:
         return {}
-    after = job.evaluate() if batches else before
-    job.log.write("heldout", batches, tracking.of_held_out(after))
-    found = stages.summary(job, before, after, reward, batches=batches, seconds=spent.seconds())
-    return _publish(work, job, found, (before, after))
+    job.log.write("heldout", made.batches, tracking.of_held_out(made.after))
+    found = stages.summary(job, made, reward, seconds=spent.seconds())
+    return _publish(work, job, found, made)
 
 
 def check_installed() -> None:
@@ -105,13 +107,13 @@ def _silent(_line: str) -> None:
 
 
 def _publish(
-    work: Workspace, job: Job, found: dict[str, Json], scores: tuple[HeldOut, HeldOut]
+    work: Workspace, job: Job, found: dict[str, Json], made: Trained
 ) -> dict[str, Json]:
     staged = f"{STATE}/{MODEL}"
-    save_model(job.policy, work.root / staged, found)
+    save_model(made.policy, work.root / staged, found)
     work.publish(staged, MODEL)
     found["model_sha256"] = reproducibility.weights_sha256(work.root / MODEL)
-    work.write_text(SENTENCES, _sentences(job, *scores))
+    work.write_text(SENTENCES, _sentences(job, made.before, made.after))
     return write_summary(work, found)
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 from trl import GRPOConfig, GRPOTrainer
+from trl.models.utils import unwrap_model_for_generation
 
 from cecdata.durable.files import naming
 from cecdata.errors import CecError
@@ -78,7 +81,9 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
             own = self.accelerator.unwrap_model(self.model).state_dict()
             self.accelerator.unwrap_model(self.ref_model).load_state_dict(own)
         # The lean pass gives entropies no gradient: with a bonus for them TRL's own pass is taken.
-        wanted = ppo.lean and ppo.vllm == "off" and ppo.entropy == 0
+        # It knows no wrapping either: of several processes each takes TRL's, old and new.
+        alone = self.accelerator.num_processes == 1
+        wanted = ppo.lean and ppo.vllm == "off" and ppo.entropy == 0 and alone
         self._lean = wanted and lean.supports(self.model)
         self._met = met
         self._writes_drafted = may_draft(
@@ -106,6 +111,9 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
 
     def _generate_single_turn(self, prompt_ids: Any, *given: Any, **named: Any) -> Any:
         size = self.num_generations
+        if self.is_fsdp_enabled:
+            # Else a process whose candidates end early leaves the others waiting for its shards.
+            self.model._is_fsdp_managed_module = True  # noqa: SLF001 - `generate` asks for it
         if not self._writes_drafted:
             return super()._generate_single_turn(prompt_ids, *given, **named)
         with self._fast():
@@ -256,6 +264,17 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
         (ppo.supervised_weight * loss).backward()
         self._metrics["train"]["supervised_loss"].append(float(loss.detach()))
         self._metrics["train"]["supervised_seconds"].append(time.perf_counter() - started)
+
+    @contextmanager
+    def whole(self) -> Iterator[Policy]:
+        """The policy with all of its weights, for all processes together."""
+        with unwrap_model_for_generation(self.model_wrapped, self.accelerator) as model:
+            yield replace(self._policy, model=model)
+
+    def weights(self) -> dict[str, torch.Tensor]:
+        """All weights, for all processes together; those of shards on the first process alone."""
+        found: dict[str, torch.Tensor] = self.accelerator.get_state_dict(self.model_wrapped)
+        return found
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         folder = self._checkpoint(trial)

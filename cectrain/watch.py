@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from transformers import TrainerCallback
 
-from cectrain import heldout, tracking
+from cectrain import heldout, several, tracking
 from cectrain.config import PpoConfig
 from cectrain.heldout import HeldOut
 from cectrain.tracking import MetricsLog
@@ -28,13 +28,24 @@ class Watch(TrainerCallback):  # type: ignore[misc]  # transformers is not follo
         log: MetricsLog,
         evaluate: Callable[[], HeldOut],
         tell: Callable[[str], None],
-        start: float | None,
+        before: HeldOut | Callable[[], HeldOut],
     ) -> None:
+        """`before` are the scores before PPO, or what finds them once the weights are laid out."""
         self._ppo, self._log, self._evaluate, self._tell = ppo, log, evaluate, tell
         self._cycle = ppo.epochs * ppo.minibatches
-        self._start, self._flat, self._last_reward = start, 0, 0.0
+        self._before, self._flat, self._last_reward = before, 0, 0.0
         self._first_reward: float | None = None
         self._cpu, self._began = 0.0, time.process_time()
+
+    def on_train_begin(self, *_: Any, **__: Any) -> None:
+        """Where several processes share the weights they are laid out only now."""
+        self.before()
+
+    def before(self) -> HeldOut:
+        """The scores before PPO, found at the first call."""
+        if not isinstance(self._before, HeldOut):
+            self._before = self._before()
+        return self._before
 
     def on_step_begin(self, *_: Any, **__: Any) -> None:
         """CPU time is counted from here to the end of the step: evaluations are no training."""
@@ -73,20 +84,22 @@ class Watch(TrainerCallback):  # type: ignore[misc]  # transformers is not follo
         batch, rest = divmod(state.global_step, self._cycle)
         every = self._ppo.eval_every
         due = every and not rest and batch % every == 0 and state.global_step < state.max_steps
-        if due and state.is_world_process_zero:
+        if due:  # on all processes: they share the weights, and must stop together
             found = self._evaluate()
             self._log.write("heldout", batch, tracking.of_held_out(found))
             for line in heldout.shown(found):
                 self._tell(line)
-            if self._hacked(batch, found) and self._ppo.stop_on_hacking:
+            # Rewards are logged on the first process alone.
+            if several.of_the_first(self._hacked(batch, found)) and self._ppo.stop_on_hacking:
                 control.should_training_stop = True
                 control.should_save = True
         return control
 
     def _hacked(self, batch: int, found: HeldOut) -> bool:
-        if self._start is None or found.exact is None or self._first_reward is None:
+        start = self.before().exact
+        if start is None or found.exact is None or self._first_reward is None:
             return False
-        rise, fall = self._last_reward - self._first_reward, self._start - found.exact
+        rise, fall = self._last_reward - self._first_reward, start - found.exact
         if rise < _RISE or fall < _FALL:
             return False
         self._tell(

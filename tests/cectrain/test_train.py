@@ -474,7 +474,8 @@ def watching(tmp_path, exact, *settings):
     found = HeldOut(1, exact, 0.0, 0.0, 0.0, None, {}, ())
     ppo = config.load("small", ["ppo.epochs=1", "ppo.eval_every=1", *settings]).ppo
     log = tracking.MetricsLog(tmp_path / "metrics.jsonl")
-    return watch.Watch(ppo, log, lambda: found, told.append, 0.5), told
+    before = HeldOut(1, 0.5, 0.0, 0.0, 0.0, None, {}, ())
+    return watch.Watch(ppo, log, lambda: found, told.append, before), told
 
 
 def logged(seen, step, reward, flat=0.0):

@@ -1,0 +1,60 @@
+"""What each of several processes runs in test_several.py: a run, the same call again, a stop."""
+
+import faulthandler
+import hashlib
+import json
+import os
+import sys
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file
+
+from cectrain import config, trainer, watch
+from cectrain.train import train
+
+RANK = os.environ["RANK"]
+HELD = []
+
+
+def keeping(made):
+    """The trainer's weights at the end of `train`, as this process holds them."""
+
+    def trained(self, **named):
+        found = made(self, **named)
+        state = self.accelerator.unwrap_model(self.model).state_dict()
+        HELD.append({name: x.detach().clone() for name, x in state.items()})
+        return found
+
+    return trained
+
+
+def digest(state):
+    """One sum of the tensors by name; tied ones count once."""
+    total = hashlib.sha256()
+    for name in sorted(set(state) - {"lm_head.weight"}):
+        total.update(name.encode() + state[name].float().numpy().tobytes())
+    return total.hexdigest()
+
+
+def main(data, out, settings):
+    torch.set_num_threads(1)
+    faulthandler.dump_traceback_later(240, exit=True)  # where it waits, if it waits for ever
+    trainer.ConsensusTrainer.train = keeping(trainer.ConsensusTrainer.train)
+    out, told = Path(out), config.load("small", settings)
+    first = train(Path(data), out / "run", told)
+    again = train(Path(data), out / "run", told)
+    (held,) = HELD
+    watch.Watch._hacked = lambda _self, _batch, _found: RANK == "0"  # as rewards are known there
+    stopping = config.load("small", [*settings, "ppo.stop_on_hacking=true"])
+    cut = train(Path(data), out / "cut", stopping)
+    found = {
+        "same": first == again, "told": bool(first), "held": digest(held),
+        "written": digest(load_file(out / "run" / "model" / "model.safetensors")),
+        "batches": [x.get("ppo_batches") for x in (first, cut)],
+    }  # fmt: skip
+    (out / f"rank-{RANK}.json").write_text(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], json.loads(sys.argv[3]))
