@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cecbench.systems.policy import PROMPT_FILE
 from cecdata import durable
@@ -13,6 +14,9 @@ from cecdata.durable import targets
 from cecdata.durable.files import naming
 from cecdata.shards.codec import Json
 from cectrain.policy import Policy
+
+if TYPE_CHECKING:
+    from transformers import GenerationConfig
 
 CARD = "README.md"
 
@@ -36,7 +40,11 @@ def save_model(policy: Policy, folder: Path, facts: Mapping[str, Json], dtype: s
     if folder.exists():
         shutil.rmtree(folder)
     folder.mkdir(parents=True)
-    model.save_pretrained(folder)
+    kept, model.generation_config = model.generation_config, greedy(policy)
+    try:
+        model.save_pretrained(folder)
+    finally:
+        model.generation_config = kept
     policy.tokenizer.save_pretrained(folder)
     template = bool(getattr(policy.tokenizer, "chat_template", None))
     prompt = json.dumps({"version": policy.prompt, "template": template})
@@ -61,6 +69,27 @@ def publish_model(policy: Policy, out: Path, facts: Mapping[str, Json], dtype: s
             raise
 
 
+def greedy(policy: Policy) -> GenerationConfig:
+    """How the policy is decoded: its most likely tokens, up to any of its base's end tokens.
+
+    The base's own is not passed on: Qwen3's says to sample, and whoever loads the folder obeys.
+    """
+    from transformers import GenerationConfig
+
+    named = policy.model.generation_config.eos_token_id
+    ends = list(named) if isinstance(named, (list, tuple)) else [] if named is None else [named]
+    own = policy.tokenizer.eos_token_id  # what its targets ended with
+    ends += [own] if own not in ends else []
+    # An answer is as long as its question, and both have to fit.
+    context = getattr(policy.model.config, "max_position_embeddings", None)
+    return GenerationConfig(
+        do_sample=False,
+        eos_token_id=ends if len(ends) > 1 else own,
+        pad_token_id=policy.tokenizer.pad_token_id,
+        max_new_tokens=context // 2 if context else None,
+    )
+
+
 def card(policy: Policy, facts: Mapping[str, Json]) -> str:
     """The model card: how to ask, what it was made from, what it scores."""
     count = sum(parameter.numel() for parameter in policy.model.parameters())
@@ -75,10 +104,12 @@ tags: [chinese-spelling-correction]
 
 {count / 1e6:.1f} M parameters, {type(policy.model).__name__}. It is asked with prompt version
 {policy.prompt} of `cecbench.prompts` through its chat template, thinking off, and answers with the
-corrected sentence alone. Decode greedily.
+corrected sentence alone. Decode greedily: `generation_config.json` says so to transformers. vLLM
+does not read `do_sample`, so that it has to be told.
 
     cectrain correct --policy FOLDER 他己经来了。
     cecbench run --system policy:FOLDER --benchmark lemon/car
+    vllm serve FOLDER --override-generation-config '{{"temperature": 0}}'
 
 Its licence follows from its starting weights and its training data; whoever publishes it states it
 here.
