@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cecbench.systems.models import load_pretrained
 from cecbench.systems.policy import PROMPT_FILE
 from cecdata import durable
 from cecdata.durable import targets
@@ -16,7 +19,8 @@ from cecdata.shards.codec import Json
 from cectrain.policy import Policy
 
 if TYPE_CHECKING:
-    from transformers import GenerationConfig
+    from peft import PeftModel
+    from transformers import GenerationConfig, PreTrainedModel
 
 CARD = "README.md"
 
@@ -25,18 +29,15 @@ def save_model(policy: Policy, folder: Path, facts: Mapping[str, Json], dtype: s
     """Write everything that `transformers`, vLLM and `cecbench` load, and nothing else: `folder` is
     made anew, because a killed run may have left another's files there, or half of its weights.
 
-    Adapters are merged into a copy's weights. `dtype` (float32, bfloat16, float16) converts; the
-    policy itself stays as it is where none is given.
+    `dtype` (float32, bfloat16, float16) converts. The policy is spent where it is given, and where
+    there is an adapter: peft merges it into the base's own weights, and torch converts in place. A
+    base in 4 bits stays as it is: what is written is the base read anew.
     """
-    import torch
     from transformers.utils import logging
 
     logging.disable_progress_bar()
-    model = policy.model
-    if hasattr(model, "merge_and_unload"):
-        model = model.merge_and_unload()
-    if dtype:
-        model = model.to(getattr(torch, dtype))
+    model = _plain(policy.model, dtype)
+    policy = replace(policy, model=model)
     if folder.exists():
         shutil.rmtree(folder)
     folder.mkdir(parents=True)
@@ -67,6 +68,34 @@ def publish_model(policy: Policy, out: Path, facts: Mapping[str, Json], dtype: s
         except BaseException:
             shutil.rmtree(staged, ignore_errors=True)
             raise
+
+
+def _plain(model: PreTrainedModel, dtype: str) -> PreTrainedModel:
+    """The model without an adapter around it, in `dtype` where one is named."""
+    import torch
+
+    if hasattr(model, "merge_and_unload"):
+        packed = getattr(model.get_base_model(), "is_loaded_in_4bit", False)
+        model = merged_anew(model) if packed else model.merge_and_unload()
+    return model.to(getattr(torch, dtype)) if dtype else model
+
+
+def merged_anew(model: PeftModel) -> PreTrainedModel:
+    """The base of an adapted model, read again in fp32 on the CPU, with the adapter merged.
+
+    A base in 4 bits cannot take an adapter in: the sum would be rounded to 4 bits again, and stay
+    packed, in a form that no type converts. Raises InputError where the base is gone.
+    """
+    import torch
+    import transformers
+    from peft import get_peft_model, get_peft_model_state_dict, set_peft_model_state_dict
+
+    name, where = model.active_adapter, model.get_base_model().name_or_path
+    base = load_pretrained(transformers.AutoModelForCausalLM, where, dtype=torch.float32)
+    anew = get_peft_model(base, copy.deepcopy(model.peft_config[name]), adapter_name=name)
+    set_peft_model_state_dict(anew, get_peft_model_state_dict(model, adapter_name=name), name)
+    merged: PreTrainedModel = anew.merge_and_unload()
+    return merged
 
 
 def greedy(policy: Policy) -> GenerationConfig:

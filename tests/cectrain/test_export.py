@@ -1,13 +1,18 @@
 # ruff: noqa: E402 - what is not installed is asked first
 """What an exported folder says: greedy decoding, merged weights, a card of the model that it holds."""
 
+import copy
 import json
 
 import pytest
 
-pytest.importorskip("torch", reason="the extra `train` is not installed")
+torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
 
+from cectrain import export
+from cectrain.config import PolicyConfig
 from cectrain.export import save_model
+from cectrain.policy import load_policy
+from cectrain.stages import with_adapter
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 
@@ -45,3 +50,64 @@ def test_the_folder_decodes_greedily_whatever_its_base_did(small_policy, tmp_pat
     assert decoding(policy, tmp_path / "another")["eos_token_id"] == [7, end]
     policy.model.generation_config = GenerationConfig(do_sample=True)
     assert decoding(policy, tmp_path / "none")["eos_token_id"] == end
+
+
+@pytest.fixture
+def adapted(start):
+    """A policy whose adapter has learnt something, over a base on disk."""
+    config = PolicyConfig(name=str(start), lora_rank=2)
+    policy = with_adapter(load_policy(config, 7, "cpu"), config)
+    torch.manual_seed(5)
+    with torch.no_grad():
+        for parameter in policy.model.parameters():
+            if parameter.requires_grad:
+                parameter.add_(0.1 * torch.randn_like(parameter))
+    return policy
+
+
+def same(ours, theirs):
+    ours, theirs = ours.state_dict(), theirs.state_dict()
+    assert ours.keys() == theirs.keys()
+    return all(torch.equal(ours[name], theirs[name]) for name in theirs)
+
+
+def test_the_card_is_of_the_merged_model(adapted, start, tmp_path):
+    """Its kind and its parameters, not those of the adapter around it."""
+    plain = load_policy(PolicyConfig(name=str(start)), 7, "cpu").model
+    save_model(adapted, tmp_path / "model", {})
+    told = (tmp_path / "model" / "README.md").read_text("utf-8")
+    count = sum(parameter.numel() for parameter in plain.parameters())
+    assert f"{count / 1e6:.1f} M parameters, Qwen3ForCausalLM" in told
+
+
+def test_an_adapter_is_merged_into_its_base_read_anew(adapted, start):
+    """The weights are those that peft merges; the policy that is trained stays as it was."""
+    before = {name: value.clone() for name, value in adapted.model.state_dict().items()}
+    found = export.merged_anew(adapted.model)
+    now = adapted.model.state_dict()
+    assert all(torch.equal(now[name], before[name]) for name in before)
+    assert same(found, copy.deepcopy(adapted.model).merge_and_unload())
+    assert not same(found, load_policy(PolicyConfig(name=str(start)), 7, "cpu").model)
+
+
+def test_a_base_in_4_bits_is_not_merged_into(adapted, tmp_path, monkeypatch):
+    """A plain model of the wanted type is written; fp32 where none is named.
+
+    bitsandbytes is not needed: what it marks a base with is set by hand, and merging into it fails.
+    """
+    from transformers import AutoModelForCausalLM
+
+    wanted = export.merged_anew(adapted.model)
+    adapted.model.get_base_model().is_loaded_in_4bit = True
+
+    def refuse(*_given, **_named):
+        raise AssertionError("merged into 4 bits")
+
+    monkeypatch.setattr(adapted.model.base_model, "merge_and_unload", refuse)
+    monkeypatch.setattr(adapted.model.get_base_model(), "to", refuse)
+    for dtype, kind in (("", torch.float32), ("bfloat16", torch.bfloat16)):
+        save_model(adapted, tmp_path / "model", {}, dtype)
+        found = AutoModelForCausalLM.from_pretrained(tmp_path / "model")
+        assert {value.dtype for value in found.state_dict().values()} == {kind}
+        assert not hasattr(found.config, "quantization_config")
+        assert same(found, copy.deepcopy(wanted).to(kind))
