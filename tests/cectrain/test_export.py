@@ -1,5 +1,5 @@
 # ruff: noqa: E402 - what is not installed is asked first
-"""What an exported folder says: greedy decoding, merged weights, a card of the model that it holds."""
+"""What an exported folder holds: greedy decoding, merged weights, a card of that very model."""
 
 import copy
 import json
