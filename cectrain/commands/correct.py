@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, TypeVar
 
 import click
 
@@ -18,7 +20,9 @@ from cectrain.policy import BUILTIN
 if TYPE_CHECKING:
     from cectrain.policy import Policy
 
+T = TypeVar("T")
 _CHUNK = 256  # sentences that are sorted by length together
+_PIPE = 1 << 16  # bytes, as many as a pipe holds
 # What closes a quotation or a bracket belongs to the sentence before it.
 _SENTENCES = re.compile(r"[^。！？；…]*[。！？；…]+[”’」』）》】]*|[^。！？；…]+")
 _CLAUSES = re.compile(r"[^，]*，|[^，]+")
@@ -34,7 +38,7 @@ _CLAUSES = re.compile(r"[^，]*，|[^，]+")
     "--file",
     "path",
     type=click.Path(path_type=Path, allow_dash=True),
-    help="One sentence a line; - is standard input.",
+    help="One sentence a line; - is standard input, answered as it comes.",
 )
 @click.option("--batch", type=click.IntRange(1), default=64, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, with the edits.")
@@ -61,8 +65,7 @@ def correct(
         raise click.UsageError("give sentences, or a file with --file")
     policy = load_policy(PolicyConfig(name=name, prompt=trained_prompt(name)), 0)
     given = ((f"sentence {number}", text) for number, text in enumerate(sentences, 1))
-    lines = itertools.chain(given, _lines(path))
-    while chunk := list(itertools.islice(lines, _CHUNK)):
+    for chunk in itertools.chain(_chunks(given), _of_file(path)):
         for (_, line), answer in zip(chunk, _corrected(policy, chunk, batch), strict=True):
             click.echo(answer if plain else _json(line, answer) if as_json else shown(line, answer))
 
@@ -144,19 +147,43 @@ def _json(source: str, answer: str) -> str:
     return json.dumps({"source": source, "answer": answer, "edits": edits}, ensure_ascii=False)
 
 
-def _lines(path: Path | None) -> Iterator[tuple[str, str]]:
+def _of_file(path: Path | None) -> Iterator[list[tuple[str, str]]]:
+    """The lines of a file with their places, by the chunk; those of standard input as they come."""
     if path is None:
         return
-    where = "standard input" if str(path) == "-" else path
     try:
+        if str(path) == "-":
+            yield from _piped()
+            return
         # What Windows writes begins with a byte order mark.
         with click.open_file(str(path), encoding="utf-8-sig") as file:
-            for number, line in enumerate(_stripped(file), 1):
-                yield f"{where}, line {number}", line
+            lines = (line.removesuffix("\n") for line in file)
+            yield from _chunks((f"{path}, line {n}", line) for n, line in enumerate(lines, 1))
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read ({error}); give a UTF-8 text file") from error
 
 
-def _stripped(lines: Iterable[str]) -> Iterator[str]:
-    for line in lines:
-        yield line.rstrip("\r\n")
+def _piped() -> Iterator[list[tuple[str, str]]]:
+    number = itertools.count(1)
+    with click.open_file("-", "rb") as stream:
+        for lines in _arrived(stream):
+            yield [(f"standard input, line {next(number)}", line) for line in lines]
+
+
+def _arrived(stream: IO[bytes]) -> Iterator[list[str]]:
+    """What whole lines have come, at most a chunk of them: whoever types waits for an answer."""
+    text = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8-sig")(), translate=True)
+    rest, ended = "", False
+    while not ended:
+        read = stream.read1(_PIPE)  # type: ignore[attr-defined]  # waits for the first byte alone
+        ended = not read
+        *lines, rest = (rest + text.decode(read, final=ended)).split("\n")
+        if ended and rest:
+            lines.append(rest)
+        yield from _chunks(lines)
+
+
+def _chunks(lines: Iterable[T]) -> Iterator[list[T]]:
+    lines = iter(lines)
+    while chunk := list(itertools.islice(lines, _CHUNK)):
+        yield chunk

@@ -1,6 +1,8 @@
 """`cectrain correct` corrects what the policy can read, and gives the rest back as it was."""
 
+import io
 import json
+import select
 import shutil
 import subprocess
 import sys
@@ -14,7 +16,7 @@ from cecbench.systems.policy import policy_system
 from cecdata.errors import InputError
 from cecdata.skin import run
 from cectrain.cli import cli
-from cectrain.commands.correct import _pieces, cut
+from cectrain.commands.correct import _arrived, _pieces, cut
 from cectrain.config import PolicyConfig
 from cectrain.export import save_model
 from cectrain.heldout import fits
@@ -90,17 +92,46 @@ def test_white_space_at_the_ends_comes_back(capsys):
     assert out.out.split("\n") == ["　　他已经来了。 ", "\t", "　　".join([RIGHT] * 8), ""]
 
 
-def test_a_byte_order_mark_is_no_character(tmp_path):
-    """Of a file and of standard input."""
-    told = b"\xef\xbb\xbf" + "他己经来了。\n他己经来了。\n".encode()
+def test_a_byte_order_mark_is_no_character(tmp_path, capsys):
+    """Of a file and, below, of standard input."""
     path = tmp_path / "lines.txt"
-    path.write_bytes(told)
-    for name in ("-", str(path)):
-        found = subprocess.run(
-            [sys.executable, "-m", "cectrain", "correct", "--plain", "--file", name],
-            input=told, capture_output=True, check=True,
-        )  # fmt: skip
-        assert found.stdout.decode() == "他已经来了。\n他已经来了。\n"
+    path.write_bytes(b"\xef\xbb\xbf" + f"{WRONG}\r\n{WRONG}".encode())
+    assert lines(capsys, "--file", str(path)).out == f"{RIGHT}\n{RIGHT}\n"
+
+
+def test_what_is_piped_in_is_answered_as_it_comes():
+    """A line is answered while the pipe stands open, with what of the next one has come kept."""
+    words = [sys.executable, "-m", "cectrain", "correct", "--plain", "--file", "-"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        one, other = WRONG.encode()[:4], WRONG.encode()[4:]  # in the midst of a character
+        process.stdin.write(b"\xef\xbb\xbf" + f"{WRONG}\n".encode() + one)
+        process.stdin.flush()
+        answered = select.select([process.stdout], [], [], 240)[0]
+        if not answered:
+            process.kill()
+        assert answered
+        assert process.stdout.readline().decode() == RIGHT + "\n"
+        process.stdin.write(other + b"\r\n\n" + "好".encode())
+        process.stdin.close()
+        assert process.stdout.read().decode() == f"{RIGHT}\n\n好\n"
+    assert process.returncode == 0
+
+
+def test_what_has_come_through_a_pipe_is_cut_into_lines():
+    """Whole lines at once, in pieces of so many at most; the last one may lack its end."""
+    text = "".join(f"第{n}行\n" for n in range(600)) + "末行"
+    found = list(_arrived(io.BytesIO(text.encode())))
+    assert [line for piece in found for line in piece] == text.split("\n")
+    assert [len(piece) for piece in found] == [256, 256, 88, 1]
+    assert list(_arrived(io.BytesIO(b""))) == []
+    assert list(_arrived(io.BytesIO(b"\n\r\n\r"))) == [["", ""], [""]]
+
+
+def test_standard_input_that_is_no_text_is_refused(monkeypatch, capsys):
+    """As a file of that kind is."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff\n")))
+    assert run(cli, ["correct", "--file", "-"]) == 1
+    assert "give a UTF-8 text file" in capsys.readouterr().err
 
 
 @pytest.fixture
