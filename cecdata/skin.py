@@ -19,6 +19,13 @@ CONTEXT = {"help_option_names": ["-h", "--help"]}
 Table = Mapping[str, tuple[str, str]]  # command → (module:attribute, what `--help` says of it)
 
 
+def colour() -> bool | None:
+    """What click and rich are told: False where NO_COLOR (https://no-color.org) is set and not
+    empty, else None, so that terminals alone are given escape codes.
+    """
+    return False if os.environ.get("NO_COLOR") else None
+
+
 class Failure(click.ClickException):
     """An expected failure, with the exit code that its error carries."""
 
@@ -28,7 +35,7 @@ class Failure(click.ClickException):
 
     def show(self, file: object = None) -> None:  # noqa: ARG002 - click's signature
         """One line on stderr, red on a terminal."""
-        click.secho(f"Error: {self.message}", fg="red", err=True)
+        click.secho(f"Error: {self.message}", fg="red", err=True, color=colour())
 
 
 class LazyGroup(click.Group):
@@ -71,7 +78,7 @@ class LazyGroup(click.Group):
         except CecError as error:
             raise Failure(error) from error
         except KeyboardInterrupt:
-            click.secho("Interrupted. The same command goes on from here.", fg="yellow", err=True)
+            _tell_interrupted()
             raise click.exceptions.Exit(INTERRUPTED) from None
 
 
@@ -94,7 +101,7 @@ def run(group: click.Command, args: list[str] | None = None) -> int:
     try:
         _check_words(sys.argv[1:] if args is None else args)
         # click answers --help and --version with the code that it would exit with
-        code = group.main(args, prog_name=group.name, standalone_mode=False)
+        code = group.main(args, prog_name=group.name, standalone_mode=False, color=colour())
     except CecError as error:
         failure = Failure(error)
         failure.show()
@@ -103,7 +110,7 @@ def run(group: click.Command, args: list[str] | None = None) -> int:
         error.show()
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):  # while click itself was still reading the words
-        click.secho("Interrupted. The same command goes on from here.", fg="yellow", err=True)
+        _tell_interrupted()
         return INTERRUPTED
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output has gone: nothing is left to say
@@ -121,6 +128,11 @@ def _check_words(words: list[str]) -> None:
                 f"argument {place} ({word!a}) is not valid UTF-8: rename the file, or set a "
                 "locale whose encoding is UTF-8 (LC_ALL=C.UTF-8)"
             ) from None
+
+
+def _tell_interrupted() -> None:
+    told = "Interrupted. The same command goes on from here."
+    click.secho(told, fg="yellow", err=True, color=colour())
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

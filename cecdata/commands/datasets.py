@@ -8,6 +8,7 @@ import click
 
 from cecdata.commands.show import print_json
 from cecdata.errors import VerificationError
+from cecdata.skin import colour
 
 _SHOWN = 20
 _DATASET = click.argument("dataset", type=click.Path(path_type=Path))
@@ -77,7 +78,8 @@ def stats(dataset: Path, as_json: bool) -> None:
         return
     from rich.console import Console
 
-    Console().print(renderable(counted))
+    # rich itself takes colours out, and leaves bold
+    Console(color_system=None if colour() is False else "auto").print(renderable(counted))
 
 
 @click.command()
