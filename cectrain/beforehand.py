@@ -32,6 +32,11 @@ def check_settings(config: Config, processes: int) -> None:
     check_shares(ppo, processes)
     for name in ppo.report_to:
         _need("ppo.report_to", name, f"pip install {name}", *_IMPORTS.get(name, ()))
+    if ppo.vllm == "colocate" and processes % ppo.vllm_parallel:
+        raise UsageError(
+            f"ppo.vllm_parallel = {ppo.vllm_parallel}: {processes} processes cannot be parted into "
+            "groups of so many"
+        )
     if ppo.vllm != "off":
         _need("ppo.vllm", "vllm", "pip install 'cec-zero[vllm]'")
 

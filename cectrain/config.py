@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
+from urllib.parse import urlsplit
 
 from cecdata.errors import UsageError, did_you_mean
 from cecdata.shards.codec import Json, MalformedError, decode, encode
@@ -101,6 +103,9 @@ class PpoConfig:
     condense: bool = True  # leave candidates without advantage out of the backward pass
     pool: int = 1  # batches whose sources are dealt out by length, so that little is padded
     vllm: str = "off"  # colocate or server: not bit-exact on resume
+    vllm_url: str = ""  # of the server; empty: TRL's own, port 8000 of this machine
+    vllm_memory: float = 0.3  # colocate: share of each GPU's memory
+    vllm_parallel: int = 1  # colocate: GPUs that share one copy of the weights
     save_every: int = 50  # batches between checkpoints
     keep: int = 2  # checkpoints kept
     eval_every: int = 50  # batches between held-out evaluations; 0: only first and last
@@ -217,8 +222,24 @@ def _check_ppo(ppo: PpoConfig) -> None:
     _check(0 < ppo.top_p <= 1, "ppo.top_p", ppo.top_p, "a fraction above 0")
     _check(0 < ppo.clip < 1, "ppo.clip", ppo.clip, "a fraction between 0 and 1")
     _check(0 <= ppo.cooldown <= 1, "ppo.cooldown", ppo.cooldown, "a fraction 0–1")
+    _check(0 < ppo.vllm_memory <= 1, "ppo.vllm_memory", ppo.vllm_memory, "a fraction above 0")
+    _check(ppo.vllm_parallel >= 1, "ppo.vllm_parallel", ppo.vllm_parallel, "at least 1")
+    if ppo.vllm_url:
+        _check(ppo.vllm == "server", "ppo.vllm", ppo.vllm, "server together with ppo.vllm_url")
+        _check_server(ppo.vllm_url)
     if ppo.updates:
         check_shares(ppo)
+
+
+def _check_server(url: str) -> None:
+    """UsageError, without the URL: it may hold a password, which run.json would keep."""
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        good = False
+    plain = not re.search(r"[\s@?#]", url)
+    _check(good and plain, "ppo.vllm_url", "…", "http://HOST:PORT, without user, query or spaces,")
 
 
 def check_shares(ppo: PpoConfig, processes: int = 1) -> None:

@@ -7,6 +7,7 @@ import yaml
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
+from cecdata.errors import UsageError
 from cectrain import config
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
@@ -57,3 +58,51 @@ def test_a_launcher_configuration_is_understood(path):
 
     found = load_config_from_file(str(path))
     assert found.num_processes == yaml.safe_load(path.read_text("utf-8"))["num_processes"] == 8
+
+
+def test_vllm_is_told_where_it_is_and_what_it_may_take(tmp_path):
+    """Address, share of the memory and parallelism, in TRL's own names; its defaults else."""
+    from trl import GRPOConfig
+
+    from cectrain.trainer import arguments
+
+    def told(*settings):
+        ppo = config.load("small", settings).ppo
+        args = arguments(ppo, out=tmp_path, seed=1, new_tokens=8, processes=1, cpu=True)
+        return [getattr(args, name) for name in names]
+
+    names = ("vllm_server_base_url", "vllm_gpu_memory_utilization", "vllm_tensor_parallel_size")
+    assert told() == [GRPOConfig.__dataclass_fields__[name].default for name in names]
+    server = ["ppo.vllm=server", "ppo.vllm_url=http://10.0.0.7:8001"]
+    assert told(*server)[0] == "http://10.0.0.7:8001"
+    assert told("ppo.vllm=colocate", "ppo.vllm_memory=0.45", "ppo.vllm_parallel=2")[1:] == [0.45, 2]
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        (["ppo.vllm_memory=0.0"], "vllm_memory"),
+        (["ppo.vllm_memory=1.5"], "vllm_memory"),
+        (["ppo.vllm_parallel=0"], "vllm_parallel"),
+        (["ppo.vllm_url=http://host:8000"], "server"),
+        *(
+            (["ppo.vllm=server", f"ppo.vllm_url={url}"], "vllm_url")
+            for url in ("host:8000", "http://", "http://host:x", "http://me:secret@host", "ftp://h")
+        ),
+    ],
+)
+def test_settings_of_vllm_that_cannot_be_meant_are_refused(settings, name):
+    """With the setting's name, and without a password that a URL may hold."""
+    with pytest.raises(UsageError, match=name) as caught:
+        config.load("small", settings)
+    assert "secret" not in str(caught.value)
+
+
+def test_processes_that_vllm_cannot_part_are_refused():
+    """Before anything loads, vLLM being installed or not; a server parts its own."""
+    from cectrain.beforehand import check_settings
+
+    settings = ["ppo.vllm_parallel=2", "sft.steps=0", "ppo.supervised=0", "ppo.groups=24"]
+    colocated = config.load("small", [*settings, "ppo.vllm=colocate"])
+    with pytest.raises(UsageError, match=r"vllm_parallel = 2: 3 processes"):
+        check_settings(colocated, 3)
