@@ -67,10 +67,13 @@ def test_equal_rewards_are_said_aloud(dataset_path, start, tmp_path, baseline):
 
 
 def test_a_prompt_longer_than_the_context_is_refused(dataset_path, start, tmp_path):
-    """Both lengths stand in the message, before anything is trained."""
+    """Both lengths stand in the message, before anything is trained; the folder is bound to
+    nothing, so that what the message says can be done."""
     settings = configured(start, "policy.max_chars=2000", "ppo.new_tokens=0")
     with pytest.raises(InputError, match=r"context holds 1024: lower policy\.max_chars"):
         train(dataset_path, tmp_path / "out", settings)
+    lower = configured(start, "ppo.updates=1")
+    assert train(dataset_path, tmp_path / "out", lower)["ppo_batches"] == 1
 
 
 @pytest.fixture
