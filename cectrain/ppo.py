@@ -24,6 +24,9 @@ def ppo(job: Job, reward: RewardConfig, used: Encoder, before: HeldOut | None) -
     Of several processes each has a part of it, and the first one the policy that is left; `before`
     is then taken here, on the weights that they share.
     """
+    settings, folder = job.config.ppo, job.state / "ppo"
+    if before is not None and not settings.updates:
+        return Trained(0, before, before, job.policy)
     import torch
     from transformers.trainer_callback import PrinterCallback
     from transformers.utils import logging
@@ -32,9 +35,6 @@ def ppo(job: Job, reward: RewardConfig, used: Encoder, before: HeldOut | None) -
     from cectrain.trainer import ConsensusTrainer, arguments
     from cectrain.watch import Watch
 
-    settings, folder = job.config.ppo, job.state / "ppo"
-    if before is not None and not settings.updates:
-        return Trained(0, before, before, job.policy)
     logging.disable_progress_bar()
     os.environ.setdefault("TRACKIO_DIR", str(job.state / "trackio"))
     args = arguments(
