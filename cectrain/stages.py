@@ -95,8 +95,13 @@ def identity(config: Config, dataset: Dataset) -> dict[str, object]:
     }
 
 
-def prepare(dataset: Dataset, config: Config, state: Path, log: MetricsLog, tell: Tell) -> Job:
-    """Loads the policy, maps the pairs, draws what is held out; refuses what cannot work."""
+def prepare(
+    dataset: Dataset, config: Config, state: Path, begin: Callable[[], MetricsLog], tell: Tell
+) -> Job:
+    """Loads the policy, maps the pairs, draws what is held out; refuses what cannot work.
+
+    `begin` opens the log once nothing is refused: it binds the folder to this run.
+    """
     reproducibility.keep_few_kernels()
     reproducibility.set_all_seeds(config.seed)
     policy = load_policy(config.policy, config.seed, several.load_on())
@@ -113,7 +118,7 @@ def prepare(dataset: Dataset, config: Config, state: Path, log: MetricsLog, tell
     taught, left = pairs.parted(_left_to_ppo(config))
     beforehand.check_made(config, policy, left, reproducibility.processes())
     return Job(
-        config, dataset, policy, taught, left, watched, clean, state, log, tell,
+        config, dataset, policy, taught, left, watched, clean, state, begin(), tell,
     )  # fmt: skip
 
 

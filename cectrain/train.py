@@ -66,12 +66,16 @@ def train(
         with clock.counting(state / clock.FILE if first else None, began) as spent:
             encoder = stages.load_encoder(config.encoder)
             stages.open_cache(config, encoder)  # another encoder's is refused before hours go by
-            log = MetricsLog(out / tracking.FILE if first else None, tell, spent.watching(seen))
-            job = stages.prepare(dataset, config, state, log, tell)
-            if work is not None:  # what was refused until here has bound the folder to nothing
-                steps = stages.resumed_steps(config, state)
-                work.write_text(tracking.FILE, tracking.kept_lines(out / tracking.FILE, *steps))
-                write_run(work, identity)
+
+            def begin() -> MetricsLog:
+                if work is not None:
+                    steps = stages.resumed_steps(config, state)
+                    work.write_text(tracking.FILE, tracking.kept_lines(out / tracking.FILE, *steps))
+                    write_run(work, identity)
+                path = out / tracking.FILE if first else None
+                return MetricsLog(path, tell, spent.watching(seen))
+
+            job = stages.prepare(dataset, config, state, begin, tell)
             return _staged(job, encoder, spent, work)
 
 
