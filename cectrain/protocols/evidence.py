@@ -150,10 +150,13 @@ def equal_steps(ppo: Done, timed: Done) -> int:
     """Supervised steps that cost what PPO (with its warm start) did, by measured CPU seconds.
 
     Seconds, not tokens: writing a token costs more than learning from one, and only seconds count
-    that against PPO. CPU seconds, because other programs must not buy either side more steps.
+    that against PPO. CPU seconds, because other programs must not buy either side more steps. They
+    do make each second hold less work, so a step's cost is that of the run's own warm start,
+    minutes before its PPO; without one, that of the timed run.
     """
-    lines = timed.lines("sft")[1:]  # the first one warms up
-    a_step = sum(line["cpu_seconds"] for line in lines) / (_TIMED - _WARM)
+    own = ppo.lines("sft")
+    lines = own if len(own) > 1 else timed.lines("sft")  # the first one warms up
+    a_step = sum(line["cpu_seconds"] for line in lines[1:]) / (lines[-1]["step"] - lines[0]["step"])
     return max(1, math.ceil(cpu_seconds(ppo) / a_step))
 
 

@@ -133,6 +133,21 @@ def test_the_supervised_side_gets_its_best_rate_and_share(monkeypatch, lower, hi
     assert "sft.learning_rate=0.0003" in only.ready(found).settings
 
 
+def test_equal_cost_is_counted_in_the_steps_of_the_run_itself():
+    """100 s of PPO and 60 of its warm start, a step of it 0.5 s behind the first line: 320 steps;
+    a run without a warm start takes the timed run's 0.2 s."""
+    from types import SimpleNamespace
+
+    def done(seconds, *lines):
+        told = [dict(zip(("step", "cpu_seconds"), line, strict=True)) for line in lines]
+        return SimpleNamespace(summary={"cpu_seconds": seconds}, folder="", lines=lambda _: told)
+
+    timed = done({"sft": 6.0}, (5, 2.0), (30, 5.0))
+    warm = done({"sft": 60.0, "ppo": 100.0}, (20, 19.0), (40, 10.0), (60, 10.0))
+    assert evidence_protocol.equal_steps(warm, timed) == 320
+    assert evidence_protocol.equal_steps(done({"ppo": 100.0}), timed) == 500
+
+
 @pytest.mark.parametrize("rates", ["x", "1e-4,", "0", "-1", "nan", "inf", "1e-4,1e-4"])
 def test_rates_that_are_none(rates):
     from click import UsageError as ClickError

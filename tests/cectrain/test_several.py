@@ -47,7 +47,7 @@ def proved(found):
     assert first["batches"] == [2, 1]  # the run, and the one that a rising reward ended
 
 
-@pytest.mark.slow  # half a minute: four times two processes start
+@pytest.mark.slow  # half a minute: two processes, each with all of torch
 def test_two_processes_make_one_policy(dataset_path, start, tmp_path):
     """A copy of the weights on each: the same steps, one model, ends that all of them see."""
     proved(launched("ddp", dataset_path, start, tmp_path))
