@@ -7,13 +7,6 @@ import os
 import sys
 from pathlib import Path
 
-import torch
-from safetensors.torch import load_file
-
-from cectrain import config, trainer, watch
-from cectrain.train import train
-
-RANK = os.environ["RANK"]
 HELD = []
 
 
@@ -38,6 +31,14 @@ def digest(state):
 
 
 def main(data, out, settings):
+    # Here, and not above: the search for doctests imports this file, too, whatever is installed.
+    import torch
+    from safetensors.torch import load_file
+
+    from cectrain import config, trainer, watch
+    from cectrain.train import train
+
+    rank = os.environ["RANK"]
     torch.set_num_threads(1)
     faulthandler.dump_traceback_later(240, exit=True)  # where it waits, if it waits for ever
     trainer.ConsensusTrainer.train = keeping(trainer.ConsensusTrainer.train)
@@ -45,7 +46,7 @@ def main(data, out, settings):
     first = train(Path(data), out / "run", told)
     again = train(Path(data), out / "run", told)
     (held,) = HELD
-    watch.Watch._hacked = lambda _self, _batch, _found: RANK == "0"  # as rewards are known there
+    watch.Watch._hacked = lambda _self, _batch, _found: rank == "0"  # as rewards are known there
     stopping = config.load("small", [*settings, "ppo.stop_on_hacking=true"])
     cut = train(Path(data), out / "cut", stopping)
     found = {
@@ -53,7 +54,7 @@ def main(data, out, settings):
         "written": digest(load_file(out / "run" / "model" / "model.safetensors")),
         "batches": [x.get("ppo_batches") for x in (first, cut)],
     }  # fmt: skip
-    (out / f"rank-{RANK}.json").write_text(json.dumps(found))
+    (out / f"rank-{rank}.json").write_text(json.dumps(found))
 
 
 if __name__ == "__main__":
