@@ -15,6 +15,7 @@ from cectrain.policy import Policy, prompt_ids, target_ids
 
 if TYPE_CHECKING:
     import torch
+    from transformers import PreTrainedModel
 
 IGNORED = -100  # label of tokens that are given, not learned
 Log = Callable[[int, dict[str, float]], None]
@@ -79,21 +80,33 @@ def loss_function(
     policy: Policy, precision: str
 ) -> Callable[[dict[str, torch.Tensor]], torch.Tensor]:
     """Batch → mean loss of its answers, by the fastest way that this model and device have."""
-    import torch
-
     model = policy.model
     if lean.supports(model):
-        dtype = {"fp32": torch.float32, "bf16": torch.bfloat16}.get(precision, lean.fast_dtype())
+        dtype = lean_dtype(precision)
         return lambda batch: lean.answer_loss(model, batch["input_ids"], batch["labels"], dtype)
-    kind = model.device.type
-    wide = precision == "bf16" or (precision == "auto" and kind == "cuda")
 
     def slow(batch: dict[str, torch.Tensor]) -> torch.Tensor:
-        with torch.autocast(kind, torch.bfloat16, wide):
+        with autocast(model, precision):
             loss: torch.Tensor = model(**batch).loss
         return loss
 
     return slow
+
+
+def lean_dtype(precision: str) -> torch.dtype:
+    """Of the lean pass' products: fp32, bf16, or what the CPU is fast at."""
+    import torch
+
+    return {"fp32": torch.float32, "bf16": torch.bfloat16}.get(precision, lean.fast_dtype())
+
+
+def autocast(model: PreTrainedModel, precision: str) -> torch.autocast:
+    """The same of a model's own pass: bf16 where it is asked for, and on a GPU."""
+    import torch
+
+    kind = model.device.type
+    wide = precision == "bf16" or (precision == "auto" and kind == "cuda")
+    return torch.autocast(kind, torch.bfloat16, wide)
 
 
 def collate(policy: Policy, pairs: Sequence[Pair]) -> dict[str, torch.Tensor]:

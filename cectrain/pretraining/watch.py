@@ -11,7 +11,7 @@ import numpy.typing as npt
 from cectrain import lean
 from cectrain.data import Pair
 from cectrain.policy import Policy
-from cectrain.supervised import IGNORED, collate
+from cectrain.supervised import IGNORED, autocast, collate, lean_dtype
 
 if TYPE_CHECKING:
     import torch
@@ -42,11 +42,8 @@ def _hits(policy: Policy, batch: dict[str, torch.Tensor], precision: str) -> tor
 
     model, labels = policy.model, batch["labels"]
     if lean.supports(model):
-        dtype = {"fp32": torch.float32, "bf16": torch.bfloat16}.get(precision, lean.fast_dtype())
-        return lean.answer_hits(model, batch["input_ids"], labels, dtype)
-    kind = model.device.type
-    wide = precision == "bf16" or (precision == "auto" and kind == "cuda")
-    with torch.no_grad(), torch.autocast(kind, torch.bfloat16, wide):
+        return lean.answer_hits(model, batch["input_ids"], labels, lean_dtype(precision))
+    with torch.no_grad(), autocast(model, precision):
         likeliest = model(**batch).logits[:, :-1].argmax(-1)
     asked = labels[:, 1:] != IGNORED
     return likeliest[asked] == labels[:, 1:][asked]
