@@ -86,13 +86,13 @@ def ppo_run(seed: int) -> Run:
 
 def rate_run(rate: float, seed: int, first: str) -> Run:
     """Supervised steps at this rate, judged on a part of the training split that none learns."""
-    return _tried(f"rate-{rate:g}", seed, first, (), lambda _found: (rate, None))
+    return _tried(_rate(rate), seed, first, (), lambda _found: (rate, None))
 
 
 def share_run(share: float, seed: int, first: str, rates: Sequence[float]) -> Run:
     """The same at the best of the rates with this share of clean sources."""
-    names = tuple(f"rate-{rate:g}" for rate in rates)
-    return _tried(f"share-{share:g}", seed, first, names,
+    names = tuple(_rate(rate) for rate in rates)
+    return _tried(_share(share), seed, first, names,
                   lambda found: (_best(found, rates)[0], share))  # fmt: skip
 
 
@@ -110,7 +110,7 @@ def sft_run(
     """Supervised steps that cost what the PPO run named `first` did, with the best of what was
     tried.
     """
-    names = [f"rate-{rate:g}" for rate in rates] + [f"share-{share:g}" for share in shares]
+    names = [_rate(rate) for rate in rates] + [_share(share) for share in shares]
 
     def more(found: Mapping[str, Done]) -> tuple[str, ...]:
         return _steps(found, first, *_best(found, rates, shares))
@@ -126,10 +126,20 @@ def _best(
     """The rate of the greatest F1, and the share where one has more than the recipe's own."""
     if len(rates) == 1:
         return rates[0], None
-    rate = max(rates, key=lambda one: f1(found[f"rate-{one:g}"]))
-    most = f1(found[f"rate-{rate:g}"])
-    better = [share for share in shares if f1(found[f"share-{share:g}"]) > most]
-    return rate, max(better, key=lambda one: f1(found[f"share-{one:g}"]), default=None)
+    rate = max(rates, key=lambda one: f1(found[_rate(one)]))
+    most = f1(found[_rate(rate)])
+    better = [share for share in shares if f1(found[_share(share)]) > most]
+    return rate, max(better, key=lambda one: f1(found[_share(one)]), default=None)
+
+
+def _rate(rate: float) -> str:
+    """The name of the run that tries it."""
+    return f"rate-{rate:g}"
+
+
+def _share(share: float) -> str:
+    """The name of the run that tries it."""
+    return f"share-{share:g}"
 
 
 def f1(done: Done) -> float:
