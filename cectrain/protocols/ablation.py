@@ -20,13 +20,16 @@ _WORDS = (
 )
 
 
+def given(alpha: float, tau: float, beta: float) -> tuple[str, ...]:
+    """Settings under which the reward is the paper's equation with these constants."""
+    constants = (f"reward.alpha={alpha}", f"reward.tau={tau}", f"reward.beta={beta}")
+    return (PLAIN, 'constants="given"', "reward.tau_quantile=null", *constants)
+
+
 def ablation(seeds: Sequence[int], benchmarks: Sequence[str]) -> Study:
     """Four variants: the paper's three with its τ and β, and the calibrated reward."""
-    given = (PLAIN, 'constants="given"', "reward.tau_quantile=null",
-             f"reward.tau={_PRINTED.tau}", f"reward.beta={_PRINTED.beta}")  # fmt: skip
     variants = [
-        Variant(label, (*given, f"reward.alpha={alpha}"))
-        for label, alpha in ALPHAS.items()
+        Variant(label, given(alpha, _PRINTED.tau, _PRINTED.beta)) for label, alpha in ALPHAS.items()
     ]
     variants.append(Variant(CALIBRATED, (PLAIN, 'constants="calibrated"')))
     return Study(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cecbench.report.figures import curves
-from cectrain.protocols.ablation import PLAIN
+from cectrain.protocols.ablation import given
 from cectrain.protocols.study import AVERAGE, Row, Study, Variant, point_of
 
 TAUS = (0.60, 0.65, 0.70, 0.75, 0.80)
@@ -22,14 +22,7 @@ def thresholds(seeds: Sequence[int], benchmarks: Sequence[str], *, full: bool) -
     variants = tuple(
         Variant(
             f"τ {tau:.2f}, β {beta:.2f}",
-            (
-                PLAIN,
-                'constants="given"',
-                "reward.tau_quantile=null",
-                f"reward.alpha={ALPHA}",
-                f"reward.tau={tau}",
-                f"reward.beta={beta}",
-            ),
+            given(ALPHA, tau, beta),
             (f"{tau:.2f}", f"{beta:.2f}"),
         )
         for tau, beta in cells
