@@ -56,7 +56,8 @@ def ppo(job: Job, reward: RewardConfig, used: Encoder, before: HeldOut | None) -
         taught=job.taught,
         met=sft.steps * sft.batch,
     )
-    evaluate = several.together(trainer.whole, job.evaluate) if before is None else job.evaluate
+    shared = before is None
+    evaluate = several.together(trainer.whole, job.evaluate) if shared else job.evaluate
     trainer.remove_callback(PrinterCallback)  # our own lines say it in fewer words
     watch = Watch(settings, job.log, evaluate, job.tell, before or partial(job.before, evaluate))
     trainer.add_callback(watch)
@@ -72,7 +73,7 @@ def ppo(job: Job, reward: RewardConfig, used: Encoder, before: HeldOut | None) -
             f"{rewarder.encoded:,} encoded because it lacks them"
         )
     batches = int(trainer.state.global_step) // (settings.epochs * settings.minibatches)
-    policy = job.policy if before else gathered(job, trainer.weights())
+    policy = gathered(job, trainer.weights()) if shared else job.policy
     return Trained(batches, watch.before(), evaluate(), policy)
 
 
