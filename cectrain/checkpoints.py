@@ -45,6 +45,22 @@ def save(folder: Path, fill: Callable[[Path], None], **facts: object) -> None:
 
 
 @contextlib.contextmanager
+def making(folder: Path, *, ours: bool) -> Iterator[None]:
+    """What is written inside stands in `folder` itself; should it fail, nothing is left of it.
+
+    A half one would only stand in the way; those before stay as they are. `ours`: whether this
+    process is the one that clears away.
+    """
+    try:
+        with naming(folder), archiving(folder):
+            yield
+    except BaseException:
+        if ours:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+@contextlib.contextmanager
 def archiving(folder: Path) -> Iterator[None]:
     """torch.save does not say what the system said: its errors are the system's again.
 

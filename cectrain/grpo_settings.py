@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cecbench.systems.llm import THINKING_OFF
 from cecdata.errors import UsageError
-from cectrain import drafted
+from cectrain import drafted, lean
 from cectrain.config import PpoConfig, check_shares
 
 
@@ -96,3 +96,13 @@ def may_draft(ppo: PpoConfig, model: object, processes: int) -> bool:
             "and top_k 0 are wanted; take ppo.rollout = auto or generate"
         )
     return able
+
+
+def may_be_lean(ppo: PpoConfig, model: object, processes: int) -> bool:
+    """Whether log-probabilities are taken by the lean pass.
+
+    It gives entropies no gradient: with a bonus for them TRL's own pass is taken. It knows no
+    wrapping either: of several processes each takes TRL's, old and new.
+    """
+    wanted = ppo.lean and ppo.vllm == "off" and ppo.entropy == 0 and processes == 1
+    return wanted and lean.supports(model)

@@ -96,6 +96,11 @@ class GroupReward:
         paid, edits = reward.adjusted(rewards, told, sources, targets, groups)
         return paid, {} if edits is None else {"reward_edit": float(edits.mean())}
 
+    @property
+    def dimension(self) -> int:
+        """Of an embedding."""
+        return self._encoder.dimension
+
     def embeddings(self, texts: Sequence[str]) -> FloatArray:
         """Unit vectors of texts, remembered: shape [texts, D]."""
         unknown = sorted({text for text in texts if text not in self._known})

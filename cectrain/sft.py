@@ -10,9 +10,9 @@ from cectrain.config import SftConfig
 from cectrain.data import Pair
 from cectrain.pairs import TrainingPairs
 from cectrain.policy import Policy
-from cectrain.supervised import Log, Plan, collate, fit, save_batch
+from cectrain.supervised import Log, Plan, collate, fit
 
-__all__ = ["Log", "collate", "save_batch", "schedule", "supervised_batch", "train_sft"]
+__all__ = ["Log", "collate", "schedule", "supervised_batch", "train_sft"]
 
 _POOL = 16  # batches that are sorted by length together
 

@@ -59,7 +59,7 @@ def fit(
         _set_rates(optimizers, highest, plan.share(step))
         batch = collate(policy, batch_of(step))
         loss = loss_of(batch)
-        _refuse_nan(loss, batch, folder, step)
+        refuse_nan(loss, batch, folder, step)
         norm = _update(model, optimizers, loss, plan.max_grad_norm)
         tokens += int((batch["labels"] != IGNORED).sum())
         done = step + 1
@@ -173,18 +173,6 @@ def resume(policy: Policy, optimizers: Sequence[torch.optim.Optimizer], folder: 
     return step
 
 
-def save_batch(batch: dict[str, torch.Tensor], folder: Path) -> Path:
-    """Keep the batch that broke the training, for whoever looks into it."""
-    from safetensors.torch import save_file
-
-    from cecdata import durable
-
-    path = folder / "bad_batch.safetensors"
-    tensors = {name: value.detach().cpu().contiguous() for name, value in batch.items()}
-    durable.write(path, lambda where: save_file(tensors, where))
-    return path
-
-
 def _set_rates(
     optimizers: Sequence[torch.optim.Optimizer], highest: list[list[float]], share: float
 ) -> None:
@@ -211,15 +199,28 @@ def _update(
     return float(norm)
 
 
-def _refuse_nan(
+def refuse_nan(
     loss: torch.Tensor, batch: dict[str, torch.Tensor], folder: Path, step: int
 ) -> None:
+    """Raise CecError where the loss is no number, with the batch saved in `folder`."""
     import torch
 
-    if bool(torch.isfinite(loss)):
+    if bool(torch.isfinite(loss.detach()).all()):
         return
-    kept = save_batch(batch, folder)
+    kept = _save_batch(batch, folder)
     raise CecError(
-        f"step {step}: the loss is {float(loss.detach())}; the batch lies in {kept}. "
-        "The last checkpoint is good: lower the learning rate and start again from it."
+        f"step {step}: the loss is {float(loss.detach())}; the batch lies in {kept}. The last "
+        "checkpoint is good: lower the learning rate, or look into the batch, and start again."
     )
+
+
+def _save_batch(batch: dict[str, torch.Tensor], folder: Path) -> Path:
+    """Keep the batch that broke the training, for whoever looks into it."""
+    from safetensors.torch import save_file
+
+    from cecdata import durable
+
+    path = folder / "bad_batch.safetensors"
+    tensors = {name: value.detach().cpu().contiguous() for name, value in batch.items()}
+    durable.write(path, lambda where: save_file(tensors, where))
+    return path

@@ -6,7 +6,6 @@ TRL by tests/cectrain/test_trl_contract.py, and the extra pins trl>=1.16,<1.17.
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,25 +18,21 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 from trl import GRPOConfig, GRPOTrainer
 from trl.models.utils import unwrap_model_for_generation
 
-from cecdata.durable.files import naming
-from cecdata.errors import CecError
 from cectrain import advantage, checkpoints, drafted, heap, lean, lean_logps, worth
 from cectrain.condense import condense
 from cectrain.config import PpoConfig
+from cectrain.critic import Critic
 from cectrain.data import Pair
-from cectrain.grpo_settings import grpo_settings, may_draft, rate_share
+from cectrain.grpo_settings import grpo_settings, may_be_lean, may_draft, rate_share
 from cectrain.pairs import TrainingPairs
 from cectrain.policy import Policy
 from cectrain.rewarder import GroupReward
 from cectrain.sampler import GroupSampler, View
-from cectrain.sft import save_batch, supervised_batch
-from cectrain.supervised import collate, loss_function
-from cectrain.value import ValueNetwork
+from cectrain.sft import supervised_batch
+from cectrain.supervised import collate, loss_function, refuse_nan
 
 if TYPE_CHECKING:
     import datasets
-
-WITH_VALUE = ("value", "frozen_value")
 
 
 class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
@@ -61,7 +56,6 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
         self._ppo, self._reward, self._pairs, self._policy = ppo, reward, pairs, policy
         self._taught = taught or pairs
         self._view = View(pairs, policy)
-        self._value: ValueNetwork | None = None
         self._gathered = torch.empty(0)  # the last batch's rewards, of all processes
         self._busy = 0.0  # seconds spent outside training since the last optimizer step
         self._drafts: list[list[int]] = []  # of the batch that is being written
@@ -74,21 +68,16 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
             processing_class=policy.tokenizer,
             **more,
         )
+        self._critic = Critic(policy.model, reward, ppo, self.accelerator, self.args.seed)
         self._adapter = self._active_adapter()
         if self.ref_model is not None and self.accelerator.num_processes == 1:
             # TRL reads the reference where the policy came from; a warm start has moved it on. Of
             # several processes none has one, and their weights may lie apart.
-            own = self.accelerator.unwrap_model(self.model).state_dict()
+            own = self._bare().state_dict()
             self.accelerator.unwrap_model(self.ref_model).load_state_dict(own)
-        # The lean pass gives entropies no gradient: with a bonus for them TRL's own pass is taken.
-        # It knows no wrapping either: of several processes each takes TRL's, old and new.
-        alone = self.accelerator.num_processes == 1
-        wanted = ppo.lean and ppo.vllm == "off" and ppo.entropy == 0 and alone
-        self._lean = wanted and lean.supports(self.model)
         self._met = met
-        self._writes_drafted = may_draft(
-            ppo, self.accelerator.unwrap_model(self.model), self.accelerator.num_processes
-        )
+        self._lean = may_be_lean(ppo, self.model, self.accelerator.num_processes)
+        self._writes_drafted = may_draft(ppo, self._bare(), self.accelerator.num_processes)
 
     def create_scheduler(
         self, num_training_steps: int, optimizer: torch.optim.Optimizer | None = None
@@ -118,7 +107,7 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
             return super()._generate_single_turn(prompt_ids, *given, **named)
         with self._fast():
             found = drafted.write(
-                self.accelerator.unwrap_model(self.model),
+                self._bare(),
                 prompt_ids[::size],
                 self._drafts[::size],
                 size,
@@ -154,9 +143,13 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
         )
         return *found, None
 
+    def _bare(self) -> Any:
+        """The policy's model as it is now, without what several processes wrap it in."""
+        return self.accelerator.unwrap_model(self.model)
+
     def _active_adapter(self) -> object:
         """Of a policy with adapters the one that is at work: TRL asks the reference by another."""
-        model = self.accelerator.unwrap_model(self.model)
+        model = self._bare()
         return model.active_adapter if hasattr(model, "get_base_model") else None
 
     def _generate(self, prompts: list[Any]) -> Any:
@@ -164,8 +157,9 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
         made = super()._generate(prompts)
         seconds = time.perf_counter() - started
         written = sum(len(ids) for ids in made[1])
-        self._metrics["train"]["generation_tokens_per_s"].append(written / max(seconds, 1e-9))
-        self._metrics["train"]["generation_seconds"].append(seconds)
+        self._note(
+            generation_tokens_per_s=written / max(seconds, 1e-9), generation_seconds=seconds
+        )
         return made
 
     def _calculate_rewards(self, *given: Any) -> torch.Tensor:
@@ -181,21 +175,21 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
         self._logps = None
         given = time.perf_counter()
         rewards_P_L = self._gathered[:, 0].float().cpu().view(-1, self.num_generations)  # noqa: N806
-        features = self._features(inputs, out)
-        values = rewards_P_L.new_zeros(len(rewards_P_L))
-        if features is not None:
-            self._value = self._value or self._new_value(features.shape[1])
-            values = self._value.predict(features)
+        size = self.num_generations
+        prompts = {"input_ids": out["prompt_ids"], "attention_mask": out["prompt_mask"]}
+        features = self._critic.features(
+            self.model, sources[::size], {name: rows[::size] for name, rows in prompts.items()}
+        )
+        values = self._critic.values(features, len(rewards_P_L))
         found = advantage.advantages(rewards_P_L, self._ppo.baseline, values, self._ppo.whiten)
         first = self.accelerator.process_index * len(inputs)
         local = found.reshape(-1)[first : first + len(inputs)]
         out["advantages"] = local.to(out["advantages"])
-        self._note(rewards_P_L, values)
-        if features is not None and self._value is not None:
-            # After the advantages: V is frozen while a batch is judged by it (PAPER.md row 3).
-            self._value.fit(features, rewards_P_L.mean(dim=1))
+        self._note(**advantage.figures(rewards_P_L, self._ppo.baseline, values))
+        # After the advantages: V is frozen while a batch is judged by it (PAPER.md row 3).
+        self._critic.fit(features, rewards_P_L)
         out = self._condensed(out)
-        self._metrics["train"]["baseline_seconds"].append(time.perf_counter() - given)
+        self._note(baseline_seconds=time.perf_counter() - given)
         self._busy += time.perf_counter() - started
         return out
 
@@ -206,12 +200,14 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
         started, size = time.perf_counter(), self.num_generations
         seen = inputs[:: size // self._ppo.scan]
         pairs = [Pair(0, 0, row["source"], row["target"], "") for row in seen]
-        model = self.accelerator.unwrap_model(self.model)
-        found = worth.worth(replace(self._policy, model=model), pairs, self.temperature)
+        policy = replace(self._policy, model=self._bare())
+        found = worth.worth(policy, pairs, self.temperature)
         places = worth.most(found, len(inputs) // size)
-        self._metrics["train"]["worth"].append(float(found[places].mean()))
-        self._metrics["train"]["worth_seen"].append(float(found.mean()))
-        self._metrics["train"]["scan_seconds"].append(time.perf_counter() - started)
+        self._note(
+            worth=float(found[places].mean()),
+            worth_seen=float(found.mean()),
+            scan_seconds=time.perf_counter() - started,
+        )
         return [seen[place] for place in places for _ in range(size)]
 
     def _condensed(self, out: dict[str, Any]) -> dict[str, Any]:
@@ -223,7 +219,7 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
             # Ratios compare like with like: what wrote the candidates rounds in another way.
             out["old_per_token_logps"] = self._old(out)
         self._trained = int(out["completion_mask"].sum())
-        self._metrics["train"]["trained_share"].append(len(out["advantages"]) / before)
+        self._note(trained_share=len(out["advantages"]) / before)
         return out
 
     def _old(self, out: dict[str, Any]) -> torch.Tensor:
@@ -239,15 +235,15 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
         """TRL's step; a loss that is no number ends the run with the batch saved."""
         started, self._busy = time.perf_counter(), 0.0
         loss = super().training_step(model, inputs, num_items_in_batch)
-        self._refuse_nan(loss)
+        place = (self._step - 1) % self.args.steps_per_generation
+        self._refuse_nan(loss, self._buffered_inputs[place])
         if self.accelerator.sync_gradients:  # the last backward pass of an optimizer step
             if self._ppo.supervised:
                 self._supervise()
             heap.trim_now_and_then(self.state.global_step)
         seconds = time.perf_counter() - started - self._busy
         share = self._trained * self.num_iterations / self._cycle_steps()
-        self._metrics["train"]["training_tokens_per_s"].append(share / max(seconds, 1e-9))
-        self._metrics["train"]["training_seconds"].append(seconds)
+        self._note(training_tokens_per_s=share / max(seconds, 1e-9), training_seconds=seconds)
         return loss
 
     def _supervise(self) -> None:
@@ -256,14 +252,15 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
         Once an optimizer step, before it is made; which pairs, its number decides.
         """
         ppo, started = self._ppo, time.perf_counter()
-        policy = replace(self._policy, model=self.accelerator.unwrap_model(self.model))
+        policy = replace(self._policy, model=self._bare())
         step = -(-self._met // ppo.supervised) + self.state.global_step
         batch = collate(policy, supervised_batch(self._taught, step, ppo.supervised))
         loss = loss_function(policy, "bf16" if ppo.bf16 else "auto")(batch)
-        self._refuse_nan(loss)
+        self._refuse_nan(loss, batch)
         (ppo.supervised_weight * loss).backward()
-        self._metrics["train"]["supervised_loss"].append(float(loss.detach()))
-        self._metrics["train"]["supervised_seconds"].append(time.perf_counter() - started)
+        self._note(
+            supervised_loss=float(loss.detach()), supervised_seconds=time.perf_counter() - started
+        )
 
     @contextmanager
     def whole(self) -> Iterator[Policy]:
@@ -278,28 +275,20 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         folder = self._checkpoint(trial)
-        try:
-            with naming(folder), checkpoints.archiving(folder):
-                super()._save_checkpoint(model, trial)
-                self.accelerator.wait_for_everyone()  # each process writes its own generators
-                if self.args.should_save:
-                    if self._value is not None:
-                        self._value.save(folder)
-                    checkpoints.seal(folder, step=self.state.global_step)
-        except BaseException:
-            # A half one would only stand in the way; the one before stays as it is.
+        with checkpoints.making(folder, ours=self.args.should_save):
+            super()._save_checkpoint(model, trial)
+            self.accelerator.wait_for_everyone()  # each process writes its own generators
             if self.args.should_save:
-                shutil.rmtree(folder, ignore_errors=True)
-            raise
+                self._critic.save(folder)
+                checkpoints.seal(folder, step=self.state.global_step)
         if self.args.should_save:
             checkpoints.prune(folder.parent, self._ppo.keep, self.state.global_step)
         self.accelerator.wait_for_everyone()
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         super()._load_optimizer_and_scheduler(checkpoint)
-        if checkpoint is not None and self._ppo.baseline in WITH_VALUE:
-            self._value = self._new_value(self._width())
-            self._value.load(Path(checkpoint))
+        if checkpoint is not None:
+            self._critic.load(Path(checkpoint))
 
     def _checkpoint(self, trial: Any) -> Path:
         name = f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
@@ -309,58 +298,14 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
         """Backward passes between two generations."""
         return int(self.args.steps_per_generation * self.num_iterations)
 
-    def _width(self) -> int:
-        if self._ppo.features == "embedding":
-            return int(self._reward.embeddings(["宽"]).shape[1])
-        return int(self.model.config.get_text_config().hidden_size)
-
-    def _new_value(self, width: int) -> ValueNetwork:
-        ppo = self._ppo
-        return ValueNetwork(
-            width,
-            self.args.seed,
-            rate=ppo.value_rate,
-            steps=ppo.value_steps,
-            frozen=ppo.baseline == "frozen_value",
-        )
-
-    def _features(self, inputs: list[dict[str, Any]], out: dict[str, Any]) -> torch.Tensor | None:
-        """What V sees of every source of all processes, shape [P, D]; None without V."""
-        if self._ppo.baseline not in WITH_VALUE:
-            return None
-        step = self.num_generations
-        if self._ppo.features == "embedding":
-            sources = [row["source"] for row in inputs[::step]]
-            local = torch.from_numpy(self._reward.embeddings(sources)).float()
-            local = local.to(self.accelerator.device)
-        else:
-            with torch.no_grad(), self.accelerator.autocast():
-                seen = self.model(
-                    input_ids=out["prompt_ids"][::step],
-                    attention_mask=out["prompt_mask"][::step],
-                    output_hidden_states=True,
-                    logits_to_keep=1,
-                )
-            # Prompts are padded on the left: the last place is the last token of each.
-            local = seen.hidden_states[-1][:, -1].float()
-        gathered: torch.Tensor = self.accelerator.gather(local)
-        return gathered.cpu()
-
-    def _note(self, rewards_P_L: torch.Tensor, values: torch.Tensor) -> None:  # noqa: N803
-        found = advantage.figures(rewards_P_L, self._ppo.baseline, values)
-        for name, value in found.items():
-            self._metrics["train"][name].append(value)
-
-    def _refuse_nan(self, loss: torch.Tensor) -> None:
-        if bool(torch.isfinite(loss.detach()).all()):
-            return
-        batch = self._buffered_inputs[(self._step - 1) % self.args.steps_per_generation]
+    def _refuse_nan(self, loss: torch.Tensor, batch: dict[str, Any]) -> None:
         tensors = {name: value for name, value in batch.items() if torch.is_tensor(value)}
-        kept = save_batch(tensors, Path(self.args.output_dir))
-        raise CecError(
-            f"step {self.state.global_step}: the loss is {float(loss.detach())}; the batch lies in "
-            f"{kept}. The last checkpoint is good: lower ppo.learning_rate, or look into the batch."
-        )
+        refuse_nan(loss, tensors, Path(self.args.output_dir), self.state.global_step)
+
+    def _note(self, **figures: float) -> None:
+        """Figures of this step, beside those of TRL."""
+        for name, value in figures.items():
+            self._metrics["train"][name].append(value)
 
 
 def arguments(

@@ -354,6 +354,24 @@ def test_a_loss_that_is_no_number_ends_the_run(trainer_for, tmp_path):
     assert (tmp_path / "run" / "bad_batch.safetensors").is_file()
 
 
+def test_pairs_beside_whose_loss_is_no_number_are_the_batch_that_is_saved(
+    trainer_for, tmp_path, monkeypatch
+):
+    """It is the pairs that broke the run, not the candidates."""
+    from safetensors.torch import load_file
+
+    from cectrain import trainer
+
+    def broken(_policy, _precision):
+        return lambda batch: batch["labels"].float().sum() * float("nan")
+
+    monkeypatch.setattr(trainer, "loss_function", broken)
+    made = trainer_for(tmp_path / "run", "ppo.baseline=none", "ppo.supervised=2")
+    with pytest.raises(CecError, match="bad_batch"):
+        made.train()
+    assert "labels" in load_file(tmp_path / "run" / "bad_batch.safetensors")
+
+
 @pytest.mark.parametrize(
     ("settings", "processes"),
     [(["ppo.groups=5"], 2), (["ppo.groups=2", "ppo.accumulation=8"], 1)],
