@@ -208,6 +208,7 @@ def summary(
         "seconds": round(seconds, 1),
         "sft_steps": job.config.sft.steps,
         "ppo_batches": made.batches,
+        "parameters": job.policy.model.num_parameters(),
         "training_pairs": _distinct(job.taught, job.pairs),
         "unseen_pairs": len(job.pairs) if job.taught is not job.pairs else 0,
         "reward": encode(reward),

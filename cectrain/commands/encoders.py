@@ -39,6 +39,7 @@ def encoders(
 
     chosen = names or protocol.ENCODERS
     study = protocol.encoders(chosen, seeds, benchmarks)
-    if ratings is not None:
-        study = protocol.with_ratings(study, chosen, ratings)
-    told(plan, study)
+    if ratings is None:
+        told(plan, study)
+    else:
+        told(plan, protocol.with_ratings(study, chosen, ratings), protocol.correlation_figure)

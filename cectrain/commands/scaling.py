@@ -29,7 +29,9 @@ def scaling(
 
     Example: cectrain scaling out/data --out out/scaling --recipe configs/qwen3-0.6b.toml
     """
-    from cectrain.protocols.scaling import BACKBONES
-    from cectrain.protocols.scaling import scaling as study
+    from functools import partial
 
-    told(plan, study(backbones or BACKBONES, sft_steps, seeds, benchmarks))
+    from cectrain.protocols import scaling as protocol
+
+    study = protocol.scaling(backbones or protocol.BACKBONES, sft_steps, seeds, benchmarks)
+    told(plan, study, partial(protocol.size_figure, benchmarks=benchmarks))

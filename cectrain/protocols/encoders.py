@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+from cecbench.report.figures import Point, bars
 from cecdata.errors import InputError
-from cectrain.protocols.study import Study, Variant, short_names
+from cectrain.protocols.study import Row, Study, Variant, bars_of, short_names
 
 #: the paper's six (one of them a reranker; PAPER.md row 20)
 ENCODERS = (
@@ -41,6 +42,13 @@ def with_ratings(study: Study, names: Sequence[str], path: Path) -> Study:
         cells = (variant.label, f"{pearson(cosines, given):.3f}")
         found.append(replace(variant, cells=cells))
     return replace(study, variants=tuple(found), heads=("encoder", f"r ({len(given)} ratings)"))
+
+
+def correlation_figure(rows: Sequence[Row]) -> str:
+    """Pearson's r of each encoder (paper fig:embed_corr) above the held-out rates."""
+    found = {row.variant.label: Point(100 * float(row.variant.cells[1])) for row in rows}
+    drawn = bars("Pearson's r with human ratings, × 100", list(found), {"r": found})
+    return drawn + bars_of(rows)
 
 
 def ratings(path: Path) -> tuple[list[str], list[str], list[float]]:

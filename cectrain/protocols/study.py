@@ -40,6 +40,7 @@ class Row:
 
     variant: Variant
     values: Mapping[str, tuple[float, ...]]
+    parameters: float | None = None  # of the policy; None where no run is finished
 
     def mean(self, column: str) -> float | None:
         """Over the seeds; None where nothing is known."""
@@ -96,15 +97,17 @@ def run_study(plan: Plan, study: Study, figure: Figure | None = None) -> list[Ro
     if not study.variants:
         raise UsageError(f"{study.name}: nothing to compare")
     scored: dict[str, dict[str, float]] = {}
+    sizes: dict[str, float | None] = {}
 
     def after(found: dict[str, Done]) -> None:
         for name, done in found.items():
             if name not in scored:
                 scored[name] = scores(done, study.benchmarks)
-        _write(plan, study, _rows(study, scored), figure)
+                sizes[name] = done.number("parameters")
+        _write(plan, study, _rows(study, scored, sizes), figure)
 
     run_all(plan, [run for runs in _runs(study).values() for run in runs], after)
-    return _rows(study, scored)
+    return _rows(study, scored, sizes)
 
 
 def scores(done: Done, benchmarks: Sequence[str]) -> dict[str, float]:
@@ -141,13 +144,18 @@ def _runs(study: Study) -> dict[str, list[Run]]:
     }
 
 
-def _rows(study: Study, scored: Mapping[str, Mapping[str, float]]) -> list[Row]:
+def _rows(
+    study: Study,
+    scored: Mapping[str, Mapping[str, float]],
+    sizes: Mapping[str, float | None],
+) -> list[Row]:
     runs, rows = _runs(study), []
     for variant in study.variants:
         found = [scored[run.name] for run in runs[variant.label] if run.name in scored]
         names = dict.fromkeys(name for one in found for name in one)
         values = {name: tuple(one[name] for one in found if name in one) for name in names}
-        rows.append(Row(variant, values))
+        known = (sizes[run.name] for run in runs[variant.label] if run.name in scored)
+        rows.append(Row(variant, values, next(known, None)))
     return rows
 
 
@@ -171,13 +179,15 @@ def _write(plan: Plan, study: Study, rows: Sequence[Row], figure: Figure | None)
             for row in rows
         ],
     }  # fmt: skip
-    drawn = (figure or _bars)([row for row in rows if row.values])
+    finished = [row for row in rows if row.values]
+    drawn = [(figure or bars_of)(finished)] if finished else []
     text = f"# {study.title}\n\n" + "\n\n".join([*words, tables.markdown(head, cells)]) + "\n"
-    page = tables.page(study.title, words, [drawn, tables.html(head, cells)])
+    page = tables.page(study.title, words, [*drawn, tables.html(head, cells)])
     write(plan, study.name, facts, text, page)
 
 
-def _bars(rows: Sequence[Row]) -> str:
+def bars_of(rows: Sequence[Row]) -> str:
+    """The held-out rates of each variant beside each other."""
     labels = [row.variant.label for row in rows]
     series = {
         name: {row.variant.label: point_of(row, name) for row in rows if name in row.values}

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,11 +20,18 @@ from cectrain import config
 from cectrain.protocols import evidence as evidence_protocol
 from cectrain.protocols import grid as grid_protocol
 from cectrain.protocols import search as search_protocol
+from cectrain.protocols import study as study_protocol
 from cectrain.protocols.ablation import ablation
-from cectrain.protocols.encoders import encoders, pearson, ratings, with_ratings
+from cectrain.protocols.encoders import (
+    correlation_figure,
+    encoders,
+    pearson,
+    ratings,
+    with_ratings,
+)
 from cectrain.protocols.frame import Done, Plan, Run, finished, run_all
 from cectrain.protocols.paired import difference
-from cectrain.protocols.scaling import scaling
+from cectrain.protocols.scaling import scaling, size_figure
 from cectrain.protocols.study import Row, Study, Variant, run_study
 from cectrain.protocols.sweep import prior_figure, priors, thresholds
 from cectrain.train import train
@@ -371,6 +379,44 @@ def test_a_study_makes_its_table(plan):
     assert json.loads((plan.out / "epsilon.json").read_text("utf-8"))["seeds"] == [1, 2]
 
 
+def sized(name, billions, sft, rl):
+    """Rows of a backbone as a study makes them."""
+    pair = scaling([name], 9, [42], []).variants
+    values = ({"exact": (sft,)}, {"exact": (rl,)})
+    return [Row(v, found, 1e9 * billions) for v, found in zip(pair, values, strict=True)]
+
+
+def test_scores_are_drawn_over_parameters():
+    """A line each for SFT and RL, the smaller backbone first; equal sizes are bars."""
+    rows = [*sized("b", 8, 0.5, 0.6), *sized("a", 0.6, 0.3, 0.4)]
+    drawn = size_figure(rows, [])
+    assert drawn.count("<polyline") == 2
+    assert drawn.index("0.6B") < drawn.index("8B")
+    x = [float(part.split(",")[0]) for part in re.findall(r'points="([^ ]+) ([^ "]+)"', drawn)[0]]
+    assert x[0] < x[1]
+    assert "SFT, 8B: 50.00" in drawn
+    unknown = [replace(row, parameters=None) for row in rows]
+    for other in ([*rows, *sized("c", 8, 0.1, 0.2)], unknown):
+        assert "<polyline" not in size_figure(other, [])
+    named = [replace(row, values={"lemon/car": (0.1,)}) for row in rows]
+    assert "F1, lemon/car" in size_figure(named, ["lemon/car"])
+
+
+def test_a_study_whose_first_run_fails_still_has_its_page(plan, monkeypatch):
+    """Nothing is finished: words, an empty table, no figure."""
+    told = priors([42], [])
+
+    def failing(_plan, _runs, after):
+        after({})
+        raise CecError("1 of 7 runs failed")
+
+    monkeypatch.setattr(study_protocol, "run_all", failing)
+    with pytest.raises(CecError, match="1 of 7"):
+        run_study(plan, told, prior_figure)
+    assert "Not finished: 0.10" in (plan.out / "prior.md").read_text("utf-8")
+    assert "<svg" not in (plan.out / "prior.html").read_text("utf-8")
+
+
 def test_models_of_one_last_name_are_told_apart():
     """The shortest end of the path that no other has; what is given twice is refused."""
 
@@ -439,7 +485,11 @@ def test_ratings_are_correlated(tmp_path):
     assert ratings(path)[2] == [1.0, 0.8, 0.1]
     study = with_ratings(encoders(["usem3"], [42], []), ["usem3"], path)
     assert study.heads == ("encoder", "r (3 ratings)")
-    assert -1 <= float(study.variants[0].cells[1]) <= 1
+    r = float(study.variants[0].cells[1])
+    assert -1 <= r <= 1
+    drawn = correlation_figure([Row(study.variants[0], {"exact": (0.5,)})])
+    assert f"r, usem3: {100 * r:.2f}" in drawn
+    assert drawn.count("<svg") == 2
     path.write_text("他来了\t他来了\t1\n好\t1\n", encoding="utf-8")
     with pytest.raises(InputError, match="line 2"):
         ratings(path)
