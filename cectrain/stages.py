@@ -85,8 +85,10 @@ def identity(config: Config, dataset: Dataset) -> dict[str, object]:
     start = checkpoint_identity(where, None) if where else {}
     if where != name:
         start["checkpoint"] = Path(name).name
+    # the same server may have another address tomorrow
+    anywhere = replace(config, ppo=replace(config.ppo, vllm_url=""))
     return {
-        "configuration": config.as_dict(),
+        "configuration": anywhere.as_dict(),
         "data": reproducibility.data_identity(dataset),
         "policy": start,
         "encoder": load_encoder(config.encoder).fingerprint,

@@ -143,6 +143,16 @@ def test_another_configuration_is_refused(finished, dataset_path, start):
         train(dataset_path, out, configured(start, "sft.steps=2", "ppo.clip=0.1"))
 
 
+def test_a_server_may_move(dataset_path):
+    """A resume asks vLLM at another address; all else of the run is as it was."""
+    dataset = open_shards(dataset_path)
+    told = [
+        stages.identity(config.load("paper", ["ppo.vllm=server", *more]), dataset)
+        for more in ([], ["ppo.vllm_url=http://10.0.0.7:8000"])
+    ]
+    assert told[0] == told[1]
+
+
 def test_another_release_of_ours_is_refused(finished, dataset_path, start, tmp_path, monkeypatch):
     """A seed's draws may differ between releases: the weights would be of neither."""
     older = tmp_path / "cec_zero-0.0.9.dist-info"
