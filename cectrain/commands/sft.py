@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from cectrain.commands.options import configured, run_options, tell
+from cectrain.commands.options import configured, run_options
 
 
 @click.command()
@@ -27,6 +27,7 @@ def sft(
 
     Example: cectrain sft out/data --out out/sft --sft-steps 2000
     """
+    from cectrain.progress import shown
     from cectrain.train import train as run
 
     config = configured(
@@ -34,7 +35,8 @@ def sft(
     )
     if not config.sft.steps:
         raise click.UsageError("--sft-steps says how many steps; the recipe has none")
-    found = run(data, out, config, overwrite=overwrite, tell=tell)
+    with shown({"sft": config.sft.steps}) as show:
+        found = run(data, out, config, overwrite=overwrite, tell=show.tell, seen=show.seen)
     exact = found["heldout_exact_after_sft"]
     line = f"held-out exact rate {exact:.1%}" if isinstance(exact, float) else "nothing held out"
     click.echo(json.dumps(found, ensure_ascii=False, indent=1) if as_json else line)
