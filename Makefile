@@ -61,7 +61,7 @@ bench: $(DEV)  ## scores: DATA=… MODEL=… OUT=…, and the real sets in $$CEC
 		$(if $(wildcard $(MODEL)/config.json),--model "$(MODEL)") $(FLAGS)
 
 test: $(DEV)  ## the test suite, under ten minutes
-	@$(BIN)/python -m pytest -q -m "not slow"
+	@$(BIN)/python -m pytest -q -m "not slow" --numprocesses=2 --dist=loadfile
 
 test-slow: $(DEV)  ## the proofs over large inputs
 	@$(BIN)/python -m pytest -q -m slow
