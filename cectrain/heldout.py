@@ -12,6 +12,7 @@ from cecbench.metrics.policies import apply_policy
 from cecbench.metrics.rows import Row
 from cecbench.score_shape import SEAL, is_sealed, sealed
 from cecbench.systems.models import batches_by_length
+from cecbench.systems.policy import BUILTIN_CHARS
 from cecdata import durable
 from cecdata.errors import VerificationError
 from cecdata.shards.codec import decode as decode_record
@@ -20,7 +21,7 @@ from cecdata.strictjson import parse
 from cectrain import drafted
 from cectrain.data import Pair
 from cectrain.policy import Policy, decode, prompt_ids
-from cectrain.tokenizer import BUILTIN_CHARS, TEMPLATE
+from cectrain.tokenizer import TEMPLATE
 
 if TYPE_CHECKING:
     import torch

@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING
 from cecbench import prompts
 from cecbench.systems.llm import THINKING_OFF
 from cecbench.systems.models import check_tokens, load_pretrained, pick_device
-from cecbench.systems.policy import PROMPT_FILE, check_template, prompt_version
+from cecbench.systems.policy import (
+    PROMPT_FILE,
+    check_template,
+    prompt_version,
+    trained_max_chars,
+)
 from cecdata.errors import InputError, MissingPackageError
 from cecdata.hub import check_hub_address
 from cectrain.config import PolicyConfig
-from cectrain.results import trained_max_chars
 from cectrain.tokenizer import character_tokenizer
 
 if TYPE_CHECKING:

@@ -92,32 +92,3 @@ def write_run(work: Workspace, identity: Mapping[str, object]) -> None:
         "hardware": reproducibility.hardware(),
     }
     work.write_text(RUN, json.dumps(facts, ensure_ascii=False, indent=1, sort_keys=True) + "\n")
-
-
-def trained_max_chars(folder: Path) -> int | None:
-    """The longest source that a run's folder was trained with; None where none says.
-
-    Raises VerificationError where run.json is damaged.
-    """
-    told = folder / RUN
-    if not told.is_file() or not (folder / MODEL).is_dir():
-        return None
-    try:
-        found = parse(told.read_bytes())
-    except ValueError as error:
-        raise _damaged(told, str(error)) from error
-    for name in ("configuration", "policy", "max_chars"):
-        if not isinstance(found, dict):
-            raise _damaged(told, f"no object holds {name}")
-        if name not in found:
-            return None
-        found = found[name]
-    if not isinstance(found, int) or found < 1:
-        raise _damaged(told, f"policy.max_chars is {found!r}")
-    return found
-
-
-def _damaged(told: Path, why: str) -> VerificationError:
-    return VerificationError(
-        f"{told}: damaged ({why}): copy the run again, or name its {MODEL} folder"
-    )

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 PAD, SOURCE, TARGET, END = "<|pad|>", "<|source|>", "<|target|>", "<|end|>"
 SPECIAL = (PAD, SOURCE, TARGET, END)
 PUNCTUATION = "，。！？；：、“”‘’（）《》〈〉【】「」『』〔〕—…·～￥％＋－＝／　°℃×÷±≥≤→"
-BUILTIN_CHARS = 64  # the longest sentence of its pretraining
 # The instruction is the same for every sentence: a small policy sees the sentence alone.
 TEMPLATE = (
     "{%- set seen = namespace(last='') -%}"

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from cecbench.systems.answer import System
 from cecbench.systems.llm import LlmSystem
 from cecbench.systems.options import SystemOptions
-from cecdata.errors import InputError
+from cecbench.systems.pieces import InPieces
+from cecdata.errors import InputError, VerificationError
 from cecdata.strictjson import parse
 
 BUILTIN = "builtin"
@@ -15,17 +17,21 @@ BUILTIN = "builtin"
 SHIPPED = Path(__file__).parents[2] / "cectrain" / "weights"
 #: {"version": "1", "template": true}: what the policy was trained with; the first had no template
 PROMPT_FILE = "prompt.json"
+RUN_FILE = "run.json"  # of a run's folder, with its settings
+BUILTIN_CHARS = 64  # the longest sentence that the built-in kind was pretrained with
+_MODEL = "model"  # of a run's folder
 _MARKS = (b'"<|source|>"', b'"<|target|>"')  # what the built-in kind's template is made of
 _TEMPLATES = ("chat_template.jinja", "chat_template.json", "additional_chat_templates")
 
 
-def policy_system(rest: str | Path, options: SystemOptions) -> LlmSystem:
+def policy_system(rest: str | Path, options: SystemOptions) -> System:
     """The model in a folder or its `model` subfolder, asked with the prompt of its training.
 
-    `builtin` is the one that ships; `./builtin` a folder of that name.
+    `builtin` is the one that ships; `./builtin` a folder of that name. Sources that are longer than
+    those of its training are asked in pieces: what is scored is what `cectrain correct` answers.
     """
     folder = SHIPPED if rest == BUILTIN else Path(rest)
-    model = next((f for f in (folder, folder / "model") if (f / "config.json").is_file()), None)
+    model = next((f for f in (folder, folder / _MODEL) if (f / "config.json").is_file()), None)
     if model is None:
         raise InputError(
             f"{folder} holds no model (no config.json there or in its `model` folder): "
@@ -34,7 +40,32 @@ def policy_system(rest: str | Path, options: SystemOptions) -> LlmSystem:
     if (model / PROMPT_FILE).is_file():
         options = replace(options, prompt=prompt_version(model / PROMPT_FILE))
     check_template(model)
-    return LlmSystem(str(model), options, name=BUILTIN if folder == SHIPPED else "policy")
+    longest = trained_max_chars(folder) or (BUILTIN_CHARS if _built_in_kind(model) else None)
+    made = LlmSystem(str(model), options, name=BUILTIN if folder == SHIPPED else "policy")
+    return made if longest is None else InPieces(made, longest)
+
+
+def trained_max_chars(folder: Path) -> int | None:
+    """The longest source that a run's folder was trained with; None where none says.
+
+    Raises VerificationError where run.json is damaged.
+    """
+    told = folder / RUN_FILE
+    if not told.is_file() or not (folder / _MODEL).is_dir():
+        return None
+    try:
+        found = parse(told.read_bytes())
+    except ValueError as error:
+        raise _damaged(told, str(error)) from error
+    for name in ("configuration", "policy", "max_chars"):
+        if not isinstance(found, dict):
+            raise _damaged(told, f"no object holds {name}")
+        if name not in found:
+            return None
+        found = found[name]
+    if not isinstance(found, int) or found < 1:
+        raise _damaged(told, f"policy.max_chars is {found!r}")
+    return found
 
 
 def prompt_version(path: Path) -> str:
@@ -82,3 +113,9 @@ def _read(path: Path) -> dict[str, object]:
     except (OSError, ValueError) as error:
         raise InputError(f"{path} does not name a version ({error})") from None
     return dict(found) if isinstance(found, dict) else {}
+
+
+def _damaged(told: Path, why: str) -> VerificationError:
+    return VerificationError(
+        f"{told}: damaged ({why}): copy the run again, or name its {_MODEL} folder"
+    )

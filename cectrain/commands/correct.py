@@ -6,13 +6,13 @@ import codecs
 import io
 import itertools
 import json
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeVar
 
 import click
 
+from cecbench.systems.pieces import cut
 from cecdata.errors import InputError
 from cecdata.hanzi.edits import align
 from cectrain.policy import BUILTIN
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _CHUNK = 256  # sentences that are sorted by length together
 _PIPE = 1 << 16  # bytes, as many as a pipe holds
-# What closes a quotation or a bracket belongs to the sentence before it.
-_SENTENCES = re.compile(r"[^。！？；…]*[。！？；…]+[”’」』）》】]*|[^。！？；…]+")
-_CLAUSES = re.compile(r"[^，]*，|[^，]+")
 
 
 @click.command()
@@ -103,31 +100,6 @@ def _pieces(policy: Policy, place: str, line: str) -> Iterator[tuple[str, bool]]
             told = f"{len(text)} characters without a sign to cut behind are too long"
             click.echo(f"{place}: {told} for the policy; left as they are", err=True)
         yield piece, readable and bool(text)
-
-
-def cut(line: str, fits: Callable[[str], bool]) -> list[str]:
-    """The line in pieces that fit: its sentences, and a sentence that is too long in its clauses.
-
-    What cannot be cut stays too long. Clauses stay together while they fit: alone they tell little.
-
-    >>> cut("他来了。我也来了，你呢，他呢？", lambda text: len(text) <= 6)
-    ['他来了。', '我也来了，', '你呢，他呢？']
-    """
-    if fits(line):
-        return [line] if line else []
-    pieces: list[str] = []
-    for sentence in _SENTENCES.findall(line):
-        if fits(sentence):
-            pieces.append(sentence)
-            continue
-        first, *rest = _CLAUSES.findall(sentence)
-        pieces.append(first)
-        for clause in rest:
-            if fits(pieces[-1] + clause):
-                pieces[-1] += clause
-            else:
-                pieces.append(clause)
-    return pieces
 
 
 def shown(source: str, answer: str) -> str:

@@ -12,17 +12,17 @@ import pytest
 pytest.importorskip("torch", reason="the extra `train` is not installed")
 
 from cecbench.systems.options import SystemOptions
-from cecbench.systems.policy import policy_system
+from cecbench.systems.pieces import cut
+from cecbench.systems.policy import BUILTIN_CHARS, policy_system
 from cecdata.errors import InputError
 from cecdata.skin import run
 from cectrain.cli import cli
-from cectrain.commands.correct import _arrived, _pieces, cut
+from cectrain.commands.correct import _arrived, _pieces
 from cectrain.config import PolicyConfig
 from cectrain.export import save_model
 from cectrain.heldout import fits
 from cectrain.policy import load_policy
 from cectrain.pretraining.config import load
-from cectrain.tokenizer import BUILTIN_CHARS
 
 WRONG, RIGHT = "他己经来了。我们应该保护环竟。", "他已经来了。我们应该保护环境。"
 LONG = "我喜欢在图书馆看书" * 8  # 72 characters without a sign to cut behind
@@ -58,6 +58,15 @@ def test_a_long_line_is_corrected_piece_by_piece(capsys):
     out = lines(capsys, WRONG, WRONG * 10)
     assert out.out.splitlines() == [RIGHT, RIGHT * 10]
     assert out.err == ""
+
+
+def test_a_benchmark_scores_what_is_answered_here():
+    """A long source is asked in the same pieces; one that cannot be cut is left."""
+    system = policy_system("builtin", SystemOptions(device="cpu"))
+    answers = list(system.correct([WRONG, WRONG * 10, LONG]))
+    assert [answer.text for answer in answers] == [RIGHT, RIGHT * 10, LONG]
+    assert [answer.status for answer in answers] == ["ok", "ok", "truncated"]
+    assert "64 characters" in str(system.identity["pieces"])
 
 
 def test_a_piece_that_is_too_long_stays_and_is_named(capsys, tmp_path):
