@@ -59,7 +59,8 @@ def ppo(job: Job, reward: RewardConfig, used: Encoder, before: HeldOut | None) -
     shared = before is None
     evaluate = several.together(trainer.whole, job.evaluate) if shared else job.evaluate
     trainer.remove_callback(PrinterCallback)  # our own lines say it in fewer words
-    watch = Watch(settings, job.log, evaluate, job.tell, before or partial(job.before, evaluate))
+    start = before or partial(job.before, evaluate)
+    watch = Watch(settings, job.log, evaluate, job.tell, start, trainer.report)
     trainer.add_callback(watch)
     for broken in checkpoints.damaged(folder):
         job.tell(f"{broken.name} is not whole and is passed over")

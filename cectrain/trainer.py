@@ -7,7 +7,7 @@ TRL by tests/cectrain/test_trl_contract.py, and the extra pins trl>=1.16,<1.17.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -267,6 +267,12 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
         """The policy with all of its weights, for all processes together."""
         with unwrap_model_for_generation(self.model_wrapped, self.accelerator) as model:
             yield replace(self._policy, model=model)
+
+    def report(self, figures: Mapping[str, float | None]) -> None:
+        """Figures that are not of a step, for whoever logs; `log` would close the step's own."""
+        known = {name: value for name, value in figures.items() if value is not None}
+        # A copy: whoever logs takes back the wish that the step itself be logged.
+        self.callback_handler.on_log(self.args, self.state, replace(self.control), known)
 
     def weights(self) -> dict[str, torch.Tensor]:
         """All weights, for all processes together; those of shards on the first process alone."""

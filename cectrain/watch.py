@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -29,9 +29,13 @@ class Watch(TrainerCallback):  # type: ignore[misc]  # transformers is not follo
         evaluate: Callable[[], HeldOut],
         tell: Callable[[str], None],
         before: HeldOut | Callable[[], HeldOut],
+        report: Callable[[Mapping[str, float | None]], None],
     ) -> None:
-        """`before` are the scores before PPO, or what finds them once the weights are laid out."""
+        """`before` are the scores before PPO, or what finds them once the weights are laid out;
+        `report` gives the others who log, TensorBoard and its like, the held-out scores.
+        """
         self._ppo, self._log, self._evaluate, self._tell = ppo, log, evaluate, tell
+        self._report = report
         self._cycle = ppo.epochs * ppo.minibatches
         self._before, self._flat, self._last_reward = before, 0, 0.0
         self._first_reward: float | None = None
@@ -87,6 +91,7 @@ class Watch(TrainerCallback):  # type: ignore[misc]  # transformers is not follo
         if due:  # on all processes: they share the weights, and must stop together
             found = self._evaluate()
             self._log.write("heldout", batch, tracking.of_held_out(found))
+            self._report(tracking.of_held_out(found))
             for line in heldout.shown(found):
                 self._tell(line)
             # Rewards are logged on the first process alone.

@@ -479,13 +479,14 @@ class Control:
     should_training_stop = should_save = False
 
 
-def watching(tmp_path, exact, *settings):
+def watching(tmp_path, exact, *settings, reported=None):
     told = []
+    report = (reported if reported is not None else []).append
     found = HeldOut(1, exact, 0.0, 0.0, 0.0, None, {}, ())
     ppo = config.load("small", ["ppo.epochs=1", "ppo.eval_every=1", *settings]).ppo
     log = tracking.MetricsLog(tmp_path / "metrics.jsonl")
     before = HeldOut(1, 0.5, 0.0, 0.0, 0.0, None, {}, ())
-    return watch.Watch(ppo, log, lambda: found, told.append, before), told
+    return watch.Watch(ppo, log, lambda: found, told.append, before, report), told
 
 
 def logged(seen, step, reward, flat=0.0):
@@ -503,6 +504,14 @@ def test_reward_hacking_is_told_and_can_end_the_run(tmp_path, exact, hacked):
         control = seen.on_step_end(None, State(3), Control())
         assert bool(told) == hacked
         assert control.should_training_stop == (hacked and ends)
+
+
+def test_reporters_get_the_held_out_scores(tmp_path):
+    """Whoever watches a run in TensorBoard or its like sees them too."""
+    reported = []
+    seen, _ = watching(tmp_path, 0.3, reported=reported)
+    seen.on_step_end(None, State(3), Control())
+    assert [one["heldout_exact"] for one in reported] == [0.3]
 
 
 def test_equal_rewards_are_said_aloud(tmp_path):

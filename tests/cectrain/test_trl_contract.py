@@ -354,6 +354,26 @@ def test_a_loss_that_is_no_number_ends_the_run(trainer_for, tmp_path):
     assert (tmp_path / "run" / "bad_batch.safetensors").is_file()
 
 
+def test_reporters_get_figures_that_are_of_no_step(trainer_for, tmp_path):
+    """What is given stays out of the step's own figures, which TRL averages and clears."""
+    from transformers import TrainerCallback
+
+    seen = []
+
+    class Reporter(TrainerCallback):
+        def on_log(self, _args, _state, _control, logs=None, **_):
+            seen.append(dict(logs))
+
+    made = trainer_for(tmp_path / "run", "ppo.baseline=none")
+    made.add_callback(Reporter())
+    made._note(worth=0.25)
+    made.control.should_log = True  # the step's own figures are still to come
+    made.report({"heldout_exact": 0.5, "heldout_f1": None})
+    assert made.control.should_log
+    assert seen == [{"heldout_exact": 0.5}]
+    assert made._metrics["train"]["worth"] == [0.25]
+
+
 def test_pairs_beside_whose_loss_is_no_number_are_the_batch_that_is_saved(
     trainer_for, tmp_path, monkeypatch
 ):
