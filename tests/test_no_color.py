@@ -2,6 +2,7 @@
 
 import os
 import pty
+import select
 import sys
 
 import click
@@ -28,7 +29,10 @@ def told(monkeypatch):
             monkeypatch.setattr(sys, "stderr", terminal)
             run(group, list(words))
             terminal.flush()
-        return os.read(master, 10_000).decode()
+        parts = []  # a terminal gives what was written in as many pieces as it likes
+        while select.select([master], [], [], 0.2)[0]:
+            parts.append(os.read(master, 10_000))
+        return b"".join(parts).decode()
 
     yield made
     os.close(master)
