@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cecbench.score_shape import SEAL, is_sealed, sealed
+from cecbench.systems.policy import MODEL, RUN
 from cecdata.durable import Workspace, sha256_of
 from cecdata.errors import VerificationError
 from cecdata.shards.codec import Json
@@ -15,7 +16,7 @@ from cecdata.sourcetree import git_commit
 from cecdata.strictjson import parse
 from cectrain import reproducibility
 
-SUMMARY, RUN, MODEL = "summary.json", "run.json", "model"
+SUMMARY = "summary.json"
 FILES = "files_sha256"  # of what lies beside a summary: name → SHA-256
 _OWN = ("metrics.jsonl", "heldout.jsonl")  # made by the run, and not for editing, as the card is
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -200,9 +200,9 @@ def _update(
 
 
 def refuse_nan(
-    loss: torch.Tensor, batch: dict[str, torch.Tensor], folder: Path, step: int
+    loss: torch.Tensor, batch: Mapping[str, object], folder: Path, step: int
 ) -> None:
-    """Raise CecError where the loss is no number, with the batch saved in `folder`."""
+    """Raise CecError where the loss is no number, with the batch's tensors saved in `folder`."""
     import torch
 
     if bool(torch.isfinite(loss.detach()).all()):
@@ -214,13 +214,18 @@ def refuse_nan(
     )
 
 
-def _save_batch(batch: dict[str, torch.Tensor], folder: Path) -> Path:
+def _save_batch(batch: Mapping[str, object], folder: Path) -> Path:
     """Keep the batch that broke the training, for whoever looks into it."""
+    import torch
     from safetensors.torch import save_file
 
     from cecdata import durable
 
     path = folder / "bad_batch.safetensors"
-    tensors = {name: value.detach().cpu().contiguous() for name, value in batch.items()}
+    tensors = {
+        name: value.detach().cpu().contiguous()
+        for name, value in batch.items()
+        if isinstance(value, torch.Tensor)
+    }
     durable.write(path, lambda where: save_file(tensors, where))
     return path

@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 
+from cecbench.systems.policy import MODEL
 from cecdata.durable import STATE, Workspace
 from cecdata.durable.files import naming
 from cecdata.embed import Encoder
@@ -21,7 +22,7 @@ from cectrain.export import save_model
 from cectrain.heldout import HeldOut
 from cectrain.ppo import ppo
 from cectrain.progress import Seen, nowhere
-from cectrain.results import MODEL, SUMMARY, finished, write_run, write_summary
+from cectrain.results import SUMMARY, finished, write_run, write_summary
 from cectrain.stages import Job, Tell, Trained
 from cectrain.tracking import MetricsLog
 

@@ -305,8 +305,7 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
         return int(self.args.steps_per_generation * self.num_iterations)
 
     def _refuse_nan(self, loss: torch.Tensor, batch: dict[str, Any]) -> None:
-        tensors = {name: value for name, value in batch.items() if torch.is_tensor(value)}
-        refuse_nan(loss, tensors, Path(self.args.output_dir), self.state.global_step)
+        refuse_nan(loss, batch, Path(self.args.output_dir), self.state.global_step)
 
     def _note(self, **figures: float) -> None:
         """Figures of this step, beside those of TRL."""

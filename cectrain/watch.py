@@ -90,8 +90,9 @@ class Watch(TrainerCallback):  # type: ignore[misc]  # transformers is not follo
         due = every and not rest and batch % every == 0 and state.global_step < state.max_steps
         if due:  # on all processes: they share the weights, and must stop together
             found = self._evaluate()
-            self._log.write("heldout", batch, tracking.of_held_out(found))
-            self._report(tracking.of_held_out(found))
+            scores = tracking.of_held_out(found)
+            self._log.write("heldout", batch, scores)
+            self._report(scores)
             for line in heldout.shown(found):
                 self._tell(line)
             # Rewards are logged on the first process alone.

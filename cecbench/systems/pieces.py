@@ -38,6 +38,14 @@ def cut(line: str, fits: Callable[[str], bool]) -> list[str]:
     return pieces
 
 
+def put_back(piece: str, answer: str) -> str:
+    """The piece with the answer in the place of its text.
+
+    White space at the ends is not the system's: it would take it for an error.
+    """
+    return piece.replace(piece.strip(), answer, 1)
+
+
 class InPieces:
     """A system that is asked at most `longest` characters at once, as `cectrain correct` asks it.
 
@@ -64,7 +72,7 @@ class InPieces:
         return len(text.strip()) <= self._longest
 
     def _core(self, piece: str) -> str:
-        """What is asked of a piece; white space at its ends is not the system's to judge."""
+        """What is asked of a piece."""
         return piece.strip() if self._fits(piece) else ""
 
     def _answer(self, piece: str, answers: Iterator[Answer]) -> Answer:
@@ -72,7 +80,7 @@ class InPieces:
         if not core:
             return Answer(piece, piece, "truncated" if piece.strip() else "ok")
         found = next(answers)
-        return replace(found, text=piece.replace(core, found.text, 1))
+        return replace(found, text=put_back(piece, found.text))
 
 
 def _joined(source: str, parts: Sequence[Answer]) -> Answer:

@@ -17,9 +17,8 @@ BUILTIN = "builtin"
 SHIPPED = Path(__file__).parents[2] / "cectrain" / "weights"
 #: {"version": "1", "template": true}: what the policy was trained with; the first had no template
 PROMPT_FILE = "prompt.json"
-RUN_FILE = "run.json"  # of a run's folder, with its settings
+RUN, MODEL = "run.json", "model"  # of a run's folder: its settings, and what it made
 BUILTIN_CHARS = 64  # the longest sentence that the built-in kind was pretrained with
-_MODEL = "model"  # of a run's folder
 _MARKS = (b'"<|source|>"', b'"<|target|>"')  # what the built-in kind's template is made of
 _TEMPLATES = ("chat_template.jinja", "chat_template.json", "additional_chat_templates")
 
@@ -31,7 +30,7 @@ def policy_system(rest: str | Path, options: SystemOptions) -> System:
     those of its training are asked in pieces: what is scored is what `cectrain correct` answers.
     """
     folder = SHIPPED if rest == BUILTIN else Path(rest)
-    model = next((f for f in (folder, folder / _MODEL) if (f / "config.json").is_file()), None)
+    model = next((f for f in (folder, folder / MODEL) if (f / "config.json").is_file()), None)
     if model is None:
         raise InputError(
             f"{folder} holds no model (no config.json there or in its `model` folder): "
@@ -50,8 +49,8 @@ def trained_max_chars(folder: Path) -> int | None:
 
     Raises VerificationError where run.json is damaged.
     """
-    told = folder / RUN_FILE
-    if not told.is_file() or not (folder / _MODEL).is_dir():
+    told = folder / RUN
+    if not told.is_file() or not (folder / MODEL).is_dir():
         return None
     try:
         found = parse(told.read_bytes())
@@ -117,5 +116,5 @@ def _read(path: Path) -> dict[str, object]:
 
 def _damaged(told: Path, why: str) -> VerificationError:
     return VerificationError(
-        f"{told}: damaged ({why}): copy the run again, or name its {_MODEL} folder"
+        f"{told}: damaged ({why}): copy the run again, or name its {MODEL} folder"
     )

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, TypeVar
 
 import click
 
-from cecbench.systems.pieces import cut
+from cecbench.systems.pieces import cut, put_back
 from cecdata.errors import InputError
 from cecdata.hanzi.edits import align
 from cectrain.policy import BUILTIN
@@ -75,11 +75,7 @@ def _corrected(policy: Policy, lines: list[tuple[str, str]], batch: int) -> list
     asked = [text.strip() for parts in pieces for text, readable in parts if readable]
     answers = iter(corrections(policy, asked, batch))
     return [
-        "".join(
-            # White space at the ends is not the policy's: it would take it for an error.
-            text.replace(text.strip(), next(answers), 1) if readable else text
-            for text, readable in parts
-        )
+        "".join(put_back(text, next(answers)) if readable else text for text, readable in parts)
         for parts in pieces
     ]
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from cecbench.systems.policy import MODEL
 from cecdata.corpus.reading import inputs
 from cecdata.durable import STATE, Workspace
 from cecdata.shards.codec import Json
@@ -17,7 +18,7 @@ from cectrain.pretraining.pairs import Batches, held_out_pairs
 from cectrain.pretraining.pool import Pool, make_pool
 from cectrain.pretraining.start import new_policy, optimizers
 from cectrain.pretraining.watch import watched
-from cectrain.results import MODEL, finished, write_run, write_summary
+from cectrain.results import finished, write_run, write_summary
 from cectrain.supervised import Plan, fit
 from cectrain.tracking import MetricsLog
 

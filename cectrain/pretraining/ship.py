@@ -12,6 +12,7 @@ from cecbench.metrics import cscd
 from cecbench.metrics.policies import apply_policy
 from cecbench.metrics.rows import Row
 from cecbench.systems.options import SystemOptions
+from cecbench.systems.policy import MODEL, RUN
 from cecdata import durable
 from cecdata.durable import STATE
 from cecdata.errors import InputError, VerificationError
@@ -25,7 +26,7 @@ from cectrain.heldout import HeldOut
 from cectrain.policy import load_policy
 from cectrain.pretraining.card import Facts, card
 from cectrain.pretraining.config import PretrainConfig
-from cectrain.results import MODEL, RUN, finished
+from cectrain.results import finished
 
 MOST_BYTES = 12_000_000  # of all that is shipped
 _ALL = 1_000_000  # more pairs than a validation split that is scored here has

@@ -13,13 +13,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from cecbench.systems.policy import RUN
 from cecdata import durable, skin
 from cecdata.errors import CecError, UsageError
 from cecdata.shards.codec import Json
 from cecdata.strictjson import parse
 from cectrain import config, results, tracking
 from cectrain.data import open_shards
-from cectrain.results import RUN, SUMMARY
+from cectrain.results import SUMMARY
 from cectrain.train import SENTENCES
 
 Tell = Callable[[str], None]

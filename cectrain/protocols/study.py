@@ -97,17 +97,15 @@ def run_study(plan: Plan, study: Study, figure: Figure | None = None) -> list[Ro
     if not study.variants:
         raise UsageError(f"{study.name}: nothing to compare")
     scored: dict[str, dict[str, float]] = {}
-    sizes: dict[str, float | None] = {}
 
     def after(found: dict[str, Done]) -> None:
         for name, done in found.items():
             if name not in scored:
                 scored[name] = scores(done, study.benchmarks)
-                sizes[name] = done.number("parameters")
-        _write(plan, study, _rows(study, scored, sizes), figure)
+        _write(plan, study, _rows(study, scored, found), figure)
 
-    run_all(plan, [run for runs in _runs(study).values() for run in runs], after)
-    return _rows(study, scored, sizes)
+    found = run_all(plan, [run for runs in _runs(study).values() for run in runs], after)
+    return _rows(study, scored, found)
 
 
 def scores(done: Done, benchmarks: Sequence[str]) -> dict[str, float]:
@@ -145,16 +143,15 @@ def _runs(study: Study) -> dict[str, list[Run]]:
 
 
 def _rows(
-    study: Study,
-    scored: Mapping[str, Mapping[str, float]],
-    sizes: Mapping[str, float | None],
+    study: Study, scored: Mapping[str, Mapping[str, float]], done: Mapping[str, Done]
 ) -> list[Row]:
     runs, rows = _runs(study), []
     for variant in study.variants:
         found = [scored[run.name] for run in runs[variant.label] if run.name in scored]
         names = dict.fromkeys(name for one in found for name in one)
         values = {name: tuple(one[name] for one in found if name in one) for name in names}
-        known = (sizes[run.name] for run in runs[variant.label] if run.name in scored)
+        known = (done[run.name].number("parameters") for run in runs[variant.label]
+                 if run.name in done)  # fmt: skip
         rows.append(Row(variant, values, next(known, None)))
     return rows
 

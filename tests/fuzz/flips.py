@@ -309,9 +309,10 @@ def _checkpoint_used(room: Path) -> object:
 
 
 def _make_training(room: Path) -> None:
+    from cecbench.systems.policy import MODEL
     from cecdata.durable import Workspace
     from cectrain.reproducibility import weights_sha256
-    from cectrain.results import MODEL, write_summary
+    from cectrain.results import write_summary
 
     with Workspace(room, {"x": 1}) as work:
         work.write_text("metrics.jsonl", '{"phase": "ppo", "step": 1, "reward": 0.5}\n')
