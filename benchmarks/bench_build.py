@@ -24,9 +24,9 @@ from bench_kernel import Work
 from common import arguments, cpu_s, judged, machine, recipe, sentences
 from listing import Listing, tables
 
-from cecdata.build import build
-from cecdata.perturb.engine import Histogram, Perturber, find_rates
-from cecdata.perturb.tables import compiled
+from cecdata.perturbation.engine import Histogram, Perturber, find_rates
+from cecdata.perturbation.tables import compiled
+from cecdata.pipeline.build import build
 from cecdata.shards.writer import write_pairs
 
 LISTED = 20_000  # sentences for the listing

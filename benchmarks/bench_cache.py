@@ -20,9 +20,9 @@ from pathlib import Path
 
 import numpy as np
 
+from cecdata.common.errors import CecError
 from cecdata.embed.cache import Cache, CacheWriter
 from cecdata.embed.cache.faiss_file import installed, open_index
-from cecdata.errors import CecError
 
 DIMENSION, SEGMENT, BATCH = 1024, 50_000, 10_000
 

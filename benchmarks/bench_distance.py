@@ -13,8 +13,8 @@ from common import arguments, machine, recipe, sentences
 from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cpdist
 
-from cecdata.perturb.engine import Histogram, Perturber, find_rates
-from cecdata.perturb.tables import compiled
+from cecdata.perturbation.engine import Histogram, Perturber, find_rates
+from cecdata.perturbation.tables import compiled
 
 STEP = 32_768  # sentences at a time
 

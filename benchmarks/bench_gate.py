@@ -17,12 +17,12 @@ from pathlib import Path
 
 import polars as pl
 
-from cecdata.build import build
 from cecdata.config import load
 from cecdata.embed import encoder
-from cecdata.perturb.calibrate import Rate
-from cecdata.perturb.engine import Perturber
-from cecdata.perturb.tables import compiled
+from cecdata.perturbation.calibrate import Rate
+from cecdata.perturbation.engine import Perturber
+from cecdata.perturbation.tables import compiled
+from cecdata.pipeline.build import build
 from cecdata.shards.manifest import read_manifest
 
 ROUNDS = 5

@@ -29,10 +29,10 @@ from cecdata.config import Config
 from cecdata.corpus.xxh3 import utf8
 from cecdata.hanzi.characters import standard_characters
 from cecdata.operators import OPERATORS, Operator
-from cecdata.perturb import kernel
-from cecdata.perturb.engine import Histogram, Perturber, find_rates, room, sentence_arrays
-from cecdata.perturb.kernel.arrays import Draws, Output, Room
-from cecdata.perturb.tables import Compiled, compile_tables, compiled
+from cecdata.perturbation import kernel
+from cecdata.perturbation.engine import Histogram, Perturber, find_rates, room, sentence_arrays
+from cecdata.perturbation.kernel.arrays import Draws, Output, Room
+from cecdata.perturbation.tables import Compiled, compile_tables, compiled
 
 SENTENCES = 65_536  # as many as a chunk has
 LISTED = 250  # sentences a round for the listing, which takes about a millisecond each

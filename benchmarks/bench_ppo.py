@@ -18,13 +18,14 @@ import torch
 from common import machine, ratio
 
 from cecdata.embed import encoder
-from cectrain import config, trainer
+from cectrain import config
 from cectrain.config import DataConfig, PolicyConfig
-from cectrain.data import open_shards
-from cectrain.pairs import training_pairs
-from cectrain.policy import load_policy
-from cectrain.reproducibility import report_to_nobody
-from cectrain.rewarder import GroupReward
+from cectrain.data.shards import open_shards
+from cectrain.data.training_pairs import training_pairs
+from cectrain.model.policy import load_policy
+from cectrain.reward.group_reward import GroupReward
+from cectrain.run import trainer
+from cectrain.run.reproducibility import report_to_nobody
 
 KINDS = {
     "plain GRPO": ["ppo.baseline=group", "ppo.whiten=none"],

@@ -20,11 +20,11 @@ import polars as pl
 import pyarrow as pa
 from common import arguments, sentences
 
-from cecdata.build import build
 from cecdata.config import Config, load
 from cecdata.hanzi.lexicon import words
-from cecdata.perturb.engine import Histogram, Perturber, find_rates
-from cecdata.perturb.tables import compiled
+from cecdata.perturbation.engine import Histogram, Perturber, find_rates
+from cecdata.perturbation.tables import compiled
+from cecdata.pipeline.build import build
 
 ROUNDS = 9
 

@@ -19,11 +19,11 @@ import pyarrow.parquet as pq
 from bench_kernel import Work
 from common import arguments, interleaved, machine, ratio, sentences
 
-from cecdata.build import build
 from cecdata.config import Config, load
 from cecdata.operators import OPERATORS
 from cecdata.operators.base import InBulk
-from cecdata.perturb.tables import compiled
+from cecdata.perturbation.tables import compiled
+from cecdata.pipeline.build import build
 
 GOAL = 1.25
 

@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 
-from cectrain.reward import RewardConfig, group_rewards
+from cectrain.reward.terms import RewardConfig, group_rewards
 
 
 def main() -> None:

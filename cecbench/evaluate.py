@@ -16,8 +16,8 @@ from cecbench.systems.collect import Progress, collect, no_progress
 from cecbench.systems.options import SystemOptions
 from cecbench.systems.predictions import PredictionSystem
 from cecbench.systems.table import check_spec, make_system
-from cecdata.durable import STATE, Workspace
-from cecdata.durable.files import naming
+from cecdata.common.durable import STATE, Workspace
+from cecdata.common.durable.files import naming
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from cecbench.score_shape import FORMAT
 from cecbench.systems.answer import UNANSWERED, Answer, System
 from cecbench.systems.options import SystemOptions
 from cecbench.tally import Tally
-from cecdata.durable.files import naming
+from cecdata.common.durable.files import naming
 
 
 class Gathering:

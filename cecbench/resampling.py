@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cecbench.metrics.positions import IntArray
-from cecdata.errors import UsageError
+from cecdata.common.errors import UsageError
 
 Floats = NDArray[np.float64]
 #: sums of fields, shape (draws, fields) → a number per draw

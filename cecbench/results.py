@@ -23,11 +23,11 @@ from cecbench.score_shape import (
     unsealed,
 )
 from cecbench.scorers import Options, Score, score
-from cecdata import durable
-from cecdata.durable import Workspace
-from cecdata.errors import CecError, InputError, UsageError, VerificationError
-from cecdata.shards.codec import decode
-from cecdata.strictjson import parse
+from cecdata.common import durable
+from cecdata.common.codec import decode
+from cecdata.common.durable import Workspace
+from cecdata.common.errors import CecError, InputError, UsageError, VerificationError
+from cecdata.common.strict_json import parse
 
 SCORE = "score.json"
 PREDICTIONS = "predictions.jsonl"

@@ -7,8 +7,8 @@ import json
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from cecdata.errors import InputError, VerificationError
-from cecdata.shards.codec import Json
+from cecdata.common.codec import Json
+from cecdata.common.errors import InputError, VerificationError
 
 FORMAT = 2  # 1 had no seal
 SEAL = "seal"  # last key: SHA-256 of the file's text without it

@@ -38,7 +38,7 @@ from cecbench.metrics.table import Report, Scorer
 from cecbench.resampling import check_draws, interval_of
 from cecbench.signature import Signature
 from cecbench.tally import Tally
-from cecdata.errors import InputError, UsageError
+from cecdata.common.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from cecbench.metrics.scan import Scan

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import PackageNotFoundError, version
 
-from cecdata.errors import InputError
+from cecdata.common.errors import InputError
 
 #: name in the short form → field; the order is the order of print
 _SHORT = {

@@ -27,7 +27,7 @@ from cecbench.resampling import (
     sums_of,
 )
 from cecbench.scorers import Score
-from cecdata.errors import UsageError
+from cecdata.common.errors import UsageError
 
 __all__ = [
     "Comparison", "Interval", "bootstrap", "compare_scores", "f_statistic", "headline_interval",

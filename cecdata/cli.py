@@ -6,7 +6,8 @@ import os
 
 import click
 
-from cecdata import __version__, skin
+from cecdata import __version__
+from cecdata.common import command_group
 
 #: command → (module:attribute, what `--help` says of it)
 COMMANDS = {
@@ -43,7 +44,9 @@ COMMANDS = {
 }
 
 
-@click.group("cecdata", cls=skin.LazyGroup, table=COMMANDS, context_settings=skin.CONTEXT)
+@click.group(
+    "cecdata", cls=command_group.LazyGroup, table=COMMANDS, context_settings=command_group.CONTEXT
+)
 @click.version_option(__version__, prog_name="cecdata")
 def cli() -> None:
     """Clean Chinese text in, validated (source, target) pairs out.
@@ -60,4 +63,4 @@ def main() -> None:
     # Arrow's allocator reads this once, when it is loaded: keeping freed pages spares a build
     # 7–9 % of its CPU for some 60 MiB (docs/performance.md).
     os.environ.setdefault("MIMALLOC_PURGE_DELAY", "-1")
-    skin.start(cli)
+    command_group.start(cli)

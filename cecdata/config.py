@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 
-from cecdata.errors import UsageError, VerificationError, did_you_mean
+from cecdata.common.codec import Json
+from cecdata.common.errors import UsageError, VerificationError, did_you_mean
+from cecdata.common.toml import read_recipe
 from cecdata.operators import OPERATORS
 from cecdata.operators.base import InBulk
 from cecdata.operators.weighed import FREQUENCY, LEAST, POWER, SETTINGS
-from cecdata.shards.codec import Json
-from cecdata.tomlfile import read_recipe
 
 FILTERS = ("levenshtein", "cosine")
 PLAUSIBILITY = "plausibility"  # on where a model is given

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from cecdata import skin
+from cecdata.common import command_group
 
 #: command → (module:attribute, what `--help` says of it)
 COMMANDS = {
@@ -44,9 +44,9 @@ COMMANDS = {
 
 @click.group(
     "cectrain",
-    cls=skin.LazyGroup,
+    cls=command_group.LazyGroup,
     table=COMMANDS,
-    context_settings=skin.CONTEXT,
+    context_settings=command_group.CONTEXT,
 )
 @click.version_option(package_name="cec-zero", prog_name="cectrain")
 def cli() -> None:
@@ -63,4 +63,4 @@ def cli() -> None:
 
 def main() -> None:
     """Entry point: expected failures are one line on stderr and their exit code."""
-    skin.start(cli)
+    command_group.start(cli)

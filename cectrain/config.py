@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from urllib.parse import urlsplit
 
-from cecdata.errors import UsageError, did_you_mean
-from cecdata.shards.codec import Json, MalformedError, decode, encode
-from cecdata.tomlfile import read_recipe, toml_value
-from cectrain.cluster import LARGEST_GROUP
-from cectrain.reward import RewardConfig
+from cecdata.common.codec import Json, MalformedError, decode, encode
+from cecdata.common.errors import UsageError, did_you_mean
+from cecdata.common.toml import read_recipe, toml_value
+from cectrain.reward.cluster import LARGEST_GROUP
+from cectrain.reward.terms import RewardConfig
 
 RECIPES = ("paper", "small")
 BASELINES = ("value", "frozen_value", "leave_one_out", "group", "none")

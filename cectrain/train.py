@@ -9,22 +9,23 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from cecbench.systems.policy import MODEL
-from cecdata.durable import STATE, Workspace
-from cecdata.durable.files import naming
+from cecdata.common.codec import Json
+from cecdata.common.durable import STATE, Workspace
+from cecdata.common.durable.files import naming
+from cecdata.common.errors import MissingPackageError
 from cecdata.embed import Encoder
-from cecdata.errors import MissingPackageError
-from cecdata.shards.codec import Json
-from cectrain import beforehand, clock, reproducibility, several, stages, tracking
-from cectrain.clock import Clock
 from cectrain.config import Config
-from cectrain.data import open_shards
-from cectrain.export import save_model
-from cectrain.heldout import HeldOut
-from cectrain.ppo import ppo
-from cectrain.progress import Seen, nowhere
-from cectrain.results import SUMMARY, finished, write_run, write_summary
-from cectrain.stages import Job, Tell, Trained
-from cectrain.tracking import MetricsLog
+from cectrain.data.shards import open_shards
+from cectrain.model.export import save_model
+from cectrain.model.heldout import HeldOut
+from cectrain.run import distributed, preflight, reproducibility, stages
+from cectrain.run.ppo import ppo
+from cectrain.run.progress import Seen, nowhere
+from cectrain.run.stages import Job, Tell, Trained
+from cectrain.store import elapsed, metrics_log
+from cectrain.store.elapsed import Clock
+from cectrain.store.metrics_log import MetricsLog
+from cectrain.store.results import SUMMARY, finished, write_run, write_summary
 
 SENTENCES = "heldout.jsonl"
 PACKAGES = ("torch", "transformers", "trl", "datasets", "accelerate", "safetensors")
@@ -48,32 +49,33 @@ def train(
     began = time.monotonic()
     check_installed()
     if overwrite or not (out / SUMMARY).is_file():  # what is finished needs nothing any more
-        beforehand.check_settings(config, reproducibility.processes())
+        preflight.check_settings(config, reproducibility.processes())
     reproducibility.report_to_nobody()
     dataset = open_shards(data)
-    beforehand.check_data(dataset)
+    preflight.check_data(dataset)
     identity = stages.identity(config, dataset)
     first = reproducibility.main_process()  # the only one that writes
-    several.join()
+    distributed.join()
     room = Workspace(out, identity, overwrite=overwrite) if first else nullcontext(None)
     # Around everything: metrics, torch's files and the datasets' cache are written by others.
     with naming(out), room as work:
         done = None if work is None else finished(out)
-        if several.of_the_first(done is not None):
+        if distributed.of_the_first(done is not None):
             tell(f"{out} holds the finished run already")
             return done or {}
         state = Path(out).absolute() / STATE
         tell = tell if first else _silent
-        with clock.counting(state / clock.FILE if first else None, began) as spent:
+        with elapsed.counting(state / elapsed.FILE if first else None, began) as spent:
             encoder = stages.load_encoder(config.encoder)
             stages.open_cache(config, encoder)  # another encoder's is refused before hours go by
 
             def begin() -> MetricsLog:
                 if work is not None:
                     steps = stages.resumed_steps(config, state)
-                    work.write_text(tracking.FILE, tracking.kept_lines(out / tracking.FILE, *steps))
+                    kept = metrics_log.kept_lines(out / metrics_log.FILE, *steps)
+                    work.write_text(metrics_log.FILE, kept)
                     write_run(work, identity)
-                path = out / tracking.FILE if first else None
+                path = out / metrics_log.FILE if first else None
                 return MetricsLog(path, tell, spent.watching(seen))
 
             job = stages.prepare(dataset, config, state, begin, tell)
@@ -92,7 +94,7 @@ def _staged(job: Job, encoder: Encoder, spent: Clock, work: Workspace | None) ->
     made = ppo(job, reward, encoder, before)
     if work is None:
         return {}
-    job.log.write("heldout", made.batches, tracking.of_held_out(made.after))
+    job.log.write("heldout", made.batches, metrics_log.of_held_out(made.after))
     found = stages.summary(job, made, reward, seconds=spent.seconds())
     return _publish(work, job, found, made)
 

@@ -11,8 +11,8 @@ import pytest
 import cecbench.cli
 import cecdata.cli
 import cectrain.cli
+from cecdata.common.command_group import run
 from cecdata.shards import stats
-from cecdata.skin import run
 
 GROUPS = [cecdata.cli.cli, cecbench.cli.cli, cectrain.cli.cli]
 

@@ -11,9 +11,9 @@ from cecbench.prompts import messages
 from cecbench.scorers import score
 from cecbench.systems.copying import CopySystem
 from cecdata.cli import cli
+from cecdata.common.command_group import run
 from cecdata.hanzi.edits import Edit, apply, invert
 from cecdata.shards.reader import open_dataset
-from cecdata.skin import run
 
 SENTENCE = "他的病情已经好转。"
 
@@ -63,7 +63,7 @@ def test_the_source_is_what_a_corrector_is_asked(row):
 def test_candidates_are_rewarded_as_a_group(row):
     """Candidates → embeddings [P, L, D] → clusters → rewards [P, L]: correct beats uncorrected."""
     from cecdata.embed import encoder
-    from cectrain.reward import RewardConfig, group_rewards
+    from cectrain.reward.terms import RewardConfig, group_rewards
 
     candidates = [row["target"], row["target"], row["source"], "今天我们去公园散步。"]
     model = encoder("builtin")

@@ -23,8 +23,8 @@ import pyarrow as pa
 from cecdata.config import Config, load
 from cecdata.corpus.xxh3 import ids
 from cecdata.operators import OPERATORS
-from cecdata.perturb.engine import Histogram, Perturber, find_rates
-from cecdata.perturb.tables import compiled
+from cecdata.perturbation.engine import Histogram, Perturber, find_rates
+from cecdata.perturbation.tables import compiled
 from cecdata.shards.schema import SENTENCE
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -15,8 +15,8 @@ from cecbench.benchmarks import (
     sighan,
 )
 from cecbench.benchmarks.row import Benchmark
-from cecdata.errors import UsageError, did_you_mean
-from cecdata.hub import without_userinfo
+from cecdata.common.errors import UsageError, did_you_mean
+from cecdata.common.redact import without_userinfo
 
 READERS: dict[str, readers.Reader] = {
     "lemon": readers.lemon,

@@ -13,8 +13,8 @@ from pathlib import Path
 from cecbench.benchmarks.catalogue import lookup
 from cecbench.benchmarks.locate import DIGESTS, cache_folder, read_digests
 from cecbench.benchmarks.row import Benchmark, File
-from cecdata import durable
-from cecdata.errors import CecError, InputError, RefusedError, VerificationError
+from cecdata.common import durable
+from cecdata.common.errors import CecError, InputError, RefusedError, VerificationError
 
 TIMEOUT_S = 60.0
 

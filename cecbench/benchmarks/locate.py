@@ -11,11 +11,11 @@ from pathlib import Path
 from cecbench.benchmarks.catalogue import READER_OF_SUFFIX, READERS, benchmarks, lookup
 from cecbench.benchmarks.records import validation_shards
 from cecbench.benchmarks.row import Benchmark, Copy, Dataset, Row
-from cecdata.durable import STATE
-from cecdata.errors import InputError, VerificationError
+from cecdata.common.durable import STATE
+from cecdata.common.errors import InputError, VerificationError
+from cecdata.common.strict_json import parse
 from cecdata.shards.manifest import MANIFEST
 from cecdata.shards.reader import open_dataset
-from cecdata.strictjson import parse
 
 ENVIRONMENT = "CECBENCH_DATA"
 DIGESTS = "sha256.json"  # in the cache: digests of first downloads, where none is published

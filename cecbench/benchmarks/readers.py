@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from cecbench.benchmarks.row import Row
-from cecdata.errors import InputError
+from cecdata.common.errors import InputError
 
 Reader = Callable[[tuple[Path, ...], str], Iterator[Row]]
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from cecbench.benchmarks.readers import ID_NAMES, REFERENCE_NAMES, SOURCE_NAMES, lines
 from cecbench.benchmarks.row import Row
-from cecdata.errors import InputError
-from cecdata.strictjson import parse
+from cecdata.common.errors import InputError
+from cecdata.common.strict_json import parse
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cecdata.errors import InputError
+from cecdata.common.errors import InputError
 
 #: The marks that ChERRANT knows: ASCII's and a list that circulates for Chinese text. It has no
 #: ideographic full stop, no opening double angle bracket and no ．, and that shows in its edits.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from cecbench.cherrant.edits import Annotation, SpanEdit
-from cecdata.errors import InputError
+from cecdata.common.errors import InputError
 
 _TAIL = "|||REQUIRED|||-NONE-|||0"
 

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.metadata import version
 from typing import Protocol
 
-from cecdata.errors import InputError
+from cecdata.common.errors import InputError
 
 
 class _Converter(Protocol):

@@ -14,7 +14,7 @@ from cecbench.report.text import percent
 from cecbench.results import PREDICTIONS, read_run, read_values, rescored
 from cecbench.signature import Signature
 from cecbench.significance import Comparison, compare_scores, holm
-from cecdata.errors import InputError, RefusedError, UsageError
+from cecdata.common.errors import InputError, RefusedError, UsageError
 
 _PREFIX = "signature."
 

@@ -18,7 +18,7 @@ from cecbench.commands.system_options import options_from, system_options
 from cecbench.systems.options import SystemOptions
 from cecbench.systems.predictions import PredictionSystem
 from cecbench.systems.table import make_system
-from cecdata.errors import UsageError
+from cecdata.common.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)

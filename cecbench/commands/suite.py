@@ -22,7 +22,7 @@ from cecbench.report.write import find_runs, write_report
 from cecbench.systems.options import SystemOptions
 from cecbench.systems.policy import BUILTIN, SHIPPED
 from cecbench.systems.table import check_spec
-from cecdata.errors import CecError, InputError
+from cecdata.common.errors import CecError, InputError
 
 MEANS = (
     "S_C_f1: sentences set right as a whole, F1 in percent as the CSCD-NS script counts; in "

@@ -12,8 +12,8 @@ import click
 
 from cecbench.systems.options import SystemOptions
 from cecbench.systems.secrets import refuse_in_body
-from cecdata.errors import UsageError
-from cecdata.strictjson import parse
+from cecdata.common.errors import UsageError
+from cecdata.common.strict_json import parse
 
 Command = TypeVar("Command", bound=Callable[..., object])
 

@@ -14,7 +14,7 @@ from cecbench.cherrant.tokens import characters, opencc_version, simplify
 from cecbench.metrics.positions import IntArray
 from cecbench.metrics.rows import Row
 from cecbench.metrics.table import Ratio, Report, Scorer, Totals
-from cecdata.errors import UsageError
+from cecdata.common.errors import UsageError
 
 #: default: every cheapest alignment, target simplified; first: one alignment; nosimp: as it stands
 MODES = ("default", "first", "nosimp")

@@ -18,7 +18,7 @@ from cecbench.metrics import cscd
 from cecbench.metrics.positions import IntArray
 from cecbench.metrics.rows import Row
 from cecbench.metrics.table import Scorer
-from cecdata.errors import UsageError
+from cecdata.common.errors import UsageError
 
 #: projection → whether equal lengths are projected too
 PROJECTIONS = ("cherrant", "difflib", "cherrant_if_len_differs", "difflib_if_len_differs")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from cecbench.metrics.rows import Row, columns_of
-from cecdata.errors import UsageError
+from cecdata.common.errors import UsageError
 
 
 def _strict(rows: Sequence[Row]) -> list[Row]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cecdata.errors import InputError
+from cecdata.common.errors import InputError
 
 CHUNK_ROWS = 1024
 BLOCK_BYTES = 1 << 18

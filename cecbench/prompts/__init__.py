@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from cecdata.errors import UsageError, did_you_mean
+from cecdata.common.errors import UsageError, did_you_mean
 
 DEFAULT = "1"
 

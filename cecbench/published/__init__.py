@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from cecdata.errors import UsageError, did_you_mean
+from cecdata.common.errors import UsageError, did_you_mean
 
 FOLDER = Path(__file__).parent
 NAMES = (

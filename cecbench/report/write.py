@@ -12,8 +12,8 @@ from cecbench.report.cases import Case, cases
 from cecbench.report.overview import overview
 from cecbench.report.page import page
 from cecbench.results import SCORE, Run, read_run
-from cecdata.durable import Workspace
-from cecdata.errors import InputError
+from cecdata.common.durable import Workspace
+from cecdata.common.errors import InputError
 
 FILES = ("index.html", "report.md", "report.tex", "report.csv", "report.json")
 MOST_CASES = 1000  # of one run, in the page

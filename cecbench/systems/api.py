@@ -20,9 +20,9 @@ from cecbench.systems.extract import Extracted, extract
 from cecbench.systems.options import SystemOptions
 from cecbench.systems.secrets import holds, refuse_in_body
 from cecbench.systems.transport import Endpoint, Reply
-from cecdata.durable import Journal
-from cecdata.errors import UsageError, VerificationError
-from cecdata.shards.codec import decode, encode
+from cecdata.common.codec import decode, encode
+from cecdata.common.durable import Journal
+from cecdata.common.errors import UsageError, VerificationError
 
 CACHE = "requests.jsonl"
 _PATIENCE_S = 2.0  # after an interrupt

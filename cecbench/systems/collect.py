@@ -8,8 +8,8 @@ from dataclasses import astuple
 
 from cecbench.benchmarks.row import Row
 from cecbench.systems.answer import Answer, System
-from cecdata.durable import Journal
-from cecdata.errors import CecError, VerificationError
+from cecdata.common.durable import Journal
+from cecdata.common.errors import CecError, VerificationError
 
 STEP = "answers"
 UNRECORDED_BLOCK = 2048  # sentences at once, for a system that costs nothing to ask again

@@ -9,16 +9,16 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from cecdata import hub
-from cecdata.errors import InputError, MissingPackageError
-from cecdata.modelfolder import sha256_of_model
+from cecdata.common import redact
+from cecdata.common.errors import InputError, MissingPackageError
+from cecdata.common.model_digest import sha256_of_model
 
 
 def torch_and_transformers() -> tuple[ModuleType, ModuleType]:
     """The two modules, or MissingPackageError; UsageError where they cannot be imported for a hub
     address that is none.
     """
-    hub.check_hub_address()
+    redact.check_hub_address()
     try:
         torch, transformers = (importlib.import_module(n) for n in ("torch", "transformers"))
     except ImportError as error:
@@ -45,10 +45,10 @@ def load_pretrained(loader: object, checkpoint: str, **settings: object) -> obje
     if told:
         settings = {"output_loading_info": True, **settings}
     try:
-        with hub.quiet_hub():
+        with redact.quiet_hub():
             loaded = loader.from_pretrained(checkpoint, **settings)  # type: ignore[attr-defined]
     except Exception as error:  # noqa: BLE001 - a damaged checkpoint raises whatever it likes
-        first = hub.of_the_hub(str(error)).strip().split("\n")[0] or type(error).__name__
+        first = redact.of_the_hub(str(error)).strip().split("\n")[0] or type(error).__name__
         raise InputError(
             f"{checkpoint} cannot be loaded: {first}. Name a folder with config.json, tokenizer "
             "and weights in safetensors (pickled ones are not read), or a hub name (HF_ENDPOINT "

@@ -9,8 +9,8 @@ from cecbench.systems.answer import System
 from cecbench.systems.llm import LlmSystem
 from cecbench.systems.options import SystemOptions
 from cecbench.systems.pieces import InPieces
-from cecdata.errors import InputError, VerificationError
-from cecdata.strictjson import parse
+from cecdata.common.errors import InputError, VerificationError
+from cecdata.common.strict_json import parse
 
 BUILTIN = "builtin"
 #: cecbench does not import cectrain; the weights lie beside it in every copy of this project

@@ -10,9 +10,9 @@ from pathlib import Path
 from cecbench.benchmarks.readers import ID_NAMES, SOURCE_NAMES, lines
 from cecbench.benchmarks.row import Row
 from cecbench.systems.answer import Answer
-from cecdata import durable
-from cecdata.errors import InputError
-from cecdata.strictjson import parse
+from cecdata.common import durable
+from cecdata.common.errors import InputError
+from cecdata.common.strict_json import parse
 
 PREDICTION_NAMES = ("prediction", "predict", "pred", "hypothesis", "output", "answer")
 

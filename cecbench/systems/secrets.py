@@ -10,8 +10,8 @@ import re
 import urllib.parse
 from collections.abc import Iterator, Mapping
 
-from cecdata.errors import UsageError
-from cecdata.hub import SHORTEST, USERINFO, without_userinfo
+from cecdata.common.errors import UsageError
+from cecdata.common.redact import SHORTEST, USERINFO, without_userinfo
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 #: anywhere in a name, written in one word

@@ -15,7 +15,7 @@ from cecbench.systems.policy import policy_system
 from cecbench.systems.predictions import PredictionSystem
 from cecbench.systems.secrets import refuse_in_path
 from cecbench.systems.tagger import TaggerSystem
-from cecdata.errors import UsageError, did_you_mean
+from cecdata.common.errors import UsageError, did_you_mean
 
 Maker = Callable[[str, SystemOptions, Sequence[Row]], System]
 

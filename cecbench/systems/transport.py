@@ -19,9 +19,9 @@ from dataclasses import dataclass
 
 from cecbench.systems.options import SystemOptions
 from cecbench.systems.secrets import shown
-from cecdata.errors import CecError
-from cecdata.hub import without
-from cecdata.strictjson import parse
+from cecdata.common.errors import CecError
+from cecdata.common.redact import without
+from cecdata.common.strict_json import parse
 
 RETRIED = (408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529)
 BLOCK = 1 << 16

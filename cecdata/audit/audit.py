@@ -11,8 +11,8 @@ import numpy as np
 from cecdata.audit.families import FAMILIES, family
 from cecdata.audit.model import Choices, bits, recipe_choices, same_pinyin, uniform
 from cecdata.audit.pairs import Errors
+from cecdata.common.codec import Json
 from cecdata.config import Config
-from cecdata.shards.codec import Json
 
 UNCOVERED_LISTED = 50
 

@@ -49,7 +49,7 @@ def audit(
         compared=[read_confusion_set(path) for path in sets],
     )  # fmt: skip
     if page is not None:
-        from cecdata.durable import write_text
+        from cecdata.common.durable import write_text
 
         write_text(page, html(found))
     if as_json:

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from cecdata.audit.model import Choices, uniform
-from cecdata.errors import InputError
+from cecdata.common.errors import InputError
+from cecdata.common.strict_json import parse
 from cecdata.hanzi.characters import code_point_slots, is_han, standard_characters
-from cecdata.strictjson import parse
 
 
 def read_confusion_set(path: Path) -> Choices:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cecdata.errors import UsageError
+from cecdata.common.errors import UsageError
 from cecdata.hanzi.characters import code_point_slots, frequency, standard_characters
 from cecdata.operators import OPERATORS, Operator
 from cecdata.operators.base import ConfusionSet, InBulk

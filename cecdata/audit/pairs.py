@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cecdata.errors import InputError
+from cecdata.common.errors import InputError
 from cecdata.hanzi.characters import is_han
 from cecdata.hanzi.edits import Edit, align
 

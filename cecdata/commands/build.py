@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from cecdata.commands.show import Progress, print_json
+from cecdata.common.errors import TooManyRejectsError
 from cecdata.config import RECIPES, Config, load
-from cecdata.errors import TooManyRejectsError
 
 
 @click.command()
@@ -77,8 +77,8 @@ def build(
     if dry_run:
         _survey(corpus, config, as_json)
         return
-    from cecdata.build import build as make
     from cecdata.commands.show import default_workers, summary, told
+    from cecdata.pipeline.build import build as make
 
     with Progress() as progress:
         found = make(
@@ -110,7 +110,7 @@ def named(path: Path | None) -> tuple[str, ...] | None:
 
 def _survey(corpus: tuple[str, ...], config: Config, as_json: bool) -> None:
     from cecdata.commands.show import plan
-    from cecdata.pool import survey
+    from cecdata.pipeline.pool import survey
 
     with Progress() as progress:
         found = survey(corpus, config, progress)

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from cecdata.commands.show import print_json
-from cecdata.errors import VerificationError
-from cecdata.skin import colour
+from cecdata.common.command_group import colour
+from cecdata.common.errors import VerificationError
 
 _SHOWN = 20
 _DATASET = click.argument("dataset", type=click.Path(path_type=Path))
@@ -29,7 +29,7 @@ def verify(dataset: Path, level: str | None, as_json: bool) -> None:
     Exit code 4, with the list, if anything is off; 1 where DATASET is no dataset.
     """
     from cecdata.embed.cache.verify import is_cache, prove_cache
-    from cecdata.rederive import embedder, rederiver
+    from cecdata.pipeline.rederive import embedder, rederiver
     from cecdata.shards.verify import verify as prove
 
     if is_cache(dataset):
@@ -92,7 +92,7 @@ def export(dataset: Path, file: Path, split: str, form: str | None) -> None:
 
     FILE appears whole, or stays as it was; /dev/stdout or a pipe is given the rows.
     """
-    from cecdata.durable.targets import is_stream
+    from cecdata.common.durable.targets import is_stream
     from cecdata.shards.export import export as write
 
     streamed = is_stream(file)  # perhaps stdout itself, where the rows are to be alone

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from cecdata.commands.show import edits_shown, print_json
+from cecdata.common.errors import InputError
 from cecdata.config import load
-from cecdata.errors import InputError
 
 
 @click.command()
@@ -28,7 +28,7 @@ def preview(
     cecdata preview 他的病情已经好转。
     """
     from cecdata.commands.build import named
-    from cecdata.preview import pairs_of
+    from cecdata.pipeline.preview import pairs_of
 
     rows = pairs_of(sentence, load(recipe, copies=copies, seed=seed, protect=named(names)))
     if as_json:

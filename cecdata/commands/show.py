@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
     from typing_extensions import Self
 
+    from cecdata.common.codec import Json
     from cecdata.config import Config
-    from cecdata.pool import Survey
-    from cecdata.shards.codec import Json
+    from cecdata.pipeline.pool import Survey
     from cecdata.shards.manifest import Manifest
 
 
@@ -70,7 +70,7 @@ def print_json(value: object) -> None:
 
 def summary(out: Path, manifest: Manifest) -> dict[str, Json]:
     """What `cecdata build --json` prints."""
-    from cecdata.shards.codec import encode
+    from cecdata.common.codec import encode
 
     whole = encode(manifest)
     assert isinstance(whole, dict)
@@ -119,9 +119,9 @@ def _cosine(manifest: Manifest) -> str:
 
 def plan(found: Survey, config: Config) -> dict[str, Json]:
     """What `--dry-run` prints."""
-    from cecdata.cosine_policy import choose_policy
-    from cecdata.perturb.engine import find_rates
-    from cecdata.perturb.tables import compiled
+    from cecdata.perturbation.engine import find_rates
+    from cecdata.perturbation.tables import compiled
+    from cecdata.pipeline.cosine_policy import choose_policy
 
     policy = choose_policy(config, found.sentences)
     tables = compiled(config.prior, config.weights)

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from cecdata.common.errors import InputError
 from cecdata.corpus.compiled import compiled
 from cecdata.corpus.rows import MAX_BYTES, Int64s, Reject, excerpt
 from cecdata.corpus.sources import Source
-from cecdata.errors import InputError
 
 BLOCK_BYTES = 4 << 20
 BLOCK_LINES = 1 << 18  # what is made of a line may be hundreds of times as long as it

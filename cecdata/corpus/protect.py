@@ -20,9 +20,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from cecdata.common.errors import InputError
 from cecdata.corpus.normalise import normalise_text
 from cecdata.corpus.protect_kernel import FIRST, FURTHER, STATE_BITS, insert, mark
-from cecdata.errors import InputError
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int32]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
+from cecdata.common.errors import InputError
 from cecdata.corpus.formats import delimited, jsonl, tables, text
 from cecdata.corpus.rows import Columns, Rows
 from cecdata.corpus.sources import InputFile, Source, inputs, resolve
-from cecdata.errors import InputError
 
 __all__ = ["READERS", "InputFile", "Rows", "empty_corpus", "inputs", "read", "resolve"]
 

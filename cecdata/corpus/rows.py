@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cecdata.common.errors import InputError, did_you_mean
 from cecdata.corpus.sources import Source
-from cecdata.errors import InputError, did_you_mean
 from cecdata.shards.schema import REJECTED_ROW, ROW
 
 _SPELT = 1 << 12  # bytes of a line that is no UTF-8 and is kept whole among the rejects

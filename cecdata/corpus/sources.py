@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from cecdata.errors import InputError, did_you_mean
+from cecdata.common.errors import InputError, did_you_mean
 
 SAMPLE = "sample"  # the corpus that ships with the package
 STDIN = "-"

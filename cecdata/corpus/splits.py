@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from cecdata import durable
+from cecdata.common import durable
+from cecdata.common.errors import InputError, UsageError
 from cecdata.corpus.dedup import Mask
 from cecdata.corpus.xxh3 import Uint64s
-from cecdata.errors import InputError, UsageError
 
 _PURPOSE = np.uint64(0x53504C4954000001)  # "SPLIT": keeps the draw apart from other uses of the id
 _DIGEST = re.compile(r"[0-9a-f]{64}")

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cecdata.errors import UsageError, did_you_mean
-from cecdata.shards.codec import Json
+from cecdata.common.codec import Json
+from cecdata.common.errors import UsageError, did_you_mean
 
 
 class Encoder(Protocol):

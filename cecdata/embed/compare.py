@@ -11,10 +11,10 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from cecdata.common.errors import InputError
 from cecdata.embed import Encoder
 from cecdata.embed.gate import Cascade
 from cecdata.embed.static import StaticEncoder
-from cecdata.errors import InputError
 
 Floats = npt.NDArray[np.float64]
 _RESAMPLES = 1000

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from cecdata.common.codec import Json
 from cecdata.embed import Encoder, Scored
 from cecdata.embed.static import StaticEncoder
-from cecdata.shards.codec import Json
 
 _SHARE = 0.02  # of ordinary pairs that lie in the band, roughly: for the nominal speed alone
 

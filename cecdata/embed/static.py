@@ -20,11 +20,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from cecdata.common.codec import Json
+from cecdata.common.errors import InputError
 from cecdata.corpus.xxh3 import utf8
 from cecdata.embed import Scored
 from cecdata.embed import static_kernel as kernel
-from cecdata.errors import InputError
-from cecdata.shards.codec import Json
 
 Floats = npt.NDArray[np.float32]
 _FILES = ("rows.npy", "characters.npy", "network.npz")

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cecdata import hub
-from cecdata.errors import InputError, MissingPackageError
-from cecdata.modelfolder import sha256_of_model
-from cecdata.strictjson import parse
+from cecdata.common import redact
+from cecdata.common.errors import InputError, MissingPackageError
+from cecdata.common.model_digest import sha256_of_model
+from cecdata.common.strict_json import parse
 
 Floats = npt.NDArray[np.float32]
 _TOKENS = {"cuda": 65_536, "cpu": 2_048}  # of a batch, about: one code point is one token
@@ -156,8 +156,8 @@ def _load(name: str, dtype: str) -> tuple[Any, str]:
         )
     if dtype not in ("fp16", "bf16", "fp32"):
         raise InputError(f"{dtype!r} is no number format: fp16, bf16 or fp32")
-    hub.check_hub_address()
-    with hub.quiet_hub():
+    redact.check_hub_address()
+    with redact.quiet_hub():
         return _loaded(name, dtype)
 
 
@@ -283,5 +283,5 @@ def _gpus() -> list[str]:
 
 
 def _first_line(error: Exception) -> str:
-    lines = hub.of_the_hub(str(error)).strip().splitlines()
+    lines = redact.of_the_hub(str(error)).strip().splitlines()
     return lines[0][:200] if lines else type(error).__name__

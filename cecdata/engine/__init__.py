@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from cecdata.chunks import Outcome, Plan, Write
 from cecdata.engine import local, ray
+from cecdata.pipeline.chunks import Outcome, Plan, Write
 
 __all__ = ["ENGINES", "Engine"]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
 
-from cecdata.chunks import Outcome, Plan, Stage, Write
+from cecdata.pipeline.chunks import Outcome, Plan, Stage, Write
 
 # Whoever interrupts a build waits no longer than this for the chunks under way. What they do
 # afterwards is nothing: their files no longer get a name once the workspace is closed.

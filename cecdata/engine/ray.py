@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from cecdata import durable
-from cecdata.chunks import Fill, Outcome, Plan, Stage, Write
-from cecdata.errors import MissingPackageError
+from cecdata.common import durable
+from cecdata.common.errors import MissingPackageError
+from cecdata.pipeline.chunks import Fill, Outcome, Plan, Stage, Write
 
 
 def run(

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from cecdata.filters import cosine, levenshtein, plausibility
 from cecdata.filters.base import Settings
 from cecdata.filters.language_model import LanguageModel
-from cecdata.perturb.engine import Pairs
+from cecdata.perturbation.engine import Pairs
 
 __all__ = ["FILTERS", "Settings", "language_model", "measure"]
 

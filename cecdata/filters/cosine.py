@@ -10,8 +10,8 @@ import pyarrow as pa
 from cecdata.embed import PairScorer
 from cecdata.embed.gate import embedded_cosines
 from cecdata.filters.base import Settings
-from cecdata.perturb.engine import Pairs
-from cecdata.perturb.kernel import sample_words
+from cecdata.perturbation.engine import Pairs
+from cecdata.perturbation.kernel import sample_words
 
 
 def measure(pairs: Pairs, settings: Settings) -> Pairs:

@@ -9,7 +9,7 @@ import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cecdata.errors import InputError, MissingPackageError
+from cecdata.common.errors import InputError, MissingPackageError
 from cecdata.hanzi.characters import standard_characters
 from cecdata.hanzi.lexicon import LENGTHS, words
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from cecdata.filters.base import Settings
-from cecdata.perturb.engine import Pairs
+from cecdata.perturbation.engine import Pairs
 
 
 def measure(pairs: Pairs, settings: Settings) -> Pairs:

@@ -52,9 +52,9 @@ def fit(file: Path, out: Path, recipe: str, reach: float, as_json: bool) -> None
     from cecdata import __version__
     from cecdata.audit.pairs import read_errors
     from cecdata.commands.show import print_json
+    from cecdata.common.durable import sha256_of, write_text
+    from cecdata.common.errors import UsageError
     from cecdata.config import load
-    from cecdata.durable import sha256_of, write_text
-    from cecdata.errors import UsageError
     from cecdata.fit.fit import fit as estimate
     from cecdata.fit.recipe_text import recipe_text
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cecdata.audit.model import struck, substituting, table_of
 from cecdata.audit.pairs import Errors
-from cecdata.errors import InputError
+from cecdata.common.errors import InputError
 from cecdata.hanzi.characters import code_point_slots, frequency, standard_characters
 from cecdata.operators import Operator
 from cecdata.operators.base import ConfusionSet, InBulk

@@ -10,15 +10,15 @@ import numpy as np
 from cecdata.audit.audit import Score, score
 from cecdata.audit.model import recipe_choices
 from cecdata.audit.pairs import Errors
+from cecdata.common.codec import Json
+from cecdata.common.errors import UsageError
 from cecdata.config import Config
-from cecdata.errors import UsageError
 from cecdata.fit.entries import Entries, Floats, entries_of, least_by
 from cecdata.fit.posterior import Parameters
 from cecdata.fit.strength import best_strength, fitted
 from cecdata.operators import OPERATORS
 from cecdata.operators.base import InBulk
 from cecdata.operators.weighed import FREQUENCY, POWER
-from cecdata.shards.codec import Json
 
 # Kinds of errors beside single characters, and the operator that makes such.
 ANSWERS: Mapping[str, str] = {

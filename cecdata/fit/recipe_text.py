@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 
+from cecdata.common.codec import Json
 from cecdata.config import Config, load
-from cecdata.shards.codec import Json
 
 
 def recipe_text(config: Config, notes: Sequence[str] = ()) -> str:

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from cecdata.errors import InputError
+from cecdata.common.errors import InputError
 from cecdata.hanzi.data import rows, table
 
 # First and last code point of each block of ideographs, compatibility ideographs included.

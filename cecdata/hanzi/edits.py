@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from cecdata.errors import InputError
+from cecdata.common.errors import InputError
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -5,7 +5,7 @@ A further operator is one new module with `OPERATOR` and one entry here.
 
 from __future__ import annotations
 
-from cecdata.errors import UsageError, did_you_mean
+from cecdata.common.errors import UsageError, did_you_mean
 from cecdata.operators import (
     function_word,
     homophone,

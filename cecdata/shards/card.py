@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from cecdata.shards.codec import Json
+from cecdata.common.codec import Json
 from cecdata.shards.manifest import File, Manifest
 from cecdata.shards.schema import PAIR
 

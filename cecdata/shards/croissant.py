@@ -9,8 +9,8 @@ import json
 
 import pyarrow as pa
 
+from cecdata.common.codec import Json
 from cecdata.shards.card import Texts, splits_with_rows
-from cecdata.shards.codec import Json
 from cecdata.shards.manifest import File, Manifest
 from cecdata.shards.schema import PAIR
 

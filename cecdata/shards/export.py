@@ -12,9 +12,9 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from cecdata import durable
-from cecdata.errors import UsageError, did_you_mean
-from cecdata.shards.codec import Json
+from cecdata.common import durable
+from cecdata.common.codec import Json
+from cecdata.common.errors import UsageError, did_you_mean
 from cecdata.shards.reader import open_dataset
 
 Row = Mapping[str, Json]

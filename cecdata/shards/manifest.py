@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
-from cecdata.errors import InputError, VerificationError
-from cecdata.shards.codec import Json, MalformedError, decode, encode
+from cecdata.common.codec import Json, MalformedError, decode, encode
+from cecdata.common.errors import InputError, VerificationError
+from cecdata.common.strict_json import parse
 from cecdata.shards.schema import SCHEMA_VERSION
-from cecdata.strictjson import parse
 
 MANIFEST = "manifest.json"
 RUN = "run.json"

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cecdata.durable import sha256_of
-from cecdata.errors import UsageError, VerificationError, did_you_mean
+from cecdata.common.durable import sha256_of
+from cecdata.common.errors import UsageError, VerificationError, did_you_mean
 from cecdata.shards.inventory import take_inventory
 from cecdata.shards.manifest import File, Manifest, read_manifest
 from cecdata.shards.schema import PAIR

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cecdata.shards.codec import Json, encode
+from cecdata.common.codec import Json, encode
 from cecdata.shards.reader import Dataset, open_dataset
 
 if TYPE_CHECKING:

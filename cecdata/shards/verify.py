@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cecdata.errors import InputError, UsageError, VerificationError
+from cecdata.common.errors import InputError, UsageError, VerificationError
 from cecdata.shards.inventory import Problem, take_inventory
 from cecdata.shards.manifest import MANIFEST, File, Manifest, read_manifest
 from cecdata.shards.proofs import (

@@ -1,7 +1,6 @@
 """Parquet files of the shards: zstd level 1, one encoding per column, the same bytes every time.
 
-The functions here fill a file; when it gets its name and how it is proved is `cecdata.durable`'s
-business: ``durable.write(path, fill=lambda p: write_pairs(p, [table]), check=whole)``.
+The functions here fill a file. `cecdata.common.durable` names it and proves it:
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cecdata.errors import CecError, InputError
+from cecdata.common.errors import CecError, InputError
 from cecdata.shards.schema import PAIR, SCHEMA_VERSION
 
 ROW_GROUP = 65_536

@@ -13,12 +13,12 @@ from typing import IO, TYPE_CHECKING, TypeVar
 import click
 
 from cecbench.systems.pieces import cut, put_back
-from cecdata.errors import InputError
+from cecdata.common.errors import InputError
 from cecdata.hanzi.edits import align
-from cectrain.policy import BUILTIN
+from cectrain.model.policy import BUILTIN
 
 if TYPE_CHECKING:
-    from cectrain.policy import Policy
+    from cectrain.model.policy import Policy
 
 T = TypeVar("T")
 _CHUNK = 256  # sentences that are sorted by length together
@@ -56,7 +56,7 @@ def correct(
     Example: cectrain correct --policy out/train 他己经来了。
     """
     from cectrain.config import PolicyConfig
-    from cectrain.policy import load_policy, trained_prompt
+    from cectrain.model.policy import load_policy, trained_prompt
 
     if not sentences and path is None:
         raise click.UsageError("give sentences, or a file with --file")
@@ -69,7 +69,7 @@ def correct(
 
 def _corrected(policy: Policy, lines: list[tuple[str, str]], batch: int) -> list[str]:
     """One answer a line (its place, its text); what the policy cannot read is left, and told."""
-    from cectrain.heldout import corrections
+    from cectrain.model.heldout import corrections
 
     pieces = [list(_pieces(policy, place, text)) for place, text in lines]
     asked = [text.strip() for parts in pieces for text, readable in parts if readable]
@@ -82,7 +82,7 @@ def _corrected(policy: Policy, lines: list[tuple[str, str]], batch: int) -> list
 
 def _pieces(policy: Policy, place: str, line: str) -> Iterator[tuple[str, bool]]:
     """What the line is corrected in, and whether the policy can read it."""
-    from cectrain.heldout import fits, special_token
+    from cectrain.model.heldout import fits, special_token
 
     if found := special_token(policy, line):
         told = f"{place}: holds {found}, which the policy would obey; left as it is"

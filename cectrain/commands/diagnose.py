@@ -48,12 +48,12 @@ def diagnose(
 
     Example: cectrain diagnose out/data --out out/diagnosis
     """
-    from cecdata import durable
+    from cecdata.common import durable
+    from cecdata.common.codec import encode
     from cecdata.embed import encoder
-    from cecdata.shards.codec import encode
-    from cectrain import data as shards
-    from cectrain.diagnose import diagnose as look
-    from cectrain.diagnose_page import page, text
+    from cectrain.data import shards
+    from cectrain.diagnosis.diagnose import diagnose as look
+    from cectrain.diagnosis.report_page import page, text
 
     config = load(recipe, settings)
     dataset = shards.open_shards(data)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from cecdata.errors import RefusedError
+from cecdata.common.errors import RefusedError
 
 
 @click.command()
@@ -27,9 +27,9 @@ def export(name: str, out: Path, dtype: str) -> None:
     Example: cectrain export --policy out/train --out out/model --dtype bfloat16
     """
     from cectrain.config import PolicyConfig
-    from cectrain.export import publish_model
-    from cectrain.policy import load_policy, trained_prompt
-    from cectrain.results import read_summary
+    from cectrain.model.export import publish_model
+    from cectrain.model.policy import load_policy, trained_prompt
+    from cectrain.store.results import read_summary
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise RefusedError(f"{out} is there already: choose another folder")

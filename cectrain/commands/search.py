@@ -68,7 +68,7 @@ def search(
 
     Example: cectrain search out/data --out out/search --updates 40 --trials 20 --workers 2
     """
-    from cectrain.data import TRAIN, open_shards
+    from cectrain.data.shards import TRAIN, open_shards
     from cectrain.protocols import search as protocol
     from cectrain.protocols.grid import Search
 

@@ -27,7 +27,7 @@ def sft(
 
     Example: cectrain sft out/data --out out/sft --sft-steps 2000
     """
-    from cectrain.progress import shown
+    from cectrain.run.progress import shown
     from cectrain.train import train as run
 
     config = configured(

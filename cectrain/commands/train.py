@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from cecdata.shards.codec import Json
+from cecdata.common.codec import Json
 from cectrain.commands.options import configured, run_options
 
 
@@ -41,8 +41,8 @@ def train(
 
     Example: cectrain train out/data --out out/train
     """
-    from cectrain import tracking
-    from cectrain.progress import curve, shown
+    from cectrain.run.progress import curve, shown
+    from cectrain.store import metrics_log
     from cectrain.train import train as run
 
     config = configured(
@@ -54,7 +54,7 @@ def train(
     if found and as_json:
         click.echo(json.dumps(found, ensure_ascii=False, indent=1))
     elif found:
-        heldout = tracking.lines(out / tracking.FILE, "heldout")
+        heldout = metrics_log.lines(out / metrics_log.FILE, "heldout")
         points = [(int(x["step"]), x["heldout_exact"]) for x in heldout if "heldout_exact" in x]
         click.echo("\n".join([*curve(points, "held-out exact rate after so many batches"), ""]))
         click.echo(text(found))

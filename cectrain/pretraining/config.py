@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
-from cecdata.errors import UsageError, did_you_mean
-from cecdata.shards.codec import Json, MalformedError, decode, encode
-from cecdata.tomlfile import read_recipe
+from cecdata.common.codec import Json, MalformedError, decode, encode
+from cecdata.common.errors import UsageError, did_you_mean
+from cecdata.common.toml import read_recipe
 
 RECIPE = "pretrain"
 KINDS = ("copy", "pairs")

@@ -12,13 +12,13 @@ import pyarrow.compute as pc
 
 from cecdata import config as recipes
 from cecdata.hanzi.characters import standard_characters
-from cectrain import data
-from cectrain.data import Pair
+from cectrain.data import shards
+from cectrain.data.shards import Pair
 from cectrain.pretraining.config import PretrainConfig, Stage
 from cectrain.pretraining.rows import as_sentences, rows_of_signs, rows_of_words
 
 if TYPE_CHECKING:
-    from cecdata.perturb.engine import Perturber
+    from cecdata.perturbation.engine import Perturber
 
 _CHUNK = 64  # steps whose pairs are made, and sorted by length, together
 _MARKS = 3  # tokens of a row that are neither source nor target
@@ -73,8 +73,8 @@ class _Corruption:
     """The engine of `cecdata build` with rates that are calibrated on these sentences."""
 
     def __init__(self, stage: Stage, sentences: pa.Table) -> None:
-        from cecdata.perturb.engine import Histogram, find_rates
-        from cecdata.perturb.tables import compiled
+        from cecdata.perturbation.engine import Histogram, find_rates
+        from cecdata.perturbation.tables import compiled
 
         paper = recipes.load(stage.recipe)
         self.config = recipes.load(
@@ -92,7 +92,7 @@ class _Corruption:
         self._rates = find_rates(self.config, self._tables, histogram.counts)
 
     def engine(self, seed: int) -> Perturber:
-        from cecdata.perturb.engine import Perturber
+        from cecdata.perturbation.engine import Perturber
 
         return Perturber(replace(self.config, seed=seed), self._tables, self._rates)
 
@@ -155,6 +155,6 @@ class _Corrupted:
         places = np.empty(len(numbers), np.int64)
         for epoch in np.unique(numbers // total):
             mine = numbers // total == epoch
-            walk = data.order(total, self._seed + self._number, int(epoch))
+            walk = shards.order(total, self._seed + self._number, int(epoch))
             places[mine] = walk[numbers[mine] % total]
         return places

@@ -14,17 +14,17 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from cecdata import durable
+from cecdata.common import durable
+from cecdata.common.codec import Json
+from cecdata.common.errors import InputError
 from cecdata.corpus import decontaminate
 from cecdata.corpus.dedup import Dedup
 from cecdata.corpus.normalise import Options, distinct, normalise
 from cecdata.corpus.reading import read
-from cecdata.errors import InputError
 from cecdata.hanzi.characters import is_han
-from cecdata.shards.codec import Json
-from cectrain import data
+from cectrain.data import shards
+from cectrain.model.tokenizer import placeholders, vocabulary
 from cectrain.pretraining.config import PretrainConfig
-from cectrain.tokenizer import placeholders, vocabulary
 
 _COLUMNS = ["id", "text", "origin"]
 FILE = "pool.arrow"
@@ -70,7 +70,7 @@ def make_pool(
             f"{', '.join(corpus)}: {len(table):,} sentences are left and {config.held_out:,} are "
             f"held out; left out: {reasons}. Origins must be named in the recipe."
         )
-    table = table.take(data.order(len(table), config.seed, 0))
+    table = table.take(shards.order(len(table), config.seed, 0))
     told = {"read": str(total), **{f"left_out.{k}": str(v) for k, v in left_out.items() if v}}
     table = table.replace_schema_metadata(told)
 
@@ -136,6 +136,6 @@ def _capped(table: pa.Table, config: PretrainConfig) -> tuple[pa.Table, int]:
     for name, origin in config.origins.items():
         places = np.flatnonzero(origins == name)
         if origin.most is not None and len(places) > origin.most:
-            walk = data.order(len(places), config.seed, zlib.crc32(name.encode()))
+            walk = shards.order(len(places), config.seed, zlib.crc32(name.encode()))
             keep[places[walk[origin.most :]]] = False
     return table.filter(pa.array(keep)), int((~keep).sum())

@@ -16,7 +16,7 @@ from cecdata.corpus.xxh3 import ids
 from cecdata.hanzi import lexicon
 from cecdata.hanzi.characters import standard_characters
 from cecdata.shards.schema import SENTENCE
-from cectrain.tokenizer import PUNCTUATION, placeholders
+from cectrain.model.tokenizer import PUNCTUATION, placeholders
 
 _LENGTHS = (0.7, 0.15, 0.15)  # chances of words of two, three and four characters
 _POWER = 0.3  # a word's chance is its count to this power: rare ones come up too

@@ -7,20 +7,21 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cecbench.systems.policy import MODEL
+from cecdata.common.codec import Json
+from cecdata.common.durable import STATE, Workspace
 from cecdata.corpus.reading import inputs
-from cecdata.durable import STATE, Workspace
-from cecdata.shards.codec import Json
-from cectrain import checkpoints, reproducibility, tracking
-from cectrain.export import save_model
-from cectrain.policy import Policy
+from cectrain.model.export import save_model
+from cectrain.model.policy import Policy
 from cectrain.pretraining.config import PretrainConfig
 from cectrain.pretraining.pairs import Batches, held_out_pairs
 from cectrain.pretraining.pool import Pool, make_pool
 from cectrain.pretraining.start import new_policy, optimizers
 from cectrain.pretraining.watch import watched
-from cectrain.results import finished, write_run, write_summary
-from cectrain.supervised import Plan, fit
-from cectrain.tracking import MetricsLog
+from cectrain.run import reproducibility
+from cectrain.store import checkpoints, metrics_log
+from cectrain.store.metrics_log import MetricsLog
+from cectrain.store.results import finished, write_run, write_summary
+from cectrain.supervised.loop import Plan, fit
 
 Tell = Callable[[str], None]
 
@@ -49,15 +50,15 @@ def pretrain(
         reproducibility.set_all_seeds(config.seed)
         _trust_empty_memory()
         step = _steps_done(state)
-        kept = tracking.kept_lines(out / tracking.FILE, step, step)
-        work.write_text(tracking.FILE, kept)
+        kept = metrics_log.kept_lines(out / metrics_log.FILE, step, step)
+        work.write_text(metrics_log.FILE, kept)
         write_run(work, identity)
         tell(f"going on from step {step:,}" if step else "reading the corpus")
         pool = make_pool(corpus, benchmarks, config, state)
         tell(f"{len(pool.table):,} sentences of {len(pool.counts['kept']):,} origins")  # type: ignore[arg-type]
         started = time.monotonic()
         policy = new_policy(config)
-        log = MetricsLog(out / tracking.FILE, tell)
+        log = MetricsLog(out / metrics_log.FILE, tell)
         _run(policy, pool, config, state, log)
         found = _summary(policy, pool, config, time.monotonic() - started)
         return _publish(work, policy, found)

@@ -13,20 +13,22 @@ from cecbench.metrics.policies import apply_policy
 from cecbench.metrics.rows import Row
 from cecbench.systems.options import SystemOptions
 from cecbench.systems.policy import MODEL, RUN
-from cecdata import durable
-from cecdata.durable import STATE
-from cecdata.errors import InputError, VerificationError
-from cecdata.shards.codec import Json, decode
-from cecdata.strictjson import parse
-from cectrain import data, heldout, tracking
+from cecdata.common import durable
+from cecdata.common.codec import Json, decode
+from cecdata.common.durable import STATE
+from cecdata.common.errors import InputError, VerificationError
+from cecdata.common.strict_json import parse
 from cectrain.config import PolicyConfig
-from cectrain.data import HELD_OUT, Pair, open_shards
-from cectrain.export import CARD, save_model
-from cectrain.heldout import HeldOut
-from cectrain.policy import load_policy
+from cectrain.data import shards
+from cectrain.data.shards import HELD_OUT, Pair, open_shards
+from cectrain.model import heldout
+from cectrain.model.export import CARD, save_model
+from cectrain.model.heldout import HeldOut
+from cectrain.model.policy import load_policy
 from cectrain.pretraining.card import Facts, card
 from cectrain.pretraining.config import PretrainConfig
-from cectrain.results import finished
+from cectrain.store import metrics_log
+from cectrain.store.results import finished
 
 MOST_BYTES = 12_000_000  # of all that is shipped
 _ALL = 1_000_000  # more pairs than a validation split that is scored here has
@@ -52,7 +54,7 @@ def ship(
     found = _finished(run)
     staged = run.absolute() / STATE / "shipped"
     _store(run / MODEL, staged)
-    pairs = data.sample(open_shards(dataset), HELD_OUT, _ALL, seed=0)
+    pairs = shards.sample(open_shards(dataset), HELD_OUT, _ALL, seed=0)
     tell(f"scoring {len(pairs):,} held-out pairs, as trained and as stored")
     full, half = (_scored(folder, pairs) for folder in (run / MODEL, staged))
     differ = sum(a != b for a, b in zip(full.answers, half.answers, strict=True))
@@ -178,5 +180,5 @@ def _hours(found: dict[str, Json]) -> str:
 
 
 def _curve(run: Path) -> list[dict[str, float]]:
-    lines = (run / tracking.FILE).read_text("utf-8").splitlines()
+    lines = (run / metrics_log.FILE).read_text("utf-8").splitlines()
     return [line for line in map(json.loads, lines) if line["phase"] == "heldout"]

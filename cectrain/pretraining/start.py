@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from cecbench.systems.models import pick_device
-from cecdata.errors import MissingPackageError
+from cecdata.common.errors import MissingPackageError
 from cecdata.hanzi.characters import is_han
 from cecdata.hanzi.components import components
 from cecdata.hanzi.readings import common_readings
-from cectrain.policy import Policy, small_qwen3
+from cectrain.model.policy import Policy, small_qwen3
+from cectrain.model.tokenizer import character_tokenizer
 from cectrain.pretraining.config import PretrainConfig
-from cectrain.tokenizer import character_tokenizer
 
 if TYPE_CHECKING:
     import torch

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from cectrain import lean
-from cectrain.data import Pair
-from cectrain.policy import Policy
-from cectrain.supervised import IGNORED, autocast, collate, lean_dtype
+from cectrain.data.shards import Pair
+from cectrain.fast import qwen3_forward
+from cectrain.model.policy import Policy
+from cectrain.supervised.loop import IGNORED, autocast, collate, lean_dtype
 
 if TYPE_CHECKING:
     import torch
@@ -41,8 +41,8 @@ def _hits(policy: Policy, batch: dict[str, torch.Tensor], precision: str) -> tor
     import torch
 
     model, labels = policy.model, batch["labels"]
-    if lean.supports(model):
-        return lean.answer_hits(model, batch["input_ids"], labels, lean_dtype(precision))
+    if qwen3_forward.supports(model):
+        return qwen3_forward.answer_hits(model, batch["input_ids"], labels, lean_dtype(precision))
     with torch.no_grad(), autocast(model, precision):
         likeliest = model(**batch).logits[:, :-1].argmax(-1)
     asked = labels[:, 1:] != IGNORED

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from cecbench.report.figures import Point, bars
-from cecdata.errors import InputError
+from cecdata.common.errors import InputError
 from cectrain.protocols.study import Row, Study, Variant, bars_of, short_names
 
 #: the paper's six (one of them a reranker; PAPER.md row 20)

@@ -12,8 +12,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 
-from cecdata.errors import CecError
-from cecdata.shards.codec import Json
+from cecdata.common.codec import Json
+from cecdata.common.errors import CecError
 from cectrain import config
 from cectrain.protocols import evidence_words, tables
 from cectrain.protocols.evidence_words import Comparison, cpu_seconds

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cecbench.report.figures import Point, curves, intervals
-from cecdata.errors import CecError
+from cecdata.common.errors import CecError
 from cectrain.protocols import tables
 from cectrain.protocols.frame import Done
 from cectrain.protocols.paired import Difference

@@ -14,20 +14,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cecbench.systems.policy import RUN
-from cecdata import durable, skin
-from cecdata.errors import CecError, UsageError
-from cecdata.shards.codec import Json
-from cecdata.strictjson import parse
-from cectrain import config, results, tracking
-from cectrain.data import open_shards
-from cectrain.results import SUMMARY
+from cecdata.common import command_group, durable
+from cecdata.common.codec import Json
+from cecdata.common.errors import CecError, UsageError
+from cecdata.common.strict_json import parse
+from cectrain import config
+from cectrain.data.shards import open_shards
+from cectrain.store import metrics_log, results
+from cectrain.store.results import SUMMARY
 from cectrain.train import SENTENCES
 
 Tell = Callable[[str], None]
 LOG = "log.txt"  # beside the run's folder: what it said
 _PATIENCE_S = 0.3  # between looks at a process
 #: what a run ends with behind Ctrl-C or SIGTERM, also before it has begun to listen
-_INTERRUPTED = (skin.INTERRUPTED, -signal.SIGINT, -signal.SIGTERM)
+_INTERRUPTED = (command_group.INTERRUPTED, -signal.SIGINT, -signal.SIGTERM)
 _LAST = 3  # lines of a failed run's log that are shown
 
 
@@ -83,7 +84,7 @@ class Done:
 
     def lines(self, phase: str) -> list[dict[str, float]]:
         """The phase's lines of metrics.jsonl."""
-        return tracking.lines(self.folder / tracking.FILE, phase)
+        return metrics_log.lines(self.folder / metrics_log.FILE, phase)
 
     def sentences(self) -> list[dict[str, str]]:
         """Held-out sentences with the answers before and after."""
@@ -189,7 +190,7 @@ def finished(plan: Plan, run: Run) -> Done | None:
     folder = plan.runs / run.name
     if not (folder / SUMMARY).is_file() or not (folder / RUN).is_file():
         return None
-    from cectrain.stages import identity
+    from cectrain.run.stages import identity
 
     made = config.load(plan.recipe, [*plan.settings, *run.settings])
     wanted = json.loads(json.dumps(identity(made, open_shards(plan.data))))

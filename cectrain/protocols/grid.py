@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
-from cecdata.errors import CecError, UsageError
+from cecdata.common.errors import CecError, UsageError
 from cectrain import config
 from cectrain.protocols.frame import Plan
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from cecdata.errors import UsageError
+from cecdata.common.errors import UsageError
 
 Floats = npt.NDArray[np.float64]
 DRAWS = 4000

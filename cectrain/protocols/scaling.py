@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cecbench.report.figures import Point, curves
-from cecdata.errors import UsageError
+from cecdata.common.errors import UsageError
 from cectrain.protocols.study import AVERAGE, Row, Study, Variant, bars_of, point_of, short_names
 
 #: the paper's, with the sizes that exist (PAPER.md row 21)

@@ -16,9 +16,9 @@ from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from cecdata import durable
-from cecdata.errors import CecError, MissingPackageError, RefusedError
-from cecdata.shards.codec import Json, encode
+from cecdata.common import durable
+from cecdata.common.codec import Json, encode
+from cecdata.common.errors import CecError, MissingPackageError, RefusedError
 from cectrain.protocols import tables
 from cectrain.protocols.frame import InterruptedRunError, Plan, Run, run_one, write
 from cectrain.protocols.grid import Search, Value, check, drawn, limit_of, own, settings_of

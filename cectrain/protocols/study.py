@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cecbench.report.figures import Point, bars
-from cecdata.errors import UsageError
-from cecdata.shards.codec import Json
+from cecdata.common.codec import Json
+from cecdata.common.errors import UsageError
 from cectrain.protocols import tables
 from cectrain.protocols.frame import Done, Plan, Run, run_all, write
 

@@ -18,7 +18,7 @@ from cecbench.report.text import lines_of
 from cecbench.systems.api import ApiSystem
 from cecbench.systems.options import SystemOptions
 from cecbench.systems.transport import EndpointError, _retry_after
-from cecdata.errors import CecError, RefusedError, UsageError
+from cecdata.common.errors import CecError, RefusedError, UsageError
 
 SOURCES = ["他己经来了。", "明天在见。", "天气很好。", "我己经吃过了。"]
 FAST = SystemOptions(backoff_s=0.01, backoff_max_s=0.05, timeout_s=30.0, retries=3)

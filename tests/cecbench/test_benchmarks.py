@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from cecbench.benchmarks import catalogue, fetch, locate, readers, records
 from cecbench.benchmarks.row import Benchmark, Copy, File, Row
-from cecdata.errors import CecError, InputError, RefusedError, UsageError, VerificationError
+from cecdata.common.errors import CecError, InputError, RefusedError, UsageError, VerificationError
 from cecdata.shards.schema import PAIR
 
 PAIRS = [("他己经来了。", "他已经来了。"), ("天气很好。", "天气很好。")]

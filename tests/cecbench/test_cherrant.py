@@ -18,7 +18,7 @@ from cecbench.cherrant.merge import moved, swapped
 from cecbench.cherrant.tokens import characters, simplify
 from cecbench.metrics.cherrant import f_beta
 from cecbench.scorers import score
-from cecdata.errors import InputError
+from cecdata.common.errors import InputError
 
 _SPEC = importlib.util.spec_from_file_location(
     "bench_scorers", Path(__file__).parents[2] / "benchmarks" / "bench_scorers.py"

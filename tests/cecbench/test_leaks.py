@@ -15,9 +15,9 @@ from cecbench.cli import cli
 from cecbench.systems.api import ApiSystem
 from cecbench.systems.options import SystemOptions
 from cecbench.systems.transport import EndpointError
-from cecdata.errors import UsageError
-from cecdata.hub import quiet_hub
-from cecdata.skin import run
+from cecdata.common.command_group import run
+from cecdata.common.errors import UsageError
+from cecdata.common.redact import quiet_hub
 
 KEY = "k3y-5b1f-of-nobody-77ac"
 PASSWORD = "pw-90d2-of-nobody"

@@ -12,7 +12,7 @@ from test_api import OTHERWISE
 
 from cecbench.evaluate import Settings, evaluate
 from cecbench.systems.options import SystemOptions
-from cecdata.errors import InputError, RefusedError
+from cecdata.common.errors import InputError, RefusedError
 
 torch = pytest.importorskip("torch", reason="torch is not installed (extra: bench)")
 pytest.importorskip("transformers", reason="transformers is not installed (extra: bench)")

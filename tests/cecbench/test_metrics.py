@@ -20,7 +20,7 @@ from cecbench.metrics.policies import POLICIES, apply_policy
 from cecbench.metrics.rows import Row, read_tsv
 from cecbench.metrics.table import totals
 from cecbench.scorers import SCORERS, Options, find_scorer, score, score_file
-from cecdata.errors import InputError, UsageError
+from cecdata.common.errors import InputError, UsageError
 
 _SPEC = importlib.util.spec_from_file_location(
     "bench_scorers", Path(__file__).parents[2] / "benchmarks" / "bench_scorers.py"

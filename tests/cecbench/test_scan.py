@@ -16,7 +16,7 @@ from cecbench.metrics.policies import apply_policy
 from cecbench.metrics.positions import count_positions
 from cecbench.metrics.rows import Row, parse
 from cecbench.metrics.table import flags
-from cecdata.errors import InputError
+from cecdata.common.errors import InputError
 
 ALPHABET = "己已经，。aAé ߿ࠀ\u2028\u3000퟿﻿𠀀👨\U0010ffff"
 texts = st.text(ALPHABET, max_size=7)

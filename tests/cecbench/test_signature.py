@@ -9,7 +9,7 @@ import pytest
 from cecbench.metrics.table import flatten
 from cecbench.scorers import Options, score
 from cecbench.signature import Signature
-from cecdata.errors import InputError
+from cecdata.common.errors import InputError
 
 ROWS = [("1", "他己经来", "他已经来", "他已经来了"), ("2", "今天好", "今天好", "今天好")]
 OTHER = [("1", "他己经来", "他已经来", "他己经来"), ("2", "今天好", "今天好", "今天好")]

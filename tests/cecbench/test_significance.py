@@ -18,7 +18,7 @@ from cecbench.significance import (
     paired_randomisation,
     statistic_of,
 )
-from cecdata.errors import UsageError
+from cecdata.common.errors import UsageError
 
 F = f_statistic(0, 1, 2)
 COUNTS = np.array([[1, 1, 1]] * 30 + [[0, 1, 1]] * 20 + [[0, 0, 1]] * 10 + [[0, 0, 0]] * 40)

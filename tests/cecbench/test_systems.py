@@ -13,7 +13,7 @@ from cecbench.systems import table
 from cecbench.systems.extract import extract
 from cecbench.systems.options import SystemOptions
 from cecbench.systems.predictions import PredictionSystem
-from cecdata.errors import InputError, UsageError
+from cecdata.common.errors import InputError, UsageError
 
 ROWS = [
     Row("a", "他己经来了。", "他已经来了。"),

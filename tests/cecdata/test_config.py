@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cecdata.common.errors import CecError, InputError, UsageError
 from cecdata.config import RECIPES, Config, from_manifest, load
-from cecdata.errors import CecError, InputError, UsageError
 
 PAPER = files("cecdata").joinpath("recipes", "paper.toml").read_text("utf-8")
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cecdata.common.errors import InputError
 from cecdata.corpus.formats import tables
 from cecdata.corpus.normalise import normalise
 from cecdata.corpus.reading import read
-from cecdata.errors import InputError
 
 
 def everything(path, **options):

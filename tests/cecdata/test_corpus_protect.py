@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from cecdata.commands.build import build
 from cecdata.commands.datasets import verify
 from cecdata.commands.look import preview
+from cecdata.common.errors import InputError
 from cecdata.config import RECIPES, load
 from cecdata.corpus.protect import Protection, read_names, spans_of
 from cecdata.corpus.protect_kernel import FIRST, FURTHER
 from cecdata.corpus.xxh3 import ids, utf8
-from cecdata.errors import InputError
 from cecdata.operators import OPERATORS
-from cecdata.perturb.engine import Histogram, Perturber, find_rates
-from cecdata.perturb.tables import compiled
+from cecdata.perturbation.engine import Histogram, Perturber, find_rates
+from cecdata.perturbation.tables import compiled
 from cecdata.shards.schema import SENTENCE
 
 LETTER, DIGIT = "A-Za-zＡ-Ｚａ-ｚÀ-ÖØ-öø-ɏ", "0-9０-９"

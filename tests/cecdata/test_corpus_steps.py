@@ -10,10 +10,10 @@ import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cecdata.common.errors import InputError, UsageError
 from cecdata.corpus import decontaminate, privacy, sentences, splits
 from cecdata.corpus.normalise import normalise
 from cecdata.corpus.rows import constant
-from cecdata.errors import InputError, UsageError
 from cecdata.shards.schema import ROW
 
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cecdata.durable import (
+from cecdata.common.durable import (
     FileRecord,
     Journal,
     describe_os_error,
@@ -23,8 +23,8 @@ from cecdata.durable import (
     write_bytes,
     write_text,
 )
-from cecdata.durable.files import naming
-from cecdata.errors import CecError, DiskFullError, VerificationError
+from cecdata.common.durable.files import naming
+from cecdata.common.errors import CecError, DiskFullError, VerificationError
 
 
 def names(folder: Path) -> set[str]:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from cecdata.durable import sha256_of, write, write_text
-from cecdata.errors import CecError, DiskFullError
+from cecdata.common.durable import sha256_of, write, write_text
+from cecdata.common.errors import CecError, DiskFullError
 
 TEXT = "".join(f"第{n}行\n" for n in range(20_000))  # more than a pipe holds
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from cecdata.durable import STATE, Workspace
-from cecdata.durable.fingerprint import differences
-from cecdata.errors import CecError, RefusedError
+from cecdata.common.durable import STATE, Workspace
+from cecdata.common.durable.fingerprint import differences
+from cecdata.common.errors import CecError, RefusedError
 
 CONFIG = {
     "seed": 42,

@@ -43,8 +43,8 @@ def test_engine_without_ray_says_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without the package the engine `ray` names the extra that brings it."""
+    from cecdata.common.errors import MissingPackageError
     from cecdata.engine import ENGINES
-    from cecdata.errors import MissingPackageError
 
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingPackageError, match=r"cec-zero\[ray\]"):

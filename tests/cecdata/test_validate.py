@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from cecdata.config import load
 from cecdata.filters import FILTERS, Settings, measure
-from cecdata.perturb.engine import Pairs
+from cecdata.perturbation.engine import Pairs
+from cecdata.pipeline.validate import validate
 from cecdata.shards.schema import PAIR
 from cecdata.shards.writer import named
-from cecdata.validate import validate
 
 NAMES = ("homophone", "split", "mixed", "unchanged", "none")
 

@@ -10,8 +10,8 @@ SAMPLE = Path(__file__).parents[2] / "cecdata" / "sample"
 @pytest.fixture(scope="session")
 def dataset_path(tmp_path_factory):
     """A finished dataset of the sample's first sentences, two copies each."""
-    from cecdata.build import build
     from cecdata.config import load
+    from cecdata.pipeline.build import build
 
     out = tmp_path_factory.mktemp("dataset") / "data"
     config = load(copies=2, limit=150, filters=("levenshtein",), holdout=0.3)
@@ -22,7 +22,7 @@ def dataset_path(tmp_path_factory):
 @pytest.fixture(scope="session")
 def dataset(dataset_path):
     """The same, opened."""
-    from cectrain.data import open_shards
+    from cectrain.data.shards import open_shards
 
     return open_shards(dataset_path)
 
@@ -38,8 +38,8 @@ def encoder():
 @pytest.fixture(scope="session")
 def small_policy():
     """Makes a small random policy, the same one each time: what a test trains is its own."""
-    from cectrain import policy
-    from cectrain.tokenizer import character_tokenizer
+    from cectrain.model import policy
+    from cectrain.model.tokenizer import character_tokenizer
 
     def made(hidden=32, layers=1):
         model, tokenizer = policy.small_qwen3(character_tokenizer(), 7, hidden, layers)

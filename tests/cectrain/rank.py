@@ -35,7 +35,8 @@ def main(data, out, settings):
     import torch
     from safetensors.torch import load_file
 
-    from cectrain import config, trainer, watch
+    from cectrain import config
+    from cectrain.run import callback, trainer
     from cectrain.train import train
 
     rank = os.environ["RANK"]
@@ -46,7 +47,7 @@ def main(data, out, settings):
     first = train(Path(data), out / "run", told)
     again = train(Path(data), out / "run", told)
     (held,) = HELD
-    watch.Watch._hacked = lambda _self, _batch, _found: rank == "0"  # as rewards are known there
+    callback.Watch._hacked = lambda _self, _batch, _found: rank == "0"  # as rewards are known there
     stopping = config.load("small", [*settings, "ppo.stop_on_hacking=true"])
     cut = train(Path(data), out / "cut", stopping)
     found = {

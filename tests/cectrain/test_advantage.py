@@ -6,12 +6,13 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
 
-from cecdata.errors import UsageError
-from cectrain import advantage, heldout
-from cectrain.data import Pair
-from cectrain.reward import RewardConfig
-from cectrain.rewarder import GroupReward, behaviour, text_of
-from cectrain.value import ValueNetwork
+from cecdata.common.errors import UsageError
+from cectrain.data.shards import Pair
+from cectrain.model import heldout
+from cectrain.reward import advantage
+from cectrain.reward.group_reward import GroupReward, behaviour, text_of
+from cectrain.reward.terms import RewardConfig
+from cectrain.reward.value_head import ValueNetwork
 
 REWARDS = torch.tensor([[1.0, 0.0, 0.5, 0.5], [0.2, 0.2, 0.2, 0.2]])
 VALUES = torch.tensor([0.25, 0.1])

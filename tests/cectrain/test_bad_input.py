@@ -9,11 +9,13 @@ import pytest
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
+from cecdata.common.errors import CecError, DiskFullError, InputError, RefusedError, UsageError
 from cecdata.embed.cache import CacheWriter
-from cecdata.errors import CecError, DiskFullError, InputError, RefusedError, UsageError
-from cectrain import checkpoints, config, policy
-from cectrain.reward import RewardConfig, group_rewards
-from cectrain.rewarder import GroupReward
+from cectrain import config
+from cectrain.model import policy
+from cectrain.reward.group_reward import GroupReward
+from cectrain.reward.terms import RewardConfig, group_rewards
+from cectrain.store import checkpoints
 from cectrain.train import train
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
@@ -94,9 +96,9 @@ def small_disk(tmp_path):
 
 def test_no_space_for_a_checkpoint(dataset, encoder, start, small_disk):
     """The run stops, names the folder and the way out; the checkpoint before is whole."""
-    from cectrain import trainer
     from cectrain.config import DataConfig, PolicyConfig
-    from cectrain.pairs import training_pairs
+    from cectrain.data.training_pairs import training_pairs
+    from cectrain.run import trainer
 
     made = config.load("small", [*SETTINGS, "ppo.updates=30", "ppo.keep=30"]).ppo
     tiny = policy.load_policy(PolicyConfig(name=str(start)), 7, "cpu")
@@ -204,7 +206,7 @@ def test_without_the_extra_it_is_named(dataset_path, tmp_path, monkeypatch):
     """A package of the extra that lacks: one line that says what to install, nothing written."""
     import sys
 
-    from cecdata.errors import MissingPackageError
+    from cecdata.common.errors import MissingPackageError
 
     monkeypatch.setitem(sys.modules, "trl", None)
     with pytest.raises(MissingPackageError, match=r"trl missing.*cec-zero\[train\]"):
@@ -227,7 +229,7 @@ def test_what_is_not_installed_is_named_before_the_first_step(
     """A package that only PPO would ask for is asked for before the warm start; OUT stays free."""
     import sys
 
-    from cecdata.errors import MissingPackageError
+    from cecdata.common.errors import MissingPackageError
 
     for name in (package, "tensorboardX"):
         monkeypatch.setitem(sys.modules, name, None)

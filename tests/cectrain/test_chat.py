@@ -7,10 +7,11 @@ import pytest
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 from cecbench import prompts
-from cectrain import config, policy
+from cectrain import config
 from cectrain.config import DataConfig
-from cectrain.pairs import training_pairs
-from cectrain.rewarder import GroupReward
+from cectrain.data.training_pairs import training_pairs
+from cectrain.model import policy
+from cectrain.reward.group_reward import GroupReward
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 
@@ -79,7 +80,7 @@ def test_the_question_is_cecbenchs(made, folder):
 
 def test_ppo_runs_on_the_chat_path(made, dataset, encoder, tmp_path):
     """One batch: TRL renders the same question, and the candidates are rewarded."""
-    from cectrain import trainer
+    from cectrain.run import trainer
 
     settings = ["ppo.groups=2", "ppo.candidates=2", "ppo.updates=1", "ppo.epochs=1", "ppo.scan=1"]
     ppo = config.load("small", [*settings, "ppo.baseline=value"]).ppo

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cecdata.errors import UsageError
-from cectrain import cluster
+from cecdata.common.errors import UsageError
+from cectrain.reward import cluster
 
 
 def by_sklearn(distances, radius, min_samples, valid=None):

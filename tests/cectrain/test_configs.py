@@ -7,7 +7,7 @@ import yaml
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
-from cecdata.errors import UsageError
+from cecdata.common.errors import UsageError
 from cectrain import config
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
@@ -19,7 +19,7 @@ LAUNCHERS = sorted((CONFIGS / "accelerate").glob("*.yaml"))
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("qwen3-*.toml")), ids=lambda p: p.stem)
 def test_a_shipped_configuration_loads_and_shares_out(path, tmp_path):
     """Known keys, values in range, batches that eight processes share without cutting groups."""
-    from cectrain.trainer import arguments
+    from cectrain.run.trainer import arguments
 
     made = config.load(str(path))
     for processes in (1, 8):
@@ -42,7 +42,7 @@ def test_the_14b_configuration_is_the_papers():
 
 def test_thirty_thousand_batches_are_sixty_thousand_steps(tmp_path):
     """K = 2 epochs a batch: the paper's 3e4 updates are 6e4 optimizer steps."""
-    from cectrain.trainer import arguments
+    from cectrain.run.trainer import arguments
 
     ppo = config.load("paper", ["ppo.bf16=false"]).ppo
     args = arguments(ppo, out=tmp_path, seed=1, new_tokens=8, processes=8, cpu=True)
@@ -64,7 +64,7 @@ def test_vllm_is_told_where_it_is_and_what_it_may_take(tmp_path):
     """Address, share of the memory and parallelism, in TRL's own names; its defaults else."""
     from trl import GRPOConfig
 
-    from cectrain.trainer import arguments
+    from cectrain.run.trainer import arguments
 
     def told(*settings):
         ppo = config.load("small", settings).ppo
@@ -100,7 +100,7 @@ def test_settings_of_vllm_that_cannot_be_meant_are_refused(settings, name):
 
 def test_processes_that_vllm_cannot_part_are_refused():
     """Before anything loads, vLLM being installed or not; a server parts its own."""
-    from cectrain.beforehand import check_settings
+    from cectrain.run.preflight import check_settings
 
     settings = ["ppo.vllm_parallel=2", "sft.steps=0", "ppo.supervised=0", "ppo.groups=24"]
     colocated = config.load("small", [*settings, "ppo.vllm=colocate"])

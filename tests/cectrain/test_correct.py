@@ -14,14 +14,14 @@ pytest.importorskip("torch", reason="the extra `train` is not installed")
 from cecbench.systems.options import SystemOptions
 from cecbench.systems.pieces import cut
 from cecbench.systems.policy import BUILTIN_CHARS, policy_system
-from cecdata.errors import InputError
-from cecdata.skin import run
+from cecdata.common.command_group import run
+from cecdata.common.errors import InputError
 from cectrain.cli import cli
 from cectrain.commands.correct import _arrived, _pieces
 from cectrain.config import PolicyConfig
-from cectrain.export import save_model
-from cectrain.heldout import fits
-from cectrain.policy import load_policy
+from cectrain.model.export import save_model
+from cectrain.model.heldout import fits
+from cectrain.model.policy import load_policy
 from cectrain.pretraining.config import load
 
 WRONG, RIGHT = "他己经来了。我们应该保护环竟。", "他已经来了。我们应该保护环境。"

@@ -6,33 +6,34 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cecdata.errors import UsageError, VerificationError
-from cectrain import config, data
+from cecdata.common.errors import UsageError, VerificationError
+from cectrain import config
+from cectrain.data import shards
 
 
 def test_a_sample_is_drawn_by_seed_and_holds_each_sentence_once(dataset):
     """As long as sentences last no target repeats; the same seed gives the same pairs."""
-    pairs = data.sample(dataset, "validation", 20, 42)
+    pairs = shards.sample(dataset, "validation", 20, 42)
     assert len({pair.id for pair in pairs}) == len(pairs) == 20
-    assert pairs == data.sample(dataset, "validation", 20, 42)
-    assert pairs != data.sample(dataset, "validation", 20, 137)
+    assert pairs == shards.sample(dataset, "validation", 20, 42)
+    assert pairs != shards.sample(dataset, "validation", 20, 137)
 
 
 def test_a_smaller_sample_is_the_head_of_a_larger_one(dataset):
     """Drawing more only adds; drawing more than there is gives all, once."""
-    everything = data.sample(dataset, "validation", 10**6, 42)
+    everything = shards.sample(dataset, "validation", 10**6, 42)
     assert len(everything) == dataset.rows("validation")
     assert len({(pair.id, pair.copy) for pair in everything}) == len(everything)
-    assert data.sample(dataset, "validation", 7, 42) == everything[:7]
+    assert shards.sample(dataset, "validation", 7, 42) == everything[:7]
 
 
 def test_an_epoch_is_a_permutation_of_its_own():
     """Every row once an epoch, in an order that seed and epoch decide."""
-    first, second = data.order(50, 42, 0), data.order(50, 42, 1)
+    first, second = shards.order(50, 42, 0), shards.order(50, 42, 1)
     assert sorted(first) == sorted(second) == list(range(50))
     assert first.tolist() != second.tolist()
     np.random.seed(1)  # noqa: NPY002 - the global generator must play no part
-    np.testing.assert_array_equal(first, data.order(50, 42, 0))
+    np.testing.assert_array_equal(first, shards.order(50, 42, 0))
 
 
 def test_a_damaged_dataset_is_refused_before_training(dataset_path, tmp_path):
@@ -41,15 +42,15 @@ def test_a_damaged_dataset_is_refused_before_training(dataset_path, tmp_path):
     shutil.copytree(dataset_path, copy)
     next((copy / "data").glob("train-*")).unlink()
     with pytest.raises(VerificationError, match="train-"):
-        data.open_shards(copy)
+        shards.open_shards(copy)
 
 
 def test_a_share_of_clean_sources():
     """With share 1 every source is its target, with share 0 none changes."""
-    pairs = [data.Pair(n, 0, "己经", "已经", "homophone") for n in range(40)]
-    assert data.with_clean(pairs, 0.0, 1) == pairs
-    assert all(pair.source == pair.target for pair in data.with_clean(pairs, 1.0, 1))
-    half = sum(pair.source == pair.target for pair in data.with_clean(pairs, 0.5, 1))
+    pairs = [shards.Pair(n, 0, "己经", "已经", "homophone") for n in range(40)]
+    assert shards.with_clean(pairs, 0.0, 1) == pairs
+    assert all(pair.source == pair.target for pair in shards.with_clean(pairs, 1.0, 1))
+    half = sum(pair.source == pair.target for pair in shards.with_clean(pairs, 0.5, 1))
     assert 8 < half < 32
 
 
@@ -113,11 +114,11 @@ def test_only_what_is_used_is_refused():
 def test_what_is_watched_while_tuning_is_not_trained_on(dataset, tmp_path):
     """A tenth of the training split's sentences, whatever the seed; no pair of theirs is left."""
     pytest.importorskip("datasets", reason="the extra `train` is not installed")
-    from cectrain.pairs import training_pairs
+    from cectrain.data.training_pairs import training_pairs
 
     told = config.DataConfig(tuning=True, held_out=30, held_out_clean=10)
-    watched, clean = data.held_out(dataset, told, 64, 1)
-    other, _ = data.held_out(dataset, told, 64, 2)
+    watched, clean = shards.held_out(dataset, told, 64, 1)
+    other, _ = shards.held_out(dataset, told, 64, 2)
     pairs = training_pairs(dataset, told, 64, 42, tmp_path)
     trained = {pair.id for pair in pairs.at(range(len(pairs)), 0)}
     assert watched
@@ -133,37 +134,37 @@ def test_as_many_are_watched_as_there_are_short_ones(dataset, tuning):
     place, and where all are asked for nothing changes.
     """
     split = "train" if tuning else "validation"
-    everything = data.sample(dataset, split, 10**6, 3)
+    everything = shards.sample(dataset, split, 10**6, 3)
     if tuning:
-        kept = data.kept_for_tuning(np.array([pair.id for pair in everything], np.uint64))
+        kept = shards.kept_for_tuning(np.array([pair.id for pair in everything], np.uint64))
         everything = [pair for pair, keep in zip(everything, kept, strict=True) if keep]
     limit = sorted(pair.length for pair in everything)[len(everything) // 4]
     short = [pair for pair in everything if pair.length <= limit]
     told = config.DataConfig(held_out=len(short), held_out_clean=0, tuning=tuning)
-    watched, _ = data.held_out(dataset, told, limit, 3)
+    watched, _ = shards.held_out(dataset, told, limit, 3)
     assert list(watched) == short
-    few, _ = data.held_out(dataset, replace(told, held_out=len(short) // 2), limit, 3)
+    few, _ = shards.held_out(dataset, replace(told, held_out=len(short) // 2), limit, 3)
     assert list(few) == short[: len(short) // 2]
     everyone = replace(told, held_out=10**6, held_out_clean=10**6)
-    watched, clean = data.held_out(dataset, everyone, limit, 3)
+    watched, clean = shards.held_out(dataset, everyone, limit, 3)
     assert list(watched) == short
     assert list(clean) == list(dict.fromkeys(pair.target for pair in short))
 
 
 def test_the_diagnosis_draws_among_pairs_that_are_trained_on(dataset):
     """A sample with a limit is the head of those that fit."""
-    everything = data.sample(dataset, "train", 10**6, 3)
+    everything = shards.sample(dataset, "train", 10**6, 3)
     limit = sorted(pair.length for pair in everything)[len(everything) // 4]
     short = [pair for pair in everything if pair.length <= limit]
-    assert data.sample(dataset, "train", 9, 3, limit) == short[:9]
+    assert shards.sample(dataset, "train", 9, 3, limit) == short[:9]
 
 
 def test_another_prior_of_homophones(dataset):
     """With all weight on homophones every source that is corrupted anew is such a one."""
     pytest.importorskip("datasets", reason="the extra `train` is not installed")
-    from cectrain.pairs import fresh_corruption
+    from cectrain.data.training_pairs import fresh_corruption
 
-    pairs = data.sample(dataset, "train", 40, 3)
+    pairs = shards.sample(dataset, "train", 40, 3)
     struck = fresh_corruption(dataset, 1.0)(pairs, 0)
     changed = [new for old, new in zip(pairs, struck, strict=True) if new.source != old.source]
     assert len(changed) > 20

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cecdata.errors import InputError, UsageError
-from cectrain import candidates, data, diagnose, diagnose_page
-from cectrain.reward import RewardConfig, alpha_star
-from cectrain.rewarder import GroupReward
+from cecdata.common.errors import InputError, UsageError
+from cectrain.data import shards
+from cectrain.diagnosis import candidates, diagnose, report_page
+from cectrain.reward.group_reward import GroupReward
+from cectrain.reward.terms import RewardConfig, alpha_star
 
-PAIR = data.Pair(7, 0, "他己经来了。", "他已经来了。", "homophone")
+PAIR = shards.Pair(7, 0, "他己经来了。", "他已经来了。", "homophone")
 
 
 def slowly(rewards, right):
@@ -49,7 +50,7 @@ def test_candidates_are_what_their_kind_says():
 
 def test_a_bank_is_a_function_of_pairs_and_seed(dataset):
     """The same pairs and seed give the same texts; the first column is right, the second wrong."""
-    pairs = data.sample(dataset, "validation", 12, 42)
+    pairs = shards.sample(dataset, "validation", 12, 42)
     made = candidates.bank(pairs, 1)
     assert made == candidates.bank(pairs, 1)
     assert made != candidates.bank(pairs, 2)
@@ -59,7 +60,7 @@ def test_a_bank_is_a_function_of_pairs_and_seed(dataset):
 
 @pytest.fixture(scope="module")
 def found(dataset, encoder):
-    pairs = data.sample(dataset, "validation", 40, 42)
+    pairs = shards.sample(dataset, "validation", 40, 42)
     return diagnose.diagnose(pairs, encoder, RewardConfig(), train_pairs=10_000)
 
 
@@ -93,7 +94,7 @@ def test_figures_are_in_range(found):
 
 def test_a_unanimous_reward_has_no_advantage_and_is_called_useless(dataset, encoder):
     """With α = 0 and a radius over everything the verdict does not recommend the reward."""
-    pairs = data.sample(dataset, "validation", 12, 42)
+    pairs = shards.sample(dataset, "validation", 12, 42)
     flat = RewardConfig(alpha=0.0, epsilon=2.0, beta=-0.999)
     only = diagnose.diagnose(pairs, encoder, flat, train_pairs=10)
     assert only.rewards["as given"].lone_wins == 0.0
@@ -111,7 +112,7 @@ def test_too_few_pairs_and_other_rewards_are_refused(encoder):
 
 def test_the_command_writes_text_json_and_a_page(dataset_path, tmp_path, capsys):
     """`cectrain diagnose` prints the verdict and leaves one page without outside references."""
-    from cecdata.skin import run
+    from cecdata.common.command_group import run
     from cectrain.cli import cli
 
     assert run(cli, ["diagnose", str(dataset_path), "--pairs", "12", "--out", str(tmp_path)]) == 0
@@ -133,7 +134,7 @@ def test_the_reward_that_is_judged_is_the_one_that_training_pays(dataset, encode
     """Every figure of a group is that of the trainer's rewards of the same texts: the edit term, a
     τ by quantile, copies and empty candidates included."""
     told = RewardConfig(edit_weight=0.9, tau_quantile=0.3, copy=0.2)
-    pairs = data.sample(dataset, "validation", 30, 42)
+    pairs = shards.sample(dataset, "validation", 30, 42)
     found = diagnose.diagnose(pairs, encoder, told, train_pairs=10)
     wrong = [pair for pair in pairs if pair.source != pair.target]
     made, rng = candidates.bank(wrong, 42), np.random.default_rng((42, 4))
@@ -158,7 +159,7 @@ def test_the_edit_term_alone_teaches_where_cosines_cannot(dataset, encoder):
     """A reward of the edit term alone ranks right above wrong nearly always, and the verdict says
     which weight it has."""
     flat = RewardConfig(alpha=0.0, epsilon=2.0, beta=-0.999, edit_weight=1.0)
-    found = diagnose.diagnose(data.sample(dataset, "validation", 30, 42), encoder, flat,
+    found = diagnose.diagnose(shards.sample(dataset, "validation", 30, 42), encoder, flat,
                               train_pairs=10)  # fmt: skip
     assert found.rewards["as given"].lone_wins == 1.0
     assert "edit term 1" in found.verdict[0]
@@ -166,7 +167,7 @@ def test_the_edit_term_alone_teaches_where_cosines_cannot(dataset, encoder):
 
 def test_what_is_judged_by_default_is_what_is_trained_by_default(dataset_path, capsys):
     """`diagnose` and `train` have one default recipe; the words name it, and what was set on it."""
-    from cecdata.skin import run
+    from cecdata.common.command_group import run
     from cectrain.cli import cli
 
     defaults = [
@@ -182,7 +183,7 @@ def test_what_is_judged_by_default_is_what_is_trained_by_default(dataset_path, c
 def test_the_page_says_whose_pairs_it_is_made_of(found):
     """Training pairs are not called held out; and γ, which is always 0, is explained."""
     for split, words in (("validation", "40 held-out pairs"), ("train", "40 training pairs")):
-        page = diagnose_page.page(replace(found, pairs=40, split=split))
+        page = report_page.page(replace(found, pairs=40, split=split))
         assert words in page
         assert "γ is 0 by construction" in page
     assert found.gamma == 0.0

@@ -6,7 +6,7 @@ pytest.importorskip("transformers", reason="the extra `train` is not installed")
 
 import torch
 
-from cectrain import drafted
+from cectrain.fast import speculative
 
 END = 3
 
@@ -53,7 +53,7 @@ def test_greedy_is_greedy_whatever_the_draft(sure, kind):
         "nearly": [[*t[:3], 999, *t[4:9], *t[10:14], 77, *t[14:]] for t in wanted],
         "empty": [[] for _ in PROMPTS],
     }[kind]
-    found = drafted.write(sure, PROMPTS, drafts, 1, end=END, longest=24, temperature=None)
+    found = speculative.write(sure, PROMPTS, drafts, 1, end=END, longest=24, temperature=None)
     assert [one.tokens for one in found] == wanted
 
 
@@ -61,7 +61,7 @@ def test_log_probabilities_are_those_of_a_pass_over_everything(sure):
     """What is kept beside each token is what the model says of it, at the temperature."""
     torch.manual_seed(3)
     drafts = [prompt[1:-1] for prompt in PROMPTS]
-    found = drafted.write(sure, PROMPTS, drafts, 3, end=END, longest=12, temperature=0.8)
+    found = speculative.write(sure, PROMPTS, drafts, 3, end=END, longest=12, temperature=0.8)
     for place, one in enumerate(found):
         slow = logp_of(sure, PROMPTS[place // 3], one.tokens, 0.8)
         assert one.logps == pytest.approx(slow, abs=1e-4)
@@ -77,7 +77,7 @@ def test_the_distribution_is_the_models_own(sure, draft):
     with torch.no_grad():
         first = sure(input_ids=torch.tensor([prompt])).logits[0, -1].softmax(-1)
     likely = first.topk(4).indices.tolist()
-    found = drafted.write(sure, [prompt], [draft], draws, end=END, longest=2)
+    found = speculative.write(sure, [prompt], [draft], draws, end=END, longest=2)
     starts = torch.tensor([one.tokens[0] for one in found])
     for token in likely:
         expected, seen = float(first[token]), float((starts == token).float().mean())
@@ -94,29 +94,29 @@ def test_the_distribution_is_the_models_own(sure, draft):
 
 def test_a_right_draft_costs_one_pass(sure, monkeypatch):
     """Where the policy writes the draft one pass is all; one slip costs one more."""
-    passes, forward = [], drafted._forward
-    monkeypatch.setattr(drafted, "_forward", lambda *a: passes.append(1) or forward(*a))
+    passes, forward = [], speculative._forward
+    monkeypatch.setattr(speculative, "_forward", lambda *a: passes.append(1) or forward(*a))
     wanted = slowly(sure, PROMPTS[2], 20)
     body = [t for t in wanted if t != END]
-    drafted.write(sure, PROMPTS[2:], [body], 4, end=END, longest=len(body), temperature=None)
+    speculative.write(sure, PROMPTS[2:], [body], 4, end=END, longest=len(body), temperature=None)
     assert len(passes) == 1
     passes.clear()
     slip = [*body[:5], 4000, *body[6:]]
-    drafted.write(sure, PROMPTS[2:], [slip], 4, end=END, longest=len(body), temperature=None)
+    speculative.write(sure, PROMPTS[2:], [slip], 4, end=END, longest=len(body), temperature=None)
     assert len(passes) == 2
 
 
 def test_many_prompts_are_taken_in_parts(sure, monkeypatch):
     """Memory is bounded: one prompt at a time writes the same as all at once."""
     drafts = [prompt[1:-1] for prompt in PROMPTS]
-    whole = drafted.write(sure, PROMPTS, drafts, 2, end=END, longest=8, temperature=None)
-    monkeypatch.setattr(drafted, "_CELLS", 1)
-    parts = drafted.write(sure, PROMPTS, drafts, 2, end=END, longest=8, temperature=None)
+    whole = speculative.write(sure, PROMPTS, drafts, 2, end=END, longest=8, temperature=None)
+    monkeypatch.setattr(speculative, "_CELLS", 1)
+    parts = speculative.write(sure, PROMPTS, drafts, 2, end=END, longest=8, temperature=None)
     assert [a.tokens for a in whole] == [b.tokens for b in parts]
 
 
 def test_what_is_supported(sure):
     """A decoder with full attention; anything else is generated token by token."""
-    assert drafted.supported(sure)
+    assert speculative.supported(sure)
     other = type("Other", (), {"config": type("C", (), {"model_type": "mamba"})()})()
-    assert not drafted.supported(other)
+    assert not speculative.supported(other)

@@ -8,11 +8,11 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
 
-from cectrain import export
 from cectrain.config import PolicyConfig
-from cectrain.export import save_model
-from cectrain.policy import load_policy
-from cectrain.stages import with_adapter
+from cectrain.model import export
+from cectrain.model.export import save_model
+from cectrain.model.policy import load_policy
+from cectrain.run.stages import with_adapter
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 

@@ -6,7 +6,7 @@ pytest.importorskip("transformers", reason="the extra `train` is not installed")
 
 import torch
 
-from cectrain.lean_logps import logps_and_entropies
+from cectrain.fast.log_probs import logps_and_entropies
 
 
 def layout():

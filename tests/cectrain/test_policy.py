@@ -9,13 +9,15 @@ from hypothesis import strategies as st
 
 pytest.importorskip("torch", reason="the extra `train` is not installed")
 
-from cecdata.errors import CecError, InputError, UsageError
+from cecdata.common.errors import CecError, InputError, UsageError
 from cecdata.hanzi.characters import standard_characters
-from cectrain import checkpoints, policy, sft
 from cectrain.config import DataConfig, PolicyConfig, SftConfig
-from cectrain.data import Pair
-from cectrain.pairs import training_pairs
-from cectrain.tokenizer import SPECIAL, character_tokenizer, placeholders
+from cectrain.data.shards import Pair
+from cectrain.data.training_pairs import training_pairs
+from cectrain.model import policy
+from cectrain.model.tokenizer import SPECIAL, character_tokenizer, placeholders
+from cectrain.store import checkpoints
+from cectrain.supervised import sft
 
 ALPHABET = st.text(st.sampled_from("他己经来了。，𠀀😀é\n\t A<|>#ﾊ\u0301　"), max_size=20)
 
@@ -139,9 +141,9 @@ def test_fresh_pairs_are_another_build_of_the_same_sentences(dataset, tmp_path):
 
 def test_fresh_pairs_keep_the_share_of_unchanged_ones(tmp_path):
     """A draw of clean → clean is taken as it is, so the share of a build stays in every epoch."""
-    from cecdata.build import build
     from cecdata.config import load
-    from cectrain.data import open_shards
+    from cecdata.pipeline.build import build
+    from cectrain.data.shards import open_shards
 
     text = tmp_path / "a.txt"
     text.write_text("".join(f"第{n}次列车今天晚上准时到达。\n" for n in range(300)), "utf-8")

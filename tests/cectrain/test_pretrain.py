@@ -15,9 +15,11 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
 
-from cecdata.errors import InputError, RefusedError, UsageError, VerificationError
-from cectrain import lean, policy, supervised
-from cectrain.data import Pair
+from cecdata.common.errors import InputError, RefusedError, UsageError, VerificationError
+from cectrain.data.shards import Pair
+from cectrain.fast import qwen3_forward
+from cectrain.model import policy
+from cectrain.model.tokenizer import character_tokenizer
 from cectrain.pretraining import ship
 from cectrain.pretraining.config import Origin, PretrainConfig, Stage, load
 from cectrain.pretraining.pairs import Batches, held_out_pairs
@@ -25,7 +27,7 @@ from cectrain.pretraining.pool import make_pool
 from cectrain.pretraining.run import pretrain
 from cectrain.pretraining.start import embeddings
 from cectrain.pretraining.watch import exact_greedy
-from cectrain.tokenizer import character_tokenizer
+from cectrain.supervised import loop
 
 SAMPLE = Path(__file__).parents[2] / "cecdata" / "sample"
 PAIRS = [
@@ -102,16 +104,16 @@ def finished(corpus, recipe, tmp_path_factory):
 def test_the_fast_pass_is_the_model_s_own():
     """Loss and every gradient equal those of transformers, in fp32 to its rounding."""
     made = tiny_policy()
-    batch = supervised.collate(made, PAIRS)
+    batch = loop.collate(made, PAIRS)
     gradients = []
     for loss in (
         made.model(**batch).loss,
-        lean.answer_loss(made.model, batch["input_ids"], batch["labels"], torch.float32),
+        qwen3_forward.answer_loss(made.model, batch["input_ids"], batch["labels"], torch.float32),
     ):
         made.model.zero_grad()
         loss.backward()
         gradients.append({n: p.grad.clone() for n, p in made.model.named_parameters()})
-    assert lean.supports(made.model)
+    assert qwen3_forward.supports(made.model)
     for name, wanted in gradients[0].items():
         assert torch.allclose(gradients[1][name], wanted, atol=2e-6, rtol=2e-4), name
 
@@ -119,9 +121,9 @@ def test_the_fast_pass_is_the_model_s_own():
 def test_half_precision_is_near():
     """Products in bf16 move the loss by less than a hundredth."""
     made = tiny_policy()
-    batch = supervised.collate(made, PAIRS)
+    batch = loop.collate(made, PAIRS)
     wide, half = (
-        lean.answer_loss(made.model, batch["input_ids"], batch["labels"], dtype).item()
+        qwen3_forward.answer_loss(made.model, batch["input_ids"], batch["labels"], dtype).item()
         for dtype in (torch.float32, torch.bfloat16)
     )
     assert abs(wide - half) < 0.01 * wide
@@ -130,11 +132,11 @@ def test_half_precision_is_near():
 def test_other_models_take_transformers_own_pass():
     """A model that is not a bare trained Qwen3 goes through its own forward, to the same loss."""
     made = tiny_policy()
-    batch = supervised.collate(made, PAIRS)
-    fast = supervised.loss_function(made, "fp32")(batch).item()
+    batch = loop.collate(made, PAIRS)
+    fast = loop.loss_function(made, "fp32")(batch).item()
     made.model.model.norm.weight.requires_grad_(False)
-    assert not lean.supports(made.model)
-    assert supervised.loss_function(made, "fp32")(batch).item() == pytest.approx(fast, rel=1e-5)
+    assert not qwen3_forward.supports(made.model)
+    assert loop.loss_function(made, "fp32")(batch).item() == pytest.approx(fast, rel=1e-5)
 
 
 def test_one_pass_sees_what_greedy_decoding_takes():
@@ -148,12 +150,12 @@ def test_one_pass_sees_what_greedy_decoding_takes():
     ids = torch.tensor([asked + written + [end]])
     labels = ids.clone()
     labels[:, : len(asked)] = -100
-    found = lean.answer_hits(made.model, ids, labels, torch.float32).tolist()
+    found = qwen3_forward.answer_hits(made.model, ids, labels, torch.float32).tolist()
     assert found[:6] == [True] * 6
     changed = ids.clone()
     changed[0, len(asked) + 2] += 1
     labels[0, len(asked) + 2] += 1
-    assert not lean.answer_hits(made.model, changed, labels, torch.float32)[2]
+    assert not qwen3_forward.answer_hits(made.model, changed, labels, torch.float32)[2]
     assert exact_greedy(made, PAIRS, "fp32") == [False] * len(PAIRS)
 
 

@@ -15,7 +15,7 @@ import pytest
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
-from cecdata.errors import CecError, InputError, RefusedError, UsageError, VerificationError
+from cecdata.common.errors import CecError, InputError, RefusedError, UsageError, VerificationError
 from cectrain import config
 from cectrain.protocols import evidence as evidence_protocol
 from cectrain.protocols import grid as grid_protocol
@@ -300,8 +300,8 @@ def test_a_finished_run_is_one_of_these_settings(plan):
 
 def test_a_finished_run_is_one_of_this_dataset(plan, tmp_path):
     """Another dataset's results are not handed out, nor those of none, nor any that were edited."""
-    from cecdata.build import build
     from cecdata.config import load
+    from cecdata.pipeline.build import build
     from cectrain.protocols.frame import run_one
 
     run = Run("of-this", ("data.held_out=4", "data.held_out_clean=2", "ppo.updates=0"))

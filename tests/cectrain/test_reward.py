@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cecdata.errors import UsageError
-from cectrain import reward
-from cectrain.reward import RewardConfig
+from cecdata.common.errors import UsageError
+from cectrain.reward import terms
+from cectrain.reward.terms import RewardConfig
 
 PAPER = RewardConfig()
 
@@ -27,7 +27,7 @@ def test_three_copies_and_one_exact_by_hand():
     R .76: the correct one is punished, as (1 − .88)(.5/.3 − .5/.25) = −.04 says.
     """
     group = np.array([[at(0.88)] * 3 + [[1.0, 0.0]]])
-    found = reward.group_rewards(group, np.array([[1.0, 0.0]]), PAPER)
+    found = terms.group_rewards(group, np.array([[1.0, 0.0]]), PAPER)
     np.testing.assert_allclose(found.pair, [[0.6, 0.6, 0.6, 1.0]])
     np.testing.assert_allclose(found.consensus, [[1.0, 1.0, 1.0, 0.52]])
     np.testing.assert_allclose(found.rewards, [[0.8, 0.8, 0.8, 0.76]])
@@ -41,17 +41,17 @@ def test_alpha_star_is_where_the_sign_turns(cosine, alpha):
     """R(exact) − R(copy) = (1 − c)[α/(1 − τ) − (1 − α)/(1 − β)], above 0 exactly for α > α*."""
     group = np.array([[at(cosine)] * 3 + [[1.0, 0.0]]])
     config = replace(PAPER, alpha=alpha)
-    rewards = reward.group_rewards(group, np.array([[1.0, 0.0]]), config).rewards
+    rewards = terms.group_rewards(group, np.array([[1.0, 0.0]]), config).rewards
     difference = rewards[0, 3] - rewards[0, 0]
     expected = (1 - cosine) * (alpha / 0.3 - (1 - alpha) / 0.25)
     assert difference == pytest.approx(expected)
-    assert (difference > 0) == (alpha > reward.alpha_star(0.7, 0.75))
+    assert (difference > 0) == (alpha > terms.alpha_star(0.7, 0.75))
 
 
 def test_no_cluster_earns_no_consensus():
     """Four candidates far apart: r_cons is 0 for all (PAPER.md row 19)."""
     group = np.eye(4)[None]
-    found = reward.group_rewards(group, np.eye(4)[:1], PAPER)
+    found = terms.group_rewards(group, np.eye(4)[:1], PAPER)
     np.testing.assert_allclose(found.consensus, np.zeros((1, 4)))
     np.testing.assert_allclose(found.rewards, [[0.5, 0, 0, 0]])
 
@@ -59,7 +59,7 @@ def test_no_cluster_earns_no_consensus():
 def test_unanimous_garbage_earns_one_half():
     """Agreement alone earns 1 − α: the reward's known hole."""
     group = np.array([[[0.0, 1.0]] * 4])
-    found = reward.group_rewards(group, np.array([[1.0, 0.0]]), PAPER)
+    found = terms.group_rewards(group, np.array([[1.0, 0.0]]), PAPER)
     np.testing.assert_allclose(found.rewards, [[0.5] * 4])
 
 
@@ -67,9 +67,9 @@ def test_empty_candidates_are_noise():
     """Empty candidates earn nothing and make no cluster, unless the option says otherwise."""
     group = np.array([[[1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [0.0, 1.0]]])
     empty = np.array([[False, True, True, True]])
-    found = reward.group_rewards(group, np.array([[1.0, 0.0]]), PAPER, empty)
+    found = terms.group_rewards(group, np.array([[1.0, 0.0]]), PAPER, empty)
     np.testing.assert_allclose(found.rewards, [[0.5, 0, 0, 0]])
-    kept = reward.group_rewards(
+    kept = terms.group_rewards(
         group, np.array([[1.0, 0.0]]), replace(PAPER, empty_is_noise=False), empty
     )
     np.testing.assert_allclose(kept.rewards, [[0.5, 0.5, 0.5, 0.5]])
@@ -79,8 +79,8 @@ def test_centroid_of_raw_or_normalised_vectors():
     """A vector of length 3 pulls the raw centroid to itself, the normalised one not."""
     group = np.array([[[3.0, 0.0], [0.8, 0.6]]])
     config = replace(PAPER, epsilon=0.5, beta=0.0)
-    raw = reward.group_rewards(group, group[:, 0], replace(config, centroid="raw")).consensus
-    unit = reward.group_rewards(group, group[:, 0], config).consensus
+    raw = terms.group_rewards(group, group[:, 0], replace(config, centroid="raw")).consensus
+    unit = terms.group_rewards(group, group[:, 0], config).consensus
     # raw mean ∝ (3.8, .6): cosines 3.8/√14.8 and (3.04 + .36)/√14.8; unit mean ∝ (1.8, .6)
     np.testing.assert_allclose(raw, [[3.8 / 14.8**0.5, 3.4 / 14.8**0.5]])
     np.testing.assert_allclose(unit, [[1.8 / 3.6**0.5, 1.8 / 3.6**0.5]])
@@ -94,11 +94,11 @@ def test_rewards_lie_in_the_unit_interval_and_follow_permutations(seed, size, al
     group = rng.normal(size=(3, 1, 6)) + 0.3 * rng.normal(size=(3, size, 6))
     references = group[:, 0]
     config = replace(PAPER, alpha=alpha)
-    found = reward.group_rewards(group, references, config)
+    found = terms.group_rewards(group, references, config)
     assert found.rewards.min() >= 0
     assert found.rewards.max() <= 1 + 1e-9
     order = rng.permutation(size)
-    again = reward.group_rewards(group[:, order], references, replace(config, ties="tightest"))
+    again = terms.group_rewards(group[:, order], references, replace(config, ties="tightest"))
     np.testing.assert_allclose(again.pair, found.pair[:, order], atol=1e-9)
     np.testing.assert_allclose(again.rewards, found.rewards[:, order], atol=1e-9)
 
@@ -107,8 +107,8 @@ def test_one_group_in_company_is_the_group_alone():
     """Groups do not see each other: a batch is its groups, one by one."""
     rng = np.random.default_rng(0)
     group = rng.normal(size=(8, 1, 5)) + 0.4 * rng.normal(size=(8, 4, 5))
-    together = reward.group_rewards(group, group[:, 0], PAPER).rewards
-    alone = [reward.group_rewards(g[None], g[None, 0], PAPER).rewards[0] for g in group]
+    together = terms.group_rewards(group, group[:, 0], PAPER).rewards
+    alone = [terms.group_rewards(g[None], g[None, 0], PAPER).rewards[0] for g in group]
     np.testing.assert_allclose(together, alone, atol=1e-12)
 
 
@@ -116,7 +116,7 @@ def test_tau_by_quantile_of_the_batch():
     """With a quantile, τ is read off the batch's own cosines."""
     group = np.array([[at(0.2), at(0.4), at(0.6), at(0.8)]])
     config = replace(PAPER, tau_quantile=0.5, alpha=1.0)
-    found = reward.group_rewards(group, np.array([[1.0, 0.0]]), config)
+    found = terms.group_rewards(group, np.array([[1.0, 0.0]]), config)
     assert found.tau == pytest.approx(0.5)
     np.testing.assert_allclose(found.rewards, [[0, 0, 0.2, 0.6]], atol=1e-12)
 
@@ -124,16 +124,16 @@ def test_tau_by_quantile_of_the_batch():
 def test_majority_vote_and_its_ties():
     """TTRL's vote: the most frequent text wins, ties by the rule, a single vote is none."""
     groups = [["甲", "乙", "甲", "乙"], ["甲", "乙", "丙", ""], ["", "", "", "丁"]]
-    first = reward.majority_rewards(groups)
+    first = terms.majority_rewards(groups)
     assert first.tolist() == [[1, 0, 1, 0], [0] * 4, [0] * 4]
-    assert reward.majority_rewards(groups[:1], ties="none").tolist() == [[0] * 4]
+    assert terms.majority_rewards(groups[:1], ties="none").tolist() == [[0] * 4]
 
 
 def test_edit_term_mixes_in():
     """(1 − w) R + w r_edit; a copy of an erroneous source has r_edit 0, of a clean one 1."""
-    edits = reward.edit_rewards(["己", "好"], ["已", "好"], [["己", "已"], ["好", "坏"]])
+    edits = terms.edit_rewards(["己", "好"], ["已", "好"], [["己", "已"], ["好", "坏"]])
     assert edits.tolist() == [[0, 1], [1, 0]]
-    mixed = reward.with_edits(np.full((2, 2), 0.5), edits, 0.2)
+    mixed = terms.with_edits(np.full((2, 2), 0.5), edits, 0.2)
     np.testing.assert_allclose(mixed, [[0.4, 0.6], [0.6, 0.4]])
 
 
@@ -142,10 +142,10 @@ def test_copies_of_errors_earn_what_they_are_to_earn():
     sources, targets = ["己", "好"], ["已", "好"]
     groups = [["己", "已", "乙"], ["好", "坏", "好"]]
     told = RewardConfig(edit_weight=0.5, copy=0.3)
-    paid, edits = reward.adjusted(np.full((2, 3), 0.8), told, sources, targets, groups)
+    paid, edits = terms.adjusted(np.full((2, 3), 0.8), told, sources, targets, groups)
     np.testing.assert_allclose(edits, [[0, 1, 0], [1, 0, 1]])
     np.testing.assert_allclose(paid, [[0.3, 0.9, 0.4], [0.9, 0.4, 0.9]])
-    same, none = reward.adjusted(np.full((2, 3), 0.8), PAPER, sources, targets, groups)
+    same, none = terms.adjusted(np.full((2, 3), 0.8), PAPER, sources, targets, groups)
     assert same.tolist() == [[0.8] * 3] * 2
     assert none is None
     with pytest.raises(UsageError, match=r"reward\.copy"):
@@ -176,7 +176,7 @@ def test_a_copy_that_earns_half_of_f1_makes_the_reward_that_f1_asks_for(chances)
 def test_shapes_that_do_not_fit_are_refused(candidates, references, message):
     """A cache of another dimension, a group of one: said, not broadcast."""
     with pytest.raises(UsageError, match=message):
-        reward.group_rewards(np.ones(candidates), np.ones(references), PAPER)
+        terms.group_rewards(np.ones(candidates), np.ones(references), PAPER)
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,17 @@ import pytest
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 from cecbench.score_shape import sealed
+from cecdata.common.codec import encode
+from cecdata.common.command_group import run
+from cecdata.common.errors import InputError, RefusedError, UsageError, VerificationError
 from cecdata.embed import encoder
-from cecdata.errors import InputError, RefusedError, UsageError, VerificationError
-from cecdata.shards.codec import encode
-from cecdata.skin import run
-from cectrain import checkpoints, clock, config, policy, stages, tracking, watch
+from cectrain import config
 from cectrain.cli import cli
-from cectrain.data import open_shards
-from cectrain.heldout import HeldOut, read_held_out
+from cectrain.data.shards import open_shards
+from cectrain.model import policy
+from cectrain.model.heldout import HeldOut, read_held_out
+from cectrain.run import callback, stages
+from cectrain.store import checkpoints, elapsed, metrics_log
 from cectrain.train import train
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
@@ -91,7 +94,7 @@ def test_the_reason_for_the_constants_is_the_one_that_they_were_taken_for():
     """More often, or no less often: where both rank alike the given ones stay."""
     from types import SimpleNamespace
 
-    from cectrain.diagnosis import favour, why
+    from cectrain.diagnosis.measures import favour, why
 
     def ranking(*values):
         profiles = [{"a": SimpleNamespace(pair_accuracy=value)} for value in values]
@@ -109,7 +112,7 @@ def test_the_model_loads_and_answers_like_cecbench(finished):
     """The folder is a `policy:` system of cecbench, and both give the same answers."""
     from cecbench.systems.options import SystemOptions
     from cecbench.systems.policy import policy_system
-    from cectrain.heldout import corrections
+    from cectrain.model.heldout import corrections
 
     out, _, _ = finished
     sources = ["他己经来了。", "天气很好。"]
@@ -225,7 +228,7 @@ def test_the_way_of_a_gpu_s_recipe_runs_here_too(dataset_path, start, tmp_path):
     assert (settings.ppo.top_p, settings.ppo.gradient_checkpointing) == (0.95, True)
     found = train(dataset_path, tmp_path / "out", settings)
     assert found["ppo_batches"] == 1
-    (line,) = tracking.lines(tmp_path / "out" / "metrics.jsonl", "ppo")
+    (line,) = metrics_log.lines(tmp_path / "out" / "metrics.jsonl", "ppo")
     assert line["generation_tokens_per_s"] > 0
     assert line["grad_norm"] >= 0
 
@@ -242,7 +245,7 @@ def test_a_killed_run_with_a_kl_goes_on_to_the_same_weights(dataset_path, start,
     assert checkpoints.newest(tmp_path / "cut" / ".cecdata" / "ppo")[1] == {"step": 1}
     again = train(dataset_path, tmp_path / "cut", settings)
     assert again["model_sha256"] == whole["model_sha256"]
-    (first, *_) = tracking.lines(tmp_path / "whole" / "metrics.jsonl", "ppo")
+    (first, *_) = metrics_log.lines(tmp_path / "whole" / "metrics.jsonl", "ppo")
     assert first["kl"] < 1e-3
 
 
@@ -256,8 +259,9 @@ def test_a_kl_needs_a_start_that_lies_somewhere(dataset_path, tmp_path, monkeypa
 
 def test_what_is_left_to_ppo_no_supervised_step_sees(dataset_path, start, tmp_path, monkeypatch):
     """With ppo.unseen the targets of the two kinds of steps have nothing in common."""
-    from cectrain import sft, trainer
-    from cectrain.rewarder import GroupReward
+    from cectrain.reward.group_reward import GroupReward
+    from cectrain.run import trainer
+    from cectrain.supervised import sft
 
     taught, judged, draw, score = set(), set(), sft.supervised_batch, GroupReward.score
 
@@ -313,8 +317,8 @@ def test_random_weights_need_a_warm_start(dataset_path, tmp_path):
 
 def test_nothing_held_out_is_refused(tmp_path, start):
     """A dataset without a validation split cannot be watched."""
-    from cecdata.build import build
     from cecdata.config import load
+    from cecdata.pipeline.build import build
 
     text = tmp_path / "a.txt"
     text.write_text("今天的天气真的很好。\n我们明天再去图书馆吧。\n", encoding="utf-8")
@@ -369,7 +373,7 @@ def test_help_answers_without_torch():
     import sys
 
     code = (
-        "import sys; from cectrain.cli import cli; from cecdata.skin import run;"
+        "import sys; from cectrain.cli import cli; from cecdata.common.command_group import run;"
         "run(cli, ['--help']);"
         "run(cli, ['train', '--help']);"
         "print(sorted({'torch', 'trl', 'transformers'} & set(sys.modules)))"
@@ -384,7 +388,7 @@ def test_every_logged_name_is_explained():
 
     page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text("utf-8")
     explained = set(re.findall(r"^\| `([a-z0-9_]+)` \|", page, re.MULTILINE))
-    assert explained == {*tracking.NAMES, *tracking.HELD_OUT, *tracking.SFT}
+    assert explained == {*metrics_log.NAMES, *metrics_log.HELD_OUT, *metrics_log.SFT}
 
 
 def test_seconds_are_those_of_all_calls(finished, dataset_path, start, tmp_path):
@@ -397,25 +401,25 @@ def test_seconds_are_those_of_all_calls(finished, dataset_path, start, tmp_path)
 
     with pytest.raises(Stop):
         train(dataset_path, out, settings, tell=tell)
-    kept = clock.Clock(out / ".cecdata" / clock.FILE).seconds()
+    kept = elapsed.Clock(out / ".cecdata" / elapsed.FILE).seconds()
     assert kept > 0.5
-    (out / ".cecdata" / clock.FILE).write_text(sealed({"seconds": 1000.0}), encoding="utf-8")
+    (out / ".cecdata" / elapsed.FILE).write_text(sealed({"seconds": 1000.0}), encoding="utf-8")
     found = train(dataset_path, out, settings)
     assert 1000 < found["seconds"] < 1000 + 600
-    stored = (out / ".cecdata" / clock.FILE).read_bytes()
+    stored = (out / ".cecdata" / elapsed.FILE).read_bytes()
     assert train(dataset_path, out, settings) == found
-    assert (out / ".cecdata" / clock.FILE).read_bytes() == stored
+    assert (out / ".cecdata" / elapsed.FILE).read_bytes() == stored
 
 
 def test_a_bit_in_the_seconds_is_noticed(tmp_path):
     """They are sealed, and what to do is said."""
-    path = tmp_path / clock.FILE
-    with clock.counting(path, time.monotonic()):
+    path = tmp_path / elapsed.FILE
+    with elapsed.counting(path, time.monotonic()):
         pass
     for damaged in (path.read_bytes().replace(b"0.0", b"9.0"), b"[1]", b"{}", b"\xff"):
         path.write_bytes(damaged)
         with pytest.raises(VerificationError, match="remove it"):
-            clock.Clock(path)
+            elapsed.Clock(path)
 
 
 def test_held_out_scores_come_back_from_disk(tmp_path):
@@ -433,8 +437,8 @@ def test_held_out_scores_come_back_from_disk(tmp_path):
 
 def test_a_bit_in_what_a_resume_trusts_is_noticed(tmp_path, dataset_path):
     """Kept scores are sealed, and the Arrow copy of the shards is made anew."""
-    from cectrain.heldout import write_held_out
-    from cectrain.pairs import training_pairs
+    from cectrain.data.training_pairs import training_pairs
+    from cectrain.model.heldout import write_held_out
 
     path = tmp_path / "after_sft.json"
     write_held_out(path, HeldOut(3, 0.5, None, 0.1, 0.2, None, {"noise": 1.0}, ()))
@@ -460,11 +464,11 @@ def test_a_bit_in_what_a_resume_trusts_is_noticed(tmp_path, dataset_path):
 def test_lines_after_the_checkpoint_are_dropped(tmp_path):
     """Lines that will be repeated, and one that a kill cut short, go; the others stay."""
     path = tmp_path / "metrics.jsonl"
-    log = tracking.MetricsLog(path)
+    log = metrics_log.MetricsLog(path)
     for step in (1, 2, 3):
         log.write("ppo", step, {"reward": 0.5, "kl": float("nan")})
     path.write_text(path.read_text() + '{"phase": "pp')
-    kept = [json.loads(line) for line in tracking.kept_lines(path, 0, 2).splitlines()]
+    kept = [json.loads(line) for line in metrics_log.kept_lines(path, 0, 2).splitlines()]
     assert kept == [{"phase": "ppo", "step": n, "reward": 0.5} for n in (1, 2)]
 
 
@@ -484,9 +488,9 @@ def watching(tmp_path, exact, *settings, reported=None):
     report = (reported if reported is not None else []).append
     found = HeldOut(1, exact, 0.0, 0.0, 0.0, None, {}, ())
     ppo = config.load("small", ["ppo.epochs=1", "ppo.eval_every=1", *settings]).ppo
-    log = tracking.MetricsLog(tmp_path / "metrics.jsonl")
+    log = metrics_log.MetricsLog(tmp_path / "metrics.jsonl")
     before = HeldOut(1, 0.5, 0.0, 0.0, 0.0, None, {}, ())
-    return watch.Watch(ppo, log, lambda: found, told.append, before, report), told
+    return callback.Watch(ppo, log, lambda: found, told.append, before, report), told
 
 
 def logged(seen, step, reward, flat=0.0):

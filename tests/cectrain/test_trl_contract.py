@@ -12,11 +12,14 @@ import pytest
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
-from cecdata.errors import CecError, UsageError
-from cectrain import checkpoints, config, data, policy
+from cecdata.common.errors import CecError, UsageError
+from cectrain import config
 from cectrain.config import DataConfig
-from cectrain.pairs import training_pairs
-from cectrain.rewarder import GroupReward
+from cectrain.data import shards
+from cectrain.data.training_pairs import training_pairs
+from cectrain.model import policy
+from cectrain.reward.group_reward import GroupReward
+from cectrain.store import checkpoints
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 
@@ -35,7 +38,7 @@ class Stop(Exception):
 @pytest.fixture(scope="module")
 def trainer_for(dataset, encoder, small_policy):
     """Makes trainers of a tiny random policy on seven pairs; every call makes the same."""
-    from cectrain import trainer
+    from cectrain.run import trainer
 
     def made(out, *more, cls=None, reward=None, limit=7):
         told = config.load("small", [*SETTINGS, *more])
@@ -51,7 +54,7 @@ def trainer_for(dataset, encoder, small_policy):
 @pytest.fixture(scope="module")
 def watched(trainer_for, encoder, tmp_path_factory):
     """One run of three batches, with what passed through each hook."""
-    from cectrain import trainer
+    from cectrain.run import trainer
 
     seen = {"rewards": [], "calls": [], "outs": [], "orders": [], "generated": []}
 
@@ -86,7 +89,7 @@ def watched(trainer_for, encoder, tmp_path_factory):
 
 
 def trainer_class():
-    from cectrain import trainer
+    from cectrain.run import trainer
 
     return trainer.ConsensusTrainer
 
@@ -187,7 +190,7 @@ def test_the_loss_is_left_to_trl():
     """compute_loss is not overridden: the clip is TRL's."""
     from trl import GRPOTrainer
 
-    from cectrain.trainer import ConsensusTrainer
+    from cectrain.run.trainer import ConsensusTrainer
 
     assert ConsensusTrainer.compute_loss is GRPOTrainer.compute_loss
     assert ConsensusTrainer._compute_loss is GRPOTrainer._compute_loss
@@ -259,14 +262,14 @@ def test_an_epoch_has_its_own_order(watched):
     second = list(sampler)
     assert len(first) == len(sampler) == 2 * 3 * 2 * 4  # batches × sources × L × repeats
     assert first[:6] == first[6:12]
-    walk = data.order(7, 42, 0)
+    walk = shards.order(7, 42, 0)
     assert first[:6] == [place for place in walk[:3] for _ in range(2)]
     assert first != second
 
 
 def test_a_pool_deals_out_by_length(dataset, tmp_path):
     """Every place once an epoch; within a pool each batch is of neighbours in length."""
-    from cectrain.sampler import GroupSampler, View
+    from cectrain.data.sampler import GroupSampler, View
 
     pairs = training_pairs(dataset, DataConfig(limit=60), 40, 42, tmp_path / "cache")
     lengths = pairs.lengths()
@@ -380,7 +383,7 @@ def test_pairs_beside_whose_loss_is_no_number_are_the_batch_that_is_saved(
     """It is the pairs that broke the run, not the candidates."""
     from safetensors.torch import load_file
 
-    from cectrain import trainer
+    from cectrain.run import trainer
 
     def broken(_policy, _precision):
         return lambda batch: batch["labels"].float().sum() * float("nan")
@@ -398,7 +401,7 @@ def test_pairs_beside_whose_loss_is_no_number_are_the_batch_that_is_saved(
 )
 def test_a_batch_that_would_cut_groups_is_refused(settings, processes, tmp_path):
     """Sources must share out over processes, and sequences over passes."""
-    from cectrain import trainer
+    from cectrain.run import trainer
 
     def arguments():
         made = config.load("small", ["ppo.candidates=2", "ppo.scan=1", *settings])
@@ -430,8 +433,8 @@ def coin(model, tokenizer):
     """Teach a tiny model to answer 甲 or 乙, each as often."""
     import torch
 
-    from cectrain.data import Pair
-    from cectrain.sft import collate
+    from cectrain.data.shards import Pair
+    from cectrain.supervised.sft import collate
 
     tiny = policy.Policy(model, tokenizer, "1", trained=False)
     batch = collate(tiny, [Pair(n, 0, "他来了", "甲乙"[n % 2], "noise") for n in range(8)])
@@ -449,13 +452,13 @@ def test_a_scan_keeps_the_sources_that_can_teach_most(trainer_for, tmp_path):
     """Two sources are seen for each that is used; those kept are worth more than the mean."""
     import torch
 
-    from cectrain import worth
+    from cectrain.data import source_selection
 
     made = trainer_for(
         tmp_path / "run", "ppo.scan=2", "ppo.candidates=4", "ppo.updates=2", "ppo.groups=2",
         "ppo.epochs=1", "ppo.accumulation=1", "ppo.baseline=leave_one_out",
     )  # fmt: skip
-    seen, plain = [], worth.worth
+    seen, plain = [], source_selection.worth
 
     def noted(policy, pairs, temperature):
         plain(policy, pairs, temperature)  # of a random policy all are 0
@@ -470,7 +473,7 @@ def test_a_scan_keeps_the_sources_that_can_teach_most(trainer_for, tmp_path):
         return score(sources, targets, groups)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(worth, "worth", noted)
+        patch.setattr(source_selection, "worth", noted)
         patch.setattr(made._reward, "score", scored)
         made.train()
     assert len(seen) == len(asked) == 2
@@ -484,9 +487,9 @@ def test_a_supervised_step_is_added_to_the_gradient(trainer_for, encoder, tmp_pa
     """Where all rewards are equal the step is that of the pairs alone: AdamW on their loss."""
     import torch
 
-    from cectrain.rewarder import Scored
-    from cectrain.sft import supervised_batch
-    from cectrain.supervised import collate, loss_function
+    from cectrain.reward.group_reward import Scored
+    from cectrain.supervised.loop import collate, loss_function
+    from cectrain.supervised.sft import supervised_batch
 
     class Flat(GroupReward):
         def score(self, _sources, _targets, groups):
@@ -515,7 +518,7 @@ def test_a_supervised_step_is_added_to_the_gradient(trainer_for, encoder, tmp_pa
 
 def test_a_bonus_for_entropy_moves_the_policy(trainer_for, encoder, tmp_path):
     """Where all rewards are equal nothing moves without it; with it the weights do."""
-    from cectrain.rewarder import Scored
+    from cectrain.reward.group_reward import Scored
 
     class Flat(GroupReward):
         def score(self, _sources, _targets, groups):
@@ -537,7 +540,7 @@ def test_a_bonus_for_entropy_moves_the_policy(trainer_for, encoder, tmp_path):
 
 def test_ppo_moves_the_policy_towards_what_is_rewarded(trainer_for, encoder, tmp_path):
     """Answers are 甲 or 乙; with a reward for 甲 alone the share of 甲 rises."""
-    from cectrain.rewarder import Scored
+    from cectrain.reward.group_reward import Scored
 
     class Wanted(GroupReward):
         def score(self, _sources, _targets, groups):
@@ -563,7 +566,7 @@ def test_the_kl_is_to_the_policy_that_ppo_starts_from(dataset, encoder, start, t
     """
     import torch
 
-    from cectrain import stages, trainer
+    from cectrain.run import stages, trainer
 
     named = config.PolicyConfig(name=str(start), lora_rank=rank)
     made = stages.with_adapter(policy.load_policy(named, 0), named)

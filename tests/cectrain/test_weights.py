@@ -9,14 +9,15 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
 
-from cectrain import lean, policy
 from cectrain.config import PolicyConfig
-from cectrain.data import Pair
-from cectrain.heldout import corrections
+from cectrain.data.shards import Pair
+from cectrain.fast import qwen3_forward
+from cectrain.model import policy
+from cectrain.model.heldout import corrections
+from cectrain.model.tokenizer import character_tokenizer
 from cectrain.pretraining.config import load
 from cectrain.pretraining.ship import MOST_BYTES
 from cectrain.pretraining.watch import exact_greedy
-from cectrain.tokenizer import character_tokenizer
 
 CARD = (policy.WEIGHTS / "README.md").read_text("utf-8")
 
@@ -91,7 +92,7 @@ def test_it_corrects_and_leaves_alone(builtin):
 def test_one_pass_and_decoding_agree(builtin, monkeypatch, lean_pass):
     """exact_greedy is true exactly where decoding writes the target."""
     if not lean_pass:
-        monkeypatch.setattr(lean, "supports", lambda _model: False)
+        monkeypatch.setattr(qwen3_forward, "supports", lambda _model: False)
     pairs = [Pair(n, 0, source, target, "") for n, (source, target) in enumerate(WRONG.items())]
     pairs += [Pair(99, 0, source, source, "") for source in WRONG]
     written = list(corrections(builtin, [pair.source for pair in pairs]))

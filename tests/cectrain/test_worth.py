@@ -8,10 +8,12 @@ pytest.importorskip("transformers", reason="the extra `train` is not installed")
 
 import torch
 
-from cecdata.errors import UsageError
-from cectrain import config, drafted, lean, worth
-from cectrain.data import Pair
-from cectrain.policy import prompt_ids, target_ids
+from cecdata.common.errors import UsageError
+from cectrain import config
+from cectrain.data import source_selection
+from cectrain.data.shards import Pair
+from cectrain.fast import qwen3_forward, speculative
+from cectrain.model.policy import prompt_ids, target_ids
 
 PAIRS = [
     Pair(1, 0, "他己经来了", "他已经来了", "near_glyph"),
@@ -34,15 +36,15 @@ def by_hand(policy, pair, temperature):
 @pytest.mark.parametrize("known", [True, False], ids=["lean pass", "transformers' pass"])
 def test_as_by_hand(small_policy, monkeypatch, known):
     """Either pass gives the product of the tokens' chances at the temperature."""
-    monkeypatch.setattr(lean, "fast_dtype", lambda: torch.float32)
-    monkeypatch.setattr(worth, "_ROWS", 2)
+    monkeypatch.setattr(qwen3_forward, "fast_dtype", lambda: torch.float32)
+    monkeypatch.setattr(source_selection, "_ROWS", 2)
     if not known:
-        monkeypatch.setattr(lean, "supports", lambda _model: False)
+        monkeypatch.setattr(qwen3_forward, "supports", lambda _model: False)
     policy = small_policy(hidden=64, layers=2)
     # a random policy writes nothing in particular: a low temperature makes chances that count
     for temperature in (1.0, 0.02):
         chances = torch.tensor([by_hand(policy, pair, temperature) for pair in PAIRS])
-        found = worth.worth(policy, PAIRS, temperature)
+        found = source_selection.worth(policy, PAIRS, temperature)
         torch.testing.assert_close(found, chances * (1 - chances), rtol=1e-3, atol=1e-9)
 
 
@@ -50,11 +52,11 @@ def test_it_is_the_variance_of_what_sampling_earns(small_policy):
     """Of 4,000 answers of a policy that half knows the reference, the share is p."""
     policy, pair = small_policy(), Pair(0, 0, "他来了", "甲", "noise")
     half = _half(policy, pair)
-    expected = float(worth.worth(half, [pair], 1.0))
+    expected = float(source_selection.worth(half, [pair], 1.0))
     draft = half.tokenizer([pair.source], add_special_tokens=False).input_ids
     end = int(half.tokenizer.eos_token_id)
     torch.manual_seed(0)
-    written = drafted.write(
+    written = speculative.write(
         half.model, [prompt_ids(half, pair.source)], draft, 4_000, end=end, longest=3
     )
     share = sum(one.tokens == target_ids(half, pair.target) for one in written) / 4_000
@@ -64,7 +66,7 @@ def test_it_is_the_variance_of_what_sampling_earns(small_policy):
 
 def _half(policy, pair):
     """Taught until it writes the reference about every second time."""
-    from cectrain.supervised import collate
+    from cectrain.supervised.loop import collate
 
     batch = collate(policy, [pair])
     adam = torch.optim.Adam(policy.model.parameters(), 0.01)

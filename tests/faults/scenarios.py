@@ -229,7 +229,7 @@ def _predictions(out: Path) -> Counter[str]:
 
 
 def _steps(out: Path) -> Counter[str]:
-    from cectrain.results import finished  # refuses a broken seal, or other files than named
+    from cectrain.store.results import finished  # refuses a broken seal, or other files than named
 
     assert finished(out) is not None
     lines = [json.loads(x) for x in (out / "metrics.jsonl").read_text("utf-8").splitlines()]
@@ -238,8 +238,8 @@ def _steps(out: Path) -> Counter[str]:
 
 def tiny_policy(folder: Path) -> None:
     """A random policy of one layer, as any folder that transformers loads."""
-    from cectrain.policy import small_qwen3
-    from cectrain.tokenizer import character_tokenizer
+    from cectrain.model.policy import small_qwen3
+    from cectrain.model.tokenizer import character_tokenizer
 
     model, tokenizer = small_qwen3(character_tokenizer(), 7, hidden=32, layers=1)
     model.save_pretrained(folder)

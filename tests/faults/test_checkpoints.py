@@ -8,7 +8,7 @@ import harness
 import pytest
 import scenarios
 
-from cectrain import checkpoints, tracking
+from cectrain.store import checkpoints, metrics_log
 
 
 def saved(folder, step):
@@ -29,12 +29,12 @@ def test_a_damaged_checkpoint_does_not_count(tmp_path):
 
 def test_a_line_that_a_killed_run_has_written_is_not_written_again(tmp_path):
     """Held-out scores at the step of a checkpoint are made anew on a resume, and told once."""
-    path = tmp_path / tracking.FILE
-    log = tracking.MetricsLog(path)
+    path = tmp_path / metrics_log.FILE
+    log = metrics_log.MetricsLog(path)
     log.write("sft", 2, {"loss": 0.5})
     log.write("heldout", 0, {"heldout_exact": 0.25})
-    path.write_text(tracking.kept_lines(path, 2, 0), "utf-8")
-    again = tracking.MetricsLog(path)
+    path.write_text(metrics_log.kept_lines(path, 2, 0), "utf-8")
+    again = metrics_log.MetricsLog(path)
     again.write("heldout", 0, {"heldout_exact": 0.25})
     again.write("ppo", 1, {"reward": 0.5})
     again.write("heldout", 1, {"heldout_exact": 0.25})
@@ -47,10 +47,10 @@ def test_a_line_that_a_killed_run_has_written_is_not_written_again(tmp_path):
 def test_what_is_watched_at_a_checkpoint_is_watched_before_it(tmp_path):
     """A run killed while it evaluates has not passed the step: its held-out line is not lost."""
     torch = pytest.importorskip("torch")
-    from cectrain.data import Pair
-    from cectrain.policy import Policy, small_qwen3
-    from cectrain.supervised import Plan, fit
-    from cectrain.tokenizer import character_tokenizer
+    from cectrain.data.shards import Pair
+    from cectrain.model.policy import Policy, small_qwen3
+    from cectrain.model.tokenizer import character_tokenizer
+    from cectrain.supervised.loop import Plan, fit
 
     def run(watch):
         model, tokenizer = small_qwen3(character_tokenizer(), 7, hidden=32, layers=1)
@@ -79,9 +79,9 @@ def policy_at(folder, hidden):
     """A policy on disk, wider or narrower; the narrow one has no chat template, nor tokens for the
     built-in kind's, which is refused without.
     """
-    from cectrain.export import save_model
-    from cectrain.policy import Policy, small_qwen3
-    from cectrain.tokenizer import character_tokenizer
+    from cectrain.model.export import save_model
+    from cectrain.model.policy import Policy, small_qwen3
+    from cectrain.model.tokenizer import character_tokenizer
 
     model, tokenizer = small_qwen3(character_tokenizer(), 7, hidden=hidden, layers=1)
     save_model(Policy(model, tokenizer, "1", trained=True), folder, {})

@@ -11,7 +11,7 @@ import pytest
 import scenarios
 from harness import STATE, differing
 
-from cecdata.durable import Journal
+from cecdata.common.durable import Journal
 
 
 @contextlib.contextmanager

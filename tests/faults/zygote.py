@@ -30,12 +30,12 @@ MAINS = {
 }
 #: module, class or "", function, and how its arguments name the piece of work
 WORK = (
-    ("cecdata.chunks", "Stage", "make", lambda given: given[1]),
+    ("cecdata.pipeline.chunks", "Stage", "make", lambda given: given[1]),
     # a segment of a cache is named by its first id
     ("cecdata.embed.cache.writer", "CacheWriter", "add", lambda given: given[1][0]),
     ("cecbench.systems.transport", "Endpoint", "post", lambda given: given[2]),
-    ("cectrain.sft", "", "supervised_batch", lambda given: given[1]),
-    ("cectrain.trainer", "ConsensusTrainer", "training_step",
+    ("cectrain.supervised.sft", "", "supervised_batch", lambda given: given[1]),
+    ("cectrain.run.trainer", "ConsensusTrainer", "training_step",
      lambda given: given[0].state.global_step),
 )  # fmt: skip
 
@@ -45,7 +45,7 @@ def warm_data() -> None:
     import numpy as np
     import pyarrow as pa
 
-    from cecdata import build, cli
+    from cecdata import cli
     from cecdata.commands.show import Progress
     from cecdata.config import load
     from cecdata.corpus.dedup import Dedup
@@ -53,8 +53,9 @@ def warm_data() -> None:
     from cecdata.corpus.normalise import distinct, normalise
     from cecdata.embed import encoder, fill
     from cecdata.embed.cache import faiss_file
-    from cecdata.perturb.engine import Histogram, Perturber, find_rates
-    from cecdata.perturb.tables import compiled
+    from cecdata.perturbation.engine import Histogram, Perturber, find_rates
+    from cecdata.perturbation.tables import compiled
+    from cecdata.pipeline import build
     from cecdata.shards import export
     from cecdata.shards.schema import ROW, SENTENCE
 
@@ -102,8 +103,8 @@ def warm_train() -> None:
     import cectrain.watch
     from cectrain import cli
 
-    assert cectrain.trainer
-    assert cectrain.watch
+    assert cectrain.run.trainer
+    assert cectrain.run.callback
     for name in ("train", "sft"):
         cli.cli.get_command(None, name)  # type: ignore[arg-type]
 
@@ -112,11 +113,11 @@ WARM = {"cecdata": warm_data, "cecbench": warm_bench, "cectrain": warm_train}
 
 
 def count_steps(tally: mmap.mmap, at: int, number: int) -> None:
-    """Every labelled step of `cecdata.durable` is counted; before the `at`-th a signal comes.
+    """Count each labelled step of `cecdata.common.durable`; a signal comes before the `at`-th.
 
     `no_step` is the default of every `on_step`, bound long ago: its code is replaced, not its name.
     """
-    from cecdata.durable import files
+    from cecdata.common.durable import files
 
     guard = threading.Lock()
 

@@ -40,7 +40,7 @@ class Kind:
 
 def flips(kind: Kind, count: int, seed: int) -> dict[str, object]:
     """The tally of `count` flips, drawn evenly over the files."""
-    from cecdata.errors import CecError
+    from cecdata.common.errors import CecError
 
     draw, tally = random.Random(f"{kind.name}:{seed}"), Counter()
     started = time.process_time()
@@ -149,7 +149,7 @@ def _make_journal(room: Path) -> None:
 
 def _journal_entries(room: Path) -> tuple[list[object], bool]:
     """Read a copy: reading cuts a torn end off."""
-    from cecdata.durable import Journal
+    from cecdata.common.durable import Journal
 
     copy = room.parent / "journal.jsonl"
     copy.write_bytes((room / "journal.jsonl").read_bytes())
@@ -164,7 +164,7 @@ def _journal_noticed(room: Path) -> bool:
 
 def _journal_used(room: Path) -> object:
     """Steps that count as done; fewer of them is work done again, another one would be wrong."""
-    from cecdata.errors import VerificationError
+    from cecdata.common.errors import VerificationError
 
     entries, _ = _journal_entries(room)
     if len(entries) < 4 and set(entries) <= set(_ALL_STEPS.setdefault("all", entries)):
@@ -180,7 +180,7 @@ _IDENTITY = {"seed": 42, "corpus": [{"path": "甲.txt", "sha256": "0" * 64}]}
 
 
 def _make_begun(room: Path) -> None:
-    from cecdata.durable import Workspace
+    from cecdata.common.durable import Workspace
 
     with Workspace(room, _IDENTITY) as work:
         work.journal.record("chunk", "00000", [work.write_text("a.txt", "甲\n")], rows=1)
@@ -192,8 +192,8 @@ def _fingerprint_files(room: Path) -> list[Path]:
 
 def _fingerprint_noticed(room: Path) -> bool:
     """The same run again."""
-    from cecdata.durable import Workspace
-    from cecdata.errors import RefusedError
+    from cecdata.common.durable import Workspace
+    from cecdata.common.errors import RefusedError
 
     try:
         with Workspace(room, _IDENTITY):
@@ -204,8 +204,8 @@ def _fingerprint_noticed(room: Path) -> bool:
 
 def _fingerprint_used(room: Path) -> object:
     """A run of the configuration that the file names now: it must find nothing to go on with."""
-    from cecdata.durable import Workspace
-    from cecdata.strictjson import parse
+    from cecdata.common.durable import Workspace
+    from cecdata.common.strict_json import parse
 
     try:
         found = parse(_fingerprint_files(room)[0].read_bytes())
@@ -218,11 +218,11 @@ def _fingerprint_used(room: Path) -> object:
 def _make_pool(room: Path) -> None:
     from fuzz_corpus import SENTENCES
 
-    from cecdata import pool
+    from cecdata.common.durable import Workspace
     from cecdata.config import load
     from cecdata.corpus.sources import inputs
-    from cecdata.durable import Workspace
-    from cecdata.perturb.tables import compiled
+    from cecdata.perturbation.tables import compiled
+    from cecdata.pipeline import pool
 
     corpus = room.parent / "a.txt"
     corpus.write_text("".join(f"第{n}次：{s}\n" for n in range(3) for s in SENTENCES), "utf-8")
@@ -237,15 +237,15 @@ def _pool_files(room: Path) -> list[Path]:
 
 
 def _pool_noticed(room: Path) -> bool:
-    from cecdata.durable import Journal
+    from cecdata.common.durable import Journal
 
     journal = Journal(room / ".cecdata" / "journal.jsonl", room)
     return journal.done("pool", "all", verify=True) is None
 
 
 def _pool_used(room: Path) -> object:
-    from cecdata.errors import VerificationError
-    from cecdata.pool import read_chunk
+    from cecdata.common.errors import VerificationError
+    from cecdata.pipeline.pool import read_chunk
 
     if _pool_noticed(room):
         raise VerificationError("the pool is laid down again")
@@ -265,7 +265,7 @@ def _make_run(room: Path) -> None:
 
 def _run_noticed(room: Path) -> bool:
     from cecbench.results import read_run
-    from cecdata.errors import CecError
+    from cecdata.common.errors import CecError
 
     try:
         read_run(room)
@@ -282,7 +282,7 @@ def _run_used(room: Path) -> object:
 
 
 def _make_checkpoint(room: Path) -> None:
-    from cectrain import checkpoints
+    from cectrain.store import checkpoints
 
     def fill(folder: Path) -> None:
         draw = random.Random(0)
@@ -293,14 +293,14 @@ def _make_checkpoint(room: Path) -> None:
 
 
 def _checkpoint_noticed(room: Path) -> bool:
-    from cectrain.checkpoints import damaged
+    from cectrain.store.checkpoints import damaged
 
     return bool(damaged(room))
 
 
 def _checkpoint_used(room: Path) -> object:
-    from cecdata.errors import VerificationError
-    from cectrain.checkpoints import newest
+    from cecdata.common.errors import VerificationError
+    from cectrain.store.checkpoints import newest
 
     found = newest(room)
     if found is None:
@@ -310,9 +310,9 @@ def _checkpoint_used(room: Path) -> object:
 
 def _make_training(room: Path) -> None:
     from cecbench.systems.policy import MODEL
-    from cecdata.durable import Workspace
-    from cectrain.reproducibility import weights_sha256
-    from cectrain.results import write_summary
+    from cecdata.common.durable import Workspace
+    from cectrain.run.reproducibility import weights_sha256
+    from cectrain.store.results import write_summary
 
     with Workspace(room, {"x": 1}) as work:
         work.write_text("metrics.jsonl", '{"phase": "ppo", "step": 1, "reward": 0.5}\n')
@@ -328,7 +328,7 @@ def _training_files(room: Path) -> list[Path]:
 
 
 def _training_noticed(room: Path) -> bool:
-    from cecdata.errors import CecError
+    from cecdata.common.errors import CecError
 
     try:
         _training_used(room)
@@ -339,7 +339,7 @@ def _training_noticed(room: Path) -> bool:
 
 def _training_used(room: Path) -> object:
     """What the same command, `export` and `ship` begin with."""
-    from cectrain.results import finished
+    from cectrain.store.results import finished
 
     return finished(room)
 

@@ -228,7 +228,7 @@ def _api() -> object:
 
 def _api_answer(path: Path) -> Iterable[str]:
     from cecbench.systems.transport import Reply
-    from cecdata.shards.codec import encode
+    from cecdata.common.codec import encode
 
     system = _api()
     came = system._endpoint._parsed(path.read_bytes())

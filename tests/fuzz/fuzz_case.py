@@ -18,7 +18,7 @@ from pathlib import Path
 
 from fuzz_mutate import Mutator
 
-from cecdata.errors import CecError
+from cecdata.common.errors import CecError
 
 SECONDS = 5.0
 MEMORY = 1 << 30

@@ -21,7 +21,7 @@ from fuzz_case import PAGE, Reader
 from fuzz_corpus import SENTENCES
 from fuzz_mutate import Mutator
 
-from cecdata.errors import VerificationError
+from cecdata.common.errors import VerificationError
 
 
 def readers() -> tuple[Reader, ...]:
@@ -110,8 +110,8 @@ def _shard(path: Path) -> Iterable[str]:
 @cache
 def _dataset() -> dict[str, bytes]:
     """The files of a small dataset: path → bytes."""
-    from cecdata.build import build
     from cecdata.config import load
+    from cecdata.pipeline.build import build
 
     with tempfile.TemporaryDirectory() as name:
         corpus, out = Path(name) / "a.txt", Path(name) / "out"
@@ -288,13 +288,13 @@ def _exchanged(path: Path, name: str) -> tuple[Path, bytes]:
 
 @cache
 def _journals_of_a_run() -> bytes:
-    from cecdata.durable import Journal
+    from cecdata.common.durable import Journal
 
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         (root / "a.bin").write_bytes(b"abc")
         journal = Journal(root / "journal.jsonl", root)
-        from cecdata.durable import sha256_of
+        from cecdata.common.durable import sha256_of
 
         journal.record("chunk", "00000", [sha256_of(root / "a.bin")], rows=3, parts=[{"a": 1.5}])
         journal.record("file", "data/报告.txt")
@@ -323,7 +323,7 @@ def _resum_line(line: bytes) -> bytes:
 
 
 def _journal(path: Path) -> None:
-    from cecdata.durable import Journal
+    from cecdata.common.durable import Journal
 
     before = path.read_bytes()
     journal = Journal(path, path.parent)
@@ -336,7 +336,7 @@ def _journal(path: Path) -> None:
 
 def _fingerprint(path: Path) -> None:
     """Open a workspace whose fingerprint reads so, and whose journal was begun with that."""
-    from cecdata.durable import Journal, Workspace, fingerprint, sha256_of
+    from cecdata.common.durable import Journal, Workspace, fingerprint, sha256_of
 
     root = path.parent / "w"
     state = root / ".cecdata"
@@ -359,7 +359,7 @@ def _notes() -> tuple[bytes, ...]:
 
 
 def _lock(path: Path) -> Iterable[str]:
-    from cecdata.durable.lock import _holder
+    from cecdata.common.durable.lock import _holder
 
     return [_holder(path.read_bytes()[:4096])]
 
@@ -368,8 +368,8 @@ def _lock(path: Path) -> Iterable[str]:
 
 
 def _recipe(path: Path) -> None:
+    from cecdata.common.errors import UsageError
     from cecdata.config import from_manifest, load
-    from cecdata.errors import UsageError
     from cecdata.shards.manifest import fingerprint
 
     try:
@@ -382,7 +382,7 @@ def _recipe(path: Path) -> None:
 
 
 def _train_recipe(path: Path) -> None:
-    from cecdata.errors import UsageError
+    from cecdata.common.errors import UsageError
     from cectrain.config import from_dict, load
 
     try:
@@ -425,7 +425,7 @@ def _settings() -> tuple[bytes, ...]:
 
 def _checkpoint(path: Path) -> None:
     """A checkpoint whose list of files reads so: used only where every file is as listed."""
-    from cectrain.checkpoints import facts_of, newest
+    from cectrain.store.checkpoints import facts_of, newest
 
     folder = path.parent / "checkpoint-7"
     folder.mkdir(exist_ok=True)
@@ -447,7 +447,7 @@ def _checkpoints() -> tuple[bytes, ...]:
 
 
 def _reproof(data: bytes) -> bytes:
-    from cectrain.checkpoints import _sealed
+    from cectrain.store.checkpoints import _sealed
 
     try:
         found = json.loads(data)
@@ -459,7 +459,7 @@ def _reproof(data: bytes) -> bytes:
 
 
 def _metrics(path: Path) -> Iterable[str]:
-    from cectrain.tracking import kept_lines
+    from cectrain.store.metrics_log import kept_lines
 
     return [kept_lines(path, 3, 2)]
 
@@ -472,7 +472,7 @@ def _metric_lines() -> tuple[bytes, ...]:
 
 
 def _held_out(path: Path) -> None:
-    from cectrain.stages import read_held_out
+    from cectrain.run.stages import read_held_out
 
     read_held_out(path)
 
@@ -487,7 +487,7 @@ def _held_outs() -> tuple[bytes, ...]:
 
 
 def _summary(path: Path) -> None:
-    from cectrain.results import read_summary
+    from cectrain.store.results import read_summary
 
     read_summary(path)
 
@@ -500,7 +500,7 @@ def _summaries() -> tuple[bytes, ...]:
 
 
 def _prompt(path: Path) -> Iterable[str]:
-    from cectrain.policy import trained_prompt
+    from cectrain.model.policy import trained_prompt
 
     (path.parent / "config.json").write_text("{}")
     return [trained_prompt(str(path.parent))]

@@ -10,7 +10,7 @@ import regex
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from cecdata.errors import InputError
+from cecdata.common.errors import InputError
 from cecdata.hanzi import characters
 
 # Texts rich in what makes clusters: marks, selectors, joiners, flags, keycaps, jamo, viramas.

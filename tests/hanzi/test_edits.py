@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
-from cecdata.errors import InputError
+from cecdata.common.errors import InputError
 from cecdata.hanzi.edits import Edit, align, apply, checked, invert
 
 # Few letters, so that texts share stretches; with characters beyond the BMP, full width, an

@@ -57,8 +57,8 @@ def main(out: Path) -> None:
 
 def dataset(out: Path) -> None:
     """Two copies of each sentence, split, with cosines and two rejected rows."""
-    from cecdata.build import build
     from cecdata.config import load
+    from cecdata.pipeline.build import build
 
     here, out = Path.cwd(), out.absolute()
     with tempfile.TemporaryDirectory() as name:
@@ -100,7 +100,7 @@ def checkpoint(out: Path) -> None:
     """A sealed checkpoint of two tensors, and one as it was before proofs were sealed."""
     from safetensors.numpy import save_file
 
-    from cectrain import checkpoints
+    from cectrain.store import checkpoints
 
     draw = np.random.default_rng(0)
 
@@ -118,9 +118,9 @@ def checkpoint(out: Path) -> None:
 def training(out: Path) -> None:
     """What a training run keeps beside its weights."""
     from cecbench.systems.policy import PROMPT_FILE
-    from cecdata.shards.codec import encode
-    from cectrain.heldout import HeldOut
-    from cectrain.tracking import FILE, MetricsLog
+    from cecdata.common.codec import encode
+    from cectrain.model.heldout import HeldOut
+    from cectrain.store.metrics_log import FILE, MetricsLog
 
     out.mkdir()
     log = MetricsLog(out / FILE)
@@ -142,7 +142,7 @@ _FIGURES = {
 
 def workspace(out: Path) -> None:
     """The journal and the fingerprint of a run."""
-    from cecdata.durable import Workspace
+    from cecdata.common.durable import Workspace
 
     with tempfile.TemporaryDirectory() as name:
         with Workspace(Path(name) / "w", {"seed": 42, "prior": {"noise": 0.2}}) as work:

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from cecbench.results import read_run, read_values, rescored
-from cecdata.durable import Journal
+from cecdata.common.durable import Journal
+from cecdata.common.errors import CecError, InputError, VerificationError
 from cecdata.embed.cache import Cache, verify_cache
-from cecdata.errors import CecError, InputError, VerificationError
 from cecdata.shards.manifest import load_run
 from cecdata.shards.reader import open_dataset
 from cecdata.shards.verify import verify
-from cectrain import checkpoints
+from cectrain.store import checkpoints
 
 HERE = Path(__file__).parent
 VERSIONS = sorted(path for path in HERE.glob("v*") if path.is_dir())
@@ -96,9 +96,9 @@ def test_checkpoints(version, expected):
 def test_a_training_run(version, expected):
     """Held-out scores, the log, the summary and the prompt of a run."""
     from cecbench.systems.policy import prompt_version
-    from cectrain.results import read_summary
-    from cectrain.stages import read_held_out
-    from cectrain.tracking import FILE, kept_lines
+    from cectrain.run.stages import read_held_out
+    from cectrain.store.metrics_log import FILE, kept_lines
+    from cectrain.store.results import read_summary
 
     folder = version / "training"
     assert read_held_out(folder / "after_sft.json").exact == expected["exact"]

@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 from pickled import Bomb
 
-from cecdata.build import build
+from cecdata.common.durable import Journal, Workspace
+from cecdata.common.errors import CecError, InputError, RefusedError, VerificationError
 from cecdata.config import load
 from cecdata.corpus.reading import read
-from cecdata.durable import Journal, Workspace
-from cecdata.errors import CecError, InputError, RefusedError, VerificationError
+from cecdata.pipeline.build import build
 from cecdata.shards.manifest import loads
 from cecdata.shards.reader import open_dataset
 from cecdata.shards.verify import verify
@@ -136,7 +136,7 @@ def test_no_path_out_of_a_cache(tmp_path):
 
 def test_no_path_out_of_a_checkpoint(tmp_path):
     """A checkpoint whose list names a file elsewhere is not whole."""
-    from cectrain.checkpoints import facts_of
+    from cectrain.store.checkpoints import facts_of
 
     (tmp_path / "secret").write_bytes(b"x")
     folder = tmp_path / "checkpoint-1"
@@ -193,7 +193,7 @@ def _calm():
 
 def test_a_pickled_array_does_not_run(tmp_path):
     """The pool's counts as an array of objects are refused, not unpickled."""
-    from cecdata.pool import _read_counts
+    from cecdata.pipeline.pool import _read_counts
 
     data = io.BytesIO()
     np.save(data, np.array([Bomb(tmp_path / "mark")] * 2, dtype=object), allow_pickle=True)

@@ -10,7 +10,7 @@ import pytest
 from pickled import Bomb
 
 from cecbench.systems.models import load_pretrained
-from cecdata.errors import InputError
+from cecdata.common.errors import InputError
 
 torch = pytest.importorskip("torch", reason="torch is missing: pip install cec-zero[train]")
 transformers = pytest.importorskip("transformers", reason="transformers is missing")
@@ -111,8 +111,8 @@ def test_a_damaged_checkpoint_is_named(folder, name):
 
 def test_checkpoints_of_ours_are_safetensors(tmp_path):
     """What the warm start and the export write holds no pickle."""
-    from cectrain.policy import Policy
-    from cectrain.supervised import save_state
+    from cectrain.model.policy import Policy
+    from cectrain.supervised.loop import save_state
 
     layer = torch.nn.Linear(2, 2)
     optimizer = torch.optim.Adam(layer.parameters())

@@ -10,7 +10,7 @@ import pytest
 from cecbench.evaluate import Settings, evaluate
 from cecbench.report.write import find_runs, write_report
 from cecbench.systems.options import SystemOptions
-from cecdata.errors import CecError
+from cecdata.common.errors import CecError
 
 PAYLOADS = (
     "<script>alert(1)</script>",
@@ -121,7 +121,7 @@ def test_a_score_with_markup_for_a_number_is_refused(runs, tmp_path):
 def test_an_audit_escapes_everything(tmp_path):
     """The page of an audit holds no markup out of the pairs or the recipe's name."""
     from cecdata.cli import cli
-    from cecdata.skin import run
+    from cecdata.common.command_group import run
 
     pairs = tmp_path / "pairs<b onload=x>.tsv"
     lines = ["他己经来了\t他已经来了", *(f"{text}好门\t{text}好们" for text in PAYLOADS)]

@@ -12,8 +12,8 @@ from loopback import says, serving
 from cecbench.cli import cli
 from cecbench.evaluate import Settings, evaluate
 from cecbench.systems.options import SystemOptions
-from cecdata.errors import CecError, UsageError
-from cecdata.skin import run
+from cecdata.common.command_group import run
+from cecdata.common.errors import CecError, UsageError
 
 KEY = "sk-7f3a9c-this-is-the-key-4242"
 ROWS = "他己经来了。\t他已经来了。\n我们在见。\t我们再见。\n"

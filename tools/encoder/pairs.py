@@ -28,9 +28,9 @@ import pyarrow as pa
 from cecdata.config import Config, load
 from cecdata.corpus.xxh3 import ids
 from cecdata.embed import Encoder, encoder
-from cecdata.perturb.calibrate import Rate
-from cecdata.perturb.engine import Histogram, Perturber, find_rates
-from cecdata.perturb.tables import compiled
+from cecdata.perturbation.calibrate import Rate
+from cecdata.perturbation.engine import Histogram, Perturber, find_rates
+from cecdata.perturbation.tables import compiled
 
 # Origins whose statistics and weights may be published (licences: the model card).
 OPEN = (

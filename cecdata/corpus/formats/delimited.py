@@ -10,10 +10,10 @@ from typing import IO
 import numpy as np
 import pyarrow as pa
 
+from cecdata.common.errors import InputError
 from cecdata.corpus.lines import blocks
 from cecdata.corpus.rows import EXCERPT, Columns, Reject, Rows, gather
 from cecdata.corpus.sources import Source, opened
-from cecdata.errors import InputError
 
 
 def read_csv(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:

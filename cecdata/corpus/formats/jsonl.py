@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from cecdata.common.errors import InputError
 from cecdata.corpus.lines import Block, blocks, numbers
 from cecdata.corpus.rows import (
     DEFAULT_ORIGIN,
@@ -21,7 +22,6 @@ from cecdata.corpus.rows import (
     unknown_column,
 )
 from cecdata.corpus.sources import Source, opened
-from cecdata.errors import InputError
 
 _LOOK = 100  # lines that are searched for the column before it counts as unknown
 

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cecdata.common.errors import InputError
 from cecdata.corpus.lines import numbers
 from cecdata.corpus.rows import MAX_BYTES, Columns, Picked, Rows, gather, plain
 from cecdata.corpus.sources import Source
-from cecdata.errors import InputError
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq

@@ -15,10 +15,10 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from cecdata.durable import sha256_of
+from cecdata.common.durable import sha256_of
+from cecdata.common.errors import InputError, MissingPackageError, VerificationError
 from cecdata.embed.cache.reader import Cache
 from cecdata.embed.cache.segments import Halves, Keys, Rows
-from cecdata.errors import InputError, MissingPackageError, VerificationError
 
 Floats = npt.NDArray[np.float32]
 _BLOCK = 8192  # rows that are in memory while the file is written

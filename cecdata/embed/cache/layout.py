@@ -8,10 +8,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from cecdata.durable.files import naming
-from cecdata.errors import InputError, VerificationError
-from cecdata.shards.codec import decode, encode
-from cecdata.strictjson import parse
+from cecdata.common.codec import decode, encode
+from cecdata.common.durable.files import naming
+from cecdata.common.errors import InputError, VerificationError
+from cecdata.common.strict_json import parse
 
 SIDECAR = "cache.json"
 FAISS = "index.faiss"

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from cecdata.common.errors import CecError, InputError, RefusedError
 from cecdata.corpus.xxh3 import ids
 from cecdata.embed import Encoder
 from cecdata.embed.cache.layout import FAISS, Sidecar, read_sidecar
 from cecdata.embed.cache.segments import Halves, Keys, Opened, open_segment
-from cecdata.errors import CecError, InputError, RefusedError
 
 _TRIES = 20  # a writer may have compacted between the sidecar and the segments
 

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from cecdata.common.durable.files import naming
+from cecdata.common.errors import VerificationError
 from cecdata.corpus.xxh3 import ids
-from cecdata.durable.files import naming
 from cecdata.embed.cache.layout import Segment
-from cecdata.errors import VerificationError
 
 FOLDER = "segments"
 Keys = npt.NDArray[np.uint64]

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from cecdata.durable import sha256_of
+from cecdata.common.durable import sha256_of
+from cecdata.common.errors import CecError
 from cecdata.embed.cache.faiss_file import installed as faiss_installed
 from cecdata.embed.cache.layout import FAISS, SIDECAR, FaissFile, Sidecar, read_sidecar
 from cecdata.embed.cache.segments import FOLDER, Opened, files_of, open_segment, vector_sums
-from cecdata.errors import CecError
 from cecdata.shards.inventory import Problem
 from cecdata.shards.verify import Report
 

@@ -12,8 +12,9 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
-from cecdata.durable import Workspace, sha256_of
-from cecdata.durable.files import OnStep, no_step
+from cecdata.common.durable import Workspace, sha256_of
+from cecdata.common.durable.files import OnStep, no_step
+from cecdata.common.errors import InputError, VerificationError
 from cecdata.embed import Encoder
 from cecdata.embed.cache import faiss_file
 from cecdata.embed.cache.layout import (
@@ -28,7 +29,6 @@ from cecdata.embed.cache.layout import (
 )
 from cecdata.embed.cache.reader import Cache
 from cecdata.embed.cache.segments import FOLDER, Halves, Keys, files_of, vector_sums
-from cecdata.errors import InputError, VerificationError
 
 _BLOCK = 8192  # rows copied at a time
 

@@ -19,8 +19,8 @@ from cecdata.audit.families import FAMILIES, family
 from cecdata.audit.given import read_confusion_set
 from cecdata.audit.model import ALPHABET, TAIL, bits, recipe_choices, same_pinyin, uniform
 from cecdata.audit.pairs import Errors, errors_of, read_errors, read_pairs
+from cecdata.common.errors import InputError
 from cecdata.config import load
-from cecdata.errors import InputError
 from cecdata.hanzi.characters import frequency, standard_characters
 from cecdata.hanzi.readings import readings
 from cecdata.operators import OPERATORS

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "faults"))
 from harness import Zygote, shared
 
 from cecdata.cli import cli
-from cecdata.skin import run
+from cecdata.common.command_group import run
 
 # Written for these tests; the number makes them differ.
 LINES = (

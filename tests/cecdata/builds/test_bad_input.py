@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cecdata.build import build as make
+from cecdata.common.errors import InputError
 from cecdata.config import load
-from cecdata.errors import InputError
+from cecdata.pipeline.build import build as make
 from cecdata.shards.manifest import read_manifest
 
 GOOD = "他的病情已经好转，明天出院。"

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cecdata.common.errors import CecError, InputError, RefusedError, VerificationError
 from cecdata.embed.cache import SIDECAR, Cache, CacheWriter, read_sidecar, verify_cache
-from cecdata.errors import CecError, InputError, RefusedError, VerificationError
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cecdata.common.errors import VerificationError
 from cecdata.embed.cache import Cache, CacheWriter
 from cecdata.embed.duplicates import near_duplicates
 from cecdata.embed.search import by_blocks, nearest, ranked
-from cecdata.errors import VerificationError
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cecdata.build import build
+from cecdata.common.errors import RefusedError, VerificationError
 from cecdata.config import load
 from cecdata.embed import PairScorer, encoder
 from cecdata.embed.gate import Cascade, embedded_cosines
 from cecdata.embed.static import StaticEncoder
-from cecdata.errors import RefusedError, VerificationError
-from cecdata.rederive import embedder
+from cecdata.pipeline.build import build
+from cecdata.pipeline.rederive import embedder
 from cecdata.shards.verify import verify
 
 

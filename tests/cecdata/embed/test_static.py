@@ -17,9 +17,9 @@ from cecdata.embed import static_kernel as kernel
 from cecdata.embed.static import StaticEncoder, gate, raw_scores, weights, weights_sha256
 from cecdata.hanzi.edits import Edit
 from cecdata.operators import OPERATORS
-from cecdata.perturb.calibrate import Rate
-from cecdata.perturb.engine import Perturber
-from cecdata.perturb.tables import compiled
+from cecdata.perturbation.calibrate import Rate
+from cecdata.perturbation.engine import Perturber
+from cecdata.perturbation.tables import compiled
 
 TEXT = st.text(st.sampled_from("的一是在病情已经好转，。a1𠀀🙂é　"), min_size=1, max_size=30)
 

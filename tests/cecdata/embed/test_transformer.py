@@ -18,12 +18,12 @@ import numpy as np
 import pytest
 
 from cecdata.cli import cli
+from cecdata.common.command_group import run
+from cecdata.common.errors import InputError, RefusedError
 from cecdata.embed import DEFAULT, encoder
 from cecdata.embed.cache import Cache, read_sidecar
 from cecdata.embed.fill import fill
 from cecdata.embed.transformer import SentenceTransformerEncoder, check_vectors
-from cecdata.errors import InputError, RefusedError
-from cecdata.skin import run
 
 pytest.importorskip(
     "sentence_transformers",

@@ -12,15 +12,15 @@ import pytest
 from click.testing import CliRunner
 
 from cecdata.commands.build import build as command
+from cecdata.common.errors import InputError, UsageError
 from cecdata.config import load
-from cecdata.errors import InputError, UsageError
 from cecdata.filters import Settings
 from cecdata.filters.language_model import LanguageModel
 from cecdata.filters.plausibility import measure
-from cecdata.perturb.engine import Pairs
+from cecdata.perturbation.engine import Pairs
+from cecdata.pipeline.validate import validate
 from cecdata.shards.schema import PAIR
 from cecdata.shards.writer import named
-from cecdata.validate import validate
 
 pytest.importorskip("kenlm", reason="kenlm is not installed: pip install 'cec-zero[kenlm]'")
 

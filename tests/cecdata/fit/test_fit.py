@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from cecdata.audit.audit import audit, score
 from cecdata.audit.model import ALPHABET, TAIL, recipe_choices
 from cecdata.audit.pairs import Errors, errors_of
+from cecdata.common.errors import InputError, UsageError
 from cecdata.config import Config, load
-from cecdata.errors import InputError, UsageError
 from cecdata.fit.commands import fit as command
 from cecdata.fit.entries import entries_of
 from cecdata.fit.fit import TWO_IN_A_ROW, fit
@@ -31,7 +31,7 @@ from cecdata.fit.strength import STRENGTHS, fitted
 from cecdata.hanzi.lexicon import LENGTHS, words
 from cecdata.operators import OPERATORS
 from cecdata.operators.weighed import weighed
-from cecdata.perturb.tables import compiled
+from cecdata.perturbation.tables import compiled
 
 REALISTIC = load("realistic")
 LOOK = [("已", "己"), ("未", "末"), ("土", "士"), ("日", "曰"), ("戊", "戌"), ("人", "入"),

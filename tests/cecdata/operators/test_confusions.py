@@ -18,7 +18,7 @@ from cecdata.operators.base import InBulk, confusion_set
 from cecdata.operators.shared_parts import one_part_apart
 from cecdata.operators.sound_links import merged, sound_links
 from cecdata.operators.word_pairs import word_pairs
-from cecdata.perturb.tables import compiled, walker
+from cecdata.perturbation.tables import compiled, walker
 
 STANDARD = standard_characters()
 PLACE = {sign: place for place, sign in enumerate(STANDARD)}

@@ -13,8 +13,8 @@ import xxhash
 from cecdata.config import RECIPES, load
 from cecdata.hanzi.characters import is_han, is_standard
 from cecdata.operators import near_sound
-from cecdata.perturb.engine import Histogram, Perturber, find_rates
-from cecdata.perturb.tables import compiled
+from cecdata.perturbation.engine import Histogram, Perturber, find_rates
+from cecdata.perturbation.tables import compiled
 from cecdata.shards.schema import SENTENCE
 
 

@@ -16,9 +16,9 @@ from cecdata.hanzi.edits import Edit, apply
 from cecdata.hanzi.readings import readings
 from cecdata.operators import OPERATORS
 from cecdata.operators.spans import InSpans, span_set
-from cecdata.perturb.calibrate import Rate
-from cecdata.perturb.engine import Perturber
-from cecdata.perturb.tables import compiled
+from cecdata.perturbation.calibrate import Rate
+from cecdata.perturbation.engine import Perturber
+from cecdata.perturbation.tables import compiled
 from cecdata.shards.schema import SENTENCE
 
 SPANS = ("word", "swap", "merge")

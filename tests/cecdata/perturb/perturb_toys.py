@@ -12,9 +12,9 @@ import xxhash
 
 from cecdata.config import Config, load
 from cecdata.operators import Confusion, Operator
-from cecdata.perturb.calibrate import Rate
-from cecdata.perturb.engine import Perturber
-from cecdata.perturb.tables import Compiled, compile_tables
+from cecdata.perturbation.calibrate import Rate
+from cecdata.perturbation.engine import Perturber
+from cecdata.perturbation.tables import Compiled, compile_tables
 from cecdata.shards.schema import SENTENCE
 
 CHARACTERS = tuple("女子好已己明日月会误再在𠀀𠀁")

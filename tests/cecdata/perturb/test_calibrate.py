@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from perturb_toys import TOYS, rows_of, sentences, settings, toy_tables
 
 from cecdata.config import load
-from cecdata.perturb.calibrate import Cells, calibrate, count_table, edit_counts
-from cecdata.perturb.engine import Histogram, Perturber, find_rates
-from cecdata.perturb.tables import compiled
+from cecdata.perturbation.calibrate import Cells, calibrate, count_table, edit_counts
+from cecdata.perturbation.engine import Histogram, Perturber, find_rates
+from cecdata.perturbation.tables import compiled
 
 
 def expected(histogram, rate, most, cost):

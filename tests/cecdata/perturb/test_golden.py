@@ -12,7 +12,7 @@ import json
 
 from perturb_toys import TOYS, perturber, sentences, settings, toy_tables
 
-from cecdata.perturb.engine import Histogram, find_rates
+from cecdata.perturbation.engine import Histogram, find_rates
 
 # Made with version 0.1.0: SHA-256 of the rows as JSON, one a line.
 GOLDEN = "330185e11308361183f8ddb4d8e016d2147df15361d56d4bf138f65250b64723"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
-from cecdata.perturb.kernel import jit
+from cecdata.perturbation.kernel import jit
 
 MODULE = """
 from cecdata.perturb.kernel.jit import entry
@@ -47,4 +47,4 @@ def test_every_file_of_the_kernel_counts():
     for file in folder.glob("*.py"):
         for line in file.read_text("utf-8").splitlines():
             if line.startswith("from cecdata"):
-                assert line.startswith("from cecdata.perturb.kernel."), (file, line)
+                assert line.startswith("from cecdata.perturbation.kernel."), (file, line)

@@ -246,7 +246,7 @@ def test_a_sentence_that_is_too_long_is_refused():
 
 def test_one_compiled_kernel_serves_every_batch():
     """Empty batches, slices and batches off the disk do not have the kernel compiled anew."""
-    from cecdata.perturb import kernel
+    from cecdata.perturbation import kernel
 
     for texts in ([], [""], ["好"], ["好", "明天"]):
         rows_of(settings(), texts)

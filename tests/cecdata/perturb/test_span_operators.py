@@ -16,9 +16,9 @@ from perturb_toys import CHARACTERS, TOYS, sentences, settings
 from cecdata.corpus.protect import Protection, spans_of
 from cecdata.operators import Confusion, Operator
 from cecdata.operators.spans import InSpans, span_set
-from cecdata.perturb.calibrate import Rate
-from cecdata.perturb.engine import Perturber
-from cecdata.perturb.tables import compile_tables
+from cecdata.perturbation.calibrate import Rate
+from cecdata.perturbation.engine import Perturber
+from cecdata.perturbation.tables import compile_tables
 
 SIGNS = (*CHARACTERS, *"，,1１")
 WORDS = [

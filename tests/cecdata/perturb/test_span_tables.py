@@ -11,9 +11,9 @@ import pytest
 
 from cecdata.config import load
 from cecdata.operators import OPERATORS
-from cecdata.perturb.engine import Histogram
-from cecdata.perturb.kernel.layout import SHARED
-from cecdata.perturb.tables import compiled
+from cecdata.perturbation.engine import Histogram
+from cecdata.perturbation.kernel.layout import SHARED
+from cecdata.perturbation.tables import compiled
 
 NAMES = ("word", "slip", "swap")
 SENTENCE = 1 << 20  # one sentence in a histogram

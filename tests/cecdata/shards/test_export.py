@@ -7,11 +7,11 @@ import sys
 import pytest
 
 from cecdata.cli import cli
-from cecdata.errors import UsageError
+from cecdata.common.command_group import run
+from cecdata.common.errors import UsageError
 from cecdata.hanzi.edits import Edit
 from cecdata.shards.export import export
 from cecdata.shards.reader import open_dataset
-from cecdata.skin import run
 
 
 def rows_of(out, split):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cecdata.errors import InputError, VerificationError
+from cecdata.common.errors import InputError, VerificationError
 from cecdata.shards.manifest import (
     Calibration,
     Cosine,

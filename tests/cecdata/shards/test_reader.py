@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cecdata.errors import UsageError, VerificationError
+from cecdata.common.errors import UsageError, VerificationError
 from cecdata.shards.reader import open_dataset
 from cecdata.shards.schema import PAIR
 

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from rich.console import Console
 
-from cecdata.errors import VerificationError
+from cecdata.common.errors import VerificationError
 from cecdata.shards.reader import open_dataset
 from cecdata.shards.stats import renderable, stats
 

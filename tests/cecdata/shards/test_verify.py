@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cecdata.errors import InputError, UsageError
+from cecdata.common.errors import InputError, UsageError
 from cecdata.hanzi.edits import Edit, apply
 from cecdata.shards.manifest import MANIFEST, Counts, dumps, read_manifest
 from cecdata.shards.proofs import Edits, Points

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cecdata import durable
-from cecdata.errors import CecError, InputError
+from cecdata.common import durable
+from cecdata.common.errors import CecError, InputError
 from cecdata.shards.schema import PAIR, REJECTED_PAIR, REJECTED_ROW
 from cecdata.shards.writer import (
     ROW_GROUP,

@@ -1,0 +1,113 @@
+"""Frozen dataclasses ↔ JSON objects: every value checked, keys of the future kept.
+
+A class with a field ``extra`` keeps there what it does not know, and writes it back.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import types
+from collections.abc import Mapping
+from typing import Any, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+T = TypeVar("T")
+
+_EXTRA = "extra"
+
+
+class MalformedError(ValueError):
+    """A JSON value is not what its place asks for; the message starts with the place."""
+
+
+def encode(value: object) -> Json:
+    """The JSON value of a dataclass, tuple, mapping or scalar."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        known = {
+            field.name: encode(getattr(value, field.name))
+            for field in dataclasses.fields(value)
+            if field.name != _EXTRA
+        }
+        return {**known, **dict(getattr(value, _EXTRA, {}))}
+    if isinstance(value, Mapping):
+        return {str(key): encode(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [encode(item) for item in value]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise TypeError(f"{value!r} has no JSON form")
+
+
+def decode(cls: type[T], value: Json, where: str) -> T:
+    """An instance of the dataclass `cls`; MalformedError names the place of what is wrong.
+
+    >>> decode(_Point, {"x": 1, "y": 2.5, "colour": "red"}, "point")
+    _Point(x=1, y=2.5, extra={'colour': 'red'})
+    >>> decode(_Point, {"x": "1", "y": 2.5}, "point")
+    Traceback (most recent call last):
+    ...
+    cecdata.common.codec.MalformedError: point.x: expected int, found '1'
+    """
+    if not isinstance(value, dict):
+        raise MalformedError(f"{where}: expected an object, found {_shown(value)}")
+    key: Any = cls
+    hints = _hints(key)
+    arguments: dict[str, Any] = {}
+    for field in dataclasses.fields(cls):  # type: ignore[arg-type]
+        if field.name == _EXTRA:
+            arguments[_EXTRA] = {key: item for key, item in value.items() if key not in hints}
+        elif field.name in value:
+            place = f"{where}.{field.name}"
+            arguments[field.name] = _decode(hints[field.name], value[field.name], place)
+        elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+            raise MalformedError(f"{where}: the key {field.name!r} is missing")
+    return cls(**arguments)
+
+
+@functools.cache
+def _hints(cls: Any) -> dict[str, Any]:
+    return get_type_hints(cls)
+
+
+def _decode(hint: Any, value: Json, where: str) -> Any:
+    origin, parameters = get_origin(hint), get_args(hint)
+    if origin in {Union, types.UnionType}:
+        inner = next(p for p in parameters if p is not type(None))
+        return None if value is None else _decode(inner, value, where)
+    if origin is tuple:
+        if not isinstance(value, list):
+            raise MalformedError(f"{where}: expected a list, found {_shown(value)}")
+        return tuple(_decode(parameters[0], v, f"{where}[{i}]") for i, v in enumerate(value))
+    if origin is Mapping or origin is dict:
+        if not isinstance(value, dict):
+            raise MalformedError(f"{where}: expected an object, found {_shown(value)}")
+        if not isinstance(parameters[1], (type, types.GenericAlias)):
+            return dict(value)  # any JSON
+        return {key: _decode(parameters[1], v, f"{where}.{key}") for key, v in value.items()}
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        return decode(hint, value, where)
+    return _scalar(hint, value, where)
+
+
+def _scalar(hint: Any, value: Json, where: str) -> Any:
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        try:
+            return float(value)
+        except OverflowError:
+            raise MalformedError(f"{where}: {_shown(value)} is beyond a number") from None
+    if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
+        raise MalformedError(f"{where}: expected {hint.__name__}, found {_shown(value)}")
+    return value
+
+
+def _shown(value: Json) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "…"
+
+
+@dataclasses.dataclass(frozen=True)
+class _Point:
+    x: int
+    y: float
+    extra: Mapping[str, Json] = dataclasses.field(default_factory=dict)

@@ -1,0 +1,35 @@
+"""The one place that writes files: atomic files, journals, locks, workspaces.
+
+The order of every write: temporary file on the same filesystem → fsync → re-read → sha256 →
+rename → fsync of the folder → journal. What carries its final name is therefore whole.
+"""
+
+from __future__ import annotations
+
+from cecdata.common.durable.files import (
+    FileRecord,
+    describe_os_error,
+    publish,
+    sha256_of,
+    write,
+    write_bytes,
+    write_text,
+)
+from cecdata.common.durable.journal import Entry, Journal
+from cecdata.common.durable.lock import Lock
+from cecdata.common.durable.workspace import STATE, Workspace
+
+__all__ = [
+    "STATE",
+    "Entry",
+    "FileRecord",
+    "Journal",
+    "Lock",
+    "Workspace",
+    "describe_os_error",
+    "publish",
+    "sha256_of",
+    "write",
+    "write_bytes",
+    "write_text",
+]

@@ -1,0 +1,215 @@
+"""What is done, line by line: append-only JSON, each line with its own checksum, each synced."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from cecdata.common.durable.files import (
+    FileRecord,
+    OnStep,
+    fsync_folder,
+    naming,
+    no_step,
+    sha256_of,
+)
+from cecdata.common.errors import VerificationError
+from cecdata.common.strict_json import parse
+
+MOVED = "publish"  # the step that says: the folder `facts["staged"]` now stands at `key`
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One recorded step: its files lie below the journal's root, `facts` are JSON values."""
+
+    step: str
+    key: str
+    files: tuple[FileRecord, ...]
+    facts: Mapping[str, object]
+
+
+class Journal:
+    """The record of a run under `root`; the latest entry of a (step, key) counts.
+
+    A torn last line, as a killed run leaves it, is cut off. A damaged line further up is skipped
+    and named in `damage`: what it recorded counts as not done.
+    """
+
+    def __init__(self, path: Path, root: Path, *, on_step: OnStep = no_step) -> None:
+        self.path = path
+        self.root = root
+        self.damage: tuple[str, ...] = ()
+        self._on_step = on_step
+        self._guard = threading.Lock()
+        self._entries: dict[tuple[str, str], Entry] = {}
+        self._load()
+
+    def __iter__(self) -> Iterator[Entry]:
+        """All entries that count, in the order of their first appearance."""
+        return iter(list(self._entries.values()))
+
+    def record(
+        self, step: str, key: str, files: Sequence[FileRecord] = (), **facts: object
+    ) -> Entry:
+        """Append one line and sync it; safe to call from several threads."""
+        entry = Entry(step, key, tuple(files), facts)
+        line = _encode(entry, self.root)
+        with self._guard, naming(self.path, wanted=len(line)):
+            self._on_step("journal:append")
+            self._append(line)
+            self._entries[step, key] = entry
+        return entry
+
+    def get(self, step: str, key: str) -> Entry | None:
+        """What was recorded, without a look at the files."""
+        return self._entries.get((step, key))
+
+    def done(self, step: str, key: str, *, verify: bool = False) -> Entry | None:
+        """The entry, when all its files lie there with their size, else None.
+
+        `verify` compares the SHA-256 too. The paths of the answer are where the files lie now,
+        also after a folder was published.
+        """
+        entry = self._entries.get((step, key))
+        if entry is None:
+            return None
+        found: list[FileRecord] = []
+        for file in entry.files:
+            here = self._locate(file, verify=verify)
+            if here is None:
+                return None
+            found.append(FileRecord(here, file.sha256, file.bytes))
+        return Entry(step, key, tuple(found), entry.facts)
+
+    def _locate(self, file: FileRecord, *, verify: bool) -> Path | None:
+        for path in (file.path, *self._moved(file.path)):
+            same = _is_file(path) and path.stat().st_size == file.bytes
+            if same and (not verify or sha256_of(path).sha256 == file.sha256):
+                return path
+        return None
+
+    def _moved(self, path: Path) -> Iterator[Path]:
+        for entry in self._entries.values():
+            if entry.step == MOVED:
+                staged = self.root / str(entry.facts["staged"])
+                if path.is_relative_to(staged):
+                    yield self.root / entry.key / path.relative_to(staged)
+
+    def _append(self, line: bytes) -> None:
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        before = os.fstat(descriptor).st_size
+        try:
+            rest = memoryview(line)
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+            self._on_step("journal:fsync")
+            os.fsync(descriptor)
+        except BaseException:
+            os.ftruncate(descriptor, before)  # half a line must not glue itself to the next one
+            raise
+        finally:
+            os.close(descriptor)
+        if before == 0:
+            fsync_folder(self.path.parent)
+
+    def _load(self) -> None:
+        if not self.path.exists():
+            return
+        with naming(self.path):
+            data = self.path.read_bytes()
+        lines = data.split(b"\n")
+        tail = lines.pop()
+        good = len(data) - len(tail)
+        damage: list[str] = []
+        for number, line in enumerate(lines, 1):
+            try:
+                entry = _decode(line, self.root)
+            except VerificationError as error:
+                if number == len(lines) and not tail:
+                    good -= len(line) + 1  # the last line: torn, although its end was written
+                    break
+                damage.append(f"{self.path}, line {number}: {error}; its step is done again")
+                continue
+            self._entries[entry.step, entry.key] = entry
+        self.damage = tuple(damage)
+        if good < len(data):
+            with naming(self.path):
+                os.truncate(self.path, good)
+
+
+def _encode(entry: Entry, root: Path) -> bytes:
+    files = [
+        {
+            "path": file.path.absolute().relative_to(root.absolute()).as_posix(),
+            "sha256": file.sha256,
+            "bytes": file.bytes,
+        }
+        for file in entry.files
+    ]
+    body = {"step": entry.step, "key": entry.key, "files": files, "facts": dict(entry.facts)}
+    text = json.dumps(body, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return f'{{"sum":"{_sum(text)}","entry":{text}}}\n'.encode()
+
+
+def _decode(line: bytes, root: Path) -> Entry:
+    try:
+        text = line.decode("utf-8")
+        body = dict(parse(text)["entry"])  # type: ignore[call-overload,index,arg-type]
+        # The sum is over the very characters of the line, so that no re-encoding can differ.
+        if text != f'{{"sum":"{_sum(text[_HEAD:-1])}","entry":{text[_HEAD:-1]}}}':
+            raise VerificationError("the checksum does not match")
+        files = tuple(
+            FileRecord(_inside(root, file["path"]), str(file["sha256"]), int(file["bytes"]))
+            for file in body["files"]
+        )
+        entry = Entry(str(body["step"]), str(body["key"]), files, dict(body["facts"]))
+        _check_move(entry, root)
+    except (ValueError, KeyError, TypeError) as error:
+        if isinstance(error, VerificationError):
+            raise
+        raise VerificationError(f"not a line of a journal ({error})") from error
+    return entry
+
+
+def _check_move(entry: Entry, root: Path) -> None:
+    """A published folder lay and lies inside the root, and so does all that moved with it."""
+    if entry.step != MOVED:
+        return
+    names = entry.facts["names"]
+    if not isinstance(names, list):
+        raise VerificationError(f"names is no list: {names!r:.60}")
+    for name in (entry.key, entry.facts["staged"], *names):
+        _inside(root, str(name))
+
+
+def _is_file(path: Path) -> bool:
+    """False, too, for a name that is longer than any file's: a damaged line may hold it."""
+    try:
+        return path.is_file()
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        return False
+
+
+_HEAD = len('{"sum":"0123456789abcdef","entry":')
+
+
+def _sum(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
+
+
+def _inside(root: Path, name: str) -> Path:
+    pure = PurePosixPath(name)
+    if pure.is_absolute() or ".." in pure.parts:
+        raise VerificationError(f"{name!r} leads out of {root}")
+    if "\0" in name:
+        raise VerificationError(f"{name!r} holds a NUL: no file is called so")
+    return root / pure

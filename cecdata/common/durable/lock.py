@@ -1,0 +1,91 @@
+"""One run at a time in one folder; the lock of a dead process opens by itself."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import socket
+from datetime import datetime, timezone
+from pathlib import Path
+
+from cecdata.common.durable.files import naming
+from cecdata.common.errors import RefusedError
+from cecdata.common.strict_json import parse
+
+
+class Lock:
+    """An advisory lock on a file that stays in place (unlinking it would let two runs in).
+
+    The kernel lets go of it when its holder dies, so a held lock means a living process.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor: int | None = None
+
+    @property
+    def held(self) -> bool:
+        """Is it this object's?"""
+        return self._descriptor is not None
+
+    def in_place(self) -> bool:
+        """Is the file that we hold still the one that others would find?"""
+        if self._descriptor is None:
+            return False
+        try:
+            return os.path.samestat(os.fstat(self._descriptor), self.path.stat())
+        except OSError:
+            return False
+
+    def acquire(self) -> None:
+        """Take the lock, or raise `RefusedError` that names its holder."""
+        with naming(self.path):
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                holder = _holder(os.pread(descriptor, 4096, 0))
+                os.close(descriptor)
+                raise RefusedError(
+                    f"{self.path.parent.parent} is in use by {holder}. "
+                    "Wait for it, stop it, or choose another output folder."
+                ) from None
+            except BaseException:
+                os.close(descriptor)
+                raise
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, _about_me(), 0)
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        """Let go; a lock that is not held is left alone."""
+        if self._descriptor is None:
+            return
+        descriptor, self._descriptor = self._descriptor, None
+        with contextlib.suppress(OSError):  # only the note inside, the lock goes with close
+            os.ftruncate(descriptor, 0)
+        # Whatever close complains of, the kernel has let go of the descriptor and of the lock;
+        # all that counts was synced before, and an error here would only hide another one.
+        with contextlib.suppress(OSError):
+            os.close(descriptor)
+
+
+def _about_me() -> bytes:
+    since = datetime.now(timezone.utc).astimezone().isoformat(timespec="seconds")
+    note = {"pid": os.getpid(), "host": socket.gethostname(), "since": since}
+    return json.dumps(note).encode()
+
+
+def _holder(note: bytes) -> str:
+    try:
+        about = dict(parse(note))  # type: ignore[arg-type]
+        pid, host, since = int(str(about["pid"])), str(about["host"]), str(about["since"])
+    except (ValueError, KeyError, TypeError):
+        return "another process that has just started"
+    text = f"process {pid} on {host} since {since}"
+    gone = Path("/proc").is_dir() and not Path(f"/proc/{pid}").exists()
+    if gone and host == socket.gethostname():
+        text += " (it has ended, a process it started still holds the lock)"
+    return text

@@ -1,0 +1,252 @@
+"""An output folder that belongs to one configuration and, at a time, to one run."""
+
+from __future__ import annotations
+
+import errno
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import final
+
+from cecdata.common.durable import fingerprint
+from cecdata.common.durable.files import (
+    FileRecord,
+    OnStep,
+    naming,
+    no_step,
+    publish,
+    republish,
+    write,
+    write_bytes,
+)
+from cecdata.common.durable.journal import MOVED, Entry, Journal
+from cecdata.common.durable.lock import Lock
+from cecdata.common.errors import CecError, RefusedError
+
+STATE = ".cecdata"  # everything a run needs for itself lies below OUT/.cecdata
+_WRITTEN = "file"
+_JOURNAL = "journal.jsonl"
+_DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}
+
+
+@final
+class Workspace:
+    """Opens `out` for one run: `with Workspace(out, {"seed": 42}) as work: …`.
+
+    Refuses (`RefusedError`, exit 5) a folder that is not ours, a living run's folder, and one that
+    was made from another `identity` (JSON values), naming each difference. `overwrite` removes
+    what this workspace wrote, and nothing else; with a foreign file inside it refuses too.
+    The same identity resumes: `journal` knows what is done.
+    """
+
+    def __init__(
+        self,
+        out: Path | str,
+        identity: Mapping[str, object],
+        *,
+        overwrite: bool = False,
+        on_step: OnStep = no_step,
+    ) -> None:
+        self.root = Path(out).absolute()
+        self.state = self.root / STATE
+        self.tmp = self.state / "tmp"
+        self.resumed = False
+        self.identity: Mapping[str, object] = json.loads(json.dumps(identity))
+        self._named_by = self.state / fingerprint.FILE
+        self._overwrite = overwrite
+        self._on_step = on_step
+        self._lock = Lock(self.state / "lock")
+        self._journal: Journal | None = None
+
+    @property
+    def journal(self) -> Journal:
+        """The record of what is done."""
+        if self._journal is None:
+            raise RuntimeError("the workspace is not open: use `with Workspace(…) as work`")
+        return self._journal
+
+    def __enter__(self) -> Workspace:
+        self._on_step("workspace:open")
+        _make_state(self.root, self.state)
+        self._lock.acquire()
+        try:
+            self._open()
+        except BaseException:
+            self._lock.release()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._lock.release()
+
+    def write(
+        self,
+        name: str,
+        fill: Callable[[Path], None],
+        check: Callable[[Path], None] | None = None,
+        *,
+        expected_bytes: int | None = None,
+    ) -> FileRecord:
+        """`durable.write` of `name` below the root, through this workspace's `tmp`."""
+        path = self._own(name)
+        return write(
+            path, fill, check, tmp=self.tmp, expected_bytes=expected_bytes, on_step=self._step
+        )
+
+    def write_bytes(self, name: str, data: bytes) -> FileRecord:
+        """`durable.write_bytes` of `name` below the root."""
+        return write_bytes(self._own(name), data, tmp=self.tmp, on_step=self._step)
+
+    def write_text(self, name: str, text: str) -> FileRecord:
+        """`write_bytes` of the UTF-8 of `text`."""
+        return self.write_bytes(name, text.encode("utf-8"))
+
+    def publish(self, staged: str, final: str) -> None:
+        """Rename the folder `staged` (below the root) to `final`; does nothing when it is done.
+
+        Where `final` was published before, what was redone replaces its older self file by file.
+        The intent is recorded before the rename: a run killed between the two finds its files.
+        """
+        source, target = self._inside(staged), self._inside(final)
+        self._still_ours()
+        if not source.exists() and target.exists() and self.journal.get(MOVED, final):
+            return
+        names = {p.relative_to(source).as_posix() for p in source.rglob("*") if p.is_file()}
+        before = self.journal.get(MOVED, final)
+        again = before is not None and target.exists()
+        if before is not None:
+            names.update(_names(before))
+        self.journal.record(MOVED, final, staged=staged, names=sorted(names))
+        (republish if again else publish)(source, target, on_step=self._on_step)
+
+    def owned(self) -> set[Path]:
+        """The files outside `.cecdata` that this workspace wrote or was about to write."""
+        paths: set[Path] = set()
+        for entry in self.journal:
+            if entry.step == _WRITTEN:
+                paths.add(self._inside(entry.key))
+            elif entry.step == MOVED:
+                paths.update(self._inside(f"{entry.key}/{name}") for name in _names(entry))
+        return paths
+
+    def _step(self, label: str) -> None:
+        if label == "write:rename":
+            self._still_ours()
+        self._on_step(label)
+
+    def _still_ours(self) -> None:
+        """Before anything gets its name: a thread may outlive its run, a folder may be deleted."""
+        if not self._lock.held:
+            raise RefusedError(f"{self.root}: the run that wrote here has ended")
+        if not self._lock.in_place():
+            raise CecError(
+                f"{self.root} was removed or replaced while this run was writing there, and what "
+                "it held is gone. Run the same command again: it begins anew."
+            )
+
+    def _own(self, name: str) -> Path:
+        path = self._inside(name)
+        # Recorded before it exists: `overwrite` then knows it as ours, whenever the run ends.
+        if not path.is_relative_to(self.state) and self.journal.get(_WRITTEN, name) is None:
+            self.journal.record(_WRITTEN, name)
+        return path
+
+    def _inside(self, name: str) -> Path:
+        path = self.root / name
+        if not path.resolve().is_relative_to(self.root.resolve()):
+            raise RefusedError(f"{name!r} leads out of {self.root}: it is left alone")
+        return path
+
+    def _open(self) -> None:
+        self._journal = self._read_journal()
+        if self._begun() and not self._overwrite:
+            fingerprint.refuse_another(self.root, self.journal, self._named_by, self.identity)
+            self.resumed = True
+        else:
+            # A run that recorded nothing (a mistyped column, an empty corpus) binds no other one.
+            same = fingerprint.named(self._named_by) == self.identity
+            self.resumed = same and not self._overwrite
+            if not self.resumed:
+                self._clear()
+                self._journal = self._read_journal()
+        with naming(self.tmp):
+            shutil.rmtree(self.tmp, ignore_errors=True)  # what a killed run left half-written
+            self.tmp.mkdir(exist_ok=True)
+        if not self._begun():
+            data = fingerprint.dumps(self.identity)
+            record = self.write_bytes(f"{STATE}/{fingerprint.FILE}", data)
+            fingerprint.bind(self.journal, record)
+
+    def _read_journal(self) -> Journal:
+        return Journal(self.state / _JOURNAL, self.root, on_step=self._on_step)
+
+    def _begun(self) -> bool:
+        """Is there anything that belongs to a configuration: a step, an output, a kept answer?"""
+        steps = [entry for entry in self.journal if entry.step != fingerprint.BOUND]
+        # Paid answers lie in a journal of their own long before they are a step of this one.
+        kept = (p for p in self.state.glob("*.jsonl") if p.name != _JOURNAL)
+        paid = any(path.stat().st_size for path in kept)
+        return bool(steps or self.journal.damage or paid or _files(self.root, self.state))
+
+    def _clear(self) -> None:
+        owned = self.owned()
+        foreign = [p for p in _files(self.root, self.state) if p not in owned]
+        if foreign:
+            some = ", ".join(str(p.relative_to(self.root)) for p in foreign[:5])
+            raise RefusedError(
+                f"{self.root} holds {len(foreign)} file(s) that this tool did not write: {some}. "
+                "Move them away, or choose another output folder."
+            )
+        with naming(self.root):
+            self._on_step("workspace:clear")
+            for path in sorted(owned):
+                path.unlink(missing_ok=True)
+            for folder in sorted((p for p in self.root.rglob("*") if p.is_dir()), reverse=True):
+                if not folder.is_relative_to(self.state) and not any(folder.iterdir()):
+                    folder.rmdir()
+            # The journal goes last but one and the fingerprint last: a run killed here
+            # still knows what was its own.
+            last = [_JOURNAL, fingerprint.FILE]
+            for path in sorted(self.state.iterdir(), key=lambda p: (p.name in last, p.name)):
+                if path.name not in ("lock", *last):
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+            for name in last:
+                (self.state / name).unlink(missing_ok=True)
+
+
+def _names(entry: Entry) -> list[str]:
+    names = entry.facts["names"]
+    assert isinstance(names, list)  # `publish` wrote it, under the line's checksum
+    return [str(name) for name in names]
+
+
+def _make_state(root: Path, state: Path) -> None:
+    if root.exists() and not root.is_dir():
+        raise RefusedError(f"{root} is a file: name a folder for the output")
+    try:
+        if root.is_dir() and not state.is_dir() and any(root.iterdir()):
+            raise RefusedError(
+                f"{root} is not empty and was not made by this tool: choose another output folder "
+                "(it stays as it is, also with --overwrite)"
+            )
+        state.mkdir(parents=True, exist_ok=True)
+    except NotADirectoryError as error:
+        raise RefusedError(f"{root}: a part of this path is a file") from error
+    except OSError as error:
+        if error.errno in _DENIED:
+            raise RefusedError(
+                f"{root} cannot be written to ({error.strerror}): choose another output folder"
+            ) from error
+        with naming(state):
+            raise
+
+
+def _files(root: Path, state: Path) -> list[Path]:
+    return sorted(p for p in root.rglob("*") if not p.is_dir() and not p.is_relative_to(state))

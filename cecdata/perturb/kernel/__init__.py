@@ -1,7 +1,0 @@
-"""The numba kernels; `main` ★ is where to start reading."""
-
-from __future__ import annotations
-
-from cecdata.perturb.kernel.main import perturb, place_histogram, sample_words
-
-__all__ = ["perturb", "place_histogram", "sample_words"]

@@ -1,0 +1,177 @@
+"""From sentences to pairs: hands the kernel its arrays and makes a table of what it wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cecdata.common.errors import InputError, UsageError
+from cecdata.config import Config
+from cecdata.corpus.protect import NOTHING, Protection
+from cecdata.corpus.xxh3 import utf8
+from cecdata.perturbation import kernel
+from cecdata.perturbation.calibrate import Rate, calibrate, count_table
+from cecdata.perturbation.kernel.arrays import Draws, Output, Room, Sentences
+from cecdata.perturbation.tables import Compiled
+from cecdata.shards.writer import compact, edits_array, named, pair_table, repeated
+
+# What the column `operator` may hold beside the operators' names. `none`: no operator could
+# strike; such a pair never leaves validation.
+MIXED, UNCHANGED, NONE = "mixed", "unchanged", "none"
+_WIDEST_TEXT = 8  # bytes of one replacement
+_NO_IDS: npt.NDArray[np.uint64] = np.zeros(0, np.uint64)
+
+
+class Histogram:
+    """Sentences by operator, length and number of places, each by the chance of the operator.
+
+    Sums of integers, so order is nothing.
+    """
+
+    def __init__(self, config: Config, tables: Compiled) -> None:
+        self._tables, self._limit = tables, config.max_chars
+        self.priors = _priors(config, tables)
+        shape = (len(tables.operators), self._limit + 1, self._limit + 2)
+        self.counts: npt.NDArray[np.int64] = np.zeros(shape, np.int64)
+        self._room = room(config, tables)
+        self._protection = Protection.of(config.protect_spans, config.protect)
+
+    def add(self, text: pa.Array) -> None:
+        """Count a batch of sentences of at most `max_chars` code points."""
+        data, offsets = utf8(text)
+        given = Sentences(offsets, data, _NO_IDS, self._protection.marks(data, offsets))
+        kernel.place_histogram(given, self._tables.arrays, self.priors, self._room, self.counts)
+
+
+def _priors(config: Config, tables: Compiled) -> npt.NDArray[np.float64]:
+    return np.array([config.prior.get(name, 0.0) for name in tables.operators], np.float64)
+
+
+def find_rates(config: Config, tables: Compiled, counts: npt.NDArray[np.int64]) -> list[Rate]:
+    """The rate per place of every operator, in the tables' order; an unused operator gets 0."""
+    mosts = _mosts(config, tables)[:-1]
+    return [
+        calibrate(counts[o], config.rate[name], mosts[o], tables.costs[o].mean)
+        if config.prior.get(name)
+        else Rate(0.0, 0.0, 0.0)
+        for o, name in enumerate(tables.operators)
+    ]
+
+
+def _mosts(config: Config, tables: Compiled) -> list[int]:
+    """The most edits of a pair, by operator and last for mixed: no distance over the limit."""
+    costs = [cost.most for cost in tables.costs]
+    # spans are no part of mixed pairs
+    mixed = [cost for cost, row in zip(costs, tables.arrays.spans.row, strict=True) if row < 0]
+    costs.append(max(mixed, default=1))
+    limit = min(config.max_edits, config.max_distance)
+    return [max(1, min(config.max_edits, limit // cost)) for cost in costs]
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """A table of the schema PAIR (text columns as dictionaries) and the targets' lengths."""
+
+    table: pa.Table
+    lengths: npt.NDArray[np.int32]  # [pairs] code points of each pair's target
+    passed_on: int = 0  # pairs whose cosine a second encoder decided
+    worse: npt.NDArray[np.float64] | None = None  # [pairs] log10, how much worse a source reads
+
+
+class Perturber:
+    """The engine with its frozen inputs: configuration, tables, rates. Threads may share it."""
+
+    def __init__(self, config: Config, tables: Compiled, rates: Sequence[Rate]) -> None:
+        self._config, self._tables = config, tables
+        self._priors = _priors(config, tables)
+        per_place = [*(rate.per_place for rate in rates), config.mixed_rate]
+        self._counts = count_table(per_place, _mosts(config, tables), config.max_chars + 1)
+        self._names = (*tables.operators, MIXED, UNCHANGED, NONE)
+        self._protection = Protection.of(config.protect_spans, config.protect)
+
+    @property
+    def draws(self) -> Draws:
+        """What the draws depend on, beside the sentences' ids."""
+        c = self._config
+        return Draws(c.seed, c.copies, c.mixed, c.unchanged, self._priors, self._counts)
+
+    def pairs(self, sentences: pa.RecordBatch) -> Pairs:
+        """All copies of every sentence (schema SENTENCE), the copies of one next to each other."""
+        config, tables, text = self._config, self._tables, sentences.column("text")
+        lengths = np.asarray(pc.utf8_length(text))
+        if len(lengths) and lengths.max() > config.max_chars:
+            raise InputError(
+                f"a sentence of {lengths.max():,} code points: max_chars is {config.max_chars:,}"
+            )
+        given = sentence_arrays(sentences, self._protection)
+        out = self.output(given)
+        edits = kernel.perturb(given, self.draws, tables.arrays, room(config, tables), out)
+        out.operator[out.operator < 0] = len(self._names) - 1
+        rows = np.repeat(np.arange(len(text), dtype=np.int32), config.copies)
+        columns = {
+            "id": pa.array(np.repeat(given.ids, config.copies)),
+            "copy": pa.array(np.tile(np.arange(config.copies, dtype=np.int16), len(text))),
+            "source": _strings(out.offsets, out.data),
+            "target": repeated(rows, text),
+            "operator": named(out.operator, self._names),
+            "edits": self._edits(out, edits),
+            "distance": pa.array(out.distance),
+            "cosine": pa.nulls(len(rows), pa.float32()),
+            "origin": _repeat_coded(sentences.column("origin"), rows),
+        }
+        return Pairs(pair_table(columns), np.repeat(lengths, config.copies))
+
+    def output(self, given: Sentences) -> Output:
+        """Room for what the kernel writes; UsageError where it would not fit a column of text."""
+        count = len(given.offsets) - 1
+        most = self._counts.shape[2] * self._config.copies * count
+        size = int(given.offsets[-1]) - int(given.offsets[0])
+        bytes_ = self._config.copies * size + most * _WIDEST_TEXT
+        if bytes_ > 2**31 - 1:
+            raise UsageError(
+                f"{self._config.copies:,} copies of {count:,} sentences may need {bytes_:,} bytes, "
+                "and a shard holds 2 GiB: lower --shard-sentences (and --overwrite what is there)"
+            )
+        return Output.of(self._config.copies * count, most, bytes_)
+
+    def _edits(self, out: Output, edits: int) -> pa.Array:
+        texts = self._tables.column
+        return edits_array(
+            out.edits, out.start[:edits], out.end[:edits],
+            compact(out.old[:edits], texts), compact(out.new[:edits], texts),
+            out.struck[:edits], out.kind[:edits], self._tables.operators, self._tables.kinds,
+        )  # fmt: skip
+
+
+def sentence_arrays(sentences: pa.RecordBatch, protection: Protection = NOTHING) -> Sentences:
+    """What the kernel reads of a batch of the schema SENTENCE; no text is copied."""
+    data, offsets = utf8(sentences.column("text"))
+    marks = protection.marks(data, offsets)
+    return Sentences(offsets, data, np.asarray(sentences.column("id")), marks)
+
+
+def room(config: Config, tables: Compiled) -> Room:
+    """Where the kernel works on one sentence."""
+    arrays = tables.arrays
+    return Room.of(
+        config.max_chars,
+        len(arrays.inserts),
+        len(arrays.spans.operator),
+        max(_mosts(config, tables)),
+    )
+
+
+def _strings(offsets: npt.NDArray[np.int32], data: npt.NDArray[np.uint8]) -> pa.StringArray:
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data[: offsets[-1]])]
+    return pa.Array.from_buffers(pa.string(), len(offsets) - 1, buffers)
+
+
+def _repeat_coded(origin: pa.Array, rows: npt.NDArray[np.int32]) -> pa.DictionaryArray:
+    coded = origin.dictionary_encode()
+    codes = np.asarray(coded.indices)[rows]
+    return pa.DictionaryArray.from_arrays(pa.array(codes), coded.dictionary)

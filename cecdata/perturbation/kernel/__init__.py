@@ -1,0 +1,7 @@
+"""The numba kernels; `main` ★ is where to start reading."""
+
+from __future__ import annotations
+
+from cecdata.perturbation.kernel.main import perturb, place_histogram, sample_words
+
+__all__ = ["perturb", "place_histogram", "sample_words"]

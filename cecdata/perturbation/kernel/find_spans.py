@@ -1,0 +1,135 @@
+"""Where operators that rewrite two to four characters may strike.
+
+Which of a sentence's places begin a span cannot be foreseen, so a branch on it would be
+mispredicted at every third place: hence arithmetic instead of branches, and tables so small that
+looking them up seldom waits for memory.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cecdata.perturbation.kernel.jit import inlined, set_bits
+from cecdata.perturbation.kernel.layout import (
+    FINAL,
+    GOES_ON,
+    KEY_FACTOR,
+    KNOWN_BITS,
+    LAST,
+    OPERATORS_SHIFT,
+    PAIR_FACTOR,
+    SHARED,
+    TAG_BITS,
+    TAIL_OPERATORS_SHIFT,
+)
+
+_TAG = (1 << TAG_BITS) - 1
+_OPERATORS = (1 << (GOES_ON - OPERATORS_SHIFT)) - 1
+
+
+@inlined
+def look_up(n, spans, room):
+    """The places where a span may begin, into `room.maybe`; what is known of each into `begun`."""
+    slots, maybe, count = room.slots, room.maybe, np.uint64(0)
+    for i in range(np.uint64(max(n - 1, 0))):
+        bit = np.uint64(_spread(slots, i) >> np.uint32(TAG_BITS))
+        maybe[count] = i
+        # a bitmap of 64 KiB answers most questions without leaving the cache
+        count += (spans.starts[bit >> np.uint64(6)] >> (bit & np.uint64(63))) & np.uint64(1)
+    for c in range(count):
+        i = np.uint64(maybe[c])
+        spread = _spread(slots, i)
+        place, entry = _entry_of(spread, spans)
+        # by its bit and its tag a head is known for certain
+        known = np.uint64((entry ^ spread) & np.uint32(_TAG) == 0)
+        able = np.uint64((entry >> np.uint32(OPERATORS_SHIFT)) & np.uint32(_OPERATORS)) * known
+        more = np.uint64((entry >> np.uint32(GOES_ON)) & np.uint32(1)) * known
+        more &= _may_go_on(slots, i, spans.longer)
+        room.begun[c] = place << np.uint64(32) | able << np.uint64(1) | more
+    room.count[0] = count
+
+
+@inlined
+def _spread(slots, i):
+    """The slots of the two characters from place i on, spread over 32 bits."""
+    head = slots[i] | slots[i + np.uint64(1)] << np.uint32(16)
+    return np.uint32(head * np.uint32(PAIR_FACTOR))
+
+
+@inlined
+def _entry_of(spread, spans):
+    """What `heads` says of two slots whose bit is set: (place, entry)."""
+    bit = np.uint64(spread >> np.uint32(TAG_BITS))
+    word, below = bit >> np.uint64(6), (np.uint64(1) << (bit & np.uint64(63))) - np.uint64(1)
+    place = np.uint64(spans.before[word]) + set_bits(spans.starts[word] & below)
+    entry = spans.heads[place]
+    if entry >> np.uint32(SHARED) & np.uint32(1):  # one in nine
+        place = np.uint64(entry & np.uint32((1 << SHARED) - 1))
+        entry = spans.heads[place]
+        while (entry ^ spread) & np.uint32(_TAG) and not entry >> np.uint32(FINAL):
+            place += np.uint64(1)
+            entry = spans.heads[place]
+    return place, entry
+
+
+@inlined
+def _may_go_on(slots, i, longer):
+    """May a span begin with the three characters from i on? Seldom 1 where it is 0."""
+    three = np.uint64(slots[i] | slots[i + np.uint64(1)] << np.uint32(16))
+    three |= np.uint64(slots[i + np.uint64(2)]) << np.uint64(32)
+    bit = (three * np.uint64(KEY_FACTOR)) >> np.uint64(64 - KNOWN_BITS)
+    return (longer[bit >> np.uint64(6)] >> (bit & np.uint64(63))) & np.uint64(1)
+
+
+@inlined
+def mark_spans(s, tables, room):
+    """Marks the places from which rewriting operator s may strike, after `look_up`.
+
+    Spans of one operator do not overlap: the longest from the left is taken. How many there are
+    stands in `room.found`.
+    """
+    free, found, operator = np.int64(0), np.int64(0), np.int64(tables.spans.operator[s])
+    for c in range(room.count[0]):
+        i, begun = np.int64(room.maybe[c]), room.begun[c]
+        span = np.int64(begun >> np.uint64(32))
+        size = np.int64((begun >> np.uint64(1 + s)) & np.uint64(1)) * 2
+        if begun & np.uint64(1):
+            span, size = _longest(i, s, span, size, tables.spans, room.slots)
+        fits = np.int64((size > 0) & (i >= free))
+        room.mask[i] |= np.uint16(fits << operator)
+        room.spans[s, i] = span
+        free = i + size if fits else free
+        found += fits
+    room.found[s] = found
+
+
+@inlined
+def _longest(i, s, head, size, spans, slots):
+    """The longest span of operator s from i on: (its row, its characters).
+
+    `size` is 2 where the head itself is one of s, else 0.
+    """
+    tail, found, more = np.int64(spans.first[head]), head, True
+    while more:
+        told = spans.tails[tail]
+        longer = np.int64((told >> np.uint64(TAIL_OPERATORS_SHIFT + s)) & np.uint64(1))
+        longer *= _size_at(told, slots, i)
+        if longer > size:
+            found, size = len(spans.heads) + tail, longer
+        more = not told >> np.uint64(LAST)
+        tail += 1
+    return found, size
+
+
+@inlined
+def _size_at(tail, slots, i):
+    """3 or 4: characters of the span with this tail, if its last stand there; else 0."""
+    third = np.uint32(tail & np.uint64(0xFFFF))
+    fourth = np.uint32((tail >> np.uint64(16)) & np.uint64(0xFFFF))
+    if third != slots[i + 2]:
+        return 0
+    if fourth == 0:
+        return 3
+    if fourth != slots[i + 3]:
+        return 0
+    return 4

@@ -1,0 +1,204 @@
+"""★ The main path: reads a sentence, strikes its copies, writes pairs and edits.
+
+A sentence is read once (`scan`, `find_spans`); each copy draws an operator and places (`places`),
+writes its source and edits (`strike`) and reckons the distance (`distance`). Every draw is a pure
+function of (seed, id, copy, purpose, index) (`draws`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from cecdata.perturbation.kernel.arrays import Draws, Output, Room, Sentences
+from cecdata.perturbation.kernel.distance import distance_of, is_new
+from cecdata.perturbation.kernel.draws import MIXED, OPERATOR, SAMPLE, UNCHANGED, draw, key_of, unit
+from cecdata.perturbation.kernel.find_spans import look_up, mark_spans
+from cecdata.perturbation.kernel.jit import entry, inlined
+from cecdata.perturbation.kernel.layout import Tables
+from cecdata.perturbation.kernel.places import (
+    able_of,
+    accumulate,
+    choose,
+    count_places,
+    insert_mask_of,
+    take,
+    take_mixed,
+    with_prior_of,
+)
+from cecdata.perturbation.kernel.scan import protect, scan
+from cecdata.perturbation.kernel.strike import copy_whole, strike_character, strike_span
+
+_SENTENCE = float(1 << 20)  # one sentence in a histogram: integers add up the same in any order
+
+
+@entry
+def perturb(text: Sentences, draws: Draws, tables: Tables, room: Room, out: Output):
+    """Copies 0..copies-1 of every sentence, one after the other; gives the number of edits."""
+    inserts, with_prior = insert_mask_of(tables.inserts), with_prior_of(draws.priors)
+    spanning = with_prior & _rewriters(tables)
+    single = with_prior & ~spanning
+    out.offsets[0], out.edits[0] = 0, 0
+    at, edits, pair, read, last_able = 0, 0, 0, 0, np.int64(-1)
+    for row in range(len(text.offsets) - 1):
+        n = _read(text, row, read, tables, inserts, room)
+        read += n
+        able, marked = able_of(room.mask, n, single) | spanning, np.int64(0)
+        if able != last_able:
+            accumulate(draws.priors, able, room.cumulative)
+            last_able = able
+        for copy in range(draws.copies):
+            key = key_of(draws.seed, text.ids[row], copy)
+            o, count, marked = _decide(n, able, marked, key, draws, tables, room)
+            at, edits, distance = _write(text, n, o, count, key, at, edits, tables, room, out)
+            out.operator[pair] = o
+            out.distance[pair] = distance
+            pair += 1
+            out.offsets[pair], out.edits[pair] = at, edits
+    return edits
+
+
+@inlined
+def _read(text, row, read, tables, inserts, room):
+    """One sentence into `room`; gives its number of code points."""
+    n = scan(text.data, text.offsets[row], text.offsets[row + 1], tables, inserts, room)
+    if len(text.protected):
+        protect(text.protected, read, n, inserts, room)
+    return n
+
+
+@inlined
+def _decide(n, able, marked, key, draws, tables, room):
+    """Draws the operator and the places of a copy: (operator, number of edits, marked).
+
+    `able` are the operators that may strike, of those that rewrite spans all: whether there is a
+    span is looked up where one is drawn. `marked` are those looked up in this sentence.
+    """
+    operators, o, count = len(draws.priors), -1, 0
+    if draws.unchanged > 0 and unit(draw(key, UNCHANGED, 0)) < draws.unchanged:
+        o = operators + 1
+    elif able:
+        if draws.mixed > 0 and unit(draw(key, MIXED, 0)) < draws.mixed:
+            # spans of one operator never overlap, but other edits might fall inside
+            count = take_mixed(n, able & ~_rewriters(tables), draws, key, room)
+            o = operators
+        if count == 0:
+            o = choose(unit(draw(key, OPERATOR, 0)), room.cumulative)
+            if tables.spans.row[o] >= 0:
+                o, marked = _with_span(o, n, able, marked, key, draws, tables, room)
+            if o >= 0:
+                count = take(n, o, 1 << o, draws, key, room)
+    return o, count, marked
+
+
+@inlined
+def _with_span(o, n, able, marked, key, draws, tables, room):
+    """The operator, drawn again without it where it has no span: (operator or -1, marked).
+
+    Drawing again from those that are left gives each its prior, renormalised to those able.
+    """
+    tries = 0
+    while o >= 0 and tables.spans.row[o] >= 0:
+        s = np.int64(tables.spans.row[o])
+        if not (marked >> s) & 1:
+            if not marked:
+                look_up(n, tables.spans, room)
+            marked |= np.int64(1) << s
+            mark_spans(s, tables, room)
+        if room.found[s]:
+            return o, marked
+        able &= ~(np.int64(1) << o)
+        tries += 1
+        if able:
+            accumulate(draws.priors, able, room.cumulative_here)
+            o = choose(unit(draw(key, OPERATOR, tries)), room.cumulative_here)
+        else:
+            o = -1
+    return o, marked
+
+
+@inlined
+def _write(text, n, o, count, key, at, edits, tables, room, out):
+    """The source and the edits of a copy: (bytes and edits written so far, the distance)."""
+    # The tail is copied whole after each edit and the next edit written over it: runs between
+    # edits, or sparing the copy where no byte moves, cost a mispredicted branch.
+    base, first, spent, sure = at - room.bounds[0], edits, 0, True
+    if o >= 0:
+        copy_whole(out, at, text.data, room.bounds[0], room.bounds[n])
+    else:
+        base = at - room.bounds[n]
+    mixed = o == len(tables.inserts)
+    for k in range(count):
+        place = room.chosen[k]
+        struck = room.strikes[k] if mixed else o
+        if tables.spans.row[struck] >= 0:
+            base, cost = strike_span(
+                tables, struck, place, n, room, text.data, key, k, base, out, edits
+            )
+            sure &= count == 1
+            spent += cost
+        else:
+            base, facts = strike_character(
+                tables, struck, place, n, room, text.data, key, k, base, out, edits
+            )
+            if count > 1:
+                sure &= is_new(room.points, n, facts)
+                # a loss and a gain of several operators may be one substitution
+                sure &= facts & np.uint64(0xFF) != 0 or not mixed
+            spent += tables.cost[struck]
+        edits += 1
+    if not sure:
+        # of several edits, one introduces a character that the target has: the sum is only a
+        # bound. One edit alone costs what it costs: a replacement never holds the character
+        # replaced, so what is left between what both share cannot match.
+        spent = distance_of(out, first, edits, tables, spent, room)
+    return base + room.bounds[n], edits, spent
+
+
+@inlined
+def _rewriters(tables):
+    """The rewriting operators among all, as bits."""
+    found = np.int64(0)
+    for s in range(len(tables.spans.operator)):
+        found |= np.int64(1) << tables.spans.operator[s]
+    return found
+
+
+@entry
+def place_histogram(text: Sentences, tables: Tables, priors, room: Room, histogram):
+    """Adds sentences to histogram[o, length, places]; calibration's input.
+
+    histogram: [O, limit + 1, limit + 2] int64, in 2**-20 sentences: each counts by the chance that
+    o is drawn for it, which grows where other operators have no place.
+    """
+    inserts, with_prior = insert_mask_of(tables.inserts), with_prior_of(priors)
+    read = 0
+    for row in range(len(text.offsets) - 1):
+        n = _read(text, row, read, tables, inserts, room)
+        read += n
+        if len(tables.spans.operator):
+            look_up(n, tables.spans, room)
+        for s in range(len(tables.spans.operator)):
+            mark_spans(s, tables, room)
+        able, total = able_of(room.mask, n, with_prior), 0.0
+        for o in range(len(priors)):
+            if (able >> o) & 1:
+                total += priors[o]
+        for o in range(len(priors)):
+            if (able >> o) & 1:
+                s = np.int64(tables.spans.row[o])
+                places = count_places(room.mask, n, 1 << o) if s < 0 else room.found[s]
+                histogram[o, n, places] += np.int64(_SENTENCE * (priors[o] / total) + 0.5)
+
+
+def sample_words(seed: int, ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """A uniform 64-bit word for each id, to sample sentences by: [N]."""
+    words = np.empty(len(ids), np.uint64)
+    _sample(seed, ids, words)
+    return words
+
+
+@entry
+def _sample(seed, ids, words):
+    for i in range(len(ids)):
+        words[i] = draw(key_of(seed, ids[i], 0), SAMPLE, 0)

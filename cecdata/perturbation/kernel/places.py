@@ -1,0 +1,156 @@
+"""Which operator strikes, how often, and where."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cecdata.perturbation.kernel.draws import COUNT, MIXED_OPERATOR, PLACE, below, draw, unit
+from cecdata.perturbation.kernel.jit import called, inlined
+
+_SPARSE = 24  # tries after which places are counted out
+
+
+@inlined
+def insert_mask_of(inserts):
+    """The operators that insert, as a set of bits."""
+    found = 0
+    for o in range(len(inserts)):
+        if inserts[o]:
+            found |= 1 << o
+    return found
+
+
+@inlined
+def with_prior_of(priors):
+    """The operators with a prior, as a set of bits."""
+    found = np.int64(0)
+    for o in range(len(priors)):
+        found |= np.int64(priors[o] > 0) << o
+    return found
+
+
+@inlined
+def count_places(mask, n, wanted):
+    """How many of the places 0..n meet `wanted`."""
+    found, bits = np.uint16(0), np.uint16(wanted)
+    for i in range(np.uint64(n + 1)):  # 16-bit and without branches: the compiler vectorises it
+        found = np.uint16(found + np.uint16((mask[i] & bits) != 0))
+    return np.int64(found)
+
+
+@inlined
+def able_of(mask, n, with_prior):
+    """The operators with a prior that can strike somewhere, as a set of bits."""
+    found = np.uint16(0)
+    for i in range(np.uint64(n + 1)):
+        found = np.uint16(found | mask[i])
+    return np.int64(found) & with_prior
+
+
+@inlined
+def accumulate(priors, able, cumulative):
+    """cumulative[o]: the chance of an operator up to o, the priors renormalised to the set."""
+    total, sum_ = 0.0, 0.0
+    for o in range(len(priors)):
+        if (able >> o) & 1:
+            total += priors[o]
+    for o in range(len(priors)):
+        if (able >> o) & 1:
+            sum_ += priors[o]
+            cumulative[o] = sum_ / total
+        else:
+            cumulative[o] = sum_ / total if total > 0 else 0.0
+    last = len(priors) - 1
+    while last > 0 and not (able >> last) & 1:
+        last -= 1
+    for o in range(last, len(priors)):
+        cumulative[o] = 2.0  # whatever rounding left over falls to the last of the set
+
+
+@inlined
+def choose(u, cumulative):
+    """The operator that a draw means."""
+    chosen = 0
+    for o in range(len(cumulative)):
+        chosen += u >= cumulative[o]  # no branch: which operator it is cannot be predicted
+    return chosen
+
+
+@inlined
+def take(n, o, wanted, draws, key, room):
+    """Draws how many places that meet `wanted` are struck, and which; gives their number."""
+    places, u, count = count_places(room.mask, n, wanted), unit(draw(key, COUNT, 0)), 1
+    count_cdf = draws.count_cdf
+    while count < count_cdf.shape[2] and u >= count_cdf[o, places, count - 1]:
+        count += 1
+    _take_places(room.mask, n, wanted, count, key, room.chosen)
+    return count
+
+
+@inlined
+def _take_places(mask, n, wanted, count, key, chosen):
+    """`count` distinct places whose mask meets `wanted`, each set equally likely, ascending.
+
+    Places are drawn from all n + 1 until one fits: eligible ones are the rule, and where they are
+    rare `_SPARSE` decides that counting them out is cheaper.
+    """
+    bits, tries = np.uint16(wanted), 0
+    for k in range(count):
+        fresh, place = False, 0
+        while not fresh:
+            place = below(draw(key, PLACE, tries), n + 1)
+            tries += 1
+            fresh = (mask[place] & bits) != 0
+            for j in range(k):
+                fresh &= chosen[j] != place
+            if tries >= _SPARSE and not fresh:
+                place = _count_out(mask, n, bits, chosen, k, draw(key, PLACE, tries))
+                tries += 1  # no draw decides twice
+                fresh = True
+        at = k
+        while at > 0 and chosen[at - 1] > place:
+            chosen[at] = chosen[at - 1]
+            at -= 1
+        chosen[at] = place
+
+
+@called
+def _count_out(mask, n, bits, chosen, k, word):
+    """One of the places that fit and are not yet chosen, each equally likely."""
+    rank = below(word, count_places(mask, n, bits) - k)
+    for place in range(n + 1):
+        fresh = (mask[place] & bits) != 0
+        for j in range(k):
+            fresh &= chosen[j] != place
+        if fresh:
+            if rank == 0:
+                return place
+            rank -= 1
+    return 0  # cannot happen: there are more places than edits
+
+
+@called
+def take_mixed(n, able, draws, key, room):
+    """Draws places and strikes[k], an operator for each, at least two different ones among them.
+
+    Gives their number; 0 if these places do not allow that.
+    """
+    mask, chosen, strikes, cumulative = room.mask, room.chosen, room.strikes, room.cumulative_here
+    priors = draws.priors
+    count = take(n, len(priors), able, draws, key, room)
+    reach, seen = np.int64(0), np.int64(0)
+    for k in range(count):
+        reach |= np.int64(mask[chosen[k]]) & able
+    if count < 2 or reach & (reach - 1) == 0:
+        return 0
+    for k in range(count):
+        accumulate(priors, np.int64(mask[chosen[k]]) & able, cumulative)
+        strikes[k] = choose(unit(draw(key, MIXED_OPERATOR, k)), cumulative)
+        seen |= np.int64(1) << strikes[k]
+    if seen & (seen - 1) == 0:
+        k = count - 1
+        while np.int64(mask[chosen[k]]) & able & ~seen == 0:
+            k -= 1
+        accumulate(priors, np.int64(mask[chosen[k]]) & able & ~seen, cumulative)
+        strikes[k] = choose(unit(draw(key, MIXED_OPERATOR, count)), cumulative)
+    return count

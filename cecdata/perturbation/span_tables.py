@@ -1,0 +1,261 @@
+"""Confusions of spans compiled to flat arrays for the kernel: a hash table and candidates."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypedDict
+
+import numpy as np
+import numpy.typing as npt
+
+from cecdata.hanzi.lexicon import words
+from cecdata.operators import Operator
+from cecdata.operators.spans import LONGEST, SHORTEST, InSpans, SpanSet
+from cecdata.perturbation.alias import walker
+from cecdata.perturbation.kernel.layout import (
+    ALIAS_BITS,
+    COST_BITS,
+    COUNT_SHIFT,
+    FINAL,
+    GOES_ON,
+    KEEP_BITS,
+    KEY_FACTOR,
+    KIND_BITS,
+    KNOWN_BITS,
+    LAST,
+    NO_THIRD,
+    OPERATORS_SHIFT,
+    PAIR_FACTOR,
+    SHARED,
+    SIZE_SHIFT,
+    SOURCE_SHIFT,
+    SPAN_TEXT_BITS,
+    TAG_BITS,
+    TAIL_OPERATORS_SHIFT,
+    TEXT_BITS,
+    Longs,
+    SpanTables,
+    Words,
+)
+
+_MOST_REWRITING = GOES_ON - OPERATORS_SHIFT
+
+
+class Cost(NamedTuple):
+    """The Levenshtein distance of one edit: what it is on average, and at most."""
+
+    mean: float
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """The tables, the texts that their codes stand for; of each operator a hash and its cost."""
+
+    arrays: SpanTables
+    texts: tuple[str, ...]
+    hashes: dict[str, str]
+    costs: dict[str, Cost]
+
+
+def compile_spans(
+    operators: Sequence[Operator],
+    slots: Mapping[str, int],
+    singles: dict[str, int],
+    kinds: Sequence[str],
+) -> Spans:
+    """The sets of the operators that rewrite spans; empty arrays where there is none.
+
+    `slots` are the numbers of the characters. `singles` are the rows of `Tables.texts`: a character
+    that spans are replaced with and that has none gets the next.
+    """
+    sets = {
+        operator.name: (operator, operator.confusions.build())
+        for operator in operators
+        if isinstance(operator.confusions, InSpans)
+    }
+    parts = [found for _, found in sets.values()]
+    texts = tuple(dict.fromkeys(t for part in parts for t in (*part.sources, *part.texts)))
+    number = {text: place for place, text in enumerate(texts)}
+    assert len(texts) < 2**SPAN_TEXT_BITS
+    assert len(parts) <= _MOST_REWRITING
+    signs = _signs(texts, singles)
+    keys = [_packed(part.sources, slots) for part in parts]
+    spans = np.unique(np.concatenate([*keys, np.zeros(0, np.uint64)]))[::-1]
+    own = [len(spans) - 1 - np.searchsorted(spans[::-1], key) for key in keys]
+    searchable, row_of = _searchable(spans, own)
+    rows = np.zeros((len(searchable["heads"]) + len(searchable["tails"]), len(parts)), np.uint64)
+    blocks: list[Longs] = []
+    written = 0
+    for s, (operator, part) in enumerate(sets.values()):
+        rows[row_of[own[s]], s] = _rows(part, written, number)
+        codes = np.array([kinds.index(kind) for kind in operator.kinds], np.int64)
+        blocks.append(_candidates(part, codes, number, signs))
+        written += len(part.weight)
+    assert written < 2**COUNT_SHIFT
+    which = {name: place for place, name in enumerate(sets)}
+    arrays = SpanTables(
+        row=np.array([which.get(operator.name, -1) for operator in operators], np.int8),
+        operator=np.array(
+            [o for o, operator in enumerate(operators) if operator.name in which], np.uint16
+        ),
+        **searchable,
+        rows=rows,
+        candidates=np.concatenate([*blocks, np.zeros((0, 2), np.uint64)]),
+        points=_points(texts),
+    )
+    hashes = {name: _hash(part, operator.kinds) for name, (operator, part) in sets.items()}
+    return Spans(arrays, texts, hashes, {name: _cost(part) for name, (_, part) in sets.items()})
+
+
+def _rows(part: SpanSet, first: int, number: Mapping[str, int]) -> Longs:
+    count = np.diff(part.bounds)
+    assert count.max(initial=0) < 2**ALIAS_BITS <= 2 ** (SOURCE_SHIFT - COUNT_SHIFT)
+    source = np.array([number[text] for text in part.sources], np.int64)
+    size = np.array([len(text) for text in part.sources], np.int64)
+    packed = first + part.bounds[:-1] | count << COUNT_SHIFT | source << SOURCE_SHIFT
+    return np.asarray((packed | size << SIZE_SHIFT).astype(np.uint64))
+
+
+def _candidates(
+    part: SpanSet, kinds: npt.NDArray[np.int64], number: Mapping[str, int], signs: Longs
+) -> Longs:
+    keep, alias = walker(part.bounds, part.weight)
+    most = 2**KEEP_BITS - 1
+    first = np.repeat(part.bounds[:-1], np.diff(part.bounds))
+    text = np.array([number[name] for name in part.texts], np.int64)[part.replacement]
+    chance = np.minimum(keep * (most + 1), most).astype(np.int64)
+    shift = SPAN_TEXT_BITS
+    packed = text | kinds[part.kind] << shift
+    packed |= part.cost << (shift := shift + KIND_BITS)
+    packed |= (alias - first) << (shift := shift + COST_BITS)
+    packed |= chance << (shift + ALIAS_BITS)
+    return np.column_stack([packed.astype(np.uint64), signs[text]])
+
+
+def _signs(texts: Sequence[str], singles: dict[str, int]) -> Longs:
+    """Each text as rows of `Tables.texts`, 16 bits each, the first character lowest."""
+    points = _points(texts)
+    row_of = np.zeros(0x110000, np.uint64)
+    for point in np.unique(points[points > 0]).tolist():
+        row_of[point] = singles.setdefault(chr(point), len(singles))
+    shifts = np.uint64(TEXT_BITS) * np.arange(LONGEST, dtype=np.uint64)
+    return np.asarray(np.bitwise_or.reduce(row_of[points] << shifts, axis=1))
+
+
+def _cost(part: SpanSet) -> Cost:
+    """Words strike as often as they occur (jieba's counts); other spans equally often."""
+    known = {
+        text: count
+        for length in range(SHORTEST, LONGEST + 1)
+        for text, count in zip(words(length).texts, words(length).counts.tolist(), strict=True)
+    }
+    often = np.array([known.get(source, 1.0) for source in part.sources])
+    row = np.repeat(np.arange(len(part.sources)), np.diff(part.bounds))
+    mean = np.bincount(row, part.weight * part.cost) / np.bincount(row, part.weight)
+    return Cost(float(np.average(mean, weights=often)), int(part.cost.max()))
+
+
+def _packed(sources: Sequence[str], slots: Mapping[str, int]) -> Longs:
+    """Each span as four slots of 16 bits, the first highest; 0 or NO_THIRD beyond its end."""
+    slot_of = np.zeros(0x110000, np.uint64)
+    slot_of[[ord(sign) for sign in slots]] = list(slots.values())
+    points = _points(sources)
+    assert ((points == 0) | (slot_of[points] > 0)).all(), "a span of characters without a slot"
+    found = slot_of[points]
+    found[points[:, 2] == 0, 2] = NO_THIRD  # so that it stands before the longer ones
+    shifts = np.uint64(16) * np.arange(LONGEST, dtype=np.uint64)[::-1]
+    return np.asarray(np.bitwise_or.reduce(found << shifts, axis=1))
+
+
+class _Searchable(TypedDict):
+    starts: Longs
+    before: Words
+    longer: Longs
+    heads: Words
+    first: Words
+    tails: Longs
+
+
+def _searchable(
+    spans: Longs, own: Sequence[npt.NDArray[np.intp]]
+) -> tuple[_Searchable, npt.NDArray[np.intp]]:
+    """What the kernel searches in, of spans as `_packed`, highest first; and the row of each span.
+
+    `own` are the places in `spans` of those of each operator.
+    """
+    able = np.zeros(len(spans), np.uint64)
+    for s, places in enumerate(own):
+        able[places] |= np.uint64(1 << s)
+    first, second = spans >> np.uint64(48), spans >> np.uint64(32) & np.uint64(0xFFFF)
+    third, fourth = spans >> np.uint64(16) & np.uint64(0xFFFF), spans & np.uint64(0xFFFF)
+    pair, long = first | second << np.uint64(16), third != NO_THIRD
+    head, begins = np.unique(pair, return_inverse=True)
+    tails = (third | fourth << np.uint64(16) | able << np.uint64(TAIL_OPERATORS_SHIFT))[long]
+    ends = np.r_[pair[long][1:] != pair[long][:-1], True][: len(tails)]
+    tails |= ends.astype(np.uint64) << np.uint64(LAST)
+    strikes, goes_on = np.zeros((2, len(head)), np.uint64)
+    strikes[begins[~long]] = able[~long]
+    goes_on[begins[long]] = 1
+    starts, before, heads, place = _heads(head, strikes, goes_on)
+    tail_of = np.zeros(len(heads), np.uint32)
+    # written backwards: the first tail of a head is written last
+    tail_of[place[begins[long]][::-1]] = np.arange(len(tails), dtype=np.uint32)[::-1]
+    row_of = place[begins]
+    row_of[long] = len(heads) + np.arange(len(tails))
+    longer = (pair[long] | third[long] << np.uint64(32)) * np.uint64(KEY_FACTOR)
+    bits = _bitmap(longer >> np.uint64(64 - KNOWN_BITS))
+    searchable = _Searchable(
+        starts=starts, before=before, longer=bits, heads=heads, first=tail_of, tails=tails
+    )
+    return searchable, row_of
+
+
+def _heads(
+    head: Longs, able: Longs, goes_on: Longs
+) -> tuple[Longs, Words, Words, npt.NDArray[np.intp]]:
+    """A bitmap of heads, how many bits stand before each word, the entries, each head's place."""
+    spread = head * np.uint64(PAIR_FACTOR) & np.uint64(0xFFFFFFFF)
+    bit, tag = spread >> np.uint64(TAG_BITS), spread & np.uint64((1 << TAG_BITS) - 1)
+    starts = _bitmap(bit)
+    set_ = np.unpackbits(starts.view(np.uint8), bitorder="little").reshape(-1, 64).sum(1)
+    before = np.r_[np.uint64(0), np.cumsum(set_, dtype=np.uint64)][: len(starts)]
+    distinct, which, count = np.unique(bit, return_inverse=True, return_counts=True)
+    shared = np.flatnonzero(count[which] > 1)
+    shared = shared[np.argsort(which[shared], kind="stable")]
+    place = which.astype(np.intp)
+    place[shared] = len(distinct) + np.arange(len(shared))
+    heads = np.zeros(len(distinct) + len(shared), np.uint64)
+    heads[place] = tag | able << np.uint64(OPERATORS_SHIFT) | goes_on << np.uint64(GOES_ON)
+    final = np.r_[which[shared][1:] != which[shared][:-1], True][: len(shared)]
+    heads[place[shared[final]]] |= np.uint64(1 << FINAL)
+    starting = np.r_[True, final[:-1]][: len(shared)]
+    heads[which[shared[starting]]] = place[shared[starting]].astype(np.uint64) | np.uint64(
+        1 << SHARED
+    )
+    assert len(heads) < 2**SHARED
+    return starts, before.astype(np.uint32), heads.astype(np.uint32), place
+
+
+def _bitmap(bits: Longs) -> Longs:
+    found = np.zeros(2**KNOWN_BITS // 64, np.uint64)
+    where = (bits >> np.uint64(6)).astype(np.int64)
+    np.bitwise_or.at(found, where, np.uint64(1) << (bits & np.uint64(63)))
+    return found
+
+
+def _points(texts: Sequence[str]) -> npt.NDArray[np.uint32]:
+    padded = "".join(text.ljust(LONGEST, "\0") for text in texts)
+    return np.frombuffer(padded.encode("utf-32-le"), np.uint32).reshape(-1, LONGEST).copy()
+
+
+def _hash(part: SpanSet, kinds: Sequence[str]) -> str:
+    """SHA-256 of the confusions, with shares to seven digits: what processors agree on."""
+    row = np.repeat(np.arange(len(part.sources)), np.diff(part.bounds))
+    share = part.weight / np.bincount(row, part.weight)[row]
+    digest = hashlib.sha256("\t".join((*kinds, *part.sources, *part.texts)).encode())
+    for column in (row, part.replacement, part.kind, np.round(share * 1e7)):
+        digest.update(column.astype("<i8").tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,196 @@
+"""Confusion sets compiled to flat arrays for the kernel."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from cecdata.hanzi.characters import (
+    extend_ranges,
+    joiner_ranges,
+    regional_range,
+    standard_characters,
+)
+from cecdata.operators import OPERATORS, Operator
+from cecdata.operators.base import InBulk
+from cecdata.operators.weighed import weighed
+from cecdata.perturbation.alias import walker
+from cecdata.perturbation.kernel.layout import (
+    CLINGS_AFTER,
+    CLINGS_BEFORE,
+    CLINGS_BOTH,
+    FIRST_SLOT,
+    KEEP_BITS,
+    KIND_BITS,
+    PLAIN,
+    REGIONAL,
+    TEXT_BITS,
+    Longs,
+    Shorts,
+    Tables,
+)
+from cecdata.perturbation.span_tables import Cost, compile_spans
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """The tables with the names that their codes stand for."""
+
+    arrays: Tables
+    operators: tuple[str, ...]
+    kinds: tuple[str, ...]
+    # [T + T']; row s is the character of slot s, row 0 the empty string; spans stand at the end
+    texts: tuple[str, ...]
+    column: pa.StringArray  # the same, for the columns of edits
+    sha256: dict[str, str]  # of each operator's confusion set
+    costs: tuple[Cost, ...]  # of one edit, by operator
+
+
+def compiled(
+    prior: Mapping[str, float], weights: Mapping[str, Mapping[str, float]] | None = None
+) -> Compiled:
+    """The tables of the operators with a prior, in the order of `OPERATORS`; a second or two.
+
+    `weights` are the changes that a recipe makes to the operators' own, see `operators.weighed`.
+    """
+    names = tuple(name for name in OPERATORS if prior.get(name, 0.0) > 0)
+    changes = weights or {}
+    return _compiled(names, tuple(tuple(sorted(changes.get(n, {}).items())) for n in names))
+
+
+@cache
+def _compiled(
+    names: tuple[str, ...], changes: tuple[tuple[tuple[str, float], ...], ...]
+) -> Compiled:
+    operators = [
+        weighed(OPERATORS[name], dict(change)) if change else OPERATORS[name]
+        for name, change in zip(names, changes, strict=True)
+    ]
+    beside = "".join(operator.beside for operator in operators)
+    return compile_tables(operators, (*standard_characters(), *dict.fromkeys(beside)))
+
+
+def compile_tables(operators: Sequence[Operator], characters: Sequence[str]) -> Compiled:
+    """Flat arrays of these operators' confusion sets over these characters."""
+    kinds = tuple(dict.fromkeys(kind for operator in operators for kind in operator.kinds))
+    assert len(kinds) < 2**KIND_BITS
+    texts = {"": 0} | {character: slot for slot, character in enumerate(characters, 1)}
+    found = [_columns(operator, tuple(characters), kinds, texts) for operator in operators]
+    slots = len(characters) + 1
+    bounds = np.zeros((len(operators), slots, 2), np.int32)
+    eligible = np.zeros(slots, np.uint16)
+    written = 0
+    for o, columns in enumerate(found):
+        counts = np.bincount(columns.slot, minlength=slots)
+        bounds[o, :, 1] = counts
+        bounds[o, :, 0] = np.where(counts > 0, written + np.cumsum(counts) - counts, 0)
+        eligible |= (counts > 0).astype(np.uint16) << np.uint16(o)
+        written += len(columns.slot)
+    slot_of = {name: s for s, name in enumerate(characters, 1)}
+    spans = compile_spans(operators, slot_of, texts, kinds)
+    assert len(texts) < 2**TEXT_BITS
+    text_table = _texts(list(texts))
+    arrays = Tables(
+        code_points=_code_points(characters),
+        eligible=eligible,
+        rows=bounds,
+        candidates=np.concatenate([_candidates(columns) for columns in found]),
+        inserts=np.array([operator.action == "insert" for operator in operators], np.uint8),
+        cost=np.array([operator.cost for operator in operators], np.int32),
+        texts=text_table,
+        spans=spans.arrays,
+    )
+    hashes = {
+        operator.name: spans.hashes.get(operator.name) or _hash(columns, text_table, kinds)
+        for operator, columns in zip(operators, found, strict=True)
+    }
+    costs = tuple(
+        spans.costs.get(operator.name, Cost(operator.cost, operator.cost)) for operator in operators
+    )
+    all_ = (*texts, *spans.texts)
+    column = pa.array(all_, pa.string())
+    return Compiled(arrays, tuple(hashes), kinds, all_, column, hashes, costs)
+
+
+class _Columns(NamedTuple):
+    """One operator's candidates by slot: slot 0 is any character, before which it inserts."""
+
+    slot: npt.NDArray[np.int64]
+    text: npt.NDArray[np.int64]
+    kind: npt.NDArray[np.int64]
+    weight: npt.NDArray[np.float64]
+
+
+def _columns(
+    operator: Operator, characters: tuple[str, ...], kinds: Sequence[str], texts: dict[str, int]
+) -> _Columns:
+    """The operator's set; texts that are new get the next numbers."""
+    standard = standard_characters()
+    if isinstance(operator.confusions, InBulk) and characters[: len(standard)] == standard:
+        table = operator.confusions.build(operator.confusions.least)
+        own = np.array([kinds.index(kind) for kind in operator.kinds])
+        slot = np.repeat(np.arange(1, len(standard) + 1), np.diff(table.bounds))
+        # the texts of the characters are numbered like their slots
+        return _Columns(slot, table.replacement + np.int64(1), own[table.kind], table.weight)
+    wanted = ((0, ""),) if operator.action == "insert" else tuple(enumerate(characters, 1))
+    wanted = () if operator.action == "rewrite" else wanted
+    items = [(slot, item) for slot, name in wanted for item in operator.confusions(name)]
+    return _Columns(
+        np.array([slot for slot, _ in items], np.int64),
+        np.array([texts.setdefault(item.replacement, len(texts)) for _, item in items], np.int64),
+        np.array([kinds.index(item.kind) for _, item in items], np.int64),
+        np.array([item.weight for _, item in items], np.float64),
+    )
+
+
+def _candidates(columns: _Columns) -> Longs:
+    first = np.flatnonzero(np.r_[True, columns.slot[1:] != columns.slot[:-1]])
+    bounds = np.r_[first, len(columns.slot)] if len(columns.slot) else np.zeros(1, np.int64)
+    keep, alias = walker(bounds, columns.weight)
+    most = 2**KEEP_BITS - 1
+    own = (columns.kind << TEXT_BITS | columns.text).astype(np.uint64)
+    chance = np.minimum(keep * (most + 1), most).astype(np.uint64)
+    other = own[alias] << np.uint64(TEXT_BITS + KIND_BITS)
+    return np.asarray(own | other | chance << np.uint64(2 * (TEXT_BITS + KIND_BITS)))
+
+
+def _texts(texts: Sequence[str]) -> Longs:
+    found = np.zeros((len(texts), 2), np.uint64)
+    for t, text in enumerate(texts):
+        raw = text.encode()
+        first, second = (*map(ord, text), 0, 0)[:2]
+        found[t] = int.from_bytes(raw, "little"), len(raw) | first << 8 | second << 32
+    return found
+
+
+def _code_points(characters: Sequence[str]) -> Shorts:
+    found = np.zeros(0x110000, np.uint16)
+    clings = ((CLINGS_BEFORE, extend_ranges()), (CLINGS_AFTER, joiner_ranges()))
+    for mark, (firsts, lasts) in clings:
+        for low, high in zip(firsts, lasts, strict=True):
+            span = found[low : high + 1]
+            span[:] = np.where((span != PLAIN) & (span != mark), CLINGS_BOTH, mark)
+    low, high = regional_range()
+    found[low : high + 1] = REGIONAL
+    for slot, character in enumerate(characters, 1):
+        found[ord(character)] = FIRST_SLOT + slot - 1
+    return found
+
+
+def _hash(columns: _Columns, texts: Longs, kinds: Sequence[str]) -> str:
+    """SHA-256 of the confusions, with shares to seven digits: what processors agree on."""
+    total = np.bincount(columns.slot, columns.weight)
+    share = columns.weight / total[columns.slot]
+    digest = hashlib.sha256("\t".join(kinds[kind] for kind in np.unique(columns.kind)).encode())
+    digest.update(columns.slot.astype("<i8").tobytes())
+    digest.update(texts[columns.text, 1].astype("<u8").tobytes())
+    digest.update((np.unique(columns.kind, return_inverse=True)[1]).astype("<i8").tobytes())
+    digest.update(np.round(share * 1e7).astype("<i8").tobytes())
+    return digest.hexdigest()

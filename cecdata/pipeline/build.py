@@ -1,0 +1,79 @@
+"""★ The main path: read → normalise → perturb → validate → shards → manifest."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from cecdata.common.durable import Workspace
+from cecdata.config import Config
+from cecdata.corpus.sources import inputs
+from cecdata.engine import ENGINES, Engine
+from cecdata.perturbation.engine import find_rates
+from cecdata.perturbation.tables import compiled
+from cecdata.pipeline import assemble, intake, pool
+from cecdata.pipeline.chunks import REJECTS, STAGED, Outcome, Plan, record, recorded
+from cecdata.pipeline.cosine_policy import choose_policy
+from cecdata.pipeline.intake import Progress
+from cecdata.shards.manifest import Manifest
+
+
+def build(
+    corpus: Sequence[str],
+    out: Path,
+    config: Config,
+    *,
+    workers: int = 1,
+    engine: str = "local",
+    overwrite: bool = False,
+    command: str = "",
+    progress: Progress = lambda _what, _more, _all: None,
+) -> Manifest:
+    """Make the dataset at `out`, or go on with it; a finished one is checked and left alone.
+
+    `workers` share the chunks of the second pass by an engine, `local` or `ray`; the bytes depend
+    on neither. Raises InputError, RefusedError, DiskFullError.
+    """
+    started = time.monotonic()
+    tables = compiled(config.prior, config.weights)
+    given = inputs(corpus)
+    identity = assemble.identity(given, config, tables)
+    begun = intake.look(corpus, config) if overwrite else None
+    with Workspace(out, identity, overwrite=overwrite) as work:
+        assemble.refuse_other_stdin(work, corpus)
+        finished = assemble.finished(work)
+        if finished is not None:
+            pool.drop(work)
+            return finished
+        chunks = pool.fill(work, corpus, given, config, tables, progress, begun)
+        rates = find_rates(config, tables, chunks.counts)
+        policy = choose_policy(config, chunks.sentences)
+        name = policy.encoder.name if policy.encoder else ""
+        plan = Plan(
+            work.root, config.as_dict(), chunks.chunks, tuple(rates), name, policy.sampled
+        )
+        outcomes = _second_pass(work, plan, ENGINES[engine], workers, progress)
+        manifest = assemble.manifest(given, config, tables, chunks, rates, policy, outcomes)
+        for staged, final in ((STAGED, "data"), (REJECTS, "rejects")):
+            if (work.root / staged).is_dir():
+                work.publish(staged, final)
+        assemble.write_run(work, started, workers, command)
+        manifest = assemble.write_documents(work, manifest, corpus, outcomes)
+        pool.drop(work)
+    return manifest
+
+
+def _second_pass(
+    work: Workspace, plan: Plan, engine: Engine, workers: int, progress: Progress
+) -> list[Outcome]:
+    """The outcome of every chunk, in order; those that are done already are not made again."""
+    total = len(plan.chunks)
+    found = {k: outcome for k in range(total) if (outcome := recorded(work, k)) is not None}
+    progress("perturb", len(found), total)
+    missing = [k for k in range(total) if k not in found]
+    for k, outcome in engine(plan, missing, workers, work.write) if missing else ():
+        record(work, k, outcome)
+        found[k] = outcome
+        progress("perturb", 1, total)
+    return [found[k] for k in range(total)]

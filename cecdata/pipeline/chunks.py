@@ -1,0 +1,184 @@
+"""The second pass, one chunk of the pool at a time: perturb, measure, validate, write."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cecdata.common.codec import Json, decode, encode
+from cecdata.common.durable import FileRecord, Workspace
+from cecdata.config import from_manifest
+from cecdata.corpus.splits import is_validation
+from cecdata.embed import encoder
+from cecdata.filters import Settings, language_model, measure
+from cecdata.perturbation.calibrate import Rate
+from cecdata.perturbation.engine import Pairs, Perturber
+from cecdata.perturbation.tables import compiled
+from cecdata.pipeline.pool import read_chunk
+from cecdata.pipeline.validate import READS_WELL, Validated, validate
+from cecdata.shards.schema import PAIR, REJECTED_PAIR
+from cecdata.shards.writer import check_whole, write_pairs
+
+STAGED = ".cecdata/data"
+REJECTS = ".cecdata/rejects"
+Codes = npt.NDArray[np.int8]
+Fill = Callable[[Path], None]
+Write = Callable[[str, Fill, Fill], FileRecord]
+SPLITS = ("train", "validation")
+_EXAMPLE_LENGTH = 30  # code points: what fits a line of the card
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What became of one split of one chunk; `relative_distance` is Σ distance / length."""
+
+    shard: str  # names of the files
+    rejects: str  # "" where no pair was rejected
+    kept: int
+    scored: int
+    passed_on: int  # of these, decided by a second encoder
+    rejected: Mapping[str, int]  # by reason
+    operators: Mapping[str, int]  # kept pairs
+    relative_distance: Mapping[str, float]  # by operator, over kept pairs
+    examples: Mapping[str, tuple[str, ...]]  # operator → target, source
+    judged: int = 0  # pairs whose reading was judged
+    read_well: Mapping[str, int] = field(default_factory=dict)  # of these dropped, by operator
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One chunk: its files and the counts that the manifest adds up."""
+
+    files: tuple[FileRecord, ...]
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The frozen inputs of the second pass as plain values: another process can take them."""
+
+    root: Path
+    configuration: Mapping[str, Json]
+    chunks: tuple[Path, ...]  # of the pool
+    rates: tuple[Rate, ...]
+    encoder: str  # "" where no cosine is measured
+    sampled: int  # of 2**64, see `filters.Settings`
+
+
+class Stage:
+    """The second pass over any chunk of a plan; threads may share it.
+
+    `write` is `Workspace.write` or does the same.
+    """
+
+    def __init__(self, plan: Plan, write: Write) -> None:
+        self._plan, self._write_file = plan, write
+        self._config = from_manifest(plan.configuration)
+        tables = compiled(self._config.prior, self._config.weights)
+        self._perturber = Perturber(self._config, tables, plan.rates)
+        model = encoder(plan.encoder) if plan.encoder else None
+        reader = language_model(self._config.plausibility) if self._config.plausibility else None
+        self._settings = Settings(self._config.seed, model, plan.sampled, reader)
+
+    def make(self, k: int) -> Outcome:
+        """Chunk k's shards and rejected pairs, written and counted."""
+        chunk = read_chunk(self._plan.chunks[k])
+        held_out = is_validation(np.asarray(chunk.column("id")), self._config.holdout)
+        files: list[FileRecord] = []
+        parts: list[Part] = []
+        for split, chosen in zip(SPLITS, (~held_out, held_out), strict=True):
+            sentences = chunk if chosen.all() else chunk.filter(pa.array(chosen))
+            pairs = self._perturber.pairs(sentences)
+            measured = measure(pairs, self._config.measures, self._settings)
+            valid = validate(measured, self._config)
+            shard = f"{split}-{k:05d}-of-{len(self._plan.chunks):05d}.parquet"
+            rejects = f"pairs-{shard}" if len(valid.rejected) else ""
+            files.append(self._write(f"{STAGED}/{shard}", valid.kept.table, PAIR))
+            if rejects:
+                files.append(self._write(f"{REJECTS}/{rejects}", valid.rejected, REJECTED_PAIR))
+            parts.append(_part(shard, rejects, valid, measured))
+        return Outcome(tuple(files), tuple(parts))
+
+    def _write(self, name: str, table: pa.Table, schema: pa.Schema) -> FileRecord:
+        def fill(path: Path) -> None:
+            write_pairs(path, [table], schema)
+
+        def check(path: Path) -> None:
+            check_whole(path, len(table), schema)
+
+        return self._write_file(name, fill, check)
+
+
+def recorded(work: Workspace, k: int) -> Outcome | None:
+    """What the journal holds of chunk k, if its files lie there and are whole."""
+    done = work.journal.done("chunk", _key(k), verify=True)
+    if done is None:
+        return None
+    facts = decode(_Facts, dict(done.facts), f"chunk {k} in the journal")  # type: ignore[arg-type]
+    return Outcome(done.files, facts.parts)
+
+
+def record(work: Workspace, k: int, outcome: Outcome) -> None:
+    """Chunk k is done."""
+    work.journal.record("chunk", _key(k), outcome.files, parts=encode(outcome.parts))
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    parts: tuple[Part, ...]
+
+
+def _key(k: int) -> str:
+    return f"{k:05d}"
+
+
+def _part(shard: str, rejects: str, valid: Validated, measured: Pairs) -> Part:
+    kept, table = valid.kept, valid.kept.table
+    coded = table.column("operator").combine_chunks()
+    codes, names = np.asarray(coded.indices), coded.dictionary.to_pylist()
+    share = np.asarray(table.column("distance").combine_chunks()) / np.maximum(kept.lengths, 1)
+    sums = np.bincount(codes, weights=share, minlength=len(names))
+    counts = np.bincount(codes, minlength=len(names))
+    reasons = Counter(valid.rejected.column("reason").cast(pa.string()).to_pylist())
+    unscored = sum(t.column("cosine").null_count for t in (table, valid.rejected))
+    return Part(
+        shard=shard,
+        rejects=rejects,
+        kept=len(table),
+        scored=len(table) + len(valid.rejected) - unscored,
+        passed_on=measured.passed_on,
+        rejected=dict(sorted(reasons.items())),
+        operators={name: int(n) for name, n in zip(names, counts, strict=True) if n},
+        relative_distance={
+            name: float(s) for name, s, n in zip(names, sums, counts, strict=True) if n
+        },
+        examples=_examples(kept, codes, names),
+        judged=0 if measured.worse is None else int(np.isfinite(measured.worse).sum()),
+        read_well=_read_well(valid.rejected),
+    )
+
+
+def _read_well(rejected: pa.Table) -> dict[str, int]:
+    """What was dropped because it reads as well as its target, by operator."""
+    chosen = pc.equal(rejected.column("reason").cast(pa.string()), READS_WELL)
+    operators = rejected.column("operator").cast(pa.string()).filter(chosen).to_pylist()
+    return dict(sorted(Counter(operators).items()))
+
+
+def _examples(kept: Pairs, codes: Codes, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """For each operator the first pair that is short enough to show."""
+    found: dict[str, tuple[str, ...]] = {}
+    short = kept.lengths <= _EXAMPLE_LENGTH
+    for code, name in enumerate(names):
+        rows = np.flatnonzero((codes == code) & short)[:1]
+        if len(rows):
+            pair = kept.table.select(["target", "source"]).slice(int(rows[0]), 1).to_pylist()[0]
+            found[name] = (pair["target"], pair["source"])
+    return found

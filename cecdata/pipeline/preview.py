@@ -1,0 +1,34 @@
+"""Pairs of a single sentence, calibrated on itself: for looking at, and for the documentation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from cecdata.common.errors import InputError
+from cecdata.config import Config
+from cecdata.corpus.normalise import Options, normalise
+from cecdata.perturbation.engine import Histogram, Perturber, find_rates
+from cecdata.perturbation.tables import compiled
+from cecdata.pipeline.validate import validate
+from cecdata.shards.schema import ROW, SENTENCE
+
+
+def pairs_of(sentence: str, config: Config) -> list[dict[str, Any]]:
+    """The kept copies as rows of the schema PAIR; InputError where the sentence is not one."""
+    row = {"text": sentence, "origin": "preview", "file": "-", "row": 1}
+    found = normalise(
+        pa.RecordBatch.from_pylist([row], ROW), Options(config.min_chars, config.max_chars)
+    )
+    if len(found.rejected):
+        bad = found.rejected.to_pylist()[0]
+        raise InputError(f"not a sentence ({bad['reason']}: {bad['detail']})")
+    batch = found.batch.select(SENTENCE.names).cast(SENTENCE)
+    tables = compiled(config.prior, config.weights)
+    histogram = Histogram(config, tables)
+    histogram.add(batch.column("text"))
+    rates = find_rates(config, tables, histogram.counts)
+    kept = validate(Perturber(config, tables, rates).pairs(batch), config).kept
+    rows: list[dict[str, Any]] = kept.table.to_pylist()
+    return rows

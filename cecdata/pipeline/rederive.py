@@ -1,0 +1,88 @@
+"""Every row again, from (seed, id, copy) and the manifest alone: what `verify --full` asks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from cecdata.common.errors import VerificationError
+from cecdata.config import from_manifest
+from cecdata.corpus.splits import is_validation
+from cecdata.embed import PairScorer, encoder
+from cecdata.embed.gate import embedded_cosines
+from cecdata.perturbation.calibrate import Rate
+from cecdata.perturbation.engine import Perturber
+from cecdata.perturbation.tables import compiled
+from cecdata.shards.manifest import read_manifest
+from cecdata.shards.proofs import Embed, Rederive
+from cecdata.shards.schema import PAIR, SENTENCE
+
+COLUMNS = ("source", "operator", "edits")
+
+
+def rederiver(out: Path) -> Rederive:
+    """The function that `shards.verify` takes: (targets, ids, copies) → the pairs again.
+
+    VerificationError if this installation's confusion sets are not those of the manifest.
+    """
+    manifest = read_manifest(out)
+    config = from_manifest(manifest.configuration)
+    tables = compiled(config.prior, config.weights)
+    ours = tables.sha256
+    changed = [name for name, digest in manifest.tables.items() if ours.get(name) != digest]
+    if changed:
+        raise VerificationError(
+            f"{out}: built with other confusion sets ({', '.join(changed)}) by version "
+            f"{manifest.version}; install that version to derive its sources again"
+        )
+    frozen = {c.operator: Rate(c.target, c.reachable, c.rate) for c in manifest.calibration}
+    rates = [frozen.get(name, Rate(0.0, 0.0, 0.0)) for name in tables.operators]
+    perturber = Perturber(config, tables, rates)
+
+    def rederive(
+        targets: pa.Array, ids: npt.NDArray[np.uint64], copies: npt.NDArray[np.int16]
+    ) -> pa.Table:
+        first = np.flatnonzero(np.r_[True, ids[1:] != ids[:-1]]) if len(ids) else np.array([], int)
+        text = targets.take(pa.array(first))
+        batch = pa.RecordBatch.from_arrays(
+            [pa.array(ids[first]), text, pa.array([""] * len(first), pa.string())], schema=SENTENCE
+        )
+        table = perturber.pairs(batch).table.select(COLUMNS)
+        sentence = np.repeat(np.arange(len(first)), np.diff(np.r_[first, len(ids)]))
+        none = (copies < 0) | (copies >= config.copies)
+        rows = pa.array(sentence * config.copies + np.where(none, 0, copies), mask=none)
+        plain = [table.column(name).cast(PAIR.field(name).type) for name in COLUMNS]
+        held_out = pa.chunked_array([pa.array(is_validation(ids, config.holdout))])
+        return pa.table(
+            [*(column.take(rows) for column in plain), held_out], [*COLUMNS, "held_out"]
+        )
+
+    return rederive
+
+
+def embedder(out: Path) -> Embed | None:
+    """The function that embeds pairs again; None where the build measured no cosine.
+
+    Raises MissingPackageError or InputError where the encoder is not here, VerificationError
+    where it is another one.
+    """
+    manifest = read_manifest(out)
+    if not manifest.cosine.scored:
+        return None
+    model = encoder(from_manifest(manifest.configuration).encoder)
+    revision = manifest.cosine.extra.get("revision", model.revision)
+    if (model.name, model.revision) != (manifest.cosine.encoder, revision):
+        raise VerificationError(
+            f"{out}: its cosines are by {revision}, here is {model.revision}: install version "
+            f"{manifest.version}, or its encoder's, to embed its pairs again"
+        )
+
+    def embed(pairs: pa.Table) -> npt.NDArray[np.float32]:
+        if isinstance(model, PairScorer):
+            return model.score(pairs).cosine
+        return embedded_cosines(model, pairs)
+
+    return embed

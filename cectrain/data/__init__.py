@@ -1,0 +1,1 @@
+"""Read shards, draw pairs and choose sources."""

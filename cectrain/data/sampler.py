@@ -1,0 +1,101 @@
+"""Which pairs come when: whole groups, in an order that the epoch decides, as rows for TRL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+from torch.utils.data import Sampler
+
+from cecdata.common.errors import UsageError
+from cectrain.data import shards
+from cectrain.data.training_pairs import TrainingPairs
+from cectrain.model.policy import Policy, asked
+
+if TYPE_CHECKING:
+    import datasets
+
+
+class GroupSampler(Sampler[int]):  # type: ignore[misc]  # torch is not followed
+    """Places of an epoch's pairs: batches of `groups` sources, each L times in a row, each batch
+    `repeats` times. The order depends on the epoch; TRL's own replays the first one's on resume.
+    With `pool` above 1 the sources of so many batches are dealt out by length, so that little is
+    padded; the batches themselves stay in a drawn order.
+
+    What does not fill a batch at the end of an epoch waits for the next one's order.
+    """
+
+    def __init__(
+        self,
+        pairs: TrainingPairs,
+        *,
+        groups: int,
+        size: int,
+        repeats: int,
+        view: View,
+        pool: int = 1,
+    ) -> None:
+        check_fill(len(pairs), groups)
+        self._pairs, self._groups, self._size, self._repeats = pairs, groups, size, repeats
+        self._epoch, self._view, self._pool = 0, view, pool
+        self._lengths = pairs.lengths() if pool > 1 else None
+
+    def set_epoch(self, epoch: int) -> None:
+        """Called before each epoch, and on resume with the epoch that was interrupted."""
+        self._epoch = epoch
+
+    def __len__(self) -> int:
+        """Number of places an epoch yields."""
+        batches = len(self._pairs) // self._groups
+        return batches * self._groups * self._size * self._repeats
+
+    def __iter__(self) -> Iterator[int]:
+        """Places, group by group."""
+        self._view.epoch = self._epoch
+        walk = shards.order(len(self._pairs), self._pairs.seed, self._epoch)
+        whole = walk[: len(walk) // self._groups * self._groups].reshape(-1, self._groups)
+        for start in range(0, len(whole), self._pool):
+            for batch in self._dealt(whole[start : start + self._pool], start).tolist():
+                for _ in range(self._repeats):
+                    for place in batch:
+                        yield from [place] * self._size
+
+    def _dealt(self, batches: npt.NDArray[np.int64], start: int) -> npt.NDArray[np.int64]:
+        """Some batches' sources dealt out anew by length, [batches, groups]."""
+        if self._lengths is None:
+            return batches
+        drawn = batches.ravel()
+        places = drawn[np.argsort(self._lengths[drawn], kind="stable")].reshape(batches.shape)
+        turns = shards.order(len(batches), self._pairs.seed, 1 + self._epoch + start)
+        return np.asarray(places[turns])
+
+
+def check_fill(pairs: int, groups: int) -> None:
+    """UsageError where so many pairs make no batch of so many sources."""
+    if pairs < groups:
+        raise UsageError(
+            f"{pairs} pairs do not fill a batch of {groups} sources: lower ppo.groups or ppo.scan, "
+            "or give more data"
+        )
+
+
+class View:
+    """Rows as TRL wants them: the question, and the columns that the reward reads."""
+
+    def __init__(self, pairs: TrainingPairs, policy: Policy) -> None:
+        self.epoch = 0
+        self._pairs, self._policy = pairs, policy
+
+    def table(self) -> datasets.Dataset:
+        """The pairs' table, its rows made when they are asked for."""
+        return self._pairs.table.with_transform(self._rows)
+
+    def _rows(self, rows: dict[str, list[object]]) -> dict[str, list[object]]:
+        made = self._pairs.made(rows, self.epoch)
+        return {
+            "prompt": [asked(self._policy, pair.source) for pair in made],
+            "source": [pair.source for pair in made],
+            "target": [pair.target for pair in made],
+        }

@@ -1,0 +1,250 @@
+"""Training pairs by place: memory-mapped, chosen once, corrupted anew each epoch where asked."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cecdata.common import durable
+from cecdata.common.errors import InputError
+from cecdata.common.strict_json import parse
+from cecdata.shards.reader import Dataset
+from cectrain.config import DataConfig
+from cectrain.data import shards
+from cectrain.data.shards import TRAIN, Pair, with_clean
+
+if TYPE_CHECKING:
+    import datasets
+
+Corrupt = Callable[[Sequence[Pair], int], list[Pair]]
+_SUMS = "sums.json"  # of the Arrow files beside it
+_COLUMNS = ["id", "copy", "source", "target", "operator"]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingPairs:
+    """The training split as a table; a pair is a pure function of (place, epoch)."""
+
+    table: datasets.Dataset
+    clean_share: float
+    seed: int
+    corrupt: Corrupt | None
+
+    def __len__(self) -> int:
+        """Number of pairs in an epoch."""
+        return int(self.table.num_rows)
+
+    def lengths(self) -> npt.NDArray[np.int32]:
+        """Code points of each target, [pairs]."""
+        found = [
+            np.asarray(pc.utf8_length(part["target"]), np.int32)
+            for part in self.table.select_columns(["target"]).with_format("arrow").iter(65_536)
+        ]
+        return np.concatenate(found)
+
+    def at(self, places: Sequence[int], epoch: int) -> list[Pair]:
+        """The pairs at these places, as they are in this epoch."""
+        return self.made(self.table[list(places)], epoch)
+
+    def made(self, rows: Mapping[str, Sequence[object]], epoch: int) -> list[Pair]:
+        """The pairs that rows of the table (columns of one length) become in this epoch."""
+        columns = (rows[name] for name in _COLUMNS)
+        stored = [Pair(*row) for row in zip(*columns, strict=True)]
+        found = self.corrupt(stored, epoch) if self.corrupt else stored
+        if self.clean_share == 0:
+            return found
+        # By its identity rather than its place in a batch: company changes no row.
+        return [
+            with_clean([pair], self.clean_share, (self.seed + pair.id + pair.copy) % 2**63)[0]
+            for pair in found
+        ]
+
+    def parted(self, share: float) -> tuple[TrainingPairs, TrainingPairs]:
+        """The pairs of supervised steps, and those that are left to PPO: all copies of a sentence
+        on one side. With share 0 both are all.
+
+        Raises InputError if a side is empty.
+        """
+        if share == 0:
+            return self, self
+        ids = [
+            np.asarray(part["id"], np.uint64)
+            for part in self.table.select_columns(["id"]).with_format("arrow").iter(65_536)
+        ]
+        left = shards.left_to_ppo(np.concatenate(ids), share, self.seed)
+        sides = [np.flatnonzero(~left), np.flatnonzero(left)]
+        if not all(map(len, sides)):
+            raise InputError(
+                f"ppo.unseen {share:g} leaves a side without pairs: {len(sides[0])} for supervised "
+                f"steps, {len(sides[1])} for PPO"
+            )
+        taught, kept = (replace(self, table=self.table.select(side.tolist())) for side in sides)
+        return taught, kept
+
+    def batch(self, step: int, size: int) -> list[Pair]:
+        """The pairs of a step, when every epoch is walked in its own order (see `data.order`)."""
+        first, total = step * size, len(self)
+        places, epochs = [], []
+        for number in range(first, first + size):
+            epochs.append(number // total)
+            places.append(number % total)
+        found: list[Pair] = []
+        for epoch in sorted(set(epochs)):
+            walk = shards.order(total, self.seed, epoch)
+            mine = [int(walk[p]) for p, e in zip(places, epochs, strict=True) if e == epoch]
+            found += self.at(mine, epoch)
+        return found
+
+
+def training_pairs(
+    dataset: Dataset, config: DataConfig, max_chars: int, seed: int, cache: Path
+) -> TrainingPairs:
+    """The pairs whose source and target have at most `max_chars` code points.
+
+    The Parquet shards are mapped through Arrow files under `cache`, so memory stays small.
+    Raises InputError if no pair is short enough.
+    """
+    import datasets
+
+    datasets.disable_progress_bars()
+    dataset.prove(TRAIN)
+    table = _mapped(dataset, cache)
+    places = _usable(dataset, max_chars, tuning=config.tuning)
+    if not len(places):
+        raise InputError(
+            f"{dataset.path}: no pair of at most {max_chars} characters: raise policy.max_chars"
+        )
+    if config.limit is not None:
+        chosen = shards.order(len(places), seed, -1 % 2**31)[: config.limit]
+        places = places[np.sort(chosen)]
+    corrupt = fresh_corruption(dataset, config.homophone) if config.fresh else None
+    return TrainingPairs(table.select(places.tolist()), config.clean_share, seed, corrupt)
+
+
+def _mapped(dataset: Dataset, cache: Path) -> datasets.Dataset:
+    """The shards as Arrow files, held against their own sums wherever they are used again.
+
+    The shards are proved at every start; what is trained on is this copy of them.
+    """
+    import datasets
+    from filelock import FileLock
+
+    cache.mkdir(parents=True, exist_ok=True)
+    with FileLock(cache / "lock"):  # several processes start at once
+        if not (whole := _is_whole(cache)):
+            for folder in (path for path in cache.iterdir() if path.is_dir()):
+                shutil.rmtree(folder)
+        table = datasets.Dataset.from_parquet(
+            [str(path) for path in dataset.files(TRAIN)], columns=_COLUMNS, cache_dir=str(cache)
+        )
+        if not whole:
+            durable.write_text(cache / _SUMS, json.dumps(_sums(cache), indent=1) + "\n")
+    return table
+
+
+def _is_whole(cache: Path) -> bool:
+    try:
+        return bool(parse((cache / _SUMS).read_bytes()) == _sums(cache))
+    except (OSError, ValueError):
+        return False
+
+
+def _sums(cache: Path) -> dict[str, str]:
+    files = sorted(path for path in cache.rglob("*") if path.suffix in (".arrow", ".json"))
+    return {
+        path.relative_to(cache).as_posix(): durable.sha256_of(path).sha256
+        for path in files
+        if path.name != _SUMS
+    }
+
+
+def fresh_corruption(dataset: Dataset, homophone: float | None = None) -> Corrupt:
+    """Sources corrupted anew: those that the same build with seed + 1 + epoch would have made.
+
+    A pair stays as stored where the new draw can change nothing or exceeds the greatest distance;
+    one that is drawn unchanged is so. The cosine filter is not applied again. `homophone` is that
+    operator's prior in place of the build's, the others sharing the rest equally (the paper's
+    sweep of π_hom).
+    """
+    from cecdata.config import from_manifest
+    from cecdata.perturbation.calibrate import Rate
+    from cecdata.perturbation.engine import UNCHANGED, Perturber
+    from cecdata.perturbation.tables import compiled
+
+    manifest = dataset.manifest
+    config = from_manifest(manifest.configuration)
+    if homophone is not None:
+        config = replace(config, prior=prior_with(config.prior, homophone))
+    tables = compiled(config.prior)
+    frozen = {c.operator: Rate(c.target, c.reachable, c.rate) for c in manifest.calibration}
+    rates = [frozen.get(name, Rate(0.0, 0.0, 0.0)) for name in tables.operators]
+    perturbers: dict[int, Perturber] = {}
+
+    def corrupt(pairs: Sequence[Pair], epoch: int) -> list[Pair]:
+        if epoch not in perturbers:
+            perturbers.clear()
+            perturbers[epoch] = Perturber(
+                replace(config, seed=config.seed + 1 + epoch), tables, rates
+            )
+        made = perturbers[epoch].pairs(_sentences(pairs)).table
+        rows = made.take(
+            pa.array([place * config.copies + pair.copy for place, pair in enumerate(pairs)])
+        )
+        columns: Mapping[str, list[object]] = {
+            name: rows.column(name).to_pylist() for name in ("source", "operator", "distance")
+        }
+        return [
+            replace(pair, source=str(source), operator=str(operator))
+            if operator == UNCHANGED or 0 < int(str(distance)) <= config.max_distance
+            else pair
+            for pair, source, operator, distance in zip(pairs, *columns.values(), strict=True)
+        ]
+
+    return corrupt
+
+
+def prior_with(prior: Mapping[str, float], homophone: float) -> dict[str, float]:
+    """The prior with another weight of homophones, the other operators equal.
+
+    >>> prior_with({"homophone": 0.2, "noise": 0.5, "split": 0.3}, 0.4)
+    {'homophone': 0.4, 'noise': 0.3, 'split': 0.3}
+    """
+    others = [name for name in prior if name != "homophone"]
+    if len(others) == len(prior) or not others:
+        raise InputError("data.homophone needs a build with homophones and another operator")
+    rest = round((1 - homophone) / len(others), 12)
+    return {name: homophone if name == "homophone" else rest for name in prior}
+
+
+def _sentences(pairs: Sequence[Pair]) -> pa.RecordBatch:
+    from cecdata.shards.schema import SENTENCE
+
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array([pair.id for pair in pairs], pa.uint64()),
+            pa.array([pair.target for pair in pairs], pa.string()),
+            pa.array([""] * len(pairs), pa.string()),
+        ],
+        schema=SENTENCE,
+    )
+
+
+def _usable(dataset: Dataset, max_chars: int, *, tuning: bool) -> npt.NDArray[np.int64]:
+    """Places of the pairs that are short enough, and not among those that are watched."""
+    found, seen = [], 0
+    for batch in dataset.batches(TRAIN, ["id", "source", "target"]):
+        usable = shards.longest(batch) <= max_chars
+        if tuning:
+            usable &= ~shards.kept_for_tuning(np.asarray(batch.column("id")))
+        found.append(np.flatnonzero(usable) + seen)
+        seen += len(batch)
+    return np.concatenate(found) if found else np.array([], np.int64)

@@ -1,0 +1,1 @@
+"""Measure what a reward can teach before a run."""

@@ -1,0 +1,109 @@
+# ruff: noqa: N806, N815 - axes stand in the names
+"""Candidates of known quality, made from a pair: what a policy might write, right and wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+
+from cecdata.hanzi.edits import align
+from cecdata.hanzi.readings import homophones
+from cectrain.data.shards import Pair
+
+VARIANTS = 3  # different near misses, over-corrections and garbage a pair
+KINDS = ("correct", "copy", "near_miss", "over_correction", "garbage")
+_LIKELIEST = 8  # homophones that a slip is drawn from
+
+#: Mixtures of kinds, as a policy at some point of its training might sample them.
+PROFILES: Mapping[str, Mapping[str, float]] = MappingProxyType(
+    {
+        "copying": {"correct": 0.25, "copy": 0.55, "near_miss": 0.10, "over_correction": 0.10},
+        "learning": {"correct": 0.50, "copy": 0.25, "near_miss": 0.12, "over_correction": 0.13},
+        "healthy": {"correct": 0.82, "copy": 0.05, "near_miss": 0.07, "over_correction": 0.06},
+        "broken": {"correct": 0.05, "near_miss": 0.15, "over_correction": 0.30, "garbage": 0.50},
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bank:
+    """For each of P pairs one text of each of the K columns; `kinds` names the columns' kinds."""
+
+    pairs: tuple[Pair, ...]
+    kinds: tuple[str, ...]
+    texts_P_K: tuple[tuple[str, ...], ...]
+
+    def columns(self, kind: str) -> list[int]:
+        """The columns that hold candidates of a kind."""
+        return [place for place, name in enumerate(self.kinds) if name == kind]
+
+    def right(self) -> npt.NDArray[np.bool_]:
+        """Whether each text is its pair's target, shape [P, K]: a slip may hit by chance."""
+        return np.array(
+            [
+                [text == pair.target for text in row]
+                for pair, row in zip(self.pairs, self.texts_P_K, strict=True)
+            ]
+        )
+
+
+def bank(pairs: Sequence[Pair], seed: int) -> Bank:
+    """Candidates of all kinds for each pair; a pure function of (pairs, seed)."""
+    kinds = ("correct", "copy", *(kind for kind in KINDS[2:] for _ in range(VARIANTS)))
+    rows = []
+    for place, pair in enumerate(pairs):
+        rng = np.random.default_rng((seed, pair.id, pair.copy))
+        others = [pairs[(place + step) % len(pairs)].target for step in range(1, VARIANTS + 1)]
+        near = [near_miss(pair, rng) for _ in range(VARIANTS)]
+        over = [over_correction(pair.target, rng) for _ in range(VARIANTS)]
+        rows.append((pair.target, pair.source, *near, *over, *others))
+    return Bank(tuple(pairs), kinds, tuple(rows))
+
+
+def near_miss(pair: Pair, rng: np.random.Generator) -> str:
+    """The target with one of the source's errors corrected wrongly, into something like it."""
+    edits = align(pair.source, pair.target)
+    spots = [
+        place
+        for edit in edits
+        for place in range(edit.start, edit.end)
+        if place < len(pair.target) and homophones(pair.target[place])
+    ]
+    if not spots:  # a symbol was inserted: it is gone, and something beside it with it
+        return over_correction(pair.target, rng)
+    return _slip(pair.target, spots[int(rng.integers(len(spots)))], rng)
+
+
+def over_correction(text: str, rng: np.random.Generator) -> str:
+    """The text with one right character replaced by one that sounds the same.
+
+    A text without such a character loses its last one.
+    """
+    spots = [place for place, sign in enumerate(text) if homophones(sign)]
+    if not spots:
+        return text[:-1]
+    return _slip(text, spots[int(rng.integers(len(spots)))], rng)
+
+
+def draw_groups(
+    bank: Bank, profile: Mapping[str, float], size: int, rng: np.random.Generator
+) -> npt.NDArray[np.int64]:
+    """Columns of the bank for `size` candidates of each pair, shape [P, L], kinds by `profile`."""
+    kinds = list(profile)
+    weights = np.array([profile[kind] for kind in kinds])
+    drawn_P_L = rng.choice(len(kinds), size=(len(bank.pairs), size), p=weights / weights.sum())
+    result = np.zeros(drawn_P_L.shape, np.int64)
+    for number, kind in enumerate(kinds):
+        columns = np.array(bank.columns(kind))
+        picked = columns[rng.integers(len(columns), size=drawn_P_L.shape)]
+        result = np.where(drawn_P_L == number, picked, result)
+    return result
+
+
+def _slip(text: str, place: int, rng: np.random.Generator) -> str:
+    others = homophones(text[place])[:_LIKELIEST]
+    return text[:place] + others[int(rng.integers(len(others)))] + text[place + 1 :]

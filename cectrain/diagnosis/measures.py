@@ -1,0 +1,173 @@
+"""What a diagnosis holds, and what its figures mean in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from cectrain.reward.terms import RewardConfig
+
+TEACHES, TEACHES_SLOWLY = 0.9, 0.7  # accuracy within groups, mean over the mixtures
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFigures:
+    """One profile's groups under one reward; all are fractions or rewards.
+
+    pair_accuracy: among pairs of a right and a wrong candidate of one group, how often the right
+    one earned more (ties count half). auc: the same over all candidates pooled. zero_advantage:
+    groups whose candidates all earned the same. purity: right ones among the largest cluster's
+    members. reward: the mean. variance: of R, at most 1/4.
+    """
+
+    pair_accuracy: float | None
+    auc: float | None
+    zero_advantage: float
+    purity: float | None
+    reward: float
+    variance: float
+
+
+@dataclass(frozen=True, slots=True)
+class RewardFigures:
+    """One reward's constants and what follows from them.
+
+    alpha_star: of the two cosine terms, at τ as used. lone_exact, lone_copy: mean R of one right
+    candidate beside L − 1 copies of the source, and of such a copy. lone_wins: share of groups
+    where the right one earned more. joined: share where DBSCAN put it into the copies' cluster.
+    clean_kept, clean_over_corrected: mean R on a clean sentence of leaving it alone and of one
+    over-correction beside L − 1 candidates that do so.
+    """
+
+    config: RewardConfig
+    alpha_star: float
+    lone_exact: float
+    lone_copy: float
+    lone_wins: float
+    joined: float
+    clean_kept: float
+    clean_over_corrected: float
+    profiles: Mapping[str, GroupFigures]
+
+
+@dataclass(frozen=True, slots=True)
+class KindFigures:
+    """Cosines to the reference of one kind of candidate: mean and quantiles."""
+
+    mean: float
+    q05: float
+    q50: float
+    q95: float
+    bins: tuple[int, ...]  # counts in 20 bins from 0 to 1, for the page
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """Everything that `cectrain diagnose` says.
+
+    gamma: 1 − the least cosine of a right candidate (0: only the reference itself is known to be
+    right). delta: 1 − the 0.95 quantile of wrong candidates' cosines; the paper's assumption asks
+    for δ > γ. blind: share of wrong candidates with the reference's own embedding, which no
+    constants can tell apart. hoeffding: √(log(2/(1 − c)) / 2N).
+    """
+
+    encoder: str
+    pairs: int
+    train_pairs: int
+    size: int
+    seed: int
+    gamma: float
+    delta: float
+    blind: float
+    hoeffding: float
+    kinds: Mapping[str, KindFigures]
+    rewards: Mapping[str, RewardFigures]
+    suggested: RewardConfig
+    favoured: str
+    verdict: tuple[str, ...]
+    recipe: str = ""  # where the constants as given came from, in words; empty within a run
+    split: str = ""  # where the pairs came from; empty within a run, whose are training pairs
+
+
+def favour(rewards: Mapping[str, RewardFigures]) -> str:
+    """The reward whose groups rank right above wrong more often; the given one where equal."""
+    names = list(rewards)
+    return max(names, key=lambda name: (round(_ranking(rewards[name]), 3), -names.index(name)))
+
+
+def why(rewards: Mapping[str, RewardFigures]) -> str:
+    """Why `favour` takes what it takes, in words."""
+    ranked = [round(_ranking(figures), 3) for figures in rewards.values()]
+    if len({*ranked}) == 1:
+        return "the others rank right above wrong no more often within a group"
+    return "they rank right above wrong more often within a group"
+
+
+def verdict(found: Diagnosis) -> list[str]:
+    """What the figures mean, in sentences; the first one is the answer."""
+    given, calibrated = found.rewards["as given"], found.rewards["calibrated"]
+    best = found.rewards[found.favoured]
+    lines = [_answer(found, best)]
+    star = given.alpha_star
+    if given.config.alpha <= star and given.config.kind == "consensus":
+        told = given.config.edit_weight or given.config.copy is not None
+        apart = ", which knows nothing of the reward's other terms" if told else ""
+        lines.append(
+            f"α = {given.config.alpha:g} is not above α* = {star:.3f}{apart}: a lone correct "
+            f"candidate beside copies earned more than a copy in {given.lone_wins:.0%} of groups "
+            f"(calibrated: {calibrated.lone_wins:.0%})."
+        )
+    if given.joined > 0.5:
+        lines.append(
+            f"In {given.joined:.0%} of groups DBSCAN put the correct candidate into the copies' "
+            "own cluster: the radius cannot tell them apart, and consensus says little."
+        )
+    if found.delta <= found.gamma:
+        lines.append(
+            f"The encoder keeps no margin (δ {found.delta:.4f} ≤ γ {found.gamma:.4f}): wrong "
+            "candidates are as near to the reference as right ones."
+        )
+    if found.blind > 0:
+        lines.append(
+            f"{found.blind:.1%} of the wrong candidates have the very embedding of the reference: "
+            "the encoder does not know the character that differs."
+        )
+    copying = given.profiles["copying"]
+    lines.append(
+        f"Copying the input earns {given.lone_copy:.2f} of at most 1; the pooled AUC there is "
+        f"{_shown(copying.auc)}, the accuracy within groups, which is what teaches, "
+        f"{_shown(copying.pair_accuracy)}."
+    )
+    return lines
+
+
+def _answer(found: Diagnosis, best: RewardFigures) -> str:
+    name = "the constants as given" if found.favoured == "as given" else "calibrated constants"
+    c = best.config
+    constants = f"{c.words()}, {c.metric}"
+    accuracy = _ranking(best)
+    if accuracy >= TEACHES:
+        return (
+            f"This reward can teach: take {name} ({constants}); {accuracy:.1%} of the pairs of a "
+            "right and a wrong candidate are ranked rightly within their group."
+        )
+    if accuracy >= TEACHES_SLOWLY:
+        return (
+            f"This reward teaches slowly: {name} ({constants}) rank {accuracy:.1%} of the pairs "
+            "within a group rightly. Watch the exact rate, not the reward."
+        )
+    return (
+        f"This reward cannot be trusted here: even {name} ({constants}) rank only {accuracy:.1%} "
+        "of the pairs within a group rightly. Take another encoder."
+    )
+
+
+def _ranking(figures: RewardFigures) -> float:
+    known = [f.pair_accuracy for f in figures.profiles.values() if f.pair_accuracy is not None]
+    return float(np.mean(known)) if known else 0.0
+
+
+def _shown(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.3f}"

@@ -1,0 +1,149 @@
+"""A diagnosis for people: lines for the terminal, and one page that needs no network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from importlib.resources import files
+
+from cecbench.report.figures import Point, bars, curves
+from cectrain.data.shards import HELD_OUT
+from cectrain.diagnosis.diagnose import CONFIDENCE
+from cectrain.diagnosis.measures import Diagnosis, RewardFigures
+
+_SERIES = {"as given": "constants as given", "calibrated": "calibrated constants"}
+
+
+def text(found: Diagnosis) -> str:
+    """The verdict and the figures behind it, for a terminal."""
+    lines = [*found.verdict, *_judged(found), ""]
+    for name, rows in (("encoder", _encoder_rows(found)), ("reward", _reward_rows(found))):
+        lines.append(f"{name:<46}{'as given':>12}{'calibrated':>12}" if name == "reward" else name)
+        lines += [f"  {row[0]:<44}" + "".join(f"{cell:>12}" for cell in row[1:]) for row in rows]
+        lines.append("")
+    return "\n".join(lines).rstrip()
+
+
+def page(found: Diagnosis) -> str:
+    """One HTML page: verdict, figures as inline SVG, tables."""
+    style = files("cecbench").joinpath("report", "page.css").read_text("utf-8")
+    first, *rest = found.verdict
+    reward_table = _table(["", "as given", "calibrated"], _reward_rows(found))
+    encoder_table = _table(["", found.encoder], _encoder_rows(found))
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Reward diagnosis</title>
+<meta name="viewport" content="width=device-width, initial-scale=1"><style>{style}</style></head>
+<body><h1>What this reward can teach</h1>
+<p class="warning">{escape(first)}</p>
+{"".join(f"<p>{escape(line)}</p>" for line in [*rest, *_judged(found)])}
+<h2>Right against wrong, within a group</h2>
+<p class="soft">Share of the pairs of a right and a wrong candidate of one group in which the right
+one earned more, in percent; 50 teaches nothing. Each mixture stands for a policy.</p>
+{_accuracies(found)}
+<h2>How near the candidates are to the reference</h2>
+<p class="soft">Share of the candidates of a kind at most so near, in percent, by cosine.</p>
+{_cosines(found)}
+{encoder_table}
+<p class="soft">γ is 0 by construction: only the reference itself is known to be right.</p>
+<h2>Rewards</h2>{reward_table}
+<p class="soft">{found.pairs} {_whose(found)} pairs, groups of {found.size}, seed {found.seed}.
+Variance of a reward in [0, 1] is at most 0.25. The Hoeffding gap is for {found.train_pairs:,}
+training pairs at {CONFIDENCE:.0%} and one fixed policy.</p></body></html>
+"""
+
+
+def _whose(found: Diagnosis) -> str:
+    return "held-out" if found.split == HELD_OUT else "training"
+
+
+def _judged(found: Diagnosis) -> list[str]:
+    return [f"Judged, as given: the reward of {found.recipe}."] if found.recipe else []
+
+
+def _accuracies(found: Diagnosis) -> str:
+    profiles = list(found.rewards["as given"].profiles)
+    series = {
+        title: {
+            name: Point(100 * value)
+            for name in profiles
+            if (value := found.rewards[key].profiles[name].pair_accuracy) is not None
+        }
+        for key, title in _SERIES.items()
+    }
+    return bars("Accuracy within groups, %", profiles, series)
+
+
+def _cosines(found: Diagnosis) -> str:
+    labels = [f"{place / 20:.2f}" for place in range(1, 21)][7:]
+    series = {}
+    for kind, figures in found.kinds.items():
+        total, below, points = sum(figures.bins), 0, {}
+        for place, count in enumerate(figures.bins, 1):
+            below += count
+            points[f"{place / 20:.2f}"] = Point(100 * below / total)
+        series[kind] = {label: points[label] for label in labels}
+    return curves("Candidates at most so near, %", labels, series)
+
+
+def _encoder_rows(found: Diagnosis) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = [
+        ("right candidates: 1 − cosine at most (γ)", f"{found.gamma:.4f}"),
+        ("wrong candidates: 1 − cosine, 95 % above (δ)", f"{found.delta:.4f}"),
+        ("wrong ones with the reference's own embedding", f"{found.blind:.1%}"),
+        (f"Hoeffding gap at {found.train_pairs:,} pairs", f"{found.hoeffding:.4f}"),
+    ]
+    return rows + [
+        (f"cosine of {kind.replace('_', '-')}, median [5 %, 95 %]",
+         f"{f.q50:.3f} [{f.q05:.3f}, {f.q95:.3f}]")
+        for kind, f in found.kinds.items()
+    ]  # fmt: skip
+
+
+def _reward_rows(found: Diagnosis) -> list[tuple[str, ...]]:
+    both = [found.rewards[name] for name in _SERIES]
+    rows = [(name, *(shown(figures) for figures in both)) for name, shown in _ROWS.items()]
+    for profile in both[0].profiles:
+        groups = [figures.profiles[profile] for figures in both]
+        rows += [
+            (f"{profile}: accuracy within groups", *(_percent(g.pair_accuracy) for g in groups)),
+            (f"{profile}: AUC, pooled", *(_percent(g.auc) for g in groups)),
+            (f"{profile}: groups without advantage", *(_percent(g.zero_advantage) for g in groups)),
+            (f"{profile}: purity of the largest cluster", *(_percent(g.purity) for g in groups)),
+            (f"{profile}: mean R", *(f"{g.reward:.3f}" for g in groups)),
+            (f"{profile}: variance of R", *(f"{g.variance:.4f}" for g in groups)),
+        ]
+    return rows
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    table = f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div class="scroll">{table}</div>'
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1%}"
+
+
+def _set(value: float | None) -> str:
+    return "–" if value is None else f"{value:g}"
+
+
+_ROWS: Mapping[str, Callable[[RewardFigures], str]] = {
+    "α (weight of the pairwise term)": lambda f: f"{f.config.alpha:g}",
+    "α* (above it a lone correct one beats copies)": lambda f: f"{f.alpha_star:.3f}",
+    "τ": lambda f: f.config.tau_words(),
+    "β": lambda f: f"{f.config.beta:g}",
+    "weight of the edit term": lambda f: f"{f.config.edit_weight:g}",
+    "what copies of an erroneous source are to earn": lambda f: _set(f.config.copy),
+    "metric, ε": lambda f: f"{f.config.metric} {f.config.epsilon:g}",
+    "R of a lone correct candidate beside copies": lambda f: f"{f.lone_exact:.3f}",
+    "R of such a copy": lambda f: f"{f.lone_copy:.3f}",
+    "groups in which the lone correct one wins": lambda f: f"{f.lone_wins:.1%}",
+    "groups in which it joins the copies' cluster": lambda f: f"{f.joined:.1%}",
+    "clean sentence: R of leaving it alone": lambda f: f"{f.clean_kept:.3f}",
+    "clean sentence: R of one over-correction": lambda f: f"{f.clean_over_corrected:.3f}",
+}

@@ -1,0 +1,1 @@
+"""Speed up generation and log-probabilities."""

@@ -1,0 +1,79 @@
+"""Log-probabilities of candidates by the lean forward pass: what the clipped objective asks for."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from cectrain.fast.qwen3_forward import ROWS, final_states, norm_and_head
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel
+
+
+def logps_and_entropies(
+    model: PreTrainedModel,
+    ids: torch.Tensor,
+    mask: torch.Tensor,
+    written: int,
+    temperature: float,
+    dtype: torch.dtype,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Log-probability and entropy of the last `written` columns, both [rows, written].
+
+    `ids` and `mask` are [rows, places], questions padded on the left and candidates on the right,
+    as TRL lays them out. What is padding gets some finite value. Entropies carry no gradient.
+    """
+    import torch
+
+    rows, places = ids.shape
+    # The lean pass knows padding on the right alone: each row is moved to the left edge.
+    before = mask.argmax(dim=1, keepdim=True)
+    moved = (torch.arange(places) + before).clamp(max=places - 1)
+    states = final_states(model, ids.gather(1, moved), dtype)
+    at = places - written - 1 + torch.arange(written) - before
+    hidden = states.gather(1, at[:, :, None].expand(-1, -1, states.shape[2]))
+    last = model.model.norm
+    hidden = norm_and_head()[0].apply(hidden, last.weight, last.variance_epsilon)
+    found, entropies = _head().apply(
+        hidden.flatten(0, 1),
+        model.lm_head.weight.to(dtype),
+        ids[:, places - written :].flatten(),
+        temperature,
+    )
+    return found.view(rows, written), entropies.view(rows, written)
+
+
+@cache
+def _head() -> type[torch.autograd.Function]:
+    """The vocabulary's head up to one log-probability a token, its gradient made in parts."""
+    import torch
+
+    class Head(torch.autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(ctx, states, head, wanted, temperature):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN205
+            found, entropies = torch.empty(len(wanted)), torch.empty(len(wanted))
+            chances = torch.empty(len(wanted), len(head), dtype=states.dtype)
+            for start in range(0, len(wanted), ROWS):
+                part = slice(start, start + ROWS)
+                logits = (states[part] @ head.t()).float().div_(temperature)
+                total = logits.logsumexp(-1)
+                found[part] = logits.gather(1, wanted[part, None])[:, 0] - total
+                likely = (logits - total[:, None]).exp_()
+                chances[part] = likely
+                entropies[part] = total - likely.mul_(logits).sum(-1)
+            ctx.save_for_backward(states, head, wanted, chances)
+            ctx.temperature = temperature
+            ctx.mark_non_differentiable(entropies)
+            return found, entropies
+
+        @staticmethod
+        def backward(ctx, gradient, _entropies):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN205
+            states, head, wanted, slope = ctx.saved_tensors
+            factor = (gradient / ctx.temperature).to(slope.dtype)[:, None]
+            slope = slope * -factor
+            slope.scatter_add_(1, wanted[:, None], factor)
+            return slope @ head, slope.t() @ states, None, None
+
+    return Head

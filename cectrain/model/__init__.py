@@ -1,0 +1,1 @@
+"""Load, ask, score and export policies."""

@@ -1,0 +1,1 @@
+"""Compute rewards, advantages and values."""

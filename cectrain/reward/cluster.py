@@ -1,0 +1,113 @@
+# ruff: noqa: N803, N806 - axes stand in the names
+"""Density clusters of small groups of candidates: DBSCAN, exact, over all groups at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from cecdata.common.errors import UsageError, did_you_mean
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+NOISE = -1
+LARGEST_GROUP = 64  # L; the arrays below grow with L²
+METRICS = ("cosine", "euclidean")
+TIES = ("tightest", "first", "none")
+
+
+def unit(vectors: npt.NDArray[np.floating]) -> FloatArray:
+    """Vectors of length 1 along the last axis; a zero vector stays zero."""
+    wide = np.asarray(vectors, dtype=np.float64)
+    length = np.linalg.norm(wide, axis=-1, keepdims=True)
+    return wide / np.where(length == 0, 1.0, length)
+
+
+def distances(embeddings_P_L_D: npt.NDArray[np.floating], metric: str = "cosine") -> FloatArray:
+    """Distances within each group, shape [P, L, L], symmetric and 0 on the diagonal.
+
+    Both metrics look at unit vectors: `cosine` is 1 − cos, `euclidean` √(2 − 2 cos). A radius of
+    0.10 therefore means cos ≥ 0.90 by the first and cos ≥ 0.995 by the second; the paper names
+    none (PAPER.md row 19). Raises UsageError for another metric.
+    """
+    if metric not in METRICS:
+        raise UsageError(f"no cluster metric {metric!r}; {did_you_mean(metric, list(METRICS))}")
+    units = unit(embeddings_P_L_D)
+    cosines = np.clip(units @ units.swapaxes(-1, -2), -1.0, 1.0)
+    cosines = (cosines + cosines.swapaxes(-1, -2)) / 2
+    apart = 1.0 - cosines if metric == "cosine" else np.sqrt(2.0 - 2.0 * cosines)
+    size = apart.shape[-1]
+    apart[..., np.arange(size), np.arange(size)] = 0.0
+    return apart
+
+
+def dbscan(
+    distances_P_L_L: FloatArray, radius: float, min_samples: int, valid_P_L: BoolArray | None = None
+) -> IntArray:
+    """Cluster of each candidate, shape [P, L]; −1 is noise. The labels are scikit-learn's.
+
+    A candidate is a core if at least `min_samples` candidates, itself among them, lie within
+    `radius` (inclusive). Clusters are the connected cores, numbered by their first core; a border
+    candidate joins the lowest-numbered cluster among its cores. Candidates that are not `valid`
+    are noise and nobody's neighbour.
+
+    >>> import numpy as np
+    >>> line = np.array([0.0, 0.1, 5.0, 0.2])
+    >>> dbscan(abs(line[None, :, None] - line[None, None, :]), 0.15, 2).tolist()
+    [[0, 0, -1, 0]]
+    """
+    groups, size = distances_P_L_L.shape[:2]
+    if size > LARGEST_GROUP:
+        raise UsageError(f"a group has {size} candidates: at most {LARGEST_GROUP} are clustered")
+    if min_samples < 1 or radius < 0:
+        raise UsageError(f"min_samples {min_samples} and radius {radius}: at least 1 and 0")
+    near = distances_P_L_L <= radius
+    if valid_P_L is not None:
+        near = near & valid_P_L[:, :, None] & valid_P_L[:, None, :]
+    core = near.sum(axis=2) >= min_samples
+    linked = near & core[:, :, None] & core[:, None, :]
+    # Each core takes the lowest index that it is linked with, until nothing changes.
+    first = np.where(core, np.arange(size), size)
+    while True:
+        lower = np.where(linked, first[:, None, :], size).min(axis=2, initial=size)
+        lower = np.minimum(first, lower)
+        if np.array_equal(lower, first):
+            break
+        first = lower
+    reached = np.where(near & core[:, None, :], first[:, None, :], size).min(axis=2, initial=size)
+    first = np.where(core, first, reached)
+    # The lowest core of a cluster is its root; clusters are numbered in the order of their roots.
+    is_root = core & (first == np.arange(size))
+    number = np.concatenate([np.cumsum(is_root, axis=1) - 1, np.full((groups, 1), NOISE)], axis=1)
+    return np.take_along_axis(number, first, axis=1).astype(np.int64)
+
+
+def largest_cluster(
+    labels_P_L: IntArray, embeddings_P_L_D: npt.NDArray[np.floating], ties: str = "tightest"
+) -> BoolArray:
+    """Members of each group's largest cluster, shape [P, L]; all false where there is none.
+
+    Clusters of one size: `tightest` takes the one whose unit vectors have the longest mean, and
+    the lower number if that is equal too; `first` the lower number; `none` takes neither.
+    """
+    if ties not in TIES:
+        raise UsageError(f"no rule {ties!r} for ties; {did_you_mean(ties, list(TIES))}")
+    size = labels_P_L.shape[1]
+    member_P_C_L = labels_P_L[:, None, :] == np.arange(size)[None, :, None]
+    counts_P_C = member_P_C_L.sum(axis=2)
+    most = counts_P_C.max(axis=1, initial=0)
+    is_best = (counts_P_C == most[:, None]) & (counts_P_C > 0)
+    if ties == "none":
+        is_best &= (is_best.sum(axis=1) == 1)[:, None]
+    score = is_best.astype(np.float64)
+    if ties == "tightest":
+        mean = member_P_C_L.astype(np.float64) @ unit(embeddings_P_L_D)
+        mean /= np.maximum(counts_P_C, 1)[:, :, None]
+        # Rounded, so that equal clusters stay equal in whatever order their vectors were added.
+        score *= 1.0 + np.round(np.linalg.norm(mean, axis=2), 9)
+    chosen = score.argmax(axis=1)
+    found = is_best.any(axis=1)
+    members = np.take_along_axis(member_P_C_L, chosen[:, None, None], axis=1)[:, 0]
+    return np.asarray(members & found[:, None], dtype=np.bool_)

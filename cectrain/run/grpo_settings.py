@@ -1,0 +1,108 @@
+"""Our settings in TRL's words: what GRPOConfig is made with. Nothing here imports trl."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from cecbench.systems.llm import THINKING_OFF
+from cecdata.common.errors import UsageError
+from cectrain.config import PpoConfig, check_shares
+from cectrain.fast import qwen3_forward, speculative
+
+
+def grpo_settings(
+    ppo: PpoConfig, *, out: Path, seed: int, new_tokens: int, processes: int, cpu: bool
+) -> dict[str, object]:
+    """TRL's arguments for our settings. Raises UsageError where a batch would cut a group."""
+    passes = ppo.accumulation * ppo.minibatches  # backward passes over one batch
+    sequences = ppo.groups * ppo.candidates
+    check_shares(ppo, processes)
+    cycle = ppo.epochs * ppo.minibatches  # optimizer steps a batch
+    return dict(  # noqa: C408 - TRL's names read as arguments
+        output_dir=str(out),
+        seed=seed,
+        data_seed=seed,
+        use_cpu=cpu,
+        per_device_train_batch_size=sequences // (processes * passes),
+        gradient_accumulation_steps=ppo.accumulation,
+        steps_per_generation=passes,
+        num_generations=ppo.candidates,
+        num_iterations=ppo.epochs,
+        max_steps=ppo.updates * cycle,
+        max_completion_length=new_tokens,
+        temperature=ppo.temperature,
+        top_p=ppo.top_p,
+        top_k=ppo.top_k,
+        epsilon=ppo.clip,
+        beta=ppo.kl,
+        entropy_coef=ppo.entropy,
+        loss_type="grpo",
+        scale_rewards="none",
+        learning_rate=ppo.learning_rate,
+        weight_decay=ppo.weight_decay,
+        max_grad_norm=ppo.max_grad_norm,
+        bf16=ppo.bf16,
+        gradient_checkpointing=ppo.gradient_checkpointing,
+        chat_template_kwargs=dict(THINKING_OFF),
+        use_vllm=ppo.vllm != "off",
+        vllm_mode=ppo.vllm if ppo.vllm != "off" else "colocate",
+        vllm_server_base_url=ppo.vllm_url or None,
+        vllm_gpu_memory_utilization=ppo.vllm_memory,
+        vllm_tensor_parallel_size=ppo.vllm_parallel,
+        # With a nucleus the correction compares unlike distributions and biases each sequence.
+        vllm_importance_sampling_correction=ppo.top_p == 1.0,
+        save_strategy="steps",
+        # Only at the end of a cycle is a resume exact: candidates are not stored.
+        save_steps=ppo.save_every * cycle,
+        save_total_limit=None,
+        logging_steps=ppo.log_every * cycle,
+        logging_nan_inf_filter=False,
+        report_to=list(ppo.report_to),
+        disable_tqdm=True,
+        dataloader_num_workers=0,
+        dataloader_pin_memory=not cpu,
+    )
+
+
+def rate_share(ppo: PpoConfig, steps: int) -> Callable[[int], float]:
+    """Share of η0 at each optimizer step: 1 / (t + 1)^γ, falling to 0 over the cool-down.
+
+    >>> share = rate_share(PpoConfig(decay=0.5, cooldown=0.5), 8)
+    >>> [round(share(step), 3) for step in (0, 3, 6, 8)]
+    [1.0, 0.5, 0.189, 0.0]
+    """
+    last = max(1.0, ppo.cooldown * steps)
+
+    def share(step: int) -> float:
+        falling = min(1.0, max(0.0, (steps - step) / last)) if ppo.cooldown else 1.0
+        return float(falling * (step + 1.0) ** -ppo.decay)
+
+    return share
+
+
+def may_draft(ppo: PpoConfig, model: object, processes: int) -> bool:
+    """Whether candidates are written by draft and check.
+
+    Raises UsageError where `ppo.rollout` says that they must be and they cannot.
+    """
+    if ppo.rollout == "generate":
+        return False
+    free = ppo.vllm == "off" and (ppo.top_p, ppo.top_k) == (1.0, 0)
+    able = free and processes == 1 and speculative.supported(model)
+    if ppo.rollout == "drafted" and not able:
+        raise UsageError(
+            "ppo.rollout = drafted: a decoder with full attention, one process, no vLLM, top_p 1 "
+            "and top_k 0 are wanted; take ppo.rollout = auto or generate"
+        )
+    return able
+
+
+def may_be_lean(ppo: PpoConfig, model: object, processes: int) -> bool:
+    """Whether log-probabilities are taken by the lean pass.
+
+    It gives entropies no gradient: with a bonus for them TRL's own pass is taken. It knows no
+    wrapping either: of several processes each takes TRL's, old and new.
+    """
+    wanted = ppo.lean and ppo.vllm == "off" and ppo.entropy == 0 and processes == 1
+    return wanted and qwen3_forward.supports(model)

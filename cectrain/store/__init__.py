@@ -1,0 +1,1 @@
+"""Keep the checkpoints, metrics and results of a run."""

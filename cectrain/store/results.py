@@ -1,0 +1,95 @@
+"""What a run leaves for scripts and for the next call: its facts, its summary, its model."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from cecbench.score_shape import SEAL, is_sealed, sealed
+from cecbench.systems.policy import MODEL, RUN
+from cecdata.common.codec import Json
+from cecdata.common.durable import Workspace, sha256_of
+from cecdata.common.errors import VerificationError
+from cecdata.common.git import git_commit
+from cecdata.common.strict_json import parse
+from cectrain.run import reproducibility
+
+SUMMARY = "summary.json"
+FILES = "files_sha256"  # of what lies beside a summary: name → SHA-256
+_OWN = ("metrics.jsonl", "heldout.jsonl")  # made by the run, and not for editing, as the card is
+
+
+def write_summary(work: Workspace, found: Mapping[str, Json]) -> dict[str, Json]:
+    """Write the summary, sealed, with the SHA-256 of every file of the results; what it says."""
+    whole: dict[str, Json] = {**found, FILES: {**_sums(work.root)}}
+    text = sealed(whole)
+    work.write_text(SUMMARY, text)
+    return {**whole, SEAL: json.loads(text)[SEAL]}
+
+
+def _sums(folder: Path) -> dict[str, str]:
+    """Weights have their own digest, and a card is for editing."""
+    paths = [folder / name for name in _OWN if (folder / name).is_file()]
+    paths += (p for p in sorted((folder / MODEL).rglob("*")) if p.is_file())
+    named = {path.relative_to(folder).as_posix(): path for path in paths}
+    return {
+        name: sha256_of(path).sha256
+        for name, path in named.items()
+        if path.suffix not in (".safetensors", ".md")
+    }
+
+
+def finished(folder: Path) -> dict[str, Json] | None:
+    """The summary of a finished run; None where it is not finished.
+
+    Raises VerificationError where the summary is damaged, or the weights or another file of the
+    results are not those that it names.
+    """
+    if not (folder / SUMMARY).is_file():
+        return None
+    found = read_summary(folder / SUMMARY)
+    if reproducibility.weights_sha256(folder / MODEL) != found.get("model_sha256"):
+        raise VerificationError(
+            f"{folder / MODEL}: not the weights that {SUMMARY} names; --overwrite trains anew"
+        )
+    wanted = found.get(FILES)
+    if isinstance(wanted, dict) and wanted != (sums := _sums(folder)):
+        off = sorted(name for name in {*wanted, *sums} if wanted.get(name) != sums.get(name))
+        raise VerificationError(
+            f"{folder}: {', '.join(off[:5])}: not what {SUMMARY} names: a bit turned over, or it "
+            "was edited, added or removed; --overwrite trains anew"
+        )
+    return found
+
+
+def read_summary(path: Path) -> dict[str, Json]:
+    """What a finished run says of itself; VerificationError where it is damaged."""
+    try:
+        text = path.read_bytes().decode("utf-8")
+        found = parse(text)
+    except (OSError, ValueError) as error:
+        raise VerificationError(f"{path}: damaged ({error}); --overwrite trains anew") from error
+    if not isinstance(found, dict):
+        raise VerificationError(f"{path}: damaged (not a JSON object); --overwrite trains anew")
+    # The first ones had no seal, nor sums of files.
+    if (SEAL in found or FILES in found) and not is_sealed(text):
+        raise VerificationError(
+            f"{path}: its seal is broken: a bit turned over or it was edited; --overwrite trains "
+            "anew"
+        )
+    return found
+
+
+def write_run(work: Workspace, identity: Mapping[str, object]) -> None:
+    """What the run is, and where, with what and by which command it is made."""
+    settings = json.dumps(identity["configuration"], ensure_ascii=False, sort_keys=True)
+    facts = {
+        **identity,
+        "configuration_sha256": hashlib.sha256(settings.encode()).hexdigest(),
+        "command": reproducibility.command_line(),
+        "git_commit": git_commit(),
+        "hardware": reproducibility.hardware(),
+    }
+    work.write_text(RUN, json.dumps(facts, ensure_ascii=False, indent=1, sort_keys=True) + "\n")

@@ -1,0 +1,1 @@
+"""Train by supervised steps."""
