@@ -1,6 +1,7 @@
 """Parquet files of the shards: zstd level 1, one encoding per column, the same bytes every time.
 
 The functions here fill a file. `cecdata.common.durable` names it and proves it:
+``durable.write(path, fill=lambda p: write_pairs(p, [table]), check=whole)``.
 """
 
 from __future__ import annotations
