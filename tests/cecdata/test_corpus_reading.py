@@ -315,7 +315,7 @@ def test_a_page_that_claims_two_gibibytes_is_not_given_them(tmp_path, name):
     code = f"""
 from pathlib import Path
 from cecdata.corpus.reading import read
-from cecdata.errors import InputError
+from cecdata.common.errors import InputError
 try:
     list(read([{str(path)!r}]))
 except InputError as error:

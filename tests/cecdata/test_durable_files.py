@@ -149,8 +149,8 @@ def test_a_file_larger_than_the_limit(tmp_path):
     code = textwrap.dedent(
         f"""
         from pathlib import Path
-        from cecdata.durable import write_bytes
-        from cecdata.errors import CecError
+        from cecdata.common.durable import write_bytes
+        from cecdata.common.errors import CecError
         try:
             write_bytes(Path({str(tmp_path)!r}) / "big", b"x" * 1_000_000)
         except CecError as error:

@@ -106,7 +106,7 @@ def test_a_link_is_followed(room, there):
 SCRIPT = """
 import sys
 from pathlib import Path
-from cecdata.durable import write_text
+from cecdata.common.durable import write_text
 print("before")
 write_text(Path(sys.argv[1]), "text\\n")
 print("after")

@@ -234,7 +234,7 @@ def test_a_dead_runs_lock_is_taken(tmp_path):
     code = textwrap.dedent(
         f"""
         import os, signal
-        from cecdata.durable import Workspace
+        from cecdata.common.durable import Workspace
         with Workspace({str(tmp_path)!r}, {CONFIG!r}) as work:
             (work.tmp / "half").write_text("x")
             os.kill(os.getpid(), signal.SIGKILL)

@@ -12,7 +12,7 @@ import pytest
 _BUILD = """
 import sys
 from pathlib import Path
-from cecdata.build import build
+from cecdata.pipeline.build import build
 from cecdata.config import load
 
 corpus, out, engine = sys.argv[1:]

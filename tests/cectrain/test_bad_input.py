@@ -120,9 +120,9 @@ def test_an_archive_that_cannot_be_written(tmp_path):
 import resource
 from pathlib import Path
 import torch
-from cecdata.durable.files import naming
-from cecdata.errors import CecError
-from cectrain.checkpoints import archiving
+from cecdata.common.durable.files import naming
+from cecdata.common.errors import CecError
+from cectrain.store.checkpoints import archiving
 folder = Path({str(tmp_path)!r})
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
 try:

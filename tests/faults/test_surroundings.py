@@ -15,8 +15,8 @@ from harness import STATE, differing
 
 HOLDER = """
 import sys, time
-from cecdata.durable import Workspace
-from cecdata.errors import CecError
+from cecdata.common.durable import Workspace
+from cecdata.common.errors import CecError
 try:
     with Workspace(sys.argv[1], {"a": 1}):
         print("held", flush=True)

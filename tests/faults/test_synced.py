@@ -20,7 +20,7 @@ PROGRAM = """
         ctypes.CDLL(os.environ["SHIM"]).record_arm(os.fsencode(here), log)
 """
 PLAIN = """
-    from cecdata import durable
+    from cecdata.common import durable
     armed()
     (here / "staged" / "deep").mkdir(parents=True)
     for name in ("a", "deep/b"):
@@ -28,7 +28,7 @@ PLAIN = """
     durable.publish(here / "staged", here / "final")
 """
 AGAIN = """
-    from cecdata.durable import Workspace
+    from cecdata.common.durable import Workspace
     armed()
     with Workspace(here / "out", {}) as work:
         for text in ("one", "two"):
@@ -40,7 +40,7 @@ AGAIN = """
 SAVED = """
     import numpy as np
     from safetensors.numpy import save_file
-    from cectrain import checkpoints
+    from cectrain.store import checkpoints
     def fill(folder):
         save_file({"a": np.ones((50, 50))}, folder / "model.safetensors")
         (folder / "state.json").write_text("{}")
@@ -52,7 +52,7 @@ SAVED = """
 SEALED = """
     import numpy as np
     from safetensors.numpy import save_file
-    from cectrain import checkpoints
+    from cectrain.store import checkpoints
     armed()
     folder = here / "checkpoint-1"
     (folder / "deep").mkdir(parents=True)
@@ -61,10 +61,10 @@ SEALED = """
     checkpoints.seal(folder, step=1)
 """
 MODEL = """
-    from cecdata.durable import Workspace
-    from cectrain.export import save_model
-    from cectrain.policy import Policy, small_qwen3
-    from cectrain.tokenizer import character_tokenizer
+    from cecdata.common.durable import Workspace
+    from cectrain.model.export import save_model
+    from cectrain.model.policy import Policy, small_qwen3
+    from cectrain.model.tokenizer import character_tokenizer
     model, tokenizer = small_qwen3(character_tokenizer(), 7, hidden=32, layers=1)
     armed()
     with Workspace(here / "out", {}) as work:

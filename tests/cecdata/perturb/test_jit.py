@@ -8,7 +8,7 @@ from pathlib import Path
 from cecdata.perturbation.kernel import jit
 
 MODULE = """
-from cecdata.perturb.kernel.jit import entry
+from cecdata.perturbation.kernel.jit import entry
 
 @entry
 def twice(number):
