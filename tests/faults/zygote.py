@@ -99,8 +99,8 @@ def warm_train() -> None:
     import torch
 
     torch.set_num_threads(1)
-    import cectrain.run.trainer
     import cectrain.run.callback
+    import cectrain.run.trainer
     from cectrain import cli
 
     assert cectrain.run.trainer
