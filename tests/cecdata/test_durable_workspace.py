@@ -207,15 +207,26 @@ def test_a_file_as_output_is_refused(tmp_path):
     assert path.read_text() == "x"
 
 
-def test_an_unwritable_output_is_refused():
-    """Without the right to write, or on a read-only filesystem, the refusal says so."""
+def test_a_dangling_link_as_output_is_refused(tmp_path):
+    """OUT that is a link to nothing is named as such; a link to a folder stands for the folder."""
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "gone")
+    assert "is a link to" in refused(link)
+    (tmp_path / "gone").mkdir()
+    assert build(link) is False
+
+
+def test_an_unwritable_output_is_an_error():
+    """A folder without the right to write is an error (exit 1), no refusal (exit 5)."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o555)
         user = os.geteuid()
         if user == 0:  # root writes everywhere, so step down for a moment
             os.seteuid(65534)
         try:
-            assert "cannot be written to (Permission denied)" in refused(Path(folder) / "out")
+            with pytest.raises(CecError, match="Permission denied") as error:
+                build(Path(folder) / "out")
+            assert error.value.exit_code == 1
         finally:
             os.seteuid(user)
 

@@ -102,6 +102,29 @@ def test_no_writing_through_a_link(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "name", ["", "/lock", "/journal.jsonl", "/fingerprint.json", "/tmp", "/pool", "/ppo/answers"]
+)
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_no_link_inside_the_state_is_followed(tmp_path, name, overwrite):
+    """A link at `.cecdata` or anywhere in it is refused before anything behind it is touched."""
+    outside = tmp_path / "outside"
+    (outside / "docs").mkdir(parents=True)
+    (outside / "docs" / "thesis.txt").write_text("no line feed at the end")
+    before = sorted(outside.rglob("*"))
+    link = tmp_path / "out" / f".cecdata{name}"
+    link.parent.mkdir(parents=True)
+    is_file = name.endswith(("lock", "jsonl", "json"))
+    link.symlink_to(outside / "docs" / "thesis.txt" if is_file else outside)
+    with (
+        pytest.raises(RefusedError, match="is a link"),
+        Workspace(tmp_path / "out", {"x": 1}, overwrite=overwrite),
+    ):
+        pass
+    assert sorted(outside.rglob("*")) == before
+    assert (outside / "docs" / "thesis.txt").read_text() == "no line feed at the end"
+
+
+@pytest.mark.parametrize(
     "entry",
     [
         {"step": "file", "key": "a", "files": [{"path": "../a", "sha256": "0", "bytes": 1}]},

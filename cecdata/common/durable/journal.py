@@ -103,7 +103,8 @@ class Journal:
                     yield self.root / entry.key / path.relative_to(staged)
 
     def _append(self, line: bytes) -> None:
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        descriptor = os.open(self.path, flags, 0o666)
         before = os.fstat(descriptor).st_size
         try:
             rest = memoryview(line)
@@ -141,7 +142,11 @@ class Journal:
         self.damage = tuple(damage)
         if good < len(data):
             with naming(self.path):
-                os.truncate(self.path, good)
+                descriptor = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+                try:
+                    os.ftruncate(descriptor, good)
+                finally:
+                    os.close(descriptor)
 
 
 def _encode(entry: Entry, root: Path) -> bytes:

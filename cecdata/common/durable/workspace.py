@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -228,24 +229,46 @@ def _names(entry: Entry) -> list[str]:
 
 
 def _make_state(root: Path, state: Path) -> None:
+    """Make the folder of the state, or raise an error for an `out` that cannot hold a run."""
     if root.exists() and not root.is_dir():
         raise RefusedError(f"{root} is a file: name a folder for the output")
+    if root.is_symlink() and not root.exists():
+        raise RefusedError(
+            f"{root} is a link to {root.readlink()}, which does not exist: make that folder, or "
+            "name another one"
+        )
     try:
-        if root.is_dir() and not state.is_dir() and any(root.iterdir()):
+        if root.is_dir() and not os.path.lexists(state) and any(root.iterdir()):
             raise RefusedError(
                 f"{root} is not empty and was not made by this tool: choose another output folder "
                 "(it stays as it is, also with --overwrite)"
             )
+        _refuse_links(state)
         state.mkdir(parents=True, exist_ok=True)
     except NotADirectoryError as error:
         raise RefusedError(f"{root}: a part of this path is a file") from error
     except OSError as error:
         if error.errno in _DENIED:
-            raise RefusedError(
+            raise CecError(
                 f"{root} cannot be written to ({error.strerror}): choose another output folder"
             ) from error
         with naming(state):
             raise
+
+
+def _refuse_links(state: Path) -> None:
+    """RefusedError for a link at `state` or anywhere below it.
+
+    No run makes one there, but git and tar carry links; what one leads to is not ours to remove.
+    """
+    links = [state] if state.is_symlink() else []
+    for folder, folders, names in os.walk(state) if not links else ():
+        links += (p for p in (Path(folder) / n for n in (*folders, *names)) if p.is_symlink())
+    if links:
+        raise RefusedError(
+            f"{links[0]} is a link, and a run makes none there: remove the link, or choose another "
+            "output folder"
+        )
 
 
 def _files(root: Path, state: Path) -> list[Path]:
