@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import re
 import string
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -88,59 +89,69 @@ class Attributes(NamedTuple):
 
 
 class CharacterTable:
-    """Gives characters numbers, and their attributes; grows as characters come."""
+    """The numbers and attributes of the characters met so far.
+
+    A new character costs time for its own entries alone, however long the dictionaries are: texts
+    bring new characters a few at a time, so the attributes are read again and again.
+    """
 
     def __init__(self, dictionaries: Dictionaries) -> None:
         self._cilin = _read_cilin(dictionaries.cilin) if dictionaries.cilin else _PARTICLES
         self._unknown = 4 / 6 if dictionaries.cilin else 1.0
-        confusion = _read_confusion(dictionaries.confusion) if dictionaries.confusion else []
-        self._pairs = confusion
+        self._confused = _read_confusion(dictionaries.confusion) if dictionaries.confusion else {}
         self._numbers = np.full(0x110000, -1, dtype=np.int32)
-        self._characters: list[str] = []
         self._syllables: dict[str, int] = {}
-        self._readings: list[list[int]] = []
+        self._marks: list[int] = []
+        self._classes: list[int] = []
+        self._reading_starts = [0]
+        self._readings: list[int] = []
+        self._confusable = np.zeros(0, dtype=np.int64)
         self._attributes: Attributes | None = None
 
     def numbers(self, text: str) -> Ints:
-        """One number per character of the text; equal numbers are equal characters."""
+        """Return one number per character of the text; equal numbers are equal characters."""
         codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
-        found: Ints = self._numbers[codes]
-        if found.size and found.min() < 0:
-            self._add(sorted(set(text)))
-            found = self._numbers[codes]
-        return found
+        numbers: Ints = self._numbers[codes]
+        if numbers.size and numbers.min() < 0:
+            self._add(character for character in sorted(set(text)) if self._number(character) < 0)
+            numbers = self._numbers[codes]
+        return numbers
 
     def attributes(self) -> Attributes:
-        """The attributes of every character met so far."""
+        """Return the attributes of every character met so far."""
         if self._attributes is None:
-            self._attributes = self._build()
+            self._attributes = Attributes(
+                np.array(self._marks, dtype=np.uint8),
+                np.array(self._classes, dtype=np.int32),
+                np.array(self._reading_starts, dtype=np.int32),
+                np.array(self._readings, dtype=np.int32),
+                self._confusable,
+                self._unknown,
+            )
         return self._attributes
 
-    def _add(self, characters: list[str]) -> None:
-        for character in characters:
-            if self._numbers[ord(character)] >= 0:
-                continue
-            self._numbers[ord(character)] = len(self._characters)
-            self._characters.append(character)
-            readings = _toneless(character) if is_chinese(character) else ()
-            self._readings.append(
-                [self._syllables.setdefault(text, len(self._syllables)) for text in readings]
-            )
-        self._attributes = None
+    def _number(self, character: str) -> int:
+        return int(self._numbers[ord(character)])
 
-    def _build(self) -> Attributes:
-        marks = [(c in PUNCTUATION) + 2 * is_chinese(c) for c in self._characters]
-        reading_starts, readings = _packed(self._readings)
-        classes = [self._cilin.get(c, _NO_CLASS) for c in self._characters]
-        pairs = [
-            (int(self._numbers[ord(a)]) << 32) + int(self._numbers[ord(b)])
-            for a, b in self._pairs
-            if self._numbers[ord(a)] >= 0 and self._numbers[ord(b)] >= 0
-        ]
-        return Attributes(
-            np.array(marks, dtype=np.uint8), np.array(classes, dtype=np.int32),
-            reading_starts, readings, np.array(sorted(pairs), dtype=np.int64), self._unknown,
-        )  # fmt: skip
+    def _add(self, characters: Iterable[str]) -> None:
+        """Give each of these new characters a number, and collect its attributes."""
+        keys: set[int] = set()
+        for character in characters:
+            number = len(self._marks)
+            self._numbers[ord(character)] = number
+            chinese = is_chinese(character)
+            self._marks.append((character in PUNCTUATION) + 2 * chinese)
+            self._classes.append(self._cilin.get(character, _NO_CLASS))
+            for syllable in _toneless(character) if chinese else ():
+                self._readings.append(self._syllables.setdefault(syllable, len(self._syllables)))
+            self._reading_starts.append(len(self._readings))
+            for other in map(self._number, self._confused.get(character, ())):
+                if other >= 0:
+                    keys |= {(number << 32) + other, (other << 32) + number}
+        if keys:
+            new = np.fromiter(keys, dtype=np.int64, count=len(keys))
+            self._confusable = np.sort(np.concatenate([self._confusable, new]))
+        self._attributes = None
 
 
 @cache
@@ -158,12 +169,6 @@ def _toneless(character: str) -> tuple[str, ...]:
     from pypinyin import Style, pinyin
 
     return tuple(pinyin(character, style=Style.NORMAL, heteronym=True)[0])
-
-
-def _packed(lists: list[list[int]]) -> tuple[Ints, Ints]:
-    starts = np.zeros(len(lists) + 1, dtype=np.int32)
-    np.cumsum([len(values) for values in lists], out=starts[1:])
-    return starts, np.array([value for values in lists for value in values], dtype=np.int32)
 
 
 @cache
@@ -205,11 +210,18 @@ def _read_cilin(path: Path) -> dict[str, int]:
     return classes
 
 
-def _read_confusion(path: Path) -> list[tuple[str, str]]:
-    """Pairs in both directions; a character's last line holds, as published."""
-    listed: dict[str, list[str]] = {}
+def _read_confusion(path: Path) -> dict[str, set[str]]:
+    """Return each character's confusable ones, in both directions.
+
+    Of several lines that begin with a character the last one holds, as published.
+    """
+    lines: dict[str, list[str]] = {}
     for line in _lines(path, "confusion list"):
-        found = [c for c in line if is_chinese(c)]
-        listed.update(dict.fromkeys(found[:1], found[1:]))
-    pairs = {(a, b) for a, others in listed.items() for b in others}
-    return sorted(pairs | {(b, a) for a, b in pairs})
+        characters = [c for c in line if is_chinese(c)]
+        lines.update(dict.fromkeys(characters[:1], characters[1:]))
+    confused: dict[str, set[str]] = {}
+    for character, others in lines.items():
+        for other in others:
+            confused.setdefault(character, set()).add(other)
+            confused.setdefault(other, set()).add(character)
+    return confused

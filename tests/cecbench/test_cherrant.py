@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import random
+import time
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 
 from cecbench.cherrant import kernels
 from cecbench.cherrant.compare import LEVELS, compare, compare_types
-from cecbench.cherrant.costs import NO_DICTIONARIES, Dictionaries, character_table
+from cecbench.cherrant.costs import NO_DICTIONARIES, CharacterTable, Dictionaries, character_table
 from cecbench.cherrant.edits import NOOP, SpanEdit, annotate
 from cecbench.cherrant.m2 import format_block, read_m2, write_m2
 from cecbench.cherrant.merge import moved, swapped
@@ -221,6 +223,40 @@ def test_a_confusion_list_spares_the_form(tmp_path: Path) -> None:
     path.write_text("人:入八\n", encoding="utf-8")
     assert cost("入", "人", NO_DICTIONARIES) == 1.75
     assert cost("入", "人", Dictionaries(confusion=path)) == 1.25
+
+
+@given(st.lists(st.text("人入八大天夫A。", min_size=1, max_size=4), max_size=6))
+def test_confusable_characters_are_those_of_the_list(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str]
+) -> None:
+    """Whatever texts come in whatever order, the keys are the listed pairs of the met characters."""
+    path = tmp_path_factory.getbasetemp() / "confusion.txt"
+    path.write_text("人:入八\n入:夫\n大 天大\n天:\n人:夫大\n", encoding="utf-8")
+    listed = [("人", "夫"), ("人", "大"), ("入", "夫"), ("大", "天"), ("大", "大")]
+    table = CharacterTable(Dictionaries(confusion=path))
+    number = {c: int(table.numbers(text)[at]) for text in texts for at, c in enumerate(text)}
+    keys = {
+        (number[a] << 32) + number[b]
+        for one, other in listed
+        for a, b in ((one, other), (other, one))
+        if a in number and b in number
+    }
+    assert table.attributes().confusable.tolist() == sorted(keys)
+
+
+def test_a_long_confusion_list_costs_a_new_character_little(tmp_path: Path) -> None:
+    """The cost of a new character does not grow with a list of 120,000 pairs."""
+    draw = random.Random(5)
+    characters = [chr(0x4E00 + number) for number in range(2000)]
+    path = tmp_path / "confusion.txt"
+    lines = (c + "".join(draw.choices(characters, k=60)) + "\n" for c in characters)
+    path.write_text("".join(lines), encoding="utf-8")
+    table = CharacterTable(Dictionaries(confusion=path))
+    started = time.process_time()
+    for character in characters[:500]:
+        table.numbers(character)
+        table.attributes()
+    assert time.process_time() - started < 3
 
 
 def test_files_that_are_no_dictionaries_are_refused(tmp_path: Path) -> None:
