@@ -229,7 +229,7 @@ def test_a_confusion_list_spares_the_form(tmp_path: Path) -> None:
 def test_confusable_characters_are_those_of_the_list(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str]
 ) -> None:
-    """Whatever texts come in whatever order, the keys are the listed pairs of the met characters."""
+    """In whatever order texts come, the keys are the listed pairs of the characters met."""
     path = tmp_path_factory.getbasetemp() / "confusion.txt"
     path.write_text("人:入八\n入:夫\n大 天大\n天:\n人:夫大\n", encoding="utf-8")
     listed = [("人", "夫"), ("人", "大"), ("入", "夫"), ("大", "天"), ("大", "大")]
