@@ -49,7 +49,7 @@ def evaluate(settings: Settings, progress: Progress = no_progress) -> Mapping[st
     state = out / STATE if out else None
     system = make_system(settings.system, replace(settings.options, state=state), rows)
     if isinstance(system, PredictionSystem):
-        rows = tuple(row for row in rows if row.id in system.answered)
+        rows = system.answered(rows)
     read = len(rows) if len(rows) == len(dataset.rows) else f"{len(rows)} of {len(dataset.rows)}"
     fingerprint = {
         "version": package_version(),  # what is asked and read off an answer differs with it

@@ -12,20 +12,24 @@ from cecdata.common.errors import InputError
 Reader = Callable[[tuple[Path, ...], str], Iterator[Row]]
 
 # What a header line may call the columns; the first name of each is what an error message says.
-SOURCE_NAMES = ("source", "src", "original_text", "origin", "wrong", "input", "text", "sentence")
+# `origin` is none of them: in this project's datasets it names the corpus of a sentence.
+SOURCE_NAMES = ("source", "src", "original_text", "wrong", "input", "text", "sentence")
 REFERENCE_NAMES = ("reference", "target", "tgt", "correct_text", "corrected", "correct", "output")
 ID_NAMES = ("id", "sid", "index")
 
 _TRUTH_ID = re.compile(r"^\((?:p?id|NID)=(?P<id>[^)]+)\)\s*(?P<text>.*)$", re.IGNORECASE)
 
 
-def lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a UTF-8 file with their numbers from 1; blank lines are passed over."""
+def lines(path: Path, *, blank: bool = False) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a UTF-8 file with their numbers from 1, blank ones only if `blank`.
+
+    Raises InputError where the file is not UTF-8.
+    """
     try:
         with path.open(encoding="utf-8-sig", newline="\n") as file:
             for number, line in enumerate(file, 1):
                 text = line.rstrip("\r\n")
-                if text.strip():
+                if blank or text.strip():
                     yield number, text
     except UnicodeDecodeError as error:
         raise InputError(
@@ -52,33 +56,36 @@ def tsv(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
 
     A first line that names its columns is taken as a header, whatever their order.
     """
-    layout: tuple[int | None, int, int] | None = None
-    width = 0
-    for number, line in lines(paths[0]):
-        cells = line.split("\t")
-        if layout is None:
-            width = len(cells)
-            layout, header = _layout(paths[0], cells)
-            if header:
-                continue
+    table = [(number, line.split("\t")) for number, line in lines(paths[0])]
+    if not table:
+        return
+    width = len(table[0][1])
+    for number, cells in table:
         if len(cells) != width:
             raise _bad_line(paths[0], number, f"has {len(cells)} columns, the first has {width}")
-        at_id, at_source, at_reference = layout
+    (at_id, at_source, at_reference), header = _layout(paths[0], [cells for _, cells in table])
+    for number, cells in table[header:]:
         name = f"{prefix}-{number}" if at_id is None else cells[at_id]
         yield Row(name, cells[at_source], cells[at_reference])
 
 
 def parallel(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
-    """Two files, line by line: the sentences with errors, then the correct ones."""
-    sources = list(lines(paths[0]))
-    references = list(lines(paths[1]))
+    """Read two files line by line: the sentences with errors, then the correct ones."""
+    sources, references = (list(lines(path, blank=True)) for path in paths)
+    for texts in (sources, references):
+        while texts and not texts[-1][1].strip():  # blank lines at the end belong to no row
+            texts.pop()
     if len(sources) != len(references):
         raise InputError(
             f"{paths[0]} has {len(sources)} lines and {paths[1]} {len(references)}: "
             "line n of one must belong to line n of the other"
         )
     for (number, source), (_, reference) in zip(sources, references, strict=True):
-        yield Row(f"{prefix}-{number}", source, reference)
+        if bool(source.strip()) != bool(reference.strip()):
+            blank, full = paths if reference.strip() else reversed(paths)
+            raise InputError(f"line {number} is blank in {blank} and not in {full}")
+        if source.strip():
+            yield Row(f"{prefix}-{number}", source, reference)
 
 
 def sighan_truth(paths: tuple[Path, ...], _prefix: str) -> Iterator[Row]:
@@ -138,8 +145,9 @@ def _m2_row(name: str, source: list[str], edits: list[tuple[int, int, list[str]]
     return Row(name, "".join(source), "".join(tokens))
 
 
-def _layout(path: Path, cells: list[str]) -> tuple[tuple[int | None, int, int], bool]:
-    """Where (id, source, reference) stand, and whether this first line is a header."""
+def _layout(path: Path, table: list[list[str]]) -> tuple[tuple[int | None, int, int], bool]:
+    """Return the columns of (id, source, reference), and whether the first line is a header."""
+    cells = table[0]
     names = [cell.strip().lower() for cell in cells]
     at_source = next((names.index(name) for name in SOURCE_NAMES if name in names), None)
     at_reference = next((names.index(name) for name in REFERENCE_NAMES if name in names), None)
@@ -149,7 +157,9 @@ def _layout(path: Path, cells: list[str]) -> tuple[tuple[int | None, int, int], 
     if len(cells) == 2:
         return (None, 0, 1), False
     if len(cells) in (3, 4):
-        return (None if len(cells) == 3 and cells[0] in ("0", "1") else 0, 1, 2), False
+        # Ids may begin with 0 or 1: only a column of nothing else is one of labels.
+        labels = len(cells) == 3 and all(row[0] in ("0", "1") for row in table)
+        return (None if labels else 0, 1, 2), False
     raise InputError(
         f"{path} has {len(cells)} columns in its first line; known are 2 (source, reference), "
         "3 (label or id, source, reference), 4 (id, source, reference, prediction), or a header "

@@ -80,6 +80,9 @@ def print_run(values: Mapping[str, object]) -> None:
     click.echo(headline(values))
     for line in lines_of(values):
         click.echo(line)
+    identity = values["system_identity"]
+    if isinstance(identity, Mapping) and "matched_by" in identity:
+        click.echo(f"predictions matched to the rows by {identity['matched_by']}")
     click.echo(str(values["signature"]))
 
 

@@ -1,13 +1,13 @@
-"""Predictions that lie in a file, put beside the benchmark's rows by id, by order, or by source."""
+"""Predictions from a file, matched to the benchmark's rows by id, by source or by order."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cecbench.benchmarks.readers import ID_NAMES, SOURCE_NAMES, lines
+from cecbench.benchmarks.readers import ID_NAMES, REFERENCE_NAMES, SOURCE_NAMES, lines
 from cecbench.benchmarks.row import Row
 from cecbench.systems.answer import Answer
 from cecdata.common import durable
@@ -27,163 +27,181 @@ class Prediction:
 
 
 class PredictionSystem:
-    """Answers by looking up; made for one benchmark, whose rows it is given."""
+    """Answers looked up in a file that was written for one benchmark.
+
+    Raises InputError where the file cannot be read or does not belong to the benchmark's `rows`.
+    """
 
     block = 0
 
     def __init__(self, path: Path, rows: Sequence[Row], *, partial: bool = False) -> None:
-        self.by, self._texts = _in_step(path, rows) or aligned(
-            read_predictions(path), rows, path, partial=partial
-        )
+        matched_by, self._texts = match(read_predictions(path), rows, path)
         self.name = path.stem
         self.identity: Mapping[str, object] = {
             "kind": "predictions",
             "file": path.name,
             "sha256": durable.sha256_of(path).sha256,
+            "matched_by": matched_by,
         }
-        self.missing = tuple(row.id for row in rows if row.id not in self._texts)
-        self.answered = frozenset(self._texts)  # the ids of the rows that have a prediction
+        self._path, self._partial = path, partial
         self._rows = iter(rows)
 
+    def answered(self, rows: Sequence[Row]) -> tuple[Row, ...]:
+        """Return the rows that have a prediction.
+
+        Raises InputError where one has none and `partial` was not set.
+        """
+        missing = [row.id for row in rows if row.id not in self._texts]
+        if missing and not self._partial:
+            raise InputError(
+                f"{self._path} has no prediction for {len(missing)} of {len(rows)} rows "
+                f"(first: {', '.join(missing[:3])}); --partial scores the others alone, and the "
+                "signature says how many"
+            )
+        return tuple(row for row in rows if row.id in self._texts)
+
     def correct(self, sources: Sequence[str]) -> Iterator[Answer]:
-        """The predictions of the next rows; the benchmark is walked once, in order."""
+        """Yield the predictions of the next rows, which come in the benchmark's order."""
         for source in sources:
-            row = next(self._rows)
-            while row.id not in self._texts:
-                row = next(self._rows)
-            assert row.source == source
+            row = next(row for row in self._rows if row.source == source and row.id in self._texts)
             text = self._texts[row.id]
             yield Answer(text, text, "ok" if text.strip() else "empty")
 
 
-def _in_step(path: Path, rows: Sequence[Row]) -> tuple[str, dict[str, str]] | None:
-    """Id → prediction of a file whose lines are the rows, one for one and in order; else None.
+def read_predictions(path: Path) -> list[Prediction]:
+    """Read a predictions file: JSON lines, or text of one to four columns.
 
-    Most files are so, and then no list of all that stands in them is needed.
+    Raises InputError that names the line which cannot be read.
     """
-    texts: dict[str, str] = {}
-    left = iter(rows)
-    for p in _read(path):
-        row = next(left, None)
-        if row is None or p.id != row.id or p.source not in (None, row.source):
-            return None
-        texts[row.id] = p.text
-    return ("id", texts) if texts and next(left, None) is None else None
-
-
-def _read(path: Path) -> Iterator[Prediction]:
     if not path.is_file():
         raise InputError(f"{path}: there is no such predictions file")
     read = _read_jsonl if path.suffix.lower() in (".jsonl", ".json") else _read_text
-    yield from read(path)
-
-
-def read_predictions(path: Path) -> list[Prediction]:
-    """JSONL, or text with 1 (prediction), 2 (id), 3 (id, source) or 4 columns (and the target)."""
-    predictions = list(_read(path))
+    predictions = list(read(path))
     if not predictions:
         raise InputError(f"{path} holds no predictions")
     return predictions
 
 
-def aligned(
-    predictions: Sequence[Prediction], rows: Sequence[Row], path: Path, *, partial: bool
+def match(
+    predictions: Sequence[Prediction], rows: Sequence[Row], path: Path
 ) -> tuple[str, dict[str, str]]:
-    """How the file was matched, and id → prediction. Raises InputError naming what does not fit."""
+    """Return how the predictions were matched (`id`, `source` or `order`), and id → prediction.
+
+    Ids decide where the benchmark knows one of them. Otherwise sources decide, and the order alone
+    where the file has neither ids nor sources. Raises InputError naming what does not fit.
+    """
     if predictions[0].id is not None:
-        _no_duplicates(predictions, path)
         known = {row.id: row for row in rows}
-        if all(p.id in known for p in predictions):
-            texts = {p.id: p.text for p in predictions if p.id is not None}
+        unknown = [p.id for p in predictions if p.id not in known]
+        # Ids of another numbering are of no use, but beside sources they do no harm.
+        if len(unknown) < len(predictions) or predictions[0].source is None:
+            _refuse_ids(predictions, unknown, rows, path)
             _same_sources(predictions, [known[p.id] for p in predictions if p.id], path)
-            return "id", _complete(texts, rows, path, partial=partial)
-    same_count = len(predictions) == len(rows)
-    if same_count and all(
+            return "id", {p.id: p.text for p in predictions if p.id is not None}
+    in_step = len(predictions) == len(rows)
+    if in_step and all(
         p.source in (None, row.source) for p, row in zip(predictions, rows, strict=True)
     ):
-        pairs = zip(predictions, rows, strict=True)
-        return "order", {row.id: p.text for p, row in pairs}
+        return "order", {row.id: p.text for p, row in zip(predictions, rows, strict=True)}
     if predictions[0].source is not None:
-        return "source", _by_source(predictions, rows, path, partial=partial)
-    strange = next((p.id for p in predictions if p.id not in {row.id for row in rows}), None)
-    named = f" and the id {strange!r} is not in the benchmark" if strange is not None else ""
+        return "source", _by_source(predictions, rows, path)
     raise InputError(
-        f"{path} has {len(predictions)} predictions for {len(rows)} rows{named}: "
-        "without ids or sources that fit, which belongs to which cannot be told"
+        f"{path} has {len(predictions)} predictions for {len(rows)} rows, and neither ids nor "
+        "sources that would say which prediction belongs to which row"
     )
 
 
-def _by_source(
-    predictions: Sequence[Prediction], rows: Sequence[Row], path: Path, *, partial: bool
-) -> dict[str, str]:
-    texts: dict[str, list[str]] = {}
-    for p in predictions:
-        texts.setdefault(p.source or "", []).append(p.text)
-    wanted = {row.source for row in rows}
-    strange = next((source for source in texts if source not in wanted), None)
-    if strange is not None:
+def _refuse_ids(
+    predictions: Sequence[Prediction],
+    unknown: Sequence[str | None],
+    rows: Sequence[Row],
+    path: Path,
+) -> None:
+    if unknown:
         raise InputError(
-            f"{path}: neither ids nor order fit the benchmark, and the sentence {strange!r} is "
-            "not one of its sources: were these predictions made for another file?"
+            f"{path}: {len(unknown)} of {len(predictions)} ids (first: "
+            f"{', '.join(map(repr, unknown[:3]))}) are not in the benchmark, whose first is "
+            f"{rows[0].id!r}. Use the benchmark's ids; where the first column holds no ids, let a "
+            "first line name the columns, such as source and prediction"
         )
-    found: dict[str, str] = {}
-    for row in rows:
-        given = texts.get(row.source)
-        if given:
-            found[row.id] = given.pop(0) if len(given) > 1 else given[0]
-    return _complete(found, rows, path, partial=partial)
-
-
-def _complete(
-    texts: dict[str, str], rows: Sequence[Row], path: Path, *, partial: bool
-) -> dict[str, str]:
-    missing = [row.id for row in rows if row.id not in texts]
-    if missing and not partial:
+    twice = [name for name, n in Counter(p.id for p in predictions).items() if n > 1]
+    if twice:
         raise InputError(
-            f"{path} has no prediction for {len(missing)} of {len(rows)} rows "
-            f"(first: {', '.join(missing[:3])}); --partial scores the others alone, and the "
-            "signature says how many"
+            f"{path}: {len(twice)} ids occur more than once (first: {twice[0]!r}): remove the "
+            "predictions that do not count"
         )
-    return texts
 
 
 def _same_sources(predictions: Sequence[Prediction], rows: Sequence[Row], path: Path) -> None:
     for p, row in zip(predictions, rows, strict=True):
         if p.source is not None and p.source != row.source:
             raise InputError(
-                f"{path}: the source of {row.id!r} reads {p.source!r} there and {row.source!r} in "
-                "the benchmark: these predictions were made for another version of it"
+                f"{path}: the source of {row.id!r} is {p.source!r} in the file and {row.source!r} "
+                "in the benchmark: these predictions were made for another version of it"
             )
 
 
-def _no_duplicates(predictions: Sequence[Prediction], path: Path) -> None:
-    twice = [name for name, n in Counter(p.id for p in predictions).items() if n > 1]
-    if twice:
+def _by_source(
+    predictions: Sequence[Prediction], rows: Sequence[Row], path: Path
+) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    for p in predictions:
+        source = p.source or ""
+        if texts.setdefault(source, p.text) != p.text:
+            raise InputError(
+                f"{path}: the sentence {source!r} has two different predictions, and neither ids "
+                "nor the order of the lines say which one counts: add the benchmark's ids"
+            )
+    known = {row.source for row in rows}
+    strange = next((source for source in texts if source not in known), None)
+    if strange is not None:
         raise InputError(
-            f"{path}: {len(twice)} ids stand there more than once (first: {twice[0]!r}): "
-            "which prediction counts cannot be told"
+            f"{path}: neither ids nor order fit the benchmark, and the sentence {strange!r} is "
+            "not one of its sources: were these predictions made for another file?"
         )
+    return {row.id: texts[row.source] for row in rows if row.source in texts}
 
 
 def _read_text(path: Path) -> Iterator[Prediction]:
-    # Blank lines are predictions here (empty ones), so `lines` does not serve.
-    width = 0
+    """Yield the lines of a text file; a blank line is an empty prediction."""
+    names: tuple[str, ...] = ()
     for number, line in _text_lines(path):
         cells = line.split("\t")
-        width = width or len(cells)
-        if len(cells) != width or width > 4:
+        if number == 1:
+            names = _header(cells)
+            if names:
+                continue
+            names = _BY_WIDTH.get(len(cells), ())
+        if len(cells) != len(names):
             raise InputError(
                 f"{path}, line {number} has {len(cells)} columns; every line must have the same "
                 "1 (prediction), 2 (id, prediction), 3 (id, source, prediction) or 4 "
-                "(id, source, target, prediction)"
+                "(id, source, target, prediction), or those that a first line names"
             )
-        yield Prediction(
-            cells[0] if width > 1 else None, cells[1] if width > 2 else None, cells[-1]
-        )
+        record = dict(zip(names, cells, strict=True))
+        yield Prediction(record.get("id"), record.get("source"), record["prediction"])
+
+
+_BY_WIDTH = {
+    1: ("prediction",),
+    2: ("id", "prediction"),
+    3: ("id", "source", "prediction"),
+    4: ("id", "source", "target", "prediction"),
+}
+
+
+def _header(cells: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns' meanings where a first line of several cells names them, else ()."""
+    roles = {"prediction": PREDICTION_NAMES, "id": ID_NAMES, "source": SOURCE_NAMES}
+    roles["target"] = REFERENCE_NAMES
+    named = (cell.strip().lower() for cell in cells)
+    found = [next((role for role, known in roles.items() if n in known), "") for n in named]
+    distinct = len(set(found)) == len(found) > 1
+    return tuple(found) if distinct and all(found) and "prediction" in found else ()
 
 
 def _text_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """All lines with their numbers from 1, without their ends."""
+    """Yield all lines with their numbers from 1, without their ends."""
     at = 0
     with path.open("rb") as file:
         for number, raw in enumerate(file, 1):
@@ -198,22 +216,28 @@ def _text_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _read_jsonl(path: Path) -> Iterator[Prediction]:
+    first: Prediction | None = None
     for number, line in lines(path):
+        where = f"{path}, line {number}"
         try:
             record = parse(line)
         except ValueError as error:
-            raise InputError(f"{path}, line {number} is not JSON: {error}") from None
+            raise InputError(f"{where} is not JSON: {error}") from None
         if not isinstance(record, Mapping):
-            raise InputError(f"{path}, line {number} is not a JSON object")
-        text = next((record[k] for k in PREDICTION_NAMES if isinstance(record.get(k), str)), None)
+            raise InputError(f"{where} is not a JSON object")
+        text = _text(record, PREDICTION_NAMES)
         if text is None:
-            raise InputError(
-                f"{path}, line {number} has no text under any of: {', '.join(PREDICTION_NAMES)}"
-            )
-        given = next((record[key] for key in ID_NAMES if key in record), None)
-        source = next((record[k] for k in SOURCE_NAMES if isinstance(record.get(k), str)), None)
-        yield Prediction(
-            None if given is None else str(given),
-            None if source is None else str(source),
-            str(text),
-        )
+            raise InputError(f"{where} has no text under any of: {', '.join(PREDICTION_NAMES)}")
+        name = next((str(record[key]) for key in ID_NAMES if record.get(key) is not None), None)
+        prediction = Prediction(name, _text(record, SOURCE_NAMES), text)
+        first = first or prediction
+        for key in ("id", "source"):
+            if (getattr(first, key) is None) != (getattr(prediction, key) is None):
+                lacking = where if getattr(prediction, key) is None else "the first line"
+                raise InputError(f"{lacking} has no {key}, and other lines have one")
+        yield prediction
+
+
+def _text(record: Mapping[str, object], names: Iterable[str]) -> str | None:
+    values = (record.get(name) for name in names)
+    return next((value for value in values if isinstance(value, str)), None)

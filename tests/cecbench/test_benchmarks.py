@@ -69,6 +69,38 @@ def test_a_file_of_ones_own_is_read_in_every_form(tmp_path, name):
     assert dataset.sha256 == hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()
 
 
+@pytest.mark.parametrize(
+    "ids", [["1", "2", "3"], ["0", "1", "10"], ["0", "a", "1"], [str(n) for n in range(12)]]
+)
+def test_ids_that_begin_with_0_or_1_are_ids(tmp_path, ids):
+    """A first column of three is a label only where all of it is 0 or 1."""
+    text = "".join(f"{name}\t第{name}句\t第{name}句\n" for name in ids)
+    rows = locate.load(str(write(tmp_path / "ids.tsv", text))).rows
+    assert [row.id for row in rows] == ids
+
+
+def test_the_column_origin_is_provenance_and_not_the_source(tmp_path):
+    """In this project's own datasets `origin` names a corpus, never a sentence."""
+    record = {"text": PAIRS[0][0], "target": PAIRS[0][1], "origin": "news"}
+    jsonl = write(tmp_path / "a.jsonl", json.dumps(record) + "\n")
+    pq.write_table(pa.Table.from_pylist([record]), tmp_path / "a.parquet")
+    for path in (jsonl, tmp_path / "a.parquet"):
+        assert pairs_of(locate.load(str(path)).rows) == PAIRS[:1]
+
+
+def test_parallel_files_belong_together_line_by_line(tmp_path):
+    """A line that is blank in both files is no row; blank in one of them alone is an error."""
+    wrong = write(tmp_path / "wrong.txt", "己\n\n好\n")
+    right = write(tmp_path / "right.txt", "已\n\n好\n\n")
+    rows = list(readers.parallel((wrong, right), "s"))
+    assert [(row.id, row.source, row.reference) for row in rows] == [
+        ("s-1", "己", "已"), ("s-3", "好", "好")
+    ]  # fmt: skip
+    shifted = write(tmp_path / "shifted.txt", "已\n好\n好\n")
+    with pytest.raises(InputError, match=r"line 2 is blank in .*wrong\.txt"):
+        list(readers.parallel((wrong, shifted), "s"))
+
+
 @pytest.mark.parametrize("coded", [True, False])
 def test_a_small_parquet_file_that_says_gigabytes_is_refused(tmp_path, coded):
     """A text of 900 kB in its dictionary, 30,000 times: before, this ended in a MemoryError."""

@@ -26,7 +26,9 @@ TEXTS = ["他已经来了。", "明天在见。", "天汽很好。"]
 def made(tmp_path, text, name="p.tsv", **options):
     path = tmp_path / name
     path.write_bytes(text.encode())
-    return PredictionSystem(path, ROWS, **options)
+    system = PredictionSystem(path, ROWS, **options)
+    system.answered(ROWS)
+    return system
 
 
 def answers(system, rows=ROWS):
@@ -70,7 +72,7 @@ def test_predictions_find_their_rows_in_every_form_and_order(tmp_path, name):
         ("甲\n乙\n", "2 predictions for 3 rows"),
         ("a\t甲\na\t乙\nb\t丙\n", "more than once .*'a'"),
         ("a\t甲\nb\t乙\n", "no prediction for 1 of 3 rows .first: c"),
-        ("a\t甲\nb\t乙\nz\t丙\nc\t丁\n", "the id 'z' is not in the benchmark"),
+        ("a\t甲\nb\t乙\nz\t丙\nc\t丁\n", "'z'. are not in the benchmark"),
         ("a\t别的句子。\t甲\nb\t明天在见。\t乙\nc\t天气很好。\t丙\n", "another version of it"),
         ("x\t别的。\t甲\ny\t明天在见。\t乙\n", "'别的。' is not one of its sources"),
         ("a\t甲\nb\n", "line 2 has 1 columns"),
@@ -81,6 +83,69 @@ def test_predictions_that_do_not_fit_are_refused_in_words(tmp_path, text, says):
     """Another count, an unknown or doubled id, another source: named, and nothing is scored."""
     with pytest.raises(InputError, match=says):
         made(tmp_path, text)
+
+
+NUMBERED = [Row(str(n), f"第{n}句。", f"第{n}行。") for n in range(1, 13)]
+
+
+def test_numbered_ids_are_matched_as_ids(tmp_path):
+    """A benchmark of three columns, its ids from 1, and predictions in another order: all right."""
+    bench = tmp_path / "own.tsv"
+    bench.write_text("".join(f"{r.id}\t{r.source}\t{r.reference}\n" for r in NUMBERED), "utf-8")
+    mixed = sorted(NUMBERED, key=lambda row: row.source)
+    forms = {
+        "two.tsv": "".join(f"{r.id}\t{r.reference}\n" for r in mixed),
+        "named.tsv": "id\tprediction\n" + "".join(f"{r.id}\t{r.reference}\n" for r in mixed),
+        "sources.tsv": "source\tprediction\n"
+        + "".join(f"{r.source}\t{r.reference}\n" for r in mixed),
+        "rows.jsonl": "".join(
+            json.dumps({"id": int(r.id), "prediction": r.reference}) + "\n" for r in mixed
+        ),
+    }
+    for name, text in forms.items():
+        (tmp_path / name).write_text(text, "utf-8")
+        values = evaluate(Settings(str(bench), f"predictions:{tmp_path / name}"))
+        assert values["S_C_f1"] == 100.0, name
+        matched = "source" if name == "sources.tsv" else "id"
+        assert values["system_identity"]["matched_by"] == matched
+
+
+def test_ids_that_the_benchmark_does_not_know_are_named(tmp_path):
+    """The order of the lines never replaces ids, neither where all are unknown nor for one."""
+    typo = ["a", "bb", "c"]
+    for ids in (typo, ["x1", "x2", "x3"]):
+        text = "".join(f"{name}\t{t}\n" for name, t in zip(ids, TEXTS, strict=True))
+        with pytest.raises(InputError, match=r"'(bb|x1)'.*not in the benchmark.*'a'"):
+            made(tmp_path, text)
+    text = "".join(f"{name}\t{r.source}\t甲\n" for name, r in zip(typo, ROWS, strict=True))
+    with pytest.raises(InputError, match=r"'bb'.*not in the benchmark"):
+        made(tmp_path, text)
+    some = json.dumps({"id": "a", "prediction": "甲"}) + "\n" + json.dumps({"prediction": "乙"})
+    with pytest.raises(InputError, match="line 2 has no id"):
+        made(tmp_path, some + "\n", "some.jsonl")
+
+
+def test_two_predictions_for_one_sentence_are_not_chosen_from(tmp_path):
+    """Without ids a source with two different predictions is refused; with two equal ones it is
+    not.
+    """
+    rows = [*ROWS, Row("d", ROWS[0].source, ROWS[0].reference)]
+    path = tmp_path / "p.jsonl"
+
+    def write(*pairs):
+        lines = [json.dumps({"source": source, "prediction": text}) for source, text in pairs]
+        path.write_text("\n".join(lines) + "\n", "utf-8")
+
+    rest = [(row.source, "同") for row in ROWS[1:]]
+    write((ROWS[0].source, "甲"), (ROWS[0].source, "乙"), *rest)
+    with pytest.raises(InputError, match="different predictions"):
+        PredictionSystem(path, rows)
+    write(*reversed(rest), (ROWS[0].source, "甲"), (ROWS[0].source, "甲"))
+    assert answers(PredictionSystem(path, rows), rows) == ["甲", "同", "同", "甲"]
+    write((ROWS[0].source, "甲"), *rest, (ROWS[0].source, "乙"))  # line by line the benchmark
+    system = PredictionSystem(path, rows)
+    assert answers(system, rows) == ["甲", "同", "同", "乙"]
+    assert system.identity["matched_by"] == "order"
 
 
 def test_a_part_is_scored_only_when_told_and_the_signature_says_so(tmp_path):
