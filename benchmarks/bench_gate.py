@@ -86,12 +86,12 @@ def kernel_alone(frame: pl.DataFrame) -> None:
     import numpy as np
     import pyarrow as pa
 
-    from cecdata.corpus.xxh3 import ids
+    from cecdata.corpus.xxh3 import id_column
     from cecdata.embed.static import StaticEncoder
 
     text = pa.array(frame["text"].to_list()[:50_000], pa.string())
     batch = pa.record_batch(
-        {"id": pa.array(ids(text)), "text": text, "origin": pa.array([""] * len(text))}
+        {"id": id_column(text), "text": text, "origin": pa.array([""] * len(text))}
     )
     config = load("paper")
     tables = compiled(config.prior)

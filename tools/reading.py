@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from cecdata.config import Config, load
-from cecdata.corpus.xxh3 import ids
+from cecdata.corpus.xxh3 import id_column
 from cecdata.operators import OPERATORS
 from cecdata.perturbation.engine import Histogram, Perturber, find_rates
 from cecdata.perturbation.tables import compiled
@@ -72,7 +72,7 @@ def drawn(operator: str, recipe: str, seed: int) -> Iterator[Read]:
     histogram.add(text)
     rates = find_rates(config, tables, histogram.counts)
     origin = pa.array(["sample"] * len(text), pa.string())
-    batch = pa.RecordBatch.from_arrays([pa.array(ids(text)), text, origin], schema=SENTENCE)
+    batch = pa.RecordBatch.from_arrays([id_column(text), text, origin], schema=SENTENCE)
     rows = Perturber(config, tables, rates).pairs(batch).table.to_pylist()
     random = np.random.default_rng(seed)
     for place in random.permutation(len(rows)):

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cecdata.corpus.compiled import compiled
-from cecdata.corpus.xxh3 import Uint64s
+from cecdata.corpus.xxh3 import Int64s, Uint64s
 
 Mask = npt.NDArray[np.bool_]
 
@@ -44,8 +44,9 @@ class Dedup:
         """The memory of the table, in bytes."""
         return self._slots.nbytes
 
-    def first(self, ids: Uint64s) -> Mask:
-        """For each id in turn: is it new, also among those before it in `ids`?"""
+    def first(self, ids: Uint64s | Int64s) -> Mask:
+        """Return for each id whether it is new, also among those before it in `ids`."""
+        ids = ids.view(np.uint64)
         new = np.empty(len(ids), dtype=np.bool_)
         for start in range(0, len(ids), _STEP):
             part = ids[start : start + _STEP]

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from cecdata.corpus import characters as ch
 from cecdata.corpus.compiled import compiled
 from cecdata.corpus.dedup import Dedup
-from cecdata.corpus.xxh3 import ids, utf8
+from cecdata.corpus.xxh3 import id_column, utf8
 from cecdata.shards.schema import REJECTED_ROW, SENTENCE
 
 Int32s = npt.NDArray[np.int32]
@@ -81,7 +81,7 @@ def normalise(batch: pa.RecordBatch, options: Options = DEFAULTS) -> Normalised:
     batch = batch.set_column(0, batch.schema.field("text"), text)
     if faults:
         batch = batch.filter(pa.array(which < 0))
-    columns = [pa.array(ids(batch.column("text"))), *batch.columns]
+    columns = [id_column(batch.column("text")), *batch.columns]
     names = ["id", *batch.schema.names]
     placed = [columns[names.index(name)] for name in LOCATED_SENTENCE.names]
     return Normalised(pa.RecordBatch.from_arrays(placed, schema=LOCATED_SENTENCE), rejected)

@@ -13,13 +13,13 @@ import pyarrow as pa
 from cecdata.common import durable
 from cecdata.common.errors import InputError, UsageError
 from cecdata.corpus.dedup import Mask
-from cecdata.corpus.xxh3 import Uint64s
+from cecdata.corpus.xxh3 import Int64s, Uint64s
 
 _PURPOSE = np.uint64(0x53504C4954000001)  # "SPLIT": keeps the draw apart from other uses of the id
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
-def is_validation(ids: Uint64s, holdout: float) -> Mask:
+def is_validation(ids: Uint64s | Int64s, holdout: float) -> Mask:
     """Whether each sentence is held out; a share `holdout` (fraction) of all ids is.
 
     A larger holdout only adds sentences. Order, seed and shards play no part.
@@ -31,7 +31,7 @@ def is_validation(ids: Uint64s, holdout: float) -> Mask:
         raise UsageError(f"holdout {holdout}: a fraction from 0 to 1 is wanted")
     if holdout == 1.0:
         return np.ones(len(ids), dtype=np.bool_)
-    return _mixed(ids) < np.uint64(int(holdout * 2**64))
+    return _mixed(ids.view(np.uint64)) < np.uint64(int(holdout * 2**64))
 
 
 def _mixed(ids: Uint64s) -> Uint64s:

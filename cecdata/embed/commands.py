@@ -107,6 +107,7 @@ def neighbours(
 
     model = encoder(read_sidecar(cache).encoder, alone=False)
     cosine, found = nearest(Cache.open(cache, expect=model), model.encode([sentence]), count)
+    found = found.view("int64")
     texts = texts_of(found[0], corpus) if corpus else {}
     rows = [
         {"id": int(i), "cosine": round(float(c), 4), "text": texts.get(int(i))}

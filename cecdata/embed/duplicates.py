@@ -37,7 +37,7 @@ MARGIN = 0.45  # of sin θ
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """Two ids, the smaller first, and the cosine of their vectors."""
+    """Two ids, in the order of their unsigned values, and the cosine of their vectors."""
 
     one: int
     other: int
@@ -271,10 +271,11 @@ def _best(known: _Pairs, more: _Pairs, keys: npt.NDArray[np.uint64], show: int) 
 
 
 def _named(pairs: _Pairs, keys: npt.NDArray[np.uint64]) -> tuple[Likeness, ...]:
-    one, other = keys[pairs.one].tolist(), keys[pairs.other].tolist()
+    one, other = keys[pairs.one], keys[pairs.other]
+    low, high = (ends(one, other).view(np.int64).tolist() for ends in (np.minimum, np.maximum))
     return tuple(
-        Likeness(min(a, b), max(a, b), min(1.0, c))
-        for a, b, c in zip(one, other, pairs.cosine.tolist(), strict=True)
+        Likeness(a, b, min(1.0, c))
+        for a, b, c in zip(low, high, pairs.cosine.tolist(), strict=True)
     )
 
 

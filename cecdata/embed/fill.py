@@ -91,7 +91,8 @@ def _read(
         found = distinct(normalise(rows.batch, options), seen)
         for bad in (rows.rejected, found.rejected):
             rejected.update(bad.column("reason").to_pylist())
-        yield np.asarray(found.batch.column("id")), found.batch.column("text").to_pylist()
+        ids = np.asarray(found.batch.column("id")).view(np.uint64)
+        yield ids, found.batch.column("text").to_pylist()
 
 
 def in_parts(batches: Iterator[Sentences], size: int) -> Iterator[Sentences]:
@@ -110,14 +111,15 @@ def in_parts(batches: Iterator[Sentences], size: int) -> Iterator[Sentences]:
 
 
 def texts_of(
-    wanted: npt.NDArray[np.uint64] | Sequence[int], corpus: Sequence[str]
+    wanted: npt.NDArray[np.int64] | Sequence[int], corpus: Sequence[str]
 ) -> dict[int, str]:
     """The sentences of these ids, as far as the corpus holds them."""
-    keys = np.unique(np.asarray(wanted, np.uint64))
+    keys = np.unique(np.asarray(wanted, np.int64))
     found: dict[int, str] = {}
     for ids, texts in sentences_of(corpus):
-        at = np.flatnonzero(np.isin(ids, keys))
-        found |= {int(ids[i]): texts[i] for i in at}
+        signed = ids.view(np.int64)
+        at = np.flatnonzero(np.isin(signed, keys))
+        found |= {int(signed[i]): texts[i] for i in at}
         if len(found) == len(keys):
             break
     return found

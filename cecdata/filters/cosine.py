@@ -18,7 +18,8 @@ def measure(pairs: Pairs, settings: Settings) -> Pairs:
     """The column `cosine` for the sampled sentences' pairs; null elsewhere."""
     if settings.encoder is None or not len(pairs.table):
         return pairs
-    words = sample_words(settings.seed, np.asarray(pairs.table.column("id").combine_chunks()))
+    ids = np.asarray(pairs.table.column("id").combine_chunks()).view(np.uint64)
+    words = sample_words(settings.seed, ids)
     chosen = np.flatnonzero(words < np.uint64(min(settings.sampled, 2**64 - 1)))
     model, sample, passed_on = settings.encoder, pairs.table, 0
     if len(chosen) < len(sample):

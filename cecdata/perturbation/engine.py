@@ -114,7 +114,7 @@ class Perturber:
         out.operator[out.operator < 0] = len(self._names) - 1
         rows = np.repeat(np.arange(len(text), dtype=np.int32), config.copies)
         columns = {
-            "id": pa.array(np.repeat(given.ids, config.copies)),
+            "id": pa.array(np.repeat(given.ids.view(np.int64), config.copies)),
             "copy": pa.array(np.tile(np.arange(config.copies, dtype=np.int16), len(text))),
             "source": _strings(out.offsets, out.data),
             "target": repeated(rows, text),
@@ -152,7 +152,7 @@ def sentence_arrays(sentences: pa.RecordBatch, protection: Protection = NOTHING)
     """What the kernel reads of a batch of the schema SENTENCE; no text is copied."""
     data, offsets = utf8(sentences.column("text"))
     marks = protection.marks(data, offsets)
-    return Sentences(offsets, data, np.asarray(sentences.column("id")), marks)
+    return Sentences(offsets, data, np.asarray(sentences.column("id")).view(np.uint64), marks)
 
 
 def room(config: Config, tables: Compiled) -> Room:

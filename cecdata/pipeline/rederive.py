@@ -43,7 +43,7 @@ def rederiver(out: Path) -> Rederive:
     perturber = Perturber(config, tables, rates)
 
     def rederive(
-        targets: pa.Array, ids: npt.NDArray[np.uint64], copies: npt.NDArray[np.int16]
+        targets: pa.Array, ids: npt.NDArray[np.int64], copies: npt.NDArray[np.int16]
     ) -> pa.Table:
         first = np.flatnonzero(np.r_[True, ids[1:] != ids[:-1]]) if len(ids) else np.array([], int)
         text = targets.take(pa.array(first))

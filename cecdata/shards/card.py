@@ -24,7 +24,7 @@ _SIZES = (
     (10**9, "100M<n<1B"),
 )
 _COLUMNS = {
-    "id": "64-bit xxh3 of the target's UTF-8: the same sentence has the same id everywhere",
+    "id": "xxh3-64 of the target's UTF-8, as int64: the same sentence has the same id everywhere",
     "copy": "which of the sentence's copies, from 0",
     "source": "the sentence with errors",
     "target": "the clean sentence",

@@ -21,7 +21,7 @@ Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 # (targets, ids, copies) → what the configuration gives them: `source`, `operator`, `edits` and
 # `held_out`, whether the sentence belongs to the validation split. Null: there is no such copy.
-Rederive = Callable[[pa.Array, npt.NDArray[np.uint64], npt.NDArray[np.int16]], pa.Table]
+Rederive = Callable[[pa.Array, npt.NDArray[np.int64], npt.NDArray[np.int16]], pa.Table]
 # Pairs (source, target) → their cosines, embedded anew.
 Embed = Callable[[pa.Table], npt.NDArray[np.float32]]
 
@@ -213,7 +213,7 @@ def _wrong_distance(batch: pa.RecordBatch) -> Mask:
 def _wrong_id(batch: pa.RecordBatch) -> Mask:
     import xxhash
 
-    ids = batch["id"].to_numpy()
+    ids = batch["id"].to_numpy().view(np.uint64)
     targets = batch["target"].cast(pa.binary()).to_pylist()
     hash_of = xxhash.xxh3_64_intdigest
     hashes = np.fromiter(map(hash_of, targets), np.uint64, len(targets))

@@ -14,7 +14,7 @@ from cecdata.common.durable import sha256_of
 from cecdata.common.errors import UsageError, VerificationError, did_you_mean
 from cecdata.shards.inventory import take_inventory
 from cecdata.shards.manifest import File, Manifest, read_manifest
-from cecdata.shards.schema import PAIR
+from cecdata.shards.schema import PAIR, as_current, as_written
 
 if TYPE_CHECKING:
     import polars as pl
@@ -73,7 +73,10 @@ class Dataset:
             empty = pl.from_arrow(PAIR.empty_table())
             assert isinstance(empty, pl.DataFrame)
             return empty.lazy()
-        return pl.scan_parquet(files)
+        frame = pl.scan_parquet(files)
+        if self.manifest.schema_version == 1:
+            frame = frame.with_columns(pl.col("id").reinterpret(signed=True))
+        return frame
 
     def batches(
         self, split: str, columns: Sequence[str] | None = None, rows: int = 65_536
@@ -118,7 +121,7 @@ def read_batches(
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             _check_types(path, file.schema_arrow, wanted)
-            yield from file.iter_batches(batch_size=rows, columns=wanted)
+            yield from map(as_current, file.iter_batches(batch_size=rows, columns=wanted))
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # a column named in no UTF-8
         raise VerificationError(f"{path}: damaged ({error}); see `cecdata verify`") from error
 
@@ -126,8 +129,8 @@ def read_batches(
 def _check_types(path: Path, found: pa.Schema, wanted: list[str] | None) -> None:
     """A footer may promise anything: a column of another type must not be taken for ours."""
     for name in wanted or found.names:
-        ours = PAIR.field(name).type if name in PAIR.names else None
-        if found.get_field_index(name) < 0 or ours not in (None, found.field(name).type):
+        known = {s.field(name).type for s in (PAIR, as_written(PAIR, 1)) if name in s.names}
+        if found.get_field_index(name) < 0 or (known and found.field(name).type not in known):
             raise VerificationError(
-                f"{path}: no column {name!r} of type {ours}; see `cecdata verify`"
+                f"{path}: no column {name!r} of its type; see `cecdata verify`"
             )

@@ -1,10 +1,13 @@
-"""The frozen Arrow schemas of the shards, version 1. A change here is a new version."""
+"""The frozen Arrow schemas of the shards, version 2. A change here is a new version.
+
+In version 1 the column `id` was uint64 with the same bits; `as_current` reads it.
+"""
 
 from __future__ import annotations
 
 import pyarrow as pa
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 # One edit: target[start:end] == `target` was written as `source` (code points, half-open).
 EDIT = pa.struct(
@@ -21,7 +24,9 @@ EDIT = pa.struct(
 # One training pair.
 PAIR = pa.schema(
     [
-        pa.field("id", pa.uint64(), nullable=False),  # xxh3-64 of the target's UTF-8
+        # the bits of the xxh3-64 of the target's UTF-8; signed, because PyTorch, Java and SQL lack
+        # an unsigned type of 64 bits
+        pa.field("id", pa.int64(), nullable=False),
         pa.field("copy", pa.int16(), nullable=False),
         pa.field("source", pa.string(), nullable=False),  # perturbed
         pa.field("target", pa.string(), nullable=False),  # clean
@@ -61,8 +66,25 @@ ROW = pa.schema(
 # The pool: normalised, distinct sentences, in the order of the corpus.
 SENTENCE = pa.schema(
     [
-        pa.field("id", pa.uint64(), nullable=False),
+        pa.field("id", pa.int64(), nullable=False),
         pa.field("text", pa.string(), nullable=False),
         pa.field("origin", pa.string(), nullable=False),
     ]
 )
+
+
+def as_written(schema: pa.Schema, version: int) -> pa.Schema:
+    """Return the schema that files of an earlier version have in place of this one."""
+    at = schema.get_field_index("id")
+    if version > 1 or at < 0:
+        return schema
+    return schema.set(at, schema.field(at).with_type(pa.uint64()))
+
+
+def as_current(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows of any version with an `id` of this version; nothing is copied."""
+    at = batch.schema.get_field_index("id")
+    if at < 0 or batch.schema.field(at).type != pa.uint64():
+        return batch
+    field = batch.schema.field(at).with_type(pa.int64())
+    return batch.set_column(at, field, batch.column(at).view(pa.int64()))

@@ -60,7 +60,7 @@ class _Seen:
     rejected: dict[str, Counter[str]] = field(
         default_factory=lambda: {"rows": Counter(), "pairs": Counter()}
     )
-    ids: list[npt.NDArray[np.uint64]] = field(default_factory=list)  # one array a file
+    ids: list[npt.NDArray[np.int64]] = field(default_factory=list)  # one array a file
     paths: list[str] = field(default_factory=list)
 
 
@@ -181,7 +181,7 @@ def _shard(
 ) -> Iterator[Problem]:
     held_out = record in manifest.outputs.get("validation", ())
     findings: dict[str, tuple[int, str]] = {}  # breach → how many rows, the first of them
-    run_starts: list[npt.NDArray[np.uint64]] = []
+    run_starts: list[npt.NDArray[np.int64]] = []
     last: tuple[int, int] | None = None
     done = 0
     for batch in read_batches(out / record.path, rows=_BATCH):
@@ -202,7 +202,7 @@ def _shard(
         if progress is not None:
             progress(batch.num_rows)
     seen.rows += done
-    seen.ids.append(np.concatenate(run_starts) if run_starts else np.zeros(0, np.uint64))
+    seen.ids.append(np.concatenate(run_starts) if run_starts else np.zeros(0, np.int64))
     seen.paths.append(record.path)
     for breach, (count, first) in findings.items():
         yield Problem(record.path, f"{count:,} rows with {breach}; the first is {first}")

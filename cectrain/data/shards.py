@@ -62,7 +62,7 @@ def sample(
     kept: list[tuple[int, Pair]] = []
     for stored in dataset.batches(split, _COLUMNS):
         batch = stored if limit is None else stored.filter(longest(stored) <= limit)
-        ids = np.asarray(batch.column("id"))
+        ids = np.asarray(batch.column("id")).view(np.uint64)
         copy = np.asarray(batch.column("copy")).astype(np.uint64)
         turn = (copy + _mixed(ids, seed)) % turns
         draw = (turn << np.uint64(48)) | (_mixed(ids + copy, seed + 1) >> np.uint64(16))
@@ -97,8 +97,13 @@ def held_out(
 
 
 def _tuning(drawn: Sequence[Pair]) -> list[Pair]:
-    kept = kept_for_tuning(np.array([pair.id for pair in drawn], np.uint64))
+    kept = kept_for_tuning(unsigned([pair.id for pair in drawn]))
     return [pair for pair, keep in zip(drawn, kept, strict=True) if keep]
+
+
+def unsigned(ids: Sequence[int]) -> npt.NDArray[np.uint64]:
+    """Return the bits of ids, which draws are made from: signed ones, or unsigned of version 1."""
+    return np.array([number % 2**64 for number in ids], np.uint64)
 
 
 def kept_for_tuning(ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:

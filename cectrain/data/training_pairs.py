@@ -20,7 +20,7 @@ from cecdata.common.strict_json import parse
 from cecdata.shards.reader import Dataset
 from cectrain.config import DataConfig
 from cectrain.data import shards
-from cectrain.data.shards import TRAIN, Pair, with_clean
+from cectrain.data.shards import TRAIN, Pair, unsigned, with_clean
 
 if TYPE_CHECKING:
     import datasets
@@ -77,7 +77,7 @@ class TrainingPairs:
         if share == 0:
             return self, self
         ids = [
-            np.asarray(part["id"], np.uint64)
+            np.asarray(part["id"]).view(np.uint64)
             for part in self.table.select_columns(["id"]).with_format("arrow").iter(65_536)
         ]
         left = shards.left_to_ppo(np.concatenate(ids), share, self.seed)
@@ -230,7 +230,7 @@ def _sentences(pairs: Sequence[Pair]) -> pa.RecordBatch:
 
     return pa.RecordBatch.from_arrays(
         [
-            pa.array([pair.id for pair in pairs], pa.uint64()),
+            pa.array(unsigned([pair.id for pair in pairs]).view(np.int64)),
             pa.array([pair.target for pair in pairs], pa.string()),
             pa.array([""] * len(pairs), pa.string()),
         ],
@@ -244,7 +244,7 @@ def _usable(dataset: Dataset, max_chars: int, *, tuning: bool) -> npt.NDArray[np
     for batch in dataset.batches(TRAIN, ["id", "source", "target"]):
         usable = shards.longest(batch) <= max_chars
         if tuning:
-            usable &= ~shards.kept_for_tuning(np.asarray(batch.column("id")))
+            usable &= ~shards.kept_for_tuning(np.asarray(batch.column("id")).view(np.uint64))
         found.append(np.flatnonzero(usable) + seen)
         seen += len(batch)
     return np.concatenate(found) if found else np.array([], np.int64)

@@ -56,7 +56,7 @@ def bank(pairs: Sequence[Pair], seed: int) -> Bank:
     kinds = ("correct", "copy", *(kind for kind in KINDS[2:] for _ in range(VARIANTS)))
     rows = []
     for place, pair in enumerate(pairs):
-        rng = np.random.default_rng((seed, pair.id, pair.copy))
+        rng = np.random.default_rng((seed, pair.id % 2**64, pair.copy))
         others = [pairs[(place + step) % len(pairs)].target for step in range(1, VARIANTS + 1)]
         near = [near_miss(pair, rng) for _ in range(VARIANTS)]
         over = [over_correction(pair.target, rng) for _ in range(VARIANTS)]

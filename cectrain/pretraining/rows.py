@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cecdata.corpus.xxh3 import ids
+from cecdata.corpus.xxh3 import id_column
 from cecdata.hanzi import lexicon
 from cecdata.hanzi.characters import standard_characters
 from cecdata.shards.schema import SENTENCE
@@ -53,7 +53,7 @@ def rows_of_signs(
 def as_sentences(texts: list[str]) -> pa.Table:
     """Rows as the engine of `cecdata` reads them."""
     column = pa.array(texts, pa.string())
-    columns = {"id": pa.array(ids(column)), "text": column, "origin": pa.array([""] * len(texts))}
+    columns = {"id": id_column(column), "text": column, "origin": pa.array([""] * len(texts))}
     return pa.table([columns[name] for name in SENTENCE.names], schema=SENTENCE)
 
 

@@ -75,4 +75,4 @@ def supervised_batch(pairs: TrainingPairs, step: int, size: int) -> list[Pair]:
 @lru_cache(maxsize=1)  # steps come in their order: a pool is asked for until it is used up
 def _pool(pairs: TrainingPairs, number: int, size: int) -> tuple[Pair, ...]:
     found = pairs.batch(number, size)
-    return tuple(sorted(found, key=lambda pair: (len(pair.source), pair.id, pair.copy)))
+    return tuple(sorted(found, key=lambda pair: (len(pair.source), pair.id % 2**64, pair.copy)))

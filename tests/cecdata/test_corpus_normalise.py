@@ -78,7 +78,7 @@ def test_the_fast_pass_equals_the_slow_rule(texts, options):
     kept = found.batch.to_pylist()
     assert [(row["row"], row["text"]) for row in kept] == expected
     for row in kept:
-        assert row["id"] == xxhash.xxh3_64_intdigest(row["text"].encode())
+        assert row["id"] % 2**64 == xxhash.xxh3_64_intdigest(row["text"].encode())
     refused = found.rejected.to_pylist()
     assert sorted(r["row"] for r in kept + refused) == list(range(1, len(texts) + 1))
     assert [r["row"] for r in refused] == sorted(r["row"] for r in refused)

@@ -21,7 +21,7 @@ NAMES = ("homophone", "split", "mixed", "unchanged", "none")
 def pairs_of(rows):
     """(source, target, operator, distance, cosine) as the engine hands them on."""
     columns = {
-        "id": pa.array(range(len(rows)), pa.uint64()),
+        "id": pa.array(range(len(rows)), pa.int64()),
         "copy": pa.array([0] * len(rows), pa.int16()),
         "source": pa.array([row[0] for row in rows], pa.string()),
         "target": pa.array([row[1] for row in rows], pa.string()),

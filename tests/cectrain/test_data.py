@@ -136,7 +136,7 @@ def test_as_many_are_watched_as_there_are_short_ones(dataset, tuning):
     split = "train" if tuning else "validation"
     everything = shards.sample(dataset, split, 10**6, 3)
     if tuning:
-        kept = shards.kept_for_tuning(np.array([pair.id for pair in everything], np.uint64))
+        kept = shards.kept_for_tuning(shards.unsigned([pair.id for pair in everything]))
         everything = [pair for pair, keep in zip(everything, kept, strict=True) if keep]
     limit = sorted(pair.length for pair in everything)[len(everything) // 4]
     short = [pair for pair in everything if pair.length <= limit]

@@ -88,7 +88,7 @@ def engine_pairs(targets: pl.DataFrame, config: Config, rates: Sequence[Rate], k
     """What the engine makes of the targets with these rates."""
     sentences = pa.record_batch(
         {
-            "id": pa.array(targets["id"].to_numpy(), pa.uint64()),
+            "id": pa.array(targets["id"].to_numpy().view(np.int64)),
             "text": pa.array(targets["text"].to_list(), pa.string()),
             "origin": pa.array(targets["origin"].to_list(), pa.string()),
         }

@@ -30,15 +30,15 @@ class Found:
     present: npt.NDArray[np.bool_]
 
 
-def ids_of(sentences: Sequence[str]) -> Keys:
-    """The ids that shards give these sentences: XXH3-64 of their UTF-8, as [N] uint64.
+def ids_of(sentences: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Return the ids that shards give these sentences: the bits of XXH3-64 of their UTF-8, [N].
 
     Sentences as `cecdata` normalises them; the texts of a shard are.
 
     >>> ids_of(["他的病情已经好转。"]).tolist()
     [3202059530852669036]
     """
-    return ids(pa.array(sentences, pa.string()))
+    return ids(pa.array(sentences, pa.string())).view(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,19 +77,19 @@ class Cache:
     def __len__(self) -> int:
         return self.sidecar.rows
 
-    def has(self, keys: Keys) -> npt.NDArray[np.bool_]:
+    def has(self, keys: npt.NDArray[np.int64] | Keys) -> npt.NDArray[np.bool_]:
         """Is each key here? [N] bool."""
         found = np.zeros(len(keys), np.bool_)
         for segment in self.segments:
             found |= segment.find(keys) >= 0
         return found
 
-    def vectors_of(self, wanted: Keys | Sequence[str]) -> Found:
+    def vectors_of(self, wanted: npt.NDArray[np.int64] | Keys | Sequence[str]) -> Found:
         """What is here of these ids, or of these sentences (their ids: `ids_of`).
 
         VerificationError where a vector is damaged; one that is missing is no error.
         """
-        keys = np.asarray(wanted, np.uint64) if isinstance(wanted, np.ndarray) else ids_of(wanted)
+        keys = wanted if isinstance(wanted, np.ndarray) else ids_of(wanted)
         if len(self.segments) == 1 and len(keys):  # as after `--compact`: no copy of the answer
             rows = self.segments[0].find(keys)
             if (rows >= 0).all():
@@ -104,15 +104,14 @@ class Cache:
                 present[here] = True
         return Found(vectors, present)
 
-    def get(self, keys: Keys) -> Halves:
+    def get(self, keys: npt.NDArray[np.int64] | Keys) -> Halves:
         """The vectors of these ids, [N, dimension] fp16; InputError where one is missing."""
-        keys = np.asarray(keys, np.uint64)
         found = self.vectors_of(keys)
         if not found.present.all():
             missing = np.flatnonzero(~found.present)
             raise InputError(
                 f"{self.root}: {len(missing)} of {len(keys)} ids are not in this cache, first "
-                f"{int(keys[missing[0]])}: run `cecdata embed` over their sentences"
+                f"{int(keys.view(np.int64)[missing[0]])}: run `cecdata embed` over their sentences"
             )
         return found.vectors
 

@@ -40,8 +40,9 @@ class Opened:
     vectors: Halves  # [rows, dimension], mapped
     mapped: mmap.mmap | None  # None where there are no rows
 
-    def find(self, keys: Keys) -> Rows:
+    def find(self, keys: npt.NDArray[np.int64] | Keys) -> Rows:
         """The row of each key, -1 where it is not here."""
+        keys = keys.view(np.uint64)
         at = np.searchsorted(self.keys, keys)
         at[at == len(self.keys)] = 0
         return np.where(self.keys[at] == keys, at, -1) if len(self.keys) else at - 1
@@ -59,7 +60,7 @@ class Opened:
         bad = np.flatnonzero(wrong)
         if len(bad):
             raise VerificationError(
-                f"{self.path}: the vector of id {int(self.keys[rows[bad[0]]])} (row "
+                f"{self.path}: the vector of id {int(self.keys.view(np.int64)[rows[bad[0]]])} (row "
                 f"{int(rows[bad[0]])}) is damaged, and so are {len(bad) - 1} more of those asked "
                 "for: `cecdata verify` lists all; remove the cache and embed again"
             )

@@ -89,12 +89,12 @@ class CacheWriter:
     ) -> None:
         self._work.__exit__(kind, error, trace)
 
-    def add(self, keys: Keys, vectors: npt.NDArray[np.floating]) -> int:
+    def add(self, keys: npt.NDArray[np.int64] | Keys, vectors: npt.NDArray[np.floating]) -> int:
         """Append one segment of what is not yet here; gives the number of new rows.
 
         InputError for a vector of another length, or one that is zero or not finite.
         """
-        keys = np.asarray(keys, np.uint64)
+        keys = keys.view(np.uint64)
         wanted = (len(keys), self.cache.sidecar.dimension)
         if vectors.shape != wanted:
             raise InputError(
@@ -210,5 +210,6 @@ def check_halves(half: Halves, keys: Keys) -> None:
     if len(bad):
         raise InputError(
             f"{len(bad)} of {len(half)} vectors are zero or not finite in fp16, first that of id "
-            f"{int(keys[bad[0]])}: such a vector would make every cosine with it meaningless"
+            f"{int(keys.view(np.int64)[bad[0]])}: such a vector would make every cosine with it "
+            "meaningless"
         )

@@ -40,6 +40,20 @@ def test_every_row_and_pair_is_accounted_for(built):
     assert len({(row["id"], row["copy"]) for row in pairs}) == len(pairs)
 
 
+def test_a_plain_data_loader_takes_the_ids(built, tmp_path):
+    """PyTorch collates ids in batches of 256 without a `with_format`: they are signed."""
+    import datasets
+    from torch.utils.data import DataLoader
+
+    found = datasets.load_dataset(str(built / "data"), cache_dir=str(tmp_path), split="train")
+    columns = found.select_columns(["id", "source", "target"])
+    batches = list(DataLoader(columns, batch_size=256))
+    ids = [number for batch in batches for number in batch["id"].tolist()]
+    assert len(batches[0]["id"]) == 256
+    assert ids == [row["id"] for row in rows_of(built, pattern="train-*.parquet")]
+    assert min(ids) < 0 < max(ids)
+
+
 def test_the_second_of_two_like_sentences_is_the_duplicate(built, corpus, lines_of):
     """A sentence that occurs twice is kept once and rejected where it comes again."""
     [again] = [

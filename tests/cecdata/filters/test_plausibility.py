@@ -83,7 +83,7 @@ def test_tokens_of_words(of_words):
 def pairs_of(rows):
     names = tuple(sorted({operator for *_, operator in rows}))
     columns = {
-        "id": pa.array(range(len(rows)), pa.uint64()),
+        "id": pa.array(range(len(rows)), pa.int64()),
         "copy": pa.array([0] * len(rows), pa.int16()),
         "source": pa.array([source for source, _, _ in rows], pa.string()),
         "target": pa.array([target for _, target, _ in rows], pa.string()).dictionary_encode(),

@@ -29,7 +29,9 @@ def sample():
     texts = [text for text in dict.fromkeys(texts) if 5 <= len(text) <= 512]
     ids = np.array([xxhash.xxh3_64_intdigest(text.encode()) for text in texts], np.uint64)
     origin = pa.array(["sample"] * len(texts), pa.string())
-    return pa.RecordBatch.from_arrays([pa.array(ids), pa.array(texts), origin], schema=SENTENCE)
+    return pa.RecordBatch.from_arrays(
+        [pa.array(ids.view(np.int64)), pa.array(texts), origin], schema=SENTENCE
+    )
 
 
 def made(config):

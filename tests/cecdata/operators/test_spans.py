@@ -88,7 +88,11 @@ def _rows(names, sentences, **changes):
     tables = compiled(config.prior)
     ids = np.array([xxhash.xxh3_64_intdigest(text.encode()) for text in sentences], np.uint64)
     batch = pa.RecordBatch.from_arrays(
-        [pa.array(ids), pa.array(sentences, pa.string()), pa.array([""] * len(ids), pa.string())],
+        [
+            pa.array(ids.view(np.int64)),
+            pa.array(sentences, pa.string()),
+            pa.array([""] * len(ids), pa.string()),
+        ],
         schema=SENTENCE,
     )
     rates = [Rate(0.0, 0.0, 0.4)] * len(tables.operators)

@@ -88,7 +88,11 @@ def sentences(texts: Sequence[str]) -> pa.RecordBatch:
     """A batch of the schema SENTENCE with its true ids."""
     ids = np.array([xxhash.xxh3_64_intdigest(text.encode()) for text in texts], np.uint64)
     return pa.RecordBatch.from_arrays(
-        [pa.array(ids), pa.array(texts, pa.string()), pa.array([""] * len(texts), pa.string())],
+        [
+            pa.array(ids.view(np.int64)),
+            pa.array(texts, pa.string()),
+            pa.array([""] * len(texts), pa.string()),
+        ],
         schema=SENTENCE,
     )
 

@@ -14,8 +14,9 @@ from perturb_toys import TOYS, perturber, sentences, settings, toy_tables
 
 from cecdata.perturbation.engine import Histogram, find_rates
 
-# Made with version 0.1.0: SHA-256 of the rows as JSON, one a line.
-GOLDEN = "330185e11308361183f8ddb4d8e016d2147df15361d56d4bf138f65250b64723"
+# Made with version 0.1.0, schema version 2: SHA-256 of the rows as JSON, one a line. With unsigned
+# ids it is that of schema version 1, 330185e1….
+GOLDEN = "cb0bd1b2a8e9164a96f3cb20b9b0f6ed66841118419b688b7852abb025f44ed1"
 CORPUS = (
     "明日好女子已在日月会再误。",
     "他已经好了，明天再会！",

@@ -57,12 +57,17 @@ def draw_edits(rng: random.Random, target: str) -> list[Edit]:
     return edits
 
 
+def signed(word: int) -> int:
+    """The same 64 bits as a signed number."""
+    return word - 2**64 if word >= 2**63 else word
+
+
 def make_row(target: str, copy: int, edits: list[Edit]) -> Row:
     """One valid pair."""
     source = apply(target, edits)
     operators = {edit.operator for edit in edits}
     return {
-        "id": xxhash.xxh3_64_intdigest(target.encode()),
+        "id": signed(xxhash.xxh3_64_intdigest(target.encode())),
         "copy": copy,
         "source": source,
         "target": target,
