@@ -9,7 +9,7 @@ DEV := .venv/.dev
 .PHONY: help setup setup-dev data bench train train-evidence pretrain test test-slow check audit lock clean
 
 help:  ## this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/; s/[$$][$$]/$$/g' | expand -t 16
 
 setup: $(BASE)  ## the virtual environment with the base packages
 

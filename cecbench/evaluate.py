@@ -58,7 +58,12 @@ def evaluate(settings: Settings, progress: Progress = no_progress) -> Mapping[st
         "rows": read,
         "system": dict(system.identity),
     }
-    workspace = Workspace(out, fingerprint, overwrite=settings.overwrite) if out else nullcontext()
+    reads = [settings.system.partition(":")[2], settings.benchmark, settings.data or ""]
+    workspace = (
+        Workspace(out, fingerprint, overwrite=settings.overwrite, reads=reads)
+        if out
+        else nullcontext()
+    )
     gathered = Gathering(scorer, settings.scoring.policy)
     named = naming(out / results.PREDICTIONS) if out else nullcontext()
     with named, workspace as work, Lines(work.tmp / "lines") if work else nullcontext() as lines:

@@ -12,8 +12,8 @@ from cecbench.systems.policy import MODEL
 from cecdata.common.codec import Json
 from cecdata.common.durable import STATE, Workspace
 from cecdata.common.durable.files import naming
-from cecdata.common.errors import MissingPackageError
-from cecdata.embed import Encoder
+from cecdata.common.errors import MissingPackageError, how_to_install
+from cecdata.embed import Encoder, folders_of
 from cectrain.config import Config
 from cectrain.data.shards import open_shards
 from cectrain.model.export import save_model
@@ -56,7 +56,11 @@ def train(
     identity = stages.identity(config, dataset)
     first = reproducibility.main_process()  # the only one that writes
     distributed.join()
-    room = Workspace(out, identity, overwrite=overwrite) if first else nullcontext(None)
+    if overwrite and first:
+        preflight.check_loads(config)
+    reads = (str(data), config.policy.name, config.data.cache, *folders_of(config.encoder))
+    work_of = Workspace(out, identity, overwrite=overwrite, reads=reads)
+    room = work_of if first else nullcontext(None)
     # Around everything: metrics, torch's files and the datasets' cache are written by others.
     with naming(out), room as work:
         done = None if work is None else finished(out)
@@ -104,8 +108,7 @@ def check_installed() -> None:
     missing = [name for name in PACKAGES if find_spec(name) is None]
     if missing:
         raise MissingPackageError(
-            f"{', '.join(missing)} missing: training needs `pip install 'cec-zero[train]'` "
-            "(Python 3.11 or newer)"
+            f"{', '.join(missing)} missing: {how_to_install('train')} (Python 3.11 or newer)"
         )
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
@@ -38,3 +41,20 @@ def test_help_reads_well(tool: str, path: tuple[str, ...]) -> None:
     first = done.output.split("\n\n")[1].strip() if "\n\n" in done.output else ""
     assert first, "no description"
     assert not first.startswith("Options:"), "no description"
+
+
+def test_no_message_advises_a_package_that_is_not_published() -> None:
+    """What a message tells to install works in a clone; `cec-zero` is on no package index."""
+    root = Path(__file__).parents[1]
+    for package in _GROUPS:
+        for path in sorted((root / package).rglob("*.py")):
+            text = path.read_text("utf-8")
+            assert not re.search(r"pip install '?cec-zero|cec-zero\[", text), path
+
+
+def test_make_help_shows_each_target_as_it_is_typed() -> None:
+    """`make help` prints a variable with one dollar sign, as a shell reads it."""
+    root = Path(__file__).parents[1]
+    done = subprocess.run(["make", "help"], cwd=root, capture_output=True, text=True, check=True)
+    assert "$CECBENCH_DATA" in done.stdout
+    assert "$$" not in done.stdout

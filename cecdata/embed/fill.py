@@ -14,7 +14,8 @@ import numpy.typing as npt
 from cecdata.corpus.dedup import Dedup
 from cecdata.corpus.normalise import Options, distinct, normalise
 from cecdata.corpus.reading import empty_corpus, read
-from cecdata.embed import Encoder
+from cecdata.corpus.sources import resolve
+from cecdata.embed import Encoder, folders_of
 from cecdata.embed.cache import CacheWriter
 from cecdata.embed.cache.segments import Keys
 
@@ -61,7 +62,9 @@ def fill(
         if first is None:
             raise empty_corpus(corpus, rejected)
         parts = chain([first], parts)
-    with CacheWriter(root, model, overwrite=overwrite) as cache:
+    files = [source.path for source in resolve(corpus) if source.path is not None]
+    reads = (*files, *folders_of(model.name))
+    with CacheWriter(root, model, overwrite=overwrite, reads=reads) as cache:
         for keys, texts in parts:
             sentences += len(texts)
             fresh = np.flatnonzero(~cache.cache.has(keys))

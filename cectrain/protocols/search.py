@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from cecdata.common import durable
 from cecdata.common.codec import Json, encode
-from cecdata.common.errors import CecError, MissingPackageError, RefusedError
+from cecdata.common.errors import CecError, MissingPackageError, RefusedError, how_to_install
 from cectrain.protocols import tables
 from cectrain.protocols.frame import InterruptedRunError, Plan, Run, run_one, write
 from cectrain.protocols.grid import Search, Value, check, drawn, limit_of, own, settings_of
@@ -54,7 +54,7 @@ def search(plan: Plan, told: Search, pairs: int) -> list[str]:
     check(plan, told, pairs)
     if find_spec("optuna") is None:
         raise MissingPackageError(
-            "optuna is missing: the search needs `pip install 'cec-zero[search]'`"
+            f"optuna is missing, and the search needs it: {how_to_install('search')}"
         )
     with _alone(plan):
         return _searched(plan, told, pairs)

@@ -17,7 +17,7 @@ from cecbench.systems.options import SystemOptions
 from cecbench.systems.transport import EndpointError
 from cecdata.common.command_group import run
 from cecdata.common.errors import UsageError
-from cecdata.common.redact import quiet_hub
+from cecdata.common.hub import quiet_hub
 
 KEY = "k3y-5b1f-of-nobody-77ac"
 PASSWORD = "pw-90d2-of-nobody"

@@ -174,6 +174,23 @@ def test_overwrite_never_takes_foreign_files(tmp_path):
     assert build(tmp_path) is True  # the run itself is not disturbed by it
 
 
+@pytest.mark.parametrize("name", [".", "README.md", "data", "data/train-0.bin"])
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_run_that_would_read_its_own_output_is_refused(tmp_path, name, overwrite):
+    """An input inside OUT is refused, also by way of a link, and nothing is removed."""
+    out = tmp_path / "out"
+    build(out)
+    before = tree(out)
+    (tmp_path / "link").symlink_to(out / name)
+    for path in (out / name, tmp_path / "link", str(out / name)):
+        with (
+            pytest.raises(RefusedError, match="lies in the output folder"),
+            Workspace(out, {"seed": 7}, overwrite=overwrite, reads=[tmp_path, path]),
+        ):
+            pass
+    assert tree(out) == before
+
+
 def test_overwrite_killed_half_way_is_not_stuck(tmp_path):
     """A run that dies after clearing can be started again, with and without `overwrite`."""
 

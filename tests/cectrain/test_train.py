@@ -124,6 +124,22 @@ def test_the_model_loads_and_answers_like_cecbench(finished):
     assert [a[:8] for a in ours] == [b[:8] for b in theirs]
 
 
+@pytest.mark.parametrize("policy", ["OUT/model", "OUT", "OUT/modle", "nosuch/", "./nosuch"])
+def test_overwrite_removes_nothing_before_the_policy_is_loaded(
+    finished, dataset_path, tmp_path, policy, monkeypatch
+):
+    """A policy inside OUT, and a path with a typing error, are refused while OUT is whole."""
+    import shutil
+
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(finished[0], "OUT")
+    before = {path: path.stat().st_size for path in sorted((tmp_path / "OUT" / "model").iterdir())}
+    with pytest.raises((RefusedError, InputError), match=r"lies in the output|no such folder"):
+        train(dataset_path, "OUT", configured(policy), overwrite=True)
+    after = {path: path.stat().st_size for path in sorted((tmp_path / "OUT" / "model").iterdir())}
+    assert after == before
+
+
 def test_a_finished_run_is_left_alone_and_proved(finished, dataset_path, start, tmp_path):
     """The same call again gives the summary; changed weights are noticed."""
     import shutil

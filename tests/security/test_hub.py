@@ -11,6 +11,9 @@ import sys
 import pytest
 from loopback import serving, status
 
+from cecdata.common.errors import InputError
+from cecdata.common.hub import first_line, refuse_missing_folder
+
 PASSWORD = "pw-90d2-of-nobody"
 TOKEN = "hf_t0ken5b1fofnobody77ac"
 LINES = "他的病情已经好转，明天出院。\n天气很好，我们去公园。\n"
@@ -122,3 +125,21 @@ def test_a_hub_address_that_is_none(tmp_path, words):
     assert (code, "HF_ENDPOINT" in said, "Traceback" in said) == (2, True, False), said
     assert without_secrets(said)
     assert without_secrets(kept)
+
+
+@pytest.mark.parametrize("name", ["S/modle", "./T", "nosuch/", "/nosuch", "~/x", "a/b/c", "../x"])
+def test_a_path_is_never_asked_of_the_hub(tmp_path, monkeypatch, name):
+    """A name with the form of a path, or below an existing folder, must exist on this machine."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "S" / "model").mkdir(parents=True)
+    with pytest.raises(InputError, match="no such folder"):
+        refuse_missing_folder(name)
+    for good in ("S/model", "S", "BAAI/bge-large-zh-v1.5", "bert-base-chinese"):
+        refuse_missing_folder(good)
+
+
+def test_what_the_hub_reports_has_no_stop_of_its_own():
+    """The first line of a library's error fits into a sentence of ours."""
+    error = OSError("We couldn't connect, and found no cached files..\nCheck your connection.")
+    assert first_line(error) == "We couldn't connect, and found no cached files"
+    assert first_line(OSError("...")) == "OSError"

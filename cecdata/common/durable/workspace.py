@@ -6,7 +6,7 @@ import errno
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import final
@@ -39,7 +39,8 @@ class Workspace:
     Refuses (`RefusedError`, exit 5) a folder that is not ours, a living run's folder, and one that
     was made from another `identity` (JSON values), naming each difference. `overwrite` removes
     what this workspace wrote, and nothing else; with a foreign file inside it refuses too.
-    The same identity resumes: `journal` knows what is done.
+    The same identity resumes: `journal` knows what is done. `reads` are the files and folders that
+    the run reads; one inside `out` is refused, because `overwrite` would remove it.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class Workspace:
         identity: Mapping[str, object],
         *,
         overwrite: bool = False,
+        reads: Iterable[Path | str] = (),
         on_step: OnStep = no_step,
     ) -> None:
         self.root = Path(out).absolute()
@@ -57,6 +59,7 @@ class Workspace:
         self.identity: Mapping[str, object] = json.loads(json.dumps(identity))
         self._named_by = self.state / fingerprint.FILE
         self._overwrite = overwrite
+        self._reads = [Path(name) for name in reads if name != ""]
         self._on_step = on_step
         self._lock = Lock(self.state / "lock")
         self._journal: Journal | None = None
@@ -70,6 +73,7 @@ class Workspace:
 
     def __enter__(self) -> Workspace:
         self._on_step("workspace:open")
+        _refuse_to_read_below(self.root, self._reads)
         _make_state(self.root, self.state)
         self._lock.acquire()
         try:
@@ -226,6 +230,17 @@ def _names(entry: Entry) -> list[str]:
     names = entry.facts["names"]
     assert isinstance(names, list)  # `publish` wrote it, under the line's checksum
     return [str(name) for name in names]
+
+
+def _refuse_to_read_below(root: Path, paths: Iterable[Path]) -> None:
+    """RefusedError for an input that exists inside the output folder, or is that folder."""
+    real = os.path.realpath(root)
+    for path in paths:
+        if os.path.commonpath([real, os.path.realpath(path)]) == real and path.exists():
+            raise RefusedError(
+                f"{path} lies in the output folder {root}, which a run may replace: choose another "
+                "output folder"
+            )
 
 
 def _make_state(root: Path, state: Path) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cecdata.common.durable import sha256_of
-from cecdata.common.errors import InputError, MissingPackageError, VerificationError
+from cecdata.common.errors import InputError, MissingPackageError, VerificationError, how_to_install
 from cecdata.embed.cache.reader import Cache
 from cecdata.embed.cache.segments import Halves, Keys, Rows
 
@@ -193,7 +193,7 @@ def _faiss() -> Any:
         import faiss
     except ImportError as error:
         raise MissingPackageError(
-            "the FAISS file needs faiss: pip install 'cec-zero[embed]' (or [gpu], never both)"
+            f"the FAISS file needs faiss: {how_to_install('embed')} (or [gpu], never both)"
         ) from error
     return faiss
 

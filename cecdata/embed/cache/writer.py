@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -47,11 +47,12 @@ class CacheWriter:
         encoder: Encoder,
         *,
         overwrite: bool = False,
+        reads: Iterable[Path | str] = (),
         on_step: OnStep = no_step,
     ) -> None:
         identity = {"encoder": encoder.name, "fingerprint": encoder.fingerprint}
         identity |= {"dimension": str(encoder.dimension), "dtype": DTYPE}
-        self._work = Workspace(root, identity, overwrite=overwrite, on_step=on_step)
+        self._work = Workspace(root, identity, overwrite=overwrite, reads=reads, on_step=on_step)
         self._encoder = encoder
         self._cache: Cache | None = None
 

@@ -206,6 +206,35 @@ def test_overwrite_replaces_what_is_ours(cecdata, copy_of_built, corpus, flags):
     assert cecdata("verify", copy_of_built)[0] == 0
 
 
+@pytest.mark.parametrize("inside", ["", "/data/train-*.parquet", "/rejects/rows-*.parquet"])
+def test_overwrite_refuses_a_corpus_inside_out(cecdata, copy_of_built, flags, tree_of, inside):
+    """A corpus inside OUT would be removed with it: nothing is."""
+    before = tree_of(copy_of_built)
+    column = "text" if "rejects" in inside else "target"
+    corpus = f"{copy_of_built}{inside}"
+    code, _, errors = cecdata(
+        "build", corpus, "--text-column", column, "--out", copy_of_built, *flags, "--overwrite"
+    )
+    assert code == 5
+    assert "lies in the output folder" in errors
+    assert tree_of(copy_of_built) == before
+
+
+def test_overwrite_refuses_a_bad_language_model_first(
+    cecdata, copy_of_built, corpus, flags, tree_of, tmp_path
+):
+    """A language model that cannot be loaded is told while what stands in OUT is whole."""
+    pytest.importorskip("kenlm", reason="the extra `kenlm` is not installed")
+    before = tree_of(copy_of_built)
+    model = tmp_path / "model.arpa"
+    model.write_text("junk\n")
+    code, _, errors = cecdata(
+        "build", corpus, "--out", copy_of_built, *flags, "--plausibility", model, "--overwrite"
+    )
+    assert (code, "no model of KenLM" in errors) == (1, True)
+    assert tree_of(copy_of_built) == before
+
+
 def test_a_foreign_folder_is_refused(cecdata, corpus, flags, tmp_path):
     """A folder that holds something else stays as it is, also with --overwrite."""
     (tmp_path / "letter.txt").write_text("mine", "utf-8")

@@ -1,0 +1,87 @@
+"""Names on a model hub, and what its libraries report: without the token and without the login.
+
+HF_ENDPOINT may hold a user and a password, and those libraries write it into warnings and errors.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import urllib.parse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cecdata.common.errors import InputError, UsageError
+from cecdata.common.redact import without, without_userinfo
+
+_TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_HUB_TOKEN")
+_ENDPOINT = "HF_ENDPOINT"
+
+
+def refuse_missing_folder(name: str) -> None:
+    """Raise InputError where `name` is a path, and nothing exists there.
+
+    A hub would be asked for it otherwise, and a stranger may own that name. A path has another
+    form than NAME or OWNER/NAME, or its first folder exists.
+    """
+    path = Path(name)
+    if path.exists():
+        return
+    parts = name.split("/")
+    is_hub_name = len(parts) <= 2 and all(parts) and parts[0] not in {".", "..", "~"}
+    if not is_hub_name or (len(parts) == 2 and path.parent.is_dir()):
+        raise InputError(
+            f"{name}: no such folder; give a folder with a model, or the name of one on a hub "
+            "(OWNER/NAME)"
+        )
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of what a library reported, redacted, without its closing stop."""
+    lines = redact_hub(str(error)).strip().splitlines()
+    return (lines[0].rstrip(" .")[:200] if lines else "") or type(error).__name__
+
+
+def redact_hub(text: str) -> str:
+    """Return what a library reported of the model hub, without the token and without the login."""
+    for name in _TOKENS:
+        text = without(text, os.environ.get(name, "").strip() or None)
+    login, at, _ = os.environ.get(_ENDPOINT, "").partition("://")[2].rpartition("@")
+    if at:  # as it was written: a password with a slash ends no URL's host
+        text = text.replace(login + at, "")
+    return without_userinfo(text)
+
+
+def check_hub_address() -> None:
+    """Raise UsageError where HF_ENDPOINT is no address: the hub's library would print all of it."""
+    address = os.environ.get(_ENDPOINT)
+    try:
+        parts = urllib.parse.urlsplit(address or "https://hub")
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise UsageError(
+            f"the environment variable {_ENDPOINT} must hold an address such as https://HOST. "
+            "Write signs like / or @ in a password as %2F and %40, or unset the variable"
+        )
+
+
+@contextmanager
+def quiet_hub() -> Iterator[None]:
+    """Redact every log record that any library makes inside the `with` block."""
+    before = logging.getLogRecordFactory()
+
+    def redacted(*args: object, **named: object) -> logging.LogRecord:
+        record = before(*args, **named)
+        record.msg, record.args = redact_hub(record.getMessage()), ()
+        if record.exc_info:
+            record.exc_text = redact_hub(logging.Formatter().formatException(record.exc_info))
+        return record
+
+    logging.setLogRecordFactory(redacted)
+    try:
+        yield
+    finally:
+        logging.setLogRecordFactory(before)
