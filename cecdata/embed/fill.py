@@ -62,7 +62,7 @@ def fill(
         if first is None:
             raise empty_corpus(corpus, rejected)
         parts = chain([first], parts)
-    files = [source.path for source in resolve(corpus) if source.path is not None]
+    files = [str(source.path) for source in resolve(corpus) if source.path]
     reads = (*files, *folders_of(model.name))
     with CacheWriter(root, model, overwrite=overwrite, reads=reads) as cache:
         for keys, texts in parts:
