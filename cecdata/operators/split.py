@@ -1,9 +1,8 @@
 """Character split: one character written as its two components (误 → 言吴, 讠吴).
 
-The paper's listing inserts a space that its next line removes, a no-op (paper §9); its table
-shows what is meant, and that is done here. Only parts that stand side by side are taken for two
-characters: of 200 splits read by eye none of one part above or around the other was thought
-likely (docs/reading).
+The paper's listing changes nothing; the example of its table is followed (docs/paper.md row 9).
+Only parts that stand side by side are taken for two characters: of 200 splits read by eye none of
+one part above or around the other was thought likely (docs/reading).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Each eligible place is struck independently with probability r, given that at le
 most `most` are: the number of edits is a truncated binomial, so E[ED/len] over a corpus follows
 from the histogram of (length, places) alone, exactly, whatever the order of the corpus. It grows
 with r; r → 0 means one edit in every sentence, the least that a pair can have, r = 1 the most.
-Where the paper's rate lies outside (paper §11), the nearest reachable one is taken.
+Where the paper's rate lies outside (docs/paper.md row 11), the nearest reachable one is taken.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from cecbench.report.figures import Point, bars
 from cecdata.common.errors import InputError
 from cectrain.protocols.study import Row, Study, Variant, bars_of, short_names
 
-#: the paper's six (one of them a reranker; PAPER.md row 20)
+#: the paper's six (one of them a reranker; docs/paper.md row 20)
 ENCODERS = (
     "google-bert/bert-base-chinese", "thenlper/gte-large-zh", "BAAI/bge-reranker-large",
     "moka-ai/m3e-large", "BAAI/bge-large-zh-v1.5", "infgrad/stella-large-zh-v3-1792d",

@@ -21,7 +21,7 @@ from cectrain.protocols.frame import Done, Plan, Run, run_all, write
 from cectrain.protocols.paired import Difference, difference
 
 Chosen = Callable[[Mapping[str, Done]], tuple[float, float | None]]  # rate, share of clean sources
-SEEDS = (42, 137, 314)  # paper §5
+SEEDS = (42, 137, 314)  # the paper's
 NAME = "evidence"
 _EVERYTHING = ("data.held_out=100000", "data.held_out_clean=100000", "ppo.eval_every=0")
 _FACTORS = (1.0, 0.5, 0.25)  # of the recipe's rate, tried for the supervised side

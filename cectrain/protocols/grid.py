@@ -28,7 +28,7 @@ class Search:
     """What is searched, how far, and by what the best are chosen.
 
     select: `tuning` (a tenth of the training split that no trial trains on), `validation`, or a
-    benchmark of cecbench, which the report then calls a test set that chose (PAPER.md row 15).
+    benchmark of cecbench, which the report then calls a test set that chose (docs/paper.md row 15).
     """
 
     space: Mapping[str, tuple[Value, ...]]

@@ -8,7 +8,7 @@ from cecbench.report.figures import Point, curves
 from cecdata.common.errors import UsageError
 from cectrain.protocols.study import AVERAGE, Row, Study, Variant, bars_of, point_of, short_names
 
-#: the paper's, with the sizes that exist (PAPER.md row 21)
+#: the paper's, with the sizes that exist (docs/paper.md row 21)
 BACKBONES = (
     "Qwen/Qwen3-0.6B", "Qwen/Qwen3-1.7B", "Qwen/Qwen3-8B", "Qwen/Qwen3-14B", "Qwen/Qwen3-32B",
 )  # fmt: skip

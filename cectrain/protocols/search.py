@@ -241,7 +241,7 @@ def _words(told: Search, study: optuna.study.Study) -> list[str]:
     if told.benchmarks:
         words.append(
             f"{told.select} is a test set, and it chose: scores on it are not clean any more "
-            "(PAPER.md row 15)."
+            "(docs/paper.md row 15)."
         )
     return words
 

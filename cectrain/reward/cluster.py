@@ -30,7 +30,7 @@ def distances(embeddings_P_L_D: npt.NDArray[np.floating], metric: str = "cosine"
 
     Both metrics look at unit vectors: `cosine` is 1 − cos, `euclidean` √(2 − 2 cos). A radius of
     0.10 therefore means cos ≥ 0.90 by the first and cos ≥ 0.995 by the second; the paper names
-    none (PAPER.md row 19). Raises UsageError for another metric.
+    none (docs/paper.md row 19). Raises UsageError for another metric.
     """
     if metric not in METRICS:
         raise UsageError(f"no cluster metric {metric!r}; {did_you_mean(metric, list(METRICS))}")

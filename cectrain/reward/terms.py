@@ -31,7 +31,7 @@ class RewardConfig:
     tau: float = 0.70  # cosine to the reference that earns nothing
     beta: float = 0.75  # cosine to the centroid that earns nothing
     epsilon: float = 0.10  # DBSCAN's radius, in the metric's unit
-    metric: str = "cosine"  # or "euclidean"; not stated in the paper (PAPER.md row 19)
+    metric: str = "cosine"  # or "euclidean"; not stated in the paper (docs/paper.md row 19)
     min_samples: int = 2  # scikit-learn's default, 5, finds no cluster among 4 candidates
     centroid: str = "normalised"  # mean of the unit vectors, or "raw" of the vectors as they are
     ties: str = "tightest"  # clusters of one size: or "first", "none"
@@ -158,7 +158,7 @@ def group_rewards(
     """R = α r_pair + (1 − α) r_cons (paper eq. final_reward) for P groups of L candidates.
 
     r_pair compares with the reference; r_cons with the mean of the group's largest DBSCAN
-    cluster, and is 0 for everybody where there is none (PAPER.md row 19).
+    cluster, and is 0 for everybody where there is none (docs/paper.md row 19).
     """
     _check_shapes(embeddings_P_L_D, references_P_D)
     cosines = np.einsum("pld,pd->pl", cluster.unit(embeddings_P_L_D), cluster.unit(references_P_D))

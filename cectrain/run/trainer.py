@@ -194,7 +194,7 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
         local = found.reshape(-1)[first : first + len(inputs)]
         out["advantages"] = local.to(out["advantages"])
         self._note(**advantage.figures(rewards_P_L, self._ppo.baseline, values))
-        # After the advantages: V is frozen while a batch is judged by it (PAPER.md row 3).
+        # After the advantages: V is frozen while a batch is judged by it (docs/paper.md row 3).
         self._critic.fit(features, rewards_P_L)
         out = self._condensed(out)
         self._note(baseline_seconds=time.perf_counter() - given)

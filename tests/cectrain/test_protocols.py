@@ -655,7 +655,7 @@ def test_an_interrupted_trial_goes_on_and_a_second_search_waits(plan, tmp_path):
 
 
 def test_a_test_set_that_chooses_is_named():
-    """Selection by a benchmark is offered, and said (PAPER.md row 15)."""
+    """Selection by a benchmark is offered, and said (docs/paper.md row 15)."""
 
     class Nothing:
         trials = ()

@@ -49,7 +49,7 @@ def test_alpha_star_is_where_the_sign_turns(cosine, alpha):
 
 
 def test_no_cluster_earns_no_consensus():
-    """Four candidates far apart: r_cons is 0 for all (PAPER.md row 19)."""
+    """Four candidates far apart: r_cons is 0 for all (docs/paper.md row 19)."""
     group = np.eye(4)[None]
     found = terms.group_rewards(group, np.eye(4)[:1], PAPER)
     np.testing.assert_allclose(found.consensus, np.zeros((1, 4)))
