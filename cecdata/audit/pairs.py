@@ -11,11 +11,6 @@ from cecdata.common.errors import InputError
 from cecdata.hanzi.characters import is_han
 from cecdata.hanzi.edits import Edit, align
 
-# What an error may be beside one Han character for another.
-OTHER_KINDS = (
-    "missing", "redundant", "repeated", "swapped", "split", "merged", "rewritten", "symbol",
-)  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
 class Errors:
@@ -41,23 +36,32 @@ class Errors:
 
 
 def read_pairs(path: Path) -> Iterator[tuple[str, str]]:
-    """(source, target) of every line; InputError with the line's number where it has no tab.
+    """Yield (source, target) of every line; empty lines are skipped.
 
-    A third and further columns are left alone; empty lines are passed over.
+    The first line may name the columns: it holds the cells `source` and `target`. Without such a
+    line there are two columns. InputError, with the line's number, for a line of another form.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read ({error}); give a UTF-8 text file") from error
+    columns = None
     for number, line in enumerate(text.split("\n"), 1):
         cells = line.rstrip("\r").split("\t")
         if cells == [""]:
             continue
-        if len(cells) < 2:
+        if columns is None and {"source", "target"} <= set(cells):
+            columns = cells
+        elif len(cells) != len(columns or "ab"):
+            count = f"{len(cells)} columns" if len(cells) > 1 else "no tab"
             raise InputError(
-                f"{path}:{number}: no tab; every line is a source, a tab and its target"
+                f"{path}:{number}: {count}; every line must be a source, a tab and "
+                "its target, unless the first line names the columns `source` and `target`"
             )
-        yield cells[0], cells[1]
+        elif columns is None:
+            yield cells[0], cells[1]
+        else:
+            yield cells[columns.index("source")], cells[columns.index("target")]
 
 
 def read_errors(path: Path) -> Errors:

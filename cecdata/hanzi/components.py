@@ -166,7 +166,7 @@ def exchanges(character: str) -> tuple[str, ...]:
     for slot in _slots_of(character):
         written = _radical_forms().get(slot[2], frozenset())
         size, mine = _weighs(slot[2]), kangxi_radical(character) in written
-        for other in _slots()[slot]:
+        for other in _slots().get(slot, ()):  # shared by no standard character
             theirs = kangxi_radical(other) in written
             # a mere radical stays: that of both, or of one and no larger than what is exchanged
             mere = mine or theirs

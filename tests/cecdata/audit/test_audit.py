@@ -22,6 +22,7 @@ from cecdata.audit.pairs import Errors, errors_of, read_errors, read_pairs
 from cecdata.common.errors import InputError
 from cecdata.config import load
 from cecdata.hanzi.characters import frequency, standard_characters
+from cecdata.hanzi.data import table
 from cecdata.hanzi.readings import readings
 from cecdata.operators import OPERATORS
 
@@ -71,6 +72,38 @@ def test_other_kinds(source, target, kind):
     """Each kind of error that is no substitution has its name."""
     found = errors_of(iter([(source, target)]))
     assert kind is None or kind in found.others or found.substitutions
+
+
+def test_a_right_character_outside_the_standard_list(tmp_path):
+    """Every character that has a description sequence may be a right or a wrong one."""
+    outside = [sign for sign in table("ids") if sign not in set(STANDARD)]
+    assert len(outside) > 500
+    for sign in outside:
+        assert family(sign, "系") in FAMILIES
+        assert family("系", sign) in FAMILIES
+
+
+@pytest.mark.parametrize(
+    ("text", "pairs"),
+    [
+        ("source\ttarget\n己经\t已经\n", [("己经", "已经")]),
+        ("id\tsource\ttarget\tnote\nA1\t己经\t已经\t-\n", [("己经", "已经")]),
+        ("target\tsource\n已经\t己经\n", [("己经", "已经")]),
+    ],
+)
+def test_a_header_names_the_columns(tmp_path, text, pairs):
+    """A first line with `source` and `target` tells which columns are read."""
+    path = tmp_path / "pairs.tsv"
+    path.write_text(text, encoding="utf-8")
+    assert list(read_pairs(path)) == pairs
+
+
+def test_further_columns_without_a_header_are_refused(tmp_path):
+    """An identifier in the first column is never taken for a source."""
+    path = tmp_path / "pairs.tsv"
+    path.write_text("A1\t己经\t已经\t1\n", encoding="utf-8")
+    with pytest.raises(InputError, match=":1: 4 columns"):
+        list(read_pairs(path))
 
 
 def test_neighbouring_errors_count_on_both_sides():
