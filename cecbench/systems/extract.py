@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from rapidfuzz.distance import Levenshtein
 
 QUOTES = (("“", "”"), ("「", "」"), ("『", "』"), ('"', '"'), ("'", "'"), ("‘", "’"), ("`", "`"))
-_THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
-_OPEN_THOUGHT = re.compile(r"<think(?:ing)?>", re.IGNORECASE)
-_CLOSED_THOUGHT = re.compile(r"^.*</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
+# An endpoint may send anything: no pattern has two neighbours that could share a run of signs, so
+# that each takes time in step with the answer's length.
+_THOUGHT = re.compile(r"</?think(?:ing)?>", re.IGNORECASE)
 _FENCE = re.compile(r"```[^\n`]*\n(?P<inside>.*?)\n?```", re.DOTALL)
 _LEAD_IN = re.compile(
-    r"^(?:(?:好的|当然)[，,。！!]\s*)?(?:以下是|这是)?\s*[*#\s]*"
+    r"^(?:(?:好的|当然)[，,。！!])?\s*(?!\s)(?:以下是|这是)?[*#\s]*"
     r"(?:改正|修改|纠正|校对|修正|订正|更正|纠错|正确)(?:之?后)?的?"
-    r"(?:句子|文本|结果|内容|版本|文字|答案)?(?:是|如下|为)?\s*[*]*\s*[:：]\s*[*]*\s*"
+    r"(?:句子|文本|结果|内容|版本|文字|答案)?(?:是|如下|为)?[*\s]*[:：][*\s]*"
 )
 _PLAIN_LEAD_IN = re.compile(
     r"^(?:输出|答案|答|结果|corrected(?: sentence)?|output|answer)\s*[:：]\s*", re.IGNORECASE
@@ -52,10 +52,9 @@ def extract(raw: str, source: str) -> Extracted:
     >>> extract("抱歉，我无法处理这个请求。", "他己经来了。").status
     'refusal'
     """
-    said = _THOUGHT.sub("", raw)
-    said = _CLOSED_THOUGHT.sub("", said)  # templates that open the thought themselves
-    if _OPEN_THOUGHT.search(said):
-        return Extracted(source, "unparsable")  # cut off while still thinking
+    said = _without_thoughts(raw)
+    if said is None:
+        return Extracted(source, "unparsable")
     said = said.strip()
     if not said:
         return Extracted(source, "empty")
@@ -71,6 +70,26 @@ def extract(raw: str, source: str) -> Extracted:
     # White space at the ends is no correction anybody meant; the source's own is kept.
     text = _keep_ends(text, source)
     return Extracted(text, "ok" if text.strip() == raw.strip() else "cleaned")
+
+
+def _without_thoughts(raw: str) -> str | None:
+    """Return the text outside the thoughts; None where the answer ends inside one.
+
+    A closing mark without an opening one ends a thought that the chat template opened.
+    """
+    kept: list[str] = []
+    end, opened = 0, -1
+    for mark in _THOUGHT.finditer(raw):
+        opens = not mark[0].startswith("</")
+        if opens and opened < 0:
+            opened = mark.start()
+        elif not opens:
+            if opened >= 0:
+                kept.append(raw[end:opened])
+            else:
+                kept.clear()
+            end, opened = mark.end(), -1
+    return None if opened >= 0 else "".join(kept) + raw[end:]
 
 
 def _candidate(said: str, source: str) -> str:
@@ -91,14 +110,17 @@ def _unwrapped(line: str, source: str) -> str:
     for pattern in (_LEAD_IN, _PLAIN_LEAD_IN):
         if not pattern.match(source):
             line = pattern.sub("", line, count=1).strip()
-    changed = True
-    while changed and len(line) >= 2:
-        changed = False
-        for opening, closing in QUOTES:
-            wrapped = line.startswith(opening) and line.endswith(closing)
-            if wrapped and not (source.startswith(opening) and source.endswith(closing)):
-                line, changed = line[1:-1].strip(), True
-    return line
+    start, end = 0, len(line)
+    while end - start >= 2:
+        pair = (line[start], line[end - 1])
+        if pair not in QUOTES or (source.startswith(pair[0]) and source.endswith(pair[1])):
+            break
+        start, end = start + 1, end - 1
+        while start < end and line[start].isspace():
+            start += 1
+        while start < end and line[end - 1].isspace():
+            end -= 1
+    return line[start:end]
 
 
 def _distance(text: str, source: str) -> int:

@@ -39,6 +39,15 @@ def shown(url: str) -> str:
     return without_userinfo(re.split(r"[?#]", url, maxsplit=1)[0])
 
 
+def printable(text: str) -> str:
+    r"""Return the text with a space for each control or format character: a terminal obeys some.
+
+    >>> printable("\x1b]0;title\x07坏\n")
+    ' ]0;title 坏 '
+    """
+    return "".join(sign if sign.isprintable() else " " for sign in text)
+
+
 def holds(text: str, key: str | None) -> bool:
     """Is the key in the text, as it stands or as a URL would write it?"""
     if key is None or len(key) < SHORTEST:

@@ -1,5 +1,8 @@
-"""One POST that survives a bad endpoint: retries with back-off, Retry-After, a rate limit, and a
-deadline for the whole answer. Standard library only; proxies of the environment are respected.
+"""POST requests to an endpoint that may fail: retries with back-off, Retry-After, a rate limit, a
+deadline and a size limit for the whole answer.
+
+It is built on urllib, which respects the proxies of the environment. requests, urllib3 and httpx
+would be a further dependency, and none has such a deadline: their time limits are for one read.
 """
 
 from __future__ import annotations
@@ -7,24 +10,28 @@ from __future__ import annotations
 import contextlib
 import email.utils
 import http.client
+import io
 import json
 import math
 import random
+import socket
 import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from cecbench.systems.options import SystemOptions
-from cecbench.systems.secrets import shown
+from cecbench.systems.secrets import printable, shown
 from cecdata.common.errors import CecError
 from cecdata.common.redact import without
 from cecdata.common.strict_json import parse
 
 RETRIED = (408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529)
-BLOCK = 1 << 16
+ANSWER_MIB = 8  # of headers and body; a long chain of thoughts has a few hundred kB
+ERROR_BYTES = 1 << 16  # read of the text of an error
 LONGEST_WAIT_S = 3600.0  # whatever an endpoint asks for: it is asked again after that
 
 
@@ -62,6 +69,73 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
     http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302  # type: ignore[assignment]  # typed as a follower
 
 
+class _TooLongError(http.client.HTTPException):
+    """An answer is longer than ANSWER_MIB."""
+
+
+class _Limited(io.RawIOBase):
+    """The bytes that a socket receives, up to a moment (monotonic seconds) and ANSWER_MIB."""
+
+    def __init__(self, sock: socket.socket, deadline: float) -> None:
+        self._sock, self._deadline, self._left = sock, deadline, ANSWER_MIB << 20
+        self._raw = sock.makefile("rb", buffering=0)
+
+    def readable(self) -> bool:
+        """Return True: io.BufferedReader asks."""
+        return True
+
+    def readinto(self, buffer: memoryview, /) -> int | None:  # type: ignore[override]  # io passes one
+        """Receive bytes; TimeoutError after the deadline, _TooLongError beyond the limit."""
+        remaining = self._deadline - time.monotonic()
+        if remaining <= 0:
+            raise TimeoutError
+        self._sock.settimeout(remaining)
+        count = self._raw.readinto(buffer)
+        self._left -= count or 0
+        if self._left < 0:
+            raise _TooLongError
+        return count
+
+    def close(self) -> None:
+        """Close the socket, which nothing else holds any more."""
+        self._raw.close()
+        super().close()
+
+
+class _Response(http.client.HTTPResponse):
+    """A response whose status line, headers and body are read within the limits."""
+
+    def __init__(
+        self, sock: socket.socket, *args: object, deadline: float, **named: object
+    ) -> None:
+        super().__init__(sock, *args, **named)  # type: ignore[arg-type]  # as http.client calls it
+        self.fp.close()
+        self.fp = io.BufferedReader(_Limited(sock, deadline))
+
+
+class _Connection(http.client.HTTPConnection):
+    """A connection for one request, whose time begins now."""
+
+    def __init__(self, host: str, timeout: float, **named: object) -> None:
+        super().__init__(host, timeout=timeout, **named)  # type: ignore[arg-type]  # as urllib does
+        deadline = time.monotonic() + timeout
+        self.response_class = partial(_Response, deadline=deadline)  # type: ignore[assignment]
+
+
+class _TlsConnection(_Connection, http.client.HTTPSConnection):
+    """The same over TLS."""
+
+
+class _Http(urllib.request.HTTPHandler):
+    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_Connection, req)  # type: ignore[arg-type]
+
+
+class _Https(urllib.request.HTTPSHandler):
+    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_TlsConnection, req)  # type: ignore[arg-type]
+
+
 class Endpoint:
     """A URL that takes JSON and gives JSON; safe to use from several threads."""
 
@@ -76,7 +150,7 @@ class Endpoint:
         self._is_answer = is_answer
         self._key = key
         self._options = options
-        self._opener = urllib.request.build_opener(_NoRedirect)
+        self._opener = urllib.request.build_opener(_NoRedirect, _Http, _Https)
         self._guard = threading.Lock()
         self._free_at = 0.0  # monotonic seconds; no request starts before
         self.stop = threading.Event()  # set: whoever waits gives up
@@ -104,7 +178,7 @@ class Endpoint:
         return Reply(None, trouble.what, self._options.retries + 1)
 
     def hidden(self, text: str) -> str:
-        """The text without the key, should an endpoint echo it."""
+        """Return the text without the key, should an endpoint echo it."""
         return without(text, self._key)
 
     def _try(self, data: bytes) -> Reply | _Trouble:
@@ -112,13 +186,14 @@ class Endpoint:
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
         request = urllib.request.Request(self._url, data, headers, method="POST")  # noqa: S310 - scheme is checked by ApiSystem
-        deadline = time.monotonic() + self._options.timeout_s
         try:
             with self._opener.open(request, timeout=self._options.timeout_s) as answer:
-                return self._parsed(_read(answer, deadline))
+                return self._parsed(answer.read())
         except urllib.error.HTTPError as error:
             with error:
-                return self._http_error(error, deadline)
+                return self._http_error(error)
+        except _TooLongError:
+            return _Trouble(f"an answer of more than {ANSWER_MIB} MiB")
         except (TimeoutError, urllib.error.URLError) as error:
             reason = getattr(error, "reason", error)
             timed_out = isinstance(reason, TimeoutError)
@@ -128,12 +203,13 @@ class Endpoint:
         except (http.client.HTTPException, OSError) as error:
             return _Trouble(f"the connection broke ({type(error).__name__})")
 
-    def _http_error(self, error: urllib.error.HTTPError, deadline: float) -> Reply | _Trouble:
+    def _http_error(self, error: urllib.error.HTTPError) -> Reply | _Trouble:
         text = ""
-        with contextlib.suppress(TimeoutError, OSError, http.client.HTTPException):
-            text = self.hidden(_read(error, deadline).decode("utf-8", "replace"))
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            text = printable(self.hidden(error.read(ERROR_BYTES).decode("utf-8", "replace")))
         if 300 <= error.code < 400:
             place = self.hidden(shown(error.headers.get("Location") or "no address"))
+            place = printable(place)
             raise EndpointError(
                 f"{self._url} answered HTTP {error.code} and points to {place}: a redirect is not "
                 "followed, because the key would go with it. Name the right URL, if you trust it"
@@ -174,20 +250,6 @@ class Endpoint:
             if self._options.requests_per_minute > 0:
                 self._free_at = start + 60.0 / self._options.requests_per_minute
         self.stop.wait(max(0.0, start - time.monotonic()))
-
-
-def _read(answer: http.client.HTTPResponse | urllib.error.HTTPError, deadline: float) -> bytes:
-    """The whole body; TimeoutError when the deadline passes, however slowly bytes trickle in."""
-    blocks = []
-    while block := answer.read1(BLOCK):
-        blocks.append(block)
-        if time.monotonic() > deadline:
-            raise TimeoutError
-    wanted = answer.headers.get("Content-Length")
-    data = b"".join(blocks)
-    if wanted is not None and wanted.isdigit() and len(data) < int(wanted):
-        raise http.client.IncompleteRead(data, int(wanted) - len(data))
-    return data
 
 
 def _retry_after(value: str | None) -> float | None:

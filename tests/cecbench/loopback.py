@@ -40,6 +40,7 @@ class Server(ThreadingHTTPServer):
     def __init__(self, misbehave=answers_well):
         super().__init__(("127.0.0.1", 0), Handler)
         self.misbehave = misbehave
+        self.stopping = False
         self.get = says("他已经来了。")  # what a GET is answered with
         self.asked = Counter()
         self.answered = Counter()
@@ -152,6 +153,44 @@ def trickles(handler):
             time.sleep(0.05)
 
 
+def _drips(first, again):
+    """Write `first`, then `again` every 20 ms until the client hangs up."""
+
+    def act(handler):
+        handler.close_connection = True
+        with contextlib.suppress(OSError):
+            handler.wfile.write(first)
+            while not handler.server.stopping:
+                handler.wfile.write(again)
+                handler.wfile.flush()
+                time.sleep(0.02)
+
+    return act
+
+
+drips_headers = _drips(b"HTTP/1.1 200 OK\r\nX-Long: ", b"a")
+drips_status = _drips(b"", b"H")
+always_continues = _drips(b"", b"HTTP/1.1 100 Continue\r\n\r\n")
+
+
+def endless(handler):
+    """Send a body without an end, as fast as it is read."""
+    handler.close_connection = True
+    with contextlib.suppress(OSError):
+        handler.wfile.write(b'HTTP/1.1 200 OK\r\n\r\n{"choices": "')
+        while not handler.server.stopping:
+            handler.wfile.write(b"a" * (1 << 16))
+
+
+def endless_chunks(handler):
+    """The same in chunks of HTTP."""
+    handler.close_connection = True
+    with contextlib.suppress(OSError):
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        while not handler.server.stopping:
+            handler.wfile.write(b"10000\r\n" + b"a" * (1 << 16) + b"\r\n")
+
+
 @contextlib.contextmanager
 def serving(misbehave=answers_well):
     server = Server(misbehave)
@@ -160,6 +199,7 @@ def serving(misbehave=answers_well):
     try:
         yield server
     finally:
+        server.stopping = True
         server.shutdown()
         thread.join()
         server.server_close()

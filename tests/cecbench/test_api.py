@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -65,9 +66,21 @@ def test_a_passing_trouble_is_tried_again_and_counted(act, named):
     assert all(n == 2 for n in server.asked.values())
 
 
-@pytest.mark.parametrize("act", [loopback.sleeps(1.0), loopback.trickles])
+@pytest.mark.parametrize(
+    "act",
+    [
+        loopback.sleeps(1.0),
+        loopback.trickles,
+        loopback.drips_headers,
+        loopback.drips_status,
+        loopback.always_continues,
+    ],
+    ids=["silence", "body", "headers", "status", "continue"],
+)
 def test_a_request_has_a_deadline_of_its_own(act):
-    """Neither silence nor a byte now and then keeps a request open beyond its deadline."""
+    """Neither silence nor a byte now and then, of the status line, of a header, of the body, nor
+    one `100 Continue` after another keeps a request open beyond its deadline.
+    """
     with serving(once(act)) as server:
         started = time.monotonic()
         system, answers = ask(server, SOURCES[:1], replace(FAST, timeout_s=0.3))
@@ -75,6 +88,32 @@ def test_a_request_has_a_deadline_of_its_own(act):
     assert answers[0].text == corrected(SOURCES[0])
     assert system.troubles == {"timed out": 1}
     assert took < 2.0
+
+
+@pytest.mark.parametrize("act", [loopback.endless, loopback.endless_chunks])
+def test_an_answer_without_an_end_is_cut_off(act):
+    """A few megabytes are read of it, not what fits the memory; then it is tried again."""
+    with serving(once(act)) as server:
+        tracemalloc.start()
+        try:
+            system, answers = ask(server, SOURCES[:1])
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert answers[0].text == corrected(SOURCES[0])
+    assert list(system.troubles) == ["an answer of more than 8 MiB"]
+    assert peak < 64 << 20
+
+
+def test_what_an_endpoint_says_cannot_command_the_terminal():
+    """Control characters of an error's text are shown as spaces."""
+    evil = b'{"error": "\x1b]0;pwn\x07 \xc2\x9b31m \x7f"}'
+    with (
+        serving(lambda *_: lambda handler: handler.raw(evil, 400)) as server,
+        pytest.raises(EndpointError, match="pwn") as caught,
+    ):
+        ask(server, SOURCES[:1])
+    assert all(sign.isprintable() for sign in str(caught.value))
 
 
 def test_retry_after_is_kept_by_all_threads():

@@ -1,6 +1,7 @@
 """Predictions beside their rows, answers read out of chatter, prompts."""
 
 import json
+import time
 
 import pytest
 from hypothesis import given
@@ -268,3 +269,29 @@ def test_the_table_names_every_system_and_refuses_others():
         table.check_spec("taggr:x")
     with pytest.raises(UsageError, match="llm:PATH"):
         table.check_spec("llm")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "<think>" * 40_000,
+        "</think>" * 40_000,
+        "<think>" * 20_000 + "</think>" * 20_000,
+        "<think></think>" * 40_000,
+        "改正后" + " " * 60_000 + "x",
+        "好的，" + " " * 60_000 + "x",
+        "改正后：" + "*" * 60_000,
+        "“" * 60_000 + "”" * 60_000,
+        "```" * 60_000,
+        "```\n" + "`` \n" * 40_000,
+        "\n" * 100_000 + SOURCE,
+        "说明：" * 60_000,
+        "(" + " " * 100_000,
+    ],
+    ids=lambda raw: raw[:4],
+)
+def test_reading_an_answer_takes_time_in_step_with_its_length(raw):
+    """No answer that an endpoint can send keeps a run busy: 100,000 signs take well under 1 s."""
+    started = time.process_time()
+    extract(raw, SOURCE)
+    assert time.process_time() - started < 1
