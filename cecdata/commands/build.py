@@ -42,6 +42,8 @@ from cecdata.config import RECIPES, Config, load
 @click.option("--plausibility", help="A KenLM model: drop sources that read as well as the target.")
 @click.option("--plausibility-margin", type=float,
               help="By how much worse, log10, a source must read.  [0]")
+@click.option("--keep-duplicates", is_flag=True, default=None,
+              help="Keep pairs that repeat the source of an earlier copy of their sentence.")
 @click.option("--protect", "names", type=click.Path(path_type=Path),
               help="A file of names that no operator may touch, one a line.")
 @click.option("--max-reject-rate", type=click.FloatRange(0, 1), default=1.0, show_default=True,

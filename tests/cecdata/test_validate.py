@@ -58,6 +58,39 @@ def test_a_pair_is_kept_or_has_its_reason(row, reason):
     assert len(found.kept.table) == (1 if reason else 2)
 
 
+def copies_of(sources, operators=None):
+    """Copies of one sentence 号 with these sources."""
+    operators = operators or ["homophone"] * len(sources)
+    rows = [
+        (source, "号", operator, int(source != "号"), None)
+        for source, operator in zip(sources, operators, strict=True)
+    ]
+    pairs = pairs_of(rows)
+    ids = pa.array([-7] * len(rows), pa.int64())
+    copies = pa.array(range(len(rows)), pa.int16())
+    table = pairs.table.set_column(0, pairs.table.schema.field(0), ids)
+    return Pairs(table.set_column(1, table.schema.field(1), copies), pairs.lengths)
+
+
+@given(st.lists(st.sampled_from("好浩毫号"), max_size=9), st.booleans())
+def test_a_source_is_kept_once_for_each_sentence(sources, keep):
+    """Of copies with one source the lowest is kept; `keep_duplicates` keeps all of them."""
+    operators = ["unchanged" if source == "号" else "homophone" for source in sources]
+    found = validate(copies_of(sources, operators), load(keep_duplicates=keep))
+    first = [sources.index(source) == place for place, source in enumerate(sources)]
+    wanted = [place for place, new in enumerate(first) if new or keep]
+    assert found.kept.table.column("copy").to_pylist() == wanted
+    reasons = found.rejected.column("reason").to_pylist()
+    assert reasons == ["duplicate_pair"] * (len(sources) - len(wanted))
+
+
+def test_a_rejected_copy_makes_no_later_one_a_duplicate():
+    """An unchanged copy stays where an earlier copy with its source was rejected as `same`."""
+    found = validate(copies_of(["号", "号"], ["homophone", "unchanged"]), load())
+    assert found.kept.table.column("copy").to_pylist() == [1]
+    assert found.rejected.column("reason").to_pylist() == ["same"]
+
+
 ROWS = st.lists(
     st.tuples(
         st.sampled_from(["", "好", "号"]), st.sampled_from(["好", "号"]), st.sampled_from(NAMES),

@@ -1,8 +1,8 @@
 """How the fixtures of a version were made. They are kept for ever: run this for a new version only.
 
-    python tests/schema/make.py tests/schema/v1
+    python tests/schema/make.py tests/schema/v2 dataset
 
-Refuses a folder that exists. The sentences were written for this purpose.
+writes the parts that are named, or all of them. A version holds what it changed. Refuses a folder that exists. The sentences were written for this purpose.
 """
 
 from __future__ import annotations
@@ -44,14 +44,18 @@ class Model:
     name = revision = fingerprint = "drawn"
 
 
-def main(out: Path) -> None:
+def main(out: Path, *parts: str) -> None:
     out.mkdir(parents=True)
-    dataset(out / "dataset")
-    cache(out / "cache")
-    run(out / "run")
-    checkpoint(out / "checkpoints")
-    training(out / "training")
-    workspace(out / "workspace")
+    writers = {
+        "dataset": dataset,
+        "cache": cache,
+        "run": run,
+        "checkpoints": checkpoint,
+        "training": training,
+        "workspace": workspace,
+    }
+    for part in parts or writers:
+        writers[part](out / part)
     expect(out)
 
 
@@ -157,42 +161,64 @@ def workspace(out: Path) -> None:
 
 
 def expect(out: Path) -> None:
-    """What is in the files, read by others where there are others."""
-    import pyarrow.parquet as pq
-    from safetensors.numpy import load_file
-
-    data = out / "dataset"
-    manifest = json.loads((data / "manifest.json").read_text("utf-8"))
-    sidecar = json.loads((out / "cache" / "cache.json").read_text("utf-8"))["cache"]
-    vectors = {}
-    for segment in sidecar["segments"]:
-        known = (out / "cache" / "segments" / f"{segment['name']}.keys").read_bytes()
-        halves = np.fromfile(out / "cache" / "segments" / f"{segment['name']}.vectors", np.float16)
-        keys = np.frombuffer(known, np.uint64, segment["rows"])
-        for key, vector in zip(keys.tolist(), halves.reshape(len(keys), -1).tolist(), strict=True):
-            vectors[str(key)] = vector
-    tensor = load_file(out / "checkpoints" / "checkpoint-7" / "model.safetensors")["a"]
-    found = {
-        "rows": {
-            split: [row for f in files for row in pq.read_table(data / f["path"]).to_pylist()]
-            for split, files in manifest["outputs"].items()
-        },
-        "counts": [manifest["rows"]["read"], manifest["rows"]["kept"], manifest["pairs"]["kept"]],
-        "vectors": vectors,
-        "predictions": [[f"own-{n}", a, b, c] for n, (a, b, c) in enumerate(ANSWERS, 1)],
-        "headline": json.loads((out / "run" / "score.json").read_text("utf-8"))["S_C_f1"],
-        "tensor": tensor.tolist(),
-        "exact": _FIGURES["exact"],
-        "sha256": {
-            path.relative_to(out).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-            for path in sorted(out.rglob("*"))
-            if path.is_file()
-        },
+    """Write down what is in the files, read by others where there are others."""
+    found: dict[str, object] = {}
+    for part, facts in (
+        ("dataset", _of_dataset),
+        ("cache", _of_cache),
+        ("run", _of_run),
+        ("checkpoints", _of_checkpoints),
+    ):
+        if (out / part).is_dir():
+            found |= facts(out / part)
+    found["exact"] = _FIGURES["exact"]
+    found["sha256"] = {
+        path.relative_to(out).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(out.rglob("*"))
+        if path.is_file()
     }
     text = json.dumps(found, ensure_ascii=False, indent=1)
     (out / "expected.json").write_text(text + "\n", "utf-8")
 
 
+def _of_dataset(data: Path) -> dict[str, object]:
+    import pyarrow.parquet as pq
+
+    manifest = json.loads((data / "manifest.json").read_text("utf-8"))
+    return {
+        "rows": {
+            split: [row for f in files for row in pq.read_table(data / f["path"]).to_pylist()]
+            for split, files in manifest["outputs"].items()
+        },
+        "counts": [manifest["rows"]["read"], manifest["rows"]["kept"], manifest["pairs"]["kept"]],
+    }
+
+
+def _of_cache(folder: Path) -> dict[str, object]:
+    sidecar = json.loads((folder / "cache.json").read_text("utf-8"))["cache"]
+    vectors = {}
+    for segment in sidecar["segments"]:
+        known = (folder / "segments" / f"{segment['name']}.keys").read_bytes()
+        halves = np.fromfile(folder / "segments" / f"{segment['name']}.vectors", np.float16)
+        keys = np.frombuffer(known, np.uint64, segment["rows"])
+        for key, vector in zip(keys.tolist(), halves.reshape(len(keys), -1).tolist(), strict=True):
+            vectors[str(key)] = vector
+    return {"vectors": vectors}
+
+
+def _of_run(folder: Path) -> dict[str, object]:
+    score = json.loads((folder / "score.json").read_text("utf-8"))
+    rows = [[f"own-{n}", a, b, c] for n, (a, b, c) in enumerate(ANSWERS, 1)]
+    return {"predictions": rows, "headline": score["S_C_f1"]}
+
+
+def _of_checkpoints(folder: Path) -> dict[str, object]:
+    from safetensors.numpy import load_file
+
+    tensor = load_file(folder / "checkpoint-7" / "model.safetensors")["a"]
+    return {"tensor": tensor.tolist()}
+
+
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *sys.argv[2:])

@@ -40,6 +40,21 @@ def test_every_row_and_pair_is_accounted_for(built):
     assert len({(row["id"], row["copy"]) for row in pairs}) == len(pairs)
 
 
+def test_a_pair_is_written_once(cecdata, corpus, flags, tmp_path):
+    """A build drops repeated pairs by default, counts them, and is otherwise as with all of them."""
+    words = ["build", corpus, *flags, "--copies", "16", "--out"]
+    assert cecdata(*words, tmp_path / "once")[0] == 0
+    assert cecdata(*words, tmp_path / "all", "--keep-duplicates")[0] == 0
+    every, once = rows_of(tmp_path / "all"), rows_of(tmp_path / "once")
+    first = {}
+    for row in every:
+        first.setdefault((row["id"], row["source"]), row)
+    assert once == list(first.values())
+    dropped = read_manifest(tmp_path / "once").pairs.rejected
+    assert dropped["duplicate_pair"] == len(every) - len(once) > 0
+    assert "duplicate_pair" not in read_manifest(tmp_path / "all").pairs.rejected
+
+
 def test_a_plain_data_loader_takes_the_ids(built, tmp_path):
     """PyTorch collates ids in batches of 256 without a `with_format`: they are signed."""
     import datasets
@@ -352,8 +367,9 @@ def test_an_empty_split_loads(cecdata, corpus, flags, tmp_path, holdout):
     out = tmp_path / "out"
     assert cecdata("build", corpus, "--out", out, *flags, "--holdout", holdout)[0] == 0
     assert cecdata("verify", out)[0] == 0
+    kept = read_manifest(out).pairs.kept
     found = datasets.load_dataset(str(out), cache_dir=str(tmp_path / "cache"))
     assert {name: found[name].num_rows for name in found} == {
-        "validation" if holdout else "train": 960
+        "validation" if holdout else "train": kept
     }
-    assert pl.scan_parquet(out / "data" / "*.parquet").collect().height == 960
+    assert pl.scan_parquet(out / "data" / "*.parquet").collect().height == kept

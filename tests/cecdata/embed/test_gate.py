@@ -112,8 +112,9 @@ def test_a_cascade_is_an_encoder_by_name():
 
 def test_the_threshold_moves_without_the_scores(corpus, tmp_path):
     """Another threshold keeps other pairs and gives each the same score."""
-    _, loose = made(corpus, tmp_path / "loose", "builtin", min_cosine=0.0)
-    manifest, strict = made(corpus, tmp_path / "strict", "builtin", min_cosine=0.85)
+    _, loose = made(corpus, tmp_path / "loose", "builtin", min_cosine=0.0, keep_duplicates=True)
+    settings = {"min_cosine": 0.85, "keep_duplicates": True}
+    manifest, strict = made(corpus, tmp_path / "strict", "builtin", **settings)
     scores = {(row["id"], row["copy"]): row["cosine"] for row in loose}
     assert 0 < len(strict) < len(loose)
     assert manifest.pairs.rejected["cosine"] == len(loose) - len(strict)
