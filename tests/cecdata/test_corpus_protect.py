@@ -20,7 +20,7 @@ from cecdata.common.errors import InputError
 from cecdata.config import RECIPES, load
 from cecdata.corpus.protect import Protection, read_names, spans_of
 from cecdata.corpus.protect_kernel import FIRST, FURTHER
-from cecdata.corpus.xxh3 import ids, utf8
+from cecdata.corpus.xxh3 import id_column, utf8
 from cecdata.operators import OPERATORS
 from cecdata.perturbation.engine import Histogram, Perturber, find_rates
 from cecdata.perturbation.tables import compiled
@@ -148,7 +148,7 @@ def edits_on(config, texts):
     """(text, start, end) of every edit that the engine makes in these texts."""
     text = pa.array(texts, pa.string())
     batch = pa.RecordBatch.from_arrays(
-        [pa.array(ids(text)), text, pa.array([""] * len(texts))], schema=SENTENCE
+        [id_column(text), text, pa.array([""] * len(texts))], schema=SENTENCE
     )
     tables = compiled(config.prior, config.weights)
     histogram = Histogram(config, tables)

@@ -1,8 +1,9 @@
-"""How the fixtures of a version were made. They are kept for ever: run this for a new version only.
+"""Write the fixtures of a version. They are kept for ever: run this for a new version only.
 
     python tests/schema/make.py tests/schema/v2 dataset
 
-writes the parts that are named, or all of them. A version holds what it changed. Refuses a folder that exists. The sentences were written for this purpose.
+writes the parts that are named, or all of them; a version holds what it changed. Refuses a folder
+that exists. The sentences were written for this purpose.
 """
 
 from __future__ import annotations

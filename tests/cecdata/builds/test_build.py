@@ -41,7 +41,7 @@ def test_every_row_and_pair_is_accounted_for(built):
 
 
 def test_a_pair_is_written_once(cecdata, corpus, flags, tmp_path):
-    """A build drops repeated pairs by default, counts them, and is otherwise as with all of them."""
+    """A build drops and counts repeated pairs; its other rows are those of `--keep-duplicates`."""
     words = ["build", corpus, *flags, "--copies", "16", "--out"]
     assert cecdata(*words, tmp_path / "once")[0] == 0
     assert cecdata(*words, tmp_path / "all", "--keep-duplicates")[0] == 0
