@@ -9,6 +9,7 @@ from pathlib import Path
 
 from cecbench import results, scorers
 from cecbench.benchmarks.locate import load
+from cecbench.benchmarks.row import sample
 from cecbench.gathering import Gathering, Lines
 from cecbench.metrics.rows import Row
 from cecbench.signature import package_version
@@ -32,7 +33,7 @@ class Settings:
     scoring: scorers.Options = field(default_factory=scorers.Options)
     allow_missing: bool = False
     overwrite: bool = False
-    limit: int = 0  # rows from the front; 0: all
+    limit: int = 0  # rows of a sample; 0: all
     options: SystemOptions = field(default_factory=SystemOptions)
 
 
@@ -44,13 +45,15 @@ def evaluate(settings: Settings, progress: Progress = no_progress) -> Mapping[st
     scorer = scorers.find_scorer(settings.scorer, settings.scoring)  # before anything costs time
     check_spec(settings.system)
     dataset = load(settings.benchmark, settings.data)
-    rows = dataset.rows[: settings.limit or None]
+    rows = sample(dataset.rows, settings.limit)
     out = settings.out
     state = out / STATE if out else None
-    system = make_system(settings.system, replace(settings.options, state=state), rows)
-    if isinstance(system, PredictionSystem):
+    system = make_system(settings.system, replace(settings.options, state=state), dataset.rows)
+    total = str(len(dataset.rows))
+    read = f"sample of {len(rows)} of {total}" if len(rows) < len(dataset.rows) else total
+    if isinstance(system, PredictionSystem) and len(system.answered(rows)) < len(rows):
         rows = system.answered(rows)
-    read = len(rows) if len(rows) == len(dataset.rows) else f"{len(rows)} of {len(dataset.rows)}"
+        read = f"{len(rows)} of {read}"
     fingerprint = {
         "version": package_version(),  # what is asked and read off an answer differs with it
         "benchmark": dataset.name,
@@ -78,7 +81,7 @@ def evaluate(settings: Settings, progress: Progress = no_progress) -> Mapping[st
             gathered.take(answered, answers)
             if lines:
                 lines.add(answered, answers)
-        name = dataset.name if isinstance(read, int) else f"{dataset.name}[{read}]"
+        name = dataset.name if read == total else f"{dataset.name}[{read}]"
         values = gathered.summary(dataset, name, system, settings.options)
         if work and lines:
             results.write_files(work, lines, values)

@@ -1,7 +1,9 @@
-"""The shapes of a benchmark: its rows, its files, its entry in the catalogue."""
+"""Rows of a benchmark, its files, its entry in the catalogue; drawing a sample of rows."""
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,3 +65,18 @@ class Dataset:
     licence: str = "not stated"
     synthetic: bool = False
     notes: tuple[str, ...] = ()
+
+
+def sample(rows: Sequence[Row], count: int) -> tuple[Row, ...]:
+    """Return `count` rows in the benchmark's order; all of them where `count` is 0 or too large.
+
+    A row's place in the draw depends on its id alone, so that a larger sample includes a smaller
+    one. The head of a benchmark would be no sample: LEMON's files begin with all the errors.
+    """
+    if not 0 < count < len(rows):
+        return tuple(rows)
+
+    def draw(place: int) -> bytes:
+        return hashlib.sha256(f"sample:{rows[place].id}".encode("utf-8", "surrogatepass")).digest()
+
+    return tuple(rows[place] for place in sorted(sorted(range(len(rows)), key=draw)[:count]))

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from cecbench.benchmarks.locate import load
-from cecbench.benchmarks.row import Row
+from cecbench.benchmarks.row import Row, sample
 from cecbench.commands.list import DATA
 from cecbench.commands.system_options import options_from, system_options
 from cecbench.systems.options import SystemOptions
@@ -48,7 +48,7 @@ class Speed:
 @click.option("--batches", default="1,8,32", show_default=True, help="Batch sizes to try.")
 @click.option(
     "--limit", type=click.IntRange(min=0), default=256, show_default=True,
-    help="Sentences of the timed pass; 0: all.",
+    help="Time a sample of so many sentences; 0 stands for all.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @system_options
@@ -67,7 +67,7 @@ def speed(
     Shown are batch 1 and the best batch; --json gives all.
     """
     sizes = _sizes(batches)
-    rows = load(benchmark, data).rows[: limit or None]
+    rows = sample(load(benchmark, data).rows, limit)
     found = []
     for size in sizes:
         found.append(measure(system, options_from(given), rows, size))

@@ -34,7 +34,11 @@ class Finite(click.FloatRange):
 _FROM_0, _FROM_1 = click.IntRange(min=0), click.IntRange(min=1)
 _NOT_LESS = Finite(min=0)
 LIMIT = click.option(
-    "--limit", type=_FROM_0, default=0, help="Only the first rows (the signature says so); 0: all."
+    "--limit",
+    type=_FROM_0,
+    default=0,
+    show_default=True,
+    help="Score a sample of so many rows, always the same ones; 0 stands for all.",
 )
 _SYSTEM_OPTIONS = (
     click.option("--prompt", default=_DEFAULT.prompt, show_default=True, help="Its version."),

@@ -47,7 +47,7 @@ class PredictionSystem:
         self._rows = iter(rows)
 
     def answered(self, rows: Sequence[Row]) -> tuple[Row, ...]:
-        """Return the rows that have a prediction.
+        """Return the rows that have a prediction; `correct` is then asked about these.
 
         Raises InputError where one has none and `partial` was not set.
         """
@@ -58,12 +58,15 @@ class PredictionSystem:
                 f"(first: {', '.join(missing[:3])}); --partial scores the others alone, and the "
                 "signature says how many"
             )
-        return tuple(row for row in rows if row.id in self._texts)
+        answered = tuple(row for row in rows if row.id in self._texts)
+        self._rows = iter(answered)
+        return answered
 
     def correct(self, sources: Sequence[str]) -> Iterator[Answer]:
         """Yield the predictions of the next rows, which come in the benchmark's order."""
         for source in sources:
-            row = next(row for row in self._rows if row.source == source and row.id in self._texts)
+            row = next(self._rows)
+            assert row.source == source
             text = self._texts[row.id]
             yield Answer(text, text, "ok" if text.strip() else "empty")
 

@@ -89,6 +89,32 @@ def test_a_report_shows_every_run(tmp_path):
     assert len({benchmark for _, _, benchmark in own}) == 2
 
 
+def test_a_limit_draws_a_sample_and_says_so(tmp_path):
+    """--limit takes rows from all of the benchmark, the same ones each time, and more rows include
+    fewer; the score names the draw.
+    """
+    bench = tmp_path / "own.tsv"
+    lines = [f"第{n}句以经好了。\t第{n}句已经好了。\n" for n in range(200)]  # all errors first
+    lines += [f"第{n}句好。\t第{n}句好。\n" for n in range(200, 400)]
+    bench.write_text("".join(lines), encoding="utf-8")
+    answers = tmp_path / "p.txt"
+    answers.write_text("".join(line.split("\t")[1] for line in lines), encoding="utf-8")
+    kept = {}
+    for limit in (20, 40, 400, 0):
+        out = tmp_path / str(limit)
+        values = run(bench, f"predictions:{answers}", "--limit", limit, "--out", out)
+        kept[limit] = [row.id for row in read_run(out).rows]
+        drawn = f"[sample of {limit} of 400]" if limit in (20, 40) else ""
+        assert values["signature.benchmark"].rpartition("@")[0] == f"own{drawn}"
+    assert [len(rows) for rows in kept.values()] == [20, 40, 400, 400]
+    assert set(kept[20]) < set(kept[40])
+    numbers = [int(name.removeprefix("own-")) for name in kept[40]]
+    assert numbers == sorted(numbers)
+    assert 10 < sum(number > 200 for number in numbers) < 30
+    again = run(bench, f"predictions:{tmp_path / '20' / 'predictions.jsonl'}", "--limit", 20)
+    assert again["S_C_f1"] == 100.0
+
+
 @needs_shared
 @pytest.mark.parametrize("system", ["llm", "homophone", "over", "noniso"])
 @pytest.mark.parametrize("name", ["car", "cot", "gam"])
@@ -378,7 +404,7 @@ def test_the_suite_runs_what_is_here_and_names_what_is_not(tmp_path, bench, monk
     assert len(record["scores"]) == 2
     assert any(line.startswith("lemon/car: not found") for line in record["left_out"])
     assert any("trained policy" in line for line in record["left_out"])
-    assert any("cec-zero[bench]" in line for line in record["left_out"])
+    assert any("[bench]" in line for line in record["left_out"])
     assert all(Path(path).is_file() for path in record["report"])
 
 
