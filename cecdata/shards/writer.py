@@ -109,17 +109,20 @@ def named(codes: Codes, names: Sequence[str]) -> pa.DictionaryArray:
 
 
 def compact(codes: Codes, texts: pa.Array) -> pa.DictionaryArray:
-    """Codes into a long table of texts, with a dictionary of only those in use, in its order.
+    """Return codes into a long table of texts as an array with a dictionary of those in use.
+
+    The dictionary keeps the order of the table and holds a text once, though the table may hold it
+    twice: for a dictionary with duplicates Arrow writes a page whose end is uninitialised memory.
 
     >>> compact(np.array([7, 2, 7], np.int32), pa.array(list("零一二三四五六七"))).to_pylist()
     ['七', '二', '七']
     """
     used = np.zeros(len(texts), np.bool_)
     used[codes] = True
-    renumbered = np.cumsum(used, dtype=np.int32) - np.int32(1)
-    return pa.DictionaryArray.from_arrays(
-        pa.array(renumbered[codes]), texts.filter(pa.array(used)).cast(pa.string())
-    )
+    distinct = texts.filter(pa.array(used)).cast(pa.string()).dictionary_encode()
+    renumbered = np.zeros(len(texts), np.int32)
+    renumbered[used] = np.asarray(distinct.indices)
+    return pa.DictionaryArray.from_arrays(pa.array(renumbered[codes]), distinct.dictionary)
 
 
 def repeated(rows: Offsets, texts: pa.Array) -> pa.DictionaryArray:

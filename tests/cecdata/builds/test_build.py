@@ -55,6 +55,16 @@ def test_a_pair_is_written_once(cecdata, corpus, flags, tmp_path):
     assert "duplicate_pair" not in read_manifest(tmp_path / "all").pairs.rejected
 
 
+def test_the_same_seed_gives_the_same_bytes_with_every_operator(cecdata, corpus, tmp_path, tree_of):
+    """Under `realistic` too, no number of workers changes a byte."""
+    words = ("build", corpus, "--recipe", "realistic", "--filters", "levenshtein")
+    words += ("--shard-sentences", "60", "--out")
+    for workers in (1, 2, 3):
+        assert cecdata(*words, tmp_path / str(workers), "--workers", workers)[0] == 0
+    trees = [tree_of(tmp_path / str(workers)) for workers in (1, 2, 3)]
+    assert trees[0] == trees[1] == trees[2]
+
+
 def test_a_plain_data_loader_takes_the_ids(built, tmp_path):
     """PyTorch collates ids in batches of 256 without a `with_format`: they are signed."""
     import datasets
