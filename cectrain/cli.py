@@ -17,10 +17,6 @@ COMMANDS = {
         "cectrain.commands.pretrain:pretrain",
         "The built-in policy from nothing, on openly licensed sentences.",
     ),
-    "ship": (
-        "cectrain.commands.ship:ship",
-        "A finished pretraining in fp16, scored, with its model card.",
-    ),
     "train": (
         "cectrain.commands.train:train",
         "Warm start, then PPO with the cluster-consensus reward.",

@@ -106,10 +106,7 @@ def evaluate(policy: Policy, pairs: Sequence[Pair], clean: Sequence[str]) -> Hel
     sums = dict(zip(behaviour.FIELDS, behaviour.count(rows).sum(axis=0).tolist(), strict=True))
     rates = behaviour.report(sums)
     wrong = [row for row in rows if row.source != row.target]
-    by_operator: dict[str, list[bool]] = {}
-    for pair, answer in zip(pairs, answers[: len(pairs)], strict=True):
-        if pair.source != pair.target:
-            by_operator.setdefault(pair.operator, []).append(answer == pair.target)
+    exact = [answer == pair.target for pair, answer in zip(pairs, answers, strict=False)]
     return HeldOut(
         rows=len(rows),
         exact=_share([row.prediction == row.target for row in wrong]),
@@ -117,10 +114,19 @@ def evaluate(policy: Policy, pairs: Sequence[Pair], clean: Sequence[str]) -> Hel
         over_correction=_number(rates["over_correction_rate"]),
         length_differs=_number(rates["length_violation_rate"]),
         f1=_f1(rows),
-        by_operator={name: sum(hits) / len(hits) for name, hits in sorted(by_operator.items())},
+        by_operator=exact_by_operator(pairs, exact),
         samples=tuple((row.source, row.prediction, row.target) for row in wrong[:5]),
         answers=tuple(answers),
     )
+
+
+def exact_by_operator(pairs: Sequence[Pair], exact: Sequence[bool]) -> dict[str, float]:
+    """Return the share of exact answers to the erroneous sources of each operator."""
+    hits: dict[str, list[bool]] = {}
+    for pair, hit in zip(pairs, exact, strict=True):
+        if pair.source != pair.target:
+            hits.setdefault(pair.operator, []).append(hit)
+    return {name: sum(some) / len(some) for name, some in sorted(hits.items())}
 
 
 def corrections(policy: Policy, sources: Sequence[str], batch: int = _BATCH) -> Iterator[str]:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from cectrain.data.shards import Pair
 from cectrain.fast import qwen3_forward
+from cectrain.model.heldout import exact_by_operator
 from cectrain.model.policy import Policy
 from cectrain.supervised.loop import IGNORED, autocast, collate, lean_dtype
 
@@ -50,18 +51,16 @@ def _hits(policy: Policy, batch: dict[str, torch.Tensor], precision: str) -> tor
 
 
 def watched(policy: Policy, pairs: Sequence[Pair], precision: str) -> dict[str, float]:
-    """Held-out scores under the names of docs/metrics.md; rates are fractions."""
+    """Return held-out scores as fractions, under the names of docs/metrics.md."""
     wrong = [pair for pair in pairs if pair.source != pair.target]
     exact = exact_greedy(policy, wrong, precision)
     clean = [Pair(pair.id, 0, pair.target, pair.target, "unchanged") for pair in pairs]
     kept = exact_greedy(policy, clean, precision)
-    by_operator: dict[str, list[bool]] = {}
-    for pair, hit in zip(wrong, exact, strict=True):
-        by_operator.setdefault(pair.operator, []).append(hit)
+    by_operator = exact_by_operator(wrong, exact)
     return {
         "heldout_exact": _mean(exact),
         "heldout_over_correction": 1 - _mean(kept),
-        **{f"heldout_exact_{name}": _mean(hits) for name, hits in sorted(by_operator.items())},
+        **{f"heldout_exact_{name}": share for name, share in by_operator.items()},
     }
 
 

@@ -1,8 +1,11 @@
 # ruff: noqa: E402 - what is not installed is asked first
 """Pretraining: the fast pass is transformers' own, steps depend on the seed alone, kills resume."""
 
+import hashlib
+import importlib.util
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,7 +23,6 @@ from cectrain.data.shards import Pair
 from cectrain.fast import qwen3_forward
 from cectrain.model import policy
 from cectrain.model.tokenizer import character_tokenizer
-from cectrain.pretraining import ship
 from cectrain.pretraining.config import Origin, PretrainConfig, Stage, load
 from cectrain.pretraining.pairs import Batches, held_out_pairs
 from cectrain.pretraining.pool import make_pool
@@ -29,7 +31,8 @@ from cectrain.pretraining.start import embeddings
 from cectrain.pretraining.watch import exact_greedy
 from cectrain.supervised import loop
 
-SAMPLE = Path(__file__).parents[2] / "cecdata" / "sample"
+ROOT = Path(__file__).parents[2]
+SAMPLE = ROOT / "cecdata" / "sample"
 PAIRS = [
     Pair(1, 0, "己经来了", "已经来了", "homophone"),
     Pair(2, 0, "他𠀀<PHONE>", "他来", "noise"),
@@ -294,35 +297,43 @@ def test_a_killed_run_ends_with_the_same_weights(finished, corpus, recipe, tmp_p
     assert [x["step"] for x in steps if x["phase"] == "sft"] == list(range(1, 9))
 
 
-def test_what_is_shipped_is_small_scored_and_says_its_hash(finished, dataset_path, tmp_path):
-    """fp16 weights with a fp32 configuration, and a card with data, curve, scores and hash."""
+@pytest.fixture(scope="module")
+def ship():
+    """The function `ship` of tools/ship/ship.py."""
+    spec = importlib.util.spec_from_file_location("ship", ROOT / "tools" / "ship" / "ship.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.ship
+
+
+def test_shipped_weights_are_fp16_scored_and_named_by_their_hash(
+    ship, finished, dataset_path, tmp_path
+):
+    """The configuration says fp32; the card has the data, the curve, the scores and the hash."""
     out, _ = finished
     target = tmp_path / "weights"
-    scores = ship.ship(out, target, dataset_path)
+    scores = ship(out, target, dataset_path)
     assert scores["differ"] <= 2
     text = (target / "README.md").read_text("utf-8")
-    import hashlib
-
     digest = hashlib.sha256((target / "model.safetensors").read_bytes()).hexdigest()
     assert digest in text
     assert "| news | ours |" in text
+    assert "{" not in text
     assert json.loads((target / "config.json").read_text("utf-8"))["dtype"] == "float32"
     assert (target / "model.safetensors").stat().st_size < 1_400_000
     loaded = policy.load_policy(policy.PolicyConfig(name=str(target)), 0)
     assert all(p.dtype == torch.float32 for p in loaded.model.parameters())
 
 
-def test_an_unfinished_or_changed_run_is_not_shipped(finished, dataset_path, tmp_path):
-    """No summary, or other weights than it names: refused."""
+def test_an_unfinished_or_changed_run_is_not_shipped(ship, finished, dataset_path, tmp_path):
+    """A run without a summary, or with other weights than its summary names, is refused."""
     with pytest.raises(InputError, match="no finished pretraining"):
-        ship.ship(tmp_path, tmp_path / "weights", dataset_path)
-    import shutil
-
+        ship(tmp_path, tmp_path / "weights", dataset_path)
     changed = tmp_path / "changed"
     shutil.copytree(finished[0], changed)
     (changed / "model" / "more.safetensors").write_bytes(b"x")
     with pytest.raises(VerificationError, match="not the weights"):
-        ship.ship(changed, tmp_path / "weights", dataset_path)
+        ship(changed, tmp_path / "weights", dataset_path)
 
 
 @pytest.mark.parametrize(
