@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
@@ -20,7 +20,7 @@ _PREFIX = "signature."
 
 
 @click.command(epilog="Example: cecbench report out/bench/runs --out out/bench/report")
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("runs", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -29,13 +29,14 @@ _PREFIX = "signature."
     help="Folder of the report.",
 )
 def report(runs: tuple[Path, ...], out: Path) -> None:
-    """Set RUNS (folders, searched through) beside the published rows.
+    """Write a report of RUNS beside the published rows.
 
-    Writes index.html, report.md, report.tex, report.csv and report.json.
+    RUNS are folders, which are searched with their subfolders; without any, out/bench/runs is read.
+    The report is index.html, report.md, report.tex, report.csv and report.json.
     """
     from cecbench.report.write import find_runs, write_report
 
-    for path in write_report(find_runs(runs), out):
+    for path in write_report(find_runs(runs or (Path("out/bench/runs"),)), out):
         click.echo(str(path))
 
 
@@ -114,13 +115,22 @@ def _pairs(paths: Sequence[Path]) -> list[dict[str, object]]:
         pair: dict[str, object] = {"first": str(paths[one]), "second": str(paths[two])}
         for name, path in (("first_value", paths[one]), ("second_value", paths[two])):
             values = read_values(path)
-            pair[name] = values.get(str(values["signature.level"]))
+            pair[name] = _value(values)
         found = tested.get((one, two))
         if found is not None:
             pair |= {"difference": found.difference, "p": found.p_value, "draws": found.draws}
             pair["p_holm"] = corrected[one, two]
         pairs.append(pair)
     return pairs
+
+
+def _value(values: Mapping[str, object]) -> object:
+    """Return the headline as printed; where the published script prints nothing, as resampled."""
+    printed = values.get(str(values["signature.level"]))
+    interval = values.get("interval")
+    if printed is None and isinstance(interval, Mapping):
+        return round(100 * float(str(interval["value"])), 3)
+    return printed
 
 
 def _in_words(pair: dict[str, object]) -> str:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
+from cecbench.benchmarks.readers import REFERENCE_NAMES, SOURCE_NAMES
 from cecbench.commands.scoring_options import scoring_from, scoring_options
 from cecbench.metrics.table import Report
 from cecbench.scorers import score_file
+from cecdata.common.errors import InputError
 
 
 @click.command(
@@ -32,6 +36,7 @@ def score(
     **given: object,
 ) -> None:
     """Score FILE: id, source, target, prediction; tabs between, no header, UTF-8."""
+    _refuse_header(file)
     options = scoring_from(given)
     values = score_file(
         file, scorer, options.policy, options.projection, options.mode,
@@ -40,17 +45,63 @@ def score(
     if as_json:
         click.echo(json.dumps(values, ensure_ascii=False))
     else:
-        _print(values)
+        for line in _lines(values):
+            click.echo(line)
 
 
-def _print(values: Report) -> None:
-    hidden = ("signature", "counts_tp_pred_gold.", "interval")
-    shown = {key: value for key, value in values.items() if not key.startswith(hidden)}
-    width = max(map(len, shown))
-    for key, value in shown.items():
-        click.echo(f"{key:<{width}}  {'-' if value is None else value}")
+def _refuse_header(file: Path) -> None:
+    try:
+        with file.open("rb") as opened:
+            first = opened.readline(1 << 12).decode("utf-8-sig", "replace")
+    except OSError:
+        return  # `score_file` names the reason
+    cells = [cell.strip().lower() for cell in first.split("\t")]
+    if len(cells) == 4 and cells[1] in SOURCE_NAMES and cells[2] in REFERENCE_NAMES:
+        raise InputError(
+            f"{file}, line 1 names columns ({', '.join(cells)}), and the file is read without a "
+            "header: remove the line, for example with `tail -n +2`"
+        )
+
+
+#: what the last part of a key may be called where several keys belong to one group
+_PART = re.compile(r"(?P<group>.+)[._](?P<part>p|r|f1|fpr|acc|counts)", re.IGNORECASE)
+_SAID = ("scorer", "policy", "scored_policy", "policy_means", "rows", "rows_scored", "rows_read")
+
+
+def _lines(values: Report) -> Iterator[str]:
+    """Yield the score for people: the headline, the other numbers by group, what they mean."""
+    level = str(values["signature.level"])
+    yield f"{level}  {_shown(values.get(level))}"
     interval = values.get("interval")
     if isinstance(interval, dict):
         low, high = (f"{100 * interval[end]:.3f}" for end in ("low", "high"))
-        click.echo(f"{interval['measure']}, {100 * interval['level']:g} %: {low} to {high} %")
-    click.echo(values["signature"])
+        share = 100 * interval["level"]
+        yield f"  {share:g} % interval of {interval['measure']}: {low} to {high} %"
+    groups: dict[str, list[str]] = {}
+    remarks = []
+    for key, value in values.items():
+        if key in _SAID or key.startswith(("signature", "counts_tp_pred_gold", "interval")):
+            continue
+        if isinstance(value, str) and "because" in key:
+            remarks.append(f"  {key}: {value}")
+            continue
+        match = _PART.fullmatch(key)
+        group, part = match.groups() if match else (key.rpartition(".")[0], key.rpartition(".")[2])
+        groups.setdefault(group, []).append(f"{part} {_shown(value)}")
+    counts = values.get("counts_tp_pred_gold")
+    for group, triple in counts.items() if isinstance(counts, dict) else ():
+        groups[group].append("tp {} predicted {} gold {}".format(*triple))
+    width = max(map(len, groups))
+    for group, numbers in groups.items():
+        yield f"  {group:<{width}}  {'  '.join(numbers)}"
+    yield from remarks
+    yield f"  {values['rows_scored']} of {values['rows_read']} rows: {values['policy_means']}"
+    yield str(values["signature"])
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, float):
+        return f"{round(value, 4):g}"
+    if isinstance(value, list):
+        return "/".join(map(str, value))
+    return "-" if value is None else str(value)

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from cecbench.cherrant import costs
 from cecbench.cli import cli
 from cecbench.metrics.table import flatten
+from cecbench.scorers import SCORERS
 
 ROWS = (
     ("1", "他己经来了。", "他已经来了。", "他已经来了。"),
@@ -55,6 +56,52 @@ def test_run_prints_the_keys_of_score(options: tuple[str, ...], table: Path) -> 
     assert {k: ran.get(k) for k in mine if k not in named} == {
         k: v for k, v in mine.items() if k not in named
     }
+
+
+@pytest.mark.parametrize("scorer", sorted(SCORERS))
+def test_score_prints_the_headline_first_and_every_number(scorer: str, table: Path) -> None:
+    """People see the headline, then one line for each group of numbers; none is left out."""
+    values = said("score", str(table), "--scorer", scorer, "--json")
+    done = CliRunner().invoke(cli, ["score", str(table), "--scorer", scorer])
+    lines = done.stdout.splitlines()
+    level = values["signature.level"]
+    assert lines[0].startswith(f"{level}  {round(float(values[level]), 4):g}")
+    assert lines[-1] == values["signature"]
+    for name, value in values.items():
+        if isinstance(value, float):
+            assert f"{round(value, 4):g}" in done.stdout, name
+    assert "{" not in done.stdout
+    assert len(lines) < 40
+
+
+def test_a_header_line_is_no_row_of_a_table(table: Path) -> None:
+    """`score` takes tables without a header; a line of column names is refused, not scored."""
+    table.write_text("id\tsource\ttarget\tprediction\n" + table.read_text("utf-8"), "utf-8")
+    done = CliRunner().invoke(cli, ["score", str(table)])
+    assert done.exit_code == 1
+    assert "line 1 names columns" in done.output
+
+
+def test_copys_nothing_is_compared_as_a_number(table: Path, tmp_path: Path) -> None:
+    """Where the published script divides by zero, `compare` shows the value that was resampled."""
+    for name, system in (("a", "copy"), ("b", f"predictions:{table}")):
+        said("run", "--benchmark", str(table), "--system", system, "--out", str(tmp_path / name),
+             "--json")  # fmt: skip
+    both = [str(tmp_path / name) for name in "ab"]
+    assert said("compare", *both, "--json")["pairs"][0]["first_value"] == 0.0
+    done = CliRunner().invoke(cli, ["compare", *both])
+    assert f"{both[0]} 0.0  {both[1]}" in done.stdout
+
+
+def test_report_reads_the_runs_of_the_suite_by_default(table: Path, tmp_path: Path, monkeypatch):
+    """`cecbench report` without arguments reads out/bench/runs, where the suite writes."""
+    monkeypatch.chdir(tmp_path)
+    said(
+        "run", "--benchmark", str(table), "--system", "copy", "--out", "out/bench/runs/x", "--json"
+    )
+    done = CliRunner().invoke(cli, ["report"])
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "out/bench/report/index.html").is_file()
 
 
 def test_a_cilin_file_goes_through_both_commands_into_the_signature(
