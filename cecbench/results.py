@@ -64,6 +64,11 @@ class Run:
         """The system's name."""
         return str(self.values["system"])
 
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether every prediction is its source, as those of the system `copy` are."""
+        return all(row.prediction == row.source for row in self.rows)
+
 
 def write_files(work: Workspace, lines: Lines, values: Mapping[str, object]) -> None:
     """Moves a run's lines to their places in its folder, and writes its score, sealed, at last."""

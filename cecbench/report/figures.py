@@ -1,25 +1,27 @@
-"""Figures as SVG text, drawn by hand: bars, curves, intervals. No library, nothing to download.
+"""Figures as SVG text: bars, curves, intervals. They load nothing and need no library.
 
 Colours come from the page's style sheet (classes s0, s1, …), so that they follow light and dark.
-All values are percent, 0 to 100 on the axis.
+All values are percent. The axis begins at 0 and ends at the first of `TOPS` that no value exceeds,
+so that small values can be told apart. A figure without a point is the empty string.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
 LEFT, RIGHT, TOP, BOTTOM = 44, 12, 14, 46
 HEIGHT = 250
-TICKS = (0, 20, 40, 60, 80, 100)
+TOPS = (10.0, 25.0, 50.0, 100.0)
+TICKS = 5
 COLOURS = 7
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A value with the ends of its interval, where one is known; `note` goes into the tooltip."""
+    """A value with the ends of its interval, if known; `note` is shown in the tooltip."""
 
     value: float
     low: float | None = None
@@ -28,7 +30,7 @@ class Point:
 
 
 Series = Mapping[str, Mapping[str, Point]]  # series → label on the axis → point
-Tones = Mapping[str, int]  # series → number of its colour, where a page has one for it
+Tones = Mapping[str, int]  # series → number of its colour
 
 
 def bars(
@@ -38,29 +40,30 @@ def bars(
     below: Mapping[str, str] | None = None,
     tones: Tones | None = None,
 ) -> str:
-    """Grouped bars: for each label one bar a series, its interval as a whisker.
+    """Draw grouped bars: at each label one bar a series, its interval as a whisker.
 
-    `below` is a second line under a label, such as how many sentences it stands for.
+    `below` is a second line under a label, such as the number of sentences.
 
     >>> bars("F1", ["a"], {"x": {"a": Point(50.0)}}).count("<rect")
     1
+    >>> bars("F1", ["a"], {"x": {}})
+    ''
     """
     tones = tones or _in_order(series)
     slot = max(34.0, 15.0 * len(series) + 14)
     slot = max(slot, max((6.6 * _width(text) for text in labels), default=0) + 6)
-    width = LEFT + RIGHT + slot * len(labels)
-    parts = _grid(width)
+    axes = _Axes.of(LEFT + RIGHT + slot * len(labels), series)
+    thick = min(22.0, (slot - 12) / max(1, len(series)))
+    parts = []
     for place, label in enumerate(labels):
         middle = LEFT + slot * (place + 0.5)
         parts.append(_tick(middle, label))
         parts.append(_tick(middle, (below or {}).get(label, ""), line=1))
-        thick = min(22.0, (slot - 12) / max(1, len(series)))
         for index, (name, points) in enumerate(series.items()):
-            point = points.get(label)
-            x = middle + (index - len(series) / 2) * thick
-            if point is not None:
-                parts.append(_bar(x, thick - 2, point, f"{name}, {label}", tones[name]))
-    return _figure(title, width, parts, {name: tones[name] for name in series})
+            if label in points:
+                x = middle + (index - len(series) / 2) * thick
+                parts.append(axes.bar(x, thick - 2, points[label], f"{name}, {label}", tones[name]))
+    return axes.figure(title, parts, {name: tones[name] for name in series})
 
 
 def curves(
@@ -73,112 +76,125 @@ def curves(
     *,
     logarithmic: bool = False,
 ) -> str:
-    """One line a series over ordered labels, evenly spaced or, for numbers, by their logarithm."""
+    """Draw one line a series over ordered labels, evenly spaced or by their logarithm."""
     tones = tones or _in_order(series)
+    axes = _Axes.of(LEFT + RIGHT + max(320.0, 80.0 * len(labels)), series)
+    span = axes.width - LEFT - RIGHT - 40
     places = _places(labels, logarithmic=logarithmic)
-    width = LEFT + RIGHT + max(320.0, 80.0 * len(labels))
-    span = width - LEFT - RIGHT - 40
     at = {text: LEFT + 20 + span * place for text, place in zip(labels, places, strict=True)}
-    parts = _grid(width)
-    parts += [_tick(x, f"{text}{unit}") for text, x in at.items()]
+    parts = [_tick(x, f"{text}{unit}") for text, x in at.items()]
     parts += [_tick(x, (below or {}).get(text, ""), line=1) for text, x in at.items()]
     for name, points in series.items():
-        known = [(at[text], points[text]) for text in labels if text in points]
-        path = " ".join(f"{x:.1f},{_y(p.value):.1f}" for x, p in known)
+        known = [text for text in labels if text in points]
+        path = " ".join(f"{at[text]:.1f},{axes.y(points[text].value):.1f}" for text in known)
         parts.append(f'<polyline class="line s{tones[name] % COLOURS}" points="{path}"/>')
-        for (x, point), text in zip(known, [t for t in labels if t in points], strict=True):
-            parts.append(_whisker(x, point, tones[name]))
-            parts.append(_dot(x, _y(point.value), point, f"{name}, {text}{unit}", tones[name]))
-    return _figure(title, width, parts, {name: tones[name] for name in series})
+        for text in known:
+            parts.append(axes.dot(at[text], points[text], f"{name}, {text}{unit}", tones[name]))
+    return axes.figure(title, parts, {name: tones[name] for name in series})
 
 
 def intervals(title: str, labels: Sequence[str], series: Series, marks: Series) -> str:
-    """Dots with whiskers beside each other; `marks` are short lines across (published values)."""
+    """Draw dots with whiskers beside each other; `marks` are lines across (published values)."""
     slot = max(64.0, 20.0 * (len(series) + 1), *(7.0 * _width(text) + 8 for text in labels))
-    width = LEFT + RIGHT + slot * len(labels)
-    parts = _grid(width)
+    axes = _Axes.of(LEFT + RIGHT + slot * len(labels), {**marks, **series})
+    parts = []
     for place, label in enumerate(labels):
         middle = LEFT + slot * (place + 0.5)
         parts.append(_tick(middle, label))
         for number, (name, points) in enumerate(marks.items()):
             if label in points:
-                y = _y(points[label].value)
+                y = axes.y(points[label].value)
                 tip = _tip(f"{name}, {label}", points[label])
                 parts.append(
                     f'<line class="mark m{number}" x1="{middle - slot * 0.42:.1f}" '
                     f'x2="{middle + slot * 0.42:.1f}" y1="{y:.1f}" y2="{y:.1f}">{tip}</line>'
                 )
         for index, (name, points) in enumerate(series.items()):
-            point = points.get(label)
-            x = middle + (index - (len(series) - 1) / 2) * 16
-            if point is not None:
-                parts.append(_whisker(x, point, index))
-                parts.append(_dot(x, _y(point.value), point, f"{name}, {label}", index))
-    return _figure(title, width, parts, _in_order(series), list(marks))
+            if label in points:
+                x = middle + (index - (len(series) - 1) / 2) * 16
+                parts.append(axes.dot(x, points[label], f"{name}, {label}", index))
+    return axes.figure(title, parts, _in_order(series), list(marks))
+
+
+@dataclass(frozen=True, slots=True)
+class _Axes:
+    """The frame of a figure: its width in pixels and the value at its upper edge, 0 without any."""
+
+    width: float
+    top: float
+
+    @classmethod
+    def of(cls, width: float, series: Series) -> _Axes:
+        """Return axes that hold all values and the upper ends of their intervals."""
+        points = [point for named in series.values() for point in named.values()]
+        highest = max((max(p.value, p.high or 0.0) for p in points), default=None)
+        if highest is None:
+            return cls(width, 0.0)
+        return cls(width, next((top for top in TOPS if highest <= top), TOPS[-1]))
+
+    def y(self, value: float) -> float:
+        """Return the height of a value in pixels from above."""
+        share = min(1.0, max(0.0, value / self.top))
+        return TOP + (HEIGHT - TOP - BOTTOM) * (1 - share)
+
+    def bar(self, x: float, thick: float, point: Point, name: str, tone: int) -> str:
+        """Draw a bar from 0 to a point's value."""
+        top = self.y(point.value)
+        return (
+            f'<rect class="s{tone % COLOURS}" x="{x:.1f}" y="{top:.1f}" width="{thick:.1f}" '
+            f'height="{max(0.8, self.y(0) - top):.1f}">{_tip(name, point)}</rect>'
+        ) + self._whisker(x + thick / 2, point, "whisker")
+
+    def dot(self, x: float, point: Point, name: str, tone: int) -> str:
+        """Draw a point."""
+        kind = f"s{tone % COLOURS}"
+        return self._whisker(x, point, f"whisker {kind}") + (
+            f'<circle class="{kind}" cx="{x:.1f}" cy="{self.y(point.value):.1f}" r="4.5">'
+            f"{_tip(name, point)}</circle>"
+        )
+
+    def _whisker(self, x: float, point: Point, kind: str) -> str:
+        if point.low is None or point.high is None:
+            return ""
+        low, high = self.y(point.low), self.y(point.high)
+        return (
+            f'<path class="{kind}" d="M{x:.1f} {low:.1f}V{high:.1f}M{x - 3:.1f} {low:.1f}h6'
+            f'M{x - 3:.1f} {high:.1f}h6"/>'
+        )
+
+    def figure(
+        self, title: str, parts: Iterable[str], tones: Tones, marks: Sequence[str] = ()
+    ) -> str:
+        """Return the whole figure, with its grid and legend; nothing if there is no point."""
+        if not self.top:
+            return ""
+        keys = [(f"s{index % COLOURS}", name) for name, index in tones.items()]
+        keys += [(f"m{index}", name) for index, name in enumerate(marks)]
+        legend = "".join(
+            f'<span class="key"><i class="swatch {kind}"></i>{escape(name)}</span>'
+            for kind, name in keys
+        )
+        body = "\n".join([*self._grid(), *parts])
+        return (
+            f'<figure><figcaption>{escape(title)}</figcaption><div class="legend">{legend}</div>'
+            f'<div class="scroll"><svg viewBox="0 0 {self.width:.0f} {HEIGHT}" '
+            f'width="{self.width:.0f}" height="{HEIGHT}" role="img" '
+            f'aria-label="{escape(title, quote=True)}">\n{body}\n</svg></div></figure>'
+        )
+
+    def _grid(self) -> Iterable[str]:
+        for step in range(TICKS + 1):
+            value = self.top * step / TICKS
+            y = self.y(value)
+            yield (
+                f'<line class="grid" x1="{LEFT}" x2="{self.width - RIGHT:.0f}" y1="{y:.1f}" '
+                f'y2="{y:.1f}"/><text class="axis" x="{LEFT - 6}" y="{y + 4:.1f}" '
+                f'text-anchor="end">{value:g}</text>'
+            )
 
 
 def _in_order(series: Series) -> Tones:
     return {name: index for index, name in enumerate(series)}
-
-
-def _figure(
-    title: str,
-    width: float,
-    parts: Sequence[str],
-    tones: Tones,
-    marks: Sequence[str] = (),
-) -> str:
-    legend = "".join(
-        f'<span class="key"><i class="swatch s{index % COLOURS}"></i>{escape(name)}</span>'
-        for name, index in tones.items()
-    )
-    legend += "".join(
-        f'<span class="key"><i class="swatch m{index}"></i>{escape(name)}</span>'
-        for index, name in enumerate(marks)
-    )
-    body = "\n".join(parts)
-    return (
-        f'<figure><figcaption>{escape(title)}</figcaption><div class="legend">{legend}</div>'
-        f'<div class="scroll"><svg viewBox="0 0 {width:.0f} {HEIGHT}" width="{width:.0f}" '
-        f'height="{HEIGHT}" role="img" aria-label="{escape(title, quote=True)}">\n{body}\n</svg>'
-        "</div></figure>"
-    )
-
-
-def _grid(width: float) -> list[str]:
-    lines = []
-    for tick in TICKS:
-        y = _y(tick)
-        lines.append(
-            f'<line class="grid" x1="{LEFT}" x2="{width - RIGHT:.0f}" y1="{y:.1f}" y2="{y:.1f}"/>'
-            f'<text class="axis" x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{tick}</text>'
-        )
-    return lines
-
-
-def _bar(x: float, thick: float, point: Point, name: str, index: int) -> str:
-    top = _y(point.value)
-    rect = (
-        f'<rect class="s{index % COLOURS}" x="{x:.1f}" y="{top:.1f}" width="{thick:.1f}" '
-        f'height="{max(0.8, _y(0) - top):.1f}">{_tip(name, point)}</rect>'
-    )
-    return rect + _whisker(x + thick / 2, point, None)
-
-
-def _whisker(x: float, point: Point, index: int | None) -> str:
-    if point.low is None or point.high is None:
-        return ""
-    low, high = _y(point.low), _y(point.high)
-    kind = "whisker" if index is None else f"whisker s{index % COLOURS}"
-    return (
-        f'<path class="{kind}" d="M{x:.1f} {low:.1f}V{high:.1f}M{x - 3:.1f} {low:.1f}h6'
-        f'M{x - 3:.1f} {high:.1f}h6"/>'
-    )
-
-
-def _dot(x: float, y: float, point: Point, name: str, index: int) -> str:
-    tip = _tip(name, point)
-    return f'<circle class="s{index % COLOURS}" cx="{x:.1f}" cy="{y:.1f}" r="4.5">{tip}</circle>'
 
 
 def _tip(name: str, point: Point) -> str:
@@ -195,16 +211,14 @@ def _tick(x: float, label: str, line: int = 0) -> str:
     return f'<text class="axis" x="{x:.1f}" y="{y}" text-anchor="middle">{escape(label)}</text>'
 
 
-def _y(value: float) -> float:
-    return TOP + (HEIGHT - TOP - BOTTOM) * (1 - min(100.0, max(0.0, value)) / 100)
-
-
 def _width(text: str) -> int:
     return sum(2 if ord(character) > 0x2E7F else 1 for character in text)
 
 
 def _places(labels: Sequence[str], *, logarithmic: bool) -> list[float]:
-    """Positions from 0 to 1."""
+    """Return a position between 0 and 1 for each label."""
+    if not labels:
+        return []
     if logarithmic:
         numbers = [math.log(float(text)) for text in labels]
     else:

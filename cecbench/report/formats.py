@@ -8,11 +8,19 @@ import json
 from collections.abc import Sequence
 
 from cecbench import published
-from cecbench.report.overview import Cell, Line, Overview
+from cecbench.report.overview import OVER_CORRECTION, Cell, Line, Overview
 from cecbench.report.text import headline, lines_of
 from cecbench.results import Run
+from cecdata.common import markdown as md
+from cecdata.common.html import percent
+from cecdata.common.markdown import Markdown
 
 SOURCE = "Published rows: CEC-Zero, arXiv 2512.23971, tab:main; metric as the paper says it."
+INTERVALS = (
+    "Sentence-level F1 in percent; [low, high] is the 95 % bootstrap interval over sentences."
+)
+_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+_FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 _LATEX = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
@@ -28,29 +36,25 @@ _LATEX = {
 
 
 def markdown(view: Overview, runs: Sequence[Run]) -> str:
-    """A table of everything, footnotes for its remarks, then each run with its parts."""
+    """Return a table of everything, footnotes for its remarks, then each run with its parts."""
     notes: list[str] = []
-    head = ["system", *view.columns]
-    lines = [
-        "# Chinese spelling correction: results",
-        "",
-        "Sentence-level F1 in percent; [low, high] is the 95 % bootstrap interval over sentences.",
-        SOURCE,
-        "",
-        *(f"> {text}\n" for text in view.warnings),
-        f"| {' | '.join(head)} |",
-        f"|{' --- |' * len(head)}",
-    ]
+    rows = []
     for line in view.lines:
-        name = f"**{line.name}**" if line.yours else _marked(line.name, line.remark, notes)
+        name = Markdown(f"**{md.text(line.name)}**") if line.yours else md.text(line.name)
         cells = [_markdown_cell(line.cells.get(column), notes) for column in view.columns]
-        lines.append(f"| {' | '.join([name, *cells])} |")
-    lines += ["", *(f"{number}. {text}" for number, text in enumerate(notes, 1)), ""]
-    lines += ["## Your runs", ""]
+        rows.append([_marked(name, line.remark, notes), _over_correction(line), *cells])
+    parts = [
+        "# Chinese spelling correction: results",
+        f"{INTERVALS} {SOURCE}",
+        *(f"> {md.text(warning)}" for warning in view.warnings),
+        md.table(["system", OVER_CORRECTION, *view.columns], rows),
+        "\n".join(f"{number}. {md.text(note)}" for number, note in enumerate(notes, 1)),
+        "## Your runs",
+    ]
     for run in runs:
-        lines += ["```", headline(run.values), *lines_of(run.values), "", "```"]
-        lines += [f"`{run.values['signature']}`", ""]
-    return "\n".join(lines)
+        parts += [md.fenced([headline(run.values), *lines_of(run.values)])]
+        parts += [md.code(run.values["signature"])]
+    return "\n\n".join(parts) + "\n"
 
 
 def latex(view: Overview) -> str:
@@ -71,7 +75,7 @@ def latex(view: Overview) -> str:
         lines.append(" & ".join([name, *(_latex_cell(line, c) for c in columns)]) + r" \\")
     wrong = [line for line in view.lines if not line.yours and line.cells["avg"].remark]
     lines += [r"\bottomrule", r"\end{tabular}"]
-    lines += [rf"% $^\ast$ {line.name}: {line.cells['avg'].remark}" for line in wrong]
+    lines += [rf"% $^\ast$ {md.one_line(line.name)}: {line.cells['avg'].remark}" for line in wrong]
     return "\n".join(lines) + "\n"
 
 
@@ -85,7 +89,8 @@ def table_csv(view: Overview) -> str:
             cell = line.cells.get(column)
             if cell is not None:
                 numbers = [_fixed(n) for n in (cell.value, cell.low, cell.high)]
-                writer.writerow([line.name, line.group, column, *numbers, cell.remark])
+                words = [_csv_text(word) for word in (line.name, line.group, column, cell.remark)]
+                writer.writerow([*words[:3], *numbers, words[3]])
     return out.getvalue()
 
 
@@ -98,6 +103,7 @@ def as_json(view: Overview, runs: Sequence[Run]) -> str:
                 "system": line.name,
                 "group": line.group,
                 "remark": line.remark,
+                "over_correction_rate": line.over_correction,
                 "scores": {name: _json_cell(cell) for name, cell in line.cells.items()},
             }
             for line in view.lines
@@ -110,17 +116,24 @@ def as_json(view: Overview, runs: Sequence[Run]) -> str:
     return json.dumps(record, ensure_ascii=False, indent=1) + "\n"
 
 
-def _marked(text: str, remark: str, notes: list[str]) -> str:
+def _marked(text: str, remark: str, notes: list[str]) -> Markdown:
+    """Return a cell with the number of its remark raised behind it."""
     if not remark:
-        return text
+        return Markdown(text)
     if remark not in notes:
         notes.append(remark)
-    return f"{text} <sup>{notes.index(remark) + 1}</sup>"
+    return Markdown(f"{text} {str(notes.index(remark) + 1).translate(_RAISED)}")
 
 
-def _markdown_cell(cell: Cell | None, notes: list[str]) -> str:
+def _over_correction(line: Line) -> str:
+    if line.over_correction is None:
+        return "" if not line.yours else "–"
+    return f"{percent(line.over_correction)} ({line.clean_changed} of {line.clean})"
+
+
+def _markdown_cell(cell: Cell | None, notes: list[str]) -> Markdown:
     if cell is None or cell.value is None:
-        return "–"
+        return Markdown("–")
     text = f"{cell.value:.2f}"
     if cell.low is not None and cell.high is not None:
         text += f" [{cell.low:.1f}, {cell.high:.1f}]"
@@ -145,5 +158,11 @@ def _fixed(number: float | None) -> str:
     return "" if number is None else f"{number:.4f}"
 
 
+def _csv_text(text: str) -> str:
+    """Return a cell of one line that no spreadsheet takes for a formula."""
+    line = md.one_line(text)
+    return f"'{line}" if line.lstrip().startswith(_FORMULA) else line
+
+
 def _escaped(text: str) -> str:
-    return "".join(_LATEX.get(character, character) for character in text)
+    return "".join(_LATEX.get(character, character) for character in md.one_line(text))

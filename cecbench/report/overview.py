@@ -12,6 +12,8 @@ from cecbench.report.text import section
 from cecbench.results import Run
 
 YOURS = "your runs"
+OVER_CORRECTION = "clean sentences changed, %"
+_COLUMN_OF = {benchmark: name for name, benchmark in published.BENCHMARK_OF_SET.items()}
 NOT_THE_MEAN = "printed; the mean of the nine sets is {mean:.2f}"
 
 
@@ -27,17 +29,25 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A system: column → cell."""
+    """One system: its cells by column; of the clean sentences of all its runs, changed and all."""
 
     name: str
     group: str
     cells: Mapping[str, Cell]
     remark: str = ""
+    clean_changed: int = 0
+    clean: int = 0
+    changes_nothing: bool = False
 
     @property
     def yours(self) -> bool:
-        """Whether this is a run of the user's."""
+        """Whether this is a system of the user's."""
         return self.group == YOURS
+
+    @property
+    def over_correction(self) -> float | None:
+        """Fraction of the clean sentences that the system changed; None without clean ones."""
+        return self.clean_changed / self.clean if self.clean else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,25 +61,38 @@ class Overview:
 
 
 def overview(runs: Sequence[Run]) -> Overview:
-    """The runs above the published rows; a column a benchmark, then the average of the nine."""
-    column_of = {benchmark: name for name, benchmark in published.BENCHMARK_OF_SET.items()}
-    own: dict[str, dict[str, Cell]] = {}
-    signatures: dict[str, str] = {}
-    extra: list[str] = []
+    """Return the runs above the published rows: a column a benchmark, then the mean of the nine."""
+    own: dict[str, list[Run]] = {}
     for run, name in zip(runs, row_names(runs), strict=True):
-        column = column_of.get(run.benchmark, run.benchmark)
-        if column not in published.SETS and column not in extra:
-            extra.append(column)
-        own.setdefault(name, {})[column] = cell_of(run.values)
-        signatures[f"{name}, {run.benchmark}"] = str(run.values["signature"])
-    for cells in own.values():
-        _add_average(cells)
-    lines = [Line(name, YOURS, cells) for name, cells in own.items()]
+        own.setdefault(name, []).append(run)
+    others = dict.fromkeys(_column(run) for run in runs)
     return Overview(
-        columns=(*published.SETS, "avg", *extra),
-        lines=(*lines, *_published_lines()),
-        signatures=signatures,
+        columns=(*published.SETS, "avg", *(c for c in others if c not in published.SETS)),
+        lines=(*(_own_line(name, its_runs) for name, its_runs in own.items()), *_published_lines()),
+        signatures={
+            f"{name}, {run.benchmark}": str(run.values["signature"])
+            for name, its_runs in own.items()
+            for run in its_runs
+        },
         warnings=_warnings(runs),
+    )
+
+
+def _column(run: Run) -> str:
+    return _COLUMN_OF.get(run.benchmark, run.benchmark)
+
+
+def _own_line(name: str, runs: Sequence[Run]) -> Line:
+    cells = {_column(run): cell_of(run.values) for run in runs}
+    _add_average(cells)
+    clean = [section(run.values, "breakdown", "clean") for run in runs]
+    return Line(
+        name,
+        YOURS,
+        cells,
+        clean_changed=sum(int(str(counts.get("changed", 0))) for counts in clean),
+        clean=sum(int(str(counts.get("sentences", 0))) for counts in clean),
+        changes_nothing=all(run.changes_nothing for run in runs),
     )
 
 

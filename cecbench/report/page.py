@@ -11,16 +11,12 @@ from pathlib import Path
 from cecbench import published
 from cecbench.report import plots
 from cecbench.report.cases import JUDGEMENTS, Case
-from cecbench.report.overview import Cell, Overview
-from cecbench.report.run_tables import (
-    cross_tables,
-    folded,
-    frequency_table,
-    meanings,
-    runs_section,
-    table,
-)
+from cecbench.report.figures import COLOURS
+from cecbench.report.overview import OVER_CORRECTION, Cell, Line, Overview
+from cecbench.report.run_tables import cross_tables, frequency_table, meanings, runs_section
 from cecbench.results import Run
+from cecdata.common import html
+from cecdata.common.html import folded, percent
 
 FOLDER = Path(__file__).parent
 #: published tables that are shown as such
@@ -29,32 +25,34 @@ TABLES = {
     "thresholds": "Threshold sweep",
     "encoders": "Choice of the sentence encoder",
 }
-WORDS = '<td class="words">'
 FILTERS = ("benchmark", "system", "judgement", "category", "status")
 
 
 def page(view: Overview, runs: Sequence[Run], cases: Sequence[Case], left_out: int) -> str:
-    """The whole page."""
-    style = (FOLDER / "page.css").read_text(encoding="utf-8")
-    script = (FOLDER / "page.js").read_text(encoding="utf-8")
-    # "</" would end the element that holds the data, and "<!--" swallow what follows it.
-    data = json.dumps([asdict(case) for case in cases], ensure_ascii=False).replace("<", "\\u003c")
-    body = "\n".join(
-        (
-            _head(view, runs),
-            _table(view),
-            _your_figures(view, runs),
-            runs_section(runs),
-            _cases(cases, left_out),
-            _published_figures(),
-        )
+    """Return the whole page; `left_out` misjudged sentences are not among the `cases`."""
+    sections = (
+        _head(view, runs),
+        _scores(view),
+        _your_figures(view, runs),
+        runs_section(runs),
+        _cases(view, cases, left_out),
+        _published_figures(),
+        _script(cases),
     )
+    style = (FOLDER / "cases.css").read_text(encoding="utf-8")
+    return html.page("Chinese spelling correction: results", "\n".join(sections), style)
+
+
+def _script(cases: Sequence[Case]) -> str:
+    """Return the sentences as data and the script that shows them; nothing without sentences."""
+    if not cases:
+        return ""
+    # "</" would end the element that holds the data, and "<!--" would hide what follows it.
+    data = json.dumps([asdict(case) for case in cases], ensure_ascii=False).replace("<", "\\u003c")
+    script = (FOLDER / "cases.js").read_text(encoding="utf-8")
     return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>Chinese spelling correction: results</title>\n<style>\n{style}</style>\n</head>\n"
-        f'<body>\n{body}\n<script id="cases-data" type="application/json">{data}</script>\n'
-        f"<script>\n{script}</script>\n</body>\n</html>\n"
+        f'<script id="cases-data" type="application/json">{data}</script>\n'
+        f"<script>\n{script}</script>"
     )
 
 
@@ -73,16 +71,17 @@ def _head(view: Overview, runs: Sequence[Run]) -> str:
     )
 
 
-def _table(view: Overview) -> str:
+def _scores(view: Overview) -> str:
     notes: list[str] = []
-    head = "".join(f"<th>{escape(column)}</th>" for column in view.columns)
+    columns = (OVER_CORRECTION, *view.columns)
+    head = "".join(f"<th>{escape(column)}</th>" for column in columns)
     rows, group = [], ""
     for line in view.lines:
         if line.group != group:
             group = line.group
-            blank = f'<td colspan="{len(view.columns)}"></td>'
+            blank = f'<td colspan="{len(columns)}"></td>'
             rows.append(f'<tr class="group"><td>{escape(group)}</td>{blank}</tr>')
-        name = f"<td>{escape(line.name)}{_note(line.remark, notes)}</td>"
+        name = f"<td>{escape(line.name)}{_note(line.remark, notes)}</td>{_over_correction(line)}"
         cells = "".join(_cell(line.cells.get(column), notes) for column in view.columns)
         kind = ' class="yours"' if line.yours else ""
         rows.append(f"<tr{kind}>{name}{cells}</tr>")
@@ -90,10 +89,19 @@ def _table(view: Overview) -> str:
     return (
         '<section id="scores"><h2>Scores</h2><div class="scroll"><table><thead><tr><th>system</th>'
         f"{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
-        f'<ol class="notes">{listed}</ol><p class="soft">Published rows: CEC-Zero, arXiv '
-        "2512.23971, tab:main; the paper names the CSCD-NS script as its metric. CSCD stands for "
-        "the test split of CSCD-NS; CS is the authors’ private set.</p></section>"
+        f'<ol class="notes">{listed}</ol><p class="soft">The second column counts the sentences '
+        "without an error that a system changed, over all benchmarks together: over-correction, "
+        "which the paper does not print. Published rows: CEC-Zero, arXiv 2512.23971, tab:main; the "
+        "paper names the CSCD-NS script as its metric. CSCD stands for the test split of CSCD-NS; "
+        "CS is the authors’ private set.</p></section>"
     )
+
+
+def _over_correction(line: Line) -> str:
+    if line.over_correction is None:
+        return f'<td class="soft">{"–" if line.yours else ""}</td>'
+    share = percent(line.over_correction)
+    return f"<td>{share}<small>{line.clean_changed} of {line.clean}</small></td>"
 
 
 def _cell(cell: Cell | None, notes: list[str]) -> str:
@@ -116,69 +124,83 @@ def _note(text: str, notes: list[str]) -> str:
 
 def _your_figures(view: Overview, runs: Sequence[Run]) -> str:
     names = plots.drawn(view)
-    figures = [
-        plots.scores_with_intervals(view, names),
-        *plots.by_category_and_number(runs, names),
-    ]
-    yours = sum(line.yours for line in view.lines)
-    fewer = f" Of your {yours} systems the {len(names)} with the highest mean are drawn."
+    by_benchmark = plots.by_category_and_number(runs, names)
+    figures = "".join(
+        folded(benchmark, f'<div class="figures">{"".join(drawings)}</div>')
+        for benchmark, drawings in by_benchmark.items()
+    )
     return (
         '<section id="parts"><h2>By category and number of errors</h2>'
         "<p>Each part’s F1 comes from the pooled counts of its own sentences; clean sentences are "
-        "counted apart. Whiskers are 95 % intervals; hover for the numbers."
-        f"{fewer if yours > len(names) else ''}</p>"
-        f'<div class="figures">{"".join(figures)}</div>'
+        f"counted apart. Whiskers are 95 % intervals; hover for the numbers.{_not_drawn(view)}</p>"
+        f"{plots.scores_with_intervals(view, names)}{figures}"
         f"{folded('What the categories mean', meanings())}"
         f"{folded('By frequency of the rarest right character', frequency_table(runs))}"
         f"{folded('What the order of the categories decided', cross_tables(runs))}</section>"
     )
 
 
-def _cases(cases: Sequence[Case], left_out: int) -> str:
+def _not_drawn(view: Overview) -> str:
+    """Return in words which of the user's systems the figures leave out, and why."""
+    active = sum(line.yours and not line.changes_nothing for line in view.lines)
+    if active <= COLOURS:
+        return _without_idle(view, "drawn")
+    best = f" Of {active} systems the {COLOURS} with the highest mean are drawn."
+    return _without_idle(view, "drawn") + best
+
+
+def _without_idle(view: Overview, done: str) -> str:
+    idle = [line.name for line in view.lines if line.changes_nothing]
+    return f" Not {done}, because nothing was changed: {escape(', '.join(idle))}." if idle else ""
+
+
+def _cases(view: Overview, cases: Sequence[Case], left_out: int) -> str:
+    unlisted = _without_idle(view, "listed")
+    if not cases:
+        return (
+            '<section id="sentences"><h2>Misjudged sentences</h2>'
+            f"<p>No changed sentence was misjudged.{unlisted}</p></section>"
+        )
     selects = "".join(
         f'<label>{name}<select id="filter-{name}"></select></label>' for name in FILTERS
     )
-    more = f" {left_out} more lie in the runs’ predictions.jsonl." if left_out else ""
+    more = f" The runs’ predictions.jsonl hold {left_out} more." if left_out else ""
     kinds = "; ".join(f"<b>{name}</b>: {text}" for name, text in JUDGEMENTS.items())
     legend = (
         '<span class="aligned example"><span class="stack"><span class="src">source</span>'
         '<span class="prd bad">prediction</span><span class="ref">reference</span></span></span>'
     )
-    if not cases:
-        return (
-            '<section id="sentences" hidden><div id="cases"></div><span id="case-count"></span>'
-            f'<button id="case-more"></button>{selects}<input id="filter-text"></section>'
-        )
     return (
         '<section id="sentences"><h2>Misjudged sentences</h2>'
-        f"<p>{kinds}.</p><p>Where the three texts differ they stand above each other: {legend} "
-        "A red prediction is wrong, a green one right, ∅ is nothing."
-        f'{more}</p><div class="filters">{selects}<label>holds the text'
+        f"<p>{kinds}.{unlisted}</p><p>Where the three texts differ they are shown one above the "
+        f"other: {legend} A red prediction is wrong, a green one right, ∅ is nothing.{more}</p>"
+        f'<div class="filters">{selects}<label>holds the text'
         '<input id="filter-text" type="search"></label><span id="case-count" class="soft"></span>'
         '</div><div id="cases"></div><p><button id="case-more">Show more</button></p></section>'
     )
 
 
 def _published_figures() -> str:
-    said = (
-        [escape(cell) for cell in (name, row, column, text)]
-        for name in published.NAMES
-        for row, column, text in published.remarks(name)
+    remarks = html.table(
+        ("table", "row", "column", "remark"),
+        (
+            (name, row, column, text)
+            for name in published.NAMES
+            for row, column, text in published.remarks(name)
+        ),
+        words=range(4),
     )
-    remarks = table(("table", "row", "column", "remark"), said)
     return (
         '<section id="paper"><h2>The paper’s figures</h2>'
         '<p class="soft">Drawn from its tables (arXiv 2512.23971); no intervals are printed there.'
         f'</p><div class="figures">{"".join(plots.from_the_paper())}</div>'
         f"{''.join(_plain_table(name, title) for name, title in TABLES.items())}"
-        f"{folded('Remarks on printed numbers', remarks.replace('<td>', WORDS))}</section>"
+        f"{folded('Remarks on printed numbers', remarks)}</section>"
     )
 
 
 def _plain_table(name: str, title: str) -> str:
     source = published.table(name)
-    rows = ([escape(cell) for cell in row] for row in source.rows)
     caption = f'<p class="soft">{escape(source.caption)}</p>'
-    return folded(
-        title, f"{caption}{table(source.columns, rows)}<small>{escape(source.source)}</small>"
-    )
+    table = html.table(source.columns, source.rows)
+    return folded(title, f"{caption}{table}<small>{escape(source.source)}</small>")

@@ -16,11 +16,15 @@ BEST = "Qwen3-32B-RL"
 
 
 def drawn(view: Overview) -> list[str]:
-    """The systems that the figures show: no more than there are colours, the best on average."""
+    """Return the systems that the figures show.
+
+    Those that change nothing are left out, because all their scores are 0; of the others no more
+    are drawn than there are colours, those with the highest mean.
+    """
     means = {
         line.name: fmean(cell.value or 0.0 for cell in line.cells.values())
         for line in view.lines
-        if line.yours
+        if line.yours and not line.changes_nothing
     }
     best = sorted(means, key=lambda name: -means[name])[:COLOURS]
     return [name for name in means if name in best]
@@ -43,25 +47,26 @@ def scores_with_intervals(view: Overview, names: Sequence[str]) -> str:
     return intervals("F1 by benchmark, with 95 % intervals", labels, series, known)
 
 
-def by_category_and_number(runs: Sequence[Run], names: Sequence[str]) -> list[str]:
-    """For each benchmark bars by category, and a curve over the number of errors beside them.
+def by_category_and_number(runs: Sequence[Run], names: Sequence[str]) -> dict[str, list[str]]:
+    """Return each benchmark's figures: bars by category, and a curve over the number of errors.
 
     A system has one colour in all of them, the one it has in `scores_with_intervals`.
     """
-    figures = []
+    figures: dict[str, list[str]] = {}
     tones = {name: index for index, name in enumerate(names)}
-    chosen_runs = zip(runs, row_names(runs), strict=True)
-    for name, systems in _grouped((r, n) for r, n in chosen_runs if n in tones).items():
+    named_runs = zip(runs, row_names(runs), strict=True)
+    for benchmark, systems in _grouped((r, n) for r, n in named_runs if n in tones).items():
         chosen = list(systems.values())
         kinds = _labels(chosen, "category", ROWS)
         numbers = _labels(chosen, "errors", COUNTS)
+        drawings = figures[benchmark] = []
         if kinds:
             series, sizes = _series(systems, "category"), _sizes(chosen, "category")
-            figures.append(bars(f"F1 by category, {name}", kinds, series, sizes, tones))
+            drawings.append(bars(f"F1 by category, {benchmark}", kinds, series, sizes, tones))
         if len(numbers) > 1:
             series, sizes = _series(systems, "errors"), _sizes(chosen, "errors")
-            title = f"F1 by number of errors, {name}"
-            figures.append(curves(title, numbers, series, below=sizes, tones=tones))
+            title = f"F1 by number of errors, {benchmark}"
+            drawings.append(curves(title, numbers, series, below=sizes, tones=tones))
     return figures
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
 from cecbench import errortypes
 from cecbench.report.text import percent, section
 from cecbench.results import Run
 from cecbench.systems.answer import STATUSES
+from cecdata.common.html import Html, folded, table
 
 HEADS = (
     "system",
@@ -27,23 +28,6 @@ CROSS = (
     "An error is counted under the first category that holds. A row says how many of its errors "
     "have which other properties too."
 )
-
-
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """An HTML table that scrolls on a narrow screen; the cells are markup, the heads are text."""
-    head = "".join(f"<th>{escape(name)}</th>" for name in heads)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>" for cells in rows
-    )
-    return (
-        f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
-        "</div>"
-    )
-
-
-def folded(title: str, body: str) -> str:
-    """A part of the page that opens on a click."""
-    return f"<details><summary>{escape(title)}</summary>{body}</details>"
 
 
 def runs_section(runs: Sequence[Run]) -> str:
@@ -68,7 +52,7 @@ def frequency_table(runs: Sequence[Run]) -> str:
     for run in runs:
         parts = section(run.values, "breakdown", "frequency")
         cells = [_part(section(parts, band)) for band in bands]
-        rows.append([escape(run.system), escape(run.benchmark), *cells])
+        rows.append([run.system, run.benchmark, *cells])
     return table(["system", "benchmark", *(f"{band} per million" for band in bands)], rows)
 
 
@@ -93,18 +77,18 @@ def cross_tables(runs: Sequence[Run]) -> str:
 def meanings() -> str:
     """The categories in words."""
     rows = ([name, text] for name, text in errortypes.MEANING.items())
-    return table(["category", "meaning"], rows).replace("<td>", '<td class="words">')
+    return table(["category", "meaning"], rows, words=(0, 1))
 
 
 def _run_row(values: Mapping[str, object]) -> list[str]:
     clean = section(values, "breakdown", "clean")
     used = section(values, "usage")
     share = percent(clean.get("over_correction_rate"))
-    changed = f"{clean.get('changed')} of {clean.get('sentences')}<small>{share} %</small>"
+    changed = Html(f"{clean.get('changed')} of {clean.get('sentences')}<small>{share} %</small>")
     edits = values.get("behaviour.over_correction_per_1000_chars")
     return [
-        escape(str(values["system"])),
-        escape(str(values["benchmark"])) + (" (synthetic)" if values["synthetic"] else ""),
+        str(values["system"]),
+        str(values["benchmark"]) + (" (synthetic)" if values["synthetic"] else ""),
         f"{values['rows_scored']} of {values['rows_read']}",
         changed if clean.get("sentences") else "no clean ones",
         "–" if edits is None else f"{float(str(edits)):.2f}",
@@ -121,8 +105,8 @@ def _answers(runs: Sequence[Run]) -> str:
     ]
     rows = [
         [
-            escape(run.system),
-            escape(run.benchmark),
+            run.system,
+            run.benchmark,
             *(str(section(run.values, "answers").get(name, 0)) for name in present),
             str(run.values.get("unanswered", "–")),
             str(run.values.get("traditional_predictions", "–")),
@@ -137,4 +121,4 @@ def _answers(runs: Sequence[Run]) -> str:
 def _part(part: Mapping[str, object]) -> str:
     if not part:
         return "–"
-    return f"{percent(part['f'])}<small>n={part['sentences']}</small>"
+    return Html(f"{percent(part['f'])}<small>n={part['sentences']}</small>")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 
 from cecdata.audit.audit import Audit, Explained
+from cecdata.common.html import page, percent, table
 
 # What each family means, beside its name.
 MEANING = {
@@ -26,17 +27,7 @@ _FORMULA = (
     "character of running text, on average."
 )
 _EACH = 3_000
-_STYLE = """
-body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem;
-color:#1b1b1b;background:#fff}
-table{border-collapse:collapse;margin:.5rem 0 1.5rem;width:100%}
-th,td{padding:.2rem .6rem;border-bottom:1px solid #ddd;text-align:right}
-th:first-child,td:first-child{text-align:left}
-thead th{position:sticky;top:0;background:#fff}
-@media (prefers-color-scheme:dark){body,thead th{background:#161616;color:#e6e6e6}
-th,td{border-color:#333}}
-"""
-Rows = Iterable[Sequence[object]]
+_UNCOVERED_HEAD = ("right → wrong", "count", "family")
 
 
 def text(audit: Audit) -> str:
@@ -70,31 +61,29 @@ def text(audit: Audit) -> str:
 
 
 def html(audit: Audit) -> str:
-    """The audit as a page of its own."""
+    """Return the audit as a page of its own."""
+    uncovered = audit.uncovered()
+    sets = [
+        (s.name, percent(s.coverage, 2, "%"), f"{s.bits_per_error:.3f}", f"{s.mean_candidates:.1f}")
+        for s in audit.scores
+    ]
     parts = [
         f"<h1>Real errors and the recipe {escape(audit.recipe)}</h1>",
         f"<p>{escape(_headline(audit))}</p>",
         f"<p>{_FORMULA}</p>",
-        _table(("set", "coverage", "bits per error", "candidates"), [
-            (s.name, f"{s.coverage:.2%}", f"{s.bits_per_error:.3f}", f"{s.mean_candidates:.1f}")
-            for s in audit.scores
-        ]),
+        table(("set", "coverage", "bits per error", "candidates"), sets),
         "<h2>By family</h2>",
         _families(audit),
         "<h2>Other errors</h2>",
-        _table(("kind", "count"), audit.errors.others.most_common()),
+        table(("kind", "count"), audit.errors.others.most_common()),
         "<h2>Not covered</h2>",
-        _errors(audit.uncovered()),
+        f"<p>The recipe writes none of these. {_price(uncovered)}</p>",
+        table(_UNCOVERED_HEAD, (_uncovered_row(item) for item in uncovered[:_EACH]), words=(2,)),
+        _more(len(uncovered)),
         "<h2>Covered</h2>",
-        _errors([item for item in audit.explained if item.rank]),
-    ]  # fmt: skip
-    body = "\n".join(parts)
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>Audit of {escape(audit.recipe)}</title>\n<style>{_STYLE}</style>\n</head>\n"
-        f"<body>\n{body}\n</body>\n</html>\n"
-    )
+        _covered([item for item in audit.explained if item.rank]),
+    ]
+    return page(f"Audit of {audit.recipe}", "\n".join(parts))
 
 
 def _headline(audit: Audit) -> str:
@@ -108,30 +97,45 @@ def _headline(audit: Audit) -> str:
 
 
 def _families(audit: Audit) -> str:
-    found = audit.coverage_by_family()
     rows = [
-        (name, MEANING[name], f"{facts['tokens']:,.0f}", f"{facts['share']:.1%}",
-         f"{facts['coverage']:.1%}", f"{facts['bits_per_error']:.2f}")
-        for name, facts in found.items()
-    ]  # fmt: skip
-    return _table(("family", "meaning", "tokens", "share", "covered", "bits"), rows)
+        (
+            name,
+            MEANING[name],
+            f"{facts['tokens']:,.0f}",
+            percent(facts["share"], 1, "%"),
+            percent(facts["coverage"], 1, "%"),
+            f"{facts['bits_per_error']:.2f}",
+        )
+        for name, facts in audit.coverage_by_family().items()
+    ]
+    return table(("family", "meaning", "tokens", "share", "covered", "bits"), rows, words=(1,))
 
 
-def _errors(items: Sequence[Explained]) -> str:
+def _price(uncovered: Sequence[Explained]) -> str:
+    """Return what such an error costs in words; all cost the same, because their share is 0."""
+    return f"Each costs {uncovered[0].bits:.1f} bits." if uncovered else ""
+
+
+def _uncovered_row(item: Explained) -> tuple[object, ...]:
+    return f"{item.right} → {item.wrong}", item.count, item.family
+
+
+def _covered(items: Sequence[Explained]) -> str:
     rows = [
-        (f"{item.right} → {item.wrong}", item.count, item.family, item.operator or "–",
-         f"{item.share:.4f}", item.rank or "–", f"{item.bits:.1f}")
+        (
+            *_uncovered_row(item),
+            item.operator or "–",
+            f"{item.share:.4f}",
+            item.rank,
+            f"{item.bits:.1f}",
+        )
         for item in items[:_EACH]
-    ]  # fmt: skip
-    more = len(items) - len(rows)
-    note = f"<p>… and {more:,} more; <code>--json --each</code> lists all.</p>" if more > 0 else ""
-    head = ("right → wrong", "count", "family", "operator", "share", "rank", "bits")
-    return _table(head, rows) + note
+    ]
+    head = (*_UNCOVERED_HEAD, "operator", "share", "rank", "bits")
+    return table(head, rows, words=(2, 3)) + _more(len(items))
 
 
-def _table(head: Sequence[str], rows: Rows) -> str:
-    top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
-    body = "\n".join(
-        "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
-    )
-    return f"<table>\n<thead><tr>{top}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
+def _more(count: int) -> str:
+    if count <= _EACH:
+        return ""
+    return f"<p>… and {count - _EACH:,} more; <code>--json --each</code> lists all.</p>"

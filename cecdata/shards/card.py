@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from cecdata.common import markdown
 from cecdata.common.codec import Json
+from cecdata.common.markdown import Markdown, code, table
 from cecdata.shards.manifest import File, Manifest
 from cecdata.shards.schema import PAIR
 
@@ -59,7 +61,7 @@ class Texts:
 def card(manifest: Manifest, texts: Texts) -> str:
     """The card: front matter that `datasets` obeys, then sections for people."""
     sections = (
-        f"# {texts.title}",
+        f"# {markdown.text(texts.title)}",
         _what(manifest, texts),
         _examples(texts.examples),
         _columns(),
@@ -163,24 +165,24 @@ def _what(manifest: Manifest, texts: Texts) -> str:
 def _examples(examples: Sequence[Example]) -> str:
     if not examples:
         return ""
-    rows = [(f"`{e.operator}`", e.target, e.source) for e in examples]
+    rows = [(code(e.operator), code(e.target), code(e.source)) for e in examples]
     return "## One pair for each operator\n\n" + table(("operator", "target", "source"), rows)
 
 
 def _columns() -> str:
-    rows = [(f"`{name}`", meaning) for name, meaning in _COLUMNS.items()]
+    rows = [(code(name), Markdown(meaning)) for name, meaning in _COLUMNS.items()]
     return "## Columns\n\n" + table(("column", "meaning"), rows)
 
 
 def _made(manifest: Manifest) -> str:
     cosine = manifest.cosine
     scored = (
-        f"Cosine was measured on {cosine.scored:,} pairs (policy `{cosine.policy}`, encoder "
-        f"`{cosine.encoder}`, threshold {cosine.threshold})."
+        f"Cosine was measured on {cosine.scored:,} pairs (policy {code(cosine.policy)}, encoder "
+        f"{code(cosine.encoder)}, threshold {cosine.threshold})."
         if cosine.encoder
         else "Cosine was not measured."
     )
-    operators = [(f"`{name}`", f"{count:,}") for name, count in manifest.operators.items()]
+    operators = [(code(name), f"{count:,}") for name, count in manifest.operators.items()]
     return (
         f"## How it was made\n\nBy {manifest.product} {manifest.version}, configuration "
         f"`{manifest.fingerprint[:12]}`. Every draw is a function of (seed, id, copy): the same "
@@ -193,7 +195,7 @@ def _calibration(manifest: Manifest) -> str:
     if not manifest.calibration:
         return ""
     rows = [
-        (f"`{c.operator}`", f"{c.target:.2%}", f"{c.reachable:.2%}", f"{c.achieved:.2%}")
+        (code(c.operator), f"{c.target:.2%}", f"{c.reachable:.2%}", f"{c.achieved:.2%}")
         for c in manifest.calibration
     ]
     return "## Error rates\n\nDistance over length, on average.\n\n" + table(
@@ -248,19 +250,3 @@ The errors are made by rules. Their kinds and places follow the confusion sets a
 not the habits of people who type, so scores on real errors must be measured on real errors. A
 replaced character can by chance give another correct sentence. The sentences carry whatever bias
 their sources have."""
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    r"""A Markdown table; bars and line ends inside a cell are escaped.
-
-    >>> print(table(("a", "b"), [("1|2", "3")]))
-    | a | b |
-    |---|---|
-    | 1\|2 | 3 |
-    """
-    lines = [head, ["---"] * len(head), *rows]
-    cells = ([cell.replace("|", "\\|").replace("\n", " ") for cell in line] for line in lines)
-    joined = [" | ".join(line) for line in cells]
-    return "\n".join(
-        f"|{line.replace(' ', '')}|" if i == 1 else f"| {line} |" for i, line in enumerate(joined)
-    )

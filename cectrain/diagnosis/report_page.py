@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from html import escape
-from importlib.resources import files
 
 from cecbench.report.figures import Point, bars, curves
+from cecdata.common import html
+from cecdata.common.html import percent
 from cectrain.data.shards import HELD_OUT
 from cectrain.diagnosis.diagnose import CONFIDENCE
 from cectrain.diagnosis.measures import Diagnosis, RewardFigures
@@ -25,15 +26,11 @@ def text(found: Diagnosis) -> str:
 
 
 def page(found: Diagnosis) -> str:
-    """One HTML page: verdict, figures as inline SVG, tables."""
-    style = files("cecbench").joinpath("report", "page.css").read_text("utf-8")
+    """Return one HTML page: verdict, figures as inline SVG, tables."""
     first, *rest = found.verdict
-    reward_table = _table(["", "as given", "calibrated"], _reward_rows(found))
-    encoder_table = _table(["", found.encoder], _encoder_rows(found))
-    return f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Reward diagnosis</title>
-<meta name="viewport" content="width=device-width, initial-scale=1"><style>{style}</style></head>
-<body><h1>What this reward can teach</h1>
+    reward_table = html.table(["", "as given", "calibrated"], _reward_rows(found))
+    encoder_table = html.table(["", found.encoder], _encoder_rows(found))
+    body = f"""<h1>What this reward can teach</h1>
 <p class="warning">{escape(first)}</p>
 {"".join(f"<p>{escape(line)}</p>" for line in [*rest, *_judged(found)])}
 <h2>Right against wrong, within a group</h2>
@@ -48,8 +45,8 @@ one earned more, in percent; 50 teaches nothing. Each mixture stands for a polic
 <h2>Rewards</h2>{reward_table}
 <p class="soft">{found.pairs} {_whose(found)} pairs, groups of {found.size}, seed {found.seed}.
 Variance of a reward in [0, 1] is at most 0.25. The Hoeffding gap is for {found.train_pairs:,}
-training pairs at {CONFIDENCE:.0%} and one fixed policy.</p></body></html>
-"""
+training pairs at {CONFIDENCE:.0%} and one fixed policy.</p>"""
+    return html.page("Reward diagnosis", body)
 
 
 def _whose(found: Diagnosis) -> str:
@@ -105,27 +102,23 @@ def _reward_rows(found: Diagnosis) -> list[tuple[str, ...]]:
     for profile in both[0].profiles:
         groups = [figures.profiles[profile] for figures in both]
         rows += [
-            (f"{profile}: accuracy within groups", *(_percent(g.pair_accuracy) for g in groups)),
-            (f"{profile}: AUC, pooled", *(_percent(g.auc) for g in groups)),
-            (f"{profile}: groups without advantage", *(_percent(g.zero_advantage) for g in groups)),
-            (f"{profile}: purity of the largest cluster", *(_percent(g.purity) for g in groups)),
+            (
+                f"{profile}: accuracy within groups",
+                *(percent(g.pair_accuracy, 1, "%") for g in groups),
+            ),
+            (f"{profile}: AUC, pooled", *(percent(g.auc, 1, "%") for g in groups)),
+            (
+                f"{profile}: groups without advantage",
+                *(percent(g.zero_advantage, 1, "%") for g in groups),
+            ),
+            (
+                f"{profile}: purity of the largest cluster",
+                *(percent(g.purity, 1, "%") for g in groups),
+            ),
             (f"{profile}: mean R", *(f"{g.reward:.3f}" for g in groups)),
             (f"{profile}: variance of R", *(f"{g.variance:.4f}" for g in groups)),
         ]
     return rows
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
-    )
-    table = f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
-    return f'<div class="scroll">{table}</div>'
-
-
-def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1%}"
 
 
 def _set(value: float | None) -> str:

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 
+from cecdata.common import html, markdown
 from cecdata.common.codec import Json
 from cecdata.common.errors import CecError
 from cectrain import config
@@ -104,9 +105,7 @@ def _tried(name: str, seed: int, first: str, after: tuple[str, ...], chosen: Cho
     return Run(name, settings, (first, TIMING.name, *after), more)
 
 
-def sft_run(
-    seed: int, first: str, rates: Sequence[float], shares: Sequence[float] = ()
-) -> Run:
+def sft_run(seed: int, first: str, rates: Sequence[float], shares: Sequence[float] = ()) -> Run:
     """Supervised steps that cost what the PPO run named `first` did, with the best of what was
     tried.
     """
@@ -247,7 +246,7 @@ def _report(plan: Plan, runs: Mapping[str, Done], seeds: Sequence[int]) -> list[
     course_head, course_rows = evidence_words.course(ppo)
     cost_head, cost_rows = evidence_words.cost(runs)
     about = [(head, rows), (course_head, course_rows), (cost_head, cost_rows)]
-    text = "\n\n".join([*words, *(tables.markdown(h, r) for h, r in about)]) + "\n"
+    text = "\n\n".join([*words, *(markdown.table(h, r) for h, r in about)]) + "\n"
     facts: dict[str, Json] = {
         "words": list(words),
         "comparisons": [_as_json(one) for one in found],
@@ -256,7 +255,7 @@ def _report(plan: Plan, runs: Mapping[str, Done], seeds: Sequence[int]) -> list[
     }
     figures = [evidence_words.rates_figure(found), evidence_words.course_figure(ppo)]
     page = tables.page("PPO against its start and against supervised steps", words,
-                       [*figures, *(tables.html(h, r) for h, r in about)])  # fmt: skip
+                       [*figures, *(html.table(h, r) for h, r in about)])  # fmt: skip
     write(plan, NAME, facts, text, page)
     return words
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from cecdata.common import durable
+from cecdata.common import durable, html, markdown
 from cecdata.common.codec import Json, encode
 from cecdata.common.errors import CecError, MissingPackageError, RefusedError, how_to_install
 from cectrain.protocols import tables
@@ -256,5 +256,5 @@ def _report(plan: Plan, told: Search, study: optuna.study.Study) -> None:
     words = _words(told, study)
     trials: list[Json] = [{"settings": dict(c), "value": v} for c, v in best]
     facts: dict[str, Json] = {"words": list(words), "trials": trials}
-    text = "\n\n".join([*words, tables.markdown(head, rows)]) + "\n"
-    write(plan, "search", facts, text, tables.page("Search", words, [tables.html(head, rows)]))
+    text = "\n\n".join([*words, markdown.table(head, rows)]) + "\n"
+    write(plan, "search", facts, text, tables.page("Search", words, [html.table(head, rows)]))

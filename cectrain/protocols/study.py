@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cecbench.report.figures import Point, bars
+from cecdata.common import html, markdown
 from cecdata.common.codec import Json
 from cecdata.common.errors import UsageError
 from cectrain.protocols import tables
@@ -178,8 +179,8 @@ def _write(plan: Plan, study: Study, rows: Sequence[Row], figure: Figure | None)
     }  # fmt: skip
     finished = [row for row in rows if row.values]
     drawn = [(figure or bars_of)(finished)] if finished else []
-    text = f"# {study.title}\n\n" + "\n\n".join([*words, tables.markdown(head, cells)]) + "\n"
-    page = tables.page(study.title, words, [*drawn, tables.html(head, cells)])
+    text = f"# {study.title}\n\n" + "\n\n".join([*words, markdown.table(head, cells)]) + "\n"
+    page = tables.page(study.title, words, [*drawn, html.table(head, cells)])
     write(plan, study.name, facts, text, page)
 
 

@@ -44,13 +44,16 @@ onload = () => {{
 
 
 def reported(folder: Path, systems: int) -> Path:
-    """The page of so many systems; the first changes nothing, the others correct."""
+    """Return the page of this many systems; the first misses every error, the others correct."""
     bench = folder / "own.tsv"
     bench.write_text("".join("\t".join(pair) + "\n" for pair in PAIRS * 5), encoding="utf-8")
-    answers = folder / "answers.txt"
-    answers.write_text("".join(right + "\n" for _, right in PAIRS * 5), encoding="utf-8")
+    missed, right = folder / "missed.txt", folder / "right.txt"
+    # It changes a clean sentence: a system that changes nothing is not listed.
+    answers = [source for source, _ in PAIRS[:-1]] + ["天气真好。"]
+    missed.write_text("".join(answer + "\n" for answer in answers * 5), encoding="utf-8")
+    right.write_text("".join(answer + "\n" for _, answer in PAIRS * 5), encoding="utf-8")
     for number in range(systems):
-        spec = f"predictions:{answers}" if number else "copy"
+        spec = f"predictions:{right if number else missed}"
         options = SystemOptions(name=f"s-{number}, a name of some length")
         evaluate(Settings(str(bench), spec, folder / "runs" / f"{number:02}", options=options))
     return write_report(find_runs([folder / "runs"]), folder / "report")[0]
@@ -77,6 +80,6 @@ def test_a_page_fits_its_window_and_its_filter_works(tmp_path: Path, systems: in
     for width, frame in zip(WIDTHS, seen, strict=True):
         assert frame["window"] == width
         assert frame["page"] <= width
-        assert frame["count"] == "10 of 10 sentences"
+        assert frame["count"] == "10 of 15 sentences"
         assert not set(frame["begins"]) & set("，。？")
         assert frame["legends"] == min(systems, 7)

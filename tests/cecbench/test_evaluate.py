@@ -279,7 +279,10 @@ def test_the_page_is_self_contained_and_holds_the_misjudged_sentences(reported):
     assert [c["judgement"] for c in cases if c["system"] == "good"] == [
         "over-corrected", "wrong", "missed"
     ]  # fmt: skip
-    assert sum(c["system"] == "copy" for c in cases) == 4
+    assert not [c for c in cases if c["system"] == "copy"]  # it changes nothing
+    assert "Not listed, because nothing was changed: copy." in text
+    assert "Not drawn, because nothing was changed: copy." in text
+    assert "<td>100.00<small>1 of 1</small></td>" in text  # over-correction, in the first table
 
 
 def test_a_page_cannot_be_broken_by_what_a_system_wrote(bench, tmp_path):
@@ -299,8 +302,10 @@ def test_a_system_has_one_name_and_one_colour_on_all_benchmarks(bench, tmp_path)
     other.write_text(bench.read_text(encoding="utf-8"), encoding="utf-8")
     answers = tmp_path / "good.txt"
     answers.write_text("\n".join(GOOD) + "\n", encoding="utf-8")
+    some = tmp_path / "some.txt"
+    some.write_text("\n".join([*GOOD[:-1], "别的"]) + "\n", encoding="utf-8")
     for number, (file, system, name) in enumerate(
-        [(bench, "copy", "first"), (bench, f"predictions:{answers}", "mine"),
+        [(bench, f"predictions:{some}", "first"), (bench, f"predictions:{answers}", "mine"),
          (other, f"predictions:{answers}", "mine")]
     ):  # fmt: skip
         run(file, system, "--name", name, "--out", tmp_path / "named" / str(number))
@@ -344,7 +349,7 @@ def test_markdown_latex_csv_and_json_hold_the_same_numbers(reported, tmp_path):
     record = json.loads((reported / "report.json").read_text())
     own = next(row for row in record["rows"] if row["system"] == "good")
     assert own["scores"]["own"]["f1_percent"] == values["S_C_f1"]
-    assert "**good** | – | – |" in (reported / "report.md").read_text()
+    assert "**good** | 100.00 (1 of 1) | – | – |" in (reported / "report.md").read_text()
     assert printed in (reported / "report.md").read_text()
     assert r"\textbf{good}" in (reported / "report.tex").read_text()
     assert printed in (reported / "report.tex").read_text()

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import csv
 import json
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
+from markdown_it import MarkdownIt
 
 from cecbench.evaluate import Settings, evaluate
 from cecbench.report.write import find_runs, write_report
 from cecbench.systems.options import SystemOptions
 from cecdata.common.errors import CecError
+from cecdata.shards.card import Example, _examples
 
 PAYLOADS = (
     "<script>alert(1)</script>",
@@ -102,7 +106,7 @@ def test_the_page_sets_no_markup_from_its_data():
     """The page's script puts texts into the page as texts, never as HTML."""
     from cecbench.report.page import FOLDER
 
-    script = (FOLDER / "page.js").read_text("utf-8")
+    script = (FOLDER / "cases.js").read_text("utf-8")
     for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
         assert word not in script
 
@@ -132,3 +136,67 @@ def test_an_audit_escapes_everything(tmp_path):
     words = ["audit", "--errors", str(pairs), "--html", str(out), "--confusion-set", str(given)]
     assert run(cli, words) == 0
     check(Page(out.read_text("utf-8")), scripts=0)
+
+
+MARKDOWN_PAYLOADS = (
+    "a|b",
+    "[x](javascript:alert)",
+    "![x](//evil.example/a.png)",
+    "<https://evil.example>",
+    "``` `",
+    "line\nend\n\n# heading",
+    "**b**",
+    "\\|c",
+    "\\",
+    "&lt;i&gt;",
+    "=HYPERLINK(1)",
+    " ",
+)
+
+
+def rendered(text: str):
+    """The tokens of a Markdown document in which tables and HTML are read."""
+    for token in MarkdownIt("commonmark", {"html": True}).enable("table").parse(text):
+        yield token
+        yield from token.children or ()
+
+
+def check_markdown(text: str, rows: int, columns: int) -> None:
+    """The first table has this shape, and nothing is HTML, a link or a picture."""
+    tokens = [token.type for token in rendered(text)]
+    assert not {"html_inline", "html_block", "link_open", "image"} & set(tokens)
+    table = tokens[tokens.index("table_open") : tokens.index("table_close")]
+    assert table.count("tr_open") == rows
+    assert table.count("td_open") + table.count("th_open") == rows * columns
+
+
+@pytest.mark.parametrize("name", [*PAYLOADS, *MARKDOWN_PAYLOADS])
+def test_markdown_and_csv_escape_names(runs, tmp_path, name):
+    """A system's name changes no table, is no markup, and is no formula of a spreadsheet."""
+    plain, own = find_runs([runs]), "a"
+    shapes = []
+    for called in (own, name):
+        named = [replace(run, values={**run.values, "system": called}) for run in plain]
+        folder = tmp_path / f"report-{called == own}"
+        write_report(named, folder)
+        text = (folder / "report.md").read_text("utf-8")
+        kinds = [token.type for token in rendered(text)]
+        shapes.append([kind for kind in kinds if kind.startswith(("t", "heading", "fence"))])
+        check_markdown(text, kinds.count("tr_open"), kinds.count("th_open"))
+        lines = (folder / "report.csv").read_text("utf-8").splitlines()
+        cells = list(csv.reader(lines))
+        assert {len(row) for row in cells} == {7}
+        assert not [cell for row in cells for cell in row if cell.startswith(tuple("=+-@"))]
+    assert [kind for kind in shapes[0] if kind != "text"] == [
+        kind for kind in shapes[1] if kind != "text"
+    ]
+
+
+def test_a_dataset_card_escapes_its_sentences():
+    """Sentences of the corpus are shown letter by letter, and none of them is markup."""
+    given = [text.replace("\n", " ") for text in (*PAYLOADS, *MARKDOWN_PAYLOADS)]
+    text = _examples([Example("homophone", text, text) for text in given])
+    check_markdown(text, len(given) + 1, 3)
+    shown = [token.content for token in rendered(text) if token.type == "code_inline"]
+    sentences = [cell for cell in shown if cell != "homophone"]
+    assert sentences == [text for text in given if text.strip() for _ in range(2)]

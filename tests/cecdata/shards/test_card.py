@@ -105,7 +105,7 @@ def test_every_loading_example_of_the_card_runs(dataset, load, tmp_path):
 def test_the_card_tells_rates_rejects_and_examples(dataset):
     """A reader of the card sees one pair per operator, the rates, and what was turned down."""
     text = (dataset / "README.md").read_text(encoding="utf-8")
-    assert "| `noise` | 你好 | 你#好 |" in text
+    assert "| `noise` | `你好` | `你#好` |" in text
     assert "| `noise` | 3.70% | 4.10% | 4.11% |" in text
     assert "| rows | 20 | 17 | too_short | 2 |" in text
     assert "CC0." in text

@@ -1,0 +1,68 @@
+"""Pages in HTML: one file each that loads nothing, with the style sheet that all of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from html import escape
+from pathlib import Path
+
+
+class Html(str):
+    """Text that is HTML already; everything else is escaped before it enters a page."""
+
+    __slots__ = ()
+
+
+def page(title: str, body: str, style: str = "") -> str:
+    """Return a whole document; `body` is HTML, `style` follows the shared style sheet."""
+    shared = Path(__file__).with_suffix(".css").read_text("utf-8")
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>\n{shared}{style}</style>\n</head>\n"
+        f"<body>\n{body}\n</body>\n</html>\n"
+    )
+
+
+def table(
+    head: Sequence[str], rows: Iterable[Sequence[object]], words: Collection[int] = ()
+) -> Html:
+    """Return a table that scrolls by itself on a narrow screen.
+
+    Cells other than `Html` are escaped. The columns whose numbers are in `words` hold text, which
+    is aligned to the left and may wrap; so does the first column, without wrapping.
+
+    >>> table(["name", "F1"], [["a<b", Html("<b>50</b>")]]).split("<tbody>")[1]
+    '<tr><td>a&lt;b</td><td><b>50</b></td></tr></tbody></table></div>'
+    """
+    kinds = [' class="words"' if column in words else "" for column in range(len(head))]
+    top = "".join(f"<th{kind}>{escape(cell)}</th>" for kind, cell in zip(kinds, head, strict=True))
+    body = "".join(
+        "<tr>"
+        + "".join(f"<td{kind}>{html(cell)}</td>" for kind, cell in zip(kinds, row, strict=True))
+        + "</tr>"
+        for row in rows
+    )
+    return Html(
+        f'<div class="scroll"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
+        "</div>"
+    )
+
+
+def folded(title: str, body: str) -> Html:
+    """Return a part of a page that opens on a click; `body` is HTML."""
+    return Html(f"<details><summary>{escape(title)}</summary>{body}</details>")
+
+
+def html(value: object) -> str:
+    """Return `Html` as it is, and anything else as escaped text."""
+    return value if isinstance(value, Html) else escape(str(value))
+
+
+def percent(fraction: float | None, digits: int = 2, unit: str = "") -> str:
+    """Return a fraction as a percentage, followed by `unit`; an en dash for None.
+
+    >>> percent(0.4358), percent(0.4358, 1, " %"), percent(None, 1, " %")
+    ('43.58', '43.6 %', '–')
+    """
+    return "–" if fraction is None else f"{100 * fraction:.{digits}f}{unit}"

@@ -1,0 +1,73 @@
+"""Markdown for reports and cards: text from outside is escaped before it enters a document."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+# A backslash keeps these from being read as HTML, emphasis, a link or a formula. The last two forms
+# are those that GitHub turns into links by themselves.
+_SIGNS = re.compile(r"[\\`*_\[\]<>#~&$]|:(?=//)|(?<=www)\.", re.IGNORECASE)
+
+
+class Markdown(str):
+    """Text that is Markdown already; `table` escapes every other cell."""
+
+    __slots__ = ()
+
+
+def text(value: object) -> Markdown:
+    r"""Return text from outside as one line of Markdown that shows it letter by letter.
+
+    >>> print(text("*a* <i>"))
+    \*a\* \<i\>
+    """
+    return Markdown(_SIGNS.sub(r"\\\g<0>", one_line(str(value))))
+
+
+def code(value: object) -> Markdown:
+    """Return text from outside as a code span, in which no renderer looks for links.
+
+    >>> print(code("a`b"), code("`"))
+    ``a`b`` `` ` ``
+    """
+    line = one_line(str(value))
+    if not line.strip():
+        return Markdown(line)
+    fence = "`" * (_longest_run(line) + 1)
+    # Markdown takes one space off both ends, which keeps a backtick there apart from the fence.
+    apart = " " if line[0] in "` " or line[-1] in "` " else ""
+    return Markdown(f"{fence}{apart}{line}{apart}{fence}")
+
+
+def fenced(lines: Iterable[str]) -> Markdown:
+    """Return lines as a code block, whose fence is longer than any run of backticks in it."""
+    body = "\n".join(map(one_line, lines))
+    fence = "`" * max(3, _longest_run(body) + 1)
+    return Markdown(f"{fence}\n{body}\n{fence}")
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Markdown:
+    r"""Return a table; cells other than `Markdown` are escaped.
+
+    >>> print(table(("a", "b"), [("1|2", code("3|4"))]))
+    | a | b |
+    | --- | --- |
+    | 1\|2 | `3\|4` |
+    """
+    lines = [head, [Markdown("---")] * len(head), *rows]
+    return Markdown("\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines))
+
+
+def one_line(value: str) -> str:
+    """Return the text with a space for each line end, form feed and separator of lines."""
+    return " ".join(value.splitlines())
+
+
+def _cell(value: object) -> str:
+    # A table is cut at its bars before anything else is read, also within a code span.
+    return (value if isinstance(value, Markdown) else text(value)).replace("|", r"\|")
+
+
+def _longest_run(value: str) -> int:
+    return max(map(len, re.findall("`+", value)), default=0)
