@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-# A backslash keeps these from being read as HTML, emphasis, a link or a formula. The last two forms
-# are those that GitHub turns into links by themselves.
-_SIGNS = re.compile(r"[\\`*_\[\]<>#~&$]|:(?=//)|(?<=www)\.", re.IGNORECASE)
+# A backslash keeps these from being read as HTML, emphasis, a link or a formula; an underscore
+# within a word is none of these. GitHub turns the last two forms into links by themselves.
+_SIGNS = re.compile(r"[\\`*\[\]<>#~&$]|(?<!\w)_|_(?!\w)|:(?=//)|(?<=www)\.", re.IGNORECASE)
 
 
 class Markdown(str):
