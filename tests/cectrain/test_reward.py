@@ -154,14 +154,19 @@ def test_copies_of_errors_earn_what_they_are_to_earn():
 
 @settings(deadline=None)
 @given(st.lists(st.floats(0.01, 1), min_size=1, max_size=8))
-def test_a_copy_that_earns_half_of_f1_makes_the_reward_that_f1_asks_for(chances):
-    """Of all ways to change some sources and to copy the others, the one of the greatest F1 has
-    the greatest reward, 1 for a right change, 0 for a wrong one and F/2 for a copy."""
+def test_a_copy_at_half_of_f1_rewards_the_choice_of_the_greatest_f1_most(chances):
+    """Each source is changed, rightly with a known chance, or copied; the choice that maximises F1
+    also maximises the mean of our rewards when a copy earns F/2 (Dinkelbach 1967)."""
     rights = np.array(chances)
-    ways = np.array(list(product([False, True], repeat=len(rights))))
-    correct, changed = ways @ rights, ways.sum(axis=1)
+    choices = np.array(list(product([False, True], repeat=len(rights))))
+    correct, changed = choices @ rights, choices.sum(axis=1)
     f1 = 2 * correct / (changed + len(rights))
-    earned = correct + (len(rights) - changed) * f1.max() / 2
+    group = ["已", "乙", "己"]  # the reference, a wrong change, a copy
+    ((right, wrong, copy),) = terms.with_copies(
+        np.array([[1.0, 0.0, 0.9]]), ["己"], ["已"], [group], f1.max() / 2
+    )
+    of_change = rights * right + (1 - rights) * wrong
+    earned = np.where(choices, of_change, copy).sum(axis=1)
     assert earned[f1.argmax()] == pytest.approx(earned.max())
 
 
@@ -180,9 +185,22 @@ def test_shapes_that_do_not_fit_are_refused(candidates, references, message):
 
 
 @pytest.mark.parametrize(
-    "bad", [{"alpha": 2.0}, {"tau": 1.0}, {"kind": "x"}, {"ties": "x"}, {"min_samples": 0}]
+    ("setting", "message"),
+    [
+        ({"alpha": 2.0}, r"reward\.alpha = 2\.0.*0–1"),
+        ({"tau": 1.0}, r"reward\.tau = 1\.0.*cosine below 1"),
+        ({"beta": -1.5}, r"reward\.beta = -1\.5.*cosine below 1"),
+        ({"epsilon": -0.1}, r"reward\.epsilon = -0\.1.*at least 0"),
+        ({"edit_weight": 1.1}, r"reward\.edit_weight = 1\.1.*0–1"),
+        ({"tau_quantile": 2.0}, r"reward\.tau_quantile = 2\.0"),
+        ({"kind": "x"}, "no reward 'x'"),
+        ({"ties": "x"}, "no rule for ties 'x'"),
+        ({"metric": "x"}, "no cluster metric 'x'"),
+        ({"centroid": "x"}, "no centroid 'x'"),
+        ({"min_samples": 0}, r"reward\.min_samples = 0.*at least 1"),
+    ],
 )
-def test_settings_out_of_range_are_refused(bad):
-    """Every constant has a range; outside it nothing starts."""
-    with pytest.raises(UsageError):
-        RewardConfig(**bad)
+def test_settings_out_of_range_are_refused(setting, message):
+    """Every constant has a range; the error names the setting, its value and the range."""
+    with pytest.raises(UsageError, match=message):
+        RewardConfig(**setting)
