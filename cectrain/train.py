@@ -1,34 +1,25 @@
-"""★ The main path: shards → policy → warm start → constants → PPO → held-out scores → model."""
+"""★ The main path of training: a dataset's shards in, a corrector's folder out."""
 
 from __future__ import annotations
 
-import json
 import time
 from contextlib import nullcontext
-from importlib.util import find_spec
+from functools import partial
 from pathlib import Path
 
-from cecbench.systems.policy import MODEL
 from cecdata.common.codec import Json
 from cecdata.common.durable import STATE, Workspace
 from cecdata.common.durable.files import naming
-from cecdata.common.errors import MissingPackageError, how_to_install
-from cecdata.embed import Encoder, folders_of
+from cecdata.embed import folders_of
 from cectrain.config import Config
 from cectrain.data.shards import open_shards
-from cectrain.model.export import save_model
-from cectrain.model.heldout import HeldOut
-from cectrain.run import distributed, preflight, reproducibility, stages
+from cectrain.model.policy import load_policy
+from cectrain.run import distributed, preflight, reproducibility
 from cectrain.run.ppo import ppo
-from cectrain.run.progress import Seen, nowhere
-from cectrain.run.stages import Job, Tell, Trained
-from cectrain.store import elapsed, metrics_log
-from cectrain.store.elapsed import Clock
-from cectrain.store.metrics_log import MetricsLog
-from cectrain.store.results import SUMMARY, finished, write_run, write_summary
-
-SENTENCES = "heldout.jsonl"
-PACKAGES = ("torch", "transformers", "trl", "datasets", "accelerate", "safetensors")
+from cectrain.run.progress import Logger, OnStep, ignore_line, ignore_step
+from cectrain.run.publish import publish
+from cectrain.run.stages import choose_constants, load_encoder, open_cache, prepare, warm_start
+from cectrain.store import elapsed, results
 
 
 def train(
@@ -37,103 +28,48 @@ def train(
     config: Config,
     *,
     overwrite: bool = False,
-    tell: Tell = lambda _line: None,
-    seen: Seen = nowhere,
+    log: Logger = ignore_line,
+    on_step: OnStep = ignore_step,
 ) -> dict[str, Json]:
-    """Train on the dataset at `data` and leave everything at `out`; the summary that lies there.
+    """Train on the dataset at `data`, write everything to `out`, and return the summary.
 
-    The same call goes on where a killed one stopped; a finished run is checked and left alone.
-    `tell` gets words, `seen` the figures of each step.
+    The same call resumes a run that was killed; a finished run is verified and left as it is.
+    `log` receives lines of text, `on_step` the figures of each step. Every rank calls this; ranks
+    other than 0 write nothing and return {}.
     Raises InputError, UsageError, RefusedError, VerificationError, DiskFullError.
     """
     began = time.monotonic()
-    check_installed()
-    if overwrite or not (out / SUMMARY).is_file():  # what is finished needs nothing any more
-        preflight.check_settings(config, reproducibility.processes())
-    reproducibility.report_to_nobody()
+    # 1. Refuse what cannot work before the folder is touched.
+    preflight.check_packages()
+    if overwrite or not (out / results.SUMMARY).is_file():
+        preflight.check_settings(config, distributed.world_size())
+    reproducibility.disable_hub_telemetry()
     dataset = open_shards(data)
     preflight.check_data(dataset)
-    identity = stages.identity(config, dataset)
-    first = reproducibility.main_process()  # the only one that writes
+    # 2. Join the other ranks, then load the encoder once, on this rank's own device.
     distributed.join()
-    if overwrite and first:
-        preflight.check_loads(config)
+    encoder = load_encoder(config)
+    cache = open_cache(config, encoder)
+    rank0 = distributed.is_rank0()
+    if overwrite and rank0:  # what it removes must not be what stops the run afterwards
+        load_policy(config.policy, config.seed, "cpu")
+    identity = reproducibility.run_identity(config, dataset, encoder)
+    # 3. Open the folder, on rank 0 alone. `naming` covers what other libraries write there, too.
     reads = (str(data), config.policy.name, config.data.cache, *folders_of(config.encoder))
-    work_of = Workspace(out, identity, overwrite=overwrite, reads=reads)
-    room = work_of if first else nullcontext(None)
-    # Around everything: metrics, torch's files and the datasets' cache are written by others.
-    with naming(out), room as work:
-        done = None if work is None else finished(out)
-        if distributed.of_the_first(done is not None):
-            tell(f"{out} holds the finished run already")
-            return done or {}
-        state = Path(out).absolute() / STATE
-        tell = tell if first else _silent
-        with elapsed.counting(state / elapsed.FILE if first else None, began) as spent:
-            encoder = stages.load_encoder(config.encoder)
-            stages.open_cache(config, encoder)  # another encoder's is refused before hours go by
-
-            def begin() -> MetricsLog:
-                if work is not None:
-                    steps = stages.resumed_steps(config, state)
-                    kept = metrics_log.kept_lines(out / metrics_log.FILE, *steps)
-                    work.write_text(metrics_log.FILE, kept)
-                    write_run(work, identity)
-                path = out / metrics_log.FILE if first else None
-                return MetricsLog(path, tell, spent.watching(seen))
-
-            job = stages.prepare(dataset, config, state, begin, tell)
-            return _staged(job, encoder, spent, work)
-
-
-def _staged(job: Job, encoder: Encoder, spent: Clock, work: Workspace | None) -> dict[str, Json]:
-    """Every stage in its turn; the summary, or nothing where another process writes it."""
-    stages.warm_start(job)
-    # Several processes take the scores before PPO when they share the weights.
-    shared = reproducibility.processes() > 1 and job.config.ppo.updates
-    before = None if shared else job.before(job.evaluate)
-    reward, words = stages.choose_constants(job, encoder)
-    for line in words:
-        job.tell(line)
-    made = ppo(job, reward, encoder, before)
-    if work is None:
-        return {}
-    job.log.write("heldout", made.batches, metrics_log.of_held_out(made.after))
-    found = stages.summary(job, made, reward, seconds=spent.seconds())
-    return _publish(work, job, found, made)
-
-
-def check_installed() -> None:
-    """MissingPackageError, naming what lacks, unless the extra `train` is here."""
-    missing = [name for name in PACKAGES if find_spec(name) is None]
-    if missing:
-        raise MissingPackageError(
-            f"{', '.join(missing)} missing: {how_to_install('train')} (Python 3.11 or newer)"
-        )
-
-
-def _silent(_line: str) -> None:
-    """What the other processes say."""
-
-
-def _publish(
-    work: Workspace, job: Job, found: dict[str, Json], made: Trained
-) -> dict[str, Json]:
-    staged = f"{STATE}/{MODEL}"
-    save_model(made.policy, work.root / staged, found)
-    work.publish(staged, MODEL)
-    found["model_sha256"] = reproducibility.weights_sha256(work.root / MODEL)
-    work.write_text(SENTENCES, _sentences(job, made.before, made.after))
-    return write_summary(work, found)
-
-
-def _sentences(job: Job, before: HeldOut, after: HeldOut) -> str:
-    """What was held out, with the answers before and after: a JSON object a line."""
-    told = [(pair.source, pair.target, pair.operator) for pair in job.watched]
-    told += [(text, text, "clean") for text in job.clean]
-    names = ("source", "target", "operator", "before", "after")
-    rows = [
-        json.dumps(dict(zip(names, (*row, *both), strict=True)), ensure_ascii=False)
-        for row, both in zip(told, zip(before.answers, after.answers, strict=True), strict=True)
-    ]
-    return "".join(row + "\n" for row in rows)
+    workspace = Workspace(out, identity, overwrite=overwrite, reads=reads)
+    with naming(out), workspace if rank0 else nullcontext() as work:
+        summary = None if work is None else results.finished(out)
+        if distributed.broadcast_from_rank0(summary is not None):
+            log(f"{out} holds the finished run already")
+            return summary or {}
+        log = log if rank0 else ignore_line
+        times = out.absolute() / STATE / elapsed.FILE if rank0 else None
+        with elapsed.counting(times, began) as clock:
+            # 4. The stages.
+            step = clock.keeping_time(on_step)
+            begin = partial(results.begin, work, out, config, identity, log, step)
+            job = prepare(dataset, config, encoder, cache, out, begin, log)
+            warm_start(job)
+            reward = choose_constants(job)
+            trained = ppo(job, reward)
+            return publish(work, job, reward, trained, clock.seconds())

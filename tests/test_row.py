@@ -63,17 +63,21 @@ def test_the_source_is_what_a_corrector_is_asked(row):
 def test_candidates_are_rewarded_as_a_group(row):
     """Candidates → embeddings [P, L, D] → clusters → rewards [P, L]: correct beats uncorrected."""
     from cecdata.embed import encoder
-    from cectrain.reward.terms import RewardConfig, group_rewards
+    from cectrain.reward.batch import Batch
+    from cectrain.reward.config import RewardConfig
+    from cectrain.reward.terms import total_reward
 
     candidates = [row["target"], row["target"], row["source"], "今天我们去公园散步。"]
     model = encoder("builtin")
-    embeddings_p_l_d = model.encode(candidates)[None]
-    found = group_rewards(embeddings_p_l_d, model.encode([row["target"]]), RewardConfig())
-    assert found.rewards.shape == (1, 4)
-    assert found.rewards[0].argmax() in {0, 1}
-    assert found.rewards[0, 0] == pytest.approx(1.0, abs=0.1)
-    assert found.rewards[0, 3] == found.rewards[0].min()
-    assert np.isfinite(found.rewards).all()
+    source, target = [row["source"]], [row["target"]]
+    vectors = model.encode(candidates)[None], model.encode(target)
+    batch = Batch(RewardConfig(), source, target, [candidates], *vectors)
+    rewards = total_reward(batch).total_P_L
+    assert rewards.shape == (1, 4)
+    assert rewards[0].argmax() in {0, 1}
+    assert rewards[0, 0] == pytest.approx(1.0, abs=0.1)
+    assert rewards[0, 3] == rewards[0].min()
+    assert np.isfinite(rewards).all()
 
 
 def test_a_hypothesis_is_scored(row):

@@ -27,7 +27,7 @@ def sft(
 
     Example: cectrain sft out/data --out out/sft --sft-steps 2000
     """
-    from cectrain.run.progress import shown
+    from cectrain.run.progress import displayed
     from cectrain.train import train as run
 
     config = configured(
@@ -35,8 +35,8 @@ def sft(
     )
     if not config.sft.steps:
         raise click.UsageError("--sft-steps says how many steps; the recipe has none")
-    with shown({"sft": config.sft.steps}) as show:
-        found = run(data, out, config, overwrite=overwrite, tell=show.tell, seen=show.seen)
+    with displayed({"sft": config.sft.steps}) as to:
+        found = run(data, out, config, overwrite=overwrite, log=to.log, on_step=to.on_step)
     exact = found["heldout_exact_after_sft"]
     line = f"held-out exact rate {exact:.1%}" if isinstance(exact, float) else "nothing held out"
     click.echo(json.dumps(found, ensure_ascii=False, indent=1) if as_json else line)

@@ -41,7 +41,7 @@ def train(
 
     Example: cectrain train out/data --out out/train
     """
-    from cectrain.run.progress import curve, shown
+    from cectrain.run.progress import curve, displayed
     from cectrain.store import metrics_log
     from cectrain.train import train as run
 
@@ -49,8 +49,8 @@ def train(
         recipe, settings, policy__name=policy, seed=seed, sft__steps=sft_steps,
         ppo__updates=updates, constants=constants, data__cache=cache,
     )  # fmt: skip
-    with shown({"sft": config.sft.steps, "ppo": config.ppo.updates}) as show:
-        found = run(data, out, config, overwrite=overwrite, tell=show.tell, seen=show.seen)
+    with displayed({"sft": config.sft.steps, "ppo": config.ppo.updates}) as to:
+        found = run(data, out, config, overwrite=overwrite, log=to.log, on_step=to.on_step)
     if found and as_json:
         click.echo(json.dumps(found, ensure_ascii=False, indent=1))
     elif found:

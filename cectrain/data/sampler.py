@@ -73,11 +73,11 @@ class GroupSampler(Sampler[int]):  # type: ignore[misc]  # torch is not followed
 
 
 def check_fill(pairs: int, groups: int) -> None:
-    """UsageError where so many pairs make no batch of so many sources."""
+    """Raise UsageError if there are fewer pairs than the sources of one batch."""
     if pairs < groups:
         raise UsageError(
-            f"{pairs} pairs do not fill a batch of {groups} sources: lower ppo.groups or ppo.scan, "
-            "or give more data"
+            f"{pairs} pairs do not fill a batch of {groups} sources: lower ppo.groups or "
+            "ppo.oversampling, or give more data"
         )
 
 
@@ -93,7 +93,7 @@ class View:
         return self._pairs.table.with_transform(self._rows)
 
     def _rows(self, rows: dict[str, list[object]]) -> dict[str, list[object]]:
-        made = self._pairs.made(rows, self.epoch)
+        made = self._pairs.materialise(rows, self.epoch)
         return {
             "prompt": [asked(self._policy, pair.source) for pair in made],
             "source": [pair.source for pair in made],

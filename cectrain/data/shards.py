@@ -97,7 +97,7 @@ def held_out(
 
 
 def _tuning(drawn: Sequence[Pair]) -> list[Pair]:
-    kept = kept_for_tuning(unsigned([pair.id for pair in drawn]))
+    kept = in_tuning_part(unsigned([pair.id for pair in drawn]))
     return [pair for pair, keep in zip(drawn, kept, strict=True) if keep]
 
 
@@ -106,7 +106,7 @@ def unsigned(ids: Sequence[int]) -> npt.NDArray[np.uint64]:
     return np.array([number % 2**64 for number in ids], np.uint64)
 
 
-def kept_for_tuning(ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+def in_tuning_part(ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
     """Which sentences of the training split are watched while settings are tuned: a tenth, by id.
 
     Whatever the seed, so that no run trains on what another one was chosen by.
@@ -115,7 +115,7 @@ def kept_for_tuning(ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
     return kept
 
 
-def left_to_ppo(ids: npt.NDArray[np.uint64], share: float, seed: int) -> npt.NDArray[np.bool_]:
+def for_ppo_only(ids: npt.NDArray[np.uint64], share: float, seed: int) -> npt.NDArray[np.bool_]:
     """Which sentences no supervised step sees, drawn by (seed, id)."""
     drawn = _mixed(np.asarray(ids, np.uint64), seed + _LEFT) >> np.uint64(11)
     found: npt.NDArray[np.bool_] = drawn < np.uint64(share * 2**53)

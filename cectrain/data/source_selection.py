@@ -1,9 +1,10 @@
-"""What a source can teach: how undecided the policy is between its reference and all else."""
+"""Prompt oversampling: keep the sources whose candidates' rewards are expected to vary most."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cectrain.data.shards import Pair
 from cectrain.fast import qwen3_forward
@@ -13,44 +14,71 @@ from cectrain.supervised.loop import IGNORED, collate
 if TYPE_CHECKING:
     import torch
 
-_ROWS = 32  # pairs of about one length that are passed together
+_ROWS = 32  # pairs of similar length in one forward pass
 
 
-def worth(policy: Policy, pairs: Sequence[Pair], temperature: float) -> torch.Tensor:
-    """p(1 − p) of each pair, [pairs], with p the chance that the policy writes the reference.
+def select(
+    policy: Policy,
+    inputs: Sequence[dict[str, Any]],
+    size: int,
+    oversampling: int,
+    temperature: float,
+) -> tuple[list[dict[str, Any]], dict[str, float]]:
+    """Return one of each `oversampling` sources, `size` times in a row, and figures for the log.
 
-    It is the variance of a reward that is 1 for the reference and 0 for all else: where it is 0
-    all candidates earn the same and teach nothing. One pass over a pair costs a tenth of writing
+    `inputs` are the trainer's rows, each source `size // oversampling` times in a row.
+    """
+    if oversampling == 1:
+        return list(inputs), {}
+    started = time.perf_counter()
+    candidates = inputs[:: size // oversampling]
+    pairs = [Pair(0, 0, row["source"], row["target"], "") for row in candidates]
+    variance = reward_variance(policy, pairs, temperature)
+    places = largest(variance, len(inputs) // size)
+    figures = {
+        "reward_variance": float(variance[places].mean()),
+        "reward_variance_seen": float(variance.mean()),
+        "selection_seconds": time.perf_counter() - started,
+    }
+    return [candidates[place] for place in places for _ in range(size)], figures
+
+
+def reward_variance(policy: Policy, pairs: Sequence[Pair], temperature: float) -> torch.Tensor:
+    """Return p(1 − p) of each pair, [pairs], p the probability that the policy writes the target.
+
+    It is the variance of a reward that is 1 for the target and 0 for all else: if it is 0, all
+    candidates earn the same and have no gradient. The pass over a pair costs a tenth of writing
     its candidates.
     """
     import torch
 
-    chances = torch.empty(len(pairs))
+    probability = torch.empty(len(pairs))
     walk = sorted(range(len(pairs)), key=lambda place: (len(pairs[place].target), place))
     for start in range(0, len(walk), _ROWS):
         places = walk[start : start + _ROWS]
-        found = _logps(policy, [pairs[place] for place in places], temperature)
-        chances[places] = found.double().exp().float().cpu()
-    return chances * (1 - chances)
+        answers = _log_probs(policy, [pairs[place] for place in places], temperature)
+        probability[places] = answers.double().exp().float().cpu()
+    return probability * (1 - probability)
 
 
-def most(worth_N: torch.Tensor, count: int) -> list[int]:  # noqa: N803 - axes stand in the names
-    """Places of the `count` largest, in rising order; of equal ones the first.
+def largest(values_N: torch.Tensor, count: int) -> list[int]:  # noqa: N803 - axes are in the names
+    """Return the places of the `count` largest values, in rising order; the first of equal ones.
 
     >>> import torch
-    >>> most(torch.tensor([0.1, 0.25, 0.1, 0.2]), 3)
+    >>> largest(torch.tensor([0.1, 0.25, 0.1, 0.2]), 3)
     [0, 1, 3]
     """
-    order = worth_N.argsort(descending=True, stable=True)
+    order = values_N.argsort(descending=True, stable=True)
     return sorted(order[:count].tolist())
 
 
-def _logps(policy: Policy, pairs: Sequence[Pair], temperature: float) -> torch.Tensor:
+def _log_probs(policy: Policy, pairs: Sequence[Pair], temperature: float) -> torch.Tensor:
+    """Return the log-probability of each pair's target at this temperature, [pairs]."""
     import torch
 
     model, batch = policy.model, collate(policy, pairs)
     if qwen3_forward.supports(model):
-        return qwen3_forward.answer_logps(
+        return qwen3_forward.answer_log_probs(
             model, batch["input_ids"], batch["labels"], qwen3_forward.fast_dtype(), temperature
         )
     was_training = model.training

@@ -51,27 +51,27 @@ class TrainingPairs:
         ]
         return np.concatenate(found)
 
-    def at(self, places: Sequence[int], epoch: int) -> list[Pair]:
-        """The pairs at these places, as they are in this epoch."""
-        return self.made(self.table[list(places)], epoch)
+    def take(self, places: Sequence[int], epoch: int) -> list[Pair]:
+        """Return the pairs at these places, as they are in this epoch."""
+        return self.materialise(self.table[list(places)], epoch)
 
-    def made(self, rows: Mapping[str, Sequence[object]], epoch: int) -> list[Pair]:
-        """The pairs that rows of the table (columns of one length) become in this epoch."""
+    def materialise(self, rows: Mapping[str, Sequence[object]], epoch: int) -> list[Pair]:
+        """Return the pairs that rows of the table (equally long columns) become in this epoch."""
         columns = (rows[name] for name in _COLUMNS)
         stored = [Pair(*row) for row in zip(*columns, strict=True)]
-        found = self.corrupt(stored, epoch) if self.corrupt else stored
+        pairs = self.corrupt(stored, epoch) if self.corrupt else stored
         if self.clean_share == 0:
-            return found
-        # By its identity rather than its place in a batch: company changes no row.
+            return pairs
+        # Drawn by the pair's identity, so that a pair does not depend on its batch.
         return [
             with_clean([pair], self.clean_share, (self.seed + pair.id + pair.copy) % 2**63)[0]
-            for pair in found
+            for pair in pairs
         ]
 
-    def parted(self, share: float) -> tuple[TrainingPairs, TrainingPairs]:
-        """The pairs of supervised steps, and those that are left to PPO: all copies of a sentence
-        on one side. With share 0 both are all.
+    def split(self, share: float) -> tuple[TrainingPairs, TrainingPairs]:
+        """Return the pairs for supervised steps, and a `share` of the sentences for PPO alone.
 
+        All copies of a sentence are on one side. With share 0 both sides are all pairs.
         Raises InputError if a side is empty.
         """
         if share == 0:
@@ -80,15 +80,15 @@ class TrainingPairs:
             np.asarray(part["id"]).view(np.uint64)
             for part in self.table.select_columns(["id"]).with_format("arrow").iter(65_536)
         ]
-        left = shards.left_to_ppo(np.concatenate(ids), share, self.seed)
+        left = shards.for_ppo_only(np.concatenate(ids), share, self.seed)
         sides = [np.flatnonzero(~left), np.flatnonzero(left)]
         if not all(map(len, sides)):
             raise InputError(
-                f"ppo.unseen {share:g} leaves a side without pairs: {len(sides[0])} for supervised "
-                f"steps, {len(sides[1])} for PPO"
+                f"ppo.unseen = {share:g} leaves {len(sides[0])} pairs for supervised steps and "
+                f"{len(sides[1])} for PPO: both need at least one"
             )
-        taught, kept = (replace(self, table=self.table.select(side.tolist())) for side in sides)
-        return taught, kept
+        sft, ppo = (replace(self, table=self.table.select(side.tolist())) for side in sides)
+        return sft, ppo
 
     def batch(self, step: int, size: int) -> list[Pair]:
         """The pairs of a step, when every epoch is walked in its own order (see `data.order`)."""
@@ -101,7 +101,7 @@ class TrainingPairs:
         for epoch in sorted(set(epochs)):
             walk = shards.order(total, self.seed, epoch)
             mine = [int(walk[p]) for p, e in zip(places, epochs, strict=True) if e == epoch]
-            found += self.at(mine, epoch)
+            found += self.take(mine, epoch)
         return found
 
 
@@ -244,7 +244,7 @@ def _usable(dataset: Dataset, max_chars: int, *, tuning: bool) -> npt.NDArray[np
     for batch in dataset.batches(TRAIN, ["id", "source", "target"]):
         usable = shards.longest(batch) <= max_chars
         if tuning:
-            usable &= ~shards.kept_for_tuning(np.asarray(batch.column("id")).view(np.uint64))
+            usable &= ~shards.in_tuning_part(np.asarray(batch.column("id")).view(np.uint64))
         found.append(np.flatnonzero(usable) + seen)
         seen += len(batch)
     return np.concatenate(found) if found else np.array([], np.int64)

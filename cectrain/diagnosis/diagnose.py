@@ -1,5 +1,5 @@
 # ruff: noqa: N803, N806 - axes stand in the names
-"""What the reward can teach, before any GPU hour is spent: figures on simulated candidates."""
+"""Measure a reward on simulated candidates of known quality, before any training."""
 
 from __future__ import annotations
 
@@ -19,16 +19,19 @@ from cectrain.diagnosis.measures import (
     GroupFigures,
     KindFigures,
     RewardFigures,
-    favour,
+    favoured,
     verdict,
 )
+from cectrain.reward.batch import Batch
 from cectrain.reward.cluster import FloatArray
-from cectrain.reward.terms import RewardConfig, Rewards, alpha_star, paid
+from cectrain.reward.config import RewardConfig
+from cectrain.reward.consensus import alpha_star
+from cectrain.reward.terms import Rewards, total_reward
 
 CONFIDENCE = 0.95  # of the Hoeffding gap
-ABOVE_STAR = 0.15  # how far the calibrated α stands above α*
-WRONG_QUANTILE = 0.05  # τ and β lie where this share of the wrong candidates earns nothing
-_SAME = 1e-9  # rewards closer than this make no difference
+ABOVE_STAR = 0.15  # calibrated α − α*
+WRONG_QUANTILE = 0.05  # share of the wrong candidates that the calibrated τ and β reward with 0
+_SAME = 1e-9  # rewards closer than this count as equal
 _BLIND = 1e-6  # cosines closer to 1 than this are an encoder's rounding
 
 
@@ -42,29 +45,28 @@ def diagnose(
     seed: int = 42,
     recipe: str = "",
 ) -> Diagnosis:
-    """Figures for `config` and for the constants that these pairs suggest; pure given the encoder.
+    """Return figures for `config` and for the constants that calibration on these pairs gives.
 
-    `recipe` is what the page says that `config` came from.
-    Raises InputError with fewer than 8 pairs that hold an error.
+    A pure function of its arguments. `recipe` is the origin of `config` that the page names.
+    Raises InputError with fewer than 8 pairs that contain an error, UsageError for another reward.
     """
     if config.kind != "consensus":
-        raise UsageError(f"only the consensus reward is diagnosed, not {config.kind!r}")
+        raise UsageError(f"only the consensus reward can be diagnosed, not {config.kind!r}")
     wrong = [pair for pair in pairs if pair.source != pair.target]
     if len(wrong) < 8:
-        raise InputError(f"{len(wrong)} pairs with an error: at least 8 are needed to diagnose")
-    made = bank(wrong, seed)
-    vectors_P_K_D = _encode(made, encoder)
+        raise InputError(f"{len(wrong)} pairs with an error: a diagnosis needs at least 8")
+    candidates = bank(wrong, seed)
+    vectors_P_K_D = _encode(candidates, encoder)
     cosines_P_K = np.einsum("pkd,pd->pk", vectors_P_K_D, vectors_P_K_D[:, 0])
-    right_P_K = made.right()
-    plausible = [c for kind in KINDS[1:4] for c in made.columns(kind)]
+    right_P_K = candidates.right()
+    plausible = [c for kind in KINDS[1:4] for c in candidates.columns(kind)]
     missed = cosines_P_K[:, plausible][~right_P_K[:, plausible]]
     suggested = suggest(missed, config)
     rewards = {
-        "as given": _reward_figures(made, vectors_P_K_D, config, size, seed),
-        "calibrated": _reward_figures(made, vectors_P_K_D, suggested, size, seed),
+        "as given": _reward_figures(candidates, vectors_P_K_D, config, size, seed),
+        "calibrated": _reward_figures(candidates, vectors_P_K_D, suggested, size, seed),
     }
-    favoured = favour(rewards)
-    found = Diagnosis(
+    diagnosis = Diagnosis(
         encoder=f"{encoder.name} ({encoder.revision})",
         pairs=len(wrong),
         train_pairs=train_pairs,
@@ -74,24 +76,23 @@ def diagnose(
         delta=max(0.0, 1 - float(np.quantile(missed, 0.95))),
         blind=float((missed > 1 - _BLIND).mean()),
         hoeffding=math.sqrt(math.log(2 / (1 - CONFIDENCE)) / (2 * max(1, train_pairs))),
-        kinds={kind: _kind_figures(cosines_P_K[:, made.columns(kind)]) for kind in KINDS},
+        kinds={kind: _kind_figures(cosines_P_K[:, candidates.columns(kind)]) for kind in KINDS},
         rewards=rewards,
         suggested=suggested,
-        favoured=favoured,
+        favoured=favoured(rewards),
         verdict=(),
         recipe=recipe,
     )
-    return replace(found, verdict=tuple(verdict(found)))
+    return replace(diagnosis, verdict=tuple(verdict(diagnosis)))
 
 
 def suggest(missed: FloatArray, config: RewardConfig) -> RewardConfig:
-    """τ and β at a low quantile of the wrong candidates' cosines, α well above α*.
+    """Return constants calibrated to the cosines of wrong candidates that are `missed`.
 
-    So nearly every wrong candidate still earns something, and the differences between near
-    misses, a few thousandths of a cosine, are stretched as far as the constants can. There is no τ
-    by quantile then: it would take this one's place. Nor have copies a price of their own: it is
-    one beside wrong answers that earn nothing, and here they earn more than that. How clusters are
-    made stays as it is.
+    τ and β are a low quantile of them and α is well above α*. So nearly every wrong candidate
+    earns more than 0, and the differences between near misses, a few thousandths of a cosine, are
+    stretched as far as possible. `tau_quantile` is unset because it would replace τ. `copy` is
+    unset because its value assumes that wrong answers earn 0. The clustering stays as it is.
     """
     threshold = round(float(np.clip(np.quantile(missed, WRONG_QUANTILE), 0.0, 0.99)), 3)
     alpha = min(0.95, round(alpha_star(threshold, threshold) + ABOVE_STAR, 2))
@@ -99,82 +100,95 @@ def suggest(missed: FloatArray, config: RewardConfig) -> RewardConfig:
     return replace(fixed, beta=threshold, alpha=alpha)
 
 
-def _encode(made: Bank, encoder: Encoder) -> FloatArray:
-    texts = sorted({text for row in made.texts_P_K for text in row})
+def _encode(candidates: Bank, encoder: Encoder) -> FloatArray:
+    """Return the unit vectors of all candidates, shape [P, K, D]."""
+    texts = sorted({text for row in candidates.texts_P_K for text in row})
     place = {text: number for number, text in enumerate(texts)}
     vectors = np.asarray(encoder.encode(texts), dtype=np.float64)
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    rows: FloatArray = vectors[np.array([[place[t] for t in row] for row in made.texts_P_K])]
-    return rows
+    rows = np.array([[place[text] for text in row] for row in candidates.texts_P_K])
+    return np.asarray(vectors[rows])
 
 
 def _reward_figures(
-    made: Bank, vectors_P_K_D: FloatArray, config: RewardConfig, size: int, seed: int
+    candidates: Bank, vectors_P_K_D: FloatArray, config: RewardConfig, size: int, seed: int
 ) -> RewardFigures:
-    over = made.columns("over_correction")[0]
-    alone = _earned(made, vectors_P_K_D, np.array([[0] + [1] * (size - 1)]), config)
-    spoiled = np.array([[over] + [0] * (size - 1)])
-    clean = _earned(made, vectors_P_K_D, spoiled, config, clean=True)
-    gain = alone.rewards[:, 0] - alone.rewards[:, 1]
+    over = candidates.columns("over_correction")[0]
+    alone = _rewards(candidates, vectors_P_K_D, np.array([[0] + [1] * (size - 1)]), config)
+    one_changed = np.array([[over] + [0] * (size - 1)])
+    clean = _rewards(candidates, vectors_P_K_D, one_changed, config, clean=True)
+    lone_P, copy_P = alone.total_P_L[:, 0], alone.total_P_L[:, 1]
+    members_P_L = alone.batch.members_P_L
     rng = np.random.default_rng((seed, size))
     profiles = {
-        name: _group_figures(made, vectors_P_K_D, draw_groups(made, profile, size, rng), config)
+        name: _group_figures(
+            candidates, vectors_P_K_D, draw_groups(candidates, profile, size, rng), config
+        )
         for name, profile in PROFILES.items()
     }
     return RewardFigures(
         config=config,
-        alpha_star=alpha_star(alone.tau, config.beta),
-        lone_exact=float(alone.rewards[:, 0].mean()),
-        lone_copy=float(alone.rewards[:, 1].mean()),
-        lone_wins=float((gain > _SAME).mean()),
-        joined=float((alone.members[:, 0] & alone.members[:, 1]).mean()),
-        clean_kept=float(clean.rewards[:, 1].mean()),
-        clean_over_corrected=float(clean.rewards[:, 0].mean()),
+        alpha_star=alpha_star(alone.batch.tau, config.beta),
+        lone_exact=float(lone_P.mean()),
+        lone_copy=float(copy_P.mean()),
+        lone_wins=float((lone_P - copy_P > _SAME).mean()),
+        joined=float((members_P_L[:, 0] & members_P_L[:, 1]).mean()),
+        clean_kept=float(clean.total_P_L[:, 1].mean()),
+        clean_over_corrected=float(clean.total_P_L[:, 0].mean()),
         profiles=profiles,
     )
 
 
 def _group_figures(
-    made: Bank, vectors_P_K_D: FloatArray, drawn_P_L: npt.NDArray[np.int64], config: RewardConfig
+    candidates: Bank,
+    vectors_P_K_D: FloatArray,
+    drawn_P_L: npt.NDArray[np.int64],
+    config: RewardConfig,
 ) -> GroupFigures:
     rows = np.arange(len(drawn_P_L))[:, None]
-    right = made.right()[rows, drawn_P_L]
-    found = _earned(made, vectors_P_K_D, drawn_P_L, config)
-    spread = found.rewards.max(axis=1) - found.rewards.min(axis=1)
+    right_P_L = candidates.right()[rows, drawn_P_L]
+    rewards = _rewards(candidates, vectors_P_K_D, drawn_P_L, config)
+    total_P_L, members_P_L = rewards.total_P_L, rewards.batch.members_P_L
+    spread_P = total_P_L.max(axis=1) - total_P_L.min(axis=1)
     return GroupFigures(
-        pair_accuracy=pair_accuracy(found.rewards, right),
-        auc=pair_accuracy(found.rewards.reshape(1, -1), right.reshape(1, -1)),
-        zero_advantage=float((spread < _SAME).mean()),
-        purity=float(right[found.members].mean()) if found.members.any() else None,
-        reward=float(found.rewards.mean()),
-        variance=float(found.rewards.var()),
+        pair_accuracy=pair_accuracy(total_P_L, right_P_L),
+        auc=pair_accuracy(total_P_L.reshape(1, -1), right_P_L.reshape(1, -1)),
+        zero_advantage=float((spread_P < _SAME).mean()),
+        purity=float(right_P_L[members_P_L].mean()) if members_P_L.any() else None,
+        reward=float(total_P_L.mean()),
+        variance=float(total_P_L.var()),
     )
 
 
-def _earned(
-    made: Bank,
+def _rewards(
+    candidates: Bank,
     vectors_P_K_D: FloatArray,
     drawn_P_L: npt.NDArray[np.int64],
     config: RewardConfig,
     *,
     clean: bool = False,
 ) -> Rewards:
-    """What groups of these columns earn; one row of columns stands for all sources.
+    """Return the rewards of groups with these columns; one row of columns serves all sources.
 
-    `clean`: of the clean sentence as the source.
+    With `clean` the source is the clean sentence.
     """
-    drawn_P_L = np.broadcast_to(drawn_P_L, (len(made.pairs), drawn_P_L.shape[1]))
-    texts = [[row[k] for k in some] for row, some in zip(made.texts_P_K, drawn_P_L, strict=True)]
-    targets = [pair.target for pair in made.pairs]
-    sources = targets if clean else [pair.source for pair in made.pairs]
-    candidates = vectors_P_K_D[np.arange(len(texts))[:, None], drawn_P_L]
-    return paid(candidates, vectors_P_K_D[:, 0], config, sources, targets, texts)
+    drawn_P_L = np.broadcast_to(drawn_P_L, (len(candidates.pairs), drawn_P_L.shape[1]))
+    texts_P_L = [
+        [row[k] for k in columns]
+        for row, columns in zip(candidates.texts_P_K, drawn_P_L, strict=True)
+    ]
+    targets = [pair.target for pair in candidates.pairs]
+    sources = targets if clean else [pair.source for pair in candidates.pairs]
+    vectors_P_L_D = vectors_P_K_D[np.arange(len(texts_P_L))[:, None], drawn_P_L]
+    return total_reward(
+        Batch(config, sources, targets, texts_P_L, vectors_P_L_D, vectors_P_K_D[:, 0])
+    )
 
 
 def pair_accuracy(rewards_P_L: FloatArray, right_P_L: npt.NDArray[np.bool_]) -> float | None:
-    """How often a right candidate earns more than a wrong one of its group; ties count half.
+    """Return how often a right candidate earns more than a wrong one of its group.
 
-    None where no group holds both. With one group of everything it is the AUC.
+    Ties count half. None if no group has both. With all candidates in one group it is the AUC.
 
     >>> pair_accuracy(np.array([[0.9, 0.8, 0.9]]), np.array([[True, False, False]]))
     0.75

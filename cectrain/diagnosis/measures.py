@@ -1,4 +1,4 @@
-"""What a diagnosis holds, and what its figures mean in words."""
+"""The figures of a diagnosis, and their meaning in sentences."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cectrain.reward.terms import RewardConfig
+from cectrain.reward.config import RewardConfig
+from cectrain.reward.terms import additional_weight
 
 TEACHES, TEACHES_SLOWLY = 0.9, 0.7  # accuracy within groups, mean over the mixtures
 
@@ -91,14 +92,14 @@ class Diagnosis:
     split: str = ""  # where the pairs came from; empty within a run, whose are training pairs
 
 
-def favour(rewards: Mapping[str, RewardFigures]) -> str:
-    """The reward whose groups rank right above wrong more often; the given one where equal."""
+def favoured(rewards: Mapping[str, RewardFigures]) -> str:
+    """Return the name of the reward that ranks right above wrong more often; the first if equal."""
     names = list(rewards)
     return max(names, key=lambda name: (round(_ranking(rewards[name]), 3), -names.index(name)))
 
 
-def why(rewards: Mapping[str, RewardFigures]) -> str:
-    """Why `favour` takes what it takes, in words."""
+def choice_reason(rewards: Mapping[str, RewardFigures]) -> str:
+    """Return in words why `favoured` chooses as it does."""
     ranked = [round(_ranking(figures), 3) for figures in rewards.values()]
     if len({*ranked}) == 1:
         return "the others rank right above wrong no more often within a group"
@@ -112,8 +113,8 @@ def verdict(found: Diagnosis) -> list[str]:
     lines = [_answer(found, best)]
     star = given.alpha_star
     if given.config.alpha <= star and given.config.kind == "consensus":
-        told = given.config.edit_weight or given.config.copy is not None
-        apart = ", which knows nothing of the reward's other terms" if told else ""
+        other = additional_weight(given.config) or given.config.copy is not None
+        apart = ", which does not take the reward's other terms into account" if other else ""
         lines.append(
             f"α = {given.config.alpha:g} is not above α* = {star:.3f}{apart}: a lone correct "
             f"candidate beside copies earned more than a copy in {given.lone_wins:.0%} of groups "

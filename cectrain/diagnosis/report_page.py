@@ -11,6 +11,8 @@ from cecdata.common.html import percent
 from cectrain.data.shards import HELD_OUT
 from cectrain.diagnosis.diagnose import CONFIDENCE
 from cectrain.diagnosis.measures import Diagnosis, RewardFigures
+from cectrain.reward.term import Term
+from cectrain.reward.terms import ADDITIONAL
 
 _SERIES = {"as given": "constants as given", "calibrated": "calibrated constants"}
 
@@ -125,13 +127,17 @@ def _set(value: float | None) -> str:
     return "–" if value is None else f"{value:g}"
 
 
+def _weight(term: Term) -> Callable[[RewardFigures], str]:
+    return lambda figures: f"{term.weight(figures.config):g}"
+
+
 _ROWS: Mapping[str, Callable[[RewardFigures], str]] = {
     "α (weight of the pairwise term)": lambda f: f"{f.config.alpha:g}",
     "α* (above it a lone correct one beats copies)": lambda f: f"{f.alpha_star:.3f}",
     "τ": lambda f: f.config.tau_words(),
     "β": lambda f: f"{f.config.beta:g}",
-    "weight of the edit term": lambda f: f"{f.config.edit_weight:g}",
-    "what copies of an erroneous source are to earn": lambda f: _set(f.config.copy),
+    **{f"weight of the {term.name} term": _weight(term) for term in ADDITIONAL},
+    "reward of a copy of an erroneous source": lambda f: _set(f.config.copy),
     "metric, ε": lambda f: f"{f.config.metric} {f.config.epsilon:g}",
     "R of a lone correct candidate beside copies": lambda f: f"{f.lone_exact:.3f}",
     "R of such a copy": lambda f: f"{f.lone_copy:.3f}",

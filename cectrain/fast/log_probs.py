@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
-def logps_and_entropies(
+def log_probs_and_entropies(
     model: PreTrainedModel,
     ids: torch.Tensor,
     mask: torch.Tensor,

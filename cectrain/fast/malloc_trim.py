@@ -1,7 +1,7 @@
-"""What the heap holds free goes back to the system.
+"""Return free memory of glibc's heap to the system.
 
-Steps of many lengths leave a heap of pieces that no later length fits: a run of the built-in
-policy grew to 2.9 GB in 120 supervised steps, and stays at 1.2 GB with a trim every ten.
+Batches of many lengths fragment the heap: a run of the built-in policy grew to 2.9 GB in 120
+supervised steps, and stays at 1.2 GB with a trim every ten steps.
 """
 
 from __future__ import annotations
@@ -10,23 +10,23 @@ import ctypes
 from functools import cache
 from typing import Any
 
-EVERY = 10  # steps between two trims: each makes the system hand out the same pages again
+EVERY = 10  # steps between two trims; after each the system must hand out the pages again
 
 
-def trim_now_and_then(step: int) -> None:
-    """`give_back` at some of the steps."""
+def trim_sometimes(step: int) -> None:
+    """Call `trim` at every tenth step."""
     if step % EVERY == 0:
-        give_back()
+        trim()
 
 
-def give_back() -> bool:
-    """Whether memory went back; False also where the C library is another one than glibc."""
-    trim = _trim()
-    return trim is not None and bool(trim(0))
+def trim() -> bool:
+    """Return whether memory went back to the system; False with another C library than glibc."""
+    malloc_trim = _malloc_trim()
+    return malloc_trim is not None and bool(malloc_trim(0))
 
 
 @cache
-def _trim() -> Any:
+def _malloc_trim() -> Any:
     try:
         return ctypes.CDLL(None).malloc_trim
     except (AttributeError, OSError, TypeError):  # macOS, musl, Windows

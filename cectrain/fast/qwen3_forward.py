@@ -67,7 +67,7 @@ def answer_hits(
         return torch.cat(found) == wanted
 
 
-def answer_logps(
+def answer_log_probs(
     model: PreTrainedModel,
     ids: torch.Tensor,
     labels: torch.Tensor,

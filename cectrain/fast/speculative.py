@@ -27,7 +27,7 @@ class Written:
     """One candidate: its tokens with the end token, and their log-probabilities as drawn."""
 
     tokens: list[int]
-    logps: list[float]
+    log_probs: list[float]
 
 
 @dataclass(slots=True)
@@ -61,7 +61,7 @@ class _Verdict:
     member: int
     row: int
     tokens: list[int]
-    logps: list[float]
+    log_probs: list[float]
     refused: bool
 
 
@@ -157,7 +157,7 @@ def _write(
             written = made[verdict.member]
             room = longest - len(written.tokens)
             written.tokens.extend(verdict.tokens[:room])
-            written.logps.extend(verdict.logps[:room])
+            written.log_probs.extend(verdict.log_probs[:room])
             if len(verdict.tokens) >= room or verdict.tokens[-1] in ends:
                 continue
             key = (verdict.row, len(verdict.tokens), verdict.tokens[-1])

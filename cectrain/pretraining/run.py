@@ -46,7 +46,7 @@ def pretrain(
             tell(f"{out} holds the finished run already")
             return done
         state = Path(out).absolute() / STATE
-        reproducibility.keep_few_kernels()
+        reproducibility.limit_onednn_cache()
         reproducibility.set_all_seeds(config.seed)
         _trust_empty_memory()
         step = _steps_done(state)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cectrain.protocols.study import Study, Variant
-from cectrain.reward.terms import RewardConfig
+from cectrain.reward.config import RewardConfig
 
 #: of the reward's tables: copies earn what the paper's equations give them
 PLAIN = "reward.copy=null"

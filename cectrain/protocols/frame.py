@@ -21,8 +21,7 @@ from cecdata.common.strict_json import parse
 from cectrain import config
 from cectrain.data.shards import open_shards
 from cectrain.store import metrics_log, results
-from cectrain.store.results import SUMMARY
-from cectrain.train import SENTENCES
+from cectrain.store.results import ANSWERS, SUMMARY
 
 Tell = Callable[[str], None]
 LOG = "log.txt"  # beside the run's folder: what it said
@@ -89,7 +88,7 @@ class Done:
     def sentences(self) -> list[dict[str, str]]:
         """Held-out sentences with the answers before and after."""
         found = []
-        for line in (self.folder / SENTENCES).read_text("utf-8").splitlines():
+        for line in (self.folder / ANSWERS).read_text("utf-8").splitlines():
             row = parse(line)
             assert isinstance(row, dict)
             found.append({name: str(value) for name, value in row.items()})
@@ -190,10 +189,12 @@ def finished(plan: Plan, run: Run) -> Done | None:
     folder = plan.runs / run.name
     if not (folder / SUMMARY).is_file() or not (folder / RUN).is_file():
         return None
-    from cectrain.run.stages import identity
+    from cectrain.run.reproducibility import run_identity
+    from cectrain.run.stages import load_encoder
 
     made = config.load(plan.recipe, [*plan.settings, *run.settings])
-    wanted = json.loads(json.dumps(identity(made, open_shards(plan.data))))
+    identity = run_identity(made, open_shards(plan.data), load_encoder(made))
+    wanted = json.loads(json.dumps(identity))
     facts = parse((folder / RUN).read_text("utf-8"))
     if not isinstance(facts, dict) or any(facts.get(key) != wanted[key] for key in wanted):
         return None  # the run itself says what differs

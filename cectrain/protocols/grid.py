@@ -15,7 +15,7 @@ from cectrain.protocols.frame import Plan
 Value = float | int
 #: of trials and of what is retrained, unless --set or --over has them: a recipe's scan need not
 #: divide the grid's candidates, and a trial has too few pairs to leave some to PPO alone
-OWN: Mapping[str, str] = {"ppo.scan": "1", "ppo.unseen": "0.0"}
+OWN: Mapping[str, str] = {"ppo.oversampling": "1", "ppo.unseen": "0.0"}
 #: the same where the grid has constants of the reward: a recipe's price of copies is one beside
 #: the recipe's own
 BESIDE_CONSTANTS: Mapping[str, str] = {"reward.copy": "null"}
@@ -78,11 +78,11 @@ def check(plan: Plan, told: Search, pairs: int) -> None:
         ppo = made.ppo
         split = ppo.unseen if made.sft.steps or ppo.supervised else 0.0
         here = int(seen * split) if split else seen
-        if (sources := ppo.groups * ppo.scan) > here:
+        if (sources := ppo.groups * ppo.oversampling) > here:
             short[sources - here] = (
-                f"ppo.groups={ppo.groups} × ppo.scan={ppo.scan} = {sources} sources a batch, and "
-                f"PPO of a trial would see about {here} of {pairs} pairs (share {told.share:g}, "
-                f"ppo.unseen {ppo.unseen:g})"
+                f"ppo.groups={ppo.groups} × ppo.oversampling={ppo.oversampling} = {sources} "
+                f"sources a batch, and PPO of a trial would see about {here} of {pairs} pairs "
+                f"(share {told.share:g}, ppo.unseen {ppo.unseen:g})"
             )
     if short:
         raise UsageError(

@@ -1,4 +1,5 @@
-"""V of the trainer's batches: what it sees of their sources, gathered over all processes."""
+# ruff: noqa: N803, N806 - axes are in the names
+"""The baseline of the trainer's batches: a value network V(x), or none, over all ranks."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from cectrain.config import PpoConfig
+from cectrain.reward import advantage
 from cectrain.reward.group_reward import GroupReward
 from cectrain.reward.value_head import ValueNetwork
 
@@ -20,7 +22,7 @@ _WITH_VALUE = ("value", "frozen_value")
 
 
 class Critic:
-    """The baseline's V where it has one; without one V is 0 and nothing is fitted."""
+    """The value network that `ppo.baseline` names; for a baseline without one V(x) is 0."""
 
     def __init__(
         self,
@@ -43,44 +45,50 @@ class Critic:
                 frozen=ppo.baseline == "frozen_value",
             )
 
-    def features(
-        self, model: PreTrainedModel, sources: Sequence[str], prompts: Mapping[str, torch.Tensor]
-    ) -> torch.Tensor | None:
-        """What V sees of this process' sources and of all others', shape [P, D]; None without V.
+    def advantages(
+        self,
+        model: PreTrainedModel,
+        sources: Sequence[str],
+        prompts: Mapping[str, torch.Tensor],
+        rewards_P_L: torch.Tensor,
+    ) -> tuple[torch.Tensor, dict[str, float]]:
+        """Return the advantages [P, L] of all ranks' groups and their figures; then fit V to them.
 
-        `model` is the policy as it is now, wrapped or not; `prompts` are the sources' `input_ids`
-        and `attention_mask`, padded on the left.
+        `model` is the policy as it is now, wrapped or not. `sources` are this rank's; `prompts`
+        has their `input_ids` and `attention_mask`, padded on the left.
         """
-        if self._value is None:
-            return None
+        ppo, values_P = self._ppo, torch.zeros(len(rewards_P_L))
+        features_P_D = None
+        if self._value is not None:
+            features_P_D = self._features(model, sources, prompts)
+            values_P = self._value.predict(features_P_D)
+        advantages = advantage.advantages(rewards_P_L, ppo.baseline, values_P, ppo.whiten)
+        # After the advantages: V is frozen while it judges a batch (docs/paper.md row 3).
+        if self._value is not None and features_P_D is not None:
+            self._value.fit(features_P_D, rewards_P_L.mean(dim=1))
+        return advantages, advantage.figures(rewards_P_L, ppo.baseline, values_P)
+
+    def _features(
+        self, model: PreTrainedModel, sources: Sequence[str], prompts: Mapping[str, torch.Tensor]
+    ) -> torch.Tensor:
+        """Return the inputs of V for the sources of all ranks, shape [P, D], on the CPU."""
         if self._ppo.features == "embedding":
             local = torch.from_numpy(self._reward.embeddings(sources)).float()
             local = local.to(self._accelerator.device)
         else:
             with torch.no_grad(), self._accelerator.autocast():
-                seen: Any = model(**prompts, output_hidden_states=True, logits_to_keep=1)
-            # Prompts are padded on the left: the last place is the last token of each.
-            local = seen.hidden_states[-1][:, -1].float()
+                output: Any = model(**prompts, output_hidden_states=True, logits_to_keep=1)
+            # Prompts are padded on the left, so the last position is the last token of each.
+            local = output.hidden_states[-1][:, -1].float()
         gathered: torch.Tensor = self._accelerator.gather(local)
         return gathered.cpu()
 
-    def values(self, features_P_D: torch.Tensor | None, count: int) -> torch.Tensor:  # noqa: N803 - axes stand in the names
-        """V of each of `count` sources, shape [P]."""
-        if self._value is None or features_P_D is None:
-            return torch.zeros(count)
-        return self._value.predict(features_P_D)
-
-    def fit(self, features_P_D: torch.Tensor | None, rewards_P_L: torch.Tensor) -> None:  # noqa: N803
-        """V towards the mean rewards of a batch that it has judged."""
-        if self._value is not None and features_P_D is not None:
-            self._value.fit(features_P_D, rewards_P_L.mean(dim=1))
-
     def save(self, folder: Path) -> None:
-        """V beside the policy's checkpoint."""
+        """Write V to the policy's checkpoint."""
         if self._value is not None:
             self._value.save(folder)
 
     def load(self, folder: Path) -> None:
-        """The reverse of `save`."""
+        """Read V from the policy's checkpoint."""
         if self._value is not None:
             self._value.load(folder)

@@ -1,63 +1,55 @@
-"""Several processes that a launcher started: they meet, agree, and look at one policy together.
+"""Ranks that a launcher started: how many there are, how they meet, and what rank 0 tells the rest.
 
-A process alone is asked for nothing here: it has no group, and what it says holds.
+A process that no launcher started is rank 0 of 1 and has no process group.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import TypeVar
 
-from cectrain.model.heldout import HeldOut
-from cectrain.model.policy import Policy
-from cectrain.run.reproducibility import processes
+T = TypeVar("T")
 
-Said = TypeVar("Said")
-
-_PATIENCE = timedelta(minutes=30)  # that one process waits for another; what transformers takes
+_TIMEOUT = timedelta(minutes=30)  # of a collective operation; transformers takes the same
 _SHARDING = ("ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED")  # set by `accelerate launch`
 
 
-def join() -> None:
-    """Meet the other processes, each on its own device; nothing where there are none.
+def world_size() -> int:
+    """Return the number of processes that the launcher started."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
 
-    From here "cuda" is the GPU of this process, whatever loads a model.
+
+def is_rank0() -> bool:
+    """Return whether this process is rank 0, the only one that writes files."""
+    return int(os.environ.get("RANK", "0")) == 0
+
+
+def join() -> None:
+    """Join the process group and select this rank's device; do nothing in a single process.
+
+    Every model must be loaded after this call: only then does "cuda" name this rank's own GPU.
     """
-    if processes() == 1:
+    if world_size() == 1:
         return
     import torch
     from accelerate import PartialState
 
-    PartialState(cpu=not torch.cuda.is_available(), timeout=_PATIENCE)
+    PartialState(cpu=not torch.cuda.is_available(), timeout=_TIMEOUT)
 
 
-def of_the_first(said: Said) -> Said:
-    """What the first process says, on all of them; each must ask, in the same order."""
-    if processes() == 1:
-        return said
+def broadcast_from_rank0(value: T) -> T:
+    """Return rank 0's value on every rank; each rank must call this in the same order."""
+    if world_size() == 1:
+        return value
     from torch import distributed
 
-    told = [said]
-    distributed.broadcast_object_list(told, src=0)
-    return told[0]
+    values = [value]
+    distributed.broadcast_object_list(values, src=0)
+    return values[0]
 
 
-def load_on() -> str:
-    """Where a policy is loaded: weights that will lie in shards go to no GPU as a whole."""
-    shards = any(os.environ.get(name, "").lower() == "true" for name in _SHARDING)
-    return "cpu" if shards and processes() > 1 else "auto"
-
-
-def together(
-    whole: Callable[[], AbstractContextManager[Policy]], evaluate: Callable[[Policy], HeldOut]
-) -> Callable[[], HeldOut]:
-    """An evaluation that all processes make: weights in shards are no one's alone."""
-
-    def made() -> HeldOut:
-        with whole() as policy:
-            return of_the_first(evaluate(policy))
-
-    return made
+def load_device() -> str:
+    """Return the device to load a policy on: the CPU if its weights are sharded afterwards."""
+    sharded = any(os.environ.get(name, "").lower() == "true" for name in _SHARDING)
+    return "cpu" if sharded and world_size() > 1 else "auto"

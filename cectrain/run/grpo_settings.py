@@ -1,4 +1,4 @@
-"""Our settings in TRL's words: what GRPOConfig is made with. Nothing here imports trl."""
+"""The arguments of TRL's GRPOConfig for our settings. This module does not import trl."""
 
 from __future__ import annotations
 
@@ -7,19 +7,23 @@ from pathlib import Path
 
 from cecbench.systems.llm import THINKING_OFF
 from cecdata.common.errors import UsageError
-from cectrain.config import PpoConfig, check_shares
+from cectrain.config import Config, PpoConfig, check_shares
 from cectrain.fast import qwen3_forward, speculative
+from cectrain.model.policy import BUILTIN
 
 
 def grpo_settings(
     ppo: PpoConfig, *, out: Path, seed: int, new_tokens: int, processes: int, cpu: bool
 ) -> dict[str, object]:
-    """TRL's arguments for our settings. Raises UsageError where a batch would cut a group."""
+    """Return TRL's arguments; raise UsageError if a backward pass would cut a group.
+
+    `new_tokens` is the longest candidate, `processes` the number of ranks.
+    """
     passes = ppo.accumulation * ppo.minibatches  # backward passes over one batch
     sequences = ppo.groups * ppo.candidates
     check_shares(ppo, processes)
     cycle = ppo.epochs * ppo.minibatches  # optimizer steps a batch
-    return dict(  # noqa: C408 - TRL's names read as arguments
+    return dict(  # noqa: C408 - keywords, because the names are TRL's
         output_dir=str(out),
         seed=seed,
         data_seed=seed,
@@ -50,10 +54,10 @@ def grpo_settings(
         vllm_server_base_url=ppo.vllm_url or None,
         vllm_gpu_memory_utilization=ppo.vllm_memory,
         vllm_tensor_parallel_size=ppo.vllm_parallel,
-        # With a nucleus the correction compares unlike distributions and biases each sequence.
+        # With nucleus sampling the correction compares two distributions and biases sequences.
         vllm_importance_sampling_correction=ppo.top_p == 1.0,
         save_strategy="steps",
-        # Only at the end of a cycle is a resume exact: candidates are not stored.
+        # A resume is exact only from the end of a cycle, because candidates are not stored.
         save_steps=ppo.save_every * cycle,
         save_total_limit=None,
         logging_steps=ppo.log_every * cycle,
@@ -66,7 +70,7 @@ def grpo_settings(
 
 
 def rate_share(ppo: PpoConfig, steps: int) -> Callable[[int], float]:
-    """Share of η0 at each optimizer step: 1 / (t + 1)^γ, falling to 0 over the cool-down.
+    """Return step t → η_t / η0: 1 / (t + 1)^γ, falling linearly to 0 over the cool-down.
 
     >>> share = rate_share(PpoConfig(decay=0.5, cooldown=0.5), 8)
     >>> [round(share(step), 3) for step in (0, 3, 6, 8)]
@@ -82,9 +86,9 @@ def rate_share(ppo: PpoConfig, steps: int) -> Callable[[int], float]:
 
 
 def may_draft(ppo: PpoConfig, model: object, processes: int) -> bool:
-    """Whether candidates are written by draft and check.
+    """Return whether candidates are drawn by speculative decoding with the source as the draft.
 
-    Raises UsageError where `ppo.rollout` says that they must be and they cannot.
+    Raises UsageError if `ppo.rollout` requires it and it is impossible.
     """
     if ppo.rollout == "generate":
         return False
@@ -92,17 +96,26 @@ def may_draft(ppo: PpoConfig, model: object, processes: int) -> bool:
     able = free and processes == 1 and speculative.supported(model)
     if ppo.rollout == "drafted" and not able:
         raise UsageError(
-            "ppo.rollout = drafted: a decoder with full attention, one process, no vLLM, top_p 1 "
-            "and top_k 0 are wanted; take ppo.rollout = auto or generate"
+            "ppo.rollout = drafted needs a decoder with full attention, one process, no vLLM, "
+            "top_p = 1 and top_k = 0: change these, or set ppo.rollout to auto or generate"
         )
     return able
 
 
 def may_be_lean(ppo: PpoConfig, model: object, processes: int) -> bool:
-    """Whether log-probabilities are taken by the lean pass.
+    """Return whether log-probabilities come from the lean forward pass.
 
-    It gives entropies no gradient: with a bonus for them TRL's own pass is taken. It knows no
-    wrapping either: of several processes each takes TRL's, old and new.
+    It has no gradient of entropies, which an entropy bonus needs, and does not support the
+    wrapping of several ranks; TRL's own pass is used there.
     """
-    wanted = ppo.lean and ppo.vllm == "off" and ppo.entropy == 0 and processes == 1
-    return wanted and qwen3_forward.supports(model)
+    allowed = ppo.lean and ppo.vllm == "off" and ppo.entropy == 0 and processes == 1
+    return allowed and qwen3_forward.supports(model)
+
+
+def longest_candidate(config: Config) -> int:
+    """Return the most tokens of a candidate: `ppo.new_tokens`, or enough for `max_chars`.
+
+    The built-in policy has one token a character; others need at most two.
+    """
+    tokens = config.policy.max_chars * (1 if config.policy.name == BUILTIN else 2) + 8
+    return config.ppo.new_tokens or tokens

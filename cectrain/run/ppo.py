@@ -1,92 +1,117 @@
-"""The stage of PPO: the trainer, what watches it, and the policy that is left, of all processes."""
+"""The PPO stage: build the trainer, resume, train, and score the policy before and after."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cecdata.embed import Encoder
+from cectrain.model.adapter import with_adapter
 from cectrain.model.heldout import HeldOut
 from cectrain.model.policy import Policy, load_policy
-from cectrain.reward.terms import RewardConfig
-from cectrain.run import distributed, reproducibility, stages
-from cectrain.run.stages import Job, Trained
+from cectrain.reward.config import RewardConfig
+from cectrain.run import distributed
+from cectrain.run.grpo_settings import longest_candidate
+from cectrain.run.job import Job, Trained
 from cectrain.store import checkpoints
 
 if TYPE_CHECKING:
-    import torch
+    from cectrain.reward.group_reward import GroupReward
+    from cectrain.run.trainer import GroupTrainer
 
 
-def ppo(job: Job, reward: RewardConfig, used: Encoder, before: HeldOut | None) -> Trained:
-    """PPO from the newest whole checkpoint, or from the beginning, and the scores behind it.
+def ppo(job: Job, reward: RewardConfig) -> Trained:
+    """Train from the newest whole checkpoint, or from the start, and score the policy around it.
 
-    Of several processes each has a part of it, and the first one the policy that is left; `before`
-    is then taken here, on the weights that they share.
+    Without `ppo.updates` the policy stays as it is and is scored once. Every rank must call this.
     """
-    settings, folder = job.config.ppo, job.state / "ppo"
-    if before is not None and not settings.updates:
-        return Trained(0, before, before, job.policy)
+    if not job.config.ppo.updates:
+        scores = job.score_before_ppo(lambda: job.score(job.policy))
+        return Trained(0, scores, scores, job.policy)
+    from cectrain.run.callback import Watch
+
+    rewarder = _group_reward(job, reward)
+    trainer = _trainer(job, rewarder)
+    score = partial(score_on_all_ranks, job, trainer)
+    before = partial(job.score_before_ppo, score)
+    watch = Watch(job.config.ppo, job.metrics, score, job.log, before, trainer.report)
+    trainer.add_callback(watch)
+    trainer.train(resume_from_checkpoint=_newest_checkpoint(job))
+    if job.config.data.cache:
+        job.log(
+            f"reference embeddings: {rewarder.from_cache:,} from {job.config.data.cache}, "
+            f"{rewarder.encoded:,} encoded because the cache lacks them"
+        )
+    cycle = job.config.ppo.epochs * job.config.ppo.minibatches
+    batches = int(trainer.state.global_step) // cycle
+    return Trained(batches, watch.before, score(), _gathered_policy(job, trainer))
+
+
+def score_on_all_ranks(job: Job, trainer: GroupTrainer) -> HeldOut:
+    """Gather the weights on every rank, score them, and return rank 0's scores on every rank."""
+    with trainer.whole_policy() as policy:
+        return distributed.broadcast_from_rank0(job.score(policy))
+
+
+def _group_reward(job: Job, reward: RewardConfig) -> GroupReward:
+    from cectrain.reward.group_reward import GroupReward
+
+    assert job.encoder is not None
+    return GroupReward(job.encoder, reward, job.config.ppo.candidates, job.cache)
+
+
+def _trainer(job: Job, rewarder: GroupReward) -> GroupTrainer:
     import torch
     from transformers.trainer_callback import PrinterCallback
     from transformers.utils import logging
 
-    from cectrain.reward.group_reward import GroupReward
-    from cectrain.run.callback import Watch
-    from cectrain.run.trainer import ConsensusTrainer, arguments
+    from cectrain.run.trainer import GroupTrainer, arguments
 
     logging.disable_progress_bar()
     os.environ.setdefault("TRACKIO_DIR", str(job.state / "trackio"))
+    config = job.config
     args = arguments(
-        settings,
-        out=folder,
-        seed=job.config.seed,
-        new_tokens=stages.new_tokens(job.config),
-        processes=reproducibility.processes(),
+        config.ppo,
+        out=job.state / "ppo",
+        seed=config.seed,
+        new_tokens=longest_candidate(config),
+        processes=distributed.world_size(),
         cpu=not torch.cuda.is_available(),
     )
-    rewarder = GroupReward(used, reward, settings.candidates, stages.open_cache(job.config, used))
-    sft = job.config.sft
-    trainer = ConsensusTrainer(
+    trainer = GroupTrainer(
         job.policy,
-        job.pairs,
+        job.ppo_pairs,
         rewarder,
-        settings,
+        config.ppo,
         args,
-        taught=job.taught,
-        met=sft.steps * sft.batch,
+        sft_pairs=job.sft_pairs,
+        warmup_examples=config.sft.steps * config.sft.batch,
     )
-    shared = before is None
-    evaluate = distributed.together(trainer.whole, job.evaluate) if shared else job.evaluate
-    trainer.remove_callback(PrinterCallback)  # our own lines say it in fewer words
-    start = before or partial(job.before, evaluate)
-    watch = Watch(settings, job.log, evaluate, job.tell, start, trainer.report)
-    trainer.add_callback(watch)
-    for broken in checkpoints.damaged(folder):
-        job.tell(f"{broken.name} is not whole and is passed over")
-    found = checkpoints.newest(folder)
-    if found:
-        job.tell(f"going on from {found[0].name}")
-    trainer.train(resume_from_checkpoint=str(found[0]) if found else None)
-    if job.config.data.cache:
-        job.tell(
-            f"reference embeddings: {rewarder.from_cache:,} from {job.config.data.cache}, "
-            f"{rewarder.encoded:,} encoded because it lacks them"
-        )
-    batches = int(trainer.state.global_step) // (settings.epochs * settings.minibatches)
-    policy = gathered(job, trainer.weights()) if shared else job.policy
-    return Trained(batches, watch.before(), evaluate(), policy)
+    trainer.remove_callback(PrinterCallback)  # Watch logs the same figures in fewer words
+    return trainer
 
 
-def gathered(job: Job, weights: Mapping[str, torch.Tensor]) -> Policy:
-    """The first process' policy with the weights of all; the others' as it was.
+def _newest_checkpoint(job: Job) -> str | None:
+    folder = job.state / "ppo"
+    for damaged in checkpoints.damaged(folder):
+        job.log(f"{damaged.name} is damaged and is skipped")
+    newest = checkpoints.newest(folder)
+    if newest is None:
+        return None
+    job.log(f"resuming from {newest[0].name}")
+    return str(newest[0])
 
-    It is loaded anew: what lay in shards is no plain model, and adapters cannot be merged there.
+
+def _gathered_policy(job: Job, trainer: GroupTrainer) -> Policy:
+    """Return the policy with all weights on rank 0; other ranks of a sharded run get the old one.
+
+    A sharded policy is loaded anew, because its model holds shards, which no adapter merges with.
     """
-    if distributed.load_on() == "auto" or not job.first:
-        return job.policy  # each process has all of it
+    # A collective call: every rank must make it.
+    weights = trainer.accelerator.get_state_dict(trainer.model_wrapped)
+    if distributed.load_device() == "auto" or not distributed.is_rank0():
+        return job.policy  # without sharding every rank has all weights
     policy = load_policy(job.config.policy, job.config.seed, "cpu")
-    policy = stages.with_adapter(policy, job.config.policy)
+    policy = with_adapter(policy, job.config.policy)
     policy.model.load_state_dict(weights)
     return policy

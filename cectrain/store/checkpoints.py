@@ -45,7 +45,7 @@ def save(folder: Path, fill: Callable[[Path], None], **facts: object) -> None:
 
 
 @contextlib.contextmanager
-def making(folder: Path, *, ours: bool) -> Iterator[None]:
+def removed_on_error(folder: Path, *, owner: bool) -> Iterator[None]:
     """What is written inside stands in `folder` itself; should it fail, nothing is left of it.
 
     A half one would only stand in the way; those before stay as they are. `ours`: whether this
@@ -55,7 +55,7 @@ def making(folder: Path, *, ours: bool) -> Iterator[None]:
         with naming(folder), archiving(folder):
             yield
     except BaseException:
-        if ours:
+        if owner:
             shutil.rmtree(folder, ignore_errors=True)
         raise
 
@@ -134,6 +134,14 @@ def newest(parent: Path) -> tuple[Path, dict[str, object]] | None:
         if facts is not None:
             return folder, facts
     return None
+
+
+def newest_step(parent: Path) -> int:
+    """Return the step of the latest whole checkpoint below `parent`; 0 without one."""
+    found = newest(parent)
+    step = found[1]["step"] if found else 0
+    assert isinstance(step, int)
+    return step
 
 
 def damaged(parent: Path) -> list[Path]:

@@ -1,4 +1,4 @@
-"""How long a run has taken, the calls together that it was made in."""
+"""The duration of a run, summed over the calls that it took."""
 
 from __future__ import annotations
 
@@ -11,50 +11,50 @@ from cecbench.score_shape import is_sealed, sealed
 from cecdata.common import durable
 from cecdata.common.errors import VerificationError
 from cecdata.common.strict_json import parse
-from cectrain.run.progress import Seen
+from cectrain.run.progress import OnStep
 
 FILE = "seconds.json"
 
 
 class Clock:
-    """Seconds of this call and of the earlier ones, which `path` holds for the next.
+    """Counts the seconds of this call and of earlier ones, and keeps the sum in `path`.
 
-    Whenever something is kept a kill costs the time since then and no more. Without a path earlier
-    calls are not known and nothing is written: so it is on all processes but the first.
+    A kill loses only the time since the sum was last kept. Without a path earlier calls are
+    unknown and nothing is written; that is for ranks other than 0.
     """
 
     def __init__(self, path: Path | None, began: float | None = None) -> None:
-        """`began` is the moment of `time.monotonic` that this call counts from, by default now."""
+        """`began` is the `time.monotonic` at which this call began, by default now."""
         self._path, self._before = path, _read(path)
         self._began = time.monotonic() if began is None else began
 
     def seconds(self) -> float:
-        """Of all calls so far."""
+        """Return the seconds of all calls so far."""
         return self._before + time.monotonic() - self._began
 
-    def watching(self, seen: Seen) -> Seen:
-        """`seen`, with the seconds kept at each step that it is told of."""
+    def keeping_time(self, on_step: OnStep) -> OnStep:
+        """Return a receiver of steps that keeps the seconds and calls `on_step`."""
 
         def kept(phase: str, step: int, values: Mapping[str, float]) -> None:
             self.keep()
-            seen(phase, step, values)
+            on_step(phase, step, values)
 
         return kept
 
     def keep(self) -> None:
-        """Write down what the next call is to begin with."""
+        """Write the seconds so far for the next call."""
         if self._path is not None:
             durable.write_text(self._path, sealed({"seconds": round(self.seconds(), 1)}))
 
 
 @contextmanager
 def counting(path: Path | None, began: float) -> Iterator[Clock]:
-    """A clock whose seconds are kept at the end, whatever ends the run."""
+    """Yield a clock whose seconds are kept at the end, also if an exception ends the run."""
     clock = Clock(path, began)
     try:
         yield clock
     except BaseException:
-        with suppress(OSError):  # a full disk does not hide what ended it
+        with suppress(OSError):  # a full disk must not hide the exception
             clock.keep()
         raise
     clock.keep()
@@ -71,4 +71,6 @@ def _read(path: Path | None) -> float:
             return float(found)
     except (ValueError, KeyError):
         pass
-    raise VerificationError(f"{path}: damaged: remove it, and the same command goes on without it")
+    raise VerificationError(
+        f"{path}: damaged: remove it and repeat the command, which then counts from 0"
+    )

@@ -1,31 +1,26 @@
-"""What is logged and under which names; every line goes to metrics.jsonl. See docs/metrics.md."""
+"""The names of what is logged, and the file metrics.jsonl; docs/metrics.md explains them."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
 from cecdata.common.codec import Json
 from cecdata.common.strict_json import parse
 from cectrain.model.heldout import HeldOut
-from cectrain.run.progress import Seen, nowhere
+from cectrain.reward.terms import TERMS
+from cectrain.run.progress import Logger, OnStep, ignore_line, ignore_step
 
 FILE = "metrics.jsonl"
-#: our name → TRL's; what is not named here is not logged
+#: our name → TRL's; TRL's other figures are not logged
 NAMES: Mapping[str, str] = MappingProxyType(
     {
         "reward": "reward",
         "reward_std": "reward_std",
-        "reward_pair": "reward_pair",
-        "reward_consensus": "reward_consensus",
-        "reward_edit": "reward_edit",
-        "cosine": "cosine",
-        "cluster_share": "cluster_share",
-        "no_cluster": "no_cluster",
-        "tau": "tau",
+        **{name: name for term in TERMS for name in term.columns},
         "exact_rate": "exact_rate",
         "copy_rate": "copy_rate",
         "reached_share": "reached_share",
@@ -34,8 +29,8 @@ NAMES: Mapping[str, str] = MappingProxyType(
         "empty_rate": "empty_rate",
         "zero_advantage_share": "zero_advantage_share",
         "trained_share": "trained_share",
-        "worth": "worth",
-        "worth_seen": "worth_seen",
+        "reward_variance": "reward_variance",
+        "reward_variance_seen": "reward_variance_seen",
         "explained_variance": "explained_variance",
         "value_mean": "value_mean",
         "loss": "loss",
@@ -50,7 +45,7 @@ NAMES: Mapping[str, str] = MappingProxyType(
         "generation_seconds": "generation_seconds",
         "training_tokens_per_s": "training_tokens_per_s",
         "training_seconds": "training_seconds",
-        "scan_seconds": "scan_seconds",
+        "selection_seconds": "selection_seconds",
         "supervised_loss": "supervised_loss",
         "supervised_seconds": "supervised_seconds",
         "encoder_seconds": "encoder_seconds",
@@ -62,32 +57,35 @@ NAMES: Mapping[str, str] = MappingProxyType(
     }
 )
 HELD_OUT = (
-    "heldout_exact", "heldout_copied", "heldout_over_correction", "heldout_length_differs",
+    "heldout_exact",
+    "heldout_copied",
+    "heldout_over_correction",
+    "heldout_length_differs",
     "heldout_f1",
-)  # fmt: skip
+)
 SFT = ("loss", "grad_norm", "learning_rate", "training_tokens_per_s", "cpu_seconds")
 Values = Mapping[str, float | None]
 
 
 class MetricsLog:
-    """Appends lines to metrics.jsonl; a resumed run first drops what lies after its checkpoint.
+    """Appends lines to metrics.jsonl, and passes them on as text and as figures.
 
-    A (phase, step) that the file holds is shown, not written again: a run killed between a held-out
-    line and its next checkpoint evaluates once more. Without a path nothing is written: so it is on
-    all processes but the first.
+    A (phase, step) that the file has is not written again: a run that was killed between a
+    held-out line and its next checkpoint evaluates once more. Without a path nothing is written
+    or passed on; that is for ranks other than 0.
     """
 
     def __init__(
         self,
         path: Path | None,
-        show: Callable[[str], None] = lambda _line: None,
-        seen: Seen = nowhere,
+        log: Logger = ignore_line,
+        on_step: OnStep = ignore_step,
     ) -> None:
-        self.path, self._show, self._seen = path, show, seen
-        self._held = {place for line in _split(path) if (place := _place(line)) is not None}
+        self.path, self._log, self._on_step = path, log, on_step
+        self._written = {place for line in _split(path) if (place := _place(line)) is not None}
 
     def write(self, phase: str, step: int, values: Values) -> None:
-        """One line: the phase (sft, ppo or heldout), the step, and what is a number."""
+        """Write one line: the phase (sft, ppo or heldout), the step, and all finite values."""
         if self.path is None:
             return
         known = {
@@ -96,16 +94,16 @@ class MetricsLog:
             if value is not None and math.isfinite(value)
         }
         line = json.dumps({"phase": phase, "step": step, **known}, ensure_ascii=False)
-        if (phase, step) not in self._held:
+        if (phase, step) not in self._written:
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(line + "\n")
-        self._held.add((phase, step))
-        self._show(shown(phase, step, known))
-        self._seen(phase, step, known)
+        self._written.add((phase, step))
+        self._log(line_of(phase, step, known))
+        self._on_step(phase, step, known)
 
 
 def kept_lines(path: Path, sft_step: int, ppo_step: int) -> str:
-    """The lines of an earlier part of the run that a resume from these steps does not repeat."""
+    """Return the lines that a resume from these steps does not write again."""
     limits = {"sft": sft_step, "ppo": ppo_step, "heldout": ppo_step}
     kept: dict[tuple[str, int], str] = {}
     for line in _split(path):
@@ -120,7 +118,7 @@ def _split(path: Path | None) -> list[bytes]:
 
 
 def _place(line: bytes) -> tuple[str, int] | None:
-    """Phase and step of a line; None for one that a kill cut short, whose step is repeated."""
+    """Return a line's phase and step; None if a kill cut it short, so that its step is repeated."""
     try:
         record = parse(line)
         line.decode("utf-8")
@@ -134,7 +132,7 @@ def _place(line: bytes) -> tuple[str, int] | None:
 
 
 def lines(path: Path | None, phase: str) -> list[dict[str, float]]:
-    """The numbers of a phase's lines, oldest first; nothing where there is no log."""
+    """Return the numbers of a phase's lines, oldest first; [] without a log."""
     if path is None or not path.is_file():
         return []
     records = (parse(line) for line in path.read_text("utf-8").splitlines())
@@ -146,39 +144,51 @@ def lines(path: Path | None, phase: str) -> list[dict[str, float]]:
 
 
 def total(path: Path | None, name: str) -> dict[str, Json]:
-    """Sum of one number over each phase that logs it."""
-    found = {phase: [x[name] for x in lines(path, phase) if name in x] for phase in ("sft", "ppo")}
-    return {phase: round(sum(values), 1) for phase, values in found.items() if values}
+    """Return the sum of one number over each phase that logs it."""
+    sums: dict[str, Json] = {}
+    for phase in ("sft", "ppo"):
+        values = [line[name] for line in lines(path, phase) if name in line]
+        if values:
+            sums[phase] = round(sum(values), 1)
+    return sums
 
 
 def renamed(logs: Mapping[str, object]) -> dict[str, float]:
-    """TRL's figures under our names, numbers only.
+    """Return TRL's figures under our names, numbers only.
 
     >>> renamed({"clip_ratio/region_mean": 0.25, "epoch": 1.0})
     {'clip_share': 0.25}
     """
-    found = {}
-    for ours, theirs in NAMES.items():
-        value = logs.get(theirs)
-        if isinstance(value, (int, float)):
-            found[ours] = float(value)
-    return found
+    values = ((ours, logs.get(theirs)) for ours, theirs in NAMES.items())
+    return {ours: float(value) for ours, value in values if isinstance(value, (int, float))}
 
 
-def of_held_out(found: HeldOut) -> dict[str, float | None]:
-    """Held-out scores under the names of `HELD_OUT`, and exact by operator."""
-    values = (found.exact, found.copied, found.over_correction, found.length_differs, found.f1)
-    by_operator = {f"heldout_exact_{name}": share for name, share in found.by_operator.items()}
+def of_held_out(scores: HeldOut) -> dict[str, float | None]:
+    """Return held-out scores under the names of `HELD_OUT`, and the exact rate by operator."""
+    values = (scores.exact, scores.copied, scores.over_correction, scores.length_differs, scores.f1)
+    by_operator = {f"heldout_exact_{name}": share for name, share in scores.by_operator.items()}
     return {**dict(zip(HELD_OUT, values, strict=True)), **by_operator}
 
 
-def shown(phase: str, step: int, values: Mapping[str, float]) -> str:
-    """A line for people: what tells whether the run goes well."""
-    wanted = {
+#: phase → the figures of a line for people
+_SHOWN: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
         "sft": ("loss", "training_tokens_per_s"),
-        "ppo": ("reward", "exact_rate", "copy_rate", "over_correction_rate",
-                "zero_advantage_share", "entropy", "clip_share"),
+        "ppo": (
+            "reward",
+            "exact_rate",
+            "copy_rate",
+            "over_correction_rate",
+            "zero_advantage_share",
+            "entropy",
+            "clip_share",
+        ),
         "heldout": HELD_OUT,
-    }  # fmt: skip
-    parts = [f"{name} {values[name]:.3f}" for name in wanted[phase] if name in values]
+    }
+)
+
+
+def line_of(phase: str, step: int, values: Mapping[str, float]) -> str:
+    """Return a step's most telling figures as a line of text."""
+    parts = [f"{name} {values[name]:.3f}" for name in _SHOWN[phase] if name in values]
     return f"{phase:>8} {step:>6}  " + "  ".join(parts)

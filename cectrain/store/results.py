@@ -1,4 +1,4 @@
-"""What a run leaves for scripts and for the next call: its facts, its summary, its model."""
+"""The files of a run for scripts and for the next call: run.json, metrics.jsonl, summary.json."""
 
 from __future__ import annotations
 
@@ -10,19 +10,24 @@ from pathlib import Path
 from cecbench.score_shape import SEAL, is_sealed, sealed
 from cecbench.systems.policy import MODEL, RUN
 from cecdata.common.codec import Json
-from cecdata.common.durable import Workspace, sha256_of
+from cecdata.common.durable import STATE, Workspace, sha256_of
 from cecdata.common.errors import VerificationError
 from cecdata.common.git import git_commit
 from cecdata.common.strict_json import parse
+from cectrain.config import Config
 from cectrain.run import reproducibility
+from cectrain.run.progress import Logger, OnStep
+from cectrain.store import checkpoints, metrics_log
+from cectrain.store.metrics_log import MetricsLog
 
 SUMMARY = "summary.json"
-FILES = "files_sha256"  # of what lies beside a summary: name → SHA-256
-_OWN = ("metrics.jsonl", "heldout.jsonl")  # made by the run, and not for editing, as the card is
+ANSWERS = "heldout.jsonl"  # the held-out sentences with the answers before and after PPO
+FILES = "files_sha256"  # in the summary: name → SHA-256 of the other files
+_OWN = (metrics_log.FILE, ANSWERS)
 
 
 def write_summary(work: Workspace, found: Mapping[str, Json]) -> dict[str, Json]:
-    """Write the summary, sealed, with the SHA-256 of every file of the results; what it says."""
+    """Write the summary with the SHA-256 of every result file and a seal; return its content."""
     whole: dict[str, Json] = {**found, FILES: {**_sums(work.root)}}
     text = sealed(whole)
     work.write_text(SUMMARY, text)
@@ -30,7 +35,7 @@ def write_summary(work: Workspace, found: Mapping[str, Json]) -> dict[str, Json]
 
 
 def _sums(folder: Path) -> dict[str, str]:
-    """Weights have their own digest, and a card is for editing."""
+    """Return the SHA-256 of each file but the weights, which have a digest, and the card."""
     paths = [folder / name for name in _OWN if (folder / name).is_file()]
     paths += (p for p in sorted((folder / MODEL).rglob("*")) if p.is_file())
     named = {path.relative_to(folder).as_posix(): path for path in paths}
@@ -42,10 +47,10 @@ def _sums(folder: Path) -> dict[str, str]:
 
 
 def finished(folder: Path) -> dict[str, Json] | None:
-    """The summary of a finished run; None where it is not finished.
+    """Return the summary of a finished run; None if the run is not finished.
 
-    Raises VerificationError where the summary is damaged, or the weights or another file of the
-    results are not those that it names.
+    Raises VerificationError if the summary is damaged, or if the weights or another result file
+    differ from those that it records.
     """
     if not (folder / SUMMARY).is_file():
         return None
@@ -82,8 +87,31 @@ def read_summary(path: Path) -> dict[str, Json]:
     return found
 
 
+def begin(
+    work: Workspace | None,
+    out: Path,
+    config: Config,
+    identity: Mapping[str, object],
+    log: Logger,
+    on_step: OnStep,
+) -> MetricsLog:
+    """Write run.json, drop the metrics that a resume writes again, and open the metrics log.
+
+    `work` is None on ranks other than 0, which write nothing.
+    """
+    if work is None:
+        return MetricsLog(None)
+    state = out.absolute() / STATE
+    sft_step = checkpoints.newest_step(state / "sft")
+    batch = checkpoints.newest_step(state / "ppo") // (config.ppo.epochs * config.ppo.minibatches)
+    path = out / metrics_log.FILE
+    work.write_text(metrics_log.FILE, metrics_log.kept_lines(path, sft_step, batch))
+    write_run(work, identity)
+    return MetricsLog(path, log, on_step)
+
+
 def write_run(work: Workspace, identity: Mapping[str, object]) -> None:
-    """What the run is, and where, with what and by which command it is made."""
+    """Write run.json: the identity of the run, its command, commit and hardware."""
     settings = json.dumps(identity["configuration"], ensure_ascii=False, sort_keys=True)
     facts = {
         **identity,

@@ -70,7 +70,7 @@ def fit(
             values["learning_rate"] = float(optimizers[0].param_groups[0]["lr"])
             log(done, values)
             started, tokens = time.perf_counter(), 0
-        malloc_trim.trim_now_and_then(done)
+        malloc_trim.trim_sometimes(done)
         watch(done)  # before the checkpoint: a run killed in between does the step again
         if done % plan.save_every == 0 or done == plan.steps:
             save_state(policy, optimizers, folder, done)

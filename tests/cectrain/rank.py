@@ -42,7 +42,7 @@ def main(data, out, settings):
     rank = os.environ["RANK"]
     torch.set_num_threads(1)
     faulthandler.dump_traceback_later(240, exit=True)  # where it waits, if it waits for ever
-    trainer.ConsensusTrainer.train = keeping(trainer.ConsensusTrainer.train)
+    trainer.GroupTrainer.train = keeping(trainer.GroupTrainer.train)
     out, told = Path(out), config.load("small", settings)
     first = train(Path(data), out / "run", told)
     again = train(Path(data), out / "run", told)

@@ -10,8 +10,8 @@ from cecdata.common.errors import UsageError
 from cectrain.data.shards import Pair
 from cectrain.model import heldout
 from cectrain.reward import advantage
+from cectrain.reward.config import RewardConfig
 from cectrain.reward.group_reward import GroupReward, behaviour, text_of
-from cectrain.reward.terms import RewardConfig
 from cectrain.reward.value_head import ValueNetwork
 
 REWARDS = torch.tensor([[1.0, 0.0, 0.5, 0.5], [0.2, 0.2, 0.2, 0.2]])

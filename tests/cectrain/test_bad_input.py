@@ -13,8 +13,8 @@ from cecdata.common.errors import CecError, DiskFullError, InputError, RefusedEr
 from cecdata.embed.cache import CacheWriter
 from cectrain import config
 from cectrain.model import policy
+from cectrain.reward.config import RewardConfig
 from cectrain.reward.group_reward import GroupReward
-from cectrain.reward.terms import RewardConfig, group_rewards
 from cectrain.store import checkpoints
 from cectrain.train import train
 
@@ -23,8 +23,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::Deprec
 SETTINGS = [
     "ppo.groups=2", "ppo.candidates=2", "ppo.updates=2", "ppo.save_every=1", "ppo.eval_every=0",
     "ppo.new_tokens=4", "data.held_out=6", "data.limit=6", "data.held_out_clean=2",
-    "policy.max_chars=40", 'constants="given"', "sft.steps=0", "ppo.scan=1", "ppo.supervised=0",
-    "data.fresh=false", "ppo.unseen=0.0",
+    "policy.max_chars=40", 'constants="given"', "sft.steps=0", "ppo.oversampling=1",
+    "ppo.supervised=0", "data.fresh=false", "ppo.unseen=0.0",
 ]  # fmt: skip
 
 
@@ -32,18 +32,18 @@ def configured(start, *more):
     return config.load("small", [*SETTINGS, f'policy.name="{start}"', *more])
 
 
-def test_one_candidate_has_no_consensus():
+def test_one_candidate_has_no_consensus(encoder):
     """L = 1 is refused by the settings, and by the reward itself."""
     with pytest.raises(UsageError, match="at least 2"):
         config.load("small", ["ppo.candidates=1"])
     with pytest.raises(UsageError, match="L = 1"):
-        group_rewards(np.ones((3, 1, 4)), np.ones((3, 4)), RewardConfig())
+        GroupReward(encoder, RewardConfig(), 1).score(["己"], ["已"], [["已"]])
 
 
 def test_candidates_that_cut_a_group_are_refused(encoder):
     """Five candidates in groups of two: no reward is made up for the odd one."""
     reward = GroupReward(encoder, RewardConfig(), 2)
-    with pytest.raises(UsageError, match="cut groups of 2"):
+    with pytest.raises(UsageError, match="cut a group of 2"):
         reward(["问"] * 5, ["答"] * 5, ["问"] * 5, ["答"] * 5, lambda *_: None)
 
 
@@ -64,7 +64,7 @@ def test_equal_rewards_are_said_aloud(dataset_path, start, tmp_path, baseline):
     lines = []
     settings = configured(start, "reward.alpha=1.0", "reward.tau=0.999", "ppo.updates=1",
                           f"ppo.baseline={baseline}")  # fmt: skip
-    train(dataset_path, tmp_path / "out", settings, tell=lines.append)
+    train(dataset_path, tmp_path / "out", settings, log=lines.append)
     assert any("taught nothing" in line for line in lines)
 
 
@@ -107,7 +107,7 @@ def test_no_space_for_a_checkpoint(dataset, encoder, start, small_disk):
     args = trainer.arguments(made, out=out, seed=42, new_tokens=4, processes=1, cpu=True)
     reward = GroupReward(encoder, config.load("small").reward, 2)
     with pytest.raises(DiskFullError, match=r"no space left.*Free some space"):
-        trainer.ConsensusTrainer(tiny, pairs, reward, made, args).train()
+        trainer.GroupTrainer(tiny, pairs, reward, made, args).train()
     assert checkpoints.damaged(out) == []
     newest, facts = checkpoints.newest(out)  # the one before it is there
     assert facts["step"] > 0
@@ -190,8 +190,8 @@ def test_what_a_run_shows_and_keeps(dataset_path, start, tmp_path):
     lines, seen = [], []
     settings = configured(start, "ppo.eval_every=1", "data.tuning=true")
     train(
-        dataset_path, tmp_path / "out", settings, tell=lines.append,
-        seen=lambda *step: seen.append(step),
+        dataset_path, tmp_path / "out", settings, log=lines.append,
+        on_step=lambda *step: seen.append(step),
     )  # fmt: skip
     assert any(" → " in line and ("✗" in line or "✓" in line) for line in lines)
     assert [step for phase, step, _ in seen if phase == "ppo"] == [1, 2]
@@ -262,5 +262,5 @@ def test_what_ppo_cannot_do_is_told_before_the_first_step(
     lines = []
     asked = configured(start, "sft.steps=2", "sft.batch=2", *settings)
     with pytest.raises(UsageError, match=message):
-        train(dataset_path, tmp_path / "out", asked, tell=lines.append)
+        train(dataset_path, tmp_path / "out", asked, log=lines.append)
     assert not any("warm start" in line for line in lines)

@@ -82,15 +82,15 @@ def test_ppo_runs_on_the_chat_path(made, dataset, encoder, tmp_path):
     """One batch: TRL renders the same question, and the candidates are rewarded."""
     from cectrain.run import trainer
 
-    settings = ["ppo.groups=2", "ppo.candidates=2", "ppo.updates=1", "ppo.epochs=1", "ppo.scan=1"]
-    ppo = config.load("small", [*settings, "ppo.baseline=value"]).ppo
+    settings = ["ppo.groups=2", "ppo.candidates=2", "ppo.updates=1", "ppo.epochs=1"]
+    ppo = config.load("small", [*settings, "ppo.oversampling=1", "ppo.baseline=value"]).ppo
     pairs = training_pairs(dataset, DataConfig(limit=4), 40, 42, tmp_path / "cache")
     args = trainer.arguments(
         ppo, out=tmp_path / "run", seed=42, new_tokens=4, processes=1, cpu=True
     )
     seen = []
 
-    class Watching(trainer.ConsensusTrainer):
+    class Watching(trainer.GroupTrainer):
         def _generate_and_score_completions(self, inputs):
             out = super()._generate_and_score_completions(inputs)
             asked = [

@@ -120,7 +120,7 @@ def test_what_is_watched_while_tuning_is_not_trained_on(dataset, tmp_path):
     watched, clean = shards.held_out(dataset, told, 64, 1)
     other, _ = shards.held_out(dataset, told, 64, 2)
     pairs = training_pairs(dataset, told, 64, 42, tmp_path)
-    trained = {pair.id for pair in pairs.at(range(len(pairs)), 0)}
+    trained = {pair.id for pair in pairs.take(range(len(pairs)), 0)}
     assert watched
     assert clean
     assert not trained & {pair.id for pair in (*watched, *other)}
@@ -136,7 +136,7 @@ def test_as_many_are_watched_as_there_are_short_ones(dataset, tuning):
     split = "train" if tuning else "validation"
     everything = shards.sample(dataset, split, 10**6, 3)
     if tuning:
-        kept = shards.kept_for_tuning(shards.unsigned([pair.id for pair in everything]))
+        kept = shards.in_tuning_part(shards.unsigned([pair.id for pair in everything]))
         everything = [pair for pair, keep in zip(everything, kept, strict=True) if keep]
     limit = sorted(pair.length for pair in everything)[len(everything) // 4]
     short = [pair for pair in everything if pair.length <= limit]

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from cecdata.common.errors import InputError, UsageError
 from cectrain.data import shards
 from cectrain.diagnosis import candidates, diagnose, report_page
+from cectrain.reward.config import RewardConfig
+from cectrain.reward.consensus import alpha_star
 from cectrain.reward.group_reward import GroupReward
-from cectrain.reward.terms import RewardConfig, alpha_star
 
 PAIR = shards.Pair(7, 0, "他己经来了。", "他已经来了。", "homophone")
 

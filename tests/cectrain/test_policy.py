@@ -121,7 +121,7 @@ def test_batches_walk_every_pair_once_an_epoch(pairs):
 
 def test_long_pairs_are_left_out_and_none_left_is_an_error(dataset, pairs, tmp_path):
     """max_chars limits both sides; a limit that nothing meets is said."""
-    assert all(max(len(p.source), len(p.target)) <= 40 for p in pairs.at(range(len(pairs)), 0))
+    assert all(max(len(p.source), len(p.target)) <= 40 for p in pairs.take(range(len(pairs)), 0))
     with pytest.raises(InputError, match="max_chars"):
         training_pairs(dataset, DataConfig(), 2, 42, tmp_path / "cache")
     some = training_pairs(dataset, DataConfig(limit=7), 40, 42, tmp_path / "cache")
@@ -133,10 +133,10 @@ def test_fresh_pairs_are_another_build_of_the_same_sentences(dataset, tmp_path):
     fresh = training_pairs(dataset, DataConfig(fresh=True), 60, 42, tmp_path / "cache")
     stored = training_pairs(dataset, DataConfig(), 60, 42, tmp_path / "cache")
     places = list(range(12))
-    old, one, two = stored.at(places, 0), fresh.at(places, 0), fresh.at(places, 1)
+    old, one, two = stored.take(places, 0), fresh.take(places, 0), fresh.take(places, 1)
     assert [p.target for p in old] == [p.target for p in one]
     assert [p.source for p in one] != [p.source for p in two] != [p.source for p in old]
-    assert fresh.at([5], 1) == [two[5]]
+    assert fresh.take([5], 1) == [two[5]]
 
 
 def test_fresh_pairs_keep_the_share_of_unchanged_ones(tmp_path):
@@ -152,7 +152,7 @@ def test_fresh_pairs_keep_the_share_of_unchanged_ones(tmp_path):
     built = open_shards(tmp_path / "data")
     fresh = training_pairs(built, DataConfig(fresh=True), 60, 42, tmp_path / "cache")
     for epoch in (0, 1):
-        pairs = fresh.at(range(len(fresh)), epoch)
+        pairs = fresh.take(range(len(fresh)), epoch)
         same = [pair for pair in pairs if pair.source == pair.target]
         assert 0.4 < len(same) / len(pairs) < 0.6
         assert {pair.operator for pair in same} == {"unchanged"}
@@ -161,28 +161,28 @@ def test_fresh_pairs_keep_the_share_of_unchanged_ones(tmp_path):
 def test_a_clean_share_depends_on_the_pair_alone(dataset, tmp_path):
     """The same pair is clean or not in whatever batch it comes."""
     mixed = training_pairs(dataset, DataConfig(clean_share=0.5), 60, 42, tmp_path / "cache")
-    together = mixed.at(range(30), 0)
-    assert [mixed.at([place], 0)[0] for place in range(30)] == together
+    together = mixed.take(range(30), 0)
+    assert [mixed.take([place], 0)[0] for place in range(30)] == together
     assert 5 < sum(p.source == p.target for p in together) < 25
 
 
 def test_a_sentence_lies_on_one_side_whole(pairs):
     """All copies of a sentence are taught or left to PPO; both sides together are everything."""
-    taught, left = pairs.parted(0.4)
-    sides = [side.at(range(len(side)), 0) for side in (taught, left)]
+    taught, left = pairs.split(0.4)
+    sides = [side.take(range(len(side)), 0) for side in (taught, left)]
     ids = [{pair.id for pair in side} for side in sides]
     assert not ids[0] & ids[1]
     assert sorted((p.id, p.copy) for side in sides for p in side) == sorted(
-        (p.id, p.copy) for p in pairs.at(range(len(pairs)), 0)
+        (p.id, p.copy) for p in pairs.take(range(len(pairs)), 0)
     )
     everyone = len(ids[0] | ids[1])
     assert abs(len(ids[1]) - 0.4 * everyone) < 4 * (0.24 * everyone) ** 0.5
-    again = pairs.parted(0.4)[1]
-    assert again.at(range(5), 0) == left.at(range(5), 0)
-    assert {p.id for p in replace(pairs, seed=7).parted(0.4)[1].at(range(9), 0)} - ids[1]
-    assert pairs.parted(0.0) == (pairs, pairs)
+    again = pairs.split(0.4)[1]
+    assert again.take(range(5), 0) == left.take(range(5), 0)
+    assert {p.id for p in replace(pairs, seed=7).split(0.4)[1].take(range(9), 0)} - ids[1]
+    assert pairs.split(0.0) == (pairs, pairs)
     with pytest.raises(InputError, match=r"ppo\.unseen 1e-09"):
-        pairs.parted(1e-9)
+        pairs.split(1e-9)
 
 
 def weights(made):

@@ -41,7 +41,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::Deprec
 SETTINGS = (
     "ppo.groups=2", "ppo.candidates=2", "ppo.updates=2", "ppo.save_every=9", "ppo.new_tokens=4",
     "data.limit=6", "policy.max_chars=40", 'constants="given"', "sft.steps=0", "sft.batch=2",
-    "ppo.scan=1", "ppo.supervised=0", "data.fresh=false", "ppo.unseen=0.0",
+    "ppo.oversampling=1", "ppo.supervised=0", "data.fresh=false", "ppo.unseen=0.0",
 )  # fmt: skip
 
 
@@ -529,13 +529,13 @@ def test_what_no_trial_can_run_is_refused_at_once(plan, tmp_path):
     grid_protocol.check(small, told, 9827)
     with pytest.raises(UsageError, match=r"128 sources .* 20 of 1000 pairs.*--share"):
         search_protocol.search(small, told, 1000)
-    with pytest.raises(UsageError, match=r"ppo.candidates=2.*ppo.scan"):
-        search_protocol.search(replace(small, settings=("ppo.scan=4",)), told, 99_999)
+    with pytest.raises(UsageError, match=r"ppo.candidates=2.*ppo.oversampling"):
+        search_protocol.search(replace(small, settings=("ppo.oversampling=4",)), told, 99_999)
     with pytest.raises(UsageError, match=r"see about 98 of .*ppo.unseen"):
         grid_protocol.check(replace(small, settings=("ppo.unseen=0.5",)), told, 9827)
     assert not list(tmp_path.iterdir())
     (one,) = search_protocol._retrained(told, [({"ppo.candidates": 6}, 0.5)], small).variants
-    assert config.load("small", one.settings).ppo.scan == 1
+    assert config.load("small", one.settings).ppo.oversampling == 1
     # A recipe's price of copies stays beside the recipe's own constants, and only there.
     own = config.load("small").reward.copy
     for chosen, copy in (({"ppo.clip": 0.1}, own), ({"reward.tau": 0.7}, None),

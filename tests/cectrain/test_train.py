@@ -18,7 +18,8 @@ from cectrain.cli import cli
 from cectrain.data.shards import open_shards
 from cectrain.model import policy
 from cectrain.model.heldout import HeldOut, read_held_out
-from cectrain.run import callback, stages
+from cectrain.run import callback
+from cectrain.run.reproducibility import run_identity
 from cectrain.store import checkpoints, elapsed, metrics_log
 from cectrain.train import train
 
@@ -28,7 +29,7 @@ SETTINGS = [
     "ppo.groups=3", "ppo.candidates=2", "ppo.updates=3", "ppo.save_every=1", "ppo.eval_every=2",
     "ppo.new_tokens=6", "ppo.baseline=value", "ppo.whiten=none", "ppo.learning_rate=0.001",
     "sft.steps=0", "sft.batch=2", "sft.log_every=1", "sft.save_every=1", "data.held_out=10",
-    "data.held_out_clean=3", "data.limit=7", "policy.max_chars=40", "ppo.scan=1",
+    "data.held_out_clean=3", "data.limit=7", "policy.max_chars=40", "ppo.oversampling=1",
     "ppo.supervised=0", "data.fresh=false", "ppo.unseen=0.0",
 ]  # fmt: skip
 
@@ -38,13 +39,13 @@ class Stop(Exception):
 
 
 def stops(wanted):
-    """A `tell` that ends the run at the first line with these words."""
+    """A logger that ends the run at the first line with these words."""
 
-    def tell(line):
+    def log(line):
         if wanted in line:
             raise Stop
 
-    return tell
+    return log
 
 
 def configured(start, *more):
@@ -56,7 +57,7 @@ def finished(dataset_path, start, tmp_path_factory):
     """One finished run: two supervised steps, three PPO batches."""
     out = tmp_path_factory.mktemp("run") / "out"
     lines = []
-    found = train(dataset_path, out, configured(start, "sft.steps=2"), tell=lines.append)
+    found = train(dataset_path, out, configured(start, "sft.steps=2"), log=lines.append)
     return out, found, lines
 
 
@@ -94,18 +95,19 @@ def test_the_reason_for_the_constants_is_the_one_that_they_were_taken_for():
     """More often, or no less often: where both rank alike the given ones stay."""
     from types import SimpleNamespace
 
-    from cectrain.diagnosis.measures import favour, why
+    from cectrain.diagnosis.measures import choice_reason, favoured
 
     def ranking(*values):
         profiles = [{"a": SimpleNamespace(pair_accuracy=value)} for value in values]
         names = ("as given", "calibrated")
         return dict(zip(names, (SimpleNamespace(profiles=p) for p in profiles), strict=True))
 
-    assert favour(ranking(0.9962, 0.9961)) == "as given"
-    assert "no more often" in why(ranking(0.9962, 0.9961))
+    assert favoured(ranking(0.9962, 0.9961)) == "as given"
+    assert "no more often" in choice_reason(ranking(0.9962, 0.9961))
     for both, taken in (((0.9, 0.8), "as given"), ((0.8, 0.9), "calibrated")):
-        assert favour(ranking(*both)) == taken
-        assert why(ranking(*both)) == "they rank right above wrong more often within a group"
+        assert favoured(ranking(*both)) == taken
+        reason = choice_reason(ranking(*both))
+        assert reason == "they rank right above wrong more often within a group"
 
 
 def test_the_model_loads_and_answers_like_cecbench(finished):
@@ -165,11 +167,11 @@ def test_another_configuration_is_refused(finished, dataset_path, start):
 def test_a_server_may_move(dataset_path):
     """A resume asks vLLM at another address; all else of the run is as it was."""
     dataset = open_shards(dataset_path)
-    told = [
-        stages.identity(config.load("paper", ["ppo.vllm=server", *more]), dataset)
+    before, after = (
+        run_identity(config.load("paper", ["ppo.vllm=server", *more]), dataset, None)
         for more in ([], ["ppo.vllm_url=http://10.0.0.7:8000"])
-    ]
-    assert told[0] == told[1]
+    )
+    assert before == after
 
 
 def test_another_release_of_ours_is_refused(finished, dataset_path, start, tmp_path, monkeypatch):
@@ -193,11 +195,11 @@ def test_other_weights_behind_the_same_name_are_refused(
         with pytest.raises(RefusedError, match=r"encoder: .*of other weights"):
             train(dataset_path, out, settings)
     builtin, dataset = config.load("small", []), open_shards(dataset_path)
-    before = stages.identity(builtin, dataset)["policy"]
+    before = run_identity(builtin, dataset, None)["policy"]
     monkeypatch.setattr(policy, "WEIGHTS", start)
-    assert stages.identity(builtin, dataset)["policy"] != before
+    assert run_identity(builtin, dataset, None)["policy"] != before
     monkeypatch.setattr(policy, "WEIGHTS", tmp_path)  # without weights: random ones by the seed
-    assert stages.identity(builtin, dataset)["policy"] == {"checkpoint": "builtin"}
+    assert run_identity(builtin, dataset, None)["policy"] == {"checkpoint": "builtin"}
 
 
 def test_a_killed_run_goes_on_to_the_same_weights(finished, dataset_path, start, tmp_path):
@@ -207,14 +209,14 @@ def test_a_killed_run_goes_on_to_the_same_weights(finished, dataset_path, start,
 
     for moment in ("sft      1", "ppo      2"):
         with pytest.raises(Stop):
-            train(dataset_path, out, settings, tell=stops(moment))
+            train(dataset_path, out, settings, log=stops(moment))
     folder, _ = checkpoints.newest(out / ".cecdata" / "ppo")
     half = folder.parent / "checkpoint-99"
     half.mkdir()
     (half / "model.safetensors").write_bytes(b"half")
     lines = []
-    found = train(dataset_path, out, settings, tell=lines.append)
-    assert "checkpoint-99 is not whole and is passed over" in lines
+    found = train(dataset_path, out, settings, log=lines.append)
+    assert "checkpoint-99 is damaged and is skipped" in lines
     assert found["model_sha256"] == finished[1]["model_sha256"]
     written = [json.loads(x) for x in (out / "metrics.jsonl").read_text("utf-8").splitlines()]
     steps = [x["step"] for x in written if x["phase"] == "ppo"]
@@ -223,12 +225,12 @@ def test_a_killed_run_goes_on_to_the_same_weights(finished, dataset_path, start,
 
 def test_a_killed_run_that_scans_goes_on_to_the_same_weights(dataset_path, start, tmp_path):
     """Which sources are kept, and which pairs are shown besides, the batch alone decides."""
-    more = ["sft.steps=2", "ppo.scan=2", "ppo.supervised=3", "ppo.baseline=leave_one_out"]
+    more = ["sft.steps=2", "ppo.oversampling=2", "ppo.supervised=3", "ppo.baseline=leave_one_out"]
     settings = configured(start, *more, "data.limit=null")
     whole = train(dataset_path, tmp_path / "whole", settings)
 
     with pytest.raises(Stop):
-        train(dataset_path, tmp_path / "killed", settings, tell=stops("ppo      2"))
+        train(dataset_path, tmp_path / "killed", settings, log=stops("ppo      2"))
     again = train(dataset_path, tmp_path / "killed", settings)
     assert again["model_sha256"] == whole["model_sha256"]
 
@@ -257,7 +259,7 @@ def test_a_killed_run_with_a_kl_goes_on_to_the_same_weights(dataset_path, start,
     whole = train(dataset_path, tmp_path / "whole", settings)
 
     with pytest.raises(Stop):
-        train(dataset_path, tmp_path / "cut", settings, tell=stops("ppo      2"))
+        train(dataset_path, tmp_path / "cut", settings, log=stops("ppo      2"))
     assert checkpoints.newest(tmp_path / "cut" / ".cecdata" / "ppo")[1] == {"step": 1}
     again = train(dataset_path, tmp_path / "cut", settings)
     assert again["model_sha256"] == whole["model_sha256"]
@@ -276,7 +278,7 @@ def test_a_kl_needs_a_start_that_lies_somewhere(dataset_path, tmp_path, monkeypa
 def test_what_is_left_to_ppo_no_supervised_step_sees(dataset_path, start, tmp_path, monkeypatch):
     """With ppo.unseen the targets of the two kinds of steps have nothing in common."""
     from cectrain.reward.group_reward import GroupReward
-    from cectrain.run import trainer
+    from cectrain.run import supervised_gradient
     from cectrain.supervised import sft
 
     taught, judged, draw, score = set(), set(), sft.supervised_batch, GroupReward.score
@@ -291,7 +293,7 @@ def test_what_is_left_to_ppo_no_supervised_step_sees(dataset_path, start, tmp_pa
         return score(self, sources, targets, groups)
 
     monkeypatch.setattr(sft, "supervised_batch", drawn)
-    monkeypatch.setattr(trainer, "supervised_batch", drawn)
+    monkeypatch.setattr(supervised_gradient, "supervised_batch", drawn)
     monkeypatch.setattr(GroupReward, "score", scored)
     more = ["sft.steps=9", "sft.batch=4", "ppo.supervised=4", "ppo.updates=6", "data.limit=null"]
     found = train(dataset_path, tmp_path / "out", configured(start, *more, "ppo.unseen=0.4"))
@@ -308,7 +310,7 @@ def test_supervised_steps_alone_need_no_diagnosis(dataset_path, start, tmp_path)
     """Nothing is rewarded there: too few pairs to choose constants by are no matter."""
     alone = configured(start, "sft.steps=1", "ppo.updates=0", "diagnose_pairs=3")
     lines = []
-    found = train(dataset_path, tmp_path / "out", alone, tell=lines.append)
+    found = train(dataset_path, tmp_path / "out", alone, log=lines.append)
     assert found["reward"] == encode(alone.reward)
     assert not [line for line in lines if "constants" in line]
 
@@ -411,12 +413,8 @@ def test_seconds_are_those_of_all_calls(finished, dataset_path, start, tmp_path)
     """Of a run that was cut short too; a finished one keeps what it says, whoever asks again."""
     out, settings = tmp_path / "out", configured(start, "sft.steps=2", "ppo.updates=1")
 
-    def tell(line):
-        if "ppo      1" in line:
-            raise Stop
-
     with pytest.raises(Stop):
-        train(dataset_path, out, settings, tell=tell)
+        train(dataset_path, out, settings, log=stops("ppo      1"))
     kept = elapsed.Clock(out / ".cecdata" / elapsed.FILE).seconds()
     assert kept > 0.5
     (out / ".cecdata" / elapsed.FILE).write_text(sealed({"seconds": 1000.0}), encoding="utf-8")
@@ -466,7 +464,7 @@ def test_a_bit_in_what_a_resume_trusts_is_noticed(tmp_path, dataset_path):
     def pairs():
         made = config.DataConfig()
         found = training_pairs(open_shards(dataset_path), made, 40, 42, tmp_path / "arrow")
-        return found.at(range(len(found)), 0)
+        return found.take(range(len(found)), 0)
 
     right = pairs()
     (file,) = (tmp_path / "arrow").rglob("*.arrow")
@@ -506,7 +504,9 @@ def watching(tmp_path, exact, *settings, reported=None):
     ppo = config.load("small", ["ppo.epochs=1", "ppo.eval_every=1", *settings]).ppo
     log = metrics_log.MetricsLog(tmp_path / "metrics.jsonl")
     before = HeldOut(1, 0.5, 0.0, 0.0, 0.0, None, {}, ())
-    return callback.Watch(ppo, log, lambda: found, told.append, before, report), told
+    watch = callback.Watch(ppo, log, lambda: found, told.append, lambda: before, report)
+    watch.on_train_begin()
+    return watch, told
 
 
 def logged(seen, step, reward, flat=0.0):

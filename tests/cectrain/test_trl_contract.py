@@ -26,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::Deprec
 SETTINGS = [
     "ppo.groups=3", "ppo.candidates=2", "ppo.updates=3", "ppo.save_every=1", "ppo.accumulation=2",
     "ppo.baseline=value", "ppo.learning_rate=0.01", "ppo.whiten=none", "ppo.decay=0.5",
-    "ppo.epochs=2", "ppo.cooldown=0.0", "ppo.pool=1", "ppo.temperature=1.0", "ppo.scan=1",
+    "ppo.epochs=2", "ppo.cooldown=0.0", "ppo.pool=1", "ppo.temperature=1.0", "ppo.oversampling=1",
     "ppo.supervised=0",
 ]  # fmt: skip
 
@@ -45,7 +45,7 @@ def trainer_for(dataset, encoder, small_policy):
         pairs = training_pairs(dataset, DataConfig(limit=limit), 40, 42, out.parent / "cache")
         reward = reward or GroupReward(encoder, told.reward, told.ppo.candidates)
         args = trainer.arguments(told.ppo, out=out, seed=42, new_tokens=6, processes=1, cpu=True)
-        used = cls or trainer.ConsensusTrainer
+        used = cls or trainer.GroupTrainer
         return used(small_policy(), pairs, reward, told.ppo, args)
 
     return made
@@ -58,7 +58,7 @@ def watched(trainer_for, encoder, tmp_path_factory):
 
     seen = {"rewards": [], "calls": [], "outs": [], "orders": [], "generated": []}
 
-    class Watching(trainer.ConsensusTrainer):
+    class Watching(trainer.GroupTrainer):
         def _calculate_rewards(self, *given):
             found = super()._calculate_rewards(*given)
             seen["rewards"].append(found.clone())
@@ -91,7 +91,7 @@ def watched(trainer_for, encoder, tmp_path_factory):
 def trainer_class():
     from cectrain.run import trainer
 
-    return trainer.ConsensusTrainer
+    return trainer.GroupTrainer
 
 
 HOOKS = {
@@ -190,10 +190,10 @@ def test_the_loss_is_left_to_trl():
     """compute_loss is not overridden: the clip is TRL's."""
     from trl import GRPOTrainer
 
-    from cectrain.run.trainer import ConsensusTrainer
+    from cectrain.run.trainer import GroupTrainer
 
-    assert ConsensusTrainer.compute_loss is GRPOTrainer.compute_loss
-    assert ConsensusTrainer._compute_loss is GRPOTrainer._compute_loss
+    assert GroupTrainer.compute_loss is GRPOTrainer.compute_loss
+    assert GroupTrainer._compute_loss is GRPOTrainer._compute_loss
 
 
 def test_the_reward_sees_runs_of_l_and_every_column(watched):
@@ -273,7 +273,7 @@ def test_a_pool_deals_out_by_length(dataset, tmp_path):
 
     pairs = training_pairs(dataset, DataConfig(limit=60), 40, 42, tmp_path / "cache")
     lengths = pairs.lengths()
-    assert lengths.tolist() == [len(pair.target) for pair in pairs.at(range(60), 0)]
+    assert lengths.tolist() == [len(pair.target) for pair in pairs.take(range(60), 0)]
     told = {"groups": 5, "size": 2, "repeats": 1, "view": View(pairs, None)}
     plain, pooled = (list(GroupSampler(pairs, **told, pool=pool)) for pool in (1, 4))
     assert sorted(plain) == sorted(pooled)
@@ -369,12 +369,12 @@ def test_reporters_get_figures_that_are_of_no_step(trainer_for, tmp_path):
 
     made = trainer_for(tmp_path / "run", "ppo.baseline=none")
     made.add_callback(Reporter())
-    made._note(worth=0.25)
+    made._note(reward_variance=0.25)
     made.control.should_log = True  # the step's own figures are still to come
     made.report({"heldout_exact": 0.5, "heldout_f1": None})
     assert made.control.should_log
     assert seen == [{"heldout_exact": 0.5}]
-    assert made._metrics["train"]["worth"] == [0.25]
+    assert made._metrics["train"]["reward_variance"] == [0.25]
 
 
 def test_pairs_beside_whose_loss_is_no_number_are_the_batch_that_is_saved(
@@ -383,12 +383,12 @@ def test_pairs_beside_whose_loss_is_no_number_are_the_batch_that_is_saved(
     """It is the pairs that broke the run, not the candidates."""
     from safetensors.torch import load_file
 
-    from cectrain.run import trainer
+    from cectrain.run import supervised_gradient
 
     def broken(_policy, _precision):
         return lambda batch: batch["labels"].float().sum() * float("nan")
 
-    monkeypatch.setattr(trainer, "loss_function", broken)
+    monkeypatch.setattr(supervised_gradient, "loss_function", broken)
     made = trainer_for(tmp_path / "run", "ppo.baseline=none", "ppo.supervised=2")
     with pytest.raises(CecError, match="bad_batch"):
         made.train()
@@ -404,7 +404,7 @@ def test_a_batch_that_would_cut_groups_is_refused(settings, processes, tmp_path)
     from cectrain.run import trainer
 
     def arguments():
-        made = config.load("small", ["ppo.candidates=2", "ppo.scan=1", *settings])
+        made = config.load("small", ["ppo.candidates=2", "ppo.oversampling=1", *settings])
         trainer.arguments(
             made.ppo, out=tmp_path, seed=1, new_tokens=4, processes=processes, cpu=True
         )
@@ -455,10 +455,10 @@ def test_a_scan_keeps_the_sources_that_can_teach_most(trainer_for, tmp_path):
     from cectrain.data import source_selection
 
     made = trainer_for(
-        tmp_path / "run", "ppo.scan=2", "ppo.candidates=4", "ppo.updates=2", "ppo.groups=2",
+        tmp_path / "run", "ppo.oversampling=2", "ppo.candidates=4", "ppo.updates=2", "ppo.groups=2",
         "ppo.epochs=1", "ppo.accumulation=1", "ppo.baseline=leave_one_out",
     )  # fmt: skip
-    seen, plain = [], source_selection.worth
+    seen, plain = [], source_selection.reward_variance
 
     def noted(policy, pairs, temperature):
         plain(policy, pairs, temperature)  # of a random policy all are 0
@@ -473,7 +473,7 @@ def test_a_scan_keeps_the_sources_that_can_teach_most(trainer_for, tmp_path):
         return score(sources, targets, groups)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(source_selection, "worth", noted)
+        patch.setattr(source_selection, "reward_variance", noted)
         patch.setattr(made._reward, "score", scored)
         made.train()
     assert len(seen) == len(asked) == 2
@@ -566,10 +566,11 @@ def test_the_kl_is_to_the_policy_that_ppo_starts_from(dataset, encoder, start, t
     """
     import torch
 
-    from cectrain.run import stages, trainer
+    from cectrain.model.adapter import with_adapter
+    from cectrain.run import trainer
 
     named = config.PolicyConfig(name=str(start), lora_rank=rank)
-    made = stages.with_adapter(policy.load_policy(named, 0), named)
+    made = with_adapter(policy.load_policy(named, 0), named)
     torch.manual_seed(3)
     learnt = [p for p in made.model.parameters() if p.requires_grad]
     with torch.no_grad():
@@ -594,7 +595,7 @@ def test_the_kl_is_to_the_policy_that_ppo_starts_from(dataset, encoder, start, t
         told.ppo, out=tmp_path / "run", seed=42, new_tokens=6, processes=1, cpu=True
     )
     reward = Paid(encoder, told.reward, told.ppo.candidates)
-    ours = trainer.ConsensusTrainer(made, pairs, reward, told.ppo, args)
+    ours = trainer.GroupTrainer(made, pairs, reward, told.ppo, args)
     if rank:
         reference = [p for name, p in made.model.named_parameters() if ".ref." in name]
     else:

@@ -35,7 +35,7 @@ WORK = (
     ("cecdata.embed.cache.writer", "CacheWriter", "add", lambda given: given[1][0]),
     ("cecbench.systems.transport", "Endpoint", "post", lambda given: given[2]),
     ("cectrain.supervised.sft", "", "supervised_batch", lambda given: given[1]),
-    ("cectrain.run.trainer", "ConsensusTrainer", "training_step",
+    ("cectrain.run.trainer", "GroupTrainer", "training_step",
      lambda given: given[0].state.global_step),
 )  # fmt: skip
 

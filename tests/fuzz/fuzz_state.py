@@ -472,7 +472,7 @@ def _metric_lines() -> tuple[bytes, ...]:
 
 
 def _held_out(path: Path) -> None:
-    from cectrain.run.stages import read_held_out
+    from cectrain.model.heldout import read_held_out
 
     read_held_out(path)
 

@@ -132,7 +132,7 @@ def test_checkpoints(version, expected):
 def test_a_training_run(version, expected):
     """Held-out scores, the log, the summary and the prompt of a run."""
     from cecbench.systems.policy import prompt_version
-    from cectrain.run.stages import read_held_out
+    from cectrain.model.heldout import read_held_out
     from cectrain.store.metrics_log import FILE, kept_lines
     from cectrain.store.results import read_summary
 

@@ -64,7 +64,7 @@ def test_log_probabilities_are_those_of_a_pass_over_everything(sure):
     found = speculative.write(sure, PROMPTS, drafts, 3, end=END, longest=12, temperature=0.8)
     for place, one in enumerate(found):
         slow = logp_of(sure, PROMPTS[place // 3], one.tokens, 0.8)
-        assert one.logps == pytest.approx(slow, abs=1e-4)
+        assert one.log_probs == pytest.approx(slow, abs=1e-4)
         assert len(one.tokens) <= 12
         assert END not in one.tokens[:-1]
 

@@ -25,7 +25,7 @@ for block in blocks:
 for block in blocks[:-1]:  # the last one, at the top, keeps the heap as it is
     libc.free(block)
 before = held()
-assert malloc_trim.give_back()
+assert malloc_trim.trim()
 print(before - held())
 """
 

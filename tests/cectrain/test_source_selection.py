@@ -44,7 +44,7 @@ def test_as_by_hand(small_policy, monkeypatch, known):
     # a random policy writes nothing in particular: a low temperature makes chances that count
     for temperature in (1.0, 0.02):
         chances = torch.tensor([by_hand(policy, pair, temperature) for pair in PAIRS])
-        found = source_selection.worth(policy, PAIRS, temperature)
+        found = source_selection.reward_variance(policy, PAIRS, temperature)
         torch.testing.assert_close(found, chances * (1 - chances), rtol=1e-3, atol=1e-9)
 
 
@@ -52,7 +52,7 @@ def test_it_is_the_variance_of_what_sampling_earns(small_policy):
     """Of 4,000 answers of a policy that half knows the reference, the share is p."""
     policy, pair = small_policy(), Pair(0, 0, "他来了", "甲", "noise")
     half = _half(policy, pair)
-    expected = float(source_selection.worth(half, [pair], 1.0))
+    expected = float(source_selection.reward_variance(half, [pair], 1.0))
     draft = half.tokenizer([pair.source], add_special_tokens=False).input_ids
     end = int(half.tokenizer.eos_token_id)
     torch.manual_seed(0)
@@ -82,7 +82,7 @@ def _half(policy, pair):
 
 def test_a_scan_must_share_out_the_candidates():
     """The places of a group's candidates hold the sources that are looked at."""
-    assert config.load("small", ["ppo.candidates=8", "ppo.scan=4"]).ppo.scan == 4
+    assert config.load("small", ["ppo.candidates=8", "ppo.oversampling=4"]).ppo.oversampling == 4
     for wrong in (0, 3, 16):
-        with pytest.raises(UsageError, match=r"ppo\.scan = "):
-            config.load("small", ["ppo.candidates=8", f"ppo.scan={wrong}"])
+        with pytest.raises(UsageError, match=r"ppo\.oversampling = "):
+            config.load("small", ["ppo.candidates=8", f"ppo.oversampling={wrong}"])

@@ -6,7 +6,7 @@ pytest.importorskip("transformers", reason="the extra `train` is not installed")
 
 import torch
 
-from cectrain.fast.log_probs import logps_and_entropies
+from cectrain.fast.log_probs import log_probs_and_entropies
 
 
 def layout():
@@ -31,7 +31,7 @@ def test_as_the_model_itself(small_policy):
     logits = model(input_ids=ids, attention_mask=mask, position_ids=places).logits[:, 3:-1] / 0.8
     all_logps = logits.log_softmax(-1)
     slow = all_logps.gather(2, ids[:, 4:, None]).squeeze(2)
-    fast, entropies = logps_and_entropies(model, ids, mask, 3, 0.8, torch.float32)
+    fast, entropies = log_probs_and_entropies(model, ids, mask, 3, 0.8, torch.float32)
     own = mask[:, 4:].bool()
     torch.testing.assert_close(fast[own], slow[own], rtol=1e-4, atol=1e-5)
     of_slow = -(all_logps.exp() * all_logps).sum(-1)

@@ -1,0 +1,100 @@
+# ruff: noqa: N802, N803, N815 - axes are in the names
+"""The groups of candidates that are rewarded together, and what several terms need of them.
+
+Axes: P sources, L candidates of each, D components of an embedding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from cecdata.common.errors import UsageError
+from cectrain.reward import cluster
+from cectrain.reward.cluster import BoolArray, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from cectrain.reward.config import RewardConfig
+
+Vectors = npt.NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """P groups of L candidates with their sources, targets and, if the reward has any, embeddings.
+
+    Raises UsageError if the shapes do not fit together.
+    """
+
+    config: RewardConfig
+    sources: Sequence[str]
+    targets: Sequence[str]
+    candidates_P_L: Sequence[Sequence[str]]
+    embeddings_P_L_D: Vectors | None = None
+    references_P_D: Vectors | None = None
+
+    def __post_init__(self) -> None:
+        if self.embeddings_P_L_D is not None or self.references_P_D is not None:
+            _check_shapes(*self.vectors)
+
+    @property
+    def vectors(self) -> tuple[Vectors, Vectors]:
+        """The embeddings [P, L, D] of the candidates and [P, D] of the references."""
+        assert self.embeddings_P_L_D is not None
+        assert self.references_P_D is not None
+        return self.embeddings_P_L_D, self.references_P_D
+
+    @cached_property
+    def counted_P_L(self) -> BoolArray:
+        """Whether each candidate can earn anything: empty ones cannot if `empty_is_noise`."""
+        if not self.config.empty_is_noise:
+            return np.ones(self.cosines_P_L.shape, np.bool_)
+        return np.array([[bool(text) for text in group] for group in self.candidates_P_L])
+
+    @cached_property
+    def cosines_P_L(self) -> FloatArray:
+        """The cosine of each candidate to its reference."""
+        embeddings, references = self.vectors
+        cosines: FloatArray = np.einsum(
+            "pld,pd->pl", cluster.unit(embeddings), cluster.unit(references)
+        )
+        return cosines
+
+    @cached_property
+    def tau(self) -> float:
+        """τ, or the quantile of the batch's cosines that `tau_quantile` names, at most 0.999."""
+        quantile = self.config.tau_quantile
+        if quantile is None:
+            return self.config.tau
+        cosines = self.cosines_P_L[self.counted_P_L]
+        return float(min(0.999, np.quantile(cosines, quantile))) if cosines.size else 0.0
+
+    @cached_property
+    def labels_P_L(self) -> IntArray:
+        """The DBSCAN cluster of each candidate in its group; −1 is noise."""
+        config = self.config
+        apart = cluster.distances(self.vectors[0], config.metric)
+        return cluster.dbscan(apart, config.epsilon, config.min_samples, self.counted_P_L)
+
+    @cached_property
+    def members_P_L(self) -> BoolArray:
+        """Whether each candidate belongs to the largest cluster of its group."""
+        return cluster.largest_cluster(self.labels_P_L, self.vectors[0], self.config.ties)
+
+
+def _check_shapes(embeddings_P_L_D: Vectors, references_P_D: Vectors) -> None:
+    if embeddings_P_L_D.ndim != 3 or references_P_D.ndim != 2:
+        raise UsageError("embeddings must have shape [P, L, D] and references shape [P, D]")
+    groups, size, width = embeddings_P_L_D.shape
+    if references_P_D.shape != (groups, width):
+        raise UsageError(
+            f"candidates have {groups} groups of {width} dimensions, references "
+            f"{references_P_D.shape[0]} of {references_P_D.shape[1]}: one encoder must make both"
+        )
+    if size < 2:
+        raise UsageError("L = 1: a group needs at least 2 candidates to have a consensus")

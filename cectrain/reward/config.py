@@ -1,0 +1,76 @@
+"""The constants of the reward."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cecdata.common.errors import UsageError, did_you_mean
+from cectrain.reward import cluster, terms
+
+CENTROIDS = ("normalised", "raw")
+
+
+@dataclass(frozen=True, slots=True)
+class RewardConfig:
+    """Constants of the reward. Defaults are the paper's where it states them (tab:hparams).
+
+    An additional term NAME of `terms.ADDITIONAL` has its weight here as NAME_weight.
+    """
+
+    kind: str = "consensus"  # or "majority": TTRL's vote, which needs no reference and no encoder
+    alpha: float = 0.5  # weight of the pair term, 0–1
+    tau: float = 0.70  # cosine to the reference that earns 0
+    beta: float = 0.75  # cosine to the centroid that earns 0
+    epsilon: float = 0.10  # DBSCAN's radius, in the unit of `metric`
+    metric: str = "cosine"  # or "euclidean"; the paper does not say (docs/paper.md row 19)
+    min_samples: int = 2  # scikit-learn's default, 5, finds no cluster among 4 candidates
+    centroid: str = "normalised"  # mean of unit vectors, or "raw" of the encoder's vectors
+    ties: str = "tightest"  # among largest clusters of one size: or "first", "none"
+    empty_is_noise: bool = True  # an empty candidate earns 0 and belongs to no cluster
+    tau_quantile: float | None = None  # τ = this quantile of the batch's cosines to the reference
+    edit_weight: float = 0.0  # share of the edit term, 0–1
+    copy: float | None = None  # reward of a copy of an erroneous source, 0–1; None: not set apart
+
+    def __post_init__(self) -> None:
+        for name, value, known in (
+            ("reward", self.kind, terms.KINDS),
+            ("cluster metric", self.metric, cluster.METRICS),
+            ("centroid", self.centroid, CENTROIDS),
+            ("rule for ties", self.ties, cluster.TIES),
+        ):
+            if value not in known:
+                raise UsageError(f"no {name} {value!r}; {did_you_mean(value, list(known))}")
+        for name in ("alpha", "copy", "tau_quantile"):
+            value = getattr(self, name)
+            _check(value is None or 0 <= value <= 1, name, value, "a fraction 0–1")
+        for name in ("tau", "beta"):
+            _check(-1 <= getattr(self, name) < 1, name, getattr(self, name), "a cosine below 1")
+        _check(self.epsilon >= 0, "epsilon", self.epsilon, "at least 0")
+        _check(self.min_samples >= 1, "min_samples", self.min_samples, "at least 1")
+        for term in terms.ADDITIONAL:
+            weight = term.weight(self)
+            _check(0 <= weight <= 1, f"{term.name}_weight", weight, "a fraction 0–1")
+        _check(terms.additional_weight(self) <= 1, "…_weight", terms.additional_weight(self),
+               "at most 1 in sum")  # fmt: skip
+
+    def tau_words(self) -> str:
+        """Return τ, or the quantile that defines it, as text."""
+        quantile = self.tau_quantile
+        return f"{self.tau:g}" if quantile is None else f"{quantile:g} quantile"
+
+    def words(self) -> str:
+        """Return the constants as one line of text.
+
+        >>> RewardConfig(edit_weight=0.2, copy=0.3).words()
+        'α 0.5, τ 0.7, β 0.75, edit term 0.2, copy 0.3'
+        """
+        words = [f"α {self.alpha:g}", f"τ {self.tau_words()}", f"β {self.beta:g}"]
+        used = [(term, term.weight(self)) for term in terms.ADDITIONAL]
+        words += [f"{term.name} term {weight:g}" for term, weight in used if weight]
+        words += [] if self.copy is None else [f"copy {self.copy:g}"]
+        return ", ".join(words)
+
+
+def _check(holds: bool, name: str, value: object, rule: str) -> None:
+    if not holds:
+        raise UsageError(f"reward.{name} = {value!r}: must be {rule}")
