@@ -79,8 +79,6 @@ class Config:
         _check(1 <= self.max_chars <= 4096, "max_chars", self.max_chars, "1 to at most 4096")
         _check(self.min_chars <= self.max_chars, "min_chars", self.min_chars, "at most max_chars")
         _check(self.max_distance <= 8192, "max_distance", self.max_distance, "at most 8192")
-        enough = self.mixed == 0 or self.max_edits > 1
-        _check(enough, "max_edits", self.max_edits, "at least 2, for mixed pairs have two edits,")
         margin = self.plausibility_margin
         _check(abs(margin) < 1e6, "plausibility_margin", margin, "a finite number, log10,")
         _check(0 <= self.seed < 2**63, "seed", self.seed, "0 to 2**63 - 1")
@@ -98,6 +96,21 @@ class Config:
         )
         for name, value in self.prior.items():
             _check(value == 0 or name in self.rate, f"rate.{name}", None, "a rate")
+        if self.mixed > 0:
+            self._check_mixed()
+
+    def _check_mixed(self) -> None:
+        """Raise UsageError where the limits allow no pair with edits by two operators."""
+        if self.max_edits < 2:
+            raise UsageError("max_edits must be at least 2, because a mixed pair has two edits")
+        operators = [OPERATORS[name] for name, prior in self.prior.items() if prior > 0]
+        single = [(o.cost, o.name) for o in operators if o.action != "rewrite"]
+        cost, name = max(single, default=(1, ""))
+        if self.max_distance < 2 * cost:
+            raise UsageError(
+                f"max_distance must be at least {2 * cost}, because a mixed pair has two edits and "
+                f"one by {name} has a distance of {cost}"
+            )
 
     @property
     def measures(self) -> tuple[str, ...]:

@@ -64,13 +64,15 @@ def find_rates(config: Config, tables: Compiled, counts: npt.NDArray[np.int64]) 
 
 
 def _mosts(config: Config, tables: Compiled) -> list[int]:
-    """The most edits of a pair, by operator and last for mixed: no distance over the limit."""
+    """Return the most edits of a pair, by operator and last for mixed pairs.
+
+    So many that the greatest distance of their edits together is at most `max_distance`.
+    """
     costs = [cost.most for cost in tables.costs]
     # spans are no part of mixed pairs
     mixed = [cost for cost, row in zip(costs, tables.arrays.spans.row, strict=True) if row < 0]
     costs.append(max(mixed, default=1))
-    limit = min(config.max_edits, config.max_distance)
-    return [max(1, min(config.max_edits, limit // cost)) for cost in costs]
+    return [max(1, min(config.max_edits, config.max_distance // cost)) for cost in costs]
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,6 +152,21 @@ def test_prior_without_rate_is_refused():
         Config(prior={"noise": 1.0})
 
 
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"max_edits": 1}, "max_edits must be at least 2, because a mixed pair has two edits"),
+        ({"max_distance": 3}, "max_distance must be at least 4"),
+    ],
+)
+def test_mixed_pairs_must_be_possible(changes, words):
+    """A share of mixed pairs is refused where the other settings allow none."""
+    assert load("paper", mixed=0.5, max_edits=2, max_distance=4).mixed == 0.5
+    with pytest.raises(UsageError, match=words):
+        load("paper", mixed=0.5, **changes)
+    assert load("paper", **changes).mixed == 0
+
+
 def test_settings_do_not_change():
     """A configuration is frozen, its tables too."""
     config = load()

@@ -73,7 +73,7 @@ def test_kernel_equals_oracle(
     texts, seed, copies, priors, mixed, unchanged, max_edits, max_distance
 ):
     """For any text and any settings the compiled rows are those of the slow engine."""
-    mixed = mixed if max_edits > 1 else 0.0  # refused otherwise
+    mixed = mixed if max_edits > 1 and max_distance > 3 else 0.0  # refused otherwise
     config = settings(
         seed=seed, copies=copies, mixed=mixed, unchanged=unchanged, max_edits=max_edits,
         max_distance=max_distance, prior=dict(zip(NAMES, priors, strict=True)),
@@ -211,6 +211,18 @@ def test_mixed_and_unchanged_have_their_share():
     )
     assert abs(found["unchanged"] / 2000 - 0.2) < 0.04
     assert abs(found["mixed"] / 2000 - 0.8 * 0.4) < 0.05
+
+
+@pytest.mark.parametrize("max_edits", [2, 3, 4])
+def test_max_edits_counts_edits(max_edits):
+    """Pairs have up to `max_edits` edits, mixed ones too, whatever distance an edit may have."""
+    config = settings(copies=1000, mixed=0.5, max_edits=max_edits)
+    rows = rows_of(config, ["好已明在误会。" * 3], (0.9, 0.9, 0.9, 0.9, 0.9))
+    edits = {name: {len(r["edits"]) for r in rows if r["operator"] == name} for name in NAMES}
+    assert max(edits["split"]) == max_edits
+    mixed = [len(row["edits"]) for row in rows if row["operator"] == "mixed"]
+    assert set(mixed) == set(range(2, max_edits + 1))
+    assert abs(len(mixed) / 1000 - 0.5) < 0.1
 
 
 @given(texts=st.lists(TEXTS, max_size=5), seed=st.integers(0, 2**63 - 1))
