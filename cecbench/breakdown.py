@@ -18,7 +18,6 @@ from cecbench.metrics.positions import IntArray
 from cecbench.metrics.rows import Row
 from cecbench.metrics.table import Scorer
 from cecbench.resampling import interval_of
-from cecbench.scorers import Score
 
 COUNTS = ("1", "2", "3", "4+")
 BANDS = (*(name for _, name in errortypes.FREQUENCY_BANDS), "no character")
@@ -141,14 +140,6 @@ class Breakdown:
             interval = interval_of(kinds, times, beta=beta)
             found[name] = {**part.as_dict(), "low": interval.low, "high": interval.high}
         return found
-
-
-def breakdown(score: Score, rows: Sequence[Row]) -> dict[str, object]:
-    """All breakdowns of a score as one JSON object; `rows` are those that were scored from."""
-    by_id = {row.id: row for row in rows}
-    found = Breakdown(score.scorer)
-    found.add([by_id[name] for name in score.ids], score.counts)
-    return found.as_dict()
 
 
 def _parts_of(kind: SentenceType) -> Iterator[tuple[str, str]]:

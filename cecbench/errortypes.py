@@ -9,8 +9,7 @@ are only a slip of the keyboard apart (ji, yi) come after the look-alikes and co
 from __future__ import annotations
 
 import unicodedata
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -109,15 +108,6 @@ def in_row(category: str, row: str) -> bool:
     return category == row or (row == "stroke" and category in STROKE)
 
 
-def cross_table(sentences: Iterable[SentenceType]) -> dict[str, dict[str, int]]:
-    """Category → property → how many errors of that category also have that property."""
-    table: dict[str, Counter[str]] = {leaf: Counter() for leaf in LEAVES}
-    for sentence in sentences:
-        for error in sentence.errors:
-            table[error.category].update(error.properties)
-    return {leaf: {name: table[leaf][name] for name in LEAVES} for leaf in LEAVES}
-
-
 def fixed(
     source: str, prediction: str, errors: Sequence[Typed], reference: str
 ) -> tuple[bool, ...]:
@@ -133,13 +123,6 @@ def fixed(
     made = {_in_source(edit) for edit in _with_shift(align(source, prediction))}
     wanted = _with_shift(tuple(error.edit for error in errors))
     return tuple(_in_source(edit) in made for edit in wanted)
-
-
-def shares(sentences: Sequence[SentenceType]) -> Mapping[str, float]:
-    """Category → its share of the sentences with errors, as a fraction."""
-    counts = Counter(s.category for s in sentences if s.category != "clean")
-    total = counts.total()
-    return {name: counts[name] / total for name in SENTENCE if counts[name]}
 
 
 def _typed(edit: Edit) -> Typed:

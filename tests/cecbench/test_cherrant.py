@@ -1,8 +1,7 @@
-"""ChERRANT's edits: the kernel against a slow oracle, its rules one by one, M2, dictionaries."""
+"""ChERRANT's edits: the kernel against a slow oracle, its rules one by one, dictionaries."""
 
 from __future__ import annotations
 
-import importlib.util
 import random
 import time
 from pathlib import Path
@@ -10,25 +9,17 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scorer_oracles import made_rows, slow_annotate
 
 from cecbench.cherrant import kernels
 from cecbench.cherrant.compare import LEVELS, compare, compare_types
 from cecbench.cherrant.costs import NO_DICTIONARIES, CharacterTable, Dictionaries, character_table
 from cecbench.cherrant.edits import NOOP, SpanEdit, annotate
-from cecbench.cherrant.m2 import format_block, read_m2, write_m2
 from cecbench.cherrant.merge import moved, swapped
 from cecbench.cherrant.tokens import characters, simplify
 from cecbench.metrics.cherrant import f_beta
 from cecbench.scorers import score
 from cecdata.common.errors import InputError
-
-_SPEC = importlib.util.spec_from_file_location(
-    "bench_scorers", Path(__file__).parents[2] / "benchmarks" / "bench_scorers.py"
-)
-assert _SPEC is not None
-assert _SPEC.loader is not None
-bench = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(bench)
 
 text = st.text(alphabet="的地已己小老我𠀀，,。A👧", min_size=1, max_size=7)
 
@@ -38,16 +29,16 @@ text = st.text(alphabet="的地已己小老我𠀀，,。A👧", min_size=1, max
 def test_the_kernel_equals_the_slow_oracle(source: str, target: str) -> None:
     """All cheapest alignments, merged and typed, are those of plain Python, in its order."""
     if source != target:
-        assert annotate(source, target).readings == bench.slow_annotate(source, target)
+        assert annotate(source, target).readings == slow_annotate(source, target)
 
 
 def test_long_and_uneven_sentences_equal_the_slow_oracle() -> None:
     """Past a difference of ten characters one alignment is followed, and it is the oracle's."""
-    for row in bench.made_rows(25, equal=False):
+    for row in made_rows(25, equal=False):
         for target in (row.target, row.prediction, row.prediction[:-12], row.target * 2):
             if target != row.source:
                 found = annotate(row.source, target).readings
-                assert found == bench.slow_annotate(row.source, target)
+                assert found == slow_annotate(row.source, target)
 
 
 def test_unlike_texts_are_one_edit_at_once() -> None:
@@ -157,32 +148,12 @@ def test_printed_precision_and_recall() -> None:
     assert f_beta(0, 2, 0, 0.5) == (0, 1, 0)
 
 
-@given(st.lists(st.tuples(text, text), max_size=4))
-@settings(deadline=None)
-def test_m2_is_read_as_it_was_written(texts: list[tuple[str, str]]) -> None:
-    """Reading what was written gives the same blocks."""
-    blocks = [(source, annotate(source, target)) for source, target in texts]
-    lines = "".join(write_m2(blocks)).splitlines(keepends=True)
-    assert list(read_m2(lines)) == blocks
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [("X 他", "line 1: a block begins with `S `"), ("S 他\nA x", "line 2: not an edit")],
-)
-def test_malformed_m2_is_named_by_line(line: str, message: str) -> None:
-    """A line that M2 does not have is refused by its number."""
-    with pytest.raises(InputError, match=message):
-        list(read_m2(line.split("\n")))
-
-
 def test_without_cheapest_ties_there_is_one_reading() -> None:
     """`first` gives the first of the readings that the default gives."""
     source, target = "他的病情己经好转。", "他的病情已经好转。他的病情已经好转。"
     every = annotate(source, target)
     assert len(every.readings) == 2
     assert annotate(source, target, first_only=True).readings == every.readings[:1]
-    assert format_block(source, every).count("\nT0-A") == 2
 
 
 def test_cilin_decides_ties(tmp_path: Path) -> None:

@@ -1,11 +1,16 @@
 """Error types: what each category means, and that nothing is lost between them."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cecbench import errortypes
+from cecbench.breakdown import Breakdown
 from cecbench.errortypes import LEAVES, SENTENCE, errors_of, fixed, in_row, sentence_type
+from cecbench.metrics import cscd
+from cecbench.metrics.rows import Row
+from cecbench.scorers import Options, find_scorer
 from cecdata.hanzi.edits import apply
 
 CASES = [
@@ -73,11 +78,13 @@ def test_the_reference_fixes_every_error_and_the_source_none(source, reference):
 
 @given(st.lists(st.tuples(texts, texts), max_size=6))
 def test_the_cross_table_counts_each_error_under_its_category(pairs):
-    """Row sums on the diagonal are the errors of that category."""
-    types = [sentence_type(source, reference) for source, reference in pairs]
-    table = errortypes.cross_table(types)
+    """The diagonal of the table holds the numbers of errors by category."""
+    rows = [Row(str(n), source, target, source) for n, (source, target) in enumerate(pairs)]
+    parts = Breakdown(find_scorer("cscd", Options()))
+    parts.add(rows, np.zeros((len(rows), len(cscd.FIELDS)), dtype=np.int64))
+    table = parts.as_dict()["cross_table"]
     for leaf in LEAVES:
-        count = sum(error.category == leaf for kind in types for error in kind.errors)
+        count = sum(error.category == leaf for pair in pairs for error in errors_of(*pair))
         assert table[leaf][leaf] == count
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import doctest
-import importlib.util
 import json
 import random
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scorer_oracles import made_rows, slow_cscd
 
 from cecbench.cli import cli
 from cecbench.metrics import behaviour, cscd
@@ -21,14 +21,6 @@ from cecbench.metrics.rows import Row, read_tsv
 from cecbench.metrics.table import totals
 from cecbench.scorers import SCORERS, Options, find_scorer, score, score_file
 from cecdata.common.errors import InputError, UsageError
-
-_SPEC = importlib.util.spec_from_file_location(
-    "bench_scorers", Path(__file__).parents[2] / "benchmarks" / "bench_scorers.py"
-)
-assert _SPEC is not None
-assert _SPEC.loader is not None
-bench = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(bench)
 
 # Few characters, so that strings are alike: with an extension B one, full width, a mark, an emoji.
 ALPHABET = "的得已己𠀀，, Ａ\u0301👧"
@@ -57,14 +49,14 @@ def numbered(texts: list[tuple[str, str, str]]) -> list[Row]:
 def test_cscd_counts_equal_the_slow_oracle(rows: list[Row]) -> None:
     """The vectorised counts are those of a loop over positions."""
     sums = totals(cscd.FIELDS, cscd.count(rows))
-    assert cscd.report(sums)["counts_tp_pred_gold"] == bench.slow_cscd(rows)
+    assert cscd.report(sums)["counts_tp_pred_gold"] == slow_cscd(rows)
 
 
 def test_cscd_counts_of_many_rows_equal_the_slow_oracle() -> None:
     """Blocks of sentences are put together in order, whatever their number."""
-    rows = list(bench.made_rows(2500, equal=True))
+    rows = list(made_rows(2500, equal=True))
     counts = cscd.count(rows)
-    assert cscd.report(totals(cscd.FIELDS, counts))["counts_tp_pred_gold"] == bench.slow_cscd(rows)
+    assert cscd.report(totals(cscd.FIELDS, counts))["counts_tp_pred_gold"] == slow_cscd(rows)
     assert (counts[1500:] == cscd.count(rows[1500:])).all()
 
 
@@ -190,7 +182,7 @@ def test_only_line_feeds_end_lines(tmp_path: Path) -> None:
 
 def test_a_file_gives_what_its_rows_give(tmp_path: Path) -> None:
     """Scoring in blocks from a file equals scoring the rows at once, signature included."""
-    rows = list(bench.made_rows(2500, equal=False))
+    rows = list(made_rows(2500, equal=False))
     path = tmp_path / "answers.tsv"
     path.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
     for scorer in SINGLE:

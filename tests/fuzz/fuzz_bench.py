@@ -34,7 +34,6 @@ def readers() -> tuple[Reader, ...]:
         Reader("bench-json", "a.json", _rows("json"), Mutator(_json, "json")),
         Reader("bench-parquet", "a.parquet", _rows("parquet"), Mutator(_parquet, "binary"),
                memory=PAGE, suite=500),
-        Reader("cherrant-m2", "a.m2", _cherrant, Mutator(_m2, "lines")),
         Reader("scored-file", "a.tsv", _scored, Mutator(_four, "lines"), suite=500),
         Reader("predictions-text", "p.tsv", _predictions, Mutator(_four, "lines")),
         Reader("predictions-jsonl", "p.jsonl", _predictions, Mutator(_answers, "json")),
@@ -84,17 +83,6 @@ def _sighan(path: Path) -> Iterable[str]:
     inputs.write_text("".join(f"(pid=A{n})\t{a}\n" for n, (a, _) in enumerate(PAIRS)), "utf-8")
     for row in sighan_truth((inputs, path), "a"):
         yield from (row.id, row.source, row.reference)
-
-
-def _cherrant(path: Path) -> Iterable[str]:
-    from cecbench.cherrant.m2 import read_m2
-
-    with_blanks = path.read_bytes().decode("utf-8", "replace").split("\n")
-    for source, annotation in read_m2(with_blanks, str(path)):
-        yield source
-        yield annotation.target
-        for reading in annotation.readings:
-            yield from (edit.text for edit in reading)
 
 
 def _scored(path: Path) -> Iterable[str]:
