@@ -46,20 +46,28 @@ def preview(
 
 @click.command()
 @click.argument("operator")
-@click.argument("character")
+@click.argument("text")
 @click.option("--json", "as_json", is_flag=True, help="A JSON list on stdout.")
-def inspect(operator: str, character: str, as_json: bool) -> None:
-    """Print what OPERATOR may write for CHARACTER, with the chance of each.
+def inspect(operator: str, text: str, as_json: bool) -> None:
+    """Print what OPERATOR may write for TEXT, with the chance of each.
+
+    TEXT is a character, or two to four for an operator that rewrites spans.
 
     \b
     cecdata inspect homophone 在
+    cecdata inspect word 权利
     """
     from cecdata.operators import operator as named
+    from cecdata.operators.spans import LONGEST, SHORTEST
 
     chosen = named(operator)
-    if chosen.action == "substitute" and len(character) != 1:
-        raise InputError(f"{character!r}: one character is wanted")
-    found = list(chosen.confusions("" if chosen.action == "insert" else character))
+    if chosen.action == "substitute" and len(text) != 1:
+        raise InputError(f"{text!r}: {operator} replaces single characters: give one character")
+    if chosen.action == "rewrite" and not SHORTEST <= len(text) <= LONGEST:
+        raise InputError(
+            f"{text!r}: {operator} rewrites spans: give a span of two to four characters"
+        )
+    found = list(chosen.confusions("" if chosen.action == "insert" else text))
     total = sum(item.weight for item in found)
     rows = [
         {
@@ -74,6 +82,6 @@ def inspect(operator: str, character: str, as_json: bool) -> None:
         print_json(rows)
         return
     if not rows:
-        click.echo(f"{operator} has nothing for {character}")
+        click.echo(f"{operator} has nothing for {text}")
     for row in rows:
         click.echo(f"{row['replacement']}\t{row['share']:.4f}\t{row['kind']}")

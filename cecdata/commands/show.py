@@ -92,12 +92,14 @@ def told(out: Path, manifest: Manifest) -> str:
             f"  rejected {what:<6}{count:>11,}  {reason}"
             for reason, count in counts.rejected.items()
         )
-    lines.append("  operator         pairs    wanted  reachable  achieved   (distance / length)")
-    for c in manifest.calibration:
-        lines.append(
-            f"  {c.operator:<12}{manifest.operators.get(c.operator, 0):>10,}"
-            f"{c.target:>10.2%}{c.reachable:>11.2%}{c.achieved:>10.2%}"
-        )
+    lines.append("  operator           pairs    wanted  reachable  achieved   (distance / length)")
+    rates = {
+        c.operator: f"{c.target:>10.2%}{c.reachable:>11.2%}{c.achieved:>10.2%}"
+        for c in manifest.calibration
+    }
+    for name in dict.fromkeys((*rates, *manifest.operators)):  # mixed, unchanged: without a rate
+        count = manifest.operators.get(name, 0)
+        lines.append(f"  {name:<14}{count:>10,}{rates.get(name, '')}")
     lines.append(f"  {_cosine(manifest)}")
     lines.append(f'  load_dataset("{out}")   ·   cecdata stats {out}   ·   cecdata verify {out}')
     return "\n".join(lines) + "\n"

@@ -14,20 +14,26 @@ from pathlib import Path
 
 from cecdata.common import durable
 from cecdata.common.codec import Json
-from cecdata.common.errors import UsageError, did_you_mean
+from cecdata.common.errors import RefusedError, UsageError, did_you_mean
 from cecdata.shards.reader import open_dataset
 
 Row = Mapping[str, Json]
 
 
 def export(out: str | Path, split: str, path: Path, format: str = "jsonl") -> int:  # noqa: A002
-    """Write a split of the dataset `out` to the file `path`; gives the number of rows written.
+    """Write a split of the dataset `out` to the file `path`; return the number of rows.
 
     The file appears whole, or stays as it was. Raises UsageError for an unknown format or split,
-    VerificationError for a damaged shard, DiskFullError.
+    RefusedError for a path inside the dataset, VerificationError for a damaged shard, and
+    DiskFullError.
     """
     if format not in FORMATS:
         raise UsageError(f"no format {format!r}; {did_you_mean(format, list(FORMATS))}")
+    if path.resolve().is_relative_to(Path(out).resolve()):
+        raise RefusedError(
+            f"{path} is inside the dataset {out}, whose files an export must not change: write to "
+            "another folder"
+        )
     dataset = open_dataset(out)
 
     def pieces() -> Iterator[str]:

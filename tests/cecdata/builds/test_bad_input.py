@@ -141,12 +141,23 @@ def test_preview_and_inspect_refuse_what_is_no_text(cecdata):
         (["preview", ""], 1, "not a sentence (empty"),
         (["preview", os.fsdecode(b"\xff")], 2, "is not valid UTF-8"),
         (["inspect", "homofone", "在"], 2, "did you mean 'homophone'?"),
-        (["inspect", "homophone", "在再"], 1, "one character is wanted"),
+        (["inspect", "homophone", "在再"], 1, "give one character"),
+        (["inspect", "word", "权"], 1, "give a span of two to four characters"),
         (["prevew", "x"], 2, "did you mean 'preview'?"),
     ):
         found, _, errors = cecdata(*words)
         assert found == code, errors
         assert said in errors
+
+
+def test_inspect_takes_what_an_operator_strikes(cecdata):
+    """A character, a span, or for an inserting operator any text; the help names both."""
+    code, text, _ = cecdata("inspect", "word", "权利")
+    assert code == 0
+    assert "权力" in text
+    assert "TEXT" in cecdata("inspect", "--help")[1]
+    assert cecdata("inspect", "noise", "权利")[0] == 0
+    assert "word has nothing for 甲乙丙" in cecdata("inspect", "word", "甲乙丙")[1]
 
 
 @pytest.mark.parametrize("encoder", ["builtin", "usem3", "builtin+usem3"])

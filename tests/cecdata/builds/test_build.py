@@ -55,6 +55,25 @@ def test_a_pair_is_written_once(cecdata, corpus, flags, tmp_path):
     assert "duplicate_pair" not in read_manifest(tmp_path / "all").pairs.rejected
 
 
+def test_the_printed_table_adds_up(cecdata, corpus, tmp_path):
+    """Every kept pair is in a row of its operator, mixed and unchanged ones too, in columns."""
+    words = ("--recipe", "realistic", "--mixed", "0.3", "--unchanged", "0.2")
+    words += ("--filters", "levenshtein", "--out", tmp_path / "out")
+    code, text, _ = cecdata("build", corpus, *words)
+    assert code == 0
+    manifest = read_manifest(tmp_path / "out")
+    assert {"mixed", "unchanged", "function_word"} <= set(manifest.operators)
+    lines = text.splitlines()
+    header = next(n for n, line in enumerate(lines) if line.startswith("  operator"))
+    end = lines[header].index("pairs") + len("pairs")
+    table = {}
+    for line in lines[header + 1 : header + 1 + len(manifest.operators)]:
+        name, count = line[:end].split()
+        assert line[end - 1] != " "
+        table[name] = int(count.replace(",", ""))
+    assert table == manifest.operators
+
+
 def test_the_same_seed_gives_the_same_bytes_with_every_operator(cecdata, corpus, tmp_path, tree_of):
     """Under `realistic` too, no number of workers changes a byte."""
     words = ("build", corpus, "--recipe", "realistic", "--filters", "levenshtein")

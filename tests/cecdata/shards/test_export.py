@@ -8,7 +8,7 @@ import pytest
 
 from cecdata.cli import cli
 from cecdata.common.command_group import run
-from cecdata.common.errors import UsageError
+from cecdata.common.errors import RefusedError, UsageError
 from cecdata.hanzi.edits import Edit
 from cecdata.shards.export import export
 from cecdata.shards.reader import open_dataset
@@ -76,6 +76,16 @@ def test_a_damaged_shard_leaves_the_file_as_it_was(dataset, tmp_path, capsys):
         assert run(cli, ["export", str(dataset), str(file)]) == 4
     assert path.read_bytes() == good
     assert sorted(p.name for p in tmp_path.iterdir()) == [dataset.name, "x.jsonl"]
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "data/x.jsonl", "x.jsonl", "../link/run.json"])
+def test_an_export_into_the_dataset_is_refused(dataset, tmp_path, name):
+    """No export is written into the folder that it is read from, whatever the path is called."""
+    (tmp_path / "link").symlink_to(dataset)
+    before = {path: path.read_bytes() for path in dataset.rglob("*") if path.is_file()}
+    with pytest.raises(RefusedError, match="another folder"):
+        export(dataset, "train", dataset / name)
+    assert before == {path: path.read_bytes() for path in dataset.rglob("*") if path.is_file()}
 
 
 def test_to_the_standard_output(dataset, tmp_path):
