@@ -1,1 +1,1 @@
-"""Training of a Chinese spelling corrector by PPO with the cluster-consensus reward."""
+"""Training of Chinese spelling correctors by supervised steps and PPO on cecdata's pairs."""

@@ -6,20 +6,20 @@ import click
 
 from cecdata.common import command_group
 
-#: command → (module:attribute, what `--help` says of it)
+#: command → (module:attribute, its line in `--help`)
 COMMANDS = {
     "diagnose": (
         "cectrain.commands.diagnose:diagnose",
-        "What the reward can teach, before the hours are spent.",
+        "Measure whether the reward can teach a policy, before training.",
     ),
-    "sft": ("cectrain.commands.sft:sft", "Supervised training on the pairs."),
+    "sft": ("cectrain.commands.sft:sft", "Train by supervised steps only."),
     "pretrain": (
         "cectrain.commands.pretrain:pretrain",
         "The built-in policy from nothing, on openly licensed sentences.",
     ),
     "train": (
         "cectrain.commands.train:train",
-        "Warm start, then PPO with the cluster-consensus reward.",
+        "Train by supervised steps, then by PPO with the recipe's reward.",
     ),
     "evidence": (
         "cectrain.commands.evidence:evidence",
@@ -33,7 +33,7 @@ COMMANDS = {
     "correct": ("cectrain.commands.correct:correct", "Correct sentences with a trained policy."),
     "export": (
         "cectrain.commands.export:export",
-        "A finished policy as one folder for transformers and vLLM.",
+        "Write a policy as one folder for transformers and vLLM.",
     ),
 }
 
@@ -46,11 +46,11 @@ COMMANDS = {
 )
 @click.version_option(package_name="cec-zero", prog_name="cectrain")
 def cli() -> None:
-    """A Chinese spelling corrector out of the pairs that cecdata built, without labels.
+    """Train Chinese spelling correctors on pairs that cecdata built, without labels.
 
     \b
-    cectrain diagnose out/data                    can the reward teach anything?
-    cectrain train out/data --out out/train       warm start, PPO, held-out figures
+    cectrain diagnose out/data                    measure what the reward can teach
+    cectrain train out/data --out out/train       warm start, PPO, held-out scores
     cectrain correct --policy out/train 他己经来了。
 
     Exit codes: 0 done, 1 error, 2 usage, 4 verification failed, 5 refused, 130 interrupted.
@@ -58,5 +58,5 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Entry point: expected failures are one line on stderr and their exit code."""
+    """Run the command line; an expected error is one line on stderr and an exit code."""
     command_group.start(cli)

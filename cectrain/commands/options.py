@@ -12,42 +12,71 @@ import click
 from cectrain.config import RECIPES, Config, load
 
 F = TypeVar("F", bound=Callable[..., object])
-DEFAULT = "small"  # the recipe of every command that takes one: what is judged is what is trained
+DEFAULT = "small"  # the recipe of every command with --recipe, so that all speak of the same one
+
+
+def data_argument(function: F) -> F:
+    """Add DATA, the folder of a dataset that `cecdata build` wrote."""
+    return click.argument("data", type=click.Path(path_type=Path))(function)
+
+
+def recipe_options(function: F) -> F:
+    """Add --recipe and --set."""
+    recipe = click.option(
+        "--recipe",
+        default=DEFAULT,
+        show_default=True,
+        help=f"Settings to start from: {', '.join(RECIPES)}, or a TOML file.",
+    )
+    settings = click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Override one setting of the recipe, as in ppo.groups=16; repeatable.",
+    )
+    return recipe(settings(function))
 
 
 def run_options(function: F) -> F:
-    """DATA, --out, --recipe, --set, --policy, --seed, --overwrite, --json."""
-    for option in reversed(_OPTIONS):
+    """Add DATA, --out, --recipe, --set, --policy, --seed, --sft-steps, --overwrite, --json."""
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON."),
+        click.option("--overwrite", is_flag=True, help="Delete an earlier run in --out first."),
+        click.option("--sft-steps", type=int, help="Supervised steps, instead of the recipe's."),
+        click.option("--seed", type=int, help="Seed of all random draws, instead of the recipe's."),
+        click.option(
+            "--policy",
+            help="Policy to start from, instead of the recipe's: builtin, a folder, or a name on "
+            "the hub.",
+        ),
+        recipe_options,
+        click.option(
+            "--out",
+            required=True,
+            type=click.Path(path_type=Path),
+            help="Folder of the run; the same command resumes there.",
+        ),
+        data_argument,
+    ):
         function = option(function)
     return function
 
 
 def configured(recipe: str, settings: tuple[str, ...], **flags: object) -> Config:
-    """A recipe with `--set` and then the named flags on top; a flag of None changes nothing."""
+    """Return a recipe with `settings` and then flags on top; a flag of None changes nothing.
+
+    The flag `sft__steps` overrides the setting `sft.steps`.
+    """
     named = [f"{key.replace('__', '.')}={_toml(v)}" for key, v in flags.items() if v is not None]
     return load(recipe, [*settings, *named])
 
 
 def tell(line: str) -> None:
-    """A line of progress on stderr."""
+    """Print a line of progress on stderr."""
     click.echo(line, err=True)
     sys.stderr.flush()
 
 
 def _toml(value: object) -> str:
     return f'"{value}"' if isinstance(value, (str, Path)) else str(value)
-
-
-_OPTIONS: list[Callable[[F], F]] = [
-    click.argument("data", type=click.Path(path_type=Path)),
-    click.option("--out", required=True, type=click.Path(path_type=Path), help="Run's folder."),
-    click.option("--recipe", default=DEFAULT, show_default=True,
-                 help=f"{', '.join(RECIPES)}, or a TOML file."),
-    click.option("--set", "settings", multiple=True, metavar="KEY=VALUE",
-                 help="One setting, as in ppo.groups=16; may be repeated."),
-    click.option("--policy", help="builtin, a folder or a hub name.  [the recipe's]"),
-    click.option("--seed", type=int, help="Every draw depends on it.  [42]"),
-    click.option("--sft-steps", type=int, help="Supervised steps.  [the recipe's]"),
-    click.option("--overwrite", is_flag=True, help="Replace what an earlier run left in OUT."),
-    click.option("--json", "as_json", is_flag=True, help="The summary as JSON on stdout."),
-]  # fmt: skip

@@ -23,7 +23,9 @@ def sft(
     overwrite: bool,
     as_json: bool,
 ) -> None:
-    """Supervised training on DATA alone, no PPO: a start for it, or what it is compared with.
+    """Train on the pairs of DATA by supervised steps only, without PPO.
+
+    The result is a start for PPO, or the baseline that PPO is compared with.
 
     Example: cectrain sft out/data --out out/sft --sft-steps 2000
     """
@@ -34,9 +36,10 @@ def sft(
         recipe, settings, policy__name=policy, seed=seed, sft__steps=sft_steps, ppo__updates=0
     )
     if not config.sft.steps:
-        raise click.UsageError("--sft-steps says how many steps; the recipe has none")
+        raise click.UsageError("the recipe has no supervised steps: set --sft-steps")
     with displayed({"sft": config.sft.steps}) as to:
-        found = run(data, out, config, overwrite=overwrite, log=to.log, on_step=to.on_step)
-    exact = found["heldout_exact_after_sft"]
-    line = f"held-out exact rate {exact:.1%}" if isinstance(exact, float) else "nothing held out"
-    click.echo(json.dumps(found, ensure_ascii=False, indent=1) if as_json else line)
+        summary = run(data, out, config, overwrite=overwrite, log=to.log, on_step=to.on_step)
+    exact = summary["heldout_exact_after_sft"]
+    known = isinstance(exact, float)
+    line = f"held-out exact rate {exact:.1%}" if known else "the held-out exact rate is unknown"
+    click.echo(json.dumps(summary, ensure_ascii=False, indent=1) if as_json else line)

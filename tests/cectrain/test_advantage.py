@@ -141,7 +141,7 @@ def test_the_vote_needs_no_encoder_and_edits_mix_in(encoder):
 def test_cut_groups_are_refused(encoder):
     """Six candidates are no groups of four."""
     reward = GroupReward(encoder, RewardConfig(), 4)
-    with pytest.raises(UsageError, match="cut groups"):
+    with pytest.raises(UsageError, match="cut a group"):
         reward([""] * 6, ["x"] * 6, ["x"] * 6, ["x"] * 6, log_metric={}.__setitem__)
 
 

@@ -209,7 +209,7 @@ def test_without_the_extra_it_is_named(dataset_path, tmp_path, monkeypatch):
     from cecdata.common.errors import MissingPackageError
 
     monkeypatch.setitem(sys.modules, "trl", None)
-    with pytest.raises(MissingPackageError, match=r"trl missing.*cec-zero\[train\]"):
+    with pytest.raises(MissingPackageError, match=r"trl missing.*\.\[train\]"):
         train(dataset_path, tmp_path / "out", config.load("small", ["sft.steps=0"]))
     assert not (tmp_path / "out").exists()
 
@@ -219,8 +219,8 @@ def test_without_the_extra_it_is_named(dataset_path, tmp_path, monkeypatch):
     [
         ('ppo.report_to=["tensorboard"]', "tensorboard", "ppo.report_to"),
         ('ppo.report_to=["wandb"]', "wandb", "ppo.report_to"),
-        ('ppo.vllm="server"', "vllm", r"cec-zero\[vllm\]"),
-        ("policy.lora_rank=4", "peft", r"cec-zero\[train\]"),
+        ('ppo.vllm="server"', "vllm", r"\.\[vllm\]"),
+        ("policy.lora_rank=4", "peft", r"\.\[train\]"),
     ],
 )
 def test_what_is_not_installed_is_named_before_the_first_step(

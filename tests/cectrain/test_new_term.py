@@ -1,0 +1,98 @@
+"""A reward term is added by touching the files that CONTRIBUTING.md names, and no others."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+TERM = '''"""The length term: whether a candidate is as long as its source."""
+
+import numpy as np
+
+from cectrain.reward.batch import Batch
+from cectrain.reward.cluster import FloatArray
+from cectrain.reward.term import Term
+
+
+def length_P_L(batch: Batch) -> FloatArray:
+    """Return 1 for each candidate that is as long as its source, else 0."""
+    pairs = zip(batch.sources, batch.candidates_P_L, strict=True)
+    return np.array([[float(len(text) == len(x)) for text in group] for x, group in pairs])
+
+
+LENGTH = Term("length", length_P_L)
+'''
+#: file → what is replaced there, and what by
+EDITS = {
+    "cectrain/reward/terms.py": {
+        "from cectrain.reward.majority": (
+            "from cectrain.reward.length import LENGTH\nfrom cectrain.reward.majority"
+        ),
+        "= (EDIT,)": "= (EDIT, LENGTH)",
+    },
+    "cectrain/reward/config.py": {
+        "    copy: float": "    length_weight: float = 0.0  # of the length term\n    copy: float",
+    },
+    "docs/metrics.md": {
+        "| `reward_edit` |": "| `reward_length` | share as long as the source |\n| `reward_edit` |",
+    },
+}
+NEW = "cectrain/reward/length.py"
+USE = """
+import re
+from pathlib import Path
+import pytest
+from cecdata.common.errors import UsageError
+from cectrain import config
+from cectrain.diagnosis.report_page import _ROWS
+from cectrain.reward.batch import Batch
+from cectrain.reward.terms import total_reward
+from cectrain.store import metrics_log
+
+made = config.load("small", ["reward.length_weight=0.25", 'reward.kind="majority"'])
+assert "length term 0.25" in made.reward.words()
+rewards = total_reward(Batch(made.reward, ["己来"], ["已来"], [["已来", "已来", "己"]]))
+assert rewards.total_P_L.tolist() == [[1.0, 1.0, 0.0]]
+assert rewards.figures() == {"reward_majority": 2 / 3, "reward_length": 2 / 3}
+assert metrics_log.renamed({"reward_length": 0.5}) == {"reward_length": 0.5}
+assert "weight of the length term" in _ROWS
+with pytest.raises(UsageError, match=r"reward\\.length_weight = 1\\.5"):
+    config.load("small", ["reward.length_weight=1.5"])
+with pytest.raises(UsageError, match="in sum"):
+    config.load("small", ["reward.length_weight=0.6", "reward.edit_weight=0.6"])
+explained = re.findall(r"^\\| `([a-z0-9_]+)` \\|", Path("docs/metrics.md").read_text(), re.M)
+assert set(metrics_log.NAMES) <= set(explained)
+"""
+
+
+def recipe(title):
+    """The paragraph of CONTRIBUTING.md that begins with a title."""
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    return next(p for p in text.split("\n\n") if p.startswith(f"**{title}.**"))
+
+
+def test_a_term_is_one_file_and_three_entries(tmp_path):
+    """A toy term then has a weight, a check, words, a column, a row of the diagnosis and docs."""
+    named = set(re.findall(r"`((?:cectrain|docs)/[^`]+)`", recipe("A reward term")))
+    assert named == {NEW.replace("length", "NAME"), *EDITS}
+    assert len(named) <= 4
+    shutil.copytree(
+        ROOT / "cectrain", tmp_path / "cectrain", ignore=shutil.ignore_patterns("weights", "*.pyc")
+    )
+    shutil.copytree(ROOT / "docs", tmp_path / "docs", ignore=shutil.ignore_patterns("reading"))
+    (tmp_path / NEW).write_text(TERM, encoding="utf-8")
+    for name, edits in EDITS.items():
+        text = (tmp_path / name).read_text("utf-8")
+        for old, new in edits.items():
+            assert text.count(old) == 1
+            text = text.replace(old, new)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    done = subprocess.run(
+        [sys.executable, "-c", USE], cwd=tmp_path, env=environment, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
