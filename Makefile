@@ -38,7 +38,7 @@ data: $(BASE)  ## training pairs: CORPUS=… OUT=… COPIES=… SEED=… LIMIT=�
 
 train: DATA ?= out/data
 train: OUT ?= out/train
-train: $(DEV)  ## a corrector by PPO from the built-in policy: DATA=… OUT=… SEED=… FLAGS=…
+train: $(DEV)  ## a corrector: supervised steps, then PPO from the built-in policy: DATA=… OUT=… SEED=… FLAGS=…
 	@test -e "$(DATA)/manifest.json" || $(MAKE) --no-print-directory data OUT="$(DATA)"
 	@$(BIN)/cectrain train "$(DATA)" --out "$(OUT)" $(if $(SEED),--seed $(SEED)) $(FLAGS)
 
