@@ -45,7 +45,7 @@ class PolicyConfig:
     """The model that is trained."""
 
     name: str = "builtin"  # the small character policy, or a folder, or a name on the hub
-    prompt: str = "1"  # version of the prompt in cecbench.prompts
+    prompt: str = "1"  # version of the prompt in cectrain.corrector.prompts
     lora_rank: int = 0  # 0: all weights are trained
     lora_alpha: int = 32
     quantise: bool = False  # base weights in 4 bits (QLoRA); needs a GPU and lora_rank

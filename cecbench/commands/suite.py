@@ -20,9 +20,9 @@ from cecbench.evaluate import Settings, evaluate
 from cecbench.report.text import headline
 from cecbench.report.write import find_runs, write_report
 from cecbench.systems.options import SystemOptions
-from cecbench.systems.policy import BUILTIN, SHIPPED
 from cecbench.systems.table import check_spec
 from cecdata.common.errors import CecError, InputError, how_to_install
+from cectrain.corrector.folder import BUILTIN, WEIGHTS
 
 MEANS = (
     "S_C_f1: sentences set right as a whole, F1 in percent as the CSCD-NS script counts; in "
@@ -139,8 +139,8 @@ def _plan(shards: Path, model: Path, further: tuple[str, ...], data: Path | None
 
 def _no_builtin() -> str:
     """Why the policy that ships cannot run here; '' where it can."""
-    if not (SHIPPED / "config.json").is_file():
-        return f"its weights are not in {SHIPPED}"
+    if not (WEIGHTS / "config.json").is_file():
+        return f"its weights are not in {WEIGHTS}"
     if any(find_spec(name) is None for name in ("torch", "transformers")):
         return how_to_install("bench")
     return ""

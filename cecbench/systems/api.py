@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
-from cecbench import prompts
 from cecbench.systems.answer import Answer
 from cecbench.systems.extract import Extracted, extract
 from cecbench.systems.options import SystemOptions
@@ -23,6 +22,7 @@ from cecbench.systems.transport import Endpoint, Reply
 from cecdata.common.codec import decode, encode
 from cecdata.common.durable import Journal
 from cecdata.common.errors import UsageError, VerificationError
+from cectrain.corrector import prompts
 
 CACHE = "requests.jsonl"
 _PATIENCE_S = 2.0  # after an interrupt

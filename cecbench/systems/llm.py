@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
-from cecbench import prompts
-from cecbench.systems import models
 from cecbench.systems.answer import Answer
 from cecbench.systems.extract import extract
 from cecbench.systems.options import SystemOptions
+from cectrain.corrector import loading, prompts
 
 THINKING_OFF = {"enable_thinking": False}  # Qwen3's switch; templates without one ignore it
 
@@ -18,28 +17,28 @@ class LlmSystem:
     """Asks a local model with the versioned prompt, batched by length."""
 
     def __init__(self, checkpoint: str, options: SystemOptions, name: str | None = None) -> None:
-        torch, transformers = models.torch_and_transformers()
+        torch, transformers = loading.torch_and_transformers()
         prompts.prompt(options.prompt)  # an unknown version is refused before the weights load
         self._torch = torch
         self._options = options
-        self._device = models.pick_device(torch, options.device)
-        self._tokenizer = models.load_pretrained(transformers.AutoTokenizer, checkpoint)
+        self._device = loading.pick_device(torch, options.device)
+        self._tokenizer = loading.load_pretrained(transformers.AutoTokenizer, checkpoint)
         self._tokenizer.padding_side = "left"  # type: ignore[attr-defined]
         if self._tokenizer.pad_token_id is None:  # type: ignore[attr-defined]
             self._tokenizer.pad_token = self._tokenizer.eos_token  # type: ignore[attr-defined]
-        dtype = models.pick_dtype(torch, options.dtype)
-        model = models.load_pretrained(transformers.AutoModelForCausalLM, checkpoint, dtype=dtype)
-        models.check_tokens(checkpoint, self._tokenizer, model)
+        dtype = loading.pick_dtype(torch, options.dtype)
+        model = loading.load_pretrained(transformers.AutoModelForCausalLM, checkpoint, dtype=dtype)
+        loading.check_tokens(checkpoint, self._tokenizer, model)
         self._model = model.to(self._device).eval()  # type: ignore[attr-defined]
         self._batch = options.batch
         self.block = 8 * options.batch
         revision = getattr(self._model.config, "_commit_hash", None)
-        identity = models.checkpoint_identity(checkpoint, revision)
+        identity = loading.checkpoint_identity(checkpoint, revision)
         self.name = name or str(identity["checkpoint"])
         self.identity: Mapping[str, object] = {
             "kind": "llm",
             **identity,
-            **models.run_identity(torch, transformers, self._device),
+            **loading.run_identity(torch, transformers, self._device),
             "prompt": f"{options.prompt}@{prompts.sha256(options.prompt)[:8]}",
             "thinking": "off where the template has a switch; thoughts are taken off the answer",
             "decoding": _decoding(options),
@@ -51,7 +50,7 @@ class LlmSystem:
         """One answer a source; a batch that does not fit the memory is halved and tried again."""
         asked = [self._prompt(source) for source in sources]
         answers: dict[int, Answer] = {}
-        queue = models.batches_by_length([len(ids) for ids in asked], self._batch)
+        queue = loading.batches_by_length([len(ids) for ids in asked], self._batch)
         while queue:
             batch = queue.pop(0)
             try:

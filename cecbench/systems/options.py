@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cecbench import prompts
+from cectrain.corrector import prompts
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from cecbench.systems import models
 from cecbench.systems.answer import Answer
 from cecbench.systems.options import SystemOptions
+from cectrain.corrector import loading
 
 
 class Ids(Protocol):
@@ -45,29 +45,29 @@ class TaggerSystem:
     block = 2048
 
     def __init__(self, checkpoint: str, options: SystemOptions) -> None:
-        torch, transformers = models.torch_and_transformers()
+        torch, transformers = loading.torch_and_transformers()
         self._torch = torch
         self._options = options
-        self._device = models.pick_device(torch, options.device)
-        config = models.load_pretrained(transformers.AutoConfig, checkpoint)
-        self._tokenizer = models.load_pretrained(transformers.AutoTokenizer, checkpoint)
+        self._device = loading.pick_device(torch, options.device)
+        config = loading.load_pretrained(transformers.AutoConfig, checkpoint)
+        self._tokenizer = loading.load_pretrained(transformers.AutoTokenizer, checkpoint)
         labels = any("TokenClassification" in a for a in (config.architectures or ()))  # type: ignore[attr-defined]
         auto = (
             transformers.AutoModelForTokenClassification
             if labels
             else transformers.AutoModelForMaskedLM
         )
-        dtype = models.pick_dtype(torch, options.dtype)
-        model = models.load_pretrained(auto, checkpoint, dtype=dtype)
+        dtype = loading.pick_dtype(torch, options.dtype)
+        model = loading.load_pretrained(auto, checkpoint, dtype=dtype)
         self._model = model.to(self._device).eval()  # type: ignore[attr-defined]
         self._characters = self._output_characters(labels, config)
         self._longest = min(options.max_length, int(config.max_position_embeddings))  # type: ignore[attr-defined]
-        identity = models.checkpoint_identity(checkpoint, getattr(config, "_commit_hash", None))
+        identity = loading.checkpoint_identity(checkpoint, getattr(config, "_commit_hash", None))
         self.name = str(identity["checkpoint"])
         self.identity: Mapping[str, object] = {
             "kind": "tagger",
             **identity,
-            **models.run_identity(torch, transformers, self._device),
+            **loading.run_identity(torch, transformers, self._device),
             "form": "rephrase" if options.rephrase else "tag",
             "max_length": self._longest,
             "unknown": "characters outside the vocabulary are kept as written",
@@ -79,7 +79,7 @@ class TaggerSystem:
         """One answer a source, of the source's length."""
         encoded = [self._encode(source) for source in sources]
         answers: dict[int, Answer] = {}
-        for batch in models.batches_by_length(
+        for batch in loading.batches_by_length(
             [len(e.tokens) for e in encoded], self._options.batch
         ):
             started = time.perf_counter()

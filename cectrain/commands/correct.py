@@ -15,10 +15,10 @@ import click
 from cecbench.systems.pieces import cut, put_back
 from cecdata.common.errors import InputError
 from cecdata.hanzi.edits import align
-from cectrain.model.policy import BUILTIN
+from cectrain.corrector.folder import BUILTIN
 
 if TYPE_CHECKING:
-    from cectrain.model.policy import Policy
+    from cectrain.corrector.policy import Policy
 
 T = TypeVar("T")
 _CHUNK = 256  # sentences that are sorted by length together
@@ -56,7 +56,8 @@ def correct(
     Example: cectrain correct --policy out/train 他己经来了。
     """
     from cectrain.config import PolicyConfig
-    from cectrain.model.policy import load_policy, trained_prompt
+    from cectrain.corrector.folder import trained_prompt
+    from cectrain.model.policy import load_policy
 
     if not sentences and path is None:
         raise click.UsageError("give sentences, or a file with --file")

@@ -30,8 +30,9 @@ def export(name: str, out: Path, dtype: str) -> None:
     Example: cectrain export --policy out/train --out out/model --dtype bfloat16
     """
     from cectrain.config import PolicyConfig
+    from cectrain.corrector.folder import trained_prompt
     from cectrain.model.export import publish_model
-    from cectrain.model.policy import load_policy, trained_prompt
+    from cectrain.model.policy import load_policy
     from cectrain.store.results import read_summary
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):

@@ -10,9 +10,9 @@ import numpy.typing as npt
 from torch.utils.data import Sampler
 
 from cecdata.common.errors import UsageError
+from cectrain.corrector.policy import Policy, asked
 from cectrain.data import shards
 from cectrain.data.training_pairs import TrainingPairs
-from cectrain.model.policy import Policy, asked
 
 if TYPE_CHECKING:
     import datasets

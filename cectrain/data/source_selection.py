@@ -6,9 +6,9 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from cectrain.corrector.policy import Policy
 from cectrain.data.shards import Pair
 from cectrain.fast import qwen3_forward
-from cectrain.model.policy import Policy
 from cectrain.supervised.loop import IGNORED, collate
 
 if TYPE_CHECKING:

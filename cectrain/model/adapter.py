@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cectrain.config import PolicyConfig
-from cectrain.model.policy import Policy
+from cectrain.corrector.policy import Policy
 
 
 def with_adapter(policy: Policy, config: PolicyConfig) -> Policy:

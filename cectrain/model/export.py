@@ -10,13 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cecbench.systems.models import load_pretrained
-from cecbench.systems.policy import PROMPT_FILE
 from cecdata.common import durable
 from cecdata.common.codec import Json
 from cecdata.common.durable import targets
 from cecdata.common.durable.files import naming
-from cectrain.model.policy import Policy
+from cectrain.corrector.folder import PROMPT_FILE
+from cectrain.corrector.loading import load_pretrained
+from cectrain.corrector.policy import Policy
 
 if TYPE_CHECKING:
     from peft import PeftModel
@@ -132,9 +132,9 @@ tags: [chinese-spelling-correction]
 # A Chinese spelling corrector
 
 {count / 1e6:.1f} M parameters, {type(policy.model).__name__}. It is asked with prompt version
-{policy.prompt} of `cecbench.prompts` through its chat template, thinking off, and answers with the
-corrected sentence alone. Decode greedily: `generation_config.json` says so to transformers. vLLM
-does not read `do_sample`, so that it has to be told.
+{policy.prompt} of `cectrain.corrector.prompts` through its chat template, thinking off, and
+answers with the corrected sentence alone. Decode greedily: `generation_config.json` says so to
+transformers. vLLM does not read `do_sample`: give it the temperature.
 
     cectrain correct --policy FOLDER 他己经来了。
     cecbench run --system policy:FOLDER --benchmark lemon/car

@@ -11,17 +11,15 @@ from cecbench.metrics import behaviour, cscd
 from cecbench.metrics.policies import apply_policy
 from cecbench.metrics.rows import Row
 from cecbench.score_shape import SEAL, is_sealed, sealed
-from cecbench.systems.models import batches_by_length
-from cecbench.systems.policy import BUILTIN_CHARS
 from cecdata.common import durable
 from cecdata.common.codec import decode as decode_record
 from cecdata.common.codec import encode
 from cecdata.common.errors import VerificationError
 from cecdata.common.strict_json import parse
+from cectrain.corrector import speculative
+from cectrain.corrector.loading import batches_by_length
+from cectrain.corrector.policy import Policy, decode, prompt_ids
 from cectrain.data.shards import Pair
-from cectrain.fast import speculative
-from cectrain.model.policy import Policy, decode, prompt_ids
-from cectrain.model.tokenizer import TEMPLATE
 
 if TYPE_CHECKING:
     import torch
@@ -156,10 +154,7 @@ def fits(policy: Policy, source: str) -> bool:
     of the run that it comes from, or of its pretraining. Of all the question and its answer must
     fit the context.
     """
-    longest = policy.max_chars
-    if longest is None and policy.tokenizer.chat_template == TEMPLATE:
-        longest = BUILTIN_CHARS
-    if longest is not None and len(source) > longest:
+    if policy.max_chars is not None and len(source) > policy.max_chars:
         return False
     limit = int(getattr(policy.model.config, "max_position_embeddings", 0) or 0)
     return not limit or 2 * len(prompt_ids(policy, source)) + _ROOM <= limit

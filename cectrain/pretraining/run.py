@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from cecbench.systems.policy import MODEL
 from cecdata.common.codec import Json
 from cecdata.common.durable import STATE, Workspace
 from cecdata.corpus.reading import inputs
+from cectrain.corrector.folder import MODEL
+from cectrain.corrector.policy import Policy
 from cectrain.model.export import save_model
-from cectrain.model.policy import Policy
 from cectrain.pretraining.config import PretrainConfig
 from cectrain.pretraining.pairs import Batches, held_out_pairs
 from cectrain.pretraining.pool import Pool, make_pool

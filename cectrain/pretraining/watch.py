@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from cectrain.corrector.policy import Policy
 from cectrain.data.shards import Pair
 from cectrain.fast import qwen3_forward
 from cectrain.model.heldout import exact_by_operator
-from cectrain.model.policy import Policy
 from cectrain.supervised.loop import IGNORED, autocast, collate, lean_dtype
 
 if TYPE_CHECKING:

@@ -13,12 +13,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from cecbench.systems.policy import RUN
 from cecdata.common import command_group, durable
 from cecdata.common.codec import Json
 from cecdata.common.errors import CecError, UsageError
 from cecdata.common.strict_json import parse
 from cectrain import config
+from cectrain.corrector.folder import RUN
 from cectrain.data.shards import open_shards
 from cectrain.store import metrics_log, results
 from cectrain.store.results import ANSWERS, SUMMARY

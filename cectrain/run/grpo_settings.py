@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from cecbench.systems.llm import THINKING_OFF
 from cecdata.common.errors import UsageError
 from cectrain.config import Config, PpoConfig, check_shares
-from cectrain.fast import qwen3_forward, speculative
-from cectrain.model.policy import BUILTIN
+from cectrain.corrector import speculative
+from cectrain.corrector.folder import BUILTIN
+from cectrain.corrector.policy import THINKING_OFF
+from cectrain.fast import qwen3_forward
 
 
 def grpo_settings(

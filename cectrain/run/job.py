@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from cecdata.embed import Encoder
 from cecdata.shards.reader import Dataset
 from cectrain.config import Config
+from cectrain.corrector.policy import Policy
 from cectrain.data.shards import Pair
 from cectrain.data.training_pairs import TrainingPairs
 from cectrain.model import heldout
 from cectrain.model.heldout import HeldOut
-from cectrain.model.policy import Policy
 from cectrain.run import distributed
 from cectrain.run.progress import Logger
 from cectrain.store import metrics_log

@@ -6,9 +6,10 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING
 
+from cectrain.corrector.policy import Policy
 from cectrain.model.adapter import with_adapter
 from cectrain.model.heldout import HeldOut
-from cectrain.model.policy import Policy, load_policy
+from cectrain.model.policy import load_policy
 from cectrain.reward.config import RewardConfig
 from cectrain.run import distributed
 from cectrain.run.grpo_settings import longest_candidate

@@ -7,9 +7,9 @@ from importlib.util import find_spec
 from cecdata.common.errors import InputError, MissingPackageError, UsageError, how_to_install
 from cecdata.shards.reader import Dataset
 from cectrain.config import Config, check_shares
+from cectrain.corrector.policy import Policy
 from cectrain.data.shards import HELD_OUT
 from cectrain.data.training_pairs import TrainingPairs
-from cectrain.model.policy import Policy
 from cectrain.run.grpo_settings import may_draft
 
 #: packages that every run imports

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from cecbench.systems.policy import MODEL
 from cecdata.common.codec import Json, encode
 from cecdata.common.durable import STATE, Workspace
+from cectrain.corrector.folder import MODEL
 from cectrain.model.export import save_model
 from cectrain.reward.config import RewardConfig
 from cectrain.run import reproducibility

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
-from cecbench.systems.models import checkpoint_identity
 from cecdata.common.codec import Json
 from cecdata.embed import Encoder
 from cecdata.shards.reader import Dataset
 from cectrain.config import Config
-from cectrain.model.policy import folder_of
+from cectrain.corrector.folder import model_folder
+from cectrain.corrector.loading import checkpoint_identity
 from cectrain.run.distributed import world_size
 
 #: packages whose version can change a weight
@@ -88,7 +88,7 @@ def run_identity(config: Config, dataset: Dataset, encoder: Encoder | None) -> d
     Weights are identified by digest because the model that a name refers to may change.
     """
     name = config.policy.name
-    folder = folder_of(name)
+    folder = model_folder(name)
     start = checkpoint_identity(folder, None) if folder else {}
     if folder != name:
         start["checkpoint"] = Path(name).name

@@ -15,11 +15,12 @@ from cecdata.common.errors import UsageError
 from cecdata.embed import Encoder, encoder
 from cecdata.shards.reader import Dataset
 from cectrain.config import Config
+from cectrain.corrector.policy import check_context
 from cectrain.data import shards
 from cectrain.data.shards import TRAIN
 from cectrain.data.training_pairs import training_pairs
 from cectrain.model.adapter import with_adapter
-from cectrain.model.policy import check_context, load_policy
+from cectrain.model.policy import load_policy
 from cectrain.reward.config import RewardConfig
 from cectrain.run import distributed, preflight, reproducibility
 from cectrain.run.grpo_settings import longest_candidate

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cectrain.config import PpoConfig
+from cectrain.corrector.policy import Policy
 from cectrain.data.training_pairs import TrainingPairs
-from cectrain.model.policy import Policy
 from cectrain.supervised.loop import collate, loss_function
 from cectrain.supervised.sft import supervised_batch
 

@@ -22,12 +22,13 @@ from trl import GRPOConfig, GRPOTrainer
 from trl.models.utils import unwrap_model_for_generation
 
 from cectrain.config import PpoConfig
+from cectrain.corrector import speculative
+from cectrain.corrector.policy import Policy
 from cectrain.data import source_selection
 from cectrain.data.sampler import GroupSampler, View
 from cectrain.data.training_pairs import TrainingPairs
-from cectrain.fast import log_probs, malloc_trim, qwen3_forward, speculative
+from cectrain.fast import log_probs, malloc_trim, qwen3_forward
 from cectrain.fast.deduplicate import condense
-from cectrain.model.policy import Policy
 from cectrain.reward.critic import Critic
 from cectrain.reward.group_reward import GroupReward
 from cectrain.run.cycle import Cycle

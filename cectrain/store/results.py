@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cecbench.score_shape import SEAL, is_sealed, sealed
-from cecbench.systems.policy import MODEL, RUN
 from cecdata.common.codec import Json
 from cecdata.common.durable import STATE, Workspace, sha256_of
 from cecdata.common.errors import VerificationError
 from cecdata.common.git import git_commit
 from cecdata.common.strict_json import parse
 from cectrain.config import Config
+from cectrain.corrector.folder import MODEL, RUN
 from cectrain.run import reproducibility
 from cectrain.run.progress import Logger, OnStep
 from cectrain.store import checkpoints, metrics_log

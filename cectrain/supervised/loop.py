@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cecdata.common.errors import CecError
+from cectrain.corrector.policy import Policy, prompt_ids, target_ids
 from cectrain.data.shards import Pair
 from cectrain.fast import malloc_trim, qwen3_forward
-from cectrain.model.policy import Policy, prompt_ids, target_ids
 from cectrain.store import checkpoints
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from cectrain.config import SftConfig
+from cectrain.corrector.policy import Policy
 from cectrain.data.shards import Pair
 from cectrain.data.training_pairs import TrainingPairs
-from cectrain.model.policy import Policy
 from cectrain.supervised.loop import Log, Plan, collate, fit
 
 __all__ = ["Log", "collate", "schedule", "supervised_batch", "train_sft"]

@@ -164,10 +164,11 @@ def test_the_policy_is_read_with_the_prompt_of_its_training(tmp_path, qwen3):
 
 def test_the_policy_that_ships_has_a_name(tmp_path, monkeypatch):
     """policy:builtin is the shipped weights; a folder of that name is ./builtin."""
-    from cecbench.systems.policy import SHIPPED, policy_system
+    from cecbench.systems.policy import policy_system
+    from cectrain.corrector.folder import WEIGHTS
 
     system = policy_system("builtin", ON_CPU)
-    assert (system.name, system.identity["checkpoint"]) == ("builtin", SHIPPED.name)
+    assert (system.name, system.identity["checkpoint"]) == ("builtin", WEIGHTS.name)
     tiny_models.qwen3(tmp_path / "builtin")
     monkeypatch.chdir(tmp_path)
     assert policy_system("./builtin", ON_CPU).name == "policy"
@@ -211,7 +212,7 @@ def test_a_whole_run_with_a_model_resumes_from_its_journal(tmp_path, bert, monke
 )
 def test_a_checkpoint_is_all_of_its_files(tmp_path, qwen3, name, counts):
     """Whatever a model may be read from is in its digest; what people read, or git, is not."""
-    from cecbench.systems.models import checkpoint_identity
+    from cectrain.corrector.loading import checkpoint_identity
 
     folder = tmp_path / "model"
     shutil.copytree(qwen3, folder)

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cecbench import prompts
 from cecbench.benchmarks.row import Row
 from cecbench.evaluate import Settings, evaluate
 from cecbench.systems import table
@@ -15,6 +14,7 @@ from cecbench.systems.extract import extract
 from cecbench.systems.options import SystemOptions
 from cecbench.systems.predictions import PredictionSystem
 from cecdata.common.errors import InputError, UsageError
+from cectrain.corrector import prompts
 
 ROWS = [
     Row("a", "他己经来了。", "他已经来了。"),

@@ -38,12 +38,13 @@ def encoder():
 @pytest.fixture(scope="session")
 def small_policy():
     """Makes a small random policy, the same one each time: what a test trains is its own."""
+    from cectrain.corrector.policy import Policy
     from cectrain.model import policy
     from cectrain.model.tokenizer import character_tokenizer
 
     def made(hidden=32, layers=1):
         model, tokenizer = policy.small_qwen3(character_tokenizer(), 7, hidden, layers)
-        return policy.Policy(model, tokenizer, "1", trained=False)
+        return Policy(model, tokenizer, "1", trained=False)
 
     return made
 

@@ -6,9 +6,10 @@ import pytest
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
-from cecbench import prompts
 from cectrain import config
 from cectrain.config import DataConfig
+from cectrain.corrector import prompts
+from cectrain.corrector.policy import prompt_ids
 from cectrain.data.training_pairs import training_pairs
 from cectrain.model import policy
 from cectrain.reward.group_reward import GroupReward
@@ -70,7 +71,7 @@ def test_the_question_is_cecbenchs(made, folder):
     from cecbench.systems.llm import LlmSystem
     from cecbench.systems.options import SystemOptions
 
-    ours = policy.prompt_ids(made, "他己经来了。")
+    ours = prompt_ids(made, "他己经来了。")
     theirs = LlmSystem(str(folder), SystemOptions())._prompt("他己经来了。")
     text = made.tokenizer.decode(ours)
     assert ours == theirs
@@ -105,4 +106,4 @@ def test_ppo_runs_on_the_chat_path(made, dataset, encoder, tmp_path):
     reward = GroupReward(encoder, config.load("small").reward, 2)
     assert Watching(made, pairs, reward, ppo, args).train().global_step == 1
     for row, ids in seen:
-        assert ids.tolist() == policy.prompt_ids(made, row["source"])
+        assert ids.tolist() == prompt_ids(made, row["source"])

@@ -13,12 +13,13 @@ pytest.importorskip("torch", reason="the extra `train` is not installed")
 
 from cecbench.systems.options import SystemOptions
 from cecbench.systems.pieces import cut
-from cecbench.systems.policy import BUILTIN_CHARS, policy_system
+from cecbench.systems.policy import policy_system
 from cecdata.common.command_group import run
 from cecdata.common.errors import InputError
 from cectrain.cli import cli
 from cectrain.commands.correct import _arrived, _pieces
 from cectrain.config import PolicyConfig
+from cectrain.corrector.folder import BUILTIN_CHARS
 from cectrain.model.export import save_model
 from cectrain.model.heldout import fits
 from cectrain.model.policy import load_policy

@@ -12,6 +12,7 @@ pytest.importorskip("torch", reason="the extra `train` is not installed")
 from cecdata.common.errors import CecError, InputError, UsageError
 from cecdata.hanzi.characters import standard_characters
 from cectrain.config import DataConfig, PolicyConfig, SftConfig
+from cectrain.corrector.policy import Policy, check_context, prompt_ids, target_ids
 from cectrain.data.shards import Pair
 from cectrain.data.training_pairs import training_pairs
 from cectrain.model import policy
@@ -30,7 +31,7 @@ def tokenizer():
 @pytest.fixture
 def tiny(tokenizer):
     model, made = policy.small_qwen3(tokenizer, 7, hidden=32, layers=1)
-    return policy.Policy(model, made, "1", trained=False)
+    return Policy(model, made, "1", trained=False)
 
 
 @settings(max_examples=80, deadline=None)
@@ -53,7 +54,7 @@ def test_a_character_and_a_placeholder_is_one_token(tokenizer):
 
 def test_the_question_is_the_sentence_between_two_marks(tiny):
     """A small policy sees no instruction: start, sentence, turn."""
-    tokens = tiny.tokenizer.convert_ids_to_tokens(policy.prompt_ids(tiny, "己经"))
+    tokens = tiny.tokenizer.convert_ids_to_tokens(prompt_ids(tiny, "己经"))
     assert tokens == [SPECIAL[1], "己", "经", SPECIAL[2]]
 
 
@@ -91,8 +92,8 @@ def test_a_policy_that_is_not_there_is_named(tmp_path):
 def test_a_prompt_beyond_the_context_is_refused(tiny):
     """The context is a number of tokens, and so is the complaint."""
     with pytest.raises(InputError, match="1024"):
-        policy.check_context(tiny, "长" * 1000, 100)
-    policy.check_context(tiny, "长" * 100, 100)
+        check_context(tiny, "长" * 1000, 100)
+    check_context(tiny, "长" * 100, 100)
 
 
 def test_only_the_answer_has_labels(tiny):
@@ -100,7 +101,7 @@ def test_only_the_answer_has_labels(tiny):
     pairs = [Pair(1, 0, "己经", "已经", "homophone"), Pair(2, 0, "他来", "他来了", "noise")]
     batch = sft.collate(tiny, pairs)
     learned = [row[row != -100].tolist() for row in batch["labels"]]
-    assert learned == [policy.target_ids(tiny, pair.target) for pair in pairs]
+    assert learned == [target_ids(tiny, pair.target) for pair in pairs]
     assert batch["input_ids"].shape == batch["attention_mask"].shape == (2, 8)
     assert batch["attention_mask"].sum().item() == 7 + 8
 
@@ -198,7 +199,7 @@ def test_sft_learns_and_resumes_bit_for_bit(tokenizer, pairs, tmp_path):
     for folder, stops in ((tmp_path / "a", [12]), (tmp_path / "b", [9, 12])):
         for stop in stops:  # a run of 9 of 12 steps leaves the checkpoint of step 6
             model, made = policy.small_qwen3(tokenizer, 7, hidden=32, layers=1)
-            tiny = policy.Policy(model, made, "1", trained=False)
+            tiny = Policy(model, made, "1", trained=False)
 
             def log(step, values, stop=stop):
                 losses.append(values["loss"])

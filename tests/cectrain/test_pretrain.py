@@ -19,6 +19,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
 
 from cecdata.common.errors import InputError, RefusedError, UsageError, VerificationError
+from cectrain.corrector.policy import Policy, prompt_ids
 from cectrain.data.shards import Pair
 from cectrain.fast import qwen3_forward
 from cectrain.model import policy
@@ -67,7 +68,7 @@ cars = { licence = "ours", most = 60 }
 
 def tiny_policy(seed=7):
     model, tokenizer = policy.small_qwen3(character_tokenizer(), seed, hidden=64, layers=2)
-    return policy.Policy(model, tokenizer, "1", trained=False)
+    return Policy(model, tokenizer, "1", trained=False)
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +146,7 @@ def test_other_models_take_transformers_own_pass():
 def test_one_pass_sees_what_greedy_decoding_takes():
     """answer_hits is the choice of decoding token by token, place by place; exact means all."""
     made = tiny_policy()
-    asked, end = policy.prompt_ids(made, "他己经来了"), made.tokenizer.eos_token_id
+    asked, end = prompt_ids(made, "他己经来了"), made.tokenizer.eos_token_id
     written = []
     for _ in range(6):  # transformers' own pass over one beginning after the other
         logits = made.model(input_ids=torch.tensor([asked + written])).logits

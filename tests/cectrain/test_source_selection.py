@@ -10,10 +10,11 @@ import torch
 
 from cecdata.common.errors import UsageError
 from cectrain import config
+from cectrain.corrector import speculative
+from cectrain.corrector.policy import prompt_ids, target_ids
 from cectrain.data import source_selection
 from cectrain.data.shards import Pair
-from cectrain.fast import qwen3_forward, speculative
-from cectrain.model.policy import prompt_ids, target_ids
+from cectrain.fast import qwen3_forward
 
 PAIRS = [
     Pair(1, 0, "他己经来了", "他已经来了", "near_glyph"),

@@ -6,7 +6,7 @@ pytest.importorskip("transformers", reason="the extra `train` is not installed")
 
 import torch
 
-from cectrain.fast import speculative
+from cectrain.corrector import speculative
 
 END = 3
 

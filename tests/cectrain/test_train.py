@@ -15,6 +15,7 @@ from cecdata.common.errors import InputError, RefusedError, UsageError, Verifica
 from cecdata.embed import encoder
 from cectrain import config
 from cectrain.cli import cli
+from cectrain.corrector import folder
 from cectrain.data.shards import open_shards
 from cectrain.model import policy
 from cectrain.model.heldout import HeldOut, read_held_out
@@ -196,9 +197,9 @@ def test_other_weights_behind_the_same_name_are_refused(
             train(dataset_path, out, settings)
     builtin, dataset = config.load("small", []), open_shards(dataset_path)
     before = run_identity(builtin, dataset, None)["policy"]
-    monkeypatch.setattr(policy, "WEIGHTS", start)
+    monkeypatch.setattr(folder, "WEIGHTS", start)
     assert run_identity(builtin, dataset, None)["policy"] != before
-    monkeypatch.setattr(policy, "WEIGHTS", tmp_path)  # without weights: random ones by the seed
+    monkeypatch.setattr(folder, "WEIGHTS", tmp_path)  # without weights: random ones by the seed
     assert run_identity(builtin, dataset, None)["policy"] == {"checkpoint": "builtin"}
 
 
@@ -269,7 +270,7 @@ def test_a_killed_run_with_a_kl_goes_on_to_the_same_weights(dataset_path, start,
 
 def test_a_kl_needs_a_start_that_lies_somewhere(dataset_path, tmp_path, monkeypatch):
     """Random weights lie in no folder that a reference could be read from."""
-    monkeypatch.setattr(policy, "WEIGHTS", tmp_path / "none")
+    monkeypatch.setattr(folder, "WEIGHTS", tmp_path / "none")
     settings = config.load("small", [*SETTINGS, "sft.steps=1", "ppo.kl=0.1"])
     with pytest.raises(UsageError, match=r"ppo\.kl.*--policy"):
         train(dataset_path, tmp_path / "out", settings)
@@ -342,7 +343,7 @@ def test_another_seed_gives_other_weights(dataset_path, start, tmp_path):
 
 def test_random_weights_need_a_warm_start(dataset_path, tmp_path):
     """PPO from nothing is refused before anything runs."""
-    if (policy.WEIGHTS / "config.json").is_file():
+    if (folder.WEIGHTS / "config.json").is_file():
         pytest.skip("the built-in policy ships with weights")
     with pytest.raises(UsageError, match=r"sft\.steps"):
         train(dataset_path, tmp_path / "out", config.load("small", ["sft.steps=0"]))

@@ -15,6 +15,7 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 from cecdata.common.errors import CecError, UsageError
 from cectrain import config
 from cectrain.config import DataConfig
+from cectrain.corrector.policy import Policy
 from cectrain.data import shards
 from cectrain.data.training_pairs import training_pairs
 from cectrain.model import policy
@@ -436,7 +437,7 @@ def coin(model, tokenizer):
     from cectrain.data.shards import Pair
     from cectrain.supervised.sft import collate
 
-    tiny = policy.Policy(model, tokenizer, "1", trained=False)
+    tiny = Policy(model, tokenizer, "1", trained=False)
     batch = collate(tiny, [Pair(n, 0, "他来了", "甲乙"[n % 2], "noise") for n in range(8)])
     adam = torch.optim.Adam(model.parameters(), 0.01)
     for _ in range(400):
@@ -502,7 +503,7 @@ def test_a_supervised_step_is_added_to_the_gradient(trainer_for, encoder, tmp_pa
         reward=Flat(encoder, config.load("small").reward, 2),
     )  # fmt: skip
     before = {name: p.detach().clone() for name, p in made.model.named_parameters()}
-    tiny = policy.Policy(made.model, made.processing_class, "1", trained=False)
+    tiny = Policy(made.model, made.processing_class, "1", trained=False)
     loss = loss_function(tiny, "auto")(collate(tiny, supervised_batch(made._pairs, 0, 3)))
     (0.5 * loss).backward()
     slopes = {name: p.grad.clone() for name, p in made.model.named_parameters()}

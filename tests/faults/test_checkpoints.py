@@ -47,8 +47,9 @@ def test_a_line_that_a_killed_run_has_written_is_not_written_again(tmp_path):
 def test_what_is_watched_at_a_checkpoint_is_watched_before_it(tmp_path):
     """A run killed while it evaluates has not passed the step: its held-out line is not lost."""
     torch = pytest.importorskip("torch")
+    from cectrain.corrector.policy import Policy
     from cectrain.data.shards import Pair
-    from cectrain.model.policy import Policy, small_qwen3
+    from cectrain.model.policy import small_qwen3
     from cectrain.model.tokenizer import character_tokenizer
     from cectrain.supervised.loop import Plan, fit
 
@@ -79,8 +80,9 @@ def policy_at(folder, hidden):
     """A policy on disk, wider or narrower; the narrow one has no chat template, nor tokens for the
     built-in kind's, which is refused without.
     """
+    from cectrain.corrector.policy import Policy
     from cectrain.model.export import save_model
-    from cectrain.model.policy import Policy, small_qwen3
+    from cectrain.model.policy import small_qwen3
     from cectrain.model.tokenizer import character_tokenizer
 
     model, tokenizer = small_qwen3(character_tokenizer(), 7, hidden=hidden, layers=1)

@@ -63,7 +63,8 @@ SEALED = """
 MODEL = """
     from cecdata.common.durable import Workspace
     from cectrain.model.export import save_model
-    from cectrain.model.policy import Policy, small_qwen3
+    from cectrain.corrector.policy import Policy
+    from cectrain.model.policy import small_qwen3
     from cectrain.model.tokenizer import character_tokenizer
     model, tokenizer = small_qwen3(character_tokenizer(), 7, hidden=32, layers=1)
     armed()

@@ -309,8 +309,8 @@ def _checkpoint_used(room: Path) -> object:
 
 
 def _make_training(room: Path) -> None:
-    from cecbench.systems.policy import MODEL
     from cecdata.common.durable import Workspace
+    from cectrain.corrector.folder import MODEL
     from cectrain.run.reproducibility import weights_sha256
     from cectrain.store.results import write_summary
 

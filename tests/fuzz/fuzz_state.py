@@ -500,7 +500,7 @@ def _summaries() -> tuple[bytes, ...]:
 
 
 def _prompt(path: Path) -> Iterable[str]:
-    from cectrain.model.policy import trained_prompt
+    from cectrain.corrector.folder import trained_prompt
 
     (path.parent / "config.json").write_text("{}")
     return [trained_prompt(str(path.parent))]

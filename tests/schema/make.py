@@ -122,8 +122,8 @@ def checkpoint(out: Path) -> None:
 
 def training(out: Path) -> None:
     """What a training run keeps beside its weights."""
-    from cecbench.systems.policy import PROMPT_FILE
     from cecdata.common.codec import encode
+    from cectrain.corrector.folder import PROMPT_FILE
     from cectrain.model.heldout import HeldOut
     from cectrain.store.metrics_log import FILE, MetricsLog
 

@@ -9,8 +9,8 @@ import shutil
 import pytest
 from pickled import Bomb
 
-from cecbench.systems.models import load_pretrained
 from cecdata.common.errors import InputError
+from cectrain.corrector.loading import load_pretrained
 
 torch = pytest.importorskip("torch", reason="torch is missing: pip install cec-zero[train]")
 transformers = pytest.importorskip("transformers", reason="transformers is missing")
@@ -111,7 +111,7 @@ def test_a_damaged_checkpoint_is_named(folder, name):
 
 def test_checkpoints_of_ours_are_safetensors(tmp_path):
     """What the warm start and the export write holds no pickle."""
-    from cectrain.model.policy import Policy
+    from cectrain.corrector.policy import Policy
     from cectrain.supervised.loop import save_state
 
     layer = torch.nn.Linear(2, 2)

@@ -20,13 +20,13 @@ from cecbench.metrics import cscd
 from cecbench.metrics.policies import apply_policy
 from cecbench.metrics.rows import Row
 from cecbench.systems.options import SystemOptions
-from cecbench.systems.policy import MODEL, RUN
 from cecdata.common import durable
 from cecdata.common.codec import Json, decode
 from cecdata.common.durable import STATE
 from cecdata.common.errors import InputError, VerificationError
 from cecdata.common.strict_json import parse
 from cectrain.config import PolicyConfig
+from cectrain.corrector.folder import MODEL, RUN
 from cectrain.data import shards
 from cectrain.data.shards import HELD_OUT, Pair, open_shards
 from cectrain.model import heldout

@@ -1,6 +1,4 @@
-"""What the two local adapters share: torch and transformers, imported late, and a checkpoint's
-identity. A missing package is named with the extra that brings it.
-"""
+"""Loading of local models: torch and transformers, imported late, and a checkpoint's identity."""
 
 from __future__ import annotations
 
@@ -14,22 +12,24 @@ from cecdata.common.errors import InputError, MissingPackageError, how_to_instal
 from cecdata.common.model_digest import sha256_of_model
 
 
-def torch_and_transformers() -> tuple[ModuleType, ModuleType]:
-    """The two modules, or MissingPackageError; UsageError where they cannot be imported for a hub
-    address that is none.
+def torch_and_transformers(extra: str = "bench") -> tuple[ModuleType, ModuleType]:
+    """Import and return the two modules.
+
+    Raises MissingPackageError, which names the extra that brings them, and UsageError where the
+    hub's address is none: transformers reads it when it is imported.
     """
     hub.check_hub_address()
     try:
         torch, transformers = (importlib.import_module(n) for n in ("torch", "transformers"))
     except ImportError as error:
         raise MissingPackageError(
-            f"{error.name or error} is missing, and local models need it: {how_to_install('bench')}"
+            f"{error.name or error} is missing, and local models need it: {how_to_install(extra)}"
         ) from None
     return torch, transformers
 
 
 def load_pretrained(loader: object, checkpoint: str, **settings: object) -> object:
-    """`loader.from_pretrained`, its many errors turned into one that names the checkpoint.
+    """Return `loader.from_pretrained(…)`; raise InputError naming the checkpoint.
 
     Weights come from safetensors alone, and code that a checkpoint brings is not run: both would
     let whoever made it do anything here.
@@ -42,8 +42,8 @@ def load_pretrained(loader: object, checkpoint: str, **settings: object) -> obje
     kind = getattr(loader, "__name__", "")
     if kind.startswith("AutoModel"):
         settings = {"use_safetensors": True, **settings}
-    told = kind.startswith("AutoModelFor")
-    if told:
+    with_info = kind.startswith("AutoModelFor")
+    if with_info:
         settings = {"output_loading_info": True, **settings}
     try:
         with hub.quiet_hub():
@@ -54,7 +54,7 @@ def load_pretrained(loader: object, checkpoint: str, **settings: object) -> obje
             "config.json, tokenizer and weights in safetensors (pickled ones are not read), or a "
             "hub name (HF_ENDPOINT and HF_HUB_OFFLINE are respected)"
         ) from None
-    if not told:
+    if not with_info:
         return loaded
     model, info = loaded
     if missing := sorted(info["missing_keys"]):  # transformers draws them at random, and goes on
@@ -70,7 +70,7 @@ def _some(names: list[str], count: int = 5) -> str:
 
 
 def check_tokens(checkpoint: str, tokenizer: object, model: object) -> None:
-    """InputError where the tokenizer ends or fills with tokens that the model has no row for."""
+    """Raise InputError if the tokenizer's end or padding token has no row in the model."""
     rows = model.get_input_embeddings().weight.shape[0]  # type: ignore[attr-defined]
     for name in ("eos_token_id", "pad_token_id"):
         number = getattr(tokenizer, name)
@@ -82,7 +82,7 @@ def check_tokens(checkpoint: str, tokenizer: object, model: object) -> None:
 
 
 def checkpoint_identity(checkpoint: str, revision: str | None) -> dict[str, object]:
-    """Name, and for a folder the digest of all that a model is read from, else the revision."""
+    """Return the name, and the digest of a folder's model files or the revision of a hub model."""
     folder = Path(checkpoint)
     if not folder.is_dir():
         return {"checkpoint": checkpoint, "revision": revision or "not stated"}
@@ -90,13 +90,13 @@ def checkpoint_identity(checkpoint: str, revision: str | None) -> dict[str, obje
 
 
 def run_identity(torch: ModuleType, transformers: ModuleType, device: str) -> dict[str, object]:
-    """What computes: two versions, or a GPU and a processor, need not give the same answers."""
+    """Return versions and device: other ones need not give the same answers."""
     versions = {module.__name__: str(module.__version__) for module in (torch, transformers)}
     return {"versions": versions, "device": str(torch.device(device).type)}
 
 
 def pick_device(torch: ModuleType, wanted: str) -> str:
-    """`auto` is the first GPU where there is one."""
+    """Return the torch device of a name; `auto` is the first GPU, or the processor without one."""
     if wanted != "auto":
         return wanted
     if torch.cuda.is_available():
@@ -106,14 +106,15 @@ def pick_device(torch: ModuleType, wanted: str) -> str:
 
 
 def pick_dtype(torch: ModuleType, wanted: str) -> object:
-    """The torch dtype of a name; `auto` is passed on: as the checkpoint stores it."""
+    """Return the torch dtype of a name; `auto` means: as the checkpoint stores it."""
     if wanted == "auto":
         return "auto"
     return getattr(torch, wanted)
 
 
 def batches_by_length(sizes: list[int], batch: int) -> list[list[int]]:
-    """Indices in batches of like size, the longest first, so that memory runs out at once or not.
+    """Return indices in batches of similar size, the largest first:
+    if memory runs out, it does so at once.
 
     >>> batches_by_length([3, 9, 1, 8], 2)
     [[1, 3], [0, 2]]

@@ -1,0 +1,73 @@
+"""The records that a corrector returns. Offsets are code points of the source, half-open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+#: why part of a text was kept as written, whatever the model answered
+REASONS = {
+    "unreadable": "characters that the model cannot read",
+    "not_han": "changes to characters that are not Han",
+    "protected": "changes to protected names",
+    "strayed": "answers that strayed too far from their source",
+    "too_long": "stretches without a punctuation mark to cut at, longer than the model reads",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """Another target for an edit's source, with its confidence."""
+
+    target: str
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A change of `source[start:end]`, which is `source`, into `target`.
+
+    confidence: a probability in 0..1; for a policy the geometric mean of the probabilities that it
+    gave the tokens of `target` (for a deletion, the token that follows it).
+    """
+
+    start: int
+    end: int
+    source: str
+    target: str
+    confidence: float
+    alternatives: tuple[Alternative, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A part of the source that was kept as written, and a key of REASONS."""
+
+    start: int
+    end: int
+    source: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """A source, its correction, and the edits that lead from one to the other, in order."""
+
+    source: str
+    target: str
+    edits: tuple[Edit, ...]
+    kept: tuple[Kept, ...]
+
+
+def apply(source: str, edits: Iterable[Edit]) -> str:
+    """Return the source with all edits applied; they are sorted and do not overlap.
+
+    >>> apply("他己经来了。", [Edit(1, 2, "己", "已", 0.9)])
+    '他已经来了。'
+    """
+    parts: list[str] = []
+    done = 0
+    for edit in edits:
+        parts += (source[done : edit.start], edit.target)
+        done = edit.end
+    return "".join([*parts, source[done:]])
