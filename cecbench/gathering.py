@@ -11,8 +11,8 @@ from typing import IO
 
 from cecbench.benchmarks.row import Dataset
 from cecbench.breakdown import Breakdown, traditional
+from cecbench.metrics.base import Scorer
 from cecbench.metrics.rows import Row
-from cecbench.metrics.table import Scorer
 from cecbench.resampling import interval_of
 from cecbench.score_shape import FORMAT
 from cecbench.systems.answer import UNANSWERED, Answer, System

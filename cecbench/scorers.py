@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -17,12 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cecbench.cherrant.costs import NO_DICTIONARIES, Dictionaries
-from cecbench.metrics.cherrant import make_cherrant
-from cecbench.metrics.cllm import make_cllm
-from cecbench.metrics.cscd import make_cscd
-from cecbench.metrics.lemon import make_lemon
+from cecbench.metrics.base import Options, Report, Scorer
+from cecbench.metrics.cherrant import Cherrant
+from cecbench.metrics.cllm import Cllm
+from cecbench.metrics.cscd import Cscd
+from cecbench.metrics.lemon import Lemon
 from cecbench.metrics.positions import IntArray
-from cecbench.metrics.pycorrector import make_pycorrector
+from cecbench.metrics.pycorrector import Pycorrector
 from cecbench.metrics.rows import (
     Row,
     SeenIds,
@@ -33,8 +34,7 @@ from cecbench.metrics.rows import (
     read_blocks,
     read_raw,
 )
-from cecbench.metrics.sighan import make_sighan
-from cecbench.metrics.table import Report, Scorer
+from cecbench.metrics.sighan import Sighan
 from cecbench.resampling import check_draws, interval_of
 from cecbench.signature import Signature
 from cecbench.tally import Tally
@@ -44,26 +44,12 @@ if TYPE_CHECKING:
     from cecbench.metrics.scan import Scan
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What a scorer may be told beside its policy; None is the scorer's own default."""
+__all__ = ["SCORERS", "Options", "Score", "find_scorer", "score", "score_file"]
 
-    policy: str | None = None
-    projection: str | None = None
-    mode: str | None = None
-    dictionaries: Dictionaries = NO_DICTIONARIES
-
-
-#: name → the scorer for these options. A further scorer is one new file and one entry here.
-SCORERS: Mapping[str, Callable[[Options], Scorer]] = {
-    "cscd": lambda options: make_cscd(options.policy or "revert"),
-    "lemon": lambda _: make_lemon(),
-    "sighan": lambda _: make_sighan(),
-    "pycorrector": lambda _: make_pycorrector(),
-    "cllm": lambda options: make_cllm(options.projection, options.dictionaries),
-    "cherrant": lambda options: make_cherrant(options.mode, options.dictionaries),
+#: name → class. A further scorer is one new module in `cecbench.metrics` and one entry here.
+SCORERS: Mapping[str, type[Scorer]] = {
+    scorer.name: scorer for scorer in (Cscd, Lemon, Sighan, Pycorrector, Cllm, Cherrant)
 }
-_TAKES = {"projection": "cllm", "mode": "cherrant"}
 #: From here on a file is scanned: quicker by the row, after half a second and 100 MB for loading.
 SCAN_FROM_BYTES = 4 << 20
 
@@ -95,9 +81,10 @@ def find_scorer(name: str, options: Options) -> Scorer:
         near = get_close_matches(name, SCORERS, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise UsageError(f"unknown scorer {name!r}; {hint}available: {', '.join(SCORERS)}")
-    for option, taker in _TAKES.items():
-        if getattr(options, option) is not None and name != taker:
-            raise UsageError(f"--{option} is for the scorer {taker}, not for {name}")
+    for taker in SCORERS.values():
+        for option in taker.takes:
+            if getattr(options, option) is not None and option not in SCORERS[name].takes:
+                raise UsageError(f"--{option} is for the scorer {taker.name}, not for {name}")
     scorer = SCORERS[name](options)
     if options.policy is not None and options.policy not in scorer.policies:
         raise UsageError(
@@ -171,7 +158,7 @@ def score_file(
     check_draws(bootstrap)
     tally = Tally(found, policy, triples=bootstrap > 0)
     seen = SeenIds()
-    for block, hashes in _blocks(path, scanned=found.count_facts is not None):
+    for block, hashes in _blocks(path, scanned=found.scans):
         seen.add(hashes)
         if isinstance(block, list):
             tally.take(block)

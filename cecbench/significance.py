@@ -13,8 +13,8 @@ from typing import TypeVar
 
 import numpy as np
 
+from cecbench.metrics.base import Scorer
 from cecbench.metrics.positions import IntArray
-from cecbench.metrics.table import Scorer
 from cecbench.resampling import (
     CELLS_AT_ONCE,
     SEED,

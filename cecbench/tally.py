@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cecbench.metrics import behaviour
+from cecbench.metrics.base import Report, Scorer, flatten
 from cecbench.metrics.policies import MEANING, apply_policy
 from cecbench.metrics.positions import IntArray
 from cecbench.metrics.rows import Row
-from cecbench.metrics.table import Report, Scorer, flatten
 from cecbench.signature import Signature, package_version
 
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ class Tally:
         """Adds rows; gives those that are scored, and their counts, shape (rows, fields)."""
         identity = "\n".join(["\t".join(row[:3]) for row in block])
         self._digest.update((identity + "\n").encode("utf-8", "surrogatepass"))
-        stops = self.scorer.stops
-        kept = apply_policy(block, self._policy(stops=stops is not None and stops(block)))
+        kept = apply_policy(block, self._policy(stops=self.scorer.stops(block)))
         counts = self.scorer.count(kept) if kept else self._none()
         self._add(len(block), counts, behaviour.count(block))
         return kept, counts
@@ -54,9 +53,8 @@ class Tally:
         """Adds a block that was read without making rows of it; for scorers that count facts."""
         from cecbench.metrics.facts import behaviour_of, lengths_differ, under_policy
 
-        assert self.scorer.count_facts is not None
         self._digest.update(block.identity.data)
-        policy = self._policy(stops=self.scorer.stops is not None and lengths_differ(block))
+        policy = self._policy(stops=bool(self.scorer.stop_error) and lengths_differ(block))
         counts = self.scorer.count_facts(*under_policy(block, policy))
         self._add(len(block), counts, behaviour_of(block))
 
@@ -118,7 +116,7 @@ class Tally:
 
     def _policy(self, *, stops: bool) -> str:
         """The policy of a block; where the published script would stop, the one we go on under."""
-        if self.policy != "strict" or self.scorer.stops is None:
+        if self.policy != "strict" or not self.scorer.stop_error:
             return self.policy
         # Rows on which the published script does not stop are the same under both policies.
         self._stopped |= stops

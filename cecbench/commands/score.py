@@ -11,7 +11,7 @@ import click
 
 from cecbench.benchmarks.readers import REFERENCE_NAMES, SOURCE_NAMES
 from cecbench.commands.scoring_options import scoring_from, scoring_options
-from cecbench.metrics.table import Report
+from cecbench.metrics.base import Report
 from cecbench.scorers import score_file
 from cecdata.common.errors import InputError
 

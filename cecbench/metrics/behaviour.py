@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
+from cecbench.metrics.base import Report, Totals, columns, flags
 from cecbench.metrics.positions import IntArray
 from cecbench.metrics.rows import Row, columns_of
-from cecbench.metrics.table import Report, Totals, columns, flags
 
 FIELDS = (
     "rows", "clean", "clean_changed", "clean_chars", "clean_edits", "length_differs", "copied",

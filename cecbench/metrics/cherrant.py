@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 
@@ -11,9 +10,9 @@ from cecbench.cherrant.compare import LEVELS, TYPES, Counts, compare, compare_ty
 from cecbench.cherrant.costs import Dictionaries
 from cecbench.cherrant.edits import NOT_ANNOTATABLE, Annotation, annotate
 from cecbench.cherrant.tokens import characters, opencc_version, simplify
+from cecbench.metrics.base import Options, Ratio, Report, Scorer, Totals
 from cecbench.metrics.positions import IntArray
 from cecbench.metrics.rows import Row
-from cecbench.metrics.table import Ratio, Report, Scorer, Totals
 from cecdata.common.errors import UsageError
 
 #: default: every cheapest alignment, target simplified; first: one alignment; nosimp: as it stands
@@ -50,18 +49,6 @@ def annotate_rows(
     return done
 
 
-def count(rows: Sequence[Row], *, mode: str, dictionaries: Dictionaries) -> IntArray:
-    """Counts per sentence."""
-    counts = np.zeros((len(rows), len(FIELDS)), dtype=np.int64)
-    annotated = annotate_rows(rows, mode, dictionaries)
-    for index, (_, reference, hypothesis) in enumerate(annotated):
-        # A reference that says 无法标注 is skipped, as published.
-        if reference.said == NOT_ANNOTATABLE or (hypothesis.unchanged and reference.unchanged):
-            continue
-        counts[index] = _compared(reference, hypothesis)
-    return counts
-
-
 def _compared(reference: Annotation, hypothesis: Annotation) -> tuple[int, ...]:
     mine, right = hypothesis.edits, reference.edits
     levels = [compare(mine, right, level) for level in LEVELS]
@@ -69,22 +56,6 @@ def _compared(reference: Annotation, hypothesis: Annotation) -> tuple[int, ...]:
     tp, fp, fn = levels[0]
     flat = [value for counts in (*levels, *kinds.values()) for value in counts]
     return (*flat, tp + fp, tp + fn, int(reference.capped or hypothesis.capped))
-
-
-def report(sums: Totals) -> Report:
-    """P, R and F of every level as printed, to four decimals."""
-    table: Report = {
-        level: _printed(_counts(sums, level), 0.5) for level in ("cs", "ds", "dt", "cse")
-    }
-    table["cs_beta1"] = _printed(_counts(sums, "cs"), 1.0)
-    by_type = {name: _counts(sums, name) for name in TYPES}
-    table["op_tier"] = {
-        name: _printed(counts, 0.5) for name, counts in by_type.items() if any(counts)
-    }
-    table["tp_fp_fn"] = list(_counts(sums, "cs"))
-    if sums["capped"]:
-        table["capped"] = sums["capped"]
-    return table
 
 
 def _counts(sums: Totals, name: str) -> Counts:
@@ -114,27 +85,55 @@ def f_beta(tp: int, fp: int, fn: int, beta: float) -> tuple[float, float, float]
     return precision, recall, (1 + beta**2) * precision * recall / below if below else 0.0
 
 
-def make_cherrant(mode: str | None, dictionaries: Dictionaries) -> Scorer:
-    """ChERRANT in one of its modes; an unknown mode is a UsageError."""
-    mode = mode or "default"
-    if mode not in MODES:
-        raise UsageError(f"unknown ChERRANT mode {mode!r}; available: {', '.join(MODES)}")
-    opencc = "none" if mode == "nosimp" else opencc_version()
-    simplified = "target:t2s" if mode != "nosimp" else "none"
-    return Scorer(
-        name="cherrant",
-        fields=FIELDS,
-        count=partial(count, mode=mode, dictionaries=dictionaries),
-        report=report,
-        ratios=RATIOS,
-        headline="cs.F",
-        policies=("strict", "revert", "drop"),
-        beta=0.5,
-        normalisation=f"whitespace;{simplified};costs:{dictionaries.name};{mode}",
-        details={
+class Cherrant(Scorer):
+    """ChERRANT in one of its modes."""
+
+    name = "cherrant"
+    fields = FIELDS
+    ratios = RATIOS
+    headline = "cs.F"
+    policies = ("strict", "revert", "drop")
+    takes = ("mode",)
+    beta = 0.5
+
+    def __init__(self, options: Options | None = None) -> None:
+        """Raise UsageError for an unknown mode."""
+        super().__init__(options)
+        mode, dictionaries = self.options.mode or MODES[0], self.options.dictionaries
+        if mode not in MODES:
+            raise UsageError(f"unknown ChERRANT mode {mode!r}; available: {', '.join(MODES)}")
+        self._mode = mode
+        simplified = "none" if mode == "nosimp" else "target:t2s"
+        self.normalisation = f"whitespace;{simplified};costs:{dictionaries.name};{mode}"
+        self.details = {
             "mode": mode,
             "dictionaries": dictionaries.name,
             **dictionaries.details,
-            "opencc": opencc,
-        },
-    )
+            "opencc": "none" if mode == "nosimp" else opencc_version(),
+        }
+
+    def count(self, rows: Sequence[Row]) -> IntArray:
+        """Return the counts of each row."""
+        counts = np.zeros((len(rows), len(FIELDS)), dtype=np.int64)
+        annotated = annotate_rows(rows, self._mode, self.options.dictionaries)
+        for index, (_, reference, hypothesis) in enumerate(annotated):
+            # A reference that says 无法标注 is skipped, as published.
+            if reference.said == NOT_ANNOTATABLE or (hypothesis.unchanged and reference.unchanged):
+                continue
+            counts[index] = _compared(reference, hypothesis)
+        return counts
+
+    def report(self, sums: Totals) -> Report:
+        """Return P, R and F of every level as printed, to four decimals."""
+        table: Report = {
+            level: _printed(_counts(sums, level), 0.5) for level in ("cs", "ds", "dt", "cse")
+        }
+        table["cs_beta1"] = _printed(_counts(sums, "cs"), 1.0)
+        by_type = {name: _counts(sums, name) for name in TYPES}
+        table["op_tier"] = {
+            name: _printed(counts, 0.5) for name, counts in by_type.items() if any(counts)
+        }
+        table["tp_fp_fn"] = list(_counts(sums, "cs"))
+        if sums["capped"]:
+            table["capped"] = sums["capped"]
+        return table

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
-from functools import partial
 
 from cecbench.cherrant.costs import Dictionaries
 from cecbench.cherrant.edits import annotate
 from cecbench.cherrant.tokens import characters, opencc_version, simplify
-from cecbench.metrics import cscd
+from cecbench.metrics.base import Options
+from cecbench.metrics.cscd import Cscd
 from cecbench.metrics.positions import IntArray
 from cecbench.metrics.rows import Row
-from cecbench.metrics.table import Scorer
 from cecdata.common.errors import UsageError
 
 #: projection → whether equal lengths are projected too
@@ -81,52 +80,46 @@ def _is_chinese(character: str) -> bool:
     return "\u4e00" <= character <= "\u9fa5"
 
 
-def count(
-    rows: Sequence[Row], *, projector: Projector, all_rows: bool, dictionaries: Dictionaries
-) -> IntArray:
-    """CSCD-NS counts of the projected predictions."""
-    picked = [
-        index for index, row in enumerate(rows)
-        if all_rows or len(row.prediction) != len(row.source)
-    ]  # fmt: skip
-    done = list(rows)
-    texts = projector([rows[index] for index in picked], dictionaries) if picked else []
-    for index, text in zip(picked, texts, strict=True):
-        done[index] = rows[index]._replace(prediction=text)
-    return cscd.count(done)
+class Cllm(Cscd):
+    """C-LLM's scorer with one of its projections."""
 
+    name = "cllm"
+    policies = ("project", "strict", "revert", "drop")
+    takes = ("projection",)
+    fallback = "project"
 
-def make_cllm(projection: str | None, dictionaries: Dictionaries) -> Scorer:
-    """C-LLM's scorer with one of its projections; an unknown one is a UsageError."""
-    projection = projection or PROJECTIONS[0]
-    if projection not in PROJECTIONS:
-        raise UsageError(f"unknown projection {projection!r}; available: {', '.join(PROJECTIONS)}")
-    with_cherrant = projection.startswith("cherrant")
-    details, costs = {"projection": projection}, ""
-    if with_cherrant:
-        details |= {"dictionaries": dictionaries.name, **dictionaries.details}
-        details["opencc"] = opencc_version()
-        costs = f";costs:{dictionaries.name}"
-    return Scorer(
-        name="cllm",
-        fields=cscd.FIELDS,
-        count=partial(
-            count,
-            projector=project_cherrant if with_cherrant else project_difflib,
-            all_rows=not projection.endswith("_if_len_differs"),
-            dictionaries=dictionaries,
-        ),
-        report=cscd.report,
-        ratios=cscd.RATIOS,
-        headline="S_C_f1",
-        policies=("project", "strict", "revert", "drop"),
-        stops=_stops,
-        stop_error="AssertionError",
-        fallback="project",
-        normalisation=f"projection:{projection}{costs}",
-        details=details,
-    )
+    def __init__(self, options: Options | None = None) -> None:
+        """Raise UsageError for an unknown projection."""
+        super().__init__(options)
+        projection = self.options.projection or PROJECTIONS[0]
+        if projection not in PROJECTIONS:
+            known = ", ".join(PROJECTIONS)
+            raise UsageError(f"unknown projection {projection!r}; available: {known}")
+        self.scans = False
+        self._all_rows = not projection.endswith("_if_len_differs")
+        self._project: Projector = project_difflib
+        self.normalisation = f"projection:{projection}"
+        self.details = {"projection": projection}
+        if projection.startswith("cherrant"):
+            dictionaries = self.options.dictionaries
+            self._project = project_cherrant
+            self.normalisation += f";costs:{dictionaries.name}"
+            self.details |= {"dictionaries": dictionaries.name, **dictionaries.details}
+            self.details["opencc"] = opencc_version()
 
+    def count(self, rows: Sequence[Row]) -> IntArray:
+        """Return the CSCD-NS counts of the projected predictions."""
+        projected = list(rows)
+        picked = [
+            index
+            for index, row in enumerate(rows)
+            if self._all_rows or len(row.prediction) != len(row.source)
+        ]
+        texts = self._project([rows[index] for index in picked], self.options.dictionaries)
+        for index, text in zip(picked, texts, strict=True):
+            projected[index] = rows[index]._replace(prediction=text)
+        return super().count(projected)
 
-def _stops(rows: Sequence[Row]) -> bool:
-    return any(len(s) != len(t) or not p.strip() for _, s, t, p in rows)
+    def stops(self, rows: Sequence[Row]) -> bool:
+        """Return whether a target's length differs from its source's, or a prediction is empty."""
+        return any(len(s) != len(t) or not p.strip() for _, s, t, p in rows)

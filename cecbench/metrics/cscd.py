@@ -8,12 +8,10 @@ over those with an error; both are rounded to three decimals of a percent before
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
-from cecbench.metrics.policies import any_length_differs
+from cecbench.metrics.base import Flags, Options, Ratio, Report, Scorer, Totals, columns
 from cecbench.metrics.positions import IntArray, Positions, count_positions
 from cecbench.metrics.rows import Row
-from cecbench.metrics.table import Flags, Ratio, Report, Scorer, Totals, columns
 
 LEVELS = ("S_D", "S_C", "C_D", "C_C")
 FIELDS = tuple(f"{level}_{part}" for level in LEVELS for part in ("tp", "pred", "gold"))
@@ -26,24 +24,8 @@ PUNCTUATION = "，。！？；：、“”‘’（）《》【】,.!?;:()\"'"
 ZERO_DIVISION = "ZeroDivisionError: division by zero"
 
 
-def count(rows: Sequence[Row], *, ignored: str = "") -> IntArray:
-    """Counts per sentence; the rows' three strings have one length each."""
-    return count_facts(count_positions(rows, ignored_source=ignored))
-
-
-def count_facts(where: Positions, _: Flags | None = None) -> IntArray:
-    """Counts per sentence from its positions alone."""
-    gold, changed = where.has_gold, where.has_changed
-    return columns(
-        *(changed & where.same_places, changed, gold),
-        *(changed & where.all_right, changed, gold),
-        *(where.found, where.changed, where.gold),
-        *(where.fixed, where.changed, where.gold),
-    )
-
-
 def percentages(tp: int, predicted: int, gold: int) -> tuple[float, float, float] | None:
-    """Precision, recall and F1 as the script prints them; None where it divides by zero.
+    """Return precision, recall and F1 as the script prints them; None where it divides by zero.
 
     >>> percentages(56, 110, 147)
     (50.909, 38.095, 43.58)
@@ -58,40 +40,53 @@ def percentages(tp: int, predicted: int, gold: int) -> tuple[float, float, float
     return precision, recall, f1
 
 
-def report(sums: Totals) -> Report:
-    """The twelve numbers of the script and the counts under them."""
-    values: Report = {}
-    counts: dict[str, list[int]] = {}
-    stopped = False
-    for level in LEVELS:
-        tp, predicted, gold = (sums[f"{level}_{part}"] for part in ("tp", "pred", "gold"))
-        counts[level] = [tp, predicted, gold]
-        printed = percentages(tp, predicted, gold)
-        stopped |= printed is None
-        for part, value in zip(("p", "r", "f1"), printed or (None, None, None), strict=True):
-            values[f"{level}_{part}"] = value
-    values["counts_tp_pred_gold"] = counts
-    if stopped:
-        values["raises"] = ZERO_DIVISION
-        values["raises_because"] = (
-            "no sentence was changed or none has an error: the published script divides by zero"
-            " and prints nothing; the counts stand, the numbers are null"
+class Cscd(Scorer):
+    """CSCD-NS; under the policy `revert_ignore_punct` with the script's `ignore_chars` set."""
+
+    name = "cscd"
+    fields = FIELDS
+    ratios = RATIOS
+    headline = "S_C_f1"
+    policies = ("revert", "strict", "drop", "revert_ignore_punct")
+    stop_error = "AssertionError"
+
+    def __init__(self, options: Options | None = None) -> None:
+        super().__init__(options)
+        self._ignored = PUNCTUATION if self.options.policy == "revert_ignore_punct" else ""
+        self.scans = not self._ignored
+
+    def count(self, rows: Sequence[Row]) -> IntArray:
+        """Return the counts of each row, whose three strings have one length."""
+        return self.count_facts(count_positions(rows, ignored_source=self._ignored))
+
+    def count_facts(self, where: Positions, whole: Flags | None = None) -> IntArray:
+        """Return the counts of each row from its positions alone."""
+        del whole
+        gold, changed = where.has_gold, where.has_changed
+        return columns(
+            *(changed & where.same_places, changed, gold),
+            *(changed & where.all_right, changed, gold),
+            *(where.found, where.changed, where.gold),
+            *(where.fixed, where.changed, where.gold),
         )
-    return values
 
-
-def make_cscd(policy: str = "revert") -> Scorer:
-    """The CSCD-NS scorer; under `revert_ignore_punct` with the script's own `ignore_chars` set."""
-    ignored = PUNCTUATION if policy == "revert_ignore_punct" else ""
-    return Scorer(
-        name="cscd",
-        fields=FIELDS,
-        count=partial(count, ignored=ignored),
-        count_facts=None if ignored else count_facts,
-        report=report,
-        ratios=RATIOS,
-        headline="S_C_f1",
-        policies=("revert", "strict", "drop", "revert_ignore_punct"),
-        stops=any_length_differs,
-        stop_error="AssertionError",
-    )
+    def report(self, sums: Totals) -> Report:
+        """Return the twelve numbers of the script and their counts."""
+        values: Report = {}
+        counts: dict[str, list[int]] = {}
+        stopped = False
+        for level in LEVELS:
+            tp, predicted, gold = (sums[f"{level}_{part}"] for part in ("tp", "pred", "gold"))
+            counts[level] = [tp, predicted, gold]
+            printed = percentages(tp, predicted, gold)
+            stopped |= printed is None
+            for part, value in zip(("p", "r", "f1"), printed or (None, None, None), strict=True):
+                values[f"{level}_{part}"] = value
+        values["counts_tp_pred_gold"] = counts
+        if stopped:
+            values["raises"] = ZERO_DIVISION
+            values["raises_because"] = (
+                "no sentence was changed or none has an error: the published script divides by "
+                "zero and prints nothing; the counts stand, the numbers are null"
+            )
+        return values

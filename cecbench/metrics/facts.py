@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
+from cecbench.metrics.base import Flags, columns
 from cecbench.metrics.positions import BoolArray, IntArray, Positions
 from cecbench.metrics.scan import Scan
-from cecbench.metrics.table import Flags, columns
 
 #: Two strings of one length that differ in so few places are that many edits apart.
 _PLAIN_DISTANCE = 2

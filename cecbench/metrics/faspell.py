@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cecbench.metrics.base import Report, Totals, flags
 from cecbench.metrics.positions import IntArray, Positions
 from cecbench.metrics.predicted_words import prf
 from cecbench.metrics.rows import Row
-from cecbench.metrics.table import Report, Totals, flags
 
 FIELDS = (
     "rows", "char_gold", "char_pred", "char_found", "char_fixed",

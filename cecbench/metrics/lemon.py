@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cecbench.metrics.base import Flags, Options, Ratio, Report, Scorer, Totals, columns, flags
 from cecbench.metrics.positions import IntArray, Positions
 from cecbench.metrics.rows import Row
-from cecbench.metrics.table import Flags, Ratio, Report, Scorer, Totals, columns, flags
 
 EPSILON = 1e-12
 FIELDS = (
@@ -24,38 +24,6 @@ RATIOS: dict[str, Ratio] = {
 }
 VARIANTS = ("gen.compute", "relm.csc_compute", "sft.csc_compute")
 FLOAT_ZERO_DIVISION = "ZeroDivisionError: float division by zero"
-
-
-def count(rows: Sequence[Row]) -> IntArray:
-    """Counts per sentence."""
-    return count_facts(None, flags(rows))
-
-
-def count_facts(_: Positions | None, whole: Flags) -> IntArray:
-    """Counts per sentence from the comparison of whole strings alone."""
-    error, changed, right = whole
-    return columns(
-        *(error & right, changed, error),
-        *(~error & changed, error & ~changed, ~error),
-        *(error & changed, changed),
-    )
-
-
-def report(sums: Totals) -> Report:
-    """`run.py`'s two functions and the three copies of the other one."""
-    tp, predicted, gold = sums["tp"], sums["pred"], sums["gold"]
-    false_rate = sums["fp"] / (sums["clean"] + EPSILON)
-    precision, recall, f1 = _smoothed(tp, predicted, gold)
-    found_p, found_r, found_f1 = _smoothed(sums["found"], predicted, gold)
-    values: Report = {
-        "run.compute": {
-            "p": precision, "r": recall, "f1": f1, "fpr": false_rate,
-            "n_tp": tp, "n_fp": sums["fp"], "n_fn": sums["fn"],
-        },
-        "run.compute_detect": {"p": found_p, "r": found_r, "f1": found_f1, "fpr": false_rate},
-    }  # fmt: skip
-    values.update(dict.fromkeys(VARIANTS, _variant(sums)))
-    return values
 
 
 def _smoothed(tp: int, predicted: int, gold: int) -> tuple[float, float, float]:
@@ -83,15 +51,45 @@ def _variant(sums: Totals) -> Report:
     }  # fmt: skip
 
 
-def make_lemon() -> Scorer:
-    """LEMON's scorer."""
-    return Scorer(
-        name="lemon",
-        fields=FIELDS,
-        count=count,
-        count_facts=count_facts,
-        report=report,
-        ratios=RATIOS,
-        headline="run.compute.f1",
-        policies=("strict", "revert", "drop"),
-    )
+class Lemon(Scorer):
+    """LEMON: `run.py`'s two functions and the three copies of the other one."""
+
+    name = "lemon"
+    fields = FIELDS
+    ratios = RATIOS
+    headline = "run.compute.f1"
+    policies = ("strict", "revert", "drop")
+
+    def __init__(self, options: Options | None = None) -> None:
+        super().__init__(options)
+        self.scans = True
+
+    def count(self, rows: Sequence[Row]) -> IntArray:
+        """Return the counts of each row."""
+        return self.count_facts(None, flags(rows))
+
+    def count_facts(self, where: Positions | None, whole: Flags) -> IntArray:
+        """Return the counts of each row from the comparison of whole strings alone."""
+        del where
+        error, changed, right = whole
+        return columns(
+            *(error & right, changed, error),
+            *(~error & changed, error & ~changed, ~error),
+            *(error & changed, changed),
+        )
+
+    def report(self, sums: Totals) -> Report:
+        """Return the numbers of all five functions."""
+        tp, predicted, gold = sums["tp"], sums["pred"], sums["gold"]
+        false_rate = sums["fp"] / (sums["clean"] + EPSILON)
+        precision, recall, f1 = _smoothed(tp, predicted, gold)
+        found_p, found_r, found_f1 = _smoothed(sums["found"], predicted, gold)
+        values: Report = {
+            "run.compute": {
+                "p": precision, "r": recall, "f1": f1, "fpr": false_rate,
+                "n_tp": tp, "n_fp": sums["fp"], "n_fn": sums["fn"],
+            },
+            "run.compute_detect": {"p": found_p, "r": found_r, "f1": found_f1, "fpr": false_rate},
+        }  # fmt: skip
+        values.update(dict.fromkeys(VARIANTS, _variant(sums)))
+        return values

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from cecbench.metrics.base import Totals
 from cecbench.metrics.positions import IntArray, Positions
 from cecbench.metrics.rows import Row
-from cecbench.metrics.table import Totals
 
 FIELDS = ("found", "alarms", "missed", "fixed", "miswritten", "unwritten")
 

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from cecbench.metrics import faspell, predicted_words
+from cecbench.metrics.base import Ratio, Report, Scorer, Totals, columns, flags
 from cecbench.metrics.positions import BoolArray, IntArray, count_positions
 from cecbench.metrics.rows import Row
-from cecbench.metrics.table import Ratio, Report, Scorer, Totals, columns, flags
 
 SENTENCE_FIELDS = ("tp", "fp", "fn", "tn")
 FIELDS = (
@@ -30,24 +30,6 @@ FIELDS = (
 RATIOS: dict[str, Ratio] = {"compute_sentence_level_prf.f1": ("all_tp", "all_pred", "all_gold")}
 
 
-def count(rows: Sequence[Row]) -> IntArray:
-    """Counts per sentence."""
-    where = count_positions(rows)
-    error, _, right = flags(rows)
-    lines = [_line(row) for row in rows]
-    read = np.array([row is not None for row in lines], dtype=np.bool_)
-    batch = flags([row or Row("", "", "", "") for row in lines])
-    short = np.array([min(len(t), len(p)) < len(s) for _, s, t, p in rows], dtype=np.bool_)
-    return columns(
-        *_outcomes(error, right),
-        *(part & read for part in _outcomes(batch[0], batch[2])),
-        *predicted_words.columns_of(rows, where),
-        short,
-        *faspell.columns_of(rows, where),
-        *(error, (error & right) | (~error & ~right)),
-    )
-
-
 def _outcomes(error: BoolArray, right: BoolArray) -> tuple[BoolArray, ...]:
     """tp, fp, fn, tn of a sentence."""
     return error & right, ~error & ~right, error & ~right, ~error & right
@@ -60,16 +42,6 @@ def _line(row: Row) -> Row | None:
     if line.startswith("#") or len(cells) != 2:
         return None
     return Row(row.id, cells[0], cells[1], row.prediction)
-
-
-def report(sums: Totals) -> Report:
-    """Every evaluation of the package."""
-    return {
-        "compute_sentence_level_prf": _sentence(sums, "all_"),
-        "eval_model_batch": _sentence(sums, "batch_"),
-        "compute_corrector_prf": _characters(sums),
-        **faspell.report(sums, "faspell_"),
-    }
 
 
 def _sentence(sums: Totals, prefix: str) -> Report:
@@ -113,14 +85,37 @@ def _characters(sums: Totals) -> Report:
     }
 
 
-def make_pycorrector() -> Scorer:
-    """The scorer of pycorrector."""
-    return Scorer(
-        name="pycorrector",
-        fields=FIELDS,
-        count=count,
-        report=report,
-        ratios=RATIOS,
-        headline="compute_sentence_level_prf.f1",
-        policies=("strict", "revert", "drop"),
-    )
+class Pycorrector(Scorer):
+    """The evaluations of the package pycorrector."""
+
+    name = "pycorrector"
+    fields = FIELDS
+    ratios = RATIOS
+    headline = "compute_sentence_level_prf.f1"
+    policies = ("strict", "revert", "drop")
+
+    def count(self, rows: Sequence[Row]) -> IntArray:
+        """Return the counts of each row."""
+        where = count_positions(rows)
+        error, _, right = flags(rows)
+        lines = [_line(row) for row in rows]
+        read = np.array([row is not None for row in lines], dtype=np.bool_)
+        batch = flags([row or Row("", "", "", "") for row in lines])
+        short = np.array([min(len(t), len(p)) < len(s) for _, s, t, p in rows], dtype=np.bool_)
+        return columns(
+            *_outcomes(error, right),
+            *(part & read for part in _outcomes(batch[0], batch[2])),
+            *predicted_words.columns_of(rows, where),
+            short,
+            *faspell.columns_of(rows, where),
+            *(error, (error & right) | (~error & ~right)),
+        )
+
+    def report(self, sums: Totals) -> Report:
+        """Return the numbers of every evaluation of the package."""
+        return {
+            "compute_sentence_level_prf": _sentence(sums, "all_"),
+            "eval_model_batch": _sentence(sums, "batch_"),
+            "compute_corrector_prf": _characters(sums),
+            **faspell.report(sums, "faspell_"),
+        }

@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cecbench.metrics import predicted_words, written
-from cecbench.metrics.policies import any_length_differs
+from cecbench.metrics.base import Ratio, Report, Scorer, Totals, columns, flags
 from cecbench.metrics.positions import IntArray, Positions, count_positions
 from cecbench.metrics.predicted_words import Prf
 from cecbench.metrics.rows import Row
-from cecbench.metrics.table import Ratio, Report, Scorer, Totals, columns, flags
 
 SENTENCE_FIELDS = ("rows", "gold", "pred", "same", "det_tp", "right", "cor_tp")
 PADDLE_FIELDS = ("error", "clean_changed", "found", "fixed", "space")
@@ -39,20 +38,6 @@ ERROR: Report = {
 }
 
 
-def count(rows: Sequence[Row]) -> IntArray:
-    """Counts per sentence; the rows' three strings have one length each."""
-    where = count_positions(rows)
-    error, changed, right = flags(rows)
-    return columns(
-        *_sentence(where),
-        *_sentence(count_positions(rows, ignored_answer="地得")),
-        *(error, ~error & changed, error & where.has_changed & where.same_places),
-        *written.paddle(rows, error & right),
-        *written.blank_ends(rows),
-        *predicted_words.columns_of(rows, where),
-    )
-
-
 def _sentence(where: Positions) -> tuple[IntArray, ...]:
     pred = where.has_changed
     parts = (
@@ -60,21 +45,6 @@ def _sentence(where: Positions) -> tuple[IntArray, ...]:
         where.same_places, where.same_places & pred, where.all_right, where.all_right & pred,
     )  # fmt: skip
     return tuple(part.astype("int64") for part in parts)
-
-
-def report(sums: Totals) -> Report:
-    """Every member of the family."""
-    return {
-        "paddle_sighan_evaluate": _paddle(sums),
-        "realise": _read(sums) or _realise(sums, "plain_"),
-        "realise_remove_de": _read(sums, "no_de_") or _realise(sums, "no_de_"),
-        "scope": _read(sums) or _scope(sums),
-        "cltc_sent": _read(sums) or _cltc_sentence(sums),
-        "cltc_char": {
-            "Detection": _percent(predicted_words.detection(sums, "char_")),
-            "Correction": _percent(predicted_words.correction(sums, "char_")),
-        },
-    }
 
 
 def _paddle(sums: Totals) -> Report:
@@ -163,16 +133,39 @@ def _percent(values: Prf) -> Report:
     return {name: value * 100 for name, value in zip(names, values, strict=True)}
 
 
-def make_sighan() -> Scorer:
-    """The SIGHAN family's scorer."""
-    return Scorer(
-        name="sighan",
-        fields=FIELDS,
-        count=count,
-        report=report,
-        ratios=RATIOS,
-        headline="realise.sent-correct-f1",
-        policies=("revert", "strict", "drop"),
-        stops=any_length_differs,
-        stop_error="unequal lengths",
-    )
+class Sighan(Scorer):
+    """The SIGHAN family: every member's numbers."""
+
+    name = "sighan"
+    fields = FIELDS
+    ratios = RATIOS
+    headline = "realise.sent-correct-f1"
+    policies = ("revert", "strict", "drop")
+    stop_error = "unequal lengths"
+
+    def count(self, rows: Sequence[Row]) -> IntArray:
+        """Return the counts of each row, whose three strings have one length."""
+        where = count_positions(rows)
+        error, changed, right = flags(rows)
+        return columns(
+            *_sentence(where),
+            *_sentence(count_positions(rows, ignored_answer="地得")),
+            *(error, ~error & changed, error & where.has_changed & where.same_places),
+            *written.paddle(rows, error & right),
+            *written.blank_ends(rows),
+            *predicted_words.columns_of(rows, where),
+        )
+
+    def report(self, sums: Totals) -> Report:
+        """Return the numbers of every member of the family."""
+        return {
+            "paddle_sighan_evaluate": _paddle(sums),
+            "realise": _read(sums) or _realise(sums, "plain_"),
+            "realise_remove_de": _read(sums, "no_de_") or _realise(sums, "no_de_"),
+            "scope": _read(sums) or _scope(sums),
+            "cltc_sent": _read(sums) or _cltc_sentence(sums),
+            "cltc_char": {
+                "Detection": _percent(predicted_words.detection(sums, "char_")),
+                "Correction": _percent(predicted_words.correction(sums, "char_")),
+            },
+        }

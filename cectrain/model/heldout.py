@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cecbench.metrics import behaviour, cscd
-from cecbench.metrics.policies import apply_policy
+from cecbench.metrics import behaviour
 from cecbench.metrics.rows import Row
 from cecbench.score_shape import SEAL, is_sealed, sealed
+from cecbench.scorers import score
 from cecdata.common import durable
 from cecdata.common.codec import decode as decode_record
 from cecdata.common.codec import encode
@@ -218,9 +218,7 @@ def _greedy(
 
 
 def _f1(rows: Sequence[Row]) -> float | None:
-    counted = cscd.count(apply_policy(rows, "revert")).sum(axis=0).tolist()
-    sums = dict(zip(cscd.FIELDS, counted, strict=True))
-    percent = _number(cscd.report(sums)["S_C_f1"])
+    percent = _number(score(rows, "cscd").values.get("S_C_f1"))
     return None if percent is None else percent / 100
 
 

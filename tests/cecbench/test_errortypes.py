@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from cecbench import errortypes
 from cecbench.breakdown import Breakdown
 from cecbench.errortypes import LEAVES, SENTENCE, errors_of, fixed, in_row, sentence_type
-from cecbench.metrics import cscd
+from cecbench.metrics.cscd import Cscd
 from cecbench.metrics.rows import Row
-from cecbench.scorers import Options, find_scorer
 from cecdata.hanzi.edits import apply
 
 CASES = [
@@ -80,8 +79,8 @@ def test_the_reference_fixes_every_error_and_the_source_none(source, reference):
 def test_the_cross_table_counts_each_error_under_its_category(pairs):
     """The diagonal of the table holds the numbers of errors by category."""
     rows = [Row(str(n), source, target, source) for n, (source, target) in enumerate(pairs)]
-    parts = Breakdown(find_scorer("cscd", Options()))
-    parts.add(rows, np.zeros((len(rows), len(cscd.FIELDS)), dtype=np.int64))
+    parts = Breakdown(Cscd())
+    parts.add(rows, np.zeros((len(rows), len(Cscd.fields)), dtype=np.int64))
     table = parts.as_dict()["cross_table"]
     for leaf in LEAVES:
         count = sum(error.category == leaf for pair in pairs for error in errors_of(*pair))

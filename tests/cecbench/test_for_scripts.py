@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from cecbench.cherrant import costs
 from cecbench.cli import cli
-from cecbench.metrics.table import flatten
+from cecbench.metrics.base import flatten
 from cecbench.scorers import SCORERS
 
 ROWS = (

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from scorer_oracles import made_rows, slow_cscd
 
 from cecbench.cli import cli
-from cecbench.metrics import behaviour, cscd
+from cecbench.metrics import behaviour
+from cecbench.metrics.base import totals
+from cecbench.metrics.cscd import Cscd
 from cecbench.metrics.policies import POLICIES, apply_policy
 from cecbench.metrics.rows import Row, read_tsv
-from cecbench.metrics.table import totals
 from cecbench.scorers import SCORERS, Options, find_scorer, score, score_file
 from cecdata.common.errors import InputError, UsageError
 
@@ -26,6 +27,7 @@ from cecdata.common.errors import InputError, UsageError
 ALPHABET = "的得已己𠀀，, Ａ\u0301👧"
 text = st.text(alphabet=ALPHABET, min_size=1, max_size=7)
 any_rows = st.lists(st.tuples(text, text, st.text(alphabet=ALPHABET, max_size=8)), max_size=12)
+CSCD = Cscd()
 SINGLE = ("cscd", "lemon", "sighan", "pycorrector")
 
 
@@ -48,16 +50,16 @@ def numbered(texts: list[tuple[str, str, str]]) -> list[Row]:
 @settings(deadline=None)
 def test_cscd_counts_equal_the_slow_oracle(rows: list[Row]) -> None:
     """The vectorised counts are those of a loop over positions."""
-    sums = totals(cscd.FIELDS, cscd.count(rows))
-    assert cscd.report(sums)["counts_tp_pred_gold"] == slow_cscd(rows)
+    sums = totals(CSCD.fields, CSCD.count(rows))
+    assert CSCD.report(sums)["counts_tp_pred_gold"] == slow_cscd(rows)
 
 
 def test_cscd_counts_of_many_rows_equal_the_slow_oracle() -> None:
     """Blocks of sentences are put together in order, whatever their number."""
     rows = list(made_rows(2500, equal=True))
-    counts = cscd.count(rows)
-    assert cscd.report(totals(cscd.FIELDS, counts))["counts_tp_pred_gold"] == slow_cscd(rows)
-    assert (counts[1500:] == cscd.count(rows[1500:])).all()
+    counts = CSCD.count(rows)
+    assert CSCD.report(totals(CSCD.fields, counts))["counts_tp_pred_gold"] == slow_cscd(rows)
+    assert (counts[1500:] == CSCD.count(rows[1500:])).all()
 
 
 @pytest.mark.parametrize("scorer", SINGLE)

@@ -17,9 +17,9 @@ import pytest
 from scorer_oracles import m2_block
 
 from cecbench.cherrant.costs import NO_DICTIONARIES, Dictionaries
+from cecbench.metrics.base import flatten
 from cecbench.metrics.cherrant import annotate_rows
 from cecbench.metrics.rows import Row, read_tsv
-from cecbench.metrics.table import flatten
 from cecbench.scorers import Options, score
 
 SHARED = os.environ.get("CEC_SHARED")

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cecbench.cherrant.costs import Dictionaries
+from cecbench.metrics.base import flatten
 from cecbench.metrics.cherrant import annotate_rows
 from cecbench.metrics.cllm import project_cherrant, project_difflib
 from cecbench.metrics.rows import Row
-from cecbench.metrics.table import flatten
 from cecbench.scorers import Options, score
 
 CILIN = os.environ.get("CEC_CILIN")

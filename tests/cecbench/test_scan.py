@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from cecbench import scorers
 from cecbench.metrics import behaviour, scan
+from cecbench.metrics.base import flags
 from cecbench.metrics.facts import behaviour_of, under_policy
 from cecbench.metrics.policies import apply_policy
 from cecbench.metrics.positions import count_positions
 from cecbench.metrics.rows import Row, parse
-from cecbench.metrics.table import flags
 from cecdata.common.errors import InputError
 
 ALPHABET = "己已经，。aAé ߿ࠀ\u2028\u3000퟿﻿𠀀👨\U0010ffff"

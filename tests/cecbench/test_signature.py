@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from cecbench.metrics.table import flatten
+from cecbench.metrics.base import flatten
 from cecbench.scorers import Options, score
 from cecbench.signature import Signature
 from cecdata.common.errors import InputError

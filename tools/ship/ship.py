@@ -16,9 +16,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from cecbench.evaluate import Settings, evaluate
-from cecbench.metrics import cscd
-from cecbench.metrics.policies import apply_policy
-from cecbench.metrics.rows import Row
+from cecbench.scorers import score
 from cecbench.systems.options import SystemOptions
 from cecdata.common import durable
 from cecdata.common.codec import Json, decode
@@ -116,9 +114,8 @@ def f1_of(pairs: Sequence[Pair], clean: Sequence[str], scores: HeldOut) -> dict[
     sources = [*(pair.source for pair in pairs), *clean]
     targets = [*(pair.target for pair in pairs), *clean]
     triples = zip(sources, targets, scores.answers, strict=True)
-    rows = apply_policy([Row(str(n), *triple) for n, triple in enumerate(triples)], "revert")
-    sums = dict(zip(cscd.FIELDS, cscd.count(rows).sum(axis=0).tolist(), strict=True))
-    report = {name: cscd.report(sums)[name] for name in ("S_D_f1", "S_C_f1")}
+    values = score(((str(n), *triple) for n, triple in enumerate(triples)), "cscd").values
+    report = {name: values.get(name) for name in ("S_D_f1", "S_C_f1")}
     return {n: v / 100 if isinstance(v, float) else "undefined" for n, v in report.items()}
 
 
