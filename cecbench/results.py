@@ -19,14 +19,13 @@ from cecbench.score_shape import (
     TABLE_SHA256,
     check_run,
     check_score,
-    sealed,
-    unsealed,
 )
 from cecbench.scorers import Options, Score, score
 from cecdata.common import durable
 from cecdata.common.codec import decode
 from cecdata.common.durable import Workspace
 from cecdata.common.errors import CecError, InputError, UsageError, VerificationError
+from cecdata.common.seal import SEAL, is_sealed, sealed
 from cecdata.common.strict_json import parse
 
 SCORE = "score.json"
@@ -77,7 +76,7 @@ def write_files(work: Workspace, lines: Lines, values: Mapping[str, object]) -> 
     for name, path in ((PREDICTIONS, lines.records), (TABLE, lines.table)):
         work.write(name, partial(_copied, path), partial(_meant, work.root / name, wanted[name]))
     sums = {PREDICTIONS_SHA256: wanted[PREDICTIONS], TABLE_SHA256: wanted[TABLE]}
-    work.write_text(SCORE, sealed({**values, **sums}))
+    work.write_bytes(SCORE, sealed({**values, **sums}))
 
 
 def _copied(source: Path, target: Path) -> None:
@@ -98,8 +97,8 @@ def read_values(path: Path) -> dict[str, object]:
     """A score.json, by its path or its folder; InputError where it is none."""
     file = path / SCORE if path.is_dir() else path
     try:
-        text = file.read_bytes().decode("utf-8")
-        values = parse(text)
+        data = file.read_bytes()
+        values = parse(data)
     except OSError as error:
         raise InputError(f"{file} cannot be read ({error.strerror}): name a run's score") from None
     except ValueError as error:
@@ -107,7 +106,13 @@ def read_values(path: Path) -> dict[str, object]:
     if not isinstance(values, dict):
         raise InputError(f"{file} is not a score that `cecbench run` or `score --json` wrote")
     check_score(values, str(file))
-    return {**unsealed(values, text, str(file))}
+    # only the score of a run has a format and a seal, not what `score --json` printed
+    if (SEAL in values or "format" in values) and not is_sealed(data):
+        raise VerificationError(
+            f"{file}: its seal is broken, so it was damaged or edited. Run the same `cecbench run` "
+            "again: it writes the file anew"
+        )
+    return {name: value for name, value in values.items() if name != SEAL}
 
 
 def read_run(path: Path) -> Run:

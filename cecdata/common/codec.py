@@ -9,7 +9,16 @@ import dataclasses
 import functools
 import types
 from collections.abc import Mapping
-from typing import Any, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 T = TypeVar("T")
@@ -49,8 +58,7 @@ def decode(cls: type[T], value: Json, where: str) -> T:
     ...
     cecdata.common.codec.MalformedError: point.x: expected int, found '1'
     """
-    if not isinstance(value, dict):
-        raise MalformedError(f"{where}: expected an object, found {_shown(value)}")
+    value = _object(value, where)
     key: Any = cls
     hints = _hints(key)
     arguments: dict[str, Any] = {}
@@ -65,6 +73,14 @@ def decode(cls: type[T], value: Json, where: str) -> T:
     return cls(**arguments)
 
 
+def check(cls: type, value: Json, where: str) -> None:
+    """Raise MalformedError unless `value` is an object as the TypedDict `cls` describes it.
+
+    Keys that `cls` does not know are allowed.
+    """
+    _decode(cls, value, where)
+
+
 @functools.cache
 def _hints(cls: Any) -> dict[str, Any]:
     return get_type_hints(cls)
@@ -73,21 +89,37 @@ def _hints(cls: Any) -> dict[str, Any]:
 def _decode(hint: Any, value: Json, where: str) -> Any:
     origin, parameters = get_origin(hint), get_args(hint)
     if origin in {Union, types.UnionType}:
-        inner = next(p for p in parameters if p is not type(None))
-        return None if value is None else _decode(inner, value, where)
+        inner = [p for p in parameters if p is not type(None)]
+        # an alternative of several types is any JSON
+        return value if value is None or len(inner) > 1 else _decode(inner[0], value, where)
     if origin is tuple:
         if not isinstance(value, list):
             raise MalformedError(f"{where}: expected a list, found {_shown(value)}")
         return tuple(_decode(parameters[0], v, f"{where}[{i}]") for i, v in enumerate(value))
     if origin is Mapping or origin is dict:
-        if not isinstance(value, dict):
-            raise MalformedError(f"{where}: expected an object, found {_shown(value)}")
-        if not isinstance(parameters[1], (type, types.GenericAlias)):
-            return dict(value)  # any JSON
-        return {key: _decode(parameters[1], v, f"{where}.{key}") for key, v in value.items()}
+        each = _object(value, where).items()
+        return {key: _decode(parameters[1], v, f"{where}.{key}") for key, v in each}
+    if is_typeddict(hint):
+        return _typed_dict(hint, _object(value, where), where)
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         return decode(hint, value, where)
     return _scalar(hint, value, where)
+
+
+def _object(value: Json, where: str) -> dict[str, Json]:
+    if not isinstance(value, dict):
+        raise MalformedError(f"{where}: expected an object, found {_shown(value)}")
+    return value
+
+
+def _typed_dict(hint: Any, value: dict[str, Json], where: str) -> dict[str, Any]:
+    hints = _hints(hint)
+    for name in sorted(hint.__required_keys__ - set(value)):
+        raise MalformedError(f"{where}: the key {name!r} is missing")
+    return {
+        key: _decode(hints[key], item, f"{where}.{key}") if key in hints else item
+        for key, item in value.items()
+    }
 
 
 def _scalar(hint: Any, value: Json, where: str) -> Any:

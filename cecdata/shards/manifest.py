@@ -1,14 +1,13 @@
 """What a dataset says about itself: `manifest.json`, and `run.json` for what differs run by run.
 
 Two builds of the same input with the same configuration write the same `manifest.json`, byte for
-byte. Its last key is a seal: the SHA-256 of the file with the seal's own digits written as zeros.
+byte. Its last key is a seal (`cecdata.common.seal`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -16,6 +15,7 @@ from typing import TypeVar
 
 from cecdata.common.codec import Json, MalformedError, decode, encode
 from cecdata.common.errors import InputError, VerificationError
+from cecdata.common.seal import SEAL, is_sealed, sealed
 from cecdata.common.strict_json import parse
 from cecdata.shards.schema import SCHEMA_VERSION
 
@@ -23,9 +23,6 @@ MANIFEST = "manifest.json"
 RUN = "run.json"
 SPLITS = ("train", "validation")
 PRODUCT = "cec-zero"
-
-_NO_SEAL = "0" * 64
-_SEAL = re.compile(rb'"seal": "([0-9a-f]{64})"\n\}\n\Z')
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +150,7 @@ def dumps(manifest: Manifest) -> bytes:
     first = {"product": None, "version": None, "schema_version": None, "fingerprint": None}
     document = encode(manifest)
     assert isinstance(document, dict)
-    body = _pretty({**first, **document, "seal": _NO_SEAL})
-    seal = hashlib.sha256(body).hexdigest()
-    return body.replace(f'"seal": "{_NO_SEAL}"\n}}\n'.encode(), f'"seal": "{seal}"\n}}\n'.encode())
+    return sealed({**first, **document}, indent=2)
 
 
 def loads(data: bytes, where: str = MANIFEST) -> Manifest:
@@ -169,11 +164,9 @@ def loads(data: bytes, where: str = MANIFEST) -> Manifest:
             f"{where}: schema version {version}; this release reads up to {SCHEMA_VERSION}. "
             f"Install a newer {PRODUCT}."
         )
-    seal = _SEAL.search(data)
-    zeroed = _SEAL.sub(f'"seal": "{_NO_SEAL}"\n}}\n'.encode(), data)
-    if seal is None or hashlib.sha256(zeroed).hexdigest().encode() != seal[1]:
+    if not is_sealed(data):
         raise VerificationError(f"{where}: its seal is broken: it was edited. {_REBUILD}")
-    document.pop("seal")
+    document.pop(SEAL)
     return _decoded(Manifest, document, where)
 
 

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 from cecbench.metrics import behaviour
 from cecbench.metrics.rows import Row
-from cecbench.score_shape import SEAL, is_sealed, sealed
 from cecbench.scorers import score
 from cecdata.common import durable
 from cecdata.common.codec import decode as decode_record
 from cecdata.common.codec import encode
 from cecdata.common.errors import VerificationError
-from cecdata.common.strict_json import parse
+from cecdata.common.seal import sealed, unsealed
 from cectrain.corrector import speculative
 from cectrain.corrector.loading import batches_by_length
 from cectrain.corrector.policy import Policy, decode, prompt_ids
@@ -52,19 +51,13 @@ def write_held_out(path: Path, found: HeldOut) -> None:
     """Keep the scores for a run that goes on, sealed: they end in its summary."""
     plain = encode(found)
     assert isinstance(plain, dict)
-    durable.write_text(path, sealed(plain))
+    durable.write_bytes(path, sealed(plain))
 
 
 def read_held_out(path: Path) -> HeldOut:
     """The scores that `write_held_out` kept; VerificationError where they are damaged."""
     try:
-        text = path.read_bytes().decode("utf-8")
-        values = parse(text)
-        if isinstance(values, dict) and SEAL in values:  # the first ones had none
-            if not is_sealed(text):
-                raise _damaged(path, "its seal is broken")
-            del values[SEAL]
-        found = decode_record(HeldOut, values, str(path))
+        found = decode_record(HeldOut, unsealed(path.read_bytes()), str(path))
     except ValueError as error:
         raise _damaged(path, str(error)) from error
     if any(len(row) != 3 for row in found.samples):

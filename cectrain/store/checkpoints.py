@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
-import json
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from cecdata.common import durable
 from cecdata.common.codec import Json
 from cecdata.common.durable.files import fsync_folder, naming, settle
 from cecdata.common.errors import CecError
-from cecdata.common.strict_json import parse
+from cecdata.common.seal import sealed, unsealed
 
-PROOF = "checkpoint.json"  # {"files": {name: [sha256, bytes]}, "step": n, "seal": SHA-256}
-_UNSEALED = {"files", "step"}  # all that proofs held before they were sealed
+PROOF = "checkpoint.json"  # {"files": {name: [sha256, bytes]}, "step": n}, sealed
 _NOTHING = 2**16  # bytes that are free on a disk that is full
 _ARCHIVE = "inline_container"  # where torch's writer of archives stands, in its own messages
 _NAME = re.compile(r"checkpoint-(\d+)")
@@ -89,7 +86,7 @@ def seal(folder: Path, **facts: object) -> None:
         files[path.relative_to(folder).as_posix()] = [found.sha256, found.bytes]
     with naming(folder):
         settle(folder)
-    durable.write_text(folder / PROOF, _sealed({"files": files, **facts}))
+    durable.write_bytes(folder / PROOF, sealed({"files": files, **facts}))
     with naming(folder):
         fsync_folder(folder.parent)
 
@@ -97,24 +94,14 @@ def seal(folder: Path, **facts: object) -> None:
 def facts_of(folder: Path) -> dict[str, object] | None:
     """What a checkpoint says of itself; None if a file is missing, cut short or changed."""
     try:
-        text = (folder / PROOF).read_bytes().decode("utf-8")
-        body = dict(parse(text))  # type: ignore[arg-type]
-        seal = body.pop("seal", None)
+        body = unsealed((folder / PROOF).read_bytes())
         files = body["files"]
-        sealed = text == _sealed(body) if seal is not None else set(body) == _UNSEALED
         if not isinstance(files, dict) or not isinstance(body["step"], int):
             return None
-        whole = sealed and all(_is_whole(folder, name, files[name]) for name in files)
-    except (OSError, ValueError, KeyError, TypeError):
+        whole = all(_is_whole(folder, name, files[name]) for name in files)
+    except (OSError, ValueError, KeyError):
         return None
     return {name: body[name] for name in body if name != "files"} if whole else None
-
-
-def _sealed(body: Mapping[str, object]) -> str:
-    """The one form of a proof: its own SHA-256, taken without it, stands in it."""
-    bare = json.dumps(body, indent=1, sort_keys=True)
-    seal = hashlib.sha256(bare.encode()).hexdigest()
-    return json.dumps({**body, "seal": seal}, indent=1, sort_keys=True) + "\n"
 
 
 def _is_whole(folder: Path, name: str, proof: Json) -> bool:

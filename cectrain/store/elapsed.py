@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from cecbench.score_shape import is_sealed, sealed
 from cecdata.common import durable
 from cecdata.common.errors import VerificationError
-from cecdata.common.strict_json import parse
+from cecdata.common.seal import sealed, unsealed
 from cectrain.run.progress import OnStep
 
 FILE = "seconds.json"
@@ -44,7 +43,7 @@ class Clock:
     def keep(self) -> None:
         """Write the seconds so far for the next call."""
         if self._path is not None:
-            durable.write_text(self._path, sealed({"seconds": round(self.seconds(), 1)}))
+            durable.write_bytes(self._path, sealed({"seconds": round(self.seconds(), 1)}))
 
 
 @contextmanager
@@ -64,12 +63,10 @@ def _read(path: Path | None) -> float:
     if path is None or not path.is_file():
         return 0.0
     try:
-        text = path.read_bytes().decode("utf-8")
-        values = parse(text)
-        found = values["seconds"] if isinstance(values, dict) else None
-        if isinstance(found, (int, float)) and is_sealed(text):
-            return float(found)
-    except (ValueError, KeyError):
+        seconds = unsealed(path.read_bytes()).get("seconds")
+        if isinstance(seconds, (int, float)):
+            return float(seconds)
+    except ValueError:
         pass
     raise VerificationError(
         f"{path}: damaged: remove it and repeat the command, which then counts from 0"

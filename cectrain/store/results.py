@@ -7,11 +7,11 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from cecbench.score_shape import SEAL, is_sealed, sealed
 from cecdata.common.codec import Json
 from cecdata.common.durable import STATE, Workspace, sha256_of
 from cecdata.common.errors import VerificationError
 from cecdata.common.git import git_commit
+from cecdata.common.seal import is_sealed, sealed
 from cecdata.common.strict_json import parse
 from cectrain.config import Config
 from cectrain.corrector.folder import MODEL, RUN
@@ -29,9 +29,9 @@ _OWN = (metrics_log.FILE, ANSWERS)
 def write_summary(work: Workspace, found: Mapping[str, Json]) -> dict[str, Json]:
     """Write the summary with the SHA-256 of every result file and a seal; return its content."""
     whole: dict[str, Json] = {**found, FILES: {**_sums(work.root)}}
-    text = sealed(whole)
-    work.write_text(SUMMARY, text)
-    return {**whole, SEAL: json.loads(text)[SEAL]}
+    data = sealed(whole)
+    work.write_bytes(SUMMARY, data)
+    return dict(json.loads(data))
 
 
 def _sums(folder: Path) -> dict[str, str]:
@@ -60,7 +60,8 @@ def finished(folder: Path) -> dict[str, Json] | None:
             f"{folder / MODEL}: not the weights that {SUMMARY} names; --overwrite trains anew"
         )
     wanted = found.get(FILES)
-    if isinstance(wanted, dict) and wanted != (sums := _sums(folder)):
+    wanted = wanted if isinstance(wanted, dict) else {}
+    if wanted != (sums := _sums(folder)):
         off = sorted(name for name in {*wanted, *sums} if wanted.get(name) != sums.get(name))
         raise VerificationError(
             f"{folder}: {', '.join(off[:5])}: not what {SUMMARY} names: a bit turned over, or it "
@@ -72,17 +73,15 @@ def finished(folder: Path) -> dict[str, Json] | None:
 def read_summary(path: Path) -> dict[str, Json]:
     """What a finished run says of itself; VerificationError where it is damaged."""
     try:
-        text = path.read_bytes().decode("utf-8")
-        found = parse(text)
+        data = path.read_bytes()
+        found = parse(data)
     except (OSError, ValueError) as error:
         raise VerificationError(f"{path}: damaged ({error}); --overwrite trains anew") from error
     if not isinstance(found, dict):
         raise VerificationError(f"{path}: damaged (not a JSON object); --overwrite trains anew")
-    # The first ones had no seal, nor sums of files.
-    if (SEAL in found or FILES in found) and not is_sealed(text):
+    if not is_sealed(data):
         raise VerificationError(
-            f"{path}: its seal is broken: a bit turned over or it was edited; --overwrite trains "
-            "anew"
+            f"{path}: its seal is broken, so it was damaged or edited; --overwrite trains anew"
         )
     return found
 

@@ -25,6 +25,7 @@ from cecdata.common.durable import (
 )
 from cecdata.common.durable.files import naming
 from cecdata.common.errors import CecError, DiskFullError, VerificationError
+from cecdata.common.seal import sealed, unsealed
 
 
 def names(folder: Path) -> set[str]:
@@ -252,12 +253,9 @@ def test_a_journal_that_leads_out_of_its_folder_is_not_followed(tmp_path):
     with pytest.raises(ValueError, match="subpath"):
         Journal(inner / "j", inner).record("step", "a", [outside])
     Journal(inner / "j", tmp_path).record("step", "a", [outside])
-    text = (inner / "j").read_text()
-    body = text.split('"entry":', 1)[1].rstrip("\n")[:-1]
-    body = body.replace('"path":"outside"', '"path":"../outside"')
-    proof = hashlib.sha256(body.encode()).hexdigest()[:16]
-    line = f'{{"sum":"{proof}","entry":{body}}}\n'
-    (inner / "j").write_text(line + line.replace("../", "/"))
+    body = unsealed((inner / "j").read_bytes())
+    body["files"][0]["path"] = "../outside"
+    (inner / "j").write_bytes(sealed(body, indent=None) + b"{}\n")
     journal = Journal(inner / "j", inner)
     assert list(journal) == []
     assert "leads out of" in journal.damage[0]

@@ -8,10 +8,10 @@ import pytest
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
-from cecbench.score_shape import sealed
 from cecdata.common.codec import encode
 from cecdata.common.command_group import run
 from cecdata.common.errors import InputError, RefusedError, UsageError, VerificationError
+from cecdata.common.seal import sealed
 from cecdata.embed import encoder
 from cectrain import config
 from cectrain.cli import cli
@@ -433,7 +433,7 @@ def test_seconds_are_those_of_all_calls(finished, dataset_path, start, tmp_path)
         train(dataset_path, out, settings, log=stops("ppo      1"))
     kept = elapsed.Clock(out / ".cecdata" / elapsed.FILE).seconds()
     assert kept > 0.5
-    (out / ".cecdata" / elapsed.FILE).write_text(sealed({"seconds": 1000.0}), encoding="utf-8")
+    (out / ".cecdata" / elapsed.FILE).write_bytes(sealed({"seconds": 1000.0}))
     found = train(dataset_path, out, settings)
     assert 1000 < found["seconds"] < 1000 + 600
     stored = (out / ".cecdata" / elapsed.FILE).read_bytes()

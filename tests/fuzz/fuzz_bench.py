@@ -13,6 +13,7 @@ from pathlib import Path
 
 from fuzz_case import PAGE, Reader
 from fuzz_mutate import Mutator
+from fuzz_seal import reseal, reseal_lines
 
 PAIRS = (
     ("他己经来了。", "他已经来了。"),
@@ -46,7 +47,7 @@ def readers() -> tuple[Reader, ...]:
         Reader("api-answer", "answer", _api_answer, Mutator(_completions, "json"),
                names_file=False),
         Reader("api-error", "answer", _api_error, Mutator(_errors, "json"), names_file=False),
-        Reader("api-kept", "requests.jsonl", _api_kept, Mutator(_kept, "json", _resum),
+        Reader("api-kept", "requests.jsonl", _api_kept, Mutator(_kept, "json", reseal_lines),
                names_file=False, suite=1000),
         Reader("retry-after", "answer", _retry_after, Mutator(_waits, "text"), names_file=False),
         Reader("extract", "answer", _extract, Mutator(_said, "text"), names_file=False),
@@ -97,8 +98,7 @@ def _predictions(path: Path) -> Iterable[str]:
 
     rows = [Row(f"r{n}", a, b) for n, (a, b) in enumerate(PAIRS)]
     system = PredictionSystem(path, rows, partial=True)
-    asked = [row for row in rows if row.id in system.answered]
-    system = PredictionSystem(path, asked, partial=True) if asked != rows else system
+    asked = system.answered(rows)
     return [answer.text for answer in system.correct([row.source for row in asked])]
 
 
@@ -141,37 +141,14 @@ def _run_rows(path: Path) -> Iterable[str]:
 
     data = path.read_bytes()
     sum_of = _run_files()["predictions.jsonl"].encode() if len(data) % 8 == 0 else data
-    bare = _unsummed_score().replace("<>", hashlib.sha256(sum_of).hexdigest())
-    seal = hashlib.sha256(f"{bare}\n}}".encode()).hexdigest()
-    path.with_name("score.json").write_text(f'{bare},\n "seal": "{seal}"\n}}\n', "utf-8")
+    score = _run_files()["score.json"]
+    old = json.loads(score)["predictions_sha256"]
+    score = reseal(score.replace(old, hashlib.sha256(sum_of).hexdigest()).encode())
+    path.with_name("score.json").write_bytes(score)
     run = read_run(path.parent)
     rescored(run)
     for row in run.rows:
         yield from row
-
-
-@cache
-def _unsummed_score() -> str:
-    """The score up to its seal, with a mark where the sum of the predictions is to stand."""
-    whole = _run_files()["score.json"]
-    values = json.loads(whole)
-    bare, _, _ = whole.rpartition(',\n "seal"')
-    return bare.replace(values["predictions_sha256"], "<>")
-
-
-def reseal(data: bytes) -> bytes:
-    """As whoever edits a score, or a summary, on purpose would do."""
-    from cecbench.score_shape import _LAST, SEAL, _sum
-
-    try:
-        found = json.loads(data)
-    except (ValueError, RecursionError):
-        return data
-    if not isinstance(found, dict):
-        return data
-    found.pop(SEAL, None)
-    bare = json.dumps(found, ensure_ascii=False).removesuffix("}")  # `sealed` without its indent
-    return f'{bare}{_LAST}{_sum(bare)}"\n}}\n'.encode("utf-8", "surrogatepass")
 
 
 def _report(path: Path) -> Iterable[str]:
@@ -409,13 +386,7 @@ def _kept() -> tuple[bytes, ...]:
     name = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
     facts = {"reply": {"raw": "他已经来了。", "finish": "stop", "tokens": [1, 2]}, "seconds": 0.5}
     entry = {"step": "reply", "key": name, "files": [], "facts": facts}
-    return (_resum(json.dumps({"sum": "", "entry": entry}).encode()) + b"\n",)
-
-
-def _resum(data: bytes) -> bytes:
-    from fuzz_state import _resum_lines
-
-    return _resum_lines(data)
+    return (reseal(json.dumps(entry).encode()),)
 
 
 def _waits() -> tuple[bytes, ...]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import shutil
 import tempfile
 from collections.abc import Iterable
@@ -16,10 +15,10 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from fuzz_bench import reseal
 from fuzz_case import PAGE, Reader
 from fuzz_corpus import SENTENCES
 from fuzz_mutate import Mutator
+from fuzz_seal import reseal, reseal_lines
 
 from cecdata.common.errors import VerificationError
 
@@ -27,18 +26,18 @@ from cecdata.common.errors import VerificationError
 def readers() -> tuple[Reader, ...]:
     """One a kind of file."""
     return (
-        Reader("manifest", "manifest.json", _manifest, Mutator(_manifests, "json", _reseal),
-               suite=1000),
+        Reader("manifest", "manifest.json", _manifest,
+               Mutator(_manifests, "json", _reseal_manifest), suite=1000),
         Reader("run-json", "run.json", _run_json, Mutator(_runs, "json")),
         Reader("shard", "a.parquet", _shard, Mutator(_shards, "binary"), memory=PAGE, suite=300),
-        Reader("inventory", "manifest.json", _inventory, Mutator(_manifests, "json", _reseal),
-               suite=400),
-        Reader("sidecar", "cache.json", _sidecar, Mutator(_sidecars, "json", _resum)),
+        Reader("inventory", "manifest.json", _inventory,
+               Mutator(_manifests, "json", _reseal_manifest), suite=400),
+        Reader("sidecar", "cache.json", _sidecar, Mutator(_sidecars, "json", reseal)),
         Reader("cache-keys", "00000.keys", _cache_file, Mutator(_keys, "binary"), suite=500),
         Reader("cache-vectors", "00000.vectors", _cache_file, Mutator(_vectors, "binary"),
                suite=500),
         Reader("cache-faiss", "index.faiss", _cache_faiss, Mutator(_faiss, "binary"), suite=300),
-        Reader("journal", "journal.jsonl", _journal, Mutator(_journals, "json", _resum_lines),
+        Reader("journal", "journal.jsonl", _journal, Mutator(_journals, "json", reseal_lines),
                names_file=False),
         Reader("fingerprint", "fingerprint.json", _fingerprint,
                Mutator(_fingerprints, "json"),
@@ -49,7 +48,7 @@ def readers() -> tuple[Reader, ...]:
         Reader("train-setting", "set.txt", _setting, Mutator(_settings, "text"),
                names_file=False),
         Reader("checkpoint", "checkpoint.json", _checkpoint,
-               Mutator(_checkpoints, "json", _reproof), names_file=False, suite=1000),
+               Mutator(_checkpoints, "json", reseal), names_file=False, suite=1000),
         Reader("metrics-log", "metrics.jsonl", _metrics, Mutator(_metric_lines, "json"),
                names_file=False),
         Reader("held-out", "after_sft.json", _held_out, Mutator(_held_outs, "json", reseal),
@@ -135,12 +134,8 @@ def _shards() -> tuple[bytes, ...]:
     return tuple(data for name, data in _dataset().items() if name.startswith("data/"))
 
 
-_SEAL = re.compile(rb'"seal": "[0-9a-f]{64}"\n\}\n\Z')
-_NO_SEAL = b'"seal": "' + b"0" * 64 + b'"\n}\n'
-
-
-def _reseal(data: bytes) -> bytes:
-    """As whoever edits a manifest on purpose would do."""
+def _reseal_manifest(data: bytes) -> bytes:
+    """Every third case keeps the fingerprint of the configuration that it had."""
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):
@@ -151,10 +146,7 @@ def _reseal(data: bytes) -> bytes:
         text = json.dumps(document["configuration"], sort_keys=True, separators=(",", ":"),
                           ensure_ascii=False)  # fmt: skip
         document["fingerprint"] = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
-    document = {**{k: v for k, v in document.items() if k != "seal"}, "seal": "0" * 64}
-    body = json.dumps(document).encode().removesuffix(b"}") + b"\n}\n"
-    seal = hashlib.sha256(body).hexdigest().encode()
-    return body[: -len(_NO_SEAL)] + b'"seal": "' + seal + b'"\n}\n'
+    return reseal(json.dumps(document).encode())
 
 
 # --- the embedding cache ------------------------------------------------------------------------
@@ -213,15 +205,6 @@ def _faiss() -> tuple[bytes, ...]:
     return (found,) if found else (b"IxMpno faiss here",)
 
 
-def _resum(data: bytes) -> bytes:
-    try:
-        body = json.dumps(json.loads(data)["cache"], ensure_ascii=False, indent=1)
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return data
-    text = body.encode("utf-8", "surrogatepass")
-    return b'{"sha256": "%s", "cache": %s}\n' % (hashlib.sha256(text).hexdigest().encode(), text)
-
-
 def _sidecar(path: Path) -> None:
     """Open a cache with this sidecar beside sound segments."""
     from cecdata.embed.cache import Cache
@@ -260,7 +243,7 @@ def _cache_file(path: Path) -> None:
 
 def _vouching(sound: bytes, data: bytes) -> bytes:
     old, new = (hashlib.sha256(part).hexdigest().encode() for part in (sound, data))
-    return _resum(_cache()["cache.json"].replace(old, new))
+    return reseal(_cache()["cache.json"].replace(old, new))
 
 
 def _cache_faiss(path: Path) -> None:
@@ -307,19 +290,6 @@ def _journals_of_a_run() -> bytes:
 def _journals() -> tuple[bytes, ...]:
     whole = _journals_of_a_run()
     return (whole, whole[:-7], b"", whole.replace(b'"a.bin"', b'"../a.bin"'))
-
-
-def _resum_lines(data: bytes) -> bytes:
-    return b"\n".join(_resum_line(line) for line in data.split(b"\n"))
-
-
-def _resum_line(line: bytes) -> bytes:
-    try:
-        entry = json.loads(line)["entry"]
-        text = json.dumps(entry, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return line
-    return b'{"sum":"%s","entry":%s}' % (hashlib.sha256(text).hexdigest()[:16].encode(), text)
 
 
 def _journal(path: Path) -> None:
@@ -442,20 +412,8 @@ _WEIGHTS = hashlib.sha256(b"weights").hexdigest()
 
 def _checkpoints() -> tuple[bytes, ...]:
     whole = {"files": {"model.safetensors": [_WEIGHTS, 7]}, "step": 7}
-    sealed = _reproof(json.dumps({**whole, "phase": "sft", "seal": ""}).encode())
+    sealed = reseal(json.dumps({**whole, "phase": "sft"}).encode())
     return (sealed, json.dumps(whole).encode(), json.dumps({**whole, "files": {}}).encode())
-
-
-def _reproof(data: bytes) -> bytes:
-    from cectrain.store.checkpoints import _sealed
-
-    try:
-        found = json.loads(data)
-    except (ValueError, RecursionError):
-        return data
-    if not isinstance(found, dict) or found.pop("seal", None) is None:
-        return data
-    return _sealed(found).encode()
 
 
 def _metrics(path: Path) -> Iterable[str]:

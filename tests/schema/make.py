@@ -102,7 +102,7 @@ def run(out: Path) -> None:
 
 
 def checkpoint(out: Path) -> None:
-    """A sealed checkpoint of two tensors, and one as it was before proofs were sealed."""
+    """A checkpoint of two tensors."""
     from safetensors.numpy import save_file
 
     from cectrain.store import checkpoints
@@ -112,29 +112,23 @@ def checkpoint(out: Path) -> None:
     def fill(folder: Path) -> None:
         save_file({"a": draw.standard_normal((2, 3), np.float32)}, folder / "model.safetensors")
 
-    for step in (5, 7):
-        checkpoints.save(out / f"checkpoint-{step}", fill, step=step)
-    proof = out / "checkpoint-5" / "checkpoint.json"
-    body = json.loads(proof.read_text("utf-8"))
-    del body["seal"]
-    proof.write_text(json.dumps(body, indent=1, sort_keys=True) + "\n")
+    checkpoints.save(out / "checkpoint-7", fill, step=7)
 
 
 def training(out: Path) -> None:
     """What a training run keeps beside its weights."""
-    from cecdata.common.codec import encode
+    from cecdata.common.seal import sealed
     from cectrain.corrector.folder import PROMPT_FILE
-    from cectrain.model.heldout import HeldOut
+    from cectrain.model.heldout import HeldOut, write_held_out
     from cectrain.store.metrics_log import FILE, MetricsLog
 
     out.mkdir()
     log = MetricsLog(out / FILE)
     for step in range(3):
         log.write("ppo", step, {"reward": 0.5 + step / 10, "loss": 0.1})
-    text = json.dumps(encode(HeldOut(**_FIGURES)), ensure_ascii=False, indent=1)
-    (out / "after_sft.json").write_text(text + "\n", "utf-8")
+    write_held_out(out / "after_sft.json", HeldOut(**_FIGURES))
     summary = {"heldout_exact_after_sft": 0.5, "seeds": [42], "model_sha256": "0" * 64}
-    (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n", "utf-8")
+    (out / "summary.json").write_bytes(sealed(summary))
     (out / PROMPT_FILE).write_text('{"version": "1"}\n')
 
 
@@ -196,7 +190,7 @@ def _of_dataset(data: Path) -> dict[str, object]:
 
 
 def _of_cache(folder: Path) -> dict[str, object]:
-    sidecar = json.loads((folder / "cache.json").read_text("utf-8"))["cache"]
+    sidecar = json.loads((folder / "cache.json").read_text("utf-8"))
     vectors = {}
     for segment in sidecar["segments"]:
         known = (folder / "segments" / f"{segment['name']}.keys").read_bytes()

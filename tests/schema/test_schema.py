@@ -14,6 +14,7 @@ import pytest
 from cecbench.results import read_run, read_values, rescored
 from cecdata.common.durable import Journal
 from cecdata.common.errors import CecError, InputError, VerificationError
+from cecdata.common.seal import sealed, unsealed
 from cecdata.embed.cache import Cache, verify_cache
 from cecdata.pipeline.rederive import rederiver
 from cecdata.shards.export import export
@@ -118,13 +119,12 @@ def test_predictions(version, expected):
 
 @having("checkpoints")
 def test_checkpoints(version, expected):
-    """The newest whole checkpoint, and the one whose proof was not sealed yet."""
+    """The newest whole checkpoint, with what it says of itself."""
     from safetensors.numpy import load_file
 
     found = checkpoints.newest(version / "checkpoints")
     assert found is not None
     assert (found[0].name, found[1]) == ("checkpoint-7", {"step": 7})
-    assert checkpoints.facts_of(version / "checkpoints" / "checkpoint-5") == {"step": 5}
     assert load_file(found[0] / "model.safetensors")["a"].tolist() == expected["tensor"]
 
 
@@ -186,25 +186,19 @@ def test_a_later_score_is_refused(copied):
 
 @having("cache")
 def test_a_later_cache_is_refused(copied):
-    """A sidecar of a later version names it, with its sum put right as that version would."""
+    """A sidecar of a later version, sealed as that version would, is named with its version."""
     path = copied / "cache" / "cache.json"
-    later(path, r'("version": )(\d+)')
-    body = path.read_text("utf-8").partition('"cache": ')[2].removesuffix("}\n")
-    digest = hashlib.sha256(body.encode()).hexdigest()
-    path.write_text(f'{{"sha256": "{digest}", "cache": {body}}}\n', "utf-8")
+    path.write_bytes(sealed({**unsealed(path.read_bytes()), "version": 1001}))
     with pytest.raises(InputError, match="version 1001"):
         Cache.open(copied / "cache")
 
 
 @having("checkpoints")
-def test_a_later_checkpoint_is_passed_over(copied):
-    """A proof with a key that nobody knows is no proof: the one before it is used."""
+def test_an_edited_checkpoint_is_passed_over(copied):
+    """A proof that was edited proves nothing."""
     path = copied / "checkpoints" / "checkpoint-7" / "checkpoint.json"
-    body = json.loads(path.read_text("utf-8"))
-    path.write_text(json.dumps({**body, "version": 9}, indent=1, sort_keys=True) + "\n", "utf-8")
-    found = checkpoints.newest(copied / "checkpoints")
-    assert found is not None
-    assert found[0].name == "checkpoint-5"
+    later(path, r'("step": )(\d+)')
+    assert checkpoints.newest(copied / "checkpoints") is None
 
 
 @having("run")

@@ -17,6 +17,7 @@ from pickled import Bomb
 
 from cecdata.common.durable import Journal, Workspace
 from cecdata.common.errors import CecError, InputError, RefusedError, VerificationError
+from cecdata.common.seal import sealed
 from cecdata.config import load
 from cecdata.corpus.reading import read
 from cecdata.pipeline.build import build
@@ -135,12 +136,10 @@ def test_no_link_inside_the_state_is_followed(tmp_path, name, overwrite):
     ],
 )
 def test_no_path_out_of_a_journal(tmp_path, entry):
-    """A journal line that names a place outside its folder counts as damaged, sum or no sum."""
+    """A journal line that names a place outside its folder counts as damaged, seal or no seal."""
     body = {"files": [], "facts": {}, **entry}
-    text = json.dumps(body, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     path = tmp_path / "journal.jsonl"
-    path.write_text(f'{{"sum":"{digest}","entry":{text}}}\n{{}}\n', "utf-8")
+    path.write_bytes(sealed(body, indent=None) + b"{}\n")
     journal = Journal(path, tmp_path)
     assert not list(journal)
     assert "leads out" in journal.damage[0]

@@ -1,15 +1,15 @@
-"""What is done, line by line: append-only JSON, each line with its own checksum, each synced."""
+"""The record of finished steps: append-only lines of sealed JSON, each synced."""
 
 from __future__ import annotations
 
 import errno
-import hashlib
-import json
+import io
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from cecdata.common.durable.files import (
     FileRecord,
@@ -20,7 +20,7 @@ from cecdata.common.durable.files import (
     sha256_of,
 )
 from cecdata.common.errors import VerificationError
-from cecdata.common.strict_json import parse
+from cecdata.common.seal import sealed, unsealed
 
 MOVED = "publish"  # the step that says: the folder `facts["staged"]` now stands at `key`
 
@@ -121,32 +121,40 @@ class Journal:
             fsync_folder(self.path.parent)
 
     def _load(self) -> None:
-        if not self.path.exists():
-            return
-        with naming(self.path):
-            data = self.path.read_bytes()
-        lines = data.split(b"\n")
-        tail = lines.pop()
-        good = len(data) - len(tail)
-        damage: list[str] = []
-        for number, line in enumerate(lines, 1):
-            try:
-                entry = _decode(line, self.root)
-            except VerificationError as error:
-                if number == len(lines) and not tail:
-                    good -= len(line) + 1  # the last line: torn, although its end was written
-                    break
-                damage.append(f"{self.path}, line {number}: {error}; its step is done again")
-                continue
-            self._entries[entry.step, entry.key] = entry
+        entries, damage, whole, size = read_lines(self.path, self.root)
+        self._entries = {(entry.step, entry.key): entry for entry in entries}
         self.damage = tuple(damage)
-        if good < len(data):
+        if whole < size:
             with naming(self.path):
                 descriptor = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
                 try:
-                    os.ftruncate(descriptor, good)
+                    os.ftruncate(descriptor, whole)
                 finally:
                     os.close(descriptor)
+
+
+def read_lines(path: Path, root: Path) -> tuple[list[Entry], list[str], int, int]:
+    """Return the entries of a journal, what is damaged, the bytes of whole lines, and all bytes.
+
+    Only a last line may be torn, by a killed run: it counts as not written, not as damaged.
+    """
+    if not path.exists():
+        return [], [], 0, 0
+    with naming(path):
+        data = path.read_bytes()
+    lines = io.BytesIO(data).readlines()
+    entries: list[Entry] = []
+    damage: list[str] = []
+    whole = len(data)
+    for number, line in enumerate(lines, 1):
+        try:
+            entries.append(_decode(line, root))
+        except VerificationError as error:
+            if number == len(lines):
+                whole -= len(line)
+            else:
+                damage.append(f"{path}, line {number}: {error}; its step is done again")
+    return entries, damage, whole, len(data)
 
 
 def _encode(entry: Entry, root: Path) -> bytes:
@@ -159,17 +167,12 @@ def _encode(entry: Entry, root: Path) -> bytes:
         for file in entry.files
     ]
     body = {"step": entry.step, "key": entry.key, "files": files, "facts": dict(entry.facts)}
-    text = json.dumps(body, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    return f'{{"sum":"{_sum(text)}","entry":{text}}}\n'.encode()
+    return sealed(body, indent=None)
 
 
 def _decode(line: bytes, root: Path) -> Entry:
     try:
-        text = line.decode("utf-8")
-        body = dict(parse(text)["entry"])  # type: ignore[call-overload,index,arg-type]
-        # The sum is over the very characters of the line, so that no re-encoding can differ.
-        if text != f'{{"sum":"{_sum(text[_HEAD:-1])}","entry":{text[_HEAD:-1]}}}':
-            raise VerificationError("the checksum does not match")
+        body: dict[str, Any] = unsealed(line)
         files = tuple(
             FileRecord(_inside(root, file["path"]), str(file["sha256"]), int(file["bytes"]))
             for file in body["files"]
@@ -202,13 +205,6 @@ def _is_file(path: Path) -> bool:
         if error.errno != errno.ENAMETOOLONG:
             raise
         return False
-
-
-_HEAD = len('{"sum":"0123456789abcdef","entry":')
-
-
-def _sum(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
 
 
 def _inside(root: Path, name: str) -> Path:

@@ -1,9 +1,7 @@
-"""The sidecar `cache.json`: what the cache holds, by which encoder, with a sum over itself."""
+"""The sidecar `cache.json`: what the cache holds, by which encoder, sealed."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +9,7 @@ from pathlib import Path
 from cecdata.common.codec import decode, encode
 from cecdata.common.durable.files import naming
 from cecdata.common.errors import InputError, VerificationError
-from cecdata.common.strict_json import parse
+from cecdata.common.seal import sealed, unsealed
 
 SIDECAR = "cache.json"
 FAISS = "index.faiss"
@@ -55,9 +53,10 @@ class Sidecar:
 
 
 def dump_sidecar(sidecar: Sidecar) -> bytes:
-    """Its one and only byte form: the sum over the body first, then the body."""
-    body = json.dumps(encode(sidecar), ensure_ascii=False, indent=1)
-    return f'{{"sha256": "{_sum(body)}", "cache": {body}}}\n'.encode()
+    """Return the bytes of `cache.json`."""
+    document = encode(sidecar)
+    assert isinstance(document, dict)
+    return sealed(document)
 
 
 def read_sidecar(folder: Path) -> Sidecar:
@@ -68,21 +67,19 @@ def read_sidecar(folder: Path) -> Sidecar:
     with naming(path):
         data = path.read_bytes()
     try:
-        found = decode(Sidecar, dict(parse(data))["cache"], str(path))  # type: ignore[arg-type]
-    except (ValueError, KeyError, TypeError) as error:
+        sidecar = decode(Sidecar, unsealed(data), str(path))
+    except ValueError as error:
         raise _damaged(path, str(error)) from error
-    if dump_sidecar(found) != data:
-        raise _damaged(path, "its checksum does not match")
-    if found.version != VERSION or found.dtype != DTYPE:
+    if sidecar.version != VERSION or sidecar.dtype != DTYPE:
         raise InputError(
-            f"{path}: version {found.version} with {found.dtype} vectors; this program reads "
+            f"{path}: version {sidecar.version} with {sidecar.dtype} vectors; this program reads "
             f"version {VERSION} with {DTYPE}: embed the sentences again into another folder"
         )
-    if odd := [s.name for s in found.segments if not _NAME.fullmatch(s.name)]:
+    if odd := [s.name for s in sidecar.segments if not _NAME.fullmatch(s.name)]:
         raise _damaged(path, f"{odd[0]!r} is no segment's name")
-    if found.dimension < 1 or any(segment.rows < 0 for segment in found.segments):
+    if sidecar.dimension < 1 or any(segment.rows < 0 for segment in sidecar.segments):
         raise _damaged(path, "a size below nothing")
-    return found
+    return sidecar
 
 
 def _damaged(path: Path, what: str) -> VerificationError:
@@ -90,7 +87,3 @@ def _damaged(path: Path, what: str) -> VerificationError:
         f"{path}: damaged ({what}). Nothing of this cache is used; remove the folder and run "
         "`cecdata embed` again"
     )
-
-
-def _sum(body: str) -> str:
-    return hashlib.sha256(body.encode()).hexdigest()

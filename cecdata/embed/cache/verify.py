@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from cecdata.common.durable import sha256_of
+from cecdata.common.durable.workspace import damage_of
 from cecdata.common.errors import CecError
 from cecdata.embed.cache.faiss_file import installed as faiss_installed
 from cecdata.embed.cache.layout import FAISS, SIDECAR, FaissFile, Sidecar, read_sidecar
@@ -61,6 +62,10 @@ def _problems(root: Path, sidecar: Sidecar) -> Iterator[Problem]:
         if path not in named:
             yield Problem(f"{FOLDER}/{path.name}", "a file that the sidecar does not name")
     yield from _faiss(root, sidecar)
+    for name, what in damage_of(root):
+        yield Problem(
+            name, f"{what}: `cecdata embed` refuses this cache, although its vectors are sound"
+        )
 
 
 def _rows(segment: Opened) -> Iterator[Problem]:

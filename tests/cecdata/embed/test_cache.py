@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -358,6 +359,24 @@ def test_swapped_vectors_are_noticed(tmp_path):
     path.write_bytes(data[32:64] + data[:32] + data[64:])
     with pytest.raises(VerificationError, match="damaged"):
         Cache.open(tmp_path / "c").get(np.array([0], np.uint64))
+
+
+def test_verify_tells_what_costs_the_cache(tmp_path):
+    """A flipped bit in what the next `embed` needs is told, although every vector is sound."""
+    root = tmp_path / "c"
+    fill(root, [1, 2, 3], [4, 5], finish=False)
+    for name in ("fingerprint.json", "journal.jsonl"):
+        path = root / ".cecdata" / name
+        whole = path.read_bytes()
+        for place in range(0, len(whole), 7):
+            flipped = bytearray(whole)
+            flipped[place] ^= 4
+            path.write_bytes(flipped)
+            assert any(name in p.path or name in p.what for p in verify_cache(root)), place
+            assert path.read_bytes() == flipped, "verify changed something"
+        path.write_bytes(whole)
+    shutil.rmtree(root / ".cecdata")  # a copy to be read only
+    assert [p for p in verify_cache(root) if ".cecdata" in p.path] == []
 
 
 def test_verify_tells_whatever_is_off(tmp_path):
