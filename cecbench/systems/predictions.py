@@ -236,7 +236,7 @@ def _read_jsonl(path: Path) -> Iterator[Prediction]:
         first = first or prediction
         for key in ("id", "source"):
             if (getattr(first, key) is None) != (getattr(prediction, key) is None):
-                lacking = where if getattr(prediction, key) is None else "the first line"
+                lacking = where if getattr(prediction, key) is None else f"{path}: the first line"
                 raise InputError(f"{lacking} has no {key}, and other lines have one")
         yield prediction
 

@@ -65,7 +65,7 @@ def unsealed(data: bytes) -> dict[str, Json]:
     if not isinstance(document, dict):
         raise BrokenSealError("not a JSON object")
     if not is_sealed(data):
-        raise BrokenSealError("its seal is broken, so it was damaged or edited")
+        raise BrokenSealError("its seal is broken")
     return {name: value for name, value in document.items() if name != SEAL}
 
 

@@ -457,7 +457,7 @@ def test_held_out_scores_come_back_from_disk(tmp_path):
     found = HeldOut(3, 0.5, None, 0.1, 0.2, None, {"noise": 1.0}, (("a", "b", "c"),))
     path = tmp_path / "after_sft.json"
     for samples, whole in (([["a", "b", "c"]], True), ([["a", "b"]], False), ("abc", False)):
-        path.write_text(json.dumps({**encode(found), "samples": samples}))
+        path.write_bytes(sealed({**encode(found), "samples": samples}))
         if whole:
             assert read_held_out(path) == found
         else:

@@ -12,7 +12,7 @@ from pickled import Bomb
 from cecdata.common.errors import InputError
 from cectrain.corrector.loading import load_pretrained
 
-torch = pytest.importorskip("torch", reason="torch is missing: pip install cec-zero[train]")
+torch = pytest.importorskip("torch", reason="torch is missing: pip install -e '.[train]'")
 transformers = pytest.importorskip("transformers", reason="transformers is missing")
 pytestmark = pytest.mark.filterwarnings("ignore")  # of torch and its kin, none ours
 

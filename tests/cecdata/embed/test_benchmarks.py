@@ -26,7 +26,7 @@ def run(name, arguments, monkeypatch, capsys):
 @pytest.mark.filterwarnings("ignore")  # of torch and its kin, none ours
 def test_the_gpu_benchmark_runs_without_one(tmp_path, monkeypatch, capsys):
     """The measure of an encoder on a GPU is tried out on the CPU with a tiny model."""
-    reason = "sentence-transformers is missing: pip install cec-zero[embed]"
+    reason = "sentence-transformers is missing: pip install -e '.[embed]'"
     pytest.importorskip("sentence_transformers", reason=reason, exc_type=ImportError)
     (tmp_path / "corpus.txt").write_text("他的病情已经好转。\n今天天气很好。\n" * 20, "utf-8")
     given = [str(tmp_path / "corpus.txt"), "--device", "cpu", "--tiny", "--rounds", "1"]

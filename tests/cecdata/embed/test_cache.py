@@ -47,7 +47,7 @@ def fill(root, *parts, model=Named(), finish=True):
 
 
 def faiss_there():
-    return pytest.importorskip("faiss", reason="faiss is missing: pip install cec-zero[embed]")
+    return pytest.importorskip("faiss", reason="faiss is missing: pip install -e '.[embed]'")
 
 
 KEYS = st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=20)

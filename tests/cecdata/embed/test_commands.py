@@ -84,7 +84,7 @@ def test_overwrite_by_nothing_leaves_what_stands(corpus, tmp_path, capsys, text)
 
 def test_neighbours_and_near_duplicates(corpus, tmp_path, capsys):
     """The likest sentence comes first, and the one pair that is nearly the same is reported."""
-    pytest.importorskip("faiss", reason="faiss is missing: pip install cec-zero[embed]")
+    pytest.importorskip("faiss", reason="faiss is missing: pip install -e '.[embed]'")
     cache = str(tmp_path / "cache")
     call(capsys, "embed", corpus, "--cache", cache, "--encoder", "builtin")
     code, out, _ = call(

@@ -152,7 +152,7 @@ def searched(cache, queries, count):
 
 def test_neighbours_are_the_same_whoever_searched(tmp_path):
     """The mapped file, the search by blocks and the slow way: the same ids and numbers."""
-    pytest.importorskip("faiss", reason="faiss is missing: pip install cec-zero[embed]")
+    pytest.importorskip("faiss", reason="faiss is missing: pip install -e '.[embed]'")
     vectors = families(np.random.default_rng(3), 100, 16, 2, 0.2)
     cache, _ = cache_of(tmp_path / "c", vectors, finish=True)
     queries = vectors[::17].copy()
@@ -164,7 +164,7 @@ def test_neighbours_are_the_same_whoever_searched(tmp_path):
 
 def test_a_gpu_gives_the_answers_of_the_cpu(tmp_path):
     """Where FAISS sees a GPU, ids and numbers are those of the CPU."""
-    pytest.importorskip("faiss", reason="faiss is missing: pip install cec-zero[embed]")
+    pytest.importorskip("faiss", reason="faiss is missing: pip install -e '.[embed]'")
     from cecdata.embed.cache.faiss_file import gpus
 
     if not gpus():

@@ -27,7 +27,7 @@ from cecdata.embed.transformer import SentenceTransformerEncoder, check_vectors
 
 pytest.importorskip(
     "sentence_transformers",
-    reason="sentence-transformers is missing: pip install cec-zero[embed]",
+    reason="sentence-transformers is missing: pip install -e '.[embed]'",
     exc_type=ImportError,
 )
 pytestmark = pytest.mark.filterwarnings("ignore")  # of torch and its kin, none ours

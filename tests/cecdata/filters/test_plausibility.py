@@ -22,7 +22,7 @@ from cecdata.pipeline.validate import validate
 from cecdata.shards.schema import PAIR
 from cecdata.shards.writer import named
 
-pytest.importorskip("kenlm", reason="kenlm is not installed: pip install 'cec-zero[kenlm]'")
+pytest.importorskip("kenlm", reason="kenlm is not installed: pip install -e '.[kenlm]'")
 
 BACKOFF = -0.5
 CHARACTERS = {"他": -1.0, "卖": -1.5, "买": -1.5, "了": -0.8, "书": -1.6, "一": -1.1, "本": -1.4}
