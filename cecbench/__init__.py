@@ -1,7 +1,64 @@
 """Scores for Chinese spelling correction that match the published scorers and can be compared.
 
-Start reading at `scorers.py`: one table names every scorer, `score` gives counts per sentence and
-the published numbers, `score_file` the JSON object that `cecbench score` prints.
+`score` scores predictions; `cecbench` on a command line also runs systems on benchmarks and reports
+their results. To read the code, begin at `scorers.py`, whose `SCORERS` names every scorer.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cecbench.scorers import Score
+
+__all__ = ["score"]
+
+
+def score(
+    sources: Iterable[str],
+    targets: Iterable[str],
+    predictions: Iterable[str],
+    *,
+    scorer: str = "cscd",
+    policy: str | None = None,
+    projection: str | None = None,
+    mode: str | None = None,
+    cilin: Path | None = None,
+    confusion: Path | None = None,
+) -> Score:
+    """Score predictions of a corrector with one of the published scorers.
+
+    The three columns have one entry for each sentence: what was written, what is right, what the
+    corrector answered. The other arguments are the options of `cecbench score`, and docs/scorers.md
+    explains them; None is the scorer's own default.
+
+    The result has the published numbers in `values`, the main one of them in `headline`, counts for
+    each sentence in `counts`, what a comparison must share in `signature`, and a bootstrap interval
+    in `interval()`. UsageError is raised for columns of different lengths and for unknown names.
+
+    >>> import cecbench
+    >>> sources = ["他己经来了。", "今天天气很好。"]
+    >>> targets = ["他已经来了。", "今天天气很好。"]
+    >>> result = cecbench.score(sources, targets, ["他已经来了。", "今天天汽很好。"])
+    >>> result.headline
+    66.667
+    >>> result.values["S_C_p"], result.values["S_C_r"]
+    (50.0, 100.0)
+    >>> result.values["behaviour.over_correction_rate"]
+    1.0
+    """
+    from cecbench import scorers
+    from cecbench.cherrant.costs import Dictionaries
+    from cecdata.common.errors import UsageError
+
+    columns = (list(sources), list(targets), list(predictions))
+    counts = [len(column) for column in columns]
+    if len(set(counts)) > 1:
+        named = "{:,} sources, {:,} targets, {:,} predictions".format(*counts)
+        raise UsageError(f"{named}: every sentence needs all three")
+    rows = ((str(number), *row) for number, row in enumerate(zip(*columns, strict=True), 1))
+    options = scorers.Options(policy, projection, mode, Dictionaries(cilin, confusion))
+    return scorers.score(rows, scorer, policy, options=options)

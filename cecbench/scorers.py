@@ -35,7 +35,7 @@ from cecbench.metrics.rows import (
     read_raw,
 )
 from cecbench.metrics.sighan import Sighan
-from cecbench.resampling import check_draws, interval_of
+from cecbench.resampling import DRAWS, Interval, check_counts, check_draws, interval_of
 from cecbench.signature import Signature
 from cecbench.tally import Tally
 from cecdata.common.errors import InputError, UsageError
@@ -73,6 +73,13 @@ class Score:
         """The scorer's headline number, as printed; None where the script prints none."""
         value = self.values.get(self.scorer.headline)
         return None if value is None else float(str(value))
+
+    def interval(self, draws: int = DRAWS) -> Interval:
+        """Return the bootstrap interval of the headline, as a fraction."""
+        check_counts(self.counts, draws)
+        triples = self.counts[:, list(self.scorer.headline_columns)]
+        kinds, times = np.unique(triples, axis=0, return_counts=True)
+        return interval_of(kinds, times, beta=self.scorer.beta, draws=draws)
 
 
 def find_scorer(name: str, options: Options) -> Scorer:

@@ -57,11 +57,6 @@ opencc:none|beta:1|bs:none|v:0
         """One line, `key:value` joined with `|`."""
         return "|".join(f"{name}:{self._text(field)}" for name, field in _SHORT.items())
 
-    def long(self) -> str:
-        """One `name: value` a line."""
-        lines = (f"{field}: {self._text(field)}" for field in _SHORT.values())
-        return "\n".join(lines)
-
     def differences(self, other: Signature) -> tuple[tuple[str, object, object], ...]:
         """(field, mine, theirs) for every field that differs; empty where scores compare."""
         pairs = ((f.name, getattr(self, f.name), getattr(other, f.name)) for f in fields(self))

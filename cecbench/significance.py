@@ -13,26 +13,17 @@ from typing import TypeVar
 
 import numpy as np
 
-from cecbench.metrics.base import Scorer
 from cecbench.metrics.positions import IntArray
 from cecbench.resampling import (
     CELLS_AT_ONCE,
     SEED,
-    Interval,
     Statistic,
-    bootstrap,
     check_counts,
     f_statistic,
-    interval_of,
     sums_of,
 )
 from cecbench.scorers import Score
 from cecdata.common.errors import UsageError
-
-__all__ = [
-    "Comparison", "Interval", "bootstrap", "compare_scores", "f_statistic", "headline_interval",
-    "holm", "paired_randomisation", "statistic_of",
-]  # fmt: skip
 
 Key = TypeVar("Key")
 
@@ -65,13 +56,6 @@ def statistic_of(score: Score, key: str | None = None) -> Statistic:
     fields = score.scorer.fields
     tp, predicted, gold = (fields.index(name) for name in score.scorer.ratios[key])
     return f_statistic(tp, predicted, gold, score.scorer.beta)
-
-
-def headline_interval(scorer: Scorer, counts: IntArray) -> Interval:
-    """The interval of a scorer's headline from counts per sentence, shape (sentences, fields)."""
-    check_counts(counts, 1)
-    triples, times = np.unique(counts[:, scorer.headline_columns], axis=0, return_counts=True)
-    return interval_of(triples, times, beta=scorer.beta)
 
 
 def paired_randomisation(

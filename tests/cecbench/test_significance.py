@@ -9,15 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cecbench.resampling import bootstrap, f_statistic
 from cecbench.scorers import score
-from cecbench.significance import (
-    bootstrap,
-    compare_scores,
-    f_statistic,
-    holm,
-    paired_randomisation,
-    statistic_of,
-)
+from cecbench.significance import compare_scores, holm, paired_randomisation, statistic_of
 from cecdata.common.errors import UsageError
 
 F = f_statistic(0, 1, 2)
