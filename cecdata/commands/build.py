@@ -111,7 +111,7 @@ def named(path: Path | None) -> tuple[str, ...] | None:
 
 
 def _survey(corpus: tuple[str, ...], config: Config, as_json: bool) -> None:
-    from cecdata.commands.show import plan
+    from cecdata.commands.show import plan, shown
     from cecdata.pipeline.pool import survey
 
     with Progress() as progress:
@@ -121,4 +121,4 @@ def _survey(corpus: tuple[str, ...], config: Config, as_json: bool) -> None:
         print_json(facts)
     else:
         for name, value in facts.items():
-            click.echo(f"{name:24}{value}")
+            click.echo(f"{name:24}{shown(value)}")

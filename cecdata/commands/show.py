@@ -143,6 +143,17 @@ def plan(found: Survey, config: Config) -> dict[str, Json]:
     }
 
 
+def shown(value: Json) -> str:
+    """Return a JSON value for people: `name value` pairs of an object, thousands apart.
+
+    >>> shown({"empty": 1200, "too_short": 3}), shown({}), shown("all")
+    ('empty 1,200, too_short 3', 'none', 'all')
+    """
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {shown(part)}" for name, part in value.items()) or "none"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
 def edits_shown(source: str, spans: list[tuple[int, int]]) -> str:
     """The source with what was edited in colour (click drops the colour off a terminal)."""
     parts, done = [], 0

@@ -102,6 +102,7 @@ def run(group: click.Command, args: list[str] | None = None) -> int:
         _check_words(sys.argv[1:] if args is None else args)
         # click answers --help and --version with the code that it would exit with
         code = group.main(args, prog_name=group.name, standalone_mode=False, color=colour())
+        sys.stdout.flush()
     except CecError as error:
         failure = Failure(error)
         failure.show()
@@ -112,8 +113,11 @@ def run(group: click.Command, args: list[str] | None = None) -> int:
     except (KeyboardInterrupt, click.Abort):  # while click itself was still reading the words
         _tell_interrupted()
         return INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output has gone: nothing is left to say
+    except (BrokenPipeError, SystemExit):
+        # Whatever reads our output reads no more, as `| head` does; click raises SystemExit then,
+        # and never else in this mode. What is still buffered goes nowhere, so that Python's own
+        # flush at the end cannot fail.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return code if isinstance(code, int) else 0
 
