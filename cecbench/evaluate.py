@@ -1,21 +1,19 @@
-"""★ The main path: benchmark → system → answers → counts → score, with all that explains it."""
+"""★ The main path: benchmark → system → answers → counts → score."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from cecbench import results, scorers
 from cecbench.benchmarks.locate import load
-from cecbench.benchmarks.row import sample
 from cecbench.gathering import Gathering, Lines
 from cecbench.metrics.rows import Row
 from cecbench.signature import package_version
-from cecbench.systems.collect import Progress, collect, no_progress
-from cecbench.systems.options import SystemOptions
-from cecbench.systems.predictions import PredictionSystem
+from cecbench.systems.collect import Progress, asked, collect, no_progress
+from cecbench.systems.kind import Context
 from cecbench.systems.table import check_spec, make_system
 from cecdata.common.durable import STATE, Workspace
 from cecdata.common.durable.files import naming
@@ -23,7 +21,7 @@ from cecdata.common.durable.files import naming
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is run on what, and how it is scored."""
+    """A system, a benchmark, and how the answers are scored."""
 
     benchmark: str
     system: str
@@ -34,55 +32,45 @@ class Settings:
     allow_missing: bool = False
     overwrite: bool = False
     limit: int = 0  # rows of a sample; 0: all
-    options: SystemOptions = field(default_factory=SystemOptions)
+    name: str = ""  # of the system in reports; "" for its own
+    options: Mapping[str, object] = field(default_factory=dict)  # of the system, by name
 
 
 def evaluate(settings: Settings, progress: Progress = no_progress) -> Mapping[str, object]:
-    """The object of score.json. The same settings and `out` resume, and never ask twice.
+    """Return the object of score.json. The same settings and `out` resume, and never ask twice.
 
     Raises CecError for whatever stops the run, RefusedError where `out` holds another one.
     """
     scorer = scorers.find_scorer(settings.scorer, settings.scoring)  # before anything costs time
     check_spec(settings.system)
     dataset = load(settings.benchmark, settings.data)
-    rows = sample(dataset.rows, settings.limit)
     out = settings.out
-    state = out / STATE if out else None
-    system = make_system(settings.system, replace(settings.options, state=state), dataset.rows)
-    total = str(len(dataset.rows))
-    read = f"sample of {len(rows)} of {total}" if len(rows) < len(dataset.rows) else total
-    if isinstance(system, PredictionSystem) and len(system.answered(rows)) < len(rows):
-        rows = system.answered(rows)
-        read = f"{len(rows)} of {read}"
+    context = Context(dataset.rows, out / STATE if out else None)
+    system = make_system(settings.system, settings.options, context)
+    name, rows = asked(dataset, settings.limit, system)
     fingerprint = {
         "version": package_version(),  # what is asked and read off an answer differs with it
-        "benchmark": dataset.name,
+        "benchmark": name,
         "benchmark_sha256": dataset.sha256,
-        "rows": read,
         "system": dict(system.identity),
     }
-    reads = [settings.system.partition(":")[2], settings.benchmark, settings.data or ""]
-    workspace = (
-        Workspace(out, fingerprint, overwrite=settings.overwrite, reads=reads)
-        if out
-        else nullcontext()
-    )
     gathered = Gathering(scorer, settings.scoring.policy)
-    named = naming(out / results.PREDICTIONS) if out else nullcontext()
-    with named, workspace as work, Lines(work.tmp / "lines") if work else nullcontext() as lines:
-        for part, answers in collect(
-            system, rows, work.journal if work else None,
-            allow_missing=settings.allow_missing, progress=progress,
-        ):  # fmt: skip
-            answered = [
-                Row(row.id, row.source, row.reference, answer.text)
-                for row, answer in zip(part, answers, strict=True)
-            ]
+    with ExitStack() as stack:
+        work = lines = journal = None
+        if out:
+            stack.enter_context(naming(out / results.PREDICTIONS))
+            reads = [settings.system.partition(":")[2], settings.benchmark, settings.data or ""]
+            work = Workspace(out, fingerprint, overwrite=settings.overwrite, reads=reads)
+            journal = stack.enter_context(work).journal
+            lines = stack.enter_context(Lines(work.tmp / "lines"))
+        missing = settings.allow_missing
+        for part, answers in collect(system, rows, journal, progress, allow_missing=missing):
+            pairs = zip(part, answers, strict=True)
+            answered = [Row(row.id, row.source, row.reference, a.text) for row, a in pairs]
             gathered.take(answered, answers)
             if lines:
                 lines.add(answered, answers)
-        name = dataset.name if read == total else f"{dataset.name}[{read}]"
-        values = gathered.summary(dataset, name, system, settings.options)
+        values = gathered.summary(dataset, name, system, settings.name)
         if work and lines:
             results.write_files(work, lines, values)
     return values

@@ -16,7 +16,6 @@ from cecbench.metrics.rows import Row
 from cecbench.resampling import interval_of
 from cecbench.score_shape import FORMAT
 from cecbench.systems.answer import UNANSWERED, Answer, System
-from cecbench.systems.options import SystemOptions
 from cecbench.tally import Tally
 from cecdata.common.durable.files import naming
 
@@ -47,9 +46,12 @@ class Gathering:
         self._seconds += sum(answer.seconds for answer in answers)
 
     def summary(
-        self, dataset: Dataset, name: str, system: System, options: SystemOptions
+        self, dataset: Dataset, name: str, system: System, called: str
     ) -> dict[str, object]:
-        """The object of score.json: the scorer's keys, then what a reader needs to judge them."""
+        """Return the object of score.json: the scorer's keys, then what explains them.
+
+        name: the benchmark's, with the part of it that was scored. called: the system's in reports.
+        """
         tally, headline = self._tally, self._tally.scorer.headline
         interval = None
         if tally.kept and headline in tally.scorer.ratios:
@@ -67,7 +69,7 @@ class Gathering:
             "benchmark_licence": dataset.licence,
             "benchmark_notes": list(dataset.notes),
             "synthetic": dataset.synthetic,
-            "system": options.name or system.name,
+            "system": called or system.name,
             "system_identity": dict(system.identity),
             "answers": statuses,
             "unanswered": sum(statuses.get(status, 0) for status in UNANSWERED),
@@ -75,26 +77,25 @@ class Gathering:
             " as is)",
             "traditional_predictions": self._traditional,
             "retried": dict(getattr(system, "troubles", {})),  # requests, by this process
-            "usage": self._usage(options),
+            "usage": self._usage(system),
             "breakdown": self._breakdown.as_dict(),
         }
 
-    def _usage(self, options: SystemOptions) -> dict[str, object]:
-        """Tokens, seconds and money; speeds are over the time spent on the rows, not the wall."""
+    def _usage(self, system: System) -> dict[str, object]:
+        """Return tokens, seconds and cost; speeds are over the sum of the rows' seconds."""
         sums, seconds = self._sums, self._seconds
-        found: dict[str, object] = {
+        usage: dict[str, object] = {
             "tokens_in": sums["tokens_in"],
             "tokens_out": sums["tokens_out"],
             "seconds": round(seconds, 3),
         }
         if seconds > 0:
-            found["sentences_per_s"] = round(sums["rows"] / seconds, 2)
-            found["characters_per_s"] = round(sums["characters"] / seconds, 1)
-            found["tokens_out_per_s"] = round(sums["tokens_out"] / seconds, 1)
-        if options.price_in or options.price_out:
-            cost = sums["tokens_in"] * options.price_in + sums["tokens_out"] * options.price_out
-            found["cost"] = round(cost / 1e6, 6)
-        return found
+            usage["sentences_per_s"] = round(sums["rows"] / seconds, 2)
+            usage["characters_per_s"] = round(sums["characters"] / seconds, 1)
+            usage["tokens_out_per_s"] = round(sums["tokens_out"] / seconds, 1)
+        price = getattr(system, "cost", None)
+        cost = price(sums["tokens_in"], sums["tokens_out"]) if price else None
+        return usage if cost is None else {**usage, "cost": round(cost, 6)}
 
 
 class Lines:

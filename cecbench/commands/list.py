@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +13,9 @@ from cecbench.benchmarks.catalogue import benchmarks
 from cecbench.benchmarks.fetch import fetch as fetch_files
 from cecbench.benchmarks.locate import find
 from cecbench.benchmarks.row import Benchmark
+
+if TYPE_CHECKING:
+    from cecbench.systems.kind import Kind
 
 DATA = click.option(
     "--data",
@@ -36,8 +40,8 @@ def list_benchmarks(data: Path | None, *, as_json: bool) -> None:
         click.echo(f"{name:<{width}}  {rows} rows  {state:<7}  {entry.title}")
     click.echo("\nA benchmark may also be a file (.tsv .jsonl .json .parquet .m2) or a folder of")
     click.echo("shards, whose validation split is read.\n")
-    for form, text in _forms().values():
-        click.echo(f"--system {form:<18} {text}")
+    for kind in _kinds():
+        click.echo(f"--system {kind.form:<18} {kind.meaning}")
 
 
 @click.command(epilog="Example: cecbench fetch lemon/car --accept-licence")
@@ -72,10 +76,10 @@ def _record(data: Path | None) -> dict[str, object]:
             "found": [str(path) for path in found[1]] if found else None,
             "note": entry.note,
         }
-    return {"benchmarks": listed, "systems": {k: f for k, (f, _) in _forms().items()}}
+    return {"benchmarks": listed, "systems": {kind.name: kind.form for kind in _kinds()}}
 
 
-def _forms() -> dict[str, tuple[str, str]]:
-    from cecbench.systems.table import FORMS
+def _kinds() -> tuple[Kind[Any], ...]:
+    from cecbench.systems.table import KINDS
 
-    return FORMS
+    return KINDS

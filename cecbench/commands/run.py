@@ -11,12 +11,19 @@ import click
 
 from cecbench.commands.list import DATA
 from cecbench.commands.scoring_options import scoring_from, scoring_options
-from cecbench.commands.system_options import LIMIT, options_from, system_options
+from cecbench.commands.system_options import (
+    LIMIT,
+    SystemCommand,
+    options_from,
+    system_options,
+)
 from cecbench.evaluate import Settings, evaluate
+from cecbench.systems.table import check_spec
 
 
 @click.command(
-    epilog="Example: cecbench run --system predictions:answers.tsv --benchmark lemon/car --json"
+    cls=SystemCommand,
+    epilog="Example: cecbench run --system predictions:answers.tsv --benchmark lemon/car --json",
 )
 @click.option("--system", required=True, help="As `cecbench list` shows: copy, llm:PATH, …")
 @click.option("--benchmark", required=True, help="A name, a file, or a folder of shards.")
@@ -36,6 +43,7 @@ def run(
     out: Path | None,
     scorer: str,
     limit: int,
+    name: str,
     *,
     allow_missing: bool,
     overwrite: bool,
@@ -47,11 +55,11 @@ def run(
     Models and endpoints write to OUT (default out/bench/runs/BENCHMARK/SYSTEM), where the same
     command goes on after a kill; `copy` and predictions files write only where OUT is named.
     """
-    if out is None and system.partition(":")[0] not in ("copy", "predictions"):
+    if out is None and check_spec(system)[0].recorded:
         out = default_folder(Path("out/bench"), benchmark, system)
     settings = Settings(
         benchmark, system, out, data, scorer, scoring_from(given),
-        allow_missing=allow_missing, overwrite=overwrite, limit=limit,
+        allow_missing=allow_missing, overwrite=overwrite, limit=limit, name=name,
         options=options_from(given),
     )  # fmt: skip
     values = evaluate(settings, show_progress)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -14,10 +14,10 @@ import click
 from cecbench.benchmarks.locate import load
 from cecbench.benchmarks.row import Row, sample
 from cecbench.commands.list import DATA
-from cecbench.commands.system_options import options_from, system_options
-from cecbench.systems.options import SystemOptions
+from cecbench.commands.system_options import SystemCommand, options_from, system_options
+from cecbench.systems.kind import Context
 from cecbench.systems.predictions import PredictionSystem
-from cecbench.systems.table import make_system
+from cecbench.systems.table import check_spec, make_system
 from cecdata.common.errors import UsageError
 
 
@@ -39,7 +39,10 @@ class Speed:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-@click.command(epilog="Example: cecbench speed --system llm:model --benchmark lemon/gam --limit 64")
+@click.command(
+    cls=SystemCommand,
+    epilog="Example: cecbench speed --system llm:model --benchmark lemon/gam --limit 64",
+)
 @click.option(
     "--system", required=True, help="As for `run`; a batch of an endpoint: requests at once."
 )
@@ -89,9 +92,11 @@ def speed(
         )
 
 
-def measure(spec: str, options: SystemOptions, rows: Sequence[Row], batch: int) -> Speed:
+def measure(spec: str, options: Mapping[str, object], rows: Sequence[Row], batch: int) -> Speed:
     """One warm pass over the rows at a batch size (an endpoint's: requests at once)."""
-    system = make_system(spec, replace(options, batch=batch, concurrency=batch), rows)
+    takes = check_spec(spec)[0].takes
+    sizes: dict[str, object] = {n: batch for n in ("batch", "concurrency") if n in takes}
+    system = make_system(spec, {**options, **sizes}, Context(rows))
     if isinstance(system, PredictionSystem):
         raise UsageError("a file of predictions has no speed of its own: name the system itself")
     sources = [row.source for row in rows]

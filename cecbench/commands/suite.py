@@ -15,11 +15,15 @@ from cecbench.benchmarks.locate import data_folders, find
 from cecbench.benchmarks.records import validation_shards
 from cecbench.commands.list import DATA
 from cecbench.commands.run import default_folder, show_progress
-from cecbench.commands.system_options import LIMIT, options_from, system_options
+from cecbench.commands.system_options import (
+    LIMIT,
+    SystemCommand,
+    options_from,
+    system_options,
+)
 from cecbench.evaluate import Settings, evaluate
 from cecbench.report.text import headline
 from cecbench.report.write import find_runs, write_report
-from cecbench.systems.options import SystemOptions
 from cecbench.systems.table import check_spec
 from cecdata.common.errors import CecError, InputError, how_to_install
 from cectrain.corrector.folder import BUILTIN, WEIGHTS
@@ -39,7 +43,9 @@ class Plan:
     left_out: tuple[str, ...]
 
 
-@click.command(epilog="Example: cecbench suite --shards out/data --model out/train/model")
+@click.command(
+    cls=SystemCommand, epilog="Example: cecbench suite --shards out/data --model out/train/model"
+)
 @click.option(
     "--shards",
     type=click.Path(path_type=Path),
@@ -151,12 +157,9 @@ def _runs(plan: Plan, out: Path, base: Settings) -> Iterator[Settings]:
         shown = "synthetic-validation" if name not in benchmarks() else name
         for system in plan.systems:
             folder = default_folder(out, shown, system)
-            own = base.options if system.startswith(("api", "llm")) else _without_prices(base)
+            takes = check_spec(system)[0].takes
+            own = {name: value for name, value in base.options.items() if name in takes}
             yield replace(base, benchmark=name, system=system, out=folder, options=own)
-
-
-def _without_prices(base: Settings) -> SystemOptions:
-    return replace(base.options, price_in=0.0, price_out=0.0)
 
 
 def _finish(

@@ -43,7 +43,8 @@ class System(Protocol):
     """A corrector.
 
     identity: JSON values; a run is resumed only under the same ones. block: after how many
-    sentences answers are recorded; 0 where asking again costs nothing.
+    sentences answers are recorded; 0 where asking again costs nothing. A system may also have
+    `troubles`, which counts requests that failed by reason, and `cost(tokens_in, tokens_out)`.
     """
 
     name: str

@@ -12,16 +12,19 @@ import time
 import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from cecbench.systems.answer import Answer
 from cecbench.systems.extract import Extracted, extract
-from cecbench.systems.options import SystemOptions
+from cecbench.systems.kind import Context, Kind
+from cecbench.systems.options import FROM_1, NOT_NEGATIVE, PromptOptions, option
 from cecbench.systems.secrets import holds, refuse_in_body
-from cecbench.systems.transport import Endpoint, Reply
+from cecbench.systems.transport import Endpoint, Reply, RequestOptions
 from cecdata.common.codec import decode, encode
 from cecdata.common.durable import Journal
 from cecdata.common.errors import UsageError, VerificationError
+from cecdata.common.strict_json import parse
 from cectrain.corrector import prompts
 
 CACHE = "requests.jsonl"
@@ -30,12 +33,47 @@ EXAMPLE = "api:qwen3@http://127.0.0.1:8000/v1"
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
+def _parse_body(_context: object, _option: object, pairs: tuple[str, ...]) -> dict[str, object]:
+    """Return the fields of `--body NAME=VALUE`, for click; UsageError for what is no JSON."""
+    body: dict[str, object] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        try:
+            body[name] = parse(value)
+        except ValueError:
+            equals = ""
+        if not equals or not name:  # the text is not repeated: it may be a secret
+            raise UsageError("--body: give NAME=VALUE with VALUE in JSON, as in top_k=20")
+    return body
+
+
+@dataclass(frozen=True)
+class ApiOptions(PromptOptions, RequestOptions):
+    """Options of an endpoint."""
+
+    concurrency: int = option(8, "Number of requests that wait for an answer at once.", type=FROM_1)
+    body: Mapping[str, object] = field(
+        default_factory=dict,
+        metadata={
+            "help": "A further field of each request, its value in JSON; null leaves a field out.",
+            "multiple": True,
+            "metavar": "NAME=VALUE",
+            "callback": _parse_body,
+        },
+    )
+    price_in: float = option(0.0, "Price of a million tokens that are read.", type=NOT_NEGATIVE)
+    price_out: float = option(0.0, "Price of a million tokens that are written.", type=NOT_NEGATIVE)
+
+
 class ApiSystem:
-    """MODEL@URL: chat completions, several at once, answers in the order of the sources."""
+    """MODEL@URL: chat completions, several at once, answers in the order of the sources.
+
+    state: the folder of the answers that a killed run needs again; None keeps none.
+    """
 
     block = 512
 
-    def __init__(self, rest: str, options: SystemOptions) -> None:
+    def __init__(self, rest: str, options: ApiOptions, state: Path | None = None) -> None:
         model, base = parted(rest)
         prompts.prompt(options.prompt)
         key = _key(base, options)
@@ -44,6 +82,7 @@ class ApiSystem:
         self.name = model.rsplit("/", 1)[-1]
         self._model = model
         self._options = options
+        self._state = state
         self._endpoint = Endpoint(
             _completions(base),
             key,
@@ -63,8 +102,15 @@ class ApiSystem:
 
     @property
     def troubles(self) -> Mapping[str, int]:
-        """What went wrong on the way and was tried again, with how often."""
+        """How often requests failed and were sent again, by reason."""
         return dict(self._endpoint.troubles)
+
+    def cost(self, tokens_in: int, tokens_out: int) -> float | None:
+        """Return the price of so many tokens; None where no price was given."""
+        options = self._options
+        if not options.price_in and not options.price_out:
+            return None
+        return (tokens_in * options.price_in + tokens_out * options.price_out) / 1e6
 
     def correct(self, sources: Sequence[str]) -> Iterator[Answer]:
         """One answer a source; equal sources are asked once. An EndpointError ends the run."""
@@ -86,16 +132,15 @@ class ApiSystem:
             wait([f for f in asked.values() if not f.cancelled()], _PATIENCE_S)
 
     def _open(self) -> None:
-        state = self._options.state
-        if state is not None and self._cache is None:
-            self._cache = Journal(state / CACHE, state)
+        if self._state is not None and self._cache is None:
+            self._cache = Journal(self._state / CACHE, self._state)
 
     def _answer(self, source: str) -> Answer:
         body = self._body(source)
         name = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
         kept = self._cache.get("reply", name) if self._cache else None
         if kept is not None:
-            return self._read(source, *_kept(kept.facts, f"{self._options.state}/{CACHE}"))
+            return self._read(source, *_kept(kept.facts, f"{self._state}/{CACHE}"))
         started = time.perf_counter()
         came = self._endpoint.post(body, name)
         seconds = time.perf_counter() - started
@@ -230,7 +275,7 @@ def _completions(base: str) -> str:
     return base if base.endswith("/chat/completions") else f"{base}/chat/completions"
 
 
-def _key(base: str, options: SystemOptions) -> str | None:
+def _key(base: str, options: ApiOptions) -> str | None:
     variable = options.key_variable
     if not re.fullmatch(r"[A-Za-z_]\w*", variable, re.ASCII):  # not repeated: it may be the key
         raise UsageError(
@@ -257,3 +302,10 @@ def _refuse_in_name(model: str, base: str, key: str | None) -> None:
             "the key stands in the model's name or in the URL, which outputs name: it belongs in "
             "the environment alone (--key-variable says which variable)"
         )
+
+
+def _make(argument: str, options: ApiOptions, context: Context) -> ApiSystem:
+    return ApiSystem(argument, options, context.state)
+
+
+KIND = Kind("api:MODEL@URL", "an OpenAI-compatible endpoint", ApiOptions, _make, check=parted)

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple
 
-from cecbench.benchmarks.row import Row
+from cecbench.benchmarks.row import Dataset, Row, sample
 from cecbench.systems.answer import Answer, System
+from cecbench.systems.predictions import PredictionSystem
 from cecdata.common.durable import Journal
 from cecdata.common.errors import CecError, VerificationError
 
@@ -20,13 +21,24 @@ def no_progress(done: int, total: int) -> None:
     """The default: says nothing."""
 
 
+def asked(dataset: Dataset, limit: int, system: System) -> tuple[str, tuple[Row, ...]]:
+    """Return the benchmark's name, with how much of it is asked, and the rows that are asked."""
+    rows = sample(dataset.rows, limit)
+    parts = [f"sample of {len(rows)}"] if len(rows) < len(dataset.rows) else []
+    if isinstance(system, PredictionSystem) and len(system.answered(rows)) < len(rows):
+        rows = system.answered(rows)
+        parts = [str(len(rows)), *parts]
+    part = f"[{' of '.join([*parts, str(len(dataset.rows))])}]" if parts else ""
+    return dataset.name + part, rows
+
+
 def collect(
     system: System,
     rows: Sequence[Row],
     journal: Journal | None = None,
+    progress: Progress = no_progress,
     *,
     allow_missing: bool = False,
-    progress: Progress = no_progress,
 ) -> Iterator[tuple[Sequence[Row], list[Answer]]]:
     """Blocks of rows with an answer each, in order; what the journal holds is not asked again.
 

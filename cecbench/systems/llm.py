@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from cecbench.systems.answer import Answer
 from cecbench.systems.extract import extract
-from cecbench.systems.options import SystemOptions
+from cecbench.systems.kind import Kind
+from cecbench.systems.options import LocalOptions, PromptOptions
 from cectrain.corrector import loading, prompts
 
 THINKING_OFF = {"enable_thinking": False}  # Qwen3's switch; templates without one ignore it
 
 
+@dataclass(frozen=True)
+class LlmOptions(PromptOptions, LocalOptions):
+    """Options of a local language model."""
+
+
 class LlmSystem:
     """Asks a local model with the versioned prompt, batched by length."""
 
-    def __init__(self, checkpoint: str, options: SystemOptions, name: str | None = None) -> None:
+    def __init__(self, checkpoint: str, options: LlmOptions, name: str | None = None) -> None:
         torch, transformers = loading.torch_and_transformers()
         prompts.prompt(options.prompt)  # an unknown version is refused before the weights load
         self._torch = torch
@@ -123,8 +130,16 @@ class LlmSystem:
         }
 
 
-def _decoding(options: SystemOptions) -> str:
+def _decoding(options: LlmOptions) -> str:
     if options.temperature == 0:
         return "greedy"
     drawn = f"temperature {options.temperature}, top_p {options.top_p}, seed {options.seed}"
     return f"sampled, {drawn}, batch {options.batch}"  # one batch draws from one stream
+
+
+KIND = Kind(
+    "llm:PATH",
+    "a causal language model through transformers",
+    LlmOptions,
+    lambda argument, options, _: LlmSystem(argument, options),
+)

@@ -1,38 +1,78 @@
-"""What a system may be told on the command line; every field with its default and its unit."""
+"""Options that several kinds of systems share, and how a kind declares its own.
+
+A field made by `option` is an option of the command line, too: `batch` is `--batch`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import TypeVar
+
+import click
 
 from cectrain.corrector import prompts
 
+Value = TypeVar("Value")
 
-@dataclass(frozen=True, slots=True)
-class SystemOptions:
-    """One record for all kinds of systems; each takes what concerns it."""
 
-    name: str = ""  # what the system is called in results; "": what it calls itself
-    prompt: str = prompts.DEFAULT
-    batch: int = 16  # sentences a forward pass, local models
-    device: str = "auto"  # auto: the first GPU, else the processor
-    dtype: str = "auto"  # of the weights: auto (as stored), float32, bfloat16, float16
-    max_length: int = 512  # tokens a tagger reads
-    rephrase: bool = False  # ReLM's form: source, separator, one mask a character
-    max_new_tokens: int = 0  # 0: twice the source's tokens and 32 more
-    temperature: float = 0.0  # 0: greedy
-    top_p: float = 1.0
-    seed: int = 42  # of sampling and of the jitter between retries
-    concurrency: int = 8  # requests under way at once
-    requests_per_minute: float = 0.0  # 0: no limit of our own
-    timeout_s: float = 120.0  # one request, from connecting to the last byte
-    retries: int = 6  # after the first try
-    backoff_s: float = 1.0  # before the first retry; doubles each time
-    backoff_max_s: float = 60.0
-    key_variable: str = "OPENAI_API_KEY"  # the environment variable that holds the key
-    price_in: float = 0.0  # currency units a million tokens read
-    price_out: float = 0.0  # a million tokens written
-    body: Mapping[str, object] = field(default_factory=dict)  # further fields of each request
-    partial: bool = False  # a predictions file may lack rows
-    state: Path | None = None  # where the request cache goes
+class Finite(click.FloatRange):
+    """A number in a range; infinity and nan are refused."""
+
+    def convert(self, value: object, param: object, ctx: object) -> float:
+        """Return the number; a usage error for any other text."""
+        number: float = super().convert(value, param, ctx)  # type: ignore[arg-type]
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)  # type: ignore[arg-type]
+        return number
+
+
+FROM_0, FROM_1 = click.IntRange(min=0), click.IntRange(min=1)
+NOT_NEGATIVE = Finite(min=0)
+
+
+def option(default: Value, meaning: str, **settings: object) -> Value:
+    """Return a dataclass field with a default, its help, and further settings of click's Option."""
+    return field(default=default, metadata={"help": meaning, **settings})
+
+
+@dataclass(frozen=True)
+class NoOptions:
+    """The options of a kind that has none, and the base of all others."""
+
+
+@dataclass(frozen=True)
+class LocalOptions(NoOptions):
+    """Options of models that run in this process."""
+
+    batch: int = option(16, "Number of sentences in a forward pass.", type=FROM_1)
+    device: str = option(
+        "auto", "Device of the model: cpu, cuda, …; auto is the first GPU, if there is one."
+    )
+    dtype: str = option(
+        "auto",
+        "Number format of the weights; auto is the one that they are stored in.",
+        type=click.Choice(["auto", "float32", "bfloat16", "float16"]),
+    )
+
+
+@dataclass(frozen=True)
+class PromptOptions(NoOptions):
+    """Options of models that are asked in words."""
+
+    prompt: str = option(prompts.DEFAULT, "Version of the prompt.")
+    max_new_tokens: int = option(
+        0,
+        "Largest number of tokens in an answer; 0 leaves it to the system: an endpoint's own limit,"
+        " or twice the source's tokens and 32 more.",
+        type=FROM_0,
+    )
+    temperature: float = option(
+        0.0, "Temperature of sampling; 0 decodes greedily.", type=NOT_NEGATIVE
+    )
+    top_p: float = option(
+        1.0,
+        "Share of the probability that sampling draws from.",
+        type=Finite(0, 1, min_open=True),
+    )
+    seed: int = option(42, "Seed of sampling, and of the pauses before a request is sent again.")

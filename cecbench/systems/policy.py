@@ -6,14 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from cecbench.systems.answer import System
-from cecbench.systems.llm import LlmSystem
-from cecbench.systems.options import SystemOptions
+from cecbench.systems.kind import Kind
+from cecbench.systems.llm import LlmOptions, LlmSystem
 from cecbench.systems.pieces import InPieces
 from cecdata.common.errors import InputError
 from cectrain.corrector import folder
 
 
-def policy_system(rest: str | Path, options: SystemOptions) -> System:
+def policy_system(rest: str | Path, options: LlmOptions) -> System:
     """The model in a folder or its `model` subfolder, asked with the prompt of its training.
 
     `builtin` is the one that ships; `./builtin` a folder of that name. Sources that are longer than
@@ -32,3 +32,11 @@ def policy_system(rest: str | Path, options: SystemOptions) -> System:
     called = folder.BUILTIN if name == folder.BUILTIN else "policy"
     made = LlmSystem(str(model), options, name=called)
     return made if longest is None else InPieces(made, longest)
+
+
+KIND = Kind(
+    "policy:DIR",
+    "an output folder of `cectrain`; policy:builtin is what ships",
+    LlmOptions,
+    lambda argument, options, _: policy_system(argument, options),
+)

@@ -10,6 +10,8 @@ from pathlib import Path
 from cecbench.benchmarks.readers import ID_NAMES, REFERENCE_NAMES, SOURCE_NAMES, lines
 from cecbench.benchmarks.row import Row
 from cecbench.systems.answer import Answer
+from cecbench.systems.kind import Context, Kind
+from cecbench.systems.options import NoOptions, option
 from cecdata.common import durable
 from cecdata.common.errors import InputError
 from cecdata.common.strict_json import parse
@@ -24,6 +26,15 @@ class Prediction:
     id: str | None
     source: str | None
     text: str
+
+
+@dataclass(frozen=True)
+class PredictionOptions(NoOptions):
+    """Options of a predictions file."""
+
+    partial: bool = option(
+        default=False, meaning="Score the rows that have a prediction, where others have none."
+    )
 
 
 class PredictionSystem:
@@ -244,3 +255,16 @@ def _read_jsonl(path: Path) -> Iterator[Prediction]:
 def _text(record: Mapping[str, object], names: Iterable[str]) -> str | None:
     values = (record.get(name) for name in names)
     return next((value for value in values if isinstance(value, str)), None)
+
+
+def _make(argument: str, options: PredictionOptions, context: Context) -> PredictionSystem:
+    return PredictionSystem(Path(argument), context.rows, partial=options.partial)
+
+
+KIND = Kind(
+    "predictions:FILE",
+    "answers in a TSV or JSONL file",
+    PredictionOptions,
+    _make,
+    recorded=False,
+)

@@ -1,69 +1,64 @@
-"""The one table of systems, and how `--system KIND:REST` names one."""
+"""The one table of systems, and how `--system KIND:ARGUMENT` names one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Mapping
+from typing import Any
 
-from cecbench.benchmarks.row import Row
+from cecbench.systems import api, copying, llm, policy, predictions, tagger
 from cecbench.systems.answer import System
-from cecbench.systems.api import ApiSystem, parted
-from cecbench.systems.copying import CopySystem
-from cecbench.systems.llm import LlmSystem
-from cecbench.systems.options import SystemOptions
-from cecbench.systems.policy import policy_system
-from cecbench.systems.predictions import PredictionSystem
-from cecbench.systems.secrets import refuse_in_path
-from cecbench.systems.tagger import TaggerSystem
+from cecbench.systems.kind import Context, Kind
 from cecdata.common.errors import UsageError, did_you_mean
 
-Maker = Callable[[str, SystemOptions, Sequence[Row]], System]
-
-#: kind → what makes it. A further kind is one new file and one entry here.
-SYSTEMS: dict[str, Maker] = {
-    "copy": lambda _, __, ___: CopySystem(),
-    "predictions": lambda rest, options, rows: PredictionSystem(
-        Path(rest), rows, partial=options.partial
-    ),
-    "tagger": lambda rest, options, _: TaggerSystem(rest, options),
-    "llm": lambda rest, options, _: LlmSystem(rest, options),
-    "api": lambda rest, options, _: ApiSystem(rest, options),
-    "policy": lambda rest, options, _: policy_system(rest, options),
-}
-
-#: kind → how it is written and what it is, for `cecbench list`
-FORMS = {
-    "copy": ("copy", "changes nothing; the floor"),
-    "predictions": ("predictions:FILE", "answers that lie in a TSV or JSONL file"),
-    "tagger": ("tagger:PATH", "a BERT-family corrector: folder or hub name"),
-    "llm": ("llm:PATH", "a causal language model through transformers"),
-    "api": ("api:MODEL@URL", "an OpenAI-compatible endpoint"),
-    "policy": ("policy:DIR", "an output folder of `cectrain`; policy:builtin is what ships"),
-}
+#: A further kind is one new file and one entry here.
+KINDS: tuple[Kind[Any], ...] = (
+    copying.KIND,
+    predictions.KIND,
+    tagger.KIND,
+    llm.KIND,
+    api.KIND,
+    policy.KIND,
+)
+SYSTEMS = {kind.name: kind for kind in KINDS}
 
 
-def check_spec(spec: str) -> tuple[str, str]:
-    """Kind and rest of a spec; UsageError for an unknown kind, a lacking rest, or an address with
-    a user or a password, which is not repeated.
+def check_spec(spec: str) -> tuple[Kind[Any], str]:
+    """Return the kind and the argument of a spec.
 
-    >>> check_spec("api:qwen3@http://127.0.0.1:8000/v1")
+    Raises UsageError for an unknown kind, for a missing argument, and for an address with a user or
+    a password, which the message does not repeat.
+
+    >>> kind, argument = check_spec("api:qwen3@http://127.0.0.1:8000/v1")
+    >>> kind.name, argument
     ('api', 'qwen3@http://127.0.0.1:8000/v1')
     """
-    kind, colon, rest = spec.partition(":")
-    if kind not in SYSTEMS:
-        raise UsageError(f"no kind of system {kind!r}: {did_you_mean(kind, list(SYSTEMS))}")
-    if colon and kind == "copy":
-        raise UsageError("--system copy takes nothing behind a colon")
-    if not rest and kind != "copy":
-        raise UsageError(f"--system {kind} needs what follows a colon: {FORMS[kind][0]}")
-    if kind == "api":
-        parted(rest)
+    name, colon, argument = spec.partition(":")
+    if name not in SYSTEMS:
+        raise UsageError(f"no kind of system {name!r}: {did_you_mean(name, list(SYSTEMS))}")
+    kind = SYSTEMS[name]
+    if ":" not in kind.form:
+        if colon:
+            raise UsageError(f"--system {name} takes nothing after the name")
+    elif not argument:
+        raise UsageError(f"--system {name} needs an argument: {kind.form}")
     else:
-        refuse_in_path(rest, FORMS[kind][0])
-    return kind, rest
+        kind.refuse(argument)
+    return kind, argument
 
 
-def make_system(spec: str, options: SystemOptions, rows: Sequence[Row]) -> System:
-    """The system of a spec such as `copy`; `rows` are those that it will be asked about."""
-    kind, rest = check_spec(spec)
-    return SYSTEMS[kind](rest, options, rows)
+def make_system(
+    spec: str, options: Mapping[str, object] | None = None, context: Context | None = None
+) -> System:
+    """Return the system of a spec such as `copy`.
+
+    Raises UsageError for an option that the kind does not take.
+    """
+    kind, argument = check_spec(spec)
+    options = options or {}
+    for name in options:
+        if name not in kind.takes:
+            takers = [other.name for other in KINDS if name in other.takes]
+            flag = "--" + name.replace("_", "-")
+            whose = f"an option of {' and '.join(takers)}" if takers else "unknown"
+            raise UsageError(f"{flag} is {whose}: --system {kind.name} does not take it")
+    return kind.make(argument, kind.options(**options), context or Context())

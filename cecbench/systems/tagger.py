@@ -12,8 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import click
+
 from cecbench.systems.answer import Answer
-from cecbench.systems.options import SystemOptions
+from cecbench.systems.kind import Kind
+from cecbench.systems.options import LocalOptions, option
 from cectrain.corrector import loading
 
 
@@ -39,12 +42,27 @@ class Encoded:
     truncated: bool
 
 
+@dataclass(frozen=True)
+class TaggerOptions(LocalOptions):
+    """Options of a tagger."""
+
+    max_length: int = option(
+        512,
+        "Number of tokens that a tagger reads; the rest of a sentence stays as it is.",
+        type=click.IntRange(min=8),
+    )
+    rephrase: bool = option(
+        default=False,
+        meaning="Ask in the form of ReLM: the source, a separator, one mask for each character.",
+    )
+
+
 class TaggerSystem:
     """A corrector that keeps the length."""
 
     block = 2048
 
-    def __init__(self, checkpoint: str, options: SystemOptions) -> None:
+    def __init__(self, checkpoint: str, options: TaggerOptions) -> None:
         torch, transformers = loading.torch_and_transformers()
         self._torch = torch
         self._options = options
@@ -146,3 +164,11 @@ class TaggerSystem:
             table = {int(k): str(v) for k, v in config.id2label.items()}  # type: ignore[attr-defined]
         bare = ((i, n.removeprefix("##") if len(n) > 2 else n) for i, n in table.items())
         return {index: name for index, name in bare if len(name) == 1}
+
+
+KIND = Kind(
+    "tagger:PATH",
+    "a BERT-family corrector: folder or hub name",
+    TaggerOptions,
+    lambda argument, options, _: TaggerSystem(argument, options),
+)

@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from cecbench.systems.options import SystemOptions
+from cecbench.systems.options import FROM_0, NOT_NEGATIVE, Finite, NoOptions, option
 from cecbench.systems.secrets import printable, shown
 from cecdata.common.errors import CecError
 from cecdata.common.redact import without
@@ -32,7 +32,33 @@ from cecdata.common.strict_json import parse
 RETRIED = (408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529)
 ANSWER_MIB = 8  # of headers and body; a long chain of thoughts has a few hundred kB
 ERROR_BYTES = 1 << 16  # read of the text of an error
+LONGEST_PAUSE_S = 60.0  # between two tries
 LONGEST_WAIT_S = 3600.0  # whatever an endpoint asks for: it is asked again after that
+
+
+@dataclass(frozen=True)
+class RequestOptions(NoOptions):
+    """Options of the requests to an endpoint."""
+
+    key_variable: str = option(
+        "OPENAI_API_KEY", "Name of the environment variable that holds the endpoint's key."
+    )
+    timeout_s: float = option(
+        120.0,
+        "Time limit of a request in seconds, from connecting to the last byte of the answer.",
+        type=Finite(0, 86_400, min_open=True),
+    )
+    retries: int = option(
+        6, "How often a request that failed is sent again before the run gives up.", type=FROM_0
+    )
+    backoff_s: float = option(
+        1.0,
+        "Pause before a request is sent again, in seconds; it doubles each time, up to a minute.",
+        type=NOT_NEGATIVE,
+    )
+    requests_per_minute: float = option(
+        0.0, "Largest number of requests in a minute; 0 sets no limit.", type=NOT_NEGATIVE
+    )
 
 
 class EndpointError(CecError):
@@ -143,7 +169,7 @@ class Endpoint:
         self,
         url: str,
         key: str | None,
-        options: SystemOptions,
+        options: RequestOptions,
         is_answer: Callable[[Mapping[str, object]], bool],
     ) -> None:
         self._url = url
@@ -236,9 +262,8 @@ class Endpoint:
         return Reply(body, "", 0)
 
     def _wait(self, trouble: _Trouble, attempt: int, name: str) -> None:
-        options = self._options
-        full = min(options.backoff_max_s, options.backoff_s * 2 ** (attempt - 1))
-        jitter = random.Random(f"{options.seed}:{name}:{attempt}").uniform(0.5, 1.0)
+        full = min(LONGEST_PAUSE_S, self._options.backoff_s * 2 ** (attempt - 1))
+        jitter = random.Random(f"{name}:{attempt}").uniform(0.5, 1.0)
         if trouble.wait_s is not None:
             with self._guard:  # the endpoint means all of us, not this thread alone
                 self._free_at = max(self._free_at, time.monotonic() + trouble.wait_s)

@@ -122,11 +122,10 @@ def scores(done: Done, benchmarks: Sequence[str]) -> dict[str, float]:
 def _benchmark(done: Done, name: str) -> float | None:
     """The headline score of cecbench, as `cecbench run` gives it; kept beside the run."""
     from cecbench.evaluate import Settings, evaluate
-    from cecbench.systems.options import SystemOptions
 
     out = done.folder.with_name(f"{done.run.name}.bench") / name.replace("/", "-")
     values = evaluate(
-        Settings(benchmark=name, system=f"policy:{done.folder}", out=out, options=SystemOptions())
+        Settings(benchmark=name, system=f"policy:{done.folder}", out=out)
     )
     score = values.get(str(values["headline"]))
     return float(score) / 100 if isinstance(score, (int, float)) else None

@@ -16,13 +16,13 @@ from loopback import corrected, says, serving, status
 
 from cecbench.evaluate import Settings, evaluate
 from cecbench.report.text import lines_of
-from cecbench.systems.api import ApiSystem
-from cecbench.systems.options import SystemOptions
+from cecbench.systems.api import ApiOptions, ApiSystem
 from cecbench.systems.transport import EndpointError, _retry_after
 from cecdata.common.errors import CecError, RefusedError, UsageError
 
 SOURCES = ["他己经来了。", "明天在见。", "天气很好。", "我己经吃过了。"]
-FAST = SystemOptions(backoff_s=0.01, backoff_max_s=0.05, timeout_s=30.0, retries=3)
+QUICK = {"backoff_s": 0.01, "timeout_s": 30.0, "retries": 3}
+FAST = ApiOptions(**QUICK)
 
 
 def ask(server, sources=SOURCES, options=FAST):
@@ -308,23 +308,23 @@ def test_another_prompt_in_the_same_folder_is_refused(tmp_path):
     with serving() as server:
         settings = _settings(tmp_path, server)
         evaluate(settings)
-        other = replace(settings, options=replace(FAST, prompt="2"))
+        other = replace(settings, options={**QUICK, "prompt": "2"})
         with pytest.raises(RefusedError, match="prompt"):
             evaluate(other)
 
 
 #: every option with another value than the default; an option that is missing here fails the test
 OTHERWISE = {
-    "name": "mine", "prompt": "2", "batch": 3, "device": "cpu", "dtype": "float32",
-    "max_length": 9, "rephrase": True, "max_new_tokens": 7, "temperature": 0.7, "top_p": 0.5,
-    "seed": 1, "concurrency": 2, "requests_per_minute": 1e6, "timeout_s": 9.0, "retries": 1,
-    "backoff_s": 0.5, "backoff_max_s": 1.0, "key_variable": "OTHER_KEY", "price_in": 1.0,
-    "price_out": 1.0, "body": {"top_k": 3}, "partial": True, "state": None,
+    "prompt": "2", "batch": 3, "device": "cpu", "dtype": "float32", "max_length": 9,
+    "rephrase": True, "max_new_tokens": 7, "temperature": 0.7, "top_p": 0.5, "seed": 1,
+    "concurrency": 2, "requests_per_minute": 1e6, "timeout_s": 9.0, "retries": 1,
+    "backoff_s": 0.5, "key_variable": "OTHER_KEY", "price_in": 1.0, "price_out": 1.0,
+    "body": {"top_k": 3},
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("base", [FAST, replace(FAST, temperature=1.0)])
-@pytest.mark.parametrize("name", [f.name for f in fields(SystemOptions)])
+@pytest.mark.parametrize("name", [f.name for f in fields(ApiOptions)])
 def test_what_is_sent_stands_in_the_identity(name, base):
     """An option that changes a request changes the identity, and no other does."""
     options = replace(base, **{name: OTHERWISE[name]})
@@ -345,12 +345,12 @@ def test_fields_that_stand_for_options_are_told_apart():
 
 def test_another_seed_in_the_same_folder_is_refused(tmp_path):
     """Answers drawn with two seeds would stand in one score."""
-    drawn = replace(FAST, temperature=0.7)
+    drawn = {**QUICK, "temperature": 0.7}
     with serving() as server:
         settings = replace(_settings(tmp_path, server), options=drawn)
         evaluate(settings)
         with pytest.raises(RefusedError, match="seed"):
-            evaluate(replace(settings, options=replace(drawn, seed=43)))
+            evaluate(replace(settings, options={**drawn, "seed": 43}))
 
 
 def test_a_killed_run_asks_only_for_what_was_not_answered(tmp_path):
@@ -402,7 +402,7 @@ def _until(condition, seconds=20.0):
 def _settings(folder: Path, server):
     bench = folder / "row.tsv"
     bench.write_text("".join(f"{s}\t{corrected(s)}\n" for s in SOURCES), encoding="utf-8")
-    return Settings(str(bench), f"api:tiny@{server.url}", folder / "run", options=FAST)
+    return Settings(str(bench), f"api:tiny@{server.url}", folder / "run", options=QUICK)
 
 
 @pytest.mark.parametrize("sign", [" ", "\t", "\n", "\x01", "\x7f", "\u3000", "\u00a0", "路"])
@@ -412,7 +412,7 @@ def test_an_address_that_no_request_can_carry_is_refused_at_once(sign, form):
     with serving() as server:
         spec = f"tiny@{form.format(url=server.url, sign=sign)}"
         with pytest.raises(UsageError, match=r"space.*ASCII.*%20"):
-            ApiSystem(spec, SystemOptions())
+            ApiSystem(spec, ApiOptions())
         assert server.headers_seen == []
     with pytest.raises(UsageError, match=r"api:MODEL@URL"):  # no port either
-        ApiSystem("tiny@http://127.0.0.1:80 80/v1", SystemOptions())
+        ApiSystem("tiny@http://127.0.0.1:80 80/v1", ApiOptions())

@@ -13,7 +13,6 @@ import pytest
 
 from cecbench.evaluate import Settings, evaluate
 from cecbench.report.write import find_runs, write_report
-from cecbench.systems.options import SystemOptions
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 WIDTHS = (1280, 420)
@@ -54,8 +53,8 @@ def reported(folder: Path, systems: int) -> Path:
     right.write_text("".join(answer + "\n" for _, answer in PAIRS * 5), encoding="utf-8")
     for number in range(systems):
         spec = f"predictions:{right if number else missed}"
-        options = SystemOptions(name=f"s-{number}, a name of some length")
-        evaluate(Settings(str(bench), spec, folder / "runs" / f"{number:02}", options=options))
+        name = f"s-{number}, a name of some length"
+        evaluate(Settings(str(bench), spec, folder / "runs" / f"{number:02}", name=name))
     return write_report(find_runs([folder / "runs"]), folder / "report")[0]
 
 

@@ -205,7 +205,7 @@ def test_a_folder_of_another_run_is_refused(bench, tmp_path):
         (["run", "--system", "predictions:none.tsv", "--benchmark", "{own}"], 1, "no such"),
         (["run", "--system", "copy", "--benchmark", "{own}", "--scorer", "x"], 2, "unknown scorer"),
         (["run", "--system", "copy", "--benchmark", "{own}", "--body", "x"], 2, "NAME=VALUE"),
-        (["run", "--system", "copy:x", "--benchmark", "{own}"], 2, "nothing behind a colon"),
+        (["run", "--system", "copy:x", "--benchmark", "{own}"], 2, "takes nothing after the name"),
         (["run", "--system", "copy", "--benchmark", "{own}", "--limit", "-3"], 2, "range"),
         (["run", "--system", "copy", "--benchmark", "{own}", "--timeout-s", "-1"], 2, "range"),
         (["run", "--system", "copy", "--benchmark", "{own}", "--price-in", "nan"], 2, "finite"),
@@ -436,7 +436,7 @@ def test_the_docs_name_every_benchmark_system_status_and_category():
     from cecbench import errortypes
     from cecbench.benchmarks.catalogue import benchmarks
     from cecbench.systems.answer import STATUSES
-    from cecbench.systems.table import FORMS
+    from cecbench.systems.table import KINDS
 
     text = (DOCS / "benchmarks.md").read_text(encoding="utf-8")
     for name, entry in benchmarks().items():
@@ -446,8 +446,8 @@ def test_the_docs_name_every_benchmark_system_status_and_category():
     for leaf in errortypes.LEAVES:
         assert f"| {leaf} |" in text
     systems = (DOCS / "systems.md").read_text(encoding="utf-8")
-    for form, meaning in FORMS.values():
-        assert f"| `{form}` | {meaning} |" in systems
+    for kind in KINDS:
+        assert f"| `{kind.form}` | {kind.meaning} |" in systems
     assert all(status in systems for status in STATUSES)
 
 

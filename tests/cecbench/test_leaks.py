@@ -12,8 +12,7 @@ import pytest
 from loopback import says, serving, status
 
 from cecbench.cli import cli
-from cecbench.systems.api import ApiSystem
-from cecbench.systems.options import SystemOptions
+from cecbench.systems.api import ApiOptions, ApiSystem
 from cecbench.systems.transport import EndpointError
 from cecdata.common.command_group import run
 from cecdata.common.errors import UsageError
@@ -21,7 +20,7 @@ from cecdata.common.hub import quiet_hub
 
 KEY = "k3y-5b1f-of-nobody-77ac"
 PASSWORD = "pw-90d2-of-nobody"
-FAST = SystemOptions(key_variable="LEAK_TEST_KEY", retries=0, backoff_s=0.01, timeout_s=10)
+FAST = ApiOptions(key_variable="LEAK_TEST_KEY", retries=0, backoff_s=0.01, timeout_s=10)
 
 
 @pytest.fixture(autouse=True)
@@ -119,7 +118,7 @@ def test_a_secret_anywhere_in_the_body_is_refused(rows, tmp_path, capsys, field)
 def test_a_caller_in_python_is_held_to_the_same():
     """What the command line refuses, the record of options refuses too, once it is used."""
     for body in ({"a": {"api_key": OTHER}}, {"user": KEY}):
-        options = SystemOptions(key_variable="LEAK_TEST_KEY", body=body)
+        options = ApiOptions(key_variable="LEAK_TEST_KEY", body=body)
         with pytest.raises(UsageError, match="--body") as caught:
             ApiSystem("tiny@http://127.0.0.1:9/v1", options)
         assert KEY not in str(caught.value)

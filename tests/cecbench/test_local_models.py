@@ -3,7 +3,7 @@
 import json
 import re
 import shutil
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import partial
 
 import pytest
@@ -11,7 +11,8 @@ import tiny_models
 from test_api import OTHERWISE
 
 from cecbench.evaluate import Settings, evaluate
-from cecbench.systems.options import SystemOptions
+from cecbench.systems.llm import LlmOptions
+from cecbench.systems.tagger import TaggerOptions
 from cecdata.common.errors import InputError, RefusedError
 
 torch = pytest.importorskip("torch", reason="torch is not installed (extra: bench)")
@@ -23,7 +24,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::FutureWarning"),
     pytest.mark.filterwarnings("ignore::UserWarning"),
 ]
-ON_CPU = SystemOptions(device="cpu", batch=2)
+ON_CPU = {"device": "cpu", "batch": 2}
 SOURCES = ["他己经来了。", "明天在见。", "𠀀好。", "天气很好。"]
 
 
@@ -37,16 +38,16 @@ def qwen3(tmp_path_factory):
     return tiny_models.qwen3(tmp_path_factory.mktemp("models") / "qwen3")
 
 
-def tagger(folder, options=ON_CPU):
+def tagger(folder, **options):
     from cecbench.systems.tagger import TaggerSystem
 
-    return TaggerSystem(str(folder), options)
+    return TaggerSystem(str(folder), TaggerOptions(**{**ON_CPU, **options}))
 
 
-def llm(folder, options=ON_CPU):
+def llm(folder, **options):
     from cecbench.systems.llm import LlmSystem
 
-    return LlmSystem(str(folder), options)
+    return LlmSystem(str(folder), LlmOptions(**{**ON_CPU, **options}))
 
 
 def test_a_tagger_keeps_the_length_and_what_it_does_not_know(bert):
@@ -92,7 +93,7 @@ def test_upper_case_survives_a_lower_casing_vocabulary(bert):
 def test_a_token_classifier_and_relms_form_run_too(tmp_path, bert):
     """Labels may be the vocabulary; ReLM's form reads the answer off the masks."""
     labels = tagger(tiny_models.bert(tmp_path / "labels", labels=True))
-    relm = tagger(bert, SystemOptions(device="cpu", rephrase=True))
+    relm = tagger(bert, rephrase=True)
     for system in (labels, relm):
         assert [len(a.text) for a in system.correct(SOURCES)] == [len(s) for s in SOURCES]
     assert relm.identity["form"] == "rephrase"
@@ -119,7 +120,7 @@ def test_a_tagger_that_lacks_tensors_is_refused(tmp_path, labels):
 
 def test_a_language_model_answers_in_order_and_is_read(qwen3):
     """Random words are no correction: they are named so, and the source is kept."""
-    answers = list(llm(qwen3, SystemOptions(device="cpu", max_new_tokens=8)).correct(SOURCES))
+    answers = list(llm(qwen3, max_new_tokens=8).correct(SOURCES))
     assert len(answers) == 4
     assert all(a.status in ("chatter", "unparsable", "empty") for a in answers)
     assert [a.text for a in answers] == SOURCES
@@ -136,13 +137,13 @@ def test_thinking_is_switched_off_in_the_template(qwen3):
 
 def test_batching_and_sampling_are_repeatable_and_move_no_generator(qwen3):
     """Greedy answers do not depend on the batch; sampled ones on the seed alone."""
-    one = [a.raw for a in llm(qwen3, SystemOptions(device="cpu", batch=1)).correct(SOURCES)]
-    four = [a.raw for a in llm(qwen3, SystemOptions(device="cpu", batch=4)).correct(SOURCES)]
+    one = [a.raw for a in llm(qwen3, batch=1).correct(SOURCES)]
+    four = [a.raw for a in llm(qwen3, batch=4).correct(SOURCES)]
     assert one == four
     before = torch.get_rng_state()
-    drawn = SystemOptions(device="cpu", temperature=1.0, max_new_tokens=8)
-    first = [a.raw for a in llm(qwen3, drawn).correct(SOURCES)]
-    again = [a.raw for a in llm(qwen3, drawn).correct(SOURCES)]
+    drawn = {"temperature": 1.0, "max_new_tokens": 8}
+    first = [a.raw for a in llm(qwen3, **drawn).correct(SOURCES)]
+    again = [a.raw for a in llm(qwen3, **drawn).correct(SOURCES)]
     assert first == again
     assert torch.equal(before, torch.get_rng_state())
 
@@ -154,12 +155,12 @@ def test_the_policy_is_read_with_the_prompt_of_its_training(tmp_path, qwen3):
     folder = tmp_path / "train"
     folder.mkdir()
     (folder / "model").symlink_to(qwen3)
-    assert str(policy_system(folder, ON_CPU).identity["prompt"]).startswith("1@")
+    assert str(policy_system(folder, LlmOptions(**ON_CPU)).identity["prompt"]).startswith("1@")
     own = tiny_models.qwen3(tmp_path / "own")
     tiny_models.prompt_file(own, "2")
-    assert str(policy_system(own, ON_CPU).identity["prompt"]).startswith("2@")
+    assert str(policy_system(own, LlmOptions(**ON_CPU)).identity["prompt"]).startswith("2@")
     with pytest.raises(InputError, match=r"config\.json"):
-        policy_system(tmp_path / "nothing", ON_CPU)
+        policy_system(tmp_path / "nothing", LlmOptions(**ON_CPU))
 
 
 def test_the_policy_that_ships_has_a_name(tmp_path, monkeypatch):
@@ -167,11 +168,11 @@ def test_the_policy_that_ships_has_a_name(tmp_path, monkeypatch):
     from cecbench.systems.policy import policy_system
     from cectrain.corrector.folder import WEIGHTS
 
-    system = policy_system("builtin", ON_CPU)
+    system = policy_system("builtin", LlmOptions(**ON_CPU))
     assert (system.name, system.identity["checkpoint"]) == ("builtin", WEIGHTS.name)
     tiny_models.qwen3(tmp_path / "builtin")
     monkeypatch.chdir(tmp_path)
-    assert policy_system("./builtin", ON_CPU).name == "policy"
+    assert policy_system("./builtin", LlmOptions(**ON_CPU)).name == "policy"
 
 
 def test_a_folder_without_a_model_is_named(tmp_path):
@@ -234,7 +235,7 @@ def test_a_run_does_not_go_on_with_another_template(tmp_path, qwen3):
     shutil.copytree(qwen3, folder)
     bench = tmp_path / "own.tsv"
     bench.write_text("".join(f"{s}\t{s}\n" for s in SOURCES), encoding="utf-8")
-    options = SystemOptions(device="cpu", batch=2, max_new_tokens=4)
+    options = {**ON_CPU, "max_new_tokens": 4}
     settings = Settings(str(bench), f"llm:{folder}", tmp_path / "run", options=options)
     evaluate(settings)
     path = folder / "chat_template.jinja"
@@ -255,11 +256,8 @@ def test_the_identity_names_the_libraries_that_compute(bert, qwen3):
         json.dumps(system.identity)
 
 
-#: what changes no answer of a local model, or is none of its own
-FREE = {
-    "name", "concurrency", "requests_per_minute", "timeout_s", "retries", "backoff_s",
-    "backoff_max_s", "key_variable", "price_in", "price_out", "body", "partial", "state", "batch",
-}  # fmt: skip
+#: options of local models that change no answer
+FREE = {"batch"}
 DRAWN = {"temperature", "top_p", "seed"}
 READ_BY = {
     "tagger": {"dtype", "max_length", "rephrase"},
@@ -272,14 +270,11 @@ READ_BY = {
 def test_what_a_local_model_reads_stands_in_its_identity(bert, qwen3, kind):
     """Every option is either named here as free or changes the identity of who reads it."""
     others = {**OTHERWISE, "dtype": "bfloat16", "max_length": 10}
-    assert set(others) == {field.name for field in fields(SystemOptions)}
-    read = set().union(*READ_BY.values())
-    assert set(others) == FREE | read | {"device"}  # the kind of device is in `run_identity`
-    base = replace(ON_CPU, temperature=1.0) if "sampled" in kind else ON_CPU
+    record = TaggerOptions if kind == "tagger" else LlmOptions
+    names = {field.name for field in fields(record)} - {"device"}  # of which `run_identity` tells
+    assert names == (READ_BY[kind] | FREE | (set() if kind == "tagger" else DRAWN))
+    base = {"temperature": 1.0} if "sampled" in kind else {}
     make = partial(tagger, bert) if kind == "tagger" else partial(llm, qwen3)
-    before = make(base).identity
-    changed = {
-        name for name in others if name != "device"
-        and make(replace(base, **{name: others[name]})).identity != before
-    }  # fmt: skip
+    before = make(**base).identity
+    changed = {n for n in names if make(**{**base, n: others[n]}).identity != before}
     assert changed == READ_BY[kind]

@@ -11,7 +11,6 @@ from cecbench.benchmarks.row import Row
 from cecbench.evaluate import Settings, evaluate
 from cecbench.systems import table
 from cecbench.systems.extract import extract
-from cecbench.systems.options import SystemOptions
 from cecbench.systems.predictions import PredictionSystem
 from cecdata.common.errors import InputError, UsageError
 from cectrain.corrector import prompts
@@ -157,7 +156,7 @@ def test_a_part_is_scored_only_when_told_and_the_signature_says_so(tmp_path):
     settings = Settings(str(bench), f"predictions:{tmp_path / 'p.tsv'}")
     with pytest.raises(InputError, match="--partial"):
         evaluate(settings)
-    part = Settings(settings.benchmark, settings.system, options=SystemOptions(partial=True))
+    part = Settings(settings.benchmark, settings.system, options={"partial": True})
     values = evaluate(part)
     assert "own[1 of 3]@" in values["signature"]
     assert values["counts_tp_pred_gold"]["S_C"] == [1, 1, 1]
@@ -263,12 +262,16 @@ def test_prompts_are_versioned_and_frozen():
 
 
 def test_the_table_names_every_system_and_refuses_others():
-    """Each kind has its form for people; an unknown one names the nearest."""
-    assert set(table.SYSTEMS) == set(table.FORMS)
+    """Each kind has a name of its own; an unknown one names the nearest."""
+    assert len(table.SYSTEMS) == len(table.KINDS)
     with pytest.raises(UsageError, match="did you mean 'tagger'"):
         table.check_spec("taggr:x")
     with pytest.raises(UsageError, match="llm:PATH"):
         table.check_spec("llm")
+    with pytest.raises(UsageError, match="--rephrase is an option of tagger: --system copy"):
+        table.make_system("copy", {"rephrase": True})
+    with pytest.raises(UsageError, match="--nothing is unknown"):
+        table.make_system("copy", {"nothing": 1})
 
 
 @pytest.mark.parametrize(

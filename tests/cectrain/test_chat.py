@@ -68,11 +68,10 @@ def made(folder):
 
 def test_the_question_is_cecbenchs(made, folder):
     """The same tokens as the benchmark's system asks with; no thinking is left open."""
-    from cecbench.systems.llm import LlmSystem
-    from cecbench.systems.options import SystemOptions
+    from cecbench.systems.llm import LlmOptions, LlmSystem
 
     ours = prompt_ids(made, "他己经来了。")
-    theirs = LlmSystem(str(folder), SystemOptions())._prompt("他己经来了。")
+    theirs = LlmSystem(str(folder), LlmOptions())._prompt("他己经来了。")
     text = made.tokenizer.decode(ours)
     assert ours == theirs
     assert prompts.prompt().instruction in text

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("torch", reason="the extra `train` is not installed")
 
-from cecbench.systems.options import SystemOptions
+from cecbench.systems.llm import LlmOptions
 from cecbench.systems.pieces import cut
 from cecbench.systems.policy import policy_system
 from cecdata.common.command_group import run
@@ -63,7 +63,7 @@ def test_a_long_line_is_corrected_piece_by_piece(capsys):
 
 def test_a_benchmark_scores_what_is_answered_here():
     """A long source is asked in the same pieces; one that cannot be cut is left."""
-    system = policy_system("builtin", SystemOptions(device="cpu"))
+    system = policy_system("builtin", LlmOptions(device="cpu"))
     answers = list(system.correct([WRONG, WRONG * 10, LONG]))
     assert [answer.text for answer in answers] == [RIGHT, RIGHT * 10, LONG]
     assert [answer.status for answer in answers] == ["ok", "ok", "truncated"]
@@ -156,7 +156,7 @@ def refused(folder, match):
     with pytest.raises(InputError, match=match):
         load_policy(PolicyConfig(name=str(folder)), 7, "cpu")
     with pytest.raises(InputError, match=match):
-        policy_system(folder, SystemOptions(device="cpu"))
+        policy_system(folder, LlmOptions(device="cpu"))
 
 
 def test_a_policy_without_its_template_is_refused(stored, tmp_path):

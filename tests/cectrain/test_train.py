@@ -113,7 +113,7 @@ def test_the_reason_for_the_constants_is_the_one_that_they_were_taken_for():
 
 def test_the_model_loads_and_answers_like_cecbench(finished):
     """The folder is a `policy:` system of cecbench, and both give the same answers."""
-    from cecbench.systems.options import SystemOptions
+    from cecbench.systems.llm import LlmOptions
     from cecbench.systems.policy import policy_system
     from cectrain.model.heldout import corrections
 
@@ -122,7 +122,7 @@ def test_the_model_loads_and_answers_like_cecbench(finished):
     made = policy.load_policy(config.PolicyConfig(name=str(out)), 0)
     assert made.max_chars == 40  # what the run was trained with, and `correct` cuts by
     ours = list(corrections(made, sources))
-    system = policy_system(out, SystemOptions(max_new_tokens=30))
+    system = policy_system(out, LlmOptions(max_new_tokens=30))
     theirs = [answer.raw.strip() for answer in system.correct(sources)]
     assert [a[:8] for a in ours] == [b[:8] for b in theirs]
 

@@ -183,11 +183,10 @@ def _digests(path: Path) -> Iterable[str]:
 def _api() -> object:
     import os
 
-    from cecbench.systems.api import ApiSystem
-    from cecbench.systems.options import SystemOptions
+    from cecbench.systems.api import ApiOptions, ApiSystem
 
     os.environ["CEC_FUZZ_KEY"] = "sk-fuzz"
-    options = SystemOptions(key_variable="CEC_FUZZ_KEY", retries=0)
+    options = ApiOptions(key_variable="CEC_FUZZ_KEY", retries=0)
     return ApiSystem("m@http://127.0.0.1:9/v1", options)
 
 
@@ -223,10 +222,9 @@ def _api_error(path: Path) -> Iterable[str]:
 
 def _api_kept(path: Path) -> Iterable[str]:
     """An answer out of the cache of an earlier run; without a thread, and nobody is asked."""
-    from cecbench.systems.api import ApiSystem
-    from cecbench.systems.options import SystemOptions
+    from cecbench.systems.api import ApiOptions, ApiSystem
 
-    options = SystemOptions(key_variable="CEC_FUZZ_KEY", retries=0, state=path.parent)
+    options = ApiOptions(key_variable="CEC_FUZZ_KEY", retries=0)
     _api()
     system = ApiSystem("m@http://127.0.0.1:9/v1", options)
     system._endpoint.stop.set()

@@ -12,7 +12,6 @@ from markdown_it import MarkdownIt
 
 from cecbench.evaluate import Settings, evaluate
 from cecbench.report.write import find_runs, write_report
-from cecbench.systems.options import SystemOptions
 from cecdata.common.errors import CecError
 from cecdata.shards.card import Example, _examples
 
@@ -79,9 +78,9 @@ def runs(tmp_path):
     data.write_text("".join(f"{line}\n" for line in lines), "utf-8")
     answers = tmp_path / "answers.txt"
     answers.write_text("".join(f"坏{text}\n" for text in PAYLOADS), "utf-8")
-    options = SystemOptions(name="<script>alert(1)</script>\" onload='x")
+    name = "<script>alert(1)</script>\" onload='x"
     out = tmp_path / "runs" / "a"
-    evaluate(Settings(str(data), f"predictions:{answers}", out, options=options))
+    evaluate(Settings(str(data), f"predictions:{answers}", out, name=name))
     return tmp_path / "runs"
 
 

@@ -11,7 +11,6 @@ from loopback import says, serving
 
 from cecbench.cli import cli
 from cecbench.evaluate import Settings, evaluate
-from cecbench.systems.options import SystemOptions
 from cecdata.common.command_group import run
 from cecdata.common.errors import CecError, UsageError
 
@@ -34,9 +33,9 @@ def rows(tmp_path):
 
 
 def options(**more):
-    return SystemOptions(
-        key_variable="SECRET_TEST_KEY", retries=1, backoff_s=0.01, timeout_s=10, **more
-    )
+    return {
+        "key_variable": "SECRET_TEST_KEY", "retries": 1, "backoff_s": 0.01, "timeout_s": 10, **more
+    }  # fmt: skip
 
 
 def everything(folder) -> str:
@@ -99,11 +98,11 @@ def test_the_command_line_says_nothing_of_it(key, rows, tmp_path, capsys):
 
 def test_a_key_in_the_url_is_refused(key):
     """A user, a password or a query in an endpoint's URL would stand in every output."""
-    from cecbench.systems.api import ApiSystem
+    from cecbench.systems.api import ApiOptions, ApiSystem
 
     for url in ("https://me:pw@host/v1", "https://host/v1?api_key=x"):
         with pytest.raises(UsageError, match="environment"):
-            ApiSystem(f"m@{url}", options())
+            ApiSystem(f"m@{url}", ApiOptions(**options()))
 
 
 @pytest.mark.parametrize("name", ["api_key", "apikey", "password", "access_token", "client_secret"])

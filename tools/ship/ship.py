@@ -17,7 +17,6 @@ from pathlib import Path
 
 from cecbench.evaluate import Settings, evaluate
 from cecbench.scorers import score
-from cecbench.systems.options import SystemOptions
 from cecdata.common import durable
 from cecdata.common.codec import Json, decode
 from cecdata.common.durable import STATE
@@ -125,7 +124,7 @@ def scored(model: Path, name: str, bench_data: Path | None, out: Path) -> Score:
         system=f"policy:{model}",
         out=out.absolute() / name.replace("/", "-"),
         data=bench_data,
-        options=SystemOptions(batch=64),
+        options={"batch": 64},
     )
     values = evaluate(settings)
     return name, int(str(values["rows"])), float(str(values["S_C_f1"]))

@@ -1,0 +1,175 @@
+"""A system and a benchmark are added with the files that CONTRIBUTING names, and with no others."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+SYSTEM = '''"""A system that writes one character for another."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from cecbench.systems.answer import Answer
+from cecbench.systems.kind import Kind
+from cecbench.systems.options import NoOptions, option
+
+
+@dataclass(frozen=True)
+class ToyOptions(NoOptions):
+    """Options of the toy."""
+
+    toy_right: str = option("已", "The character that replaces the wrong one.")
+
+
+class ToySystem:
+    """Writes `right` for `wrong`, for a cent each."""
+
+    name = "toy"
+    block = 16
+
+    def __init__(self, wrong: str, right: str) -> None:
+        self._wrong, self._right = wrong, right
+        self.identity: Mapping[str, object] = {"kind": "toy", "wrong": wrong, "right": right}
+
+    def correct(self, sources: Sequence[str]) -> Iterator[Answer]:
+        """Yield the sources with the one replaced by the other."""
+        for source in sources:
+            text = source.replace(self._wrong, self._right)
+            yield Answer(text, text, tokens_out=1)
+
+    def cost(self, tokens_in: int, tokens_out: int) -> float | None:
+        """Return a cent for each sentence."""
+        return tokens_out / 100
+
+
+KIND = Kind(
+    "toy:WRONG",
+    "writes one character for another",
+    ToyOptions,
+    lambda wrong, options, _: ToySystem(wrong, options.toy_right),
+)
+'''
+
+BENCHMARK = '''"""A set of two sentences."""
+
+from cecbench.benchmarks.row import Benchmark, Copy, File
+
+
+def entries() -> tuple[Benchmark, ...]:
+    """Return the one entry."""
+    return (
+        Benchmark(
+            name="toys/one",
+            title="a set of two sentences",
+            rows=2,
+            licence="CC0",
+            restricted=False,
+            citation="nobody",
+            homepage="https://example.org",
+            copies=(Copy((File("toys/one.tsv"),), "tsv"),),
+        ),
+    )
+'''
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """A copy of the package and of its pages, in which a test may change files."""
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "cecbench", tmp_path / "cecbench", ignore=ignored)
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    (tmp_path / "own.tsv").write_text(
+        "他己经来了。\t他已经来了。\n天气很好。\t天气很好。\n", "utf-8"
+    )
+    return tmp_path
+
+
+def edit(path, old, new):
+    text = path.read_text("utf-8")
+    assert text.count(old) == 1, old
+    path.write_text(text.replace(old, new), "utf-8")
+
+
+def cecbench(folder, *words):
+    """Run the copy's command line; cecdata comes from the repository."""
+    environment = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"}
+    code = "from cecbench.cli import main; main()"
+    command = [sys.executable, "-c", code, *map(str, words)]
+    done = subprocess.run(
+        command, env=environment, cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def changed(folder):
+    """The files of the copy that differ from the repository's."""
+    files = [p for name in ("cecbench", "docs") for p in (folder / name).rglob("*.[pm][yd]")]
+    names = [path.relative_to(folder) for path in files]
+    return {
+        str(name)
+        for name in names
+        if not (ROOT / name).exists() or (ROOT / name).read_bytes() != (folder / name).read_bytes()
+    }
+
+
+def named(title):
+    """The files that a recipe of CONTRIBUTING names."""
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    recipe = re.search(rf"^\*\*{title}\.\*\*(.*?)\n\n", text, re.MULTILINE | re.DOTALL)[1]
+    return set(re.findall(r"`((?:cecbench|docs)/\S+\.(?:py|md))`", recipe))
+
+
+def test_a_system_is_three_files(copy):
+    """Its file has its form, its options, its identity and its cost; the table and the page have a
+    line each. The command line then lists it, takes its option, keeps its run and adds its cost.
+    """
+    (copy / "cecbench/systems/toy.py").write_text(SYSTEM, "utf-8")
+    table = copy / "cecbench/systems/table.py"
+    edit(table, "predictions, tagger", "predictions, tagger, toy")
+    edit(table, "    policy.KIND,\n", "    policy.KIND,\n    toy.KIND,\n")
+    row = "| `copy` | changes nothing; the floor |\n"
+    line = "| `toy:WRONG` | writes one character for another |\n"
+    edit(copy / "docs/systems.md", row, row + line)
+    assert changed(copy) == {name.replace("NAME", "toy") for name in named("A system")}
+    assert len(changed(copy)) == 3
+
+    assert json.loads(cecbench(copy, "list", "--json"))["systems"]["toy"] == "toy:WRONG"
+    assert "Options of toy:\n  --toy-right TEXT" in cecbench(copy, "run", "--help")
+    words = ("run", "--benchmark", "own.tsv", "--json", "--system", "toy:己")
+    values = json.loads(cecbench(copy, *words))
+    assert (values["S_C_f1"], values["usage"]["cost"]) == (100.0, 0.02)
+    assert (copy / "out/bench/runs/own.tsv/toy-己/score.json").is_file()
+    other = json.loads(cecbench(copy, *words, "--toy-right", "以", "--out", "other"))
+    assert other["system_identity"]["right"] == "以"
+    assert other["S_C_f1"] == 0
+
+
+def test_a_benchmark_is_three_files(copy):
+    """Its file has its entry; the catalogue and the page have a line each. It is then listed, found
+    and scored under its name.
+    """
+    (copy / "cecbench/benchmarks/toys.py").write_text(BENCHMARK, "utf-8")
+    catalogue = copy / "cecbench/benchmarks/catalogue.py"
+    edit(catalogue, "    sighan,\n)", "    sighan,\n    toys,\n)")
+    edit(catalogue, "ecspell, mcsc)", "ecspell, mcsc, toys)")
+    row = "| `mcsc` | 19650 | `mcsc/test.txt` | CC BY-NC 2.0 | no |\n"
+    edit(copy / "docs/benchmarks.md", row, row + "| `toys/one` | 2 | `toys/one.tsv` | CC0 | no |\n")
+    assert changed(copy) == {name.replace("NAME", "toys") for name in named("A benchmark")}
+    assert len(changed(copy)) == 3
+
+    (copy / "data/toys").mkdir(parents=True)
+    (copy / "own.tsv").rename(copy / "data/toys/one.tsv")
+    assert re.search(r"toys/one +2 rows  found", cecbench(copy, "list", "--data", "data"))
+    words = ("run", "--benchmark", "toys/one", "--data", "data", "--system", "copy", "--json")
+    values = json.loads(cecbench(copy, *words))
+    assert values["benchmark_licence"] == "CC0"
+    assert values["signature.benchmark"].startswith("toys/one@")
