@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cecbench import published
-from cecbench.breakdown import COUNTS, breakdown
+from cecbench.breakdown import COUNTS, Breakdown
 from cecbench.cli import COMMANDS, cli
 from cecbench.commands import suite
 from cecbench.metrics.rows import Row
@@ -138,7 +138,10 @@ def test_parts_add_up_to_the_whole(triples):
     """Over categories, over numbers of errors, over bands: the parts' counts are the total's."""
     lines = [Row(str(n), *texts) for n, texts in enumerate(triples)]
     scored = score(lines, "cscd")
-    parts = breakdown(scored, lines)
+    by_id = {row.id: row for row in lines}
+    breakdown = Breakdown(scored.scorer)
+    breakdown.add([by_id[name] for name in scored.ids], scored.counts)
+    parts = breakdown.as_dict()
     errors = [row for row in lines if row.source != row.target]
     right = sum(row.prediction == row.target for row in errors)
     for kind in ("category", "errors", "frequency"):

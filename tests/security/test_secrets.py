@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import traceback
 
@@ -116,8 +115,8 @@ def test_a_secret_in_the_body_is_refused(rows, capsys, name):
 
 def test_ordinary_fields_of_the_body_are_taken():
     """What only sounds like a secret is none."""
-    from cecbench.commands.system_options import options_from
+    from cecbench.systems.api import ApiOptions, ApiSystem
 
     body = {"max_tokens": 5, "max_completion_tokens": 5, "top_k": 1, "keyword": "x"}
-    given = tuple(f"{name}={json.dumps(value)}" for name, value in body.items())
-    assert options_from({"body": given}).body == body
+    system = ApiSystem("m@http://127.0.0.1:9/v1", ApiOptions(**options(), body=body))
+    assert system.identity["body"] == body
