@@ -24,8 +24,7 @@ from bench_kernel import Work
 from common import arguments, cpu_s, judged, machine, recipe, sentences
 from listing import Listing, tables
 
-from cecdata.perturbation.engine import Histogram, Perturber, find_rates
-from cecdata.perturbation.tables import compiled
+from cecdata.perturbation.engine import Perturber
 from cecdata.pipeline.build import build
 from cecdata.shards.writer import write_pairs
 
@@ -61,11 +60,8 @@ class Floor:
         self.pool, self.folder, self.config = pool, folder, recipe()
         self.rows = pq.ParquetFile(pool).metadata.num_rows
         batch = sentences(pool, self.config.shard_sentences)
-        self.work = Work.of(self.config, compiled(self.config.prior), batch)
-        histogram = Histogram(self.config, compiled(self.config.prior))
-        histogram.add(batch.column("text"))
-        rates = find_rates(self.config, compiled(self.config.prior), histogram.counts)
-        self.table = Perturber(self.config, compiled(self.config.prior), rates).pairs(batch).table
+        self.work = Work.of(self.config, batch)
+        self.table = Perturber.calibrated(self.config, batch.column("text")).pairs(batch).table
         self.work.numba()
 
     def parts(self) -> dict[str, float]:

@@ -1,6 +1,6 @@
 """Are the distances right? Every pair of a build against rapidfuzz; a fifth of them mixed.
 
-    python benchmarks/bench_distance.py [--pool clean.parquet] [--sentences 1050000]
+python benchmarks/bench_distance.py [--pool clean.parquet] [--sentences 1050000]
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from common import arguments, machine, recipe, sentences
 from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cpdist
 
-from cecdata.perturbation.engine import Histogram, Perturber, find_rates
-from cecdata.perturbation.tables import compiled
+from cecdata.perturbation.engine import Perturber
 
 STEP = 32_768  # sentences at a time
 
@@ -37,10 +36,7 @@ def main() -> None:
     options = parser.parse_args()
     config = replace(recipe(), mixed=0.2)
     whole = sentences(options.pool, options.sentences)
-    histogram = Histogram(config, compiled(config.prior))
-    histogram.add(whole.column("text"))
-    rates = find_rates(config, compiled(config.prior), histogram.counts)
-    perturber = Perturber(config, compiled(config.prior), rates)
+    perturber = Perturber.calibrated(config, whole.column("text"))
     pairs = bad = 0
     for start in range(0, len(whole), STEP):
         more, found = wrong(perturber, whole.slice(start, STEP))

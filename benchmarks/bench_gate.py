@@ -21,7 +21,6 @@ from cecdata.config import load
 from cecdata.embed import encoder
 from cecdata.perturbation.calibrate import Rate
 from cecdata.perturbation.engine import Perturber
-from cecdata.perturbation.tables import compiled
 from cecdata.pipeline.build import build
 from cecdata.shards.manifest import read_manifest
 
@@ -94,9 +93,8 @@ def kernel_alone(frame: pl.DataFrame) -> None:
         {"id": id_column(text), "text": text, "origin": pa.array([""] * len(text))}
     )
     config = load("paper")
-    tables = compiled(config.prior)
-    rates = [Rate(0.03, 0.03, 0.03)] * len(tables.operators)
-    table = Perturber(config, tables, rates).pairs(batch).table
+    rates = dict.fromkeys(config.prior, Rate(0.03, 0.03, 0.03))
+    table = Perturber.of(config, rates).pairs(batch).table
     model, spent = StaticEncoder(), []
     for _ in range(5):
         started = time.process_time()

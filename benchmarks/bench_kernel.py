@@ -30,9 +30,9 @@ from cecdata.corpus.xxh3 import utf8
 from cecdata.hanzi.characters import standard_characters
 from cecdata.operators import OPERATORS, Operator
 from cecdata.perturbation import kernel
-from cecdata.perturbation.engine import Histogram, Perturber, find_rates, room, sentence_arrays
+from cecdata.perturbation.engine import Perturber, room, sentence_arrays
 from cecdata.perturbation.kernel.arrays import Draws, Output, Room
-from cecdata.perturbation.tables import Compiled, compile_tables, compiled
+from cecdata.perturbation.tables import Compiled, compile_tables
 
 SENTENCES = 65_536  # as many as a chunk has
 LISTED = 250  # sentences a round for the listing, which takes about a millisecond each
@@ -57,10 +57,9 @@ class Work:
     output: Output
 
     @classmethod
-    def of(cls, config: Config, tables: Compiled, batch: pa.RecordBatch) -> Work:
-        histogram = Histogram(config, tables)
-        histogram.add(batch.column("text"))
-        perturber = Perturber(config, tables, find_rates(config, tables, histogram.counts))
+    def of(cls, config: Config, batch: pa.RecordBatch) -> Work:
+        perturber = Perturber.calibrated(config, batch.column("text"))
+        tables = perturber.tables
         output = perturber.output(sentence_arrays(batch))
         for array in output:
             array.fill(0)
@@ -166,7 +165,7 @@ def main() -> None:
         for title, mean in (("The pool", None), ("Its short sentences", SHORT)):
             batch = sentences(options.pool, SENTENCES, mean)
             compare(title, Work.of(recipe(), cut, batch), listing, library, options.rounds)
-            whole = Work.of(recipe(), compiled(recipe().prior), batch)
+            whole = Work.of(recipe(), batch)
             check_equal(whole, library)
             seconds = interleaved({"kernel": whole.numba}, options.rounds)["kernel"]
             speed = len(batch) * whole.config.copies / statistics.median(seconds)

@@ -22,8 +22,7 @@ from common import arguments, sentences
 
 from cecdata.config import Config, load
 from cecdata.hanzi.lexicon import words
-from cecdata.perturbation.engine import Histogram, Perturber, find_rates
-from cecdata.perturbation.tables import compiled
+from cecdata.perturbation.engine import Histogram, Perturber
 from cecdata.pipeline.build import build
 
 ROUNDS = 9
@@ -39,11 +38,9 @@ class Work:
 
     def __init__(self, config: Config, batch: pa.RecordBatch) -> None:
         self.config, self.batch = config, batch
-        self.tables = compiled(config.prior, config.weights)
-        self.histogram = Histogram(config, self.tables)
+        self.histogram = Histogram.of(config)
         self.histogram.add(batch.column("text"))
-        rates = find_rates(config, self.tables, self.histogram.counts)
-        self.perturber = Perturber(config, self.tables, rates)
+        self.perturber = Perturber.of(config, self.histogram.rates())
 
     def ns_a_pair(self) -> float:
         started = time.thread_time()

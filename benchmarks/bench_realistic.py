@@ -22,7 +22,6 @@ from common import arguments, interleaved, machine, ratio, sentences
 from cecdata.config import Config, load
 from cecdata.operators import OPERATORS
 from cecdata.operators.base import InBulk
-from cecdata.perturbation.tables import compiled
 from cecdata.pipeline.build import build
 
 GOAL = 1.25
@@ -61,10 +60,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         corpus = Path(name) / "corpus.parquet"
         pq.write_table(pa.Table.from_batches([batch]).select(["text"]), corpus)
-        works = {
-            key: Work.of(config, compiled(config.prior, config.weights), batch)
-            for key, config in configs.items()
-        }
+        works = {key: Work.of(config, batch) for key, config in configs.items()}
         kernels = {key: work.numba for key, work in works.items()}
         builds = {
             key: lambda key=key, config=config: build(

@@ -23,8 +23,7 @@ import pyarrow as pa
 from cecdata.config import Config, load
 from cecdata.corpus.xxh3 import id_column
 from cecdata.operators import OPERATORS
-from cecdata.perturbation.engine import Histogram, Perturber, find_rates
-from cecdata.perturbation.tables import compiled
+from cecdata.perturbation.engine import Perturber
 from cecdata.shards.schema import SENTENCE
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -66,14 +65,10 @@ def settings(operator: str, recipe: str, seed: int) -> Config:
 def drawn(operator: str, recipe: str, seed: int) -> Iterator[Read]:
     """One edit of each sentence that the operator can strike, sentences in random order."""
     config = settings(operator, recipe, seed)
-    tables = compiled(config.prior)
     text = pa.array(sample_sentences(), pa.string())
-    histogram = Histogram(config, tables)
-    histogram.add(text)
-    rates = find_rates(config, tables, histogram.counts)
     origin = pa.array(["sample"] * len(text), pa.string())
     batch = pa.RecordBatch.from_arrays([id_column(text), text, origin], schema=SENTENCE)
-    rows = Perturber(config, tables, rates).pairs(batch).table.to_pylist()
+    rows = Perturber.calibrated(config, text).pairs(batch).table.to_pylist()
     random = np.random.default_rng(seed)
     for place in random.permutation(len(rows)):
         row = rows[place]

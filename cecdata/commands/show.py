@@ -121,13 +121,9 @@ def _cosine(manifest: Manifest) -> str:
 
 def plan(found: Survey, config: Config) -> dict[str, Json]:
     """What `--dry-run` prints."""
-    from cecdata.perturbation.engine import find_rates
-    from cecdata.perturbation.tables import compiled
     from cecdata.pipeline.cosine_policy import choose_policy
 
     policy = choose_policy(config, found.sentences)
-    tables = compiled(config.prior, config.weights)
-    rates = find_rates(config, tables, found.counts)
     return {
         "rows": found.rows,
         "sentences": found.sentences,
@@ -135,8 +131,7 @@ def plan(found: Survey, config: Config) -> dict[str, Json]:
         "pairs": found.sentences * config.copies,
         "shards": -(-found.sentences // config.shard_sentences),
         "reachable": {
-            name: round(rate.reachable, 6)
-            for name, rate in zip(tables.operators, rates, strict=True)
+            name: round(rate.reachable, 6) for name, rate in found.histogram.rates().items()
         },
         "cosine": policy.name,
         "cosine_all_core_s": round(policy.estimate_s),

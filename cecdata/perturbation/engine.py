@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cecdata.common.errors import InputError, UsageError
-from cecdata.config import Config
+from cecdata.common.errors import InputError, UsageError, VerificationError
+from cecdata.config import Config, from_manifest
 from cecdata.corpus.protect import NOTHING, Protection
 from cecdata.corpus.xxh3 import utf8
 from cecdata.perturbation import kernel
 from cecdata.perturbation.calibrate import Rate, calibrate, count_table
 from cecdata.perturbation.kernel.arrays import Draws, Output, Room, Sentences
-from cecdata.perturbation.tables import Compiled
+from cecdata.perturbation.tables import Compiled, compiled
 from cecdata.shards.writer import compact, edits_array, named, pair_table, repeated
+
+if TYPE_CHECKING:
+    from cecdata.shards.manifest import Manifest
 
 # What the column `operator` may hold beside the operators' names. `none`: no operator could
 # strike; such a pair never leaves validation.
@@ -28,39 +33,45 @@ _NO_IDS: npt.NDArray[np.uint64] = np.zeros(0, np.uint64)
 
 
 class Histogram:
-    """Sentences by operator, length and number of places, each by the chance of the operator.
+    """Sentences by operator, length and number of places: what rates are calibrated on.
 
-    Sums of integers, so order is nothing.
+    `counts` [operators, length, places] are sums of integers, so the order of the sentences plays
+    no part. A sentence counts for an operator by the chance that this operator is drawn for it.
     """
 
     def __init__(self, config: Config, tables: Compiled) -> None:
-        self._tables, self._limit = tables, config.max_chars
-        self.priors = _priors(config, tables)
-        shape = (len(tables.operators), self._limit + 1, self._limit + 2)
+        self.config, self.tables = config, tables
+        self._priors = _priors(config, tables)
+        shape = (len(tables.operators), config.max_chars + 1, config.max_chars + 2)
         self.counts: npt.NDArray[np.int64] = np.zeros(shape, np.int64)
         self._room = room(config, tables)
         self._protection = Protection.of(config.protect_spans, config.protect)
+
+    @classmethod
+    def of(cls, config: Config) -> Histogram:
+        """Return an empty histogram for a configuration's operators and weights."""
+        return cls(config, compiled(config))
 
     def add(self, text: pa.Array) -> None:
         """Count a batch of sentences of at most `max_chars` code points."""
         data, offsets = utf8(text)
         given = Sentences(offsets, data, _NO_IDS, self._protection.marks(data, offsets))
-        kernel.place_histogram(given, self._tables.arrays, self.priors, self._room, self.counts)
+        kernel.place_histogram(given, self.tables.arrays, self._priors, self._room, self.counts)
+
+    def rates(self) -> dict[str, Rate]:
+        """Return the rate per place of every operator with a prior."""
+        mosts = _mosts(self.config, self.tables)
+        return {
+            name: calibrate(
+                self.counts[o], self.config.rate[name], mosts[o], self.tables.costs[o].mean
+            )
+            for o, name in enumerate(self.tables.operators)
+            if self.config.prior.get(name)
+        }
 
 
 def _priors(config: Config, tables: Compiled) -> npt.NDArray[np.float64]:
     return np.array([config.prior.get(name, 0.0) for name in tables.operators], np.float64)
-
-
-def find_rates(config: Config, tables: Compiled, counts: npt.NDArray[np.int64]) -> list[Rate]:
-    """The rate per place of every operator, in the tables' order; an unused operator gets 0."""
-    mosts = _mosts(config, tables)[:-1]
-    return [
-        calibrate(counts[o], config.rate[name], mosts[o], tables.costs[o].mean)
-        if config.prior.get(name)
-        else Rate(0.0, 0.0, 0.0)
-        for o, name in enumerate(tables.operators)
-    ]
 
 
 def _mosts(config: Config, tables: Compiled) -> list[int]:
@@ -86,25 +97,69 @@ class Pairs:
 
 
 class Perturber:
-    """The engine with its frozen inputs: configuration, tables, rates. Threads may share it."""
+    """The engine with its frozen inputs: configuration, tables, rates. Threads may share it.
 
-    def __init__(self, config: Config, tables: Compiled, rates: Sequence[Rate]) -> None:
-        self._config, self._tables = config, tables
+    Everything but a test over toy tables takes it from one of the class methods: each of them
+    compiles the operators with the weights of the configuration.
+    """
+
+    def __init__(self, config: Config, tables: Compiled, rates: Mapping[str, Rate]) -> None:
+        self.config, self.tables = config, tables
         self._priors = _priors(config, tables)
-        per_place = [*(rate.per_place for rate in rates), config.mixed_rate]
+        per_place = [rates[name].per_place if name in rates else 0.0 for name in tables.operators]
+        per_place.append(config.mixed_rate)
         self._counts = count_table(per_place, _mosts(config, tables), config.max_chars + 1)
         self._names = (*tables.operators, MIXED, UNCHANGED, NONE)
         self._protection = Protection.of(config.protect_spans, config.protect)
 
+    @classmethod
+    def of(cls, config: Config, rates: Mapping[str, Rate]) -> Perturber:
+        """Return the engine of a configuration with these rates by operator."""
+        return cls(config, compiled(config), rates)
+
+    @classmethod
+    def calibrated(cls, config: Config, text: pa.Array) -> Perturber:
+        """Return the engine of a configuration with rates calibrated on these sentences."""
+        histogram = Histogram.of(config)
+        histogram.add(text)
+        return cls(config, histogram.tables, histogram.rates())
+
+    @classmethod
+    def from_manifest(
+        cls, manifest: Manifest, prior: Mapping[str, float] | None = None
+    ) -> Perturber:
+        """Return the engine that built a dataset, with its rates; `prior` in place of its own.
+
+        Raises VerificationError where this installation's confusion sets are not the dataset's.
+        """
+        config = from_manifest(manifest.configuration)
+        ours = compiled(config).sha256
+        changed = [name for name, digest in manifest.tables.items() if ours.get(name) != digest]
+        if changed:
+            raise VerificationError(
+                f"the dataset was built with other confusion sets ({', '.join(changed)}) by "
+                f"version {manifest.version}; install that version to derive its sources again"
+            )
+        if prior is not None:
+            config = replace(config, prior=prior)
+        rates = {c.operator: Rate(c.target, c.reachable, c.rate) for c in manifest.calibration}
+        return cls.of(config, rates)
+
+    def with_seed(self, seed: int) -> Perturber:
+        """Return the same engine with another seed."""
+        other = copy(self)
+        other.config = replace(self.config, seed=seed)
+        return other
+
     @property
     def draws(self) -> Draws:
         """What the draws depend on, beside the sentences' ids."""
-        c = self._config
+        c = self.config
         return Draws(c.seed, c.copies, c.mixed, c.unchanged, self._priors, self._counts)
 
     def pairs(self, sentences: pa.RecordBatch) -> Pairs:
         """All copies of every sentence (schema SENTENCE), the copies of one next to each other."""
-        config, tables, text = self._config, self._tables, sentences.column("text")
+        config, tables, text = self.config, self.tables, sentences.column("text")
         lengths = np.asarray(pc.utf8_length(text))
         if len(lengths) and lengths.max() > config.max_chars:
             raise InputError(
@@ -131,22 +186,22 @@ class Perturber:
     def output(self, given: Sentences) -> Output:
         """Room for what the kernel writes; UsageError where it would not fit a column of text."""
         count = len(given.offsets) - 1
-        most = self._counts.shape[2] * self._config.copies * count
+        most = self._counts.shape[2] * self.config.copies * count
         size = int(given.offsets[-1]) - int(given.offsets[0])
-        bytes_ = self._config.copies * size + most * _WIDEST_TEXT
+        bytes_ = self.config.copies * size + most * _WIDEST_TEXT
         if bytes_ > 2**31 - 1:
             raise UsageError(
-                f"{self._config.copies:,} copies of {count:,} sentences may need {bytes_:,} bytes, "
+                f"{self.config.copies:,} copies of {count:,} sentences may need {bytes_:,} bytes, "
                 "and a shard holds 2 GiB: lower --shard-sentences (and --overwrite what is there)"
             )
-        return Output.of(self._config.copies * count, most, bytes_)
+        return Output.of(self.config.copies * count, most, bytes_)
 
     def _edits(self, out: Output, edits: int) -> pa.Array:
-        texts = self._tables.column
+        texts = self.tables.column
         return edits_array(
             out.edits, out.start[:edits], out.end[:edits],
             compact(out.old[:edits], texts), compact(out.new[:edits], texts),
-            out.struck[:edits], out.kind[:edits], self._tables.operators, self._tables.kinds,
+            out.struck[:edits], out.kind[:edits], self.tables.operators, self.tables.kinds,
         )  # fmt: skip
 
 

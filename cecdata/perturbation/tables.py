@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from cecdata.config import Config
 from cecdata.hanzi.characters import (
     extend_ranges,
     joiner_ranges,
@@ -53,16 +54,15 @@ class Compiled:
     costs: tuple[Cost, ...]  # of one edit, by operator
 
 
-def compiled(
-    prior: Mapping[str, float], weights: Mapping[str, Mapping[str, float]] | None = None
-) -> Compiled:
-    """The tables of the operators with a prior, in the order of `OPERATORS`; a second or two.
+def compiled(config: Config) -> Compiled:
+    """Return the tables of the operators with a prior, in the order of `OPERATORS`.
 
-    `weights` are the changes that a recipe makes to the operators' own, see `operators.weighed`.
+    The weights of the configuration change the operators' own, see `operators.weighed`. The first
+    call takes a second or two; a later one with the same operators and weights returns the same.
     """
-    names = tuple(name for name in OPERATORS if prior.get(name, 0.0) > 0)
-    changes = weights or {}
-    return _compiled(names, tuple(tuple(sorted(changes.get(n, {}).items())) for n in names))
+    names = tuple(name for name in OPERATORS if config.prior.get(name, 0.0) > 0)
+    changes = (config.weights.get(name, {}) for name in names)
+    return _compiled(names, tuple(tuple(sorted(change.items())) for change in changes))
 
 
 @cache

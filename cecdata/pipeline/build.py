@@ -11,8 +11,6 @@ from cecdata.config import Config
 from cecdata.corpus.sources import inputs
 from cecdata.embed import folders_of
 from cecdata.engine import ENGINES, Engine
-from cecdata.perturbation.engine import find_rates
-from cecdata.perturbation.tables import compiled
 from cecdata.pipeline import assemble, intake, pool
 from cecdata.pipeline.chunks import REJECTS, STAGED, Outcome, Plan, record, recorded
 from cecdata.pipeline.cosine_policy import choose_policy
@@ -37,9 +35,8 @@ def build(
     on neither. Raises InputError, RefusedError, DiskFullError.
     """
     started = time.monotonic()
-    tables = compiled(config.prior, config.weights)
     given = inputs(corpus)
-    identity = assemble.identity(given, config, tables)
+    identity = assemble.identity(given, config)
     begun = intake.look(corpus, config) if overwrite else None
     reads = [*(file.path for file in given), config.plausibility, *folders_of(config.encoder)]
     with Workspace(out, identity, overwrite=overwrite, reads=reads) as work:
@@ -48,15 +45,15 @@ def build(
         if finished is not None:
             pool.drop(work)
             return finished
-        chunks = pool.fill(work, corpus, given, config, tables, progress, begun)
-        rates = find_rates(config, tables, chunks.counts)
+        chunks = pool.fill(work, corpus, given, config, progress, begun)
+        rates = chunks.histogram.rates()
         policy = choose_policy(config, chunks.sentences)
         name = policy.encoder.name if policy.encoder else ""
         plan = Plan(
-            work.root, config.as_dict(), chunks.chunks, tuple(rates), name, policy.sampled
+            work.root, config.as_dict(), chunks.chunks, rates, name, policy.sampled
         )
         outcomes = _second_pass(work, plan, ENGINES[engine], workers, progress)
-        manifest = assemble.manifest(given, config, tables, chunks, rates, policy, outcomes)
+        manifest = assemble.manifest(given, config, chunks, rates, policy, outcomes)
         for staged, final in ((STAGED, "data"), (REJECTS, "rejects")):
             if (work.root / staged).is_dir():
                 work.publish(staged, final)

@@ -20,7 +20,6 @@ from cecdata.embed import encoder
 from cecdata.filters import Settings, language_model, measure
 from cecdata.perturbation.calibrate import Rate
 from cecdata.perturbation.engine import Pairs, Perturber
-from cecdata.perturbation.tables import compiled
 from cecdata.pipeline.pool import read_chunk
 from cecdata.pipeline.validate import READS_WELL, Validated, validate
 from cecdata.shards.schema import PAIR, REJECTED_PAIR
@@ -67,7 +66,7 @@ class Plan:
     root: Path
     configuration: Mapping[str, Json]
     chunks: tuple[Path, ...]  # of the pool
-    rates: tuple[Rate, ...]
+    rates: Mapping[str, Rate]  # by operator
     encoder: str  # "" where no cosine is measured
     sampled: int  # of 2**64, see `filters.Settings`
 
@@ -81,8 +80,7 @@ class Stage:
     def __init__(self, plan: Plan, write: Write) -> None:
         self._plan, self._write_file = plan, write
         self._config = from_manifest(plan.configuration)
-        tables = compiled(self._config.prior, self._config.weights)
-        self._perturber = Perturber(self._config, tables, plan.rates)
+        self._perturber = Perturber.of(self._config, plan.rates)
         model = encoder(plan.encoder) if plan.encoder else None
         reader = language_model(self._config.plausibility) if self._config.plausibility else None
         self._settings = Settings(self._config.seed, model, plan.sampled, reader)

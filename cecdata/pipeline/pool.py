@@ -21,7 +21,6 @@ from cecdata.config import Config
 from cecdata.corpus.reading import empty_corpus
 from cecdata.corpus.sources import STDIN, InputFile, inputs
 from cecdata.perturbation.engine import Histogram
-from cecdata.perturbation.tables import Compiled, compiled
 from cecdata.pipeline.intake import Batches, Progress, batches_of, by_reason, chunked
 from cecdata.shards.schema import REJECTED_ROW, SENTENCE
 from cecdata.shards.writer import check_whole, write_pairs
@@ -39,7 +38,7 @@ class Pool:
     sentences: int
     rejected: dict[str, int]  # rows of the corpus by reason
     rejects: tuple[tuple[FileRecord, int], ...]  # files of rejected rows, with their rows
-    counts: npt.NDArray[np.int64]  # the histogram, [operators, length, places]
+    histogram: Histogram
 
 
 def read_chunk(path: Path) -> pa.RecordBatch:
@@ -53,7 +52,6 @@ def fill(
     corpus: Sequence[str],
     given: Sequence[InputFile],
     config: Config,
-    tables: Compiled,
     progress: Progress,
     begun: Batches | None = None,
 ) -> Pool:
@@ -67,7 +65,7 @@ def fill(
         _refuse_other_text(work, done, corpus, config, progress)
     if done is None:
         batches = batches_of(corpus, config) if begun is None else begun
-        _scan(work, corpus, given, config, tables, chunked(batches, config, progress))
+        _scan(work, corpus, given, config, chunked(batches, config, progress))
         done = work.journal.get("pool", "all")
         assert done is not None
     facts, files = done.facts, [file.path for file in done.files]
@@ -83,7 +81,7 @@ def fill(
         int(str(facts["sentences"])),
         rejected,
         tuple((by_path[path], n) for path, n in zip(rejects, rejects_rows, strict=True)),
-        _read_counts(counted, Histogram(config, tables).counts),
+        _read_counts(counted, config),
     )
 
 
@@ -125,12 +123,12 @@ class Survey:
     rows: int
     sentences: int
     rejected: dict[str, int]
-    counts: npt.NDArray[np.int64]
+    histogram: Histogram
 
 
 def survey(corpus: Sequence[str], config: Config, progress: Progress) -> Survey:
     """The first pass without its outputs."""
-    histogram = Histogram(config, compiled(config.prior, config.weights))
+    histogram = Histogram.of(config)
     rejected: Counter[str] = Counter()
     sentences = 0
     for chunk, bad in chunked(batches_of(corpus, config), config, progress):
@@ -140,7 +138,7 @@ def survey(corpus: Sequence[str], config: Config, progress: Progress) -> Survey:
     if not sentences:
         raise empty_corpus(corpus, rejected)
     rows = sentences + rejected.total()
-    return Survey(rows, sentences, dict(sorted(rejected.items())), histogram.counts)
+    return Survey(rows, sentences, dict(sorted(rejected.items())), histogram)
 
 
 def _scan(
@@ -148,13 +146,12 @@ def _scan(
     corpus: Sequence[str],
     given: Sequence[InputFile],
     config: Config,
-    tables: Compiled,
     chunks: Iterator[tuple[pa.RecordBatch, pa.Table]],
 ) -> None:
     # Rows of another text, from a pipe that broke, must not be published with this one's.
     for path in (work.root / _REJECTS).glob("rows-*"):
         path.unlink()
-    histogram = Histogram(config, tables)
+    histogram = Histogram.of(config)
     rejected: Counter[str] = Counter()
     files: list[FileRecord] = []
     rejects_rows: list[int] = []
@@ -231,8 +228,9 @@ def _write_counts(work: Workspace, counts: npt.NDArray[np.int64]) -> FileRecord:
     return work.write_bytes(f"{_FOLDER}/places.npy", data.getvalue())
 
 
-def _read_counts(path: Path, empty: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _read_counts(path: Path, config: Config) -> Histogram:
+    histogram = Histogram.of(config)
     with naming(path):
         where, count = np.load(path, allow_pickle=False)
-    empty.ravel()[where] = count
-    return empty
+    histogram.counts.ravel()[where] = count
+    return histogram

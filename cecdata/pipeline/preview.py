@@ -9,8 +9,7 @@ import pyarrow as pa
 from cecdata.common.errors import InputError
 from cecdata.config import Config
 from cecdata.corpus.normalise import Options, normalise
-from cecdata.perturbation.engine import Histogram, Perturber, find_rates
-from cecdata.perturbation.tables import compiled
+from cecdata.perturbation.engine import Perturber
 from cecdata.pipeline.validate import validate
 from cecdata.shards.schema import ROW, SENTENCE
 
@@ -25,10 +24,7 @@ def pairs_of(sentence: str, config: Config) -> list[dict[str, Any]]:
         bad = found.rejected.to_pylist()[0]
         raise InputError(f"not a sentence ({bad['reason']}: {bad['detail']})")
     batch = found.batch.select(SENTENCE.names).cast(SENTENCE)
-    tables = compiled(config.prior, config.weights)
-    histogram = Histogram(config, tables)
-    histogram.add(batch.column("text"))
-    rates = find_rates(config, tables, histogram.counts)
-    kept = validate(Perturber(config, tables, rates).pairs(batch), config).kept
+    pairs = Perturber.calibrated(config, batch.column("text")).pairs(batch)
+    kept = validate(pairs, config).kept
     rows: list[dict[str, Any]] = kept.table.to_pylist()
     return rows

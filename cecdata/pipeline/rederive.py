@@ -13,9 +13,7 @@ from cecdata.config import from_manifest
 from cecdata.corpus.splits import is_validation
 from cecdata.embed import PairScorer, encoder
 from cecdata.embed.gate import embedded_cosines
-from cecdata.perturbation.calibrate import Rate
 from cecdata.perturbation.engine import Perturber
-from cecdata.perturbation.tables import compiled
 from cecdata.shards.manifest import read_manifest
 from cecdata.shards.proofs import Embed, Rederive
 from cecdata.shards.schema import PAIR, SENTENCE
@@ -28,19 +26,8 @@ def rederiver(out: Path) -> Rederive:
 
     VerificationError if this installation's confusion sets are not those of the manifest.
     """
-    manifest = read_manifest(out)
-    config = from_manifest(manifest.configuration)
-    tables = compiled(config.prior, config.weights)
-    ours = tables.sha256
-    changed = [name for name, digest in manifest.tables.items() if ours.get(name) != digest]
-    if changed:
-        raise VerificationError(
-            f"{out}: built with other confusion sets ({', '.join(changed)}) by version "
-            f"{manifest.version}; install that version to derive its sources again"
-        )
-    frozen = {c.operator: Rate(c.target, c.reachable, c.rate) for c in manifest.calibration}
-    rates = [frozen.get(name, Rate(0.0, 0.0, 0.0)) for name in tables.operators]
-    perturber = Perturber(config, tables, rates)
+    perturber = Perturber.from_manifest(read_manifest(out))
+    config = perturber.config
 
     def rederive(
         targets: pa.Array, ids: npt.NDArray[np.int64], copies: npt.NDArray[np.int16]

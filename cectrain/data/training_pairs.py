@@ -168,34 +168,24 @@ def _sums(cache: Path) -> dict[str, str]:
 
 
 def fresh_corruption(dataset: Dataset, homophone: float | None = None) -> Corrupt:
-    """Sources corrupted anew: those that the same build with seed + 1 + epoch would have made.
+    """Return the function that corrupts pairs anew, as a build with seed + 1 + epoch would.
 
     A pair stays as stored where the new draw can change nothing or exceeds the greatest distance;
     one that is drawn unchanged is so. The cosine filter is not applied again. `homophone` is that
     operator's prior in place of the build's, the others sharing the rest equally (the paper's
-    sweep of π_hom).
+    sweep of π_hom). Raises VerificationError where this installation's confusion sets are not those
+    of the dataset.
     """
-    from cecdata.config import from_manifest
-    from cecdata.perturbation.calibrate import Rate
     from cecdata.perturbation.engine import UNCHANGED, Perturber
-    from cecdata.perturbation.tables import compiled
 
-    manifest = dataset.manifest
-    config = from_manifest(manifest.configuration)
+    engine = Perturber.from_manifest(dataset.manifest)
     if homophone is not None:
-        config = replace(config, prior=prior_with(config.prior, homophone))
-    tables = compiled(config.prior)
-    frozen = {c.operator: Rate(c.target, c.reachable, c.rate) for c in manifest.calibration}
-    rates = [frozen.get(name, Rate(0.0, 0.0, 0.0)) for name in tables.operators]
-    perturbers: dict[int, Perturber] = {}
+        prior = prior_with(engine.config.prior, homophone)
+        engine = Perturber.from_manifest(dataset.manifest, prior)
+    config = engine.config
 
     def corrupt(pairs: Sequence[Pair], epoch: int) -> list[Pair]:
-        if epoch not in perturbers:
-            perturbers.clear()
-            perturbers[epoch] = Perturber(
-                replace(config, seed=config.seed + 1 + epoch), tables, rates
-            )
-        made = perturbers[epoch].pairs(_sentences(pairs)).table
+        made = engine.with_seed(config.seed + 1 + epoch).pairs(_sentences(pairs)).table
         rows = made.take(
             pa.array([place * config.copies + pair.copy for place, pair in enumerate(pairs)])
         )

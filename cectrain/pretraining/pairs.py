@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +15,6 @@ from cectrain.data import shards
 from cectrain.data.shards import Pair
 from cectrain.pretraining.config import PretrainConfig, Stage
 from cectrain.pretraining.rows import as_sentences, rows_of_signs, rows_of_words
-
-if TYPE_CHECKING:
-    from cecdata.perturbation.engine import Perturber
 
 _CHUNK = 64  # steps whose pairs are made, and sorted by length, together
 _MARKS = 3  # tokens of a row that are neither source nor target
@@ -73,11 +69,10 @@ class _Corruption:
     """The engine of `cecdata build` with rates that are calibrated on these sentences."""
 
     def __init__(self, stage: Stage, sentences: pa.Table) -> None:
-        from cecdata.perturbation.engine import Histogram, find_rates
-        from cecdata.perturbation.tables import compiled
+        from cecdata.perturbation.engine import Perturber
 
         paper = recipes.load(stage.recipe)
-        self.config = recipes.load(
+        config = recipes.load(
             stage.recipe,
             copies=1,
             mixed=stage.mixed,
@@ -86,22 +81,15 @@ class _Corruption:
             rate={name: min(1.0, rate * stage.density) for name, rate in paper.rate.items()},
             prior=dict(stage.prior) or None,
         )
-        self._tables = compiled(self.config.prior)
-        histogram = Histogram(self.config, self._tables)
-        histogram.add(sentences.column("text").combine_chunks())
-        self._rates = find_rates(self.config, self._tables, histogram.counts)
-
-    def engine(self, seed: int) -> Perturber:
-        from cecdata.perturbation.engine import Perturber
-
-        return Perturber(replace(self.config, seed=seed), self._tables, self._rates)
+        self.engine = Perturber.calibrated(config, sentences.column("text").combine_chunks())
 
     def pairs(self, sentences: pa.Table, seed: int) -> list[Pair]:
         """One pair a sentence, as a build with this seed makes it."""
         from cecdata.shards.schema import SENTENCE
 
         columns = [sentences.column(name).combine_chunks() for name in SENTENCE.names]
-        made = self.engine(seed).pairs(pa.RecordBatch.from_arrays(columns, schema=SENTENCE)).table
+        batch = pa.RecordBatch.from_arrays(columns, schema=SENTENCE)
+        made = self.engine.with_seed(seed).pairs(batch).table
         names = ("id", "source", "target", "operator")
         rows = zip(*(made.column(name).to_pylist() for name in names), strict=True)
         return [Pair(key, 0, source, target, operator) for key, source, target, operator in rows]

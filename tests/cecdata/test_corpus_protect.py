@@ -22,8 +22,7 @@ from cecdata.corpus.protect import Protection, read_names, spans_of
 from cecdata.corpus.protect_kernel import FIRST, FURTHER
 from cecdata.corpus.xxh3 import id_column, utf8
 from cecdata.operators import OPERATORS
-from cecdata.perturbation.engine import Histogram, Perturber, find_rates
-from cecdata.perturbation.tables import compiled
+from cecdata.perturbation.engine import Perturber
 from cecdata.shards.schema import SENTENCE
 
 LETTER, DIGIT = "A-Za-zＡ-Ｚａ-ｚÀ-ÖØ-öø-ɏ", "0-9０-９"
@@ -150,11 +149,7 @@ def edits_on(config, texts):
     batch = pa.RecordBatch.from_arrays(
         [id_column(text), text, pa.array([""] * len(texts))], schema=SENTENCE
     )
-    tables = compiled(config.prior, config.weights)
-    histogram = Histogram(config, tables)
-    histogram.add(text)
-    rates = find_rates(config, tables, histogram.counts)
-    for row in Perturber(config, tables, rates).pairs(batch).table.to_pylist():
+    for row in Perturber.calibrated(config, text).pairs(batch).table.to_pylist():
         for edit in row["edits"]:
             yield row["target"], edit["start"], edit["end"], edit["operator"]
 

@@ -47,5 +47,5 @@ def test_engine_without_ray_says_how_to_get_it(
     from cecdata.engine import ENGINES
 
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingPackageError, match=r"cec-zero\[ray\]"):
+    with pytest.raises(MissingPackageError, match=r"\.\[ray\]"):
         next(ENGINES["ray"](None, [0], 1, None))  # type: ignore[arg-type]

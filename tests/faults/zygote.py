@@ -53,19 +53,15 @@ def warm_data() -> None:
     from cecdata.corpus.normalise import distinct, normalise
     from cecdata.embed import encoder, fill
     from cecdata.embed.cache import faiss_file
-    from cecdata.perturbation.engine import Histogram, Perturber, find_rates
-    from cecdata.perturbation.tables import compiled
+    from cecdata.perturbation.engine import Perturber
     from cecdata.pipeline import build
     from cecdata.shards import export
     from cecdata.shards.schema import ROW, SENTENCE
 
     config = load("paper")
-    tables = compiled(config.prior)
-    ids, texts = pa.array(np.array([1], np.uint64)), pa.array(["今天天气很好。"])
-    histogram = Histogram(config, tables)
-    histogram.add(texts)
+    ids, texts = pa.array(np.array([1], np.int64)), pa.array(["今天天气很好。"])
     batch = pa.RecordBatch.from_arrays([ids, texts, pa.array([""])], schema=SENTENCE)
-    Perturber(config, tables, find_rates(config, tables, histogram.counts)).pairs(batch)
+    Perturber.calibrated(config, texts).pairs(batch)
     rows = [{"text": "今天 天气很好。 ", "origin": "a", "file": "a", "row": 1}]
     distinct(normalise(pa.RecordBatch.from_pylist(rows, ROW)), Dedup())
     split("一\n".encode())

@@ -221,7 +221,6 @@ def _make_pool(room: Path) -> None:
     from cecdata.common.durable import Workspace
     from cecdata.config import load
     from cecdata.corpus.sources import inputs
-    from cecdata.perturbation.tables import compiled
     from cecdata.pipeline import pool
 
     corpus = room.parent / "a.txt"
@@ -229,7 +228,7 @@ def _make_pool(room: Path) -> None:
     config = load(filters=("levenshtein",), shard_sentences=6)
     with Workspace(room, {"x": 1}) as work:
         given = inputs([str(corpus)])
-        pool.fill(work, [str(corpus)], given, config, compiled(config.prior), lambda *_: None)
+        pool.fill(work, [str(corpus)], given, config, lambda *_: None)
 
 
 def _pool_files(room: Path) -> list[Path]:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,12 +24,12 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from cecdata.config import Config, load
+from cecdata.config import load
 from cecdata.corpus.xxh3 import ids
 from cecdata.embed import Encoder, encoder
+from cecdata.operators import OPERATORS
 from cecdata.perturbation.calibrate import Rate
-from cecdata.perturbation.engine import Histogram, Perturber, find_rates
-from cecdata.perturbation.tables import compiled
+from cecdata.perturbation.engine import Perturber
 
 # Origins whose statistics and weights may be published (licences: the model card).
 OPEN = (
@@ -84,8 +83,8 @@ def draw_targets(path: Path, count: int, beside: pl.DataFrame | None = None) -> 
     return frame.select("text", "origin").with_columns(pl.Series("id", found))
 
 
-def engine_pairs(targets: pl.DataFrame, config: Config, rates: Sequence[Rate], kind: str) -> Drawn:
-    """What the engine makes of the targets with these rates."""
+def engine_pairs(targets: pl.DataFrame, engine: Perturber, kind: str) -> Drawn:
+    """What the engine makes of the targets."""
     sentences = pa.record_batch(
         {
             "id": pa.array(targets["id"].to_numpy().view(np.int64)),
@@ -93,7 +92,7 @@ def engine_pairs(targets: pl.DataFrame, config: Config, rates: Sequence[Rate], k
             "origin": pa.array(targets["origin"].to_list(), pa.string()),
         }
     )
-    table = Perturber(config, compiled(config.prior), rates).pairs(sentences).table
+    table = engine.pairs(sentences).table
     rows = table.select(["target", "source", "operator"]).to_pylist()
     edits = [len(found) for found in table.column("edits").to_pylist()]
     keep = [i for i, row in enumerate(rows) if row["source"] not in ("", row["target"])]
@@ -109,11 +108,8 @@ def engine_pairs(targets: pl.DataFrame, config: Config, rates: Sequence[Rate], k
 def ordinary(targets: pl.DataFrame, copies: int, recipe: str = "paper", seed: int = 42) -> Drawn:
     """Pairs as a build with the recipe makes them."""
     config = load(recipe, copies=copies, seed=seed)
-    tables = compiled(config.prior)
-    histogram = Histogram(config, tables)
-    histogram.add(pa.array(targets["text"].to_list(), pa.string()))
-    rates = find_rates(config, tables, histogram.counts)
-    return engine_pairs(targets, config, rates, "ordinary")
+    engine = Perturber.calibrated(config, pa.array(targets["text"].to_list(), pa.string()))
+    return engine_pairs(targets, engine, "ordinary")
 
 
 def edited(targets: pl.DataFrame, seed: int) -> list[Drawn]:
@@ -132,8 +128,8 @@ def edited(targets: pl.DataFrame, seed: int) -> list[Drawn]:
                 recipe, copies=1, seed=seed + turn, max_edits=8, max_distance=16,
                 mixed=1 / 6, mixed_rate=rate,
             )  # fmt: skip
-            rates = [Rate(rate, rate, rate)] * len(compiled(config.prior).operators)
-            found.append(engine_pairs(targets.filter(part), config, rates, kind))
+            engine = Perturber.of(config, dict.fromkeys(OPERATORS, Rate(rate, rate, rate)))
+            found.append(engine_pairs(targets.filter(part), engine, kind))
     return found
 
 

@@ -19,7 +19,6 @@ from cecdata.hanzi.edits import Edit
 from cecdata.operators import OPERATORS
 from cecdata.perturbation.calibrate import Rate
 from cecdata.perturbation.engine import Perturber
-from cecdata.perturbation.tables import compiled
 
 TEXT = st.text(st.sampled_from("的一是在病情已经好转，。a1𠀀🙂é　"), min_size=1, max_size=30)
 
@@ -91,9 +90,7 @@ def engine_pairs(texts, **flags) -> pa.Table:
     rate = flags.pop("rate")
     every = dict.fromkeys(OPERATORS, 0.1)
     config = load("paper", prior=every, rate=every, **flags)
-    tables = compiled(config.prior)
-    rates = [Rate(rate, rate, rate)] * len(tables.operators)
-    return Perturber(config, tables, rates).pairs(batch).table
+    return Perturber.of(config, dict.fromkeys(OPERATORS, Rate(rate, rate, rate))).pairs(batch).table
 
 
 @given(st.lists(TEXT, min_size=1, max_size=5, unique=True), st.sampled_from([0.0, 0.3, 1.0]))

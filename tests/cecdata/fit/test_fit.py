@@ -239,11 +239,11 @@ def test_weighed_by_hand():
         slow[c.replacement] = c.weight**0.5 * frequency(c.replacement) ** 0.25 * factor
     total = sum(slow.values())
     assert found == pytest.approx({k: v / total for k, v in slow.items()}, rel=1e-5)
-    prior = {"near_glyph": 1.0}
-    plain, changed = compiled(prior), compiled(prior, {"near_glyph": changes})
-    assert plain.sha256 != changed.sha256
-    assert compiled(prior, {"near_glyph": {}}) is plain
-    assert compiled(prior, {"near_glyph": changes}) is changed
+    plain = Config(prior={"near_glyph": 1.0}, rate={"near_glyph": 0.1})
+    fitted = replace(plain, weights={"near_glyph": changes})
+    assert compiled(plain).sha256 != compiled(fitted).sha256
+    assert compiled(replace(plain, weights={"near_glyph": {}})) is compiled(plain)
+    assert compiled(replace(fitted, seed=7)) is compiled(fitted)
 
 
 @pytest.mark.parametrize(

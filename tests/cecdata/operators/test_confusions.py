@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cecdata.config import Config
 from cecdata.hanzi.characters import frequency, is_standard, standard_characters
 from cecdata.hanzi.components import additions, deletions, exchanges
 from cecdata.hanzi.lexicon import LENGTHS, words
@@ -224,10 +225,14 @@ def test_alias_tables_give_the_shares(rows):
 
 def test_only_operators_with_a_prior_are_compiled():
     """A recipe's tables hold its operators alone, in the table's order, each with its hash."""
-    tables = compiled({"noise": 1.0, "homophone": 0.5, "radical": 0.0})
+
+    def config(prior):
+        return Config(prior=prior, rate=dict.fromkeys(prior, 0.1))
+
+    tables = compiled(config({"noise": 1.0, "homophone": 0.5, "radical": 0.0}))
     assert tables.operators == ("homophone", "noise")
     assert set(tables.sha256) == {"homophone", "noise"}
-    assert tables is compiled({"homophone": 0.1, "noise": 0.1})
+    assert tables is compiled(config({"homophone": 0.1, "noise": 0.1}))
 
 
 @pytest.mark.parametrize("name", ["homophone", "near_glyph", "radical", "function_word", "lexical"])

@@ -13,8 +13,7 @@ import xxhash
 from cecdata.config import RECIPES, load
 from cecdata.hanzi.characters import is_han, is_standard
 from cecdata.operators import near_sound
-from cecdata.perturbation.engine import Histogram, Perturber, find_rates
-from cecdata.perturbation.tables import compiled
+from cecdata.perturbation.engine import Histogram, Perturber
 from cecdata.shards.schema import SENTENCE
 
 
@@ -36,12 +35,11 @@ def sample():
 
 def made(config):
     """(rates by operator, pairs) over the sample."""
-    tables = compiled(config.prior, config.weights)
-    histogram = Histogram(config, tables)
+    histogram = Histogram.of(config)
     histogram.add(sample().column("text"))
-    rates = find_rates(config, tables, histogram.counts)
-    pairs = Perturber(config, tables, rates).pairs(sample())
-    return dict(zip(tables.operators, rates, strict=True)), pairs
+    rates = histogram.rates()
+    pairs = Perturber.of(config, rates).pairs(sample())
+    return rates, pairs
 
 
 @pytest.mark.parametrize("recipe", RECIPES)

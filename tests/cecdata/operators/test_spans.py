@@ -18,7 +18,6 @@ from cecdata.operators import OPERATORS
 from cecdata.operators.spans import InSpans, span_set
 from cecdata.perturbation.calibrate import Rate
 from cecdata.perturbation.engine import Perturber
-from cecdata.perturbation.tables import compiled
 from cecdata.shards.schema import SENTENCE
 
 SPANS = ("word", "swap", "merge")
@@ -85,7 +84,6 @@ def test_span_set_keeps_the_heaviest():
 def _rows(names, sentences, **changes):
     prior = {**dict.fromkeys(PAPER, 0.0), **dict.fromkeys(names, 1.0)}
     config = load("paper", prior=prior, rate=dict.fromkeys(names, 0.1), copies=3, **changes)
-    tables = compiled(config.prior)
     ids = np.array([xxhash.xxh3_64_intdigest(text.encode()) for text in sentences], np.uint64)
     batch = pa.RecordBatch.from_arrays(
         [
@@ -95,8 +93,8 @@ def _rows(names, sentences, **changes):
         ],
         schema=SENTENCE,
     )
-    rates = [Rate(0.0, 0.0, 0.4)] * len(tables.operators)
-    return Perturber(config, tables, rates).pairs(batch).table.to_pylist()
+    rates = dict.fromkeys(names, Rate(0.0, 0.0, 0.4))
+    return Perturber.of(config, rates).pairs(batch).table.to_pylist()
 
 
 @settings(max_examples=60)

@@ -81,7 +81,9 @@ def settings(**changes: Any) -> Config:
 
 
 def perturber(config: Config, rates: Sequence[float] = RATES) -> Perturber:
-    return Perturber(config, toy_tables(), [Rate(0.0, 0.0, rate) for rate in rates])
+    names = (toy.name for toy in TOYS)
+    by_name = {name: Rate(0.0, 0.0, rate) for name, rate in zip(names, rates, strict=True)}
+    return Perturber(config, toy_tables(), by_name)
 
 
 def sentences(texts: Sequence[str]) -> pa.RecordBatch:

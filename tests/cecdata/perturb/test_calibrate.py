@@ -18,8 +18,7 @@ from perturb_toys import TOYS, rows_of, sentences, settings, toy_tables
 
 from cecdata.config import load
 from cecdata.perturbation.calibrate import Cells, calibrate, count_table, edit_counts
-from cecdata.perturbation.engine import Histogram, Perturber, find_rates
-from cecdata.perturbation.tables import compiled
+from cecdata.perturbation.engine import Histogram, Perturber
 
 
 def expected(histogram, rate, most, cost):
@@ -110,7 +109,7 @@ def test_closed_form_agrees_with_simulation():
     config = settings(copies=1000)
     histogram = Histogram(config, toy_tables())
     histogram.add(pa.array(texts))
-    rates = find_rates(config, toy_tables(), histogram.counts)
+    rates = histogram.rates().values()
     rows = [
         row
         for seed in range(8)
@@ -130,7 +129,7 @@ def test_sentences_weigh_as_often_as_they_are_struck():
     config = settings(copies=1000, rate={"noise": 0.12})
     histogram = Histogram(config, toy_tables())
     histogram.add(pa.array(texts))
-    rate = find_rates(config, toy_tables(), histogram.counts)[-1]
+    rate = histogram.rates()["noise"]
     weights = Counter(
         row["target"]
         for seed in range(4)
@@ -167,14 +166,13 @@ def test_achieved_is_within_one_percent_of_reachable(cec_shared):
     fits = pc.and_(pc.greater_equal(lengths, 5), pc.less_equal(lengths, 512))
     texts = pc.unique(text.filter(fits))
     config = load("paper")
-    tables = compiled(config.prior)
-    histogram = Histogram(config, tables)
+    histogram = Histogram.of(config)
     histogram.add(texts)
-    rates = find_rates(config, tables, histogram.counts)
-    pairs = Perturber(config, tables, rates).pairs(sentences(texts.to_pylist()))
+    rates = histogram.rates()
+    pairs = Perturber.of(config, rates).pairs(sentences(texts.to_pylist()))
     share = np.asarray(pairs.table.column("distance")) / pairs.lengths
     coded = pairs.table.column("operator").combine_chunks()
     names = np.array(coded.dictionary.to_pylist())[np.asarray(coded.indices)]
-    for name, rate in zip(tables.operators, rates, strict=True):
+    for name, rate in rates.items():
         achieved = share[names == name].mean()
         assert achieved == pytest.approx(rate.reachable, rel=0.01), name

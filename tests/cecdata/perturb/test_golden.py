@@ -12,7 +12,7 @@ import json
 
 from perturb_toys import TOYS, perturber, sentences, settings, toy_tables
 
-from cecdata.perturbation.engine import Histogram, find_rates
+from cecdata.perturbation.engine import Histogram
 
 # Made with version 0.1.0, schema version 2: SHA-256 of the rows as JSON, one a line. With unsigned
 # ids it is that of schema version 1, 330185e1….
@@ -33,7 +33,7 @@ def test_the_papers_recipe_gives_the_golden_rows():
     batch = sentences(CORPUS)
     histogram = Histogram(config, toy_tables())
     histogram.add(batch.column("text"))
-    rates = find_rates(config, toy_tables(), histogram.counts)
+    rates = histogram.rates().values()
     per_place = [round(rate.per_place, 6) for rate in rates]  # the tail differs by libm
     rows = perturber(config, per_place).pairs(batch).table.to_pylist()
     assert len(rows) == 50 * len(CORPUS)

@@ -70,7 +70,7 @@ def tables():
 
 
 def rows_of(config, texts, rate):
-    perturber = Perturber(config, tables(), [Rate(0.0, 0.0, rate)] * len(MORE))
+    perturber = Perturber(config, tables(), dict.fromkeys(NAMES, Rate(0.0, 0.0, rate)))
     return perturber, perturber.pairs(sentences(texts)).table.to_pylist()
 
 

@@ -21,7 +21,7 @@ SENTENCE = 1 << 20  # one sentence in a histogram
 
 @cache
 def tables():
-    return compiled(dict.fromkeys(NAMES, 1.0))
+    return compiled(load("realistic", prior=dict.fromkeys(NAMES, 1.0)))
 
 
 @cache
@@ -61,9 +61,9 @@ def test_spans_are_those_of_a_slow_search(name):
     """In 2,000 texts each operator has as many places as a search in a set of strings finds."""
     config = load("realistic", prior={n: float(n == name) for n in load("realistic").prior})
     given = list(texts())
-    histogram = Histogram(config, tables_of := compiled(config.prior, config.weights))
+    histogram = Histogram.of(config)
     histogram.add(pa.array(given))
-    assert tables_of.operators == (name,)
+    assert histogram.tables.operators == (name,)
     wanted = Counter((len(text), slow_places(text, sources(name))) for text in given)
     found = {
         (int(n), int(places)): int(histogram.counts[0, n, places]) // SENTENCE
