@@ -1,10 +1,12 @@
-# ruff: noqa: N803 - axes stand in the names
-"""The value network V(x): two layers on what the policy, or the encoder, makes of a source."""
+# ruff: noqa: N803 - axes are in the names
+"""The value network V(x): two layers on the policy's state or the embedding of a source."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from cectrain.store.optimizer_state import load_optimizer, optimizer_tensors
 
 if TYPE_CHECKING:
     import torch
@@ -16,8 +18,8 @@ _HIDDEN = 128
 class ValueNetwork:
     """Linear, tanh, linear, on the CPU in fp32, so that every rank computes the same bits.
 
-    It stands outside the policy: neither DDP, FSDP nor LoRA sees it. `frozen` fits it to the first
-    batch alone.
+    It is no part of the policy's model, so DDP, FSDP and LoRA do not affect it. With `frozen` it
+    is fitted to the first batch only.
     """
 
     def __init__(
@@ -34,18 +36,18 @@ class ValueNetwork:
         self._steps, self._frozen, self._fitted = steps, frozen, False
 
     def predict(self, features_P_D: torch.Tensor) -> torch.Tensor:
-        """V of each source, shape [P]; no gradient."""
+        """Return V of each source, shape [P], without gradient."""
         import torch
 
         with torch.no_grad():
-            found: torch.Tensor = self._net(_normed(features_P_D)).squeeze(-1)
-        return found
+            values_P: torch.Tensor = self._net(_normalised(features_P_D)).squeeze(-1)  # noqa: N806
+        return values_P
 
     def fit(self, features_P_D: torch.Tensor, rewards_P: torch.Tensor) -> None:
-        """Adam steps on (V − mean reward)²: after the advantages of a batch, before the next."""
+        """Take Adam steps on (V − mean reward)², after V has judged the batch."""
         if self._frozen and self._fitted:
             return
-        inputs, targets = _normed(features_P_D), rewards_P.detach().float().cpu()
+        inputs, targets = _normalised(features_P_D), rewards_P.detach().float().cpu()
         for _ in range(self._steps):
             loss = (self._net(inputs).squeeze(-1) - targets).square().mean()
             self._adam.zero_grad()
@@ -54,33 +56,27 @@ class ValueNetwork:
         self._fitted = True
 
     def save(self, folder: Path) -> None:
-        """Weights and moments beside the policy's checkpoint."""
+        """Write weights and optimizer to `value.safetensors` in a checkpoint's folder."""
         import torch
         from safetensors.torch import save_file
 
         tensors = {f"net.{name}": value for name, value in self._net.state_dict().items()}
-        for place, state in self._adam.state_dict()["state"].items():
-            tensors |= {f"adam.{place}.{name}": value for name, value in state.items()}
+        tensors |= optimizer_tensors(self._adam, "adam")
         tensors["fitted"] = torch.tensor([int(self._fitted)])
-        save_file({name: value.contiguous() for name, value in tensors.items()}, folder / FILE)
+        save_file(tensors, folder / FILE)
 
     def load(self, folder: Path) -> None:
-        """The reverse of `save`."""
+        """Read what `save` wrote."""
         from safetensors.torch import load_file
 
         tensors = load_file(folder / FILE)
         self._fitted = bool(tensors.pop("fitted"))
-        net = {n[4:]: value for n, value in tensors.items() if n.startswith("net.")}
+        net = {name[4:]: value for name, value in tensors.items() if name.startswith("net.")}
         self._net.load_state_dict(net)
-        state: dict[int, dict[str, torch.Tensor]] = {}
-        for name, value in tensors.items():
-            if name.startswith("adam."):
-                _, place, kind = name.split(".")
-                state.setdefault(int(place), {})[kind] = value
-        self._adam.load_state_dict({**self._adam.state_dict(), "state": state})
+        load_optimizer(self._adam, "adam", tensors)
 
 
-def _normed(features_P_D: torch.Tensor) -> torch.Tensor:
+def _normalised(features_P_D: torch.Tensor) -> torch.Tensor:
     import torch
 
     wide = features_P_D.detach().float().cpu()

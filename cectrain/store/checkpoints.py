@@ -1,4 +1,4 @@
-"""Checkpoints that are whole or not there: written beside, proved by a list of hashes, renamed."""
+"""Checkpoints with a sealed list of digests; one that is incomplete or changed is not used."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from cecdata.common.errors import CecError
 from cecdata.common.seal import sealed, unsealed
 
 PROOF = "checkpoint.json"  # {"files": {name: [sha256, bytes]}, "step": n}, sealed
-_NOTHING = 2**16  # bytes that are free on a disk that is full
-_ARCHIVE = "inline_container"  # where torch's writer of archives stands, in its own messages
+_FULL = 2**16  # a disk with fewer free bytes counts as full
+_ARCHIVE = "inline_container"  # in the messages of torch's archive writer
 _NAME = re.compile(r"checkpoint-(\d+)")
 
 
 def save(folder: Path, fill: Callable[[Path], None], **facts: object) -> None:
-    """Let `fill` write the files of a checkpoint; `folder` appears whole, or not at all.
+    """Let `fill` write the files of a checkpoint; `folder` appears complete or not at all.
 
-    Raises DiskFullError or CecError naming the path; older checkpoints stay as they are.
+    `facts` are kept in the proof. Raises DiskFullError or CecError with the path; older
+    checkpoints stay as they are.
     """
     staged = folder.parent / f".{folder.name}.tmp"
     with naming(folder):
@@ -36,20 +37,19 @@ def save(folder: Path, fill: Callable[[Path], None], **facts: object) -> None:
         except BaseException:
             shutil.rmtree(staged, ignore_errors=True)
             raise
-        if folder.exists():  # one that failed its proof: a whole one is never written twice
+        if folder.exists():  # a damaged one, because a whole one is never written twice
             shutil.rmtree(folder)
     durable.publish(staged, folder)
 
 
 @contextlib.contextmanager
 def removed_on_error(folder: Path, *, owner: bool) -> Iterator[None]:
-    """What is written inside stands in `folder` itself; should it fail, nothing is left of it.
+    """Remove `folder` if the block, which writes its files, fails; `owner` is the one to remove it.
 
-    A half one would only stand in the way; those before stay as they are. `ours`: whether this
-    process is the one that clears away.
+    Raises DiskFullError or CecError with the path; older checkpoints stay as they are.
     """
     try:
-        with naming(folder), archiving(folder):
+        with naming(folder), torch_errors(folder):
             yield
     except BaseException:
         if owner:
@@ -58,32 +58,29 @@ def removed_on_error(folder: Path, *, owner: bool) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def archiving(folder: Path) -> Iterator[None]:
-    """torch.save does not say what the system said: its errors are the system's again.
+def torch_errors(folder: Path) -> Iterator[None]:
+    """Raise OSError for a failure of torch.save, whose own error hides the system's.
 
-    Raises OSError for an error of an archive: ENOSPC where hardly anything is free, else EIO.
+    ENOSPC if the disk is full, otherwise EIO.
     """
     try:
         yield
     except RuntimeError as error:
         nearest = next(path for path in (folder, *folder.parents) if path.is_dir())
-        if not isinstance(error, CecError) and shutil.disk_usage(nearest).free <= _NOTHING:
+        if not isinstance(error, CecError) and shutil.disk_usage(nearest).free <= _FULL:
             raise OSError(errno.ENOSPC, "no space left on device", str(folder)) from error
         if _ARCHIVE not in str(error):
             raise
-        words = f"an archive could not be written ({str(error).splitlines()[0]})"
-        raise OSError(errno.EIO, words, str(folder)) from error
+        message = f"an archive could not be written ({str(error).splitlines()[0]})"
+        raise OSError(errno.EIO, message, str(folder)) from error
 
 
 def seal(folder: Path, **facts: object) -> None:
-    """Write the proof of a folder's files; what lies there now is what must lie there later.
-
-    All of it is on the disk before the proof is, and the folder's own name before this returns.
-    """
+    """Write the proof of a folder's files, after all of them are on the disk."""
     files = {}
     for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.name != PROOF):
-        found = durable.sha256_of(path)
-        files[path.relative_to(folder).as_posix()] = [found.sha256, found.bytes]
+        record = durable.sha256_of(path)
+        files[path.relative_to(folder).as_posix()] = [record.sha256, record.bytes]
     with naming(folder):
         settle(folder)
     durable.write_bytes(folder / PROOF, sealed({"files": files, **facts}))
@@ -92,7 +89,7 @@ def seal(folder: Path, **facts: object) -> None:
 
 
 def facts_of(folder: Path) -> dict[str, object] | None:
-    """What a checkpoint says of itself; None if a file is missing, cut short or changed."""
+    """Return a checkpoint's facts; None if a file is missing, cut short or changed."""
     try:
         body = unsealed((folder / PROOF).read_bytes())
         files = body["files"]
@@ -115,7 +112,7 @@ def _is_whole(folder: Path, name: str, proof: Json) -> bool:
 
 
 def newest(parent: Path) -> tuple[Path, dict[str, object]] | None:
-    """The latest whole checkpoint below `parent`; damaged ones are passed over."""
+    """Return the latest whole checkpoint below `parent` and its facts; skip damaged ones."""
     for _, folder in sorted(_numbered(parent), reverse=True):
         facts = facts_of(folder)
         if facts is not None:
@@ -132,18 +129,19 @@ def newest_step(parent: Path) -> int:
 
 
 def damaged(parent: Path) -> list[Path]:
-    """Checkpoints that fail their proof, to be told and not used."""
+    """Return the checkpoints below `parent` that are incomplete or changed."""
     return [folder for _, folder in sorted(_numbered(parent)) if facts_of(folder) is None]
 
 
 def prune(parent: Path, keep: int, step: int) -> None:
-    """Remove all but the newest `keep` up to `step`, which has just been saved, and all beyond it:
-    those were passed over as damaged, and must not count for the whole ones.
+    """Remove all checkpoints but the newest `keep` up to `step`, which has just been saved.
+
+    Those beyond `step` go, too: they were damaged, or the run would have resumed from them.
     """
-    found = sorted(_numbered(parent))
-    behind = [folder for number, folder in found if number <= step]
-    for folder in [*behind[:-keep], *(folder for number, folder in found if number > step)]:
-        # What cannot be removed now is in nobody's way.
+    numbered = sorted(_numbered(parent))
+    before = [folder for number, folder in numbered if number <= step]
+    for folder in [*before[:-keep], *(folder for number, folder in numbered if number > step)]:
+        # One that cannot be removed now does no harm.
         with contextlib.suppress(OSError):
             shutil.rmtree(folder)
 
@@ -152,6 +150,6 @@ def _numbered(parent: Path) -> Iterator[tuple[int, Path]]:
     if not parent.is_dir():
         return
     for path in parent.iterdir():
-        found = _NAME.fullmatch(path.name)
-        if found and path.is_dir():
-            yield int(found[1]), path
+        name = _NAME.fullmatch(path.name)
+        if name and path.is_dir():
+            yield int(name[1]), path

@@ -11,8 +11,7 @@ from cecdata.common.codec import Json
 from cecdata.common.durable import STATE, Workspace, sha256_of
 from cecdata.common.errors import VerificationError
 from cecdata.common.git import git_commit
-from cecdata.common.seal import is_sealed, sealed
-from cecdata.common.strict_json import parse
+from cecdata.common.seal import sealed, unsealed
 from cectrain.config import Config
 from cectrain.corrector.folder import MODEL, RUN
 from cectrain.run import reproducibility
@@ -26,9 +25,9 @@ FILES = "files_sha256"  # in the summary: name → SHA-256 of the other files
 _OWN = (metrics_log.FILE, ANSWERS)
 
 
-def write_summary(work: Workspace, found: Mapping[str, Json]) -> dict[str, Json]:
+def write_summary(work: Workspace, facts: Mapping[str, Json]) -> dict[str, Json]:
     """Write the summary with the SHA-256 of every result file and a seal; return its content."""
-    whole: dict[str, Json] = {**found, FILES: {**_sums(work.root)}}
+    whole: dict[str, Json] = {**facts, FILES: {**_sums(work.root)}}
     data = sealed(whole)
     work.write_bytes(SUMMARY, data)
     return dict(json.loads(data))
@@ -54,36 +53,36 @@ def finished(folder: Path) -> dict[str, Json] | None:
     """
     if not (folder / SUMMARY).is_file():
         return None
-    found = read_summary(folder / SUMMARY)
-    if reproducibility.weights_sha256(folder / MODEL) != found.get("model_sha256"):
+    summary = read_summary(folder / SUMMARY)
+    if reproducibility.weights_sha256(folder / MODEL) != summary.get("model_sha256"):
         raise VerificationError(
-            f"{folder / MODEL}: not the weights that {SUMMARY} names; --overwrite trains anew"
+            f"{folder / MODEL}: these are not the weights that {SUMMARY} records: use --overwrite "
+            "to train again"
         )
-    wanted = found.get(FILES)
-    wanted = wanted if isinstance(wanted, dict) else {}
-    if wanted != (sums := _sums(folder)):
-        off = sorted(name for name in {*wanted, *sums} if wanted.get(name) != sums.get(name))
+    recorded, sums = summary[FILES], _sums(folder)
+    assert isinstance(recorded, dict)
+    differ = sorted(n for n in {*recorded, *sums} if recorded.get(n) != sums.get(n))
+    if differ:
         raise VerificationError(
-            f"{folder}: {', '.join(off[:5])}: not what {SUMMARY} names: a bit turned over, or it "
-            "was edited, added or removed; --overwrite trains anew"
+            f"{folder}: {', '.join(differ[:5])}: changed, added or removed since {SUMMARY} was "
+            "written: use --overwrite to train again"
         )
-    return found
+    return summary
 
 
 def read_summary(path: Path) -> dict[str, Json]:
-    """What a finished run says of itself; VerificationError where it is damaged."""
+    """Return the content of a summary; raise VerificationError if it is damaged."""
     try:
-        data = path.read_bytes()
-        found = parse(data)
+        summary = unsealed(path.read_bytes())
     except (OSError, ValueError) as error:
-        raise VerificationError(f"{path}: damaged ({error}); --overwrite trains anew") from error
-    if not isinstance(found, dict):
-        raise VerificationError(f"{path}: damaged (not a JSON object); --overwrite trains anew")
-    if not is_sealed(data):
-        raise VerificationError(
-            f"{path}: its seal is broken, so it was damaged or edited; --overwrite trains anew"
-        )
-    return found
+        raise _damaged(path, str(error)) from error
+    if not isinstance(summary.get(FILES), dict):
+        raise _damaged(path, f"it has no {FILES}")
+    return summary
+
+
+def _damaged(path: Path, reason: str) -> VerificationError:
+    return VerificationError(f"{path}: damaged ({reason}): use --overwrite to train again")
 
 
 def begin(

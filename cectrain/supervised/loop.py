@@ -1,4 +1,4 @@
-"""The loop that all supervised training shares: steps, checkpoints, resume, a stop on NaN."""
+"""The loop of supervised training: steps, checkpoints, resume, an error for a loss of NaN."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from cectrain.corrector.policy import Policy, prompt_ids, target_ids
 from cectrain.data.shards import Pair
 from cectrain.fast import malloc_trim, qwen3_forward
 from cectrain.store import checkpoints
+from cectrain.store.optimizer_state import load_optimizer, optimizer_tensors
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
 
-IGNORED = -100  # label of tokens that are given, not learned
+IGNORED = -100  # label of tokens without a loss: the prompt and padding
 Log = Callable[[int, dict[str, float]], None]
 Watch = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How long, how fast, and what is kept."""
+    """The length, schedule and precision of a training, and how often it logs and saves."""
 
     steps: int
-    share: Callable[[int], float]  # step → share of the highest learning rate
-    precision: str = "auto"  # of the products: fp32, bf16, or what the hardware is fast at
+    share: Callable[[int], float]  # step → learning rate / highest learning rate
+    precision: str = "auto"  # of matrix products: fp32, bf16, or the faster on this hardware
     max_grad_norm: float | None = 1.0
     save_every: int = 500
     log_every: int = 20
@@ -44,14 +45,14 @@ def fit(
     log: Log = lambda _step, _values: None,
     watch: Watch = lambda _step: None,
 ) -> None:
-    """Steps on the answers' tokens from the newest whole checkpoint in `folder`, or from the start.
+    """Train on the answers' tokens, from the newest whole checkpoint in `folder` or the start.
 
-    Where `batch_of` is a function of the step alone, a killed run that goes on ends with the same
-    weights on the same machine. `watch` is called after each step with the number that are done.
-    Raises CecError where the loss is no number, with the batch saved.
+    If `batch_of` is a function of the step alone, a run that was killed and resumed ends with the
+    same weights on the same machine. `watch` is called after each step with the number of steps
+    taken. Raises CecError if the loss is not finite, with the batch saved.
     """
     model = policy.model
-    highest = [[float(group["lr"]) for group in made.param_groups] for made in optimizers]
+    highest = [[float(group["lr"]) for group in each.param_groups] for each in optimizers]
     first = resume(policy, optimizers, folder)
     loss_of = loss_function(policy, plan.precision)
     model.train()
@@ -71,7 +72,7 @@ def fit(
             log(done, values)
             started, tokens = time.perf_counter(), 0
         malloc_trim.trim_sometimes(done)
-        watch(done)  # before the checkpoint: a run killed in between does the step again
+        watch(done)  # before the checkpoint, because a run killed in between repeats the step
         if done % plan.save_every == 0 or done == plan.steps:
             save_state(policy, optimizers, folder, done)
             checkpoints.prune(folder, 2, done)
@@ -80,7 +81,7 @@ def fit(
 def loss_function(
     policy: Policy, precision: str
 ) -> Callable[[dict[str, torch.Tensor]], torch.Tensor]:
-    """Batch → mean loss of its answers, by the fastest way that this model and device have."""
+    """Return a function: batch → mean loss of its answers, by the fastest pass for this model."""
     model = policy.model
     if qwen3_forward.supports(model):
         dtype = lean_dtype(precision)
@@ -97,7 +98,7 @@ def loss_function(
 
 
 def lean_dtype(precision: str) -> torch.dtype:
-    """Of the lean pass' products: fp32, bf16, or what the CPU is fast at."""
+    """Return the type of the lean pass's matrix products: fp32, bf16, or the faster here."""
     import torch
 
     dtypes = {"fp32": torch.float32, "bf16": torch.bfloat16}
@@ -105,7 +106,7 @@ def lean_dtype(precision: str) -> torch.dtype:
 
 
 def autocast(model: PreTrainedModel, precision: str) -> torch.autocast:
-    """The same of a model's own pass: bf16 where it is asked for, and on a GPU."""
+    """Return autocast for a model's own pass: bf16 if set, or if "auto" and on a GPU."""
     import torch
 
     kind = model.device.type
@@ -114,7 +115,10 @@ def autocast(model: PreTrainedModel, precision: str) -> torch.autocast:
 
 
 def collate(policy: Policy, pairs: Sequence[Pair]) -> dict[str, torch.Tensor]:
-    """Padded tokens, mask and labels, all of shape [pairs, longest]; questions have no labels."""
+    """Return tokens, mask and labels, all [pairs, longest], padded on the right.
+
+    Only answers have labels.
+    """
     import torch
 
     asked = [prompt_ids(policy, pair.source) for pair in pairs]
@@ -135,43 +139,37 @@ def collate(policy: Policy, pairs: Sequence[Pair]) -> dict[str, torch.Tensor]:
 def save_state(
     policy: Policy, optimizers: Sequence[torch.optim.Optimizer], folder: Path, step: int
 ) -> None:
-    """A checkpoint of weights and optimizers, safetensors only."""
+    """Write a checkpoint of weights and optimizers, in safetensors files only."""
     from safetensors.torch import save_file
 
-    moments = {
-        f"{number}.{place}.{name}": value.detach().cpu().contiguous()
-        for number, optimizer in enumerate(optimizers)
-        for place, state in optimizer.state_dict()["state"].items()
-        for name, value in state.items()
-    }
+    moments: dict[str, torch.Tensor] = {}
+    for number, optimizer in enumerate(optimizers):
+        moments |= optimizer_tensors(optimizer, str(number))
     weights = {n: p.detach().cpu().contiguous() for n, p in policy.model.named_parameters()}
 
-    def fill(where: Path) -> None:
-        save_file(moments, where / "optimizer.safetensors")
-        save_file(weights, where / "model.safetensors")
+    def fill(staged: Path) -> None:
+        save_file(moments, staged / "optimizer.safetensors")
+        save_file(weights, staged / "model.safetensors")
 
     checkpoints.save(folder / f"checkpoint-{step}", fill, step=step)
 
 
 def resume(policy: Policy, optimizers: Sequence[torch.optim.Optimizer], folder: Path) -> int:
-    """Read the newest whole checkpoint, if there is one; the steps that it holds."""
+    """Read the newest whole checkpoint and return its step; 0 without one."""
     import torch
     from safetensors.torch import load_file
 
-    found = checkpoints.newest(folder)
-    if found is None:
+    newest = checkpoints.newest(folder)
+    if newest is None:
         return 0
-    where, facts = found
-    weights = load_file(where / "model.safetensors")
+    checkpoint, facts = newest
+    weights = load_file(checkpoint / "model.safetensors")
     with torch.no_grad():
         for name, parameter in policy.model.named_parameters():
             parameter.copy_(weights[name])
-    states: list[dict[int, dict[str, torch.Tensor]]] = [{} for _ in optimizers]
-    for name, value in load_file(where / "optimizer.safetensors").items():
-        number, place, kind = name.split(".", 2)
-        states[int(number)].setdefault(int(place), {})[kind] = value
-    for optimizer, state in zip(optimizers, states, strict=True):
-        optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
+    moments = load_file(checkpoint / "optimizer.safetensors")
+    for number, optimizer in enumerate(optimizers):
+        load_optimizer(optimizer, str(number), moments)
     step = facts["step"]
     assert isinstance(step, int)
     return step
@@ -191,7 +189,7 @@ def _update(
     loss: torch.Tensor,
     most: float | None,
 ) -> float:
-    """One step down the gradient; its norm before it was cut."""
+    """Take one step and return the norm of the gradient before clipping."""
     import torch
 
     for optimizer in optimizers:
@@ -206,20 +204,20 @@ def _update(
 def refuse_nan(
     loss: torch.Tensor, batch: Mapping[str, object], folder: Path, step: int
 ) -> None:
-    """Raise CecError where the loss is no number, with the batch's tensors saved in `folder`."""
+    """Raise CecError if the loss is not finite, after saving the batch's tensors in `folder`."""
     import torch
 
     if bool(torch.isfinite(loss.detach()).all()):
         return
-    kept = _save_batch(batch, folder)
+    path = _save_batch(batch, folder)
     raise CecError(
-        f"step {step}: the loss is {float(loss.detach())}; the batch lies in {kept}. The last "
-        "checkpoint is good: lower the learning rate, or look into the batch, and start again."
+        f"step {step}: the loss is {float(loss.detach())}; its batch was saved as {path}. The "
+        "last checkpoint is good: lower the learning rate, or inspect the batch, and start again."
     )
 
 
 def _save_batch(batch: Mapping[str, object], folder: Path) -> Path:
-    """Keep the batch that broke the training, for whoever looks into it."""
+    """Save a batch's tensors for inspection and return the file."""
     import torch
     from safetensors.torch import save_file
 

@@ -122,11 +122,11 @@ from pathlib import Path
 import torch
 from cecdata.common.durable.files import naming
 from cecdata.common.errors import CecError
-from cectrain.store.checkpoints import archiving
+from cectrain.store.checkpoints import torch_errors
 folder = Path({str(tmp_path)!r})
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
 try:
-    with naming(folder), archiving(folder):
+    with naming(folder), torch_errors(folder):
         torch.save(torch.zeros(1 << 20), folder / "optimizer.pt")
 except CecError as error:
     print(error)
