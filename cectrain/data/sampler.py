@@ -1,4 +1,4 @@
-"""Which pairs come when: whole groups, in an order that the epoch decides, as rows for TRL."""
+"""The order of the pairs in an epoch, in whole groups, and the pairs as rows for TRL."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 class GroupSampler(Sampler[int]):  # type: ignore[misc]  # torch is not followed
-    """Places of an epoch's pairs: batches of `groups` sources, each L times in a row, each batch
-    `repeats` times. The order depends on the epoch; TRL's own replays the first one's on resume.
-    With `pool` above 1 the sources of so many batches are dealt out by length, so that little is
-    padded; the batches themselves stay in a drawn order.
+    """Yields places of pairs: batches of `groups` sources, each `size` times in a row.
 
-    What does not fill a batch at the end of an epoch waits for the next one's order.
+    Each batch comes `repeats` times. The order depends on the epoch, whereas TRL's own sampler
+    repeats the first epoch's order after a resume. With `pool` above 1, the sources of that many
+    batches are sorted by length, so that little is padded, and the batches are shuffled again.
+    Pairs that do not fill a batch at the end of an epoch are left out of it.
     """
 
     def __init__(
@@ -43,27 +43,27 @@ class GroupSampler(Sampler[int]):  # type: ignore[misc]  # torch is not followed
         self._lengths = pairs.lengths() if pool > 1 else None
 
     def set_epoch(self, epoch: int) -> None:
-        """Called before each epoch, and on resume with the epoch that was interrupted."""
+        """Set the epoch; the trainer calls this before each one and after a resume."""
         self._epoch = epoch
 
     def __len__(self) -> int:
-        """Number of places an epoch yields."""
+        """Return the number of places in an epoch."""
         batches = len(self._pairs) // self._groups
         return batches * self._groups * self._size * self._repeats
 
     def __iter__(self) -> Iterator[int]:
-        """Places, group by group."""
+        """Yield the epoch's places, group by group."""
         self._view.epoch = self._epoch
         walk = shards.order(len(self._pairs), self._pairs.seed, self._epoch)
         whole = walk[: len(walk) // self._groups * self._groups].reshape(-1, self._groups)
         for start in range(0, len(whole), self._pool):
-            for batch in self._dealt(whole[start : start + self._pool], start).tolist():
+            for batch in self._by_length(whole[start : start + self._pool], start).tolist():
                 for _ in range(self._repeats):
                     for place in batch:
                         yield from [place] * self._size
 
-    def _dealt(self, batches: npt.NDArray[np.int64], start: int) -> npt.NDArray[np.int64]:
-        """Some batches' sources dealt out anew by length, [batches, groups]."""
+    def _by_length(self, batches: npt.NDArray[np.int64], start: int) -> npt.NDArray[np.int64]:
+        """Return the same sources with similar lengths in each batch, [batches, groups]."""
         if self._lengths is None:
             return batches
         drawn = batches.ravel()
@@ -82,20 +82,20 @@ def check_fill(pairs: int, groups: int) -> None:
 
 
 class View:
-    """Rows as TRL wants them: the question, and the columns that the reward reads."""
+    """The pairs as rows for TRL: the prompt, and the columns that the reward reads."""
 
     def __init__(self, pairs: TrainingPairs, policy: Policy) -> None:
         self.epoch = 0
         self._pairs, self._policy = pairs, policy
 
     def table(self) -> datasets.Dataset:
-        """The pairs' table, its rows made when they are asked for."""
+        """Return the table of pairs, whose rows are converted when they are read."""
         return self._pairs.table.with_transform(self._rows)
 
     def _rows(self, rows: dict[str, list[object]]) -> dict[str, list[object]]:
-        made = self._pairs.materialise(rows, self.epoch)
+        pairs = self._pairs.materialise(rows, self.epoch)
         return {
-            "prompt": [asked(self._policy, pair.source) for pair in made],
-            "source": [pair.source for pair in made],
-            "target": [pair.target for pair in made],
+            "prompt": [asked(self._policy, pair.source) for pair in pairs],
+            "source": [pair.source for pair in pairs],
+            "target": [pair.target for pair in pairs],
         }

@@ -1,4 +1,4 @@
-"""Pairs out of finished shards: verified first, in an order that (seed, epoch) decides."""
+"""Pairs from a finished dataset: samples, held-out sentences, and the order of an epoch."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from cectrain.config import DataConfig
 
 TRAIN, HELD_OUT = "train", "validation"
 _COLUMNS = ("id", "copy", "source", "target", "operator")
-_TUNING = 2512  # of the draw of sentences that are watched while tuning
-_LEFT = 1707  # of the draw of sentences that are left to PPO
+_TUNING = 2512  # seed of the draw of the tuning part
+_PPO_ONLY = 1707  # added to the seed for the draw of sentences for PPO alone
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One pair; `copy` counts the corrupted copies of one sentence."""
+    """A pair; `copy` numbers the corrupted copies of a sentence."""
 
     id: int
     copy: int
@@ -34,28 +34,28 @@ class Pair:
 
     @property
     def length(self) -> int:
-        """Code points of the longer side."""
+        """The code points of the longer side."""
         return max(len(self.source), len(self.target))
 
 
 def open_shards(path: str | Path) -> Dataset:
-    """The dataset at `path`, verified against its manifest and not empty.
+    """Open the dataset at `path` after verifying it against its manifest.
 
-    Raises InputError or VerificationError; nothing is read before that.
+    Raises InputError if it has no training pairs, VerificationError if it is damaged.
     """
     dataset = open_dataset(path)
     if not dataset.rows(TRAIN):
-        raise InputError(f"{path}: the split {TRAIN!r} has no pairs: build it from more text")
+        raise InputError(f"{path}: the split {TRAIN!r} has no pairs: build from more text")
     return dataset
 
 
 def sample(
     dataset: Dataset, split: str, count: int, seed: int, limit: int | None = None
 ) -> list[Pair]:
-    """`count` pairs of a split, or all if it has fewer, drawn by (seed, id, copy) and nothing else.
+    """Draw `count` pairs of a split, or all if it has fewer, as a function of (seed, id, copy).
 
-    None is longer than `limit`. Different sentences come before further copies of the same. One
-    pass, constant memory.
+    None is longer than `limit`. A second copy of a sentence is drawn only after all sentences.
+    Takes one pass and constant memory.
     """
     copies = dataset.manifest.configuration.get("copies")
     turns = np.uint64(copies if isinstance(copies, int) and copies > 0 else 1)
@@ -75,25 +75,25 @@ def sample(
 
 
 def held_out(
-    dataset: Dataset, told: DataConfig, limit: int, seed: int
+    dataset: Dataset, config: DataConfig, limit: int, seed: int
 ) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
-    """The pairs and the clean sentences that are watched: of validation, or of the tuning part.
+    """Draw the held-out pairs and clean sentences, from validation or from the tuning part.
 
-    None is longer than `limit`. The clean ones are those drawn last, so that they are other
-    sentences as long as there are any.
+    None is longer than `limit`. The clean sentences are those drawn last, so that they differ from
+    the pairs' sentences if there are enough.
     """
-    split = TRAIN if told.tuning else HELD_OUT
-    # More than are watched, so that the clean ones are others; while tuning a tenth of it is kept.
-    count = (12 if told.tuning else 2) * (told.held_out + told.held_out_clean)
+    split = TRAIN if config.tuning else HELD_OUT
+    # Twice as many, for other clean sentences; the tuning part keeps a tenth of what is drawn.
+    count = (12 if config.tuning else 2) * (config.held_out + config.held_out_clean)
     drawn = sample(dataset, split, count, seed, limit)
-    if told.tuning:
+    if config.tuning:
         drawn = _tuning(drawn)
-        while len(drawn) < told.held_out and count < dataset.rows(split):
-            count *= 2  # by chance fewer than a tenth: a longer draw begins with the same pairs
+        while len(drawn) < config.held_out and count < dataset.rows(split):
+            count *= 2  # fewer than a tenth by chance; a longer draw begins with the same pairs
             drawn = _tuning(sample(dataset, split, count, seed, limit))
     distinct = list(dict.fromkeys(pair.target for pair in drawn))
-    clean = distinct[max(0, len(distinct) - told.held_out_clean) :]
-    return tuple(drawn[: told.held_out]), tuple(clean)
+    clean = distinct[max(0, len(distinct) - config.held_out_clean) :]
+    return tuple(drawn[: config.held_out]), tuple(clean)
 
 
 def _tuning(drawn: Sequence[Pair]) -> list[Pair]:
@@ -107,35 +107,35 @@ def unsigned(ids: Sequence[int]) -> npt.NDArray[np.uint64]:
 
 
 def in_tuning_part(ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-    """Which sentences of the training split are watched while settings are tuned: a tenth, by id.
+    """Return which sentences belong to the tuning part, a tenth of the training split, by id.
 
-    Whatever the seed, so that no run trains on what another one was chosen by.
+    It is the same for every seed, so that no run trains on sentences that chose its settings.
     """
     kept: npt.NDArray[np.bool_] = _mixed(np.asarray(ids, np.uint64), _TUNING) % np.uint64(10) == 0
     return kept
 
 
 def for_ppo_only(ids: npt.NDArray[np.uint64], share: float, seed: int) -> npt.NDArray[np.bool_]:
-    """Which sentences no supervised step sees, drawn by (seed, id)."""
-    drawn = _mixed(np.asarray(ids, np.uint64), seed + _LEFT) >> np.uint64(11)
-    found: npt.NDArray[np.bool_] = drawn < np.uint64(share * 2**53)
-    return found
+    """Return which sentences no supervised step sees, drawn by (seed, id)."""
+    drawn = _mixed(np.asarray(ids, np.uint64), seed + _PPO_ONLY) >> np.uint64(11)
+    chosen: npt.NDArray[np.bool_] = drawn < np.uint64(share * 2**53)
+    return chosen
 
 
 @lru_cache(maxsize=4)  # an epoch's order serves all of its batches
 def order(rows: int, seed: int, epoch: int) -> npt.NDArray[np.int64]:
-    """The places 0 … rows − 1 in the order of an epoch, read-only; no global generator is touched.
+    """Return the places 0 … rows − 1 in the order of an epoch, as a read-only array.
 
     >>> order(5, 42, 0).tolist() == order(5, 42, 0).tolist() != order(5, 42, 1).tolist()
     True
     """
-    found = np.random.default_rng((seed, epoch, rows)).permutation(rows)
-    found.setflags(write=False)
-    return found
+    places = np.random.default_rng((seed, epoch, rows)).permutation(rows)
+    places.setflags(write=False)
+    return places
 
 
 def with_clean(pairs: Sequence[Pair], share: float, seed: int) -> list[Pair]:
-    """The pairs, a share of them with the clean sentence as source (so that copying is right).
+    """Return the pairs, a share of them with the clean sentence as the source.
 
     >>> with_clean([Pair(1, 0, "己经", "已经", "homophone")], 1.0, 42)[0].source
     '已经'
@@ -148,14 +148,13 @@ def with_clean(pairs: Sequence[Pair], share: float, seed: int) -> list[Pair]:
 
 
 def longest(batch: pa.RecordBatch) -> npt.NDArray[np.int32]:
-    """Code points of each pair's longer side."""
+    """Return the code points of each pair's longer side."""
     sides = (pc.utf8_length(batch.column(name)) for name in ("source", "target"))
-    found: npt.NDArray[np.int32] = np.maximum(*(np.asarray(side) for side in sides))
-    return found
+    return np.asarray(np.maximum(*(np.asarray(side) for side in sides)), np.int32)
 
 
 def _mixed(values: npt.NDArray[np.uint64], seed: int) -> npt.NDArray[np.uint64]:
-    """The finaliser of SplitMix64 (Steele et al. 2014) on the value and the seed."""
+    """Return the finaliser of SplitMix64 (Steele et al. 2014) of each value and the seed."""
     step = (seed * 0x9E3779B97F4A7C15) % 2**64
     mixed = (values ^ np.uint64(step)) + np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -1,4 +1,4 @@
-"""Training pairs by place: memory-mapped, chosen once, corrupted anew each epoch where asked."""
+"""The training pairs as a memory-mapped table, corrupted anew each epoch if `data.fresh`."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     import datasets
 
 Corrupt = Callable[[Sequence[Pair], int], list[Pair]]
-_SUMS = "sums.json"  # of the Arrow files beside it
+_SUMS = "sums.json"  # file → SHA-256 of the Arrow files beside it
 _COLUMNS = ["id", "copy", "source", "target", "operator"]
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingPairs:
-    """The training split as a table; a pair is a pure function of (place, epoch)."""
+    """The training split as a table; a pair is a function of (place, epoch) alone."""
 
     table: datasets.Dataset
     clean_share: float
@@ -40,16 +40,16 @@ class TrainingPairs:
     corrupt: Corrupt | None
 
     def __len__(self) -> int:
-        """Number of pairs in an epoch."""
+        """Return the number of pairs in an epoch."""
         return int(self.table.num_rows)
 
     def lengths(self) -> npt.NDArray[np.int32]:
-        """Code points of each target, [pairs]."""
-        found = [
+        """Return the code points of each target, [pairs]."""
+        lengths = [
             np.asarray(pc.utf8_length(part["target"]), np.int32)
             for part in self.table.select_columns(["target"]).with_format("arrow").iter(65_536)
         ]
-        return np.concatenate(found)
+        return np.concatenate(lengths)
 
     def take(self, places: Sequence[int], epoch: int) -> list[Pair]:
         """Return the pairs at these places, as they are in this epoch."""
@@ -91,26 +91,26 @@ class TrainingPairs:
         return sft, ppo
 
     def batch(self, step: int, size: int) -> list[Pair]:
-        """The pairs of a step, when every epoch is walked in its own order (see `data.order`)."""
+        """Return the pairs of a step; every epoch has an order of its own (see `shards.order`)."""
         first, total = step * size, len(self)
         places, epochs = [], []
         for number in range(first, first + size):
             epochs.append(number // total)
             places.append(number % total)
-        found: list[Pair] = []
+        pairs: list[Pair] = []
         for epoch in sorted(set(epochs)):
             walk = shards.order(total, self.seed, epoch)
             mine = [int(walk[p]) for p, e in zip(places, epochs, strict=True) if e == epoch]
-            found += self.take(mine, epoch)
-        return found
+            pairs += self.take(mine, epoch)
+        return pairs
 
 
 def training_pairs(
     dataset: Dataset, config: DataConfig, max_chars: int, seed: int, cache: Path
 ) -> TrainingPairs:
-    """The pairs whose source and target have at most `max_chars` code points.
+    """Return the pairs whose source and target have at most `max_chars` code points.
 
-    The Parquet shards are mapped through Arrow files under `cache`, so memory stays small.
+    The Parquet shards are converted to Arrow files in `cache`, which are mapped into memory.
     Raises InputError if no pair is short enough.
     """
     import datasets
@@ -131,15 +131,12 @@ def training_pairs(
 
 
 def _mapped(dataset: Dataset, cache: Path) -> datasets.Dataset:
-    """The shards as Arrow files, held against their own sums wherever they are used again.
-
-    The shards are proved at every start; what is trained on is this copy of them.
-    """
+    """Return the shards as mapped Arrow files, converted again if their digests do not match."""
     import datasets
     from filelock import FileLock
 
     cache.mkdir(parents=True, exist_ok=True)
-    with FileLock(cache / "lock"):  # several processes start at once
+    with FileLock(cache / "lock"):  # several ranks start at once
         if not (whole := _is_whole(cache)):
             for folder in (path for path in cache.iterdir() if path.is_dir()):
                 shutil.rmtree(folder)
@@ -168,13 +165,12 @@ def _sums(cache: Path) -> dict[str, str]:
 
 
 def fresh_corruption(dataset: Dataset, homophone: float | None = None) -> Corrupt:
-    """Return the function that corrupts pairs anew, as a build with seed + 1 + epoch would.
+    """Return a function that corrupts pairs anew: as the same build with seed + 1 + epoch would.
 
-    A pair stays as stored where the new draw can change nothing or exceeds the greatest distance;
-    one that is drawn unchanged is so. The cosine filter is not applied again. `homophone` is that
-    operator's prior in place of the build's, the others sharing the rest equally (the paper's
-    sweep of π_hom). Raises VerificationError where this installation's confusion sets are not those
-    of the dataset.
+    A pair stays as stored if the new draw changes nothing or exceeds `max_distance`. The cosine
+    filter is not applied again. `homophone` replaces the build's prior of that operator; the
+    others share the rest equally (the paper's sweep of π_hom).
+    Raises VerificationError if this installation's confusion sets are not the dataset's.
     """
     from cecdata.perturbation.engine import UNCHANGED, Perturber
 
@@ -185,8 +181,8 @@ def fresh_corruption(dataset: Dataset, homophone: float | None = None) -> Corrup
     config = engine.config
 
     def corrupt(pairs: Sequence[Pair], epoch: int) -> list[Pair]:
-        made = engine.with_seed(config.seed + 1 + epoch).pairs(_sentences(pairs)).table
-        rows = made.take(
+        drawn = engine.with_seed(config.seed + 1 + epoch).pairs(_sentences(pairs)).table
+        rows = drawn.take(
             pa.array([place * config.copies + pair.copy for place, pair in enumerate(pairs)])
         )
         columns: Mapping[str, list[object]] = {
@@ -203,14 +199,14 @@ def fresh_corruption(dataset: Dataset, homophone: float | None = None) -> Corrup
 
 
 def prior_with(prior: Mapping[str, float], homophone: float) -> dict[str, float]:
-    """The prior with another weight of homophones, the other operators equal.
+    """Return the prior with another weight of homophones and equal weights of the others.
 
     >>> prior_with({"homophone": 0.2, "noise": 0.5, "split": 0.3}, 0.4)
     {'homophone': 0.4, 'noise': 0.3, 'split': 0.3}
     """
     others = [name for name in prior if name != "homophone"]
     if len(others) == len(prior) or not others:
-        raise InputError("data.homophone needs a build with homophones and another operator")
+        raise InputError("data.homophone needs a dataset with homophones and another operator")
     rest = round((1 - homophone) / len(others), 12)
     return {name: homophone if name == "homophone" else rest for name in prior}
 
@@ -229,12 +225,12 @@ def _sentences(pairs: Sequence[Pair]) -> pa.RecordBatch:
 
 
 def _usable(dataset: Dataset, max_chars: int, *, tuning: bool) -> npt.NDArray[np.int64]:
-    """Places of the pairs that are short enough, and not among those that are watched."""
-    found, seen = [], 0
+    """Return the places of the pairs that are short enough and not in a tuning part held out."""
+    places, rows = [], 0
     for batch in dataset.batches(TRAIN, ["id", "source", "target"]):
         usable = shards.longest(batch) <= max_chars
         if tuning:
             usable &= ~shards.in_tuning_part(np.asarray(batch.column("id")).view(np.uint64))
-        found.append(np.flatnonzero(usable) + seen)
-        seen += len(batch)
-    return np.concatenate(found) if found else np.array([], np.int64)
+        places.append(np.flatnonzero(usable) + rows)
+        rows += len(batch)
+    return np.concatenate(places) if places else np.array([], np.int64)

@@ -1,5 +1,5 @@
-# ruff: noqa: N806, N815 - axes stand in the names
-"""Candidates of known quality, made from a pair: what a policy might write, right and wrong."""
+# ruff: noqa: N806, N815 - axes are in the names
+"""Simulated candidates of known quality for each pair, right and wrong."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from cecdata.hanzi.edits import align
 from cecdata.hanzi.readings import homophones
 from cectrain.data.shards import Pair
 
-VARIANTS = 3  # different near misses, over-corrections and garbage a pair
+VARIANTS = 3  # near misses, over-corrections and garbage texts per pair
 KINDS = ("correct", "copy", "near_miss", "over_correction", "garbage")
-_LIKELIEST = 8  # homophones that a slip is drawn from
+_LIKELIEST = 8  # homophones that a wrong character is drawn from
 
-#: Mixtures of kinds, as a policy at some point of its training might sample them.
+#: mixtures of kinds that a policy may sample at some point of its training
 PROFILES: Mapping[str, Mapping[str, float]] = MappingProxyType(
     {
         "copying": {"correct": 0.25, "copy": 0.55, "near_miss": 0.10, "over_correction": 0.10},
@@ -31,18 +31,18 @@ PROFILES: Mapping[str, Mapping[str, float]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Bank:
-    """For each of P pairs one text of each of the K columns; `kinds` names the columns' kinds."""
+    """One text of each of K columns for each of P pairs; `kinds` has each column's kind."""
 
     pairs: tuple[Pair, ...]
     kinds: tuple[str, ...]
     texts_P_K: tuple[tuple[str, ...], ...]
 
     def columns(self, kind: str) -> list[int]:
-        """The columns that hold candidates of a kind."""
+        """Return the columns of a kind."""
         return [place for place, name in enumerate(self.kinds) if name == kind]
 
     def right(self) -> npt.NDArray[np.bool_]:
-        """Whether each text is its pair's target, shape [P, K]: a slip may hit by chance."""
+        """Return whether each text is its pair's target, [P, K]; a wrong draw may hit by chance."""
         return np.array(
             [
                 [text == pair.target for text in row]
@@ -52,7 +52,7 @@ class Bank:
 
 
 def bank(pairs: Sequence[Pair], seed: int) -> Bank:
-    """Candidates of all kinds for each pair; a pure function of (pairs, seed)."""
+    """Return candidates of all kinds for each pair, as a function of (pairs, seed)."""
     kinds = ("correct", "copy", *(kind for kind in KINDS[2:] for _ in range(VARIANTS)))
     rows = []
     for place, pair in enumerate(pairs):
@@ -65,7 +65,7 @@ def bank(pairs: Sequence[Pair], seed: int) -> Bank:
 
 
 def near_miss(pair: Pair, rng: np.random.Generator) -> str:
-    """The target with one of the source's errors corrected wrongly, into something like it."""
+    """Return the target with one of the source's errors corrected into a wrong homophone."""
     edits = align(pair.source, pair.target)
     spots = [
         place
@@ -73,15 +73,15 @@ def near_miss(pair: Pair, rng: np.random.Generator) -> str:
         for place in range(edit.start, edit.end)
         if place < len(pair.target) and homophones(pair.target[place])
     ]
-    if not spots:  # a symbol was inserted: it is gone, and something beside it with it
+    if not spots:  # the error is an inserted symbol: change another character instead
         return over_correction(pair.target, rng)
     return _slip(pair.target, spots[int(rng.integers(len(spots)))], rng)
 
 
 def over_correction(text: str, rng: np.random.Generator) -> str:
-    """The text with one right character replaced by one that sounds the same.
+    """Return the text with one character replaced by a homophone.
 
-    A text without such a character loses its last one.
+    A text without homophones loses its last character.
     """
     spots = [place for place, sign in enumerate(text) if homophones(sign)]
     if not spots:
@@ -92,7 +92,7 @@ def over_correction(text: str, rng: np.random.Generator) -> str:
 def draw_groups(
     bank: Bank, profile: Mapping[str, float], size: int, rng: np.random.Generator
 ) -> npt.NDArray[np.int64]:
-    """Columns of the bank for `size` candidates of each pair, shape [P, L], kinds by `profile`."""
+    """Draw columns of the bank for `size` candidates of each pair, [P, L], kinds by `profile`."""
     kinds = list(profile)
     weights = np.array([profile[kind] for kind in kinds])
     drawn_P_L = rng.choice(len(kinds), size=(len(bank.pairs), size), p=weights / weights.sum())

@@ -10,17 +10,17 @@ import numpy as np
 from cectrain.reward.config import RewardConfig
 from cectrain.reward.terms import additional_weight
 
-TEACHES, TEACHES_SLOWLY = 0.9, 0.7  # accuracy within groups, mean over the mixtures
+TEACHES, TEACHES_SLOWLY = 0.9, 0.7  # least accuracy within groups, mean over the mixtures
 
 
 @dataclass(frozen=True, slots=True)
 class GroupFigures:
-    """One profile's groups under one reward; all are fractions or rewards.
+    """The groups of one mixture under one reward, as fractions or rewards.
 
-    pair_accuracy: among pairs of a right and a wrong candidate of one group, how often the right
-    one earned more (ties count half). auc: the same over all candidates pooled. zero_advantage:
-    groups whose candidates all earned the same. purity: right ones among the largest cluster's
-    members. reward: the mean. variance: of R, at most 1/4.
+    pair_accuracy: share of the pairs of a right and a wrong candidate of one group in which the
+    right one earns more (ties count half). auc: the same over all candidates pooled.
+    zero_advantage: share of groups whose candidates all earn the same. purity: share of right
+    ones among the largest clusters' members. reward: mean R. variance: of R, at most 1/4.
     """
 
     pair_accuracy: float | None
@@ -33,13 +33,13 @@ class GroupFigures:
 
 @dataclass(frozen=True, slots=True)
 class RewardFigures:
-    """One reward's constants and what follows from them.
+    """The figures of one reward.
 
     alpha_star: of the two cosine terms, at τ as used. lone_exact, lone_copy: mean R of one right
-    candidate beside L − 1 copies of the source, and of such a copy. lone_wins: share of groups
-    where the right one earned more. joined: share where DBSCAN put it into the copies' cluster.
-    clean_kept, clean_over_corrected: mean R on a clean sentence of leaving it alone and of one
-    over-correction beside L − 1 candidates that do so.
+    candidate beside L − 1 copies of the source, and of such a copy. lone_wins: share of these
+    groups in which the right one earns more. joined: share in which DBSCAN puts it into the
+    copies' cluster. clean_kept, clean_over_corrected: for a clean sentence, mean R of a copy and
+    of one over-correction beside L − 1 copies.
     """
 
     config: RewardConfig
@@ -55,7 +55,7 @@ class RewardFigures:
 
 @dataclass(frozen=True, slots=True)
 class KindFigures:
-    """Cosines to the reference of one kind of candidate: mean and quantiles."""
+    """The cosines to the reference of one kind of candidate: mean and quantiles."""
 
     mean: float
     q05: float
@@ -66,12 +66,12 @@ class KindFigures:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Everything that `cectrain diagnose` says.
+    """The result of `cectrain diagnose`.
 
-    gamma: 1 − the least cosine of a right candidate (0: only the reference itself is known to be
-    right). delta: 1 − the 0.95 quantile of wrong candidates' cosines; the paper's assumption asks
-    for δ > γ. blind: share of wrong candidates with the reference's own embedding, which no
-    constants can tell apart. hoeffding: √(log(2/(1 − c)) / 2N).
+    gamma: 1 − the least cosine of a right candidate; it is 0 because the only right candidate is
+    the reference. delta: 1 − the 0.95 quantile of wrong candidates' cosines; the paper assumes
+    δ > γ. blind: share of wrong candidates with the reference's own embedding, which no constants
+    can distinguish. hoeffding: √(log(2/(1 − c)) / 2N) at confidence c.
     """
 
     encoder: str
@@ -88,8 +88,8 @@ class Diagnosis:
     suggested: RewardConfig
     favoured: str
     verdict: tuple[str, ...]
-    recipe: str = ""  # where the constants as given came from, in words; empty within a run
-    split: str = ""  # where the pairs came from; empty within a run, whose are training pairs
+    recipe: str = ""  # origin of the constants as given; empty within a run
+    split: str = ""  # of the pairs; empty within a run, which takes training pairs
 
 
 def favoured(rewards: Mapping[str, RewardFigures]) -> str:
@@ -106,34 +106,34 @@ def choice_reason(rewards: Mapping[str, RewardFigures]) -> str:
     return "they rank right above wrong more often within a group"
 
 
-def verdict(found: Diagnosis) -> list[str]:
-    """What the figures mean, in sentences; the first one is the answer."""
-    given, calibrated = found.rewards["as given"], found.rewards["calibrated"]
-    best = found.rewards[found.favoured]
-    lines = [_answer(found, best)]
+def verdict(diagnosis: Diagnosis) -> list[str]:
+    """Return the meaning of the figures in sentences; the first one is the answer."""
+    given, calibrated = diagnosis.rewards["as given"], diagnosis.rewards["calibrated"]
+    best = diagnosis.rewards[diagnosis.favoured]
+    lines = [_answer(diagnosis, best)]
     star = given.alpha_star
     if given.config.alpha <= star and given.config.kind == "consensus":
         other = additional_weight(given.config) or given.config.copy is not None
         apart = ", which does not take the reward's other terms into account" if other else ""
         lines.append(
-            f"α = {given.config.alpha:g} is not above α* = {star:.3f}{apart}: a lone correct "
+            f"α = {given.config.alpha:g} is not above α* = {star:.3f}{apart}: a lone right "
             f"candidate beside copies earned more than a copy in {given.lone_wins:.0%} of groups "
             f"(calibrated: {calibrated.lone_wins:.0%})."
         )
     if given.joined > 0.5:
         lines.append(
-            f"In {given.joined:.0%} of groups DBSCAN put the correct candidate into the copies' "
-            "own cluster: the radius cannot tell them apart, and consensus says little."
+            f"In {given.joined:.0%} of groups DBSCAN put the right candidate into the copies' "
+            "cluster: the radius does not separate them, so the consensus term says little."
         )
-    if found.delta <= found.gamma:
+    if diagnosis.delta <= diagnosis.gamma:
         lines.append(
-            f"The encoder keeps no margin (δ {found.delta:.4f} ≤ γ {found.gamma:.4f}): wrong "
-            "candidates are as near to the reference as right ones."
+            f"The encoder keeps no margin (δ {diagnosis.delta:.4f} ≤ γ {diagnosis.gamma:.4f}): "
+            "wrong candidates are as near to the reference as right ones."
         )
-    if found.blind > 0:
+    if diagnosis.blind > 0:
         lines.append(
-            f"{found.blind:.1%} of the wrong candidates have the very embedding of the reference: "
-            "the encoder does not know the character that differs."
+            f"{diagnosis.blind:.1%} of the wrong candidates have the same embedding as the "
+            "reference: the encoder does not know the character that differs."
         )
     copying = given.profiles["copying"]
     lines.append(
@@ -144,24 +144,24 @@ def verdict(found: Diagnosis) -> list[str]:
     return lines
 
 
-def _answer(found: Diagnosis, best: RewardFigures) -> str:
-    name = "the constants as given" if found.favoured == "as given" else "calibrated constants"
+def _answer(diagnosis: Diagnosis, best: RewardFigures) -> str:
+    name = "the constants as given" if diagnosis.favoured == "as given" else "calibrated constants"
     c = best.config
     constants = f"{c.words()}, {c.metric}"
     accuracy = _ranking(best)
     if accuracy >= TEACHES:
         return (
             f"This reward can teach: take {name} ({constants}); {accuracy:.1%} of the pairs of a "
-            "right and a wrong candidate are ranked rightly within their group."
+            "right and a wrong candidate are ranked correctly within their group."
         )
     if accuracy >= TEACHES_SLOWLY:
         return (
             f"This reward teaches slowly: {name} ({constants}) rank {accuracy:.1%} of the pairs "
-            "within a group rightly. Watch the exact rate, not the reward."
+            "within a group correctly. Watch the exact rate, not the reward."
         )
     return (
         f"This reward cannot be trusted here: even {name} ({constants}) rank only {accuracy:.1%} "
-        "of the pairs within a group rightly. Take another encoder."
+        "of the pairs within a group correctly. Use another encoder."
     )
 
 

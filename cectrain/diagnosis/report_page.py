@@ -1,4 +1,4 @@
-"""A diagnosis for people: lines for the terminal, and one page that needs no network."""
+"""A diagnosis as text for the terminal and as one HTML page without external resources."""
 
 from __future__ import annotations
 
@@ -17,89 +17,88 @@ from cectrain.reward.terms import ADDITIONAL
 _SERIES = {"as given": "constants as given", "calibrated": "calibrated constants"}
 
 
-def text(found: Diagnosis) -> str:
-    """The verdict and the figures behind it, for a terminal."""
-    lines = [*found.verdict, *_judged(found), ""]
-    for name, rows in (("encoder", _encoder_rows(found)), ("reward", _reward_rows(found))):
+def text(diagnosis: Diagnosis) -> str:
+    """Return the verdict and the figures as text."""
+    lines = [*diagnosis.verdict, *_judged(diagnosis), ""]
+    for name, rows in (("encoder", _encoder_rows(diagnosis)), ("reward", _reward_rows(diagnosis))):
         lines.append(f"{name:<46}{'as given':>12}{'calibrated':>12}" if name == "reward" else name)
         lines += [f"  {row[0]:<44}" + "".join(f"{cell:>12}" for cell in row[1:]) for row in rows]
         lines.append("")
     return "\n".join(lines).rstrip()
 
 
-def page(found: Diagnosis) -> str:
+def page(diagnosis: Diagnosis) -> str:
     """Return one HTML page: verdict, figures as inline SVG, tables."""
-    first, *rest = found.verdict
-    reward_table = html.table(["", "as given", "calibrated"], _reward_rows(found))
-    encoder_table = html.table(["", found.encoder], _encoder_rows(found))
+    first, *rest = diagnosis.verdict
+    reward_table = html.table(["", "as given", "calibrated"], _reward_rows(diagnosis))
+    encoder_table = html.table(["", diagnosis.encoder], _encoder_rows(diagnosis))
     body = f"""<h1>What this reward can teach</h1>
 <p class="warning">{escape(first)}</p>
-{"".join(f"<p>{escape(line)}</p>" for line in [*rest, *_judged(found)])}
+{"".join(f"<p>{escape(line)}</p>" for line in [*rest, *_judged(diagnosis)])}
 <h2>Right against wrong, within a group</h2>
 <p class="soft">Share of the pairs of a right and a wrong candidate of one group in which the right
-one earned more, in percent; 50 teaches nothing. Each mixture stands for a policy.</p>
-{_accuracies(found)}
+one earned more, in percent; 50 teaches nothing. Each mixture represents a policy.</p>
+{_accuracies(diagnosis)}
 <h2>How near the candidates are to the reference</h2>
-<p class="soft">Share of the candidates of a kind at most so near, in percent, by cosine.</p>
-{_cosines(found)}
+<p class="soft">Share of the candidates of a kind with at most this cosine, in percent.</p>
+{_cosines(diagnosis)}
 {encoder_table}
-<p class="soft">γ is 0 by construction: only the reference itself is known to be right.</p>
+<p class="soft">γ is 0 by construction: the only right candidate is the reference itself.</p>
 <h2>Rewards</h2>{reward_table}
-<p class="soft">{found.pairs} {_whose(found)} pairs, groups of {found.size}, seed {found.seed}.
-Variance of a reward in [0, 1] is at most 0.25. The Hoeffding gap is for {found.train_pairs:,}
-training pairs at {CONFIDENCE:.0%} and one fixed policy.</p>"""
+<p class="soft">{diagnosis.pairs} {_whose(diagnosis)} pairs, groups of {diagnosis.size},
+seed {diagnosis.seed}. Variance of a reward in [0, 1] is at most 0.25. The Hoeffding gap is for
+{diagnosis.train_pairs:,} training pairs at {CONFIDENCE:.0%} and one fixed policy.</p>"""
     return html.page("Reward diagnosis", body)
 
 
-def _whose(found: Diagnosis) -> str:
-    return "held-out" if found.split == HELD_OUT else "training"
+def _whose(diagnosis: Diagnosis) -> str:
+    return "held-out" if diagnosis.split == HELD_OUT else "training"
 
 
-def _judged(found: Diagnosis) -> list[str]:
-    return [f"Judged, as given: the reward of {found.recipe}."] if found.recipe else []
+def _judged(diagnosis: Diagnosis) -> list[str]:
+    return [f"Constants as given: those of {diagnosis.recipe}."] if diagnosis.recipe else []
 
 
-def _accuracies(found: Diagnosis) -> str:
-    profiles = list(found.rewards["as given"].profiles)
+def _accuracies(diagnosis: Diagnosis) -> str:
+    profiles = list(diagnosis.rewards["as given"].profiles)
     series = {
         title: {
             name: Point(100 * value)
             for name in profiles
-            if (value := found.rewards[key].profiles[name].pair_accuracy) is not None
+            if (value := diagnosis.rewards[key].profiles[name].pair_accuracy) is not None
         }
         for key, title in _SERIES.items()
     }
     return bars("Accuracy within groups, %", profiles, series)
 
 
-def _cosines(found: Diagnosis) -> str:
+def _cosines(diagnosis: Diagnosis) -> str:
     labels = [f"{place / 20:.2f}" for place in range(1, 21)][7:]
     series = {}
-    for kind, figures in found.kinds.items():
+    for kind, figures in diagnosis.kinds.items():
         total, below, points = sum(figures.bins), 0, {}
         for place, count in enumerate(figures.bins, 1):
             below += count
             points[f"{place / 20:.2f}"] = Point(100 * below / total)
         series[kind] = {label: points[label] for label in labels}
-    return curves("Candidates at most so near, %", labels, series)
+    return curves("Candidates with at most this cosine, %", labels, series)
 
 
-def _encoder_rows(found: Diagnosis) -> list[tuple[str, ...]]:
+def _encoder_rows(diagnosis: Diagnosis) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [
-        ("right candidates: 1 − cosine at most (γ)", f"{found.gamma:.4f}"),
-        ("wrong candidates: 1 − cosine, 95 % above (δ)", f"{found.delta:.4f}"),
-        ("wrong ones with the reference's own embedding", f"{found.blind:.1%}"),
-        (f"Hoeffding gap at {found.train_pairs:,} pairs", f"{found.hoeffding:.4f}"),
+        ("right candidates: greatest 1 − cosine (γ)", f"{diagnosis.gamma:.4f}"),
+        ("wrong candidates: 1 − cosine, 95 % are above (δ)", f"{diagnosis.delta:.4f}"),
+        ("wrong candidates with the reference's embedding", f"{diagnosis.blind:.1%}"),
+        (f"Hoeffding gap at {diagnosis.train_pairs:,} pairs", f"{diagnosis.hoeffding:.4f}"),
     ]
-    return rows + [
-        (f"cosine of {kind.replace('_', '-')}, median [5 %, 95 %]",
-         f"{f.q50:.3f} [{f.q05:.3f}, {f.q95:.3f}]")
-        for kind, f in found.kinds.items()
-    ]  # fmt: skip
+    for kind, f in diagnosis.kinds.items():
+        name = f"cosine of {kind.replace('_', '-')}, median [5 %, 95 %]"
+        rows.append((name, f"{f.q50:.3f} [{f.q05:.3f}, {f.q95:.3f}]"))
+    return rows
 
 
-def _reward_rows(found: Diagnosis) -> list[tuple[str, ...]]:
-    both = [found.rewards[name] for name in _SERIES]
+def _reward_rows(diagnosis: Diagnosis) -> list[tuple[str, ...]]:
+    both = [diagnosis.rewards[name] for name in _SERIES]
     rows = [(name, *(shown(figures) for figures in both)) for name, shown in _ROWS.items()]
     for profile in both[0].profiles:
         groups = [figures.profiles[profile] for figures in both]
@@ -133,16 +132,16 @@ def _weight(term: Term) -> Callable[[RewardFigures], str]:
 
 _ROWS: Mapping[str, Callable[[RewardFigures], str]] = {
     "α (weight of the pairwise term)": lambda f: f"{f.config.alpha:g}",
-    "α* (above it a lone correct one beats copies)": lambda f: f"{f.alpha_star:.3f}",
+    "α* (above it a lone right one beats copies)": lambda f: f"{f.alpha_star:.3f}",
     "τ": lambda f: f.config.tau_words(),
     "β": lambda f: f"{f.config.beta:g}",
     **{f"weight of the {term.name} term": _weight(term) for term in ADDITIONAL},
     "reward of a copy of an erroneous source": lambda f: _set(f.config.copy),
     "metric, ε": lambda f: f"{f.config.metric} {f.config.epsilon:g}",
-    "R of a lone correct candidate beside copies": lambda f: f"{f.lone_exact:.3f}",
+    "R of a lone right candidate beside copies": lambda f: f"{f.lone_exact:.3f}",
     "R of such a copy": lambda f: f"{f.lone_copy:.3f}",
-    "groups in which the lone correct one wins": lambda f: f"{f.lone_wins:.1%}",
+    "groups in which the lone right one wins": lambda f: f"{f.lone_wins:.1%}",
     "groups in which it joins the copies' cluster": lambda f: f"{f.joined:.1%}",
-    "clean sentence: R of leaving it alone": lambda f: f"{f.clean_kept:.3f}",
+    "clean sentence: R of a copy": lambda f: f"{f.clean_kept:.3f}",
     "clean sentence: R of one over-correction": lambda f: f"{f.clean_over_corrected:.3f}",
 }

@@ -1,4 +1,4 @@
-"""The batch that the loss sees: without candidates that teach nothing, and each text once."""
+"""Remove rows without gradient from a batch, and merge rows of equal candidates."""
 
 from __future__ import annotations
 
@@ -10,19 +10,22 @@ if TYPE_CHECKING:
 
 _GIVEN = ("prompt_ids", "prompt_mask")
 _WRITTEN = (
-    "completion_ids", "completion_mask", "old_per_token_logps", "sampling_per_token_logps",
-)  # fmt: skip
-_TINY = 1e-6  # what rounding leaves of an advantage of 0
+    "completion_ids",
+    "completion_mask",
+    "old_per_token_logps",
+    "sampling_per_token_logps",
+)
+_TINY = 1e-6  # smaller advantages are rounding errors of 0
 
 
 def condense(out: Mapping[str, object], passes: int) -> dict[str, object]:
-    """The same gradient from fewer rows.
+    """Return a batch of fewer rows with the same gradient.
 
-    A candidate whose advantage is 0 has no gradient, and equal candidates of one source have equal
-    ones: they become one row with the sum of their advantages. The loss is a mean over rows, so
-    what is left is scaled by left / all. The rows stay a multiple of `passes`, filled up with rows
-    of advantage 0; columns that are padding everywhere go. Exact for the clipped objective alone:
-    a KL term or an entropy bonus needs every row.
+    A candidate with advantage 0 has no gradient, and equal candidates of one source have equal
+    gradients: they become one row with the sum of their advantages. The loss is a mean over rows,
+    so advantages are scaled by rows kept / all rows. The number of rows stays a multiple of
+    `passes`, if necessary with rows of advantage 0. Columns of padding are removed. This is exact
+    for the clipped objective only: a KL term or an entropy bonus needs every row.
     """
     import torch
 
@@ -43,7 +46,7 @@ def condense(out: Mapping[str, object], passes: int) -> dict[str, object]:
 
 
 def _merged(out: Mapping[str, object], weights: torch.Tensor) -> tuple[list[int], list[float]]:
-    """First rows of equal candidates, and the sums of their advantages; zeros are left out."""
+    """Return the first rows of equal candidates and the sums of their advantages, without 0."""
     import torch
 
     tokens = torch.cat([out["prompt_ids"], out["completion_ids"]], dim=1)
@@ -52,7 +55,7 @@ def _merged(out: Mapping[str, object], weights: torch.Tensor) -> tuple[list[int]
     for row, (line, weight) in enumerate(zip(tokens.cpu().numpy(), weights.tolist(), strict=True)):
         if abs(weight) < _TINY:
             continue
-        # By sign: the clip takes the smaller of two products, and those of one sign add up.
+        # By sign: the clip takes the smaller of two products, and only equal signs add up.
         key = (line.tobytes(), weight > 0)
         first.setdefault(key, row)
         sums[key] = sums.get(key, 0.0) + weight
@@ -60,7 +63,7 @@ def _merged(out: Mapping[str, object], weights: torch.Tensor) -> tuple[list[int]
 
 
 def _trimmed(kept: dict[str, object]) -> dict[str, object]:
-    """Prompts are padded on the left, completions on the right."""
+    """Return the batch without columns of padding: left of prompts, right of completions."""
     given, written = kept["prompt_mask"], kept["completion_mask"]
     before = int((given.sum(dim=0) > 0).long().argmax())  # type: ignore[attr-defined]
     after = int(written.sum(dim=1).max())  # type: ignore[attr-defined]

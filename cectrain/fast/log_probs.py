@@ -1,4 +1,4 @@
-"""Log-probabilities of candidates by the lean forward pass: what the clipped objective asks for."""
+"""Log-probabilities of candidates by the lean forward pass, for the clipped objective."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def log_probs_and_entropies(
     temperature: float,
     dtype: torch.dtype,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Log-probability and entropy of the last `written` columns, both [rows, written].
+    """Return the log-probabilities and entropies of the last `written` columns, [rows, written].
 
-    `ids` and `mask` are [rows, places], questions padded on the left and candidates on the right,
-    as TRL lays them out. What is padding gets some finite value. Entropies carry no gradient.
+    `ids` and `mask` are [rows, places], with prompts padded on the left and candidates on the
+    right, as TRL has them. Padding gets arbitrary finite values. Entropies have no gradient.
     """
     import torch
 
     rows, places = ids.shape
-    # The lean pass knows padding on the right alone: each row is moved to the left edge.
+    # The lean pass supports padding on the right only, so each row is shifted to the left edge.
     before = mask.argmax(dim=1, keepdim=True)
     moved = (torch.arange(places) + before).clamp(max=places - 1)
     states = final_states(model, ids.gather(1, moved), dtype)
@@ -36,37 +36,37 @@ def log_probs_and_entropies(
     hidden = states.gather(1, at[:, :, None].expand(-1, -1, states.shape[2]))
     last = model.model.norm
     hidden = norm_and_head()[0].apply(hidden, last.weight, last.variance_epsilon)
-    found, entropies = _head().apply(
+    log_probs, entropies = _head().apply(
         hidden.flatten(0, 1),
         model.lm_head.weight.to(dtype),
         ids[:, places - written :].flatten(),
         temperature,
     )
-    return found.view(rows, written), entropies.view(rows, written)
+    return log_probs.view(rows, written), entropies.view(rows, written)
 
 
 @cache
 def _head() -> type[torch.autograd.Function]:
-    """The vocabulary's head up to one log-probability a token, its gradient made in parts."""
+    """Return the head as a function with its own gradient: states → a log-probability a token."""
     import torch
 
     class Head(torch.autograd.Function):  # type: ignore[misc]
         @staticmethod
         def forward(ctx, states, head, wanted, temperature):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN205
-            found, entropies = torch.empty(len(wanted)), torch.empty(len(wanted))
+            log_probs, entropies = torch.empty(len(wanted)), torch.empty(len(wanted))
             chances = torch.empty(len(wanted), len(head), dtype=states.dtype)
             for start in range(0, len(wanted), ROWS):
                 part = slice(start, start + ROWS)
                 logits = (states[part] @ head.t()).float().div_(temperature)
                 total = logits.logsumexp(-1)
-                found[part] = logits.gather(1, wanted[part, None])[:, 0] - total
+                log_probs[part] = logits.gather(1, wanted[part, None])[:, 0] - total
                 likely = (logits - total[:, None]).exp_()
                 chances[part] = likely
                 entropies[part] = total - likely.mul_(logits).sum(-1)
             ctx.save_for_backward(states, head, wanted, chances)
             ctx.temperature = temperature
             ctx.mark_non_differentiable(entropies)
-            return found, entropies
+            return log_probs, entropies
 
         @staticmethod
         def backward(ctx, gradient, _entropies):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN205

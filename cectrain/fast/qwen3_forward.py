@@ -1,9 +1,9 @@
 """Qwen3's forward pass and loss for training on a CPU, with the model's own weights.
 
-The same sums as `transformers` makes (a test holds them together), several times as fast on short
-rows: bf16 products over fp32 weights, one pass for each norm, plain attention (the flash kernel's
-backward pass dominates below 100 tokens), the vocabulary's head on answers alone, and the
-gradient of the cross entropy made where the probabilities are still in the cache.
+It computes the same as `transformers` (a test compares them), several times as fast on short rows:
+bf16 products over fp32 weights, one pass for each norm, plain attention (the flash kernel's
+backward pass dominates below 100 tokens), the head on answers only, and the gradient of the cross
+entropy computed while the probabilities are still in the cache.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
 
-ROWS = 128  # tokens whose probabilities over the vocabulary are in the cache together
-_NEVER = -1e9  # added to the scores of places that come later
+ROWS = 128  # tokens whose probabilities over the vocabulary are computed together
+_NEVER = -1e9  # added to the attention scores of later positions
 
 
 def supports(model: PreTrainedModel) -> bool:
-    """Whether this pass knows the model: a bare Qwen3 on a CPU, all weights trained."""
+    """Return whether the model is a plain Qwen3 on a CPU with all weights trained."""
     config = model.config
     return (
         type(model).__name__ == "Qwen3ForCausalLM"
@@ -35,7 +35,7 @@ def supports(model: PreTrainedModel) -> bool:
 
 
 def fast_dtype() -> torch.dtype:
-    """bf16 where this CPU multiplies it in hardware, else fp32."""
+    """Return bf16 if this CPU has instructions for it, otherwise fp32."""
     import torch
 
     native = getattr(torch.cpu, "_is_avx512_bf16_supported", None)
@@ -45,9 +45,10 @@ def fast_dtype() -> torch.dtype:
 def answer_loss(
     model: PreTrainedModel, ids: torch.Tensor, labels: torch.Tensor, dtype: torch.dtype
 ) -> torch.Tensor:
-    """Mean cross entropy of the labelled tokens; `ids` and `labels` [rows, longest], padded right.
+    """Return the mean cross entropy of the labelled tokens.
 
-    A label stands at its own token's place, negative where there is none, as in `transformers`.
+    `ids` and `labels` are [rows, longest], padded on the right. A label is at its own token's
+    position, negative without one, as in `transformers`.
     """
     hidden, wanted = _before_answers(model, ids, labels, dtype)
     loss: torch.Tensor = norm_and_head()[1].apply(hidden, model.lm_head.weight.to(dtype), wanted)
@@ -57,14 +58,14 @@ def answer_loss(
 def answer_hits(
     model: PreTrainedModel, ids: torch.Tensor, labels: torch.Tensor, dtype: torch.dtype
 ) -> torch.Tensor:
-    """Whether each labelled token [tokens] is the likeliest one after what stands before it."""
+    """Return whether each labelled token is the most likely one at its position, [tokens]."""
     import torch
 
     with torch.no_grad():
         hidden, wanted = _before_answers(model, ids, labels, dtype)
         head = model.lm_head.weight.to(dtype)
-        found = [(part @ head.t()).argmax(-1) for part in hidden.split(ROWS)]
-        return torch.cat(found) == wanted
+        likeliest = [(part @ head.t()).argmax(-1) for part in hidden.split(ROWS)]
+        return torch.cat(likeliest) == wanted
 
 
 def answer_log_probs(
@@ -74,23 +75,23 @@ def answer_log_probs(
     dtype: torch.dtype,
     temperature: float,
 ) -> torch.Tensor:
-    """Log-probability of each row's answer at this temperature, [rows]; no gradient."""
+    """Return the log-probability of each row's answer at this temperature, [rows], no gradient."""
     import torch
 
     with torch.no_grad():
         hidden, wanted = _before_answers(model, ids, labels, dtype)
-        head, found = model.lm_head.weight.to(dtype), []
+        head, log_probs = model.lm_head.weight.to(dtype), []
         for part, tokens in zip(hidden.split(ROWS), wanted.split(ROWS), strict=True):
             logits = (part @ head.t()).float() / temperature
-            found.append(logits.gather(1, tokens[:, None])[:, 0] - logits.logsumexp(-1))
+            log_probs.append(logits.gather(1, tokens[:, None])[:, 0] - logits.logsumexp(-1))
         owner = (labels[:, 1:] >= 0).nonzero(as_tuple=True)[0]
-        return torch.zeros(len(ids)).index_add_(0, owner, torch.cat(found))
+        return torch.zeros(len(ids)).index_add_(0, owner, torch.cat(log_probs))
 
 
 def _before_answers(
     model: PreTrainedModel, ids: torch.Tensor, labels: torch.Tensor, dtype: torch.dtype
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The normed state one place before each label [tokens, width], and the labels [tokens]."""
+    """Return the normed state one position before each label [tokens, width], and the labels."""
     states = final_states(model, ids, dtype)
     places = (labels[:, 1:] >= 0).nonzero(as_tuple=True)
     hidden = states[:, :-1][places]
@@ -102,7 +103,7 @@ def _before_answers(
 
 
 def final_states(model: PreTrainedModel, ids: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """The residual stream after the last layer [rows, longest, width]."""
+    """Return the residual stream after the last layer, [rows, longest, width]."""
     import torch
     from torch.nn import functional
 
@@ -132,17 +133,16 @@ def _attention(
     angles: tuple[torch.Tensor, torch.Tensor],
     later: torch.Tensor,
 ) -> torch.Tensor:
-    """Grouped-query attention of one layer, [rows, length, width] to the same."""
+    """Return the grouped-query attention of one layer, [rows, length, width] as `states`."""
     import torch
     from torch.nn import functional
 
     config, (rows, length, _), dtype = model.config, states.shape, states.dtype
-    heads, shared, size = (
-        config.num_attention_heads, config.num_key_value_heads, config.head_dim,
-    )  # fmt: skip
+    heads, shared = config.num_attention_heads, config.num_key_value_heads
+    size = config.head_dim
     weight = torch.cat([layer.q_proj.weight, layer.k_proj.weight, layer.v_proj.weight]).to(dtype)
-    made = functional.linear(states, weight).view(rows, length, heads + 2 * shared, size)
-    query, key, value = made.split([heads, shared, shared], 2)
+    projected = functional.linear(states, weight).view(rows, length, heads + 2 * shared, size)
+    query, key, value = projected.split([heads, shared, shared], 2)
     norm, epsilon = norm_and_head()[0], layer.q_norm.variance_epsilon
     query = norm.apply(query, layer.q_norm.weight, epsilon).transpose(1, 2)
     key = norm.apply(key, layer.k_norm.weight, epsilon).transpose(1, 2)
@@ -158,7 +158,7 @@ def _attention(
 def _angles(
     model: PreTrainedModel, length: int, dtype: torch.dtype
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Cosines and sines of the rotary places [length, head size]."""
+    """Return the cosines and sines of the rotary positions, [length, head size]."""
     import torch
 
     turns = torch.arange(length, dtype=torch.float32)[:, None] * model.model.rotary_emb.inv_freq
@@ -175,7 +175,7 @@ def _rotated(states: torch.Tensor, angles: tuple[torch.Tensor, torch.Tensor]) ->
 
 @cache
 def norm_and_head() -> tuple[type[torch.autograd.Function], type[torch.autograd.Function]]:
-    """Root-mean-square norm and head with loss, each with its gradient; torch comes late."""
+    """Return the RMS norm and the head with loss as autograd functions; torch is imported late."""
     import torch
 
     class Norm(torch.autograd.Function):  # type: ignore[misc]

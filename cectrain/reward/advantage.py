@@ -1,5 +1,5 @@
-# ruff: noqa: N803 - axes stand in the names
-"""Advantages: rewards of whole groups minus a baseline. P sources, L candidates of each."""
+# ruff: noqa: N803 - axes are in the names
+"""Advantages: rewards minus a baseline. Axes: P sources, L candidates of each."""
 
 from __future__ import annotations
 
@@ -8,35 +8,36 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import torch
 
-_TINY = 1e-6  # a smaller deviation is no scale to divide by
+_TINY = 1e-6  # smaller standard deviations are not divided by
 
 
 def advantages(
     rewards_P_L: torch.Tensor, baseline: str, values_P: torch.Tensor, whiten: str = "none"
 ) -> torch.Tensor:
-    """A = R − baseline, shape [P, L].
+    """Return A = R − baseline, shape [P, L].
 
     `value`, `frozen_value`: V(x), paper §3.4. `leave_one_out`: the mean of the group's other
-    candidates. `group`: the group's mean. `none`: 0. `whiten` brings the result to mean 0 and
-    deviation 1 over the batch, or divides each group by its own deviation; where all are equal
-    nothing is divided.
+    candidates. `group`: the group's mean. `none`: 0. `whiten = "batch"` normalises the result to
+    mean 0 and standard deviation 1, `"group"` divides each group by its own deviation. Equal
+    values are not divided.
 
     >>> import torch
     >>> advantages(torch.tensor([[1.0, 0.0, 0.5]]), "leave_one_out", torch.zeros(1)).tolist()
     [[0.75, -0.75, 0.0]]
     """
-    found = rewards_P_L - baselines(rewards_P_L, baseline, values_P)
+    centred = rewards_P_L - baselines(rewards_P_L, baseline, values_P)
     if whiten == "batch":
-        spread = found.std(correction=0)
-        return (found - found.mean()) / spread if spread > _TINY else found - found.mean()
+        spread = centred.std(correction=0)
+        shifted = centred - centred.mean()
+        return shifted / spread if spread > _TINY else shifted
     if whiten == "group":
-        spreads = found.std(dim=1, correction=0, keepdim=True)
-        return found / spreads.where(spreads > _TINY, 1.0)
-    return found
+        spreads = centred.std(dim=1, correction=0, keepdim=True)
+        return centred / spreads.where(spreads > _TINY, 1.0)
+    return centred
 
 
 def baselines(rewards_P_L: torch.Tensor, baseline: str, values_P: torch.Tensor) -> torch.Tensor:
-    """What is subtracted, broadcastable to [P, L]."""
+    """Return the values that are subtracted, broadcastable to [P, L]."""
     if baseline in ("value", "frozen_value"):
         return values_P[:, None]
     if baseline == "leave_one_out":
@@ -48,7 +49,7 @@ def baselines(rewards_P_L: torch.Tensor, baseline: str, values_P: torch.Tensor) 
 
 
 def figures(rewards_P_L: torch.Tensor, baseline: str, values_P: torch.Tensor) -> dict[str, float]:
-    """What is logged of a batch's baseline."""
+    """Return the figures of a batch's baseline for metrics.jsonl."""
     subtracted = baselines(rewards_P_L, baseline, values_P)
     return {
         "zero_advantage_share": zero_advantage_share(rewards_P_L),
@@ -58,7 +59,7 @@ def figures(rewards_P_L: torch.Tensor, baseline: str, values_P: torch.Tensor) ->
 
 
 def explained_variance(rewards_P_L: torch.Tensor, predicted: torch.Tensor) -> float:
-    """1 − Var(R − baseline) / Var(R); 0 where the rewards do not vary."""
+    """Return 1 − Var(R − baseline) / Var(R); 0 if the rewards do not vary."""
     total = float(rewards_P_L.var(correction=0))
     if total < _TINY**2:
         return 0.0
@@ -66,6 +67,6 @@ def explained_variance(rewards_P_L: torch.Tensor, predicted: torch.Tensor) -> fl
 
 
 def zero_advantage_share(rewards_P_L: torch.Tensor) -> float:
-    """Share of the groups whose candidates all earned the same: they teach nothing."""
+    """Return the share of groups whose candidates all have the same reward."""
     spread = rewards_P_L.max(dim=1).values - rewards_P_L.min(dim=1).values
     return float((spread < _TINY).float().mean())

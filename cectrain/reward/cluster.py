@@ -1,5 +1,5 @@
-# ruff: noqa: N803, N806 - axes stand in the names
-"""Density clusters of small groups of candidates: DBSCAN, exact, over all groups at once."""
+# ruff: noqa: N803, N806 - axes are in the names
+"""DBSCAN over many small groups of candidates at once, with scikit-learn's labels."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 NOISE = -1
-LARGEST_GROUP = 64  # L; the arrays below grow with L²
+LARGEST_GROUP = 64  # L; memory grows with L²
 METRICS = ("cosine", "euclidean")
 TIES = ("tightest", "first", "none")
 
 
 def unit(vectors: npt.NDArray[np.floating]) -> FloatArray:
-    """Vectors of length 1 along the last axis; a zero vector stays zero."""
+    """Return the vectors scaled to length 1 along the last axis; a zero vector stays zero."""
     wide = np.asarray(vectors, dtype=np.float64)
     length = np.linalg.norm(wide, axis=-1, keepdims=True)
     return wide / np.where(length == 0, 1.0, length)
 
 
 def distances(embeddings_P_L_D: npt.NDArray[np.floating], metric: str = "cosine") -> FloatArray:
-    """Distances within each group, shape [P, L, L], symmetric and 0 on the diagonal.
+    """Return the distances within each group, [P, L, L], symmetric and 0 on the diagonal.
 
-    Both metrics look at unit vectors: `cosine` is 1 − cos, `euclidean` √(2 − 2 cos). A radius of
-    0.10 therefore means cos ≥ 0.90 by the first and cos ≥ 0.995 by the second; the paper names
-    none (docs/paper.md row 19). Raises UsageError for another metric.
+    Both metrics use unit vectors: `cosine` is 1 − cos, `euclidean` √(2 − 2 cos). A radius of 0.10
+    therefore means cos ≥ 0.90 with the first and cos ≥ 0.995 with the second; the paper does not
+    say which (docs/paper.md row 19). Raises UsageError for another metric.
     """
     if metric not in METRICS:
         raise UsageError(f"no cluster metric {metric!r}; {did_you_mean(metric, list(METRICS))}")
@@ -46,12 +46,13 @@ def distances(embeddings_P_L_D: npt.NDArray[np.floating], metric: str = "cosine"
 def dbscan(
     distances_P_L_L: FloatArray, radius: float, min_samples: int, valid_P_L: BoolArray | None = None
 ) -> IntArray:
-    """Cluster of each candidate, shape [P, L]; −1 is noise. The labels are scikit-learn's.
+    """Return the cluster of each candidate, shape [P, L]; −1 is noise.
 
-    A candidate is a core if at least `min_samples` candidates, itself among them, lie within
-    `radius` (inclusive). Clusters are the connected cores, numbered by their first core; a border
-    candidate joins the lowest-numbered cluster among its cores. Candidates that are not `valid`
-    are noise and nobody's neighbour.
+    A candidate is a core if at least `min_samples` candidates, itself included, are within
+    `radius` (inclusive). Connected cores form a cluster; clusters are numbered by their first
+    core. A border candidate joins the lowest-numbered cluster that has a core within `radius`.
+    Candidates that are not `valid` are noise and have no neighbours. Raises UsageError for groups
+    above 64.
 
     >>> import numpy as np
     >>> line = np.array([0.0, 0.1, 5.0, 0.2])
@@ -60,15 +61,15 @@ def dbscan(
     """
     groups, size = distances_P_L_L.shape[:2]
     if size > LARGEST_GROUP:
-        raise UsageError(f"a group has {size} candidates: at most {LARGEST_GROUP} are clustered")
+        raise UsageError(f"a group has {size} candidates: at most {LARGEST_GROUP} can be clustered")
     if min_samples < 1 or radius < 0:
-        raise UsageError(f"min_samples {min_samples} and radius {radius}: at least 1 and 0")
+        raise UsageError(f"min_samples = {min_samples}, radius = {radius}: must be ≥ 1 and ≥ 0")
     near = distances_P_L_L <= radius
     if valid_P_L is not None:
         near = near & valid_P_L[:, :, None] & valid_P_L[:, None, :]
     core = near.sum(axis=2) >= min_samples
     linked = near & core[:, :, None] & core[:, None, :]
-    # Each core takes the lowest index that it is linked with, until nothing changes.
+    # Each core takes the lowest index among the cores linked with it, until nothing changes.
     first = np.where(core, np.arange(size), size)
     while True:
         lower = np.where(linked, first[:, None, :], size).min(axis=2, initial=size)
@@ -78,7 +79,7 @@ def dbscan(
         first = lower
     reached = np.where(near & core[:, None, :], first[:, None, :], size).min(axis=2, initial=size)
     first = np.where(core, first, reached)
-    # The lowest core of a cluster is its root; clusters are numbered in the order of their roots.
+    # A cluster's lowest core is its root; clusters are numbered in the order of their roots.
     is_root = core & (first == np.arange(size))
     number = np.concatenate([np.cumsum(is_root, axis=1) - 1, np.full((groups, 1), NOISE)], axis=1)
     return np.take_along_axis(number, first, axis=1).astype(np.int64)
@@ -87,10 +88,10 @@ def dbscan(
 def largest_cluster(
     labels_P_L: IntArray, embeddings_P_L_D: npt.NDArray[np.floating], ties: str = "tightest"
 ) -> BoolArray:
-    """Members of each group's largest cluster, shape [P, L]; all false where there is none.
+    """Return the members of each group's largest cluster, [P, L] bool; all false without one.
 
-    Clusters of one size: `tightest` takes the one whose unit vectors have the longest mean, and
-    the lower number if that is equal too; `first` the lower number; `none` takes neither.
+    Among largest clusters of one size, `tightest` chooses the one whose unit vectors have the
+    longest mean, then the lower number; `first` the lower number; `none` chooses no cluster.
     """
     if ties not in TIES:
         raise UsageError(f"no rule {ties!r} for ties; {did_you_mean(ties, list(TIES))}")
@@ -105,9 +106,9 @@ def largest_cluster(
     if ties == "tightest":
         mean = member_P_C_L.astype(np.float64) @ unit(embeddings_P_L_D)
         mean /= np.maximum(counts_P_C, 1)[:, :, None]
-        # Rounded, so that equal clusters stay equal in whatever order their vectors were added.
+        # Rounded, so that the order of summation does not break a tie.
         score *= 1.0 + np.round(np.linalg.norm(mean, axis=2), 9)
     chosen = score.argmax(axis=1)
-    found = is_best.any(axis=1)
+    exists = is_best.any(axis=1)
     members = np.take_along_axis(member_P_C_L, chosen[:, None, None], axis=1)[:, 0]
-    return np.asarray(members & found[:, None], dtype=np.bool_)
+    return np.asarray(members & exists[:, None], dtype=np.bool_)

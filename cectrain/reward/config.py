@@ -50,8 +50,8 @@ class RewardConfig:
         for term in terms.ADDITIONAL:
             weight = term.weight(self)
             _check(0 <= weight <= 1, f"{term.name}_weight", weight, "a fraction 0–1")
-        _check(terms.additional_weight(self) <= 1, "…_weight", terms.additional_weight(self),
-               "at most 1 in sum")  # fmt: skip
+        weight = terms.additional_weight(self)
+        _check(weight <= 1, "…_weight", weight, "at most 1 in sum")
 
     def tau_words(self) -> str:
         """Return τ, or the quantile that defines it, as text."""

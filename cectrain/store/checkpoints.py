@@ -122,8 +122,8 @@ def newest(parent: Path) -> tuple[Path, dict[str, object]] | None:
 
 def newest_step(parent: Path) -> int:
     """Return the step of the latest whole checkpoint below `parent`; 0 without one."""
-    found = newest(parent)
-    step = found[1]["step"] if found else 0
+    latest = newest(parent)
+    step = latest[1]["step"] if latest else 0
     assert isinstance(step, int)
     return step
 

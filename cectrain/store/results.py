@@ -12,6 +12,7 @@ from cecdata.common.durable import STATE, Workspace, sha256_of
 from cecdata.common.errors import VerificationError
 from cecdata.common.git import git_commit
 from cecdata.common.seal import sealed, unsealed
+from cecdata.common.strict_json import parse
 from cectrain.config import Config
 from cectrain.corrector.folder import MODEL, RUN
 from cectrain.run import reproducibility
@@ -73,10 +74,12 @@ def finished(folder: Path) -> dict[str, Json] | None:
 def read_summary(path: Path) -> dict[str, Json]:
     """Return the content of a summary; raise VerificationError if it is damaged."""
     try:
-        summary = unsealed(path.read_bytes())
+        data = path.read_bytes()
+        unsealed(data)
+        summary = parse(data)
     except (OSError, ValueError) as error:
         raise _damaged(path, str(error)) from error
-    if not isinstance(summary.get(FILES), dict):
+    if not isinstance(summary, dict) or not isinstance(summary.get(FILES), dict):
         raise _damaged(path, f"it has no {FILES}")
     return summary
 

@@ -1,4 +1,4 @@
-"""Supervised training on (source, target): the warm start, and what PPO is compared with."""
+"""Supervised fine-tuning on (source, target) pairs: PPO's warm start and its baseline."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cectrain.supervised.loop import Log, Plan, collate, fit
 
 __all__ = ["Log", "collate", "schedule", "supervised_batch", "train_sft"]
 
-_POOL = 16  # batches that are sorted by length together
+_POOL = 16  # batches whose pairs are sorted by length together
 
 
 def train_sft(
@@ -24,10 +24,11 @@ def train_sft(
     folder: Path,
     log: Log = lambda _step, _values: None,
 ) -> None:
-    """`config.steps` steps of AdamW on the targets' tokens; goes on from a checkpoint in `folder`.
+    """Take `config.steps` steps of AdamW on the targets' tokens; resume a checkpoint in `folder`.
 
-    Every batch is a function of (seed, step): a killed run that goes on ends with the same weights
-    on the same machine. Raises CecError where the loss is no number, with the batch saved.
+    Every batch is a function of (seed, step), so a run that was killed and resumed ends with the
+    same weights on the same machine. Raises CecError if the loss is not finite, with the batch
+    saved.
     """
     import torch
 
@@ -52,7 +53,7 @@ def train_sft(
 
 
 def schedule(step: int, config: SftConfig) -> float:
-    """Share of the highest rate: a linear warm-up, then a cosine down to a tenth.
+    """Return rate / highest rate of a step: a linear warm-up, then a cosine to a tenth.
 
     >>> [round(schedule(s, SftConfig(steps=10, warmup=0.2)), 2) for s in (0, 1, 2, 9)]
     [0.5, 1.0, 1.0, 0.13]
@@ -65,14 +66,14 @@ def schedule(step: int, config: SftConfig) -> float:
 
 
 def supervised_batch(pairs: TrainingPairs, step: int, size: int) -> list[Pair]:
-    """A step's pairs: neighbours in length from a pool of batches, so that little is padded."""
+    """Return a step's pairs, of similar lengths, from a pool of batches."""
     pool = _pool(pairs, step // _POOL, size * _POOL)
-    # Steps walk the pool with a stride, so that lengths do not rise within it.
+    # Steps take the pool's batches with a stride, so that lengths do not rise from step to step.
     turn = step % _POOL * 7 % _POOL
     return list(pool[turn * size : (turn + 1) * size])
 
 
-@lru_cache(maxsize=1)  # steps come in their order: a pool is asked for until it is used up
+@lru_cache(maxsize=1)  # steps are in order, so one pool is needed at a time
 def _pool(pairs: TrainingPairs, number: int, size: int) -> tuple[Pair, ...]:
-    found = pairs.batch(number, size)
-    return tuple(sorted(found, key=lambda pair: (len(pair.source), pair.id % 2**64, pair.copy)))
+    batch = pairs.batch(number, size)
+    return tuple(sorted(batch, key=lambda pair: (len(pair.source), pair.id % 2**64, pair.copy)))
