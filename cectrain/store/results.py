@@ -60,8 +60,9 @@ def finished(folder: Path) -> dict[str, Json] | None:
             f"{folder / MODEL}: these are not the weights that {SUMMARY} records: use --overwrite "
             "to train again"
         )
-    recorded, sums = summary[FILES], _sums(folder)
-    assert isinstance(recorded, dict)
+    recorded, sums = summary.get(FILES), _sums(folder)
+    if not isinstance(recorded, dict):
+        raise _damaged(folder / SUMMARY, f"it has no {FILES}")
     differ = sorted(n for n in {*recorded, *sums} if recorded.get(n) != sums.get(n))
     if differ:
         raise VerificationError(
@@ -79,8 +80,7 @@ def read_summary(path: Path) -> dict[str, Json]:
         summary = parse(data)
     except (OSError, ValueError) as error:
         raise _damaged(path, str(error)) from error
-    if not isinstance(summary, dict) or not isinstance(summary.get(FILES), dict):
-        raise _damaged(path, f"it has no {FILES}")
+    assert isinstance(summary, dict)
     return summary
 
 
