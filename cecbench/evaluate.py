@@ -11,6 +11,7 @@ from cecbench import results, scorers
 from cecbench.benchmarks.locate import load
 from cecbench.gathering import Gathering, Lines
 from cecbench.metrics.rows import Row
+from cecbench.score_shape import RunScore
 from cecbench.signature import package_version
 from cecbench.systems.collect import Progress, asked, collect, no_progress
 from cecbench.systems.kind import Context
@@ -36,7 +37,7 @@ class Settings:
     options: Mapping[str, object] = field(default_factory=dict)  # of the system, by name
 
 
-def evaluate(settings: Settings, progress: Progress = no_progress) -> Mapping[str, object]:
+def evaluate(settings: Settings, progress: Progress = no_progress) -> RunScore:
     """Return the object of score.json. The same settings and `out` resume, and never ask twice.
 
     Raises CecError for whatever stops the run, RefusedError where `out` holds another one.

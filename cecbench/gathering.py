@@ -7,14 +7,14 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from cecbench.benchmarks.row import Dataset
 from cecbench.breakdown import Breakdown, traditional
 from cecbench.metrics.base import Scorer
 from cecbench.metrics.rows import Row
 from cecbench.resampling import interval_of
-from cecbench.score_shape import FORMAT
+from cecbench.score_shape import FORMAT, RunScore
 from cecbench.systems.answer import UNANSWERED, Answer, System
 from cecbench.tally import Tally
 from cecdata.common.durable.files import naming
@@ -45,9 +45,7 @@ class Gathering:
         self._sums["tokens_out"] += sum(answer.tokens_out for answer in answers)
         self._seconds += sum(answer.seconds for answer in answers)
 
-    def summary(
-        self, dataset: Dataset, name: str, system: System, called: str
-    ) -> dict[str, object]:
+    def summary(self, dataset: Dataset, name: str, system: System, called: str) -> RunScore:
         """Return the object of score.json: the scorer's keys, then what explains them.
 
         name: the benchmark's, with the part of it that was scored. called: the system's in reports.
@@ -58,7 +56,7 @@ class Gathering:
             interval = interval_of(*tally.triples(), beta=tally.scorer.beta)
         signature = tally.signature(name, interval.signature if interval else "none")
         statuses = dict(self._statuses.most_common())
-        return {
+        values = {
             **tally.values(signature),
             **({"interval": interval.as_dict(headline)} if interval else {}),
             "format": FORMAT,
@@ -80,6 +78,7 @@ class Gathering:
             "usage": self._usage(system),
             "breakdown": self._breakdown.as_dict(),
         }
+        return cast("RunScore", values)
 
     def _usage(self, system: System) -> dict[str, object]:
         """Return tokens, seconds and cost; speeds are over the sum of the rows' seconds."""

@@ -14,15 +14,10 @@ from pathlib import Path
 from cecbench.cherrant.costs import Dictionaries
 from cecbench.gathering import Lines
 from cecbench.metrics.rows import Row
-from cecbench.score_shape import (
-    PREDICTIONS_SHA256,
-    TABLE_SHA256,
-    check_run,
-    check_score,
-)
+from cecbench.score_shape import RunScore, check_run, check_score
 from cecbench.scorers import Options, Score, score
 from cecdata.common import durable
-from cecdata.common.codec import decode
+from cecdata.common.codec import Json, decode
 from cecdata.common.durable import Workspace
 from cecdata.common.errors import CecError, InputError, UsageError, VerificationError
 from cecdata.common.seal import SEAL, is_sealed, sealed
@@ -49,19 +44,19 @@ class Run:
     """One finished run, as read back from its folder; `rows` are what was scored."""
 
     folder: Path
-    values: Mapping[str, object]
+    values: RunScore
     rows: tuple[Row, ...]
     statuses: tuple[str, ...]
 
     @property
     def benchmark(self) -> str:
         """The benchmark's name."""
-        return str(self.values["benchmark"])
+        return self.values["benchmark"]
 
     @property
     def system(self) -> str:
         """The system's name."""
-        return str(self.values["system"])
+        return self.values["system"]
 
     @property
     def changes_nothing(self) -> bool:
@@ -75,7 +70,7 @@ def write_files(work: Workspace, lines: Lines, values: Mapping[str, object]) -> 
     wanted = dict(zip((PREDICTIONS, TABLE), lines.sha256, strict=True))
     for name, path in ((PREDICTIONS, lines.records), (TABLE, lines.table)):
         work.write(name, partial(_copied, path), partial(_meant, work.root / name, wanted[name]))
-    sums = {PREDICTIONS_SHA256: wanted[PREDICTIONS], TABLE_SHA256: wanted[TABLE]}
+    sums = {"predictions_sha256": wanted[PREDICTIONS], "table_sha256": wanted[TABLE]}
     work.write_bytes(SCORE, sealed({**values, **sums}))
 
 
@@ -93,7 +88,7 @@ def _meant(final: Path, sha256: str, written: Path) -> None:
         )
 
 
-def read_values(path: Path) -> dict[str, object]:
+def read_values(path: Path) -> dict[str, Json]:
     """A score.json, by its path or its folder; InputError where it is none."""
     file = path / SCORE if path.is_dir() else path
     try:
@@ -116,62 +111,54 @@ def read_values(path: Path) -> dict[str, object]:
 
 
 def read_run(path: Path) -> Run:
-    """A run with its rows; InputError where the predictions beside the score are missing."""
-    values = read_values(path)
+    """Return a run with its rows; raise InputError where its predictions are missing."""
     folder = path if path.is_dir() else path.parent
     file = folder / PREDICTIONS
-    check_run(values, str(path))  # type: ignore[arg-type]  # what JSON holds
+    values = check_run(read_values(path), str(path))
     if not file.is_file():
         raise InputError(f"{folder} has no {PREDICTIONS}: name a folder that `cecbench run` wrote")
     data = file.read_bytes()
-    _prove(file, hashlib.sha256(data).hexdigest(), values.get(PREDICTIONS_SHA256))
+    _prove(file, hashlib.sha256(data).hexdigest(), values["predictions_sha256"])
     table = folder / TABLE
-    if table.is_file():  # a copy for other programs, which may be left behind
-        _prove(table, durable.sha256_of(table).sha256, values.get(TABLE_SHA256))
-    rows, marks = [], []
-    for number, line in enumerate(data.strip(b"\n").split(b"\n"), 1):
+    if table.is_file():  # a copy for other programs, which may be missing
+        _prove(table, durable.sha256_of(table).sha256, values["table_sha256"])
+    rows, statuses = [], []
+    for number, text in enumerate(data.strip(b"\n").split(b"\n"), 1):
         try:
-            found = decode(_Line, parse(line), "row")
+            line = decode(_Line, parse(text), "row")
         except ValueError as error:
             raise InputError(f"{file}, line {number} is not a row of a run ({error})") from None
-        rows.append(Row(found.id, found.source, found.reference, found.prediction))
-        marks.append(found.status)
-    return Run(folder, values, tuple(rows), tuple(marks))
+        rows.append(Row(line.id, line.source, line.reference, line.prediction))
+        statuses.append(line.status)
+    return Run(folder, values, tuple(rows), tuple(statuses))
 
 
-def _prove(file: Path, found: str, wanted: object) -> None:
-    """VerificationError where a file is not what the score names; the first ones named none."""
-    if wanted is not None and found != wanted:
+def _prove(file: Path, sha256: str, expected: str) -> None:
+    """Raise VerificationError where a file is not the one that the score names."""
+    if sha256 != expected:
         raise VerificationError(
-            f"{file}: not the predictions that {SCORE} names: a bit turned over or they were "
-            "edited. Run the same `cecbench run` again: it writes them anew"
+            f"{file}: not the predictions that {SCORE} names, so they were damaged or edited. Run "
+            "the same `cecbench run` again: it writes them anew"
         )
 
 
 def rescored(run: Run) -> Score:
-    """The score of a run with its counts per sentence, made again from its rows."""
+    """Return the score of a run with its counts per sentence, computed from its rows again."""
     values = run.values
-    files = {name: _text(values.get(f"{name}_file")) for name in ("cilin", "confusion")}
+    files = {"cilin": values.get("cilin_file"), "confusion": values.get("confusion_file")}
     dictionaries = Dictionaries(**{name: Path(path) for name, path in files.items() if path})
     options = Options(
-        projection=_text(values.get("projection")),
-        mode=_text(values.get("mode")),
-        dictionaries=dictionaries,
+        projection=values.get("projection"), mode=values.get("mode"), dictionaries=dictionaries
     )
-    name = str(values["signature.benchmark"]).rpartition("@")[0]
-    scorer, policy = str(values["scorer"]), _text(values["policy"])
+    name = values["signature.benchmark"].rpartition("@")[0]
     try:
-        found = score(run.rows, scorer, policy, options=options, benchmark=name)
+        again = score(run.rows, values["scorer"], values["policy"], options=options, benchmark=name)
     except (InputError, UsageError) as error:
         raise InputError(f"{run.folder / PREDICTIONS} cannot be scored again: {error}") from error
-    costs = _text(values.get("dictionaries")) or ""
+    costs = values.get("dictionaries", "")
     if dictionaries.files and costs != dictionaries.name:
         raise InputError(
-            f"{run.folder / SCORE} was made with {costs}, and the files are {dictionaries.name}"
-            " now: score it again with the files that are meant"
+            f"{run.folder / SCORE} was made with {costs}, but the files are {dictionaries.name} "
+            "now: score it with the files that were used"
         )
-    return found
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
+    return again

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import PackageNotFoundError, version
 
+from cecdata.common.codec import Json, MalformedError, decode
 from cecdata.common.errors import InputError
 
-#: name in the short form → field; the order is the order of print
+#: name in the short form → field, in the order of printing
 _SHORT = {
-    "bench": "benchmark", "rows": "rows", "scorer": "scorer", "level": "level",
-    "policy": "policy", "norm": "normalisation", "opencc": "opencc", "beta": "beta",
-    "bs": "bootstrap", "v": "version",
-}  # fmt: skip
+    "bench": "benchmark",
+    "rows": "rows",
+    "scorer": "scorer",
+    "level": "level",
+    "policy": "policy",
+    "norm": "normalisation",
+    "opencc": "opencc",
+    "beta": "beta",
+    "bs": "bootstrap",
+    "v": "version",
+}
 
 
 def package_version() -> str:
-    """The installed version of this package; `0+unknown` in a tree that is not installed."""
+    """Return the installed version; `0+unknown` in a tree that is not installed."""
     try:
         return version("cec-zero")
     except PackageNotFoundError:
@@ -25,7 +34,7 @@ def package_version() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """Everything that two people must share before they compare two numbers.
+    """Everything that must be equal before two numbers are compared.
 
     >>> mine = Signature("lemon/gam@7e902c67", 393, 400, "cscd", "S_C_f1", "revert")
     >>> print(mine.short())
@@ -54,36 +63,25 @@ opencc:none|beta:1|bs:none|v:0
         return f"{self.rows_scored}/{self.rows_read}"
 
     def short(self) -> str:
-        """One line, `key:value` joined with `|`."""
+        """Return one line of `key:value`, joined with `|`."""
         return "|".join(f"{name}:{self._text(field)}" for name, field in _SHORT.items())
 
     def differences(self, other: Signature) -> tuple[tuple[str, object, object], ...]:
-        """(field, mine, theirs) for every field that differs; empty where scores compare."""
+        """Return (field, mine, theirs) for every field that differs; none if scores compare."""
         pairs = ((f.name, getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
         return tuple(entry for entry in pairs if entry[1] != entry[2])
 
     def as_dict(self) -> dict[str, str | int | float]:
-        """For JSON."""
+        """Return the fields for JSON."""
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, values: dict[str, object]) -> Signature:
-        """The inverse of `as_dict`; unknown or missing fields are an InputError."""
-        known = {f.name for f in fields(cls)}
-        unknown = sorted(set(values) - known)
-        missing = sorted(known - set(values))
-        if unknown or missing:
-            raise InputError(
-                f"not a signature: unknown fields {unknown}, missing fields {missing};"
-                " was the file written by another version?"
-            )
-        whole = {"rows_scored", "rows_read"}
-        converted = {
-            name: int(str(value)) if name in whole else float(str(value)) if name == "beta"
-            else str(value)
-            for name, value in values.items()
-        }  # fmt: skip
-        return cls(**converted)  # type: ignore[arg-type]
+    def from_dict(cls, values: Mapping[str, Json]) -> Signature:
+        """Return the signature that `as_dict` was called on; raise InputError for other values."""
+        try:
+            return decode(cls, dict(values), "signature")
+        except MalformedError as error:
+            raise InputError(f"{error}; was the file written by another version?") from None
 
     def _text(self, field: str) -> str:
         value = getattr(self, field)

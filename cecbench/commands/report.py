@@ -10,11 +10,11 @@ from pathlib import Path
 import click
 
 from cecbench import published as tables
-from cecbench.report.text import percent
 from cecbench.results import PREDICTIONS, read_run, read_values, rescored
 from cecbench.signature import Signature
 from cecbench.significance import Comparison, compare_scores, holm
 from cecdata.common.errors import InputError, RefusedError, UsageError
+from cecdata.common.html import percent
 
 _PREFIX = "signature."
 
@@ -138,8 +138,8 @@ def _in_words(pair: dict[str, object]) -> str:
     text = f"{pair['first']} {one}  {pair['second']} {two}"
     if "p" not in pair:
         return f"{text}  (no test: the sentences of both runs are not at hand)"
-    p, corrected = float(str(pair["p"])), float(str(pair["p_holm"]))
+    difference, p, corrected = (float(str(pair[key])) for key in ("difference", "p", "p_holm"))
     return (
-        f"{text}  difference {percent(pair['difference'])} points, p = {p:.4f}, "
+        f"{text}  difference {percent(difference)} points, p = {p:.4f}, "
         f"after Holm {corrected:.4f} (paired randomisation, {pair['draws']} draws)"
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -18,6 +17,7 @@ from cecbench.commands.system_options import (
     system_options,
 )
 from cecbench.evaluate import Settings, evaluate
+from cecbench.score_shape import RunScore
 from cecbench.systems.table import check_spec
 
 
@@ -81,7 +81,7 @@ def show_progress(done: int, total: int) -> None:
         click.echo(f"\r{done}/{total} sentences{end}", nl=False, err=True)
 
 
-def print_run(values: Mapping[str, object]) -> None:
+def print_run(values: RunScore) -> None:
     """The score for people: the headline with its interval, what to know of it, the signature."""
     from cecbench.report.text import headline, lines_of
 
@@ -89,9 +89,9 @@ def print_run(values: Mapping[str, object]) -> None:
     for line in lines_of(values):
         click.echo(line)
     identity = values["system_identity"]
-    if isinstance(identity, Mapping) and "matched_by" in identity:
+    if "matched_by" in identity:
         click.echo(f"predictions matched to the rows by {identity['matched_by']}")
-    click.echo(str(values["signature"]))
+    click.echo(values["signature"])
 
 
 def _plain(name: str) -> str:

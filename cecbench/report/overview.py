@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cecbench import published
-from cecbench.report.text import section
 from cecbench.results import Run
+from cecbench.score_shape import RunScore, headline_of
 
 YOURS = "your runs"
 OVER_CORRECTION = "clean sentences changed, %"
@@ -70,7 +70,7 @@ def overview(runs: Sequence[Run]) -> Overview:
         columns=(*published.SETS, "avg", *(c for c in others if c not in published.SETS)),
         lines=(*(_own_line(name, its_runs) for name, its_runs in own.items()), *_published_lines()),
         signatures={
-            f"{name}, {run.benchmark}": str(run.values["signature"])
+            f"{name}, {run.benchmark}": run.values["signature"]
             for name, its_runs in own.items()
             for run in its_runs
         },
@@ -85,13 +85,13 @@ def _column(run: Run) -> str:
 def _own_line(name: str, runs: Sequence[Run]) -> Line:
     cells = {_column(run): cell_of(run.values) for run in runs}
     _add_average(cells)
-    clean = [section(run.values, "breakdown", "clean") for run in runs]
+    clean = [run.values["breakdown"]["clean"] for run in runs]
     return Line(
         name,
         YOURS,
         cells,
-        clean_changed=sum(int(str(counts.get("changed", 0))) for counts in clean),
-        clean=sum(int(str(counts.get("sentences", 0))) for counts in clean),
+        clean_changed=sum(counts["changed"] for counts in clean),
+        clean=sum(counts["sentences"] for counts in clean),
         changes_nothing=all(run.changes_nothing for run in runs),
     )
 
@@ -120,24 +120,22 @@ def _tails(folders: Sequence[Path]) -> dict[Path, str]:
 
 
 def _name(run: Run) -> str:
-    scoring = (str(run.values["scorer"]), str(run.values["policy"]))
+    scoring = (run.values["scorer"], run.values["policy"])
     return run.system if scoring == ("cscd", "revert") else f"{run.system} ({', '.join(scoring)})"
 
 
-def cell_of(values: Mapping[str, object]) -> Cell:
-    """The headline in percent, whatever the scorer's own unit, with its interval."""
-    printed = values.get(str(values["headline"]))
-    interval = section(values, "interval")
+def cell_of(values: RunScore) -> Cell:
+    """Return the headline in percent, whatever the scorer's own unit, with its interval."""
+    printed, interval = headline_of(values), values.get("interval")
     if not interval:
-        return Cell(None if printed is None else float(str(printed)))
-    exact, low, high = (100 * float(str(interval[key])) for key in ("value", "low", "high"))
+        return Cell(printed)
+    exact = 100 * interval["value"]
     # The script's own digits where it prints percent: they may differ from ours in the last one.
-    in_percent = printed is not None and abs(float(str(printed)) - exact) < 0.05
-    value = float(str(printed)) if in_percent else exact
+    value = printed if printed is not None and abs(printed - exact) < 0.05 else exact
     remark = "the published script prints nothing here" if printed is None else ""
-    if str(values.get("rows_read")) != str(values.get("benchmark_rows")):
-        remark = f"{values.get('rows_read')} of {values.get('benchmark_rows')} rows"
-    return Cell(value, low, high, remark)
+    if values["rows_read"] != values["benchmark_rows"]:
+        remark = f"{values['rows_read']} of {values['benchmark_rows']} rows"
+    return Cell(value, 100 * interval["low"], 100 * interval["high"], remark)
 
 
 def _add_average(cells: dict[str, Cell]) -> None:
@@ -163,16 +161,16 @@ def _published_lines() -> list[Line]:
 def _warnings(runs: Sequence[Run]) -> tuple[str, ...]:
     """What keeps the user's own numbers from being set side by side."""
     found = []
-    kinds = {(str(r.values["scorer"]), str(r.values["scored_policy"])) for r in runs}
+    kinds = {(r.values["scorer"], r.values["scored_policy"]) for r in runs}
     if len(kinds) > 1:
         named = "; ".join(f"{scorer} under {policy}" for scorer, policy in sorted(kinds))
         found.append(f"Your runs are not all scored alike: {named}.")
-    synthetic = sorted({r.benchmark for r in runs if r.values.get("synthetic")})
+    synthetic = sorted({r.benchmark for r in runs if r.values["synthetic"]})
     if synthetic:
         found.append(f"Synthetic errors, not people's: {', '.join(synthetic)}.")
     by_set: dict[str, set[str]] = {}
     for run in runs:
-        by_set.setdefault(run.benchmark, set()).add(str(run.values["signature.benchmark"]))
+        by_set.setdefault(run.benchmark, set()).add(run.values["signature.benchmark"])
     different = sorted(name for name, digests in by_set.items() if len(digests) > 1)
     if different:
         found.append(f"Not the same sentences for every system: {', '.join(different)}.")

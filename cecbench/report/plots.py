@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
+from typing import Literal, TypeAlias
 
 from cecbench import published
 from cecbench.breakdown import COUNTS, ROWS
 from cecbench.report.figures import COLOURS, Point, bars, curves, intervals
 from cecbench.report.overview import Overview, row_names
-from cecbench.report.text import section
 from cecbench.results import Run
+from cecbench.score_shape import Rates
 
 BEST = "Qwen3-32B-RL"
+Kind: TypeAlias = Literal["category", "errors"]
 
 
 def drawn(view: Overview) -> list[str]:
@@ -83,36 +85,35 @@ def _grouped(named: Iterable[tuple[Run, str]]) -> dict[str, dict[str, Run]]:
     return groups
 
 
-def _labels(runs: Sequence[Run], kind: str, order: Sequence[str]) -> list[str]:
-    present = {name for run in runs for name in section(run.values, "breakdown", kind)}
+def _labels(runs: Iterable[Run], kind: Kind, order: Sequence[str]) -> list[str]:
+    present = {name for run in runs for name in run.values["breakdown"][kind]}
     return [name for name in order if name in present]
 
 
-def _sizes(runs: Sequence[Run], kind: str) -> dict[str, str]:
-    """Part → how many sentences it holds; a range where the runs scored different ones."""
+def _sizes(runs: Iterable[Run], kind: Kind) -> dict[str, str]:
+    """Return each part's number of sentences; a range where the runs scored different ones."""
     sizes: dict[str, set[int]] = {}
     for run in runs:
-        parts = section(run.values, "breakdown", kind)
-        for name in parts:
-            sizes.setdefault(name, set()).add(int(str(section(parts, name)["sentences"])))
+        for name, part in run.values["breakdown"][kind].items():
+            sizes.setdefault(name, set()).add(part["sentences"])
     return {
-        name: f"n={min(found)}" + (f"–{max(found)}" if len(found) > 1 else "")
-        for name, found in sizes.items()
+        name: f"n={min(counts)}" + (f"–{max(counts)}" if len(counts) > 1 else "")
+        for name, counts in sizes.items()
     }
 
 
-def _series(systems: Mapping[str, Run], kind: str) -> dict[str, dict[str, Point]]:
-    return {name: _points(section(run.values, "breakdown", kind)) for name, run in systems.items()}
+def _series(systems: Mapping[str, Run], kind: Kind) -> dict[str, dict[str, Point]]:
+    return {name: _points(run.values["breakdown"][kind]) for name, run in systems.items()}
 
 
-def _points(parts: Mapping[str, object]) -> dict[str, Point]:
-    points = {}
-    for name in parts:
-        part = section(parts, name)
-        if part["f"] is not None:
-            value, low, high = (100 * float(str(part[key])) for key in ("f", "low", "high"))
-            points[name] = Point(value, low, high, f"{part['sentences']} sentences")
-    return points
+def _points(parts: Mapping[str, Rates]) -> dict[str, Point]:
+    return {
+        name: Point(
+            100 * part["f"], 100 * part["low"], 100 * part["high"], f"{part['sentences']} sentences"
+        )
+        for name, part in parts.items()
+        if part["f"] is not None
+    }
 
 
 def _published(view: Overview, system: str, labels: Sequence[str]) -> dict[str, Point]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
 
 from cecbench import errortypes
-from cecbench.report.text import percent, section
 from cecbench.results import Run
+from cecbench.score_shape import Rates, RunScore
 from cecbench.systems.answer import STATUSES
-from cecdata.common.html import Html, folded, table
+from cecdata.common.html import Html, folded, percent, table
 
 HEADS = (
     "system",
@@ -34,7 +34,7 @@ def runs_section(runs: Sequence[Run]) -> str:
     """What each run did, its answers by status, and the signatures."""
     signatures = "".join(
         f"<li>{escape(run.system)}, {escape(run.benchmark)}<br>"
-        f"<code>{escape(str(run.values['signature']))}</code></li>"
+        f"<code>{escape(run.values['signature'])}</code></li>"
         for run in runs
     )
     return (
@@ -50,23 +50,23 @@ def frequency_table(runs: Sequence[Run]) -> str:
     bands = [name for _, name in errortypes.FREQUENCY_BANDS]
     rows = []
     for run in runs:
-        parts = section(run.values, "breakdown", "frequency")
-        cells = [_part(section(parts, band)) for band in bands]
+        parts = run.values["breakdown"]["frequency"]
+        cells = [_part(parts.get(band)) for band in bands]
         rows.append([run.system, run.benchmark, *cells])
     return table(["system", "benchmark", *(f"{band} per million" for band in bands)], rows)
 
 
 def cross_tables(runs: Sequence[Run]) -> str:
     """For each benchmark: of the errors in a category, how many also have another property."""
-    first: dict[str, Mapping[str, object]] = {}
+    first: dict[str, RunScore] = {}
     for run in runs:
         first.setdefault(run.benchmark, run.values)
     found = [f"<p>{CROSS}</p>"]
     for name, values in first.items():
-        cross = section(values, "breakdown", "cross_table")
+        cross = values["breakdown"]["cross_table"]
         rows = []
         for leaf in errortypes.LEAVES:
-            counts = section(cross, leaf)
+            counts = cross.get(leaf, {})
             if any(counts.values()):
                 rows.append([leaf, *(str(counts.get(other) or "") for other in errortypes.LEAVES)])
         heads = ["counted as", *(f"is {leaf}" for leaf in errortypes.LEAVES)]
@@ -80,45 +80,43 @@ def meanings() -> str:
     return table(["category", "meaning"], rows, words=(0, 1))
 
 
-def _run_row(values: Mapping[str, object]) -> list[str]:
-    clean = section(values, "breakdown", "clean")
-    used = section(values, "usage")
-    share = percent(clean.get("over_correction_rate"))
-    changed = Html(f"{clean.get('changed')} of {clean.get('sentences')}<small>{share} %</small>")
+def _run_row(values: RunScore) -> list[str]:
+    clean = values["breakdown"]["clean"]
+    usage = values["usage"]
+    changed: str = "no clean ones"
+    if clean["sentences"]:
+        share = percent(clean["over_correction_rate"], unit=" %")
+        changed = Html(f"{clean['changed']} of {clean['sentences']}<small>{share}</small>")
     edits = values.get("behaviour.over_correction_per_1000_chars")
     return [
-        str(values["system"]),
-        str(values["benchmark"]) + (" (synthetic)" if values["synthetic"] else ""),
+        values["system"],
+        values["benchmark"] + (" (synthetic)" if values["synthetic"] else ""),
         f"{values['rows_scored']} of {values['rows_read']}",
-        changed if clean.get("sentences") else "no clean ones",
-        "–" if edits is None else f"{float(str(edits)):.2f}",
-        f"{percent(values.get('behaviour.length_violation_rate'))} %",
-        f"{percent(values.get('behaviour.copy_rate'))} %",
-        str(used.get("sentences_per_s", "–")),
-        str(used.get("tokens_out") or "–"),
+        changed,
+        "–" if edits is None else f"{edits:.2f}",
+        percent(values.get("behaviour.length_violation_rate"), unit=" %"),
+        percent(values.get("behaviour.copy_rate"), unit=" %"),
+        str(usage.get("sentences_per_s", "–")),
+        str(usage.get("tokens_out") or "–"),
     ]
 
 
 def _answers(runs: Sequence[Run]) -> str:
-    present = [
-        name for name in STATUSES if any(name in section(run.values, "answers") for run in runs)
-    ]
+    present = [name for name in STATUSES if any(name in run.values["answers"] for run in runs)]
     rows = [
         [
             run.system,
             run.benchmark,
-            *(str(section(run.values, "answers").get(name, 0)) for name in present),
-            str(run.values.get("unanswered", "–")),
-            str(run.values.get("traditional_predictions", "–")),
+            *(run.values["answers"].get(name, 0) for name in present),
+            run.values["unanswered"],
+            run.values["traditional_predictions"],
         ]
         for run in runs
     ]
     heads = ["system", "benchmark", *present, "without an answer", "traditional characters"]
-    said = "".join(f"<li><b>{name}</b>: {escape(STATUSES[name])}</li>" for name in present)
-    return f"{table(heads, rows)}<ul>{said}</ul>"
+    meanings = "".join(f"<li><b>{name}</b>: {escape(STATUSES[name])}</li>" for name in present)
+    return f"{table(heads, rows)}<ul>{meanings}</ul>"
 
 
-def _part(part: Mapping[str, object]) -> str:
-    if not part:
-        return "–"
-    return Html(f"{percent(part['f'])}<small>n={part['sentences']}</small>")
+def _part(part: Rates | None) -> str:
+    return Html(f"{percent(part['f'])}<small>n={part['sentences']}</small>") if part else "–"

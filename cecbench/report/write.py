@@ -44,7 +44,7 @@ def _told_apart(runs: Sequence[Run]) -> list[Run]:
 
     A published benchmark keeps its name, for its column; the report warns of other sentences.
     """
-    digests: dict[str, set[object]] = {}
+    digests: dict[str, set[str]] = {}
     for run in runs:
         digests.setdefault(run.benchmark, set()).add(run.values["signature.benchmark"])
     ambiguous = {name for name, found in digests.items() if len(found) > 1}
