@@ -10,6 +10,7 @@ from cecbench.systems.answer import Answer
 from cecbench.systems.extract import extract
 from cecbench.systems.kind import Kind
 from cecbench.systems.options import LocalOptions, PromptOptions
+from cecbench.systems.threads import thread_count, threads
 from cectrain.corrector import loading, prompts
 
 THINKING_OFF = {"enable_thinking": False}  # Qwen3's switch; templates without one ignore it
@@ -37,6 +38,7 @@ class LlmSystem:
         model = loading.load_pretrained(transformers.AutoModelForCausalLM, checkpoint, dtype=dtype)
         loading.check_tokens(checkpoint, self._tokenizer, model)
         self._model = model.to(self._device).eval()  # type: ignore[attr-defined]
+        self._threads = thread_count(self._model, options.threads)
         self._batch = options.batch
         self.block = 8 * options.batch
         revision = getattr(self._model.config, "_commit_hash", None)
@@ -93,7 +95,7 @@ class LlmSystem:
         rows = [[pad] * (width - len(ids)) + ids for ids in asked]
         mask = [[0] * (width - len(ids)) + [1] * len(ids) for ids in asked]
         # Sampling draws from torch's global generator: it is seeded inside and put back after.
-        with torch.inference_mode(), torch.random.fork_rng():
+        with threads(self._threads), torch.inference_mode(), torch.random.fork_rng():
             torch.manual_seed(self._options.seed)
             output = self._model.generate(
                 input_ids=torch.tensor(rows, device=self._device),

@@ -54,6 +54,11 @@ class LocalOptions(NoOptions):
         "Number format of the weights; auto is the one that they are stored in.",
         type=click.Choice(["auto", "float32", "bfloat16", "float16"]),
     )
+    threads: int = option(
+        0,
+        "Number of processor threads; 0 takes one for a small model, and all cores for others.",
+        type=FROM_0,
+    )
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ import click
 from cecbench.systems.answer import Answer
 from cecbench.systems.kind import Kind
 from cecbench.systems.options import LocalOptions, option
+from cecbench.systems.threads import thread_count, threads
 from cectrain.corrector import loading
 
 
@@ -78,6 +79,7 @@ class TaggerSystem:
         dtype = loading.pick_dtype(torch, options.dtype)
         model = loading.load_pretrained(auto, checkpoint, dtype=dtype)
         self._model = model.to(self._device).eval()  # type: ignore[attr-defined]
+        self._threads = thread_count(self._model, options.threads)
         self._characters = self._output_characters(labels, config)
         self._longest = min(options.max_length, int(config.max_position_embeddings))  # type: ignore[attr-defined]
         identity = loading.checkpoint_identity(checkpoint, getattr(config, "_commit_hash", None))
@@ -134,7 +136,7 @@ class TaggerSystem:
         pad = int(self._tokenizer.pad_token_id or 0)  # type: ignore[attr-defined]
         ids = torch.tensor([e.tokens + [pad] * (width - len(e.tokens)) for e in batch])
         mask = torch.tensor([[1] * len(e.tokens) + [0] * (width - len(e.tokens)) for e in batch])
-        with torch.inference_mode():
+        with threads(self._threads), torch.inference_mode():
             logits = self._model(
                 input_ids=ids.to(self._device), attention_mask=mask.to(self._device)
             ).logits

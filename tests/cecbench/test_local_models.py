@@ -256,8 +256,26 @@ def test_the_identity_names_the_libraries_that_compute(bert, qwen3):
         json.dumps(system.identity)
 
 
+@pytest.mark.parametrize("kind", ["tagger", "llm"])
+def test_a_small_model_computes_with_one_thread(bert, qwen3, kind, monkeypatch):
+    """One thread by default, so many as --threads says otherwise, and torch's number afterwards."""
+    seen = []
+    monkeypatch.setattr(torch, "inference_mode", partial(_noting, seen, torch.inference_mode))
+    make = partial(tagger, bert) if kind == "tagger" else partial(llm, qwen3, max_new_tokens=2)
+    before = torch.get_num_threads()
+    for wanted, expected in ((0, 1), (2, 2), (1, 1)):
+        list(make(threads=wanted).correct(SOURCES[:1]))
+        assert seen[-1] == expected
+        assert torch.get_num_threads() == before
+
+
+def _noting(seen, mode):
+    seen.append(torch.get_num_threads())
+    return mode()
+
+
 #: options of local models that change no answer
-FREE = {"batch"}
+FREE = {"batch", "threads"}
 DRAWN = {"temperature", "top_p", "seed"}
 READ_BY = {
     "tagger": {"dtype", "max_length", "rephrase"},
