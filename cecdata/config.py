@@ -13,8 +13,6 @@ from cecdata.operators import OPERATORS
 from cecdata.operators.base import InBulk
 from cecdata.operators.weighed import FREQUENCY, LEAST, POWER, SETTINGS
 
-FILTERS = ("levenshtein", "cosine")
-PLAUSIBILITY = "plausibility"  # on where a model is given
 RECIPES = ("paper", "realistic")
 
 
@@ -33,7 +31,7 @@ class Config:
     mixed: float = 0.0  # share of pairs struck by two operators or more
     mixed_rate: float = 0.06  # share of places struck in such a pair, two at least
     unchanged: float = 0.0  # share of clean → clean pairs
-    filters: tuple[str, ...] = FILTERS
+    filters: tuple[str, ...] = ("levenshtein", "cosine")
     max_distance: int = 8  # paper, "Cleaning and validation"
     min_cosine: float = 0.65  # the same
     plausibility: str = ""  # a file with a KenLM model: what reads as well as its target is dropped
@@ -60,9 +58,6 @@ class Config:
         for name in (*self.prior, *self.rate, *self.weights):
             if name not in OPERATORS:
                 raise UsageError(f"no operator {name!r}; {did_you_mean(name, list(OPERATORS))}")
-        for name in self.filters:
-            if name not in FILTERS:
-                raise UsageError(f"no filter {name!r}; {did_you_mean(name, list(FILTERS))}")
         _check(len(set(self.filters)) == len(self.filters), "filters", self.filters, "each once")
         _check(all(self.protect), "protect", self.protect, "names of a character at least")
         self._check_numbers()
@@ -111,11 +106,6 @@ class Config:
                 f"max_distance must be at least {2 * cost}, because a mixed pair has two edits and "
                 f"one by {name} has a distance of {cost}"
             )
-
-    @property
-    def measures(self) -> tuple[str, ...]:
-        """The filters whose measures are taken."""
-        return (*self.filters, PLAUSIBILITY) if self.plausibility else self.filters
 
     def as_dict(self) -> dict[str, Json]:
         """Plain JSON values, operators in the engine's order."""

@@ -121,7 +121,7 @@ def _cosine(manifest: Manifest) -> str:
 
 def plan(found: Survey, config: Config) -> dict[str, Json]:
     """What `--dry-run` prints."""
-    from cecdata.pipeline.cosine_policy import choose_policy
+    from cecdata.filters.cosine_policy import choose_policy
 
     policy = choose_policy(config, found.sentences)
     return {

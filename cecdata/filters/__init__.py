@@ -1,36 +1,44 @@
-"""The filters: parallel modules, one table. Each adds its measure; none drops a row."""
+"""The filters: parallel modules and the one table that names them.
+
+A further filter is one new module with a `FILTER` and one entry here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cache
-from pathlib import Path
+from collections.abc import Mapping
 from types import MappingProxyType
 
+from cecdata.common.errors import UsageError, did_you_mean
+from cecdata.config import Config
 from cecdata.filters import cosine, levenshtein, plausibility
-from cecdata.filters.base import Settings
-from cecdata.filters.language_model import LanguageModel
-from cecdata.perturbation.engine import Pairs
+from cecdata.filters.base import Filter, Tally
+from cecdata.perturbation.pairs import Pairs
 
-__all__ = ["FILTERS", "Settings", "language_model", "measure"]
+__all__ = ["FILTERS", "Filter", "Tally", "active", "measure"]
 
-FILTERS: Mapping[str, Callable[[Pairs, Settings], Pairs]] = MappingProxyType(
+# A pair that several rules reject gets the reason of the first.
+FILTERS: Mapping[str, Filter] = MappingProxyType(
     {
-        "levenshtein": levenshtein.measure,
-        "cosine": cosine.measure,
-        "plausibility": plausibility.measure,
+        "levenshtein": levenshtein.FILTER,
+        "cosine": cosine.FILTER,
+        "plausibility": plausibility.FILTER,
     }
 )
 
 
-@cache
-def language_model(path: str) -> LanguageModel:
-    """The model in a file, loaded once; InputError where there is none."""
-    return LanguageModel(Path(path))
+def active(config: Config) -> dict[str, Filter]:
+    """Return the filters of a configuration, in the order of the table.
+
+    Raises UsageError for a name that is not in it.
+    """
+    for name in config.filters:
+        if name not in FILTERS:
+            raise UsageError(f"no filter {name!r}; {did_you_mean(name, list(FILTERS))}")
+    return {n: each for n, each in FILTERS.items() if n in config.filters or each.on(config)}
 
 
-def measure(pairs: Pairs, names: tuple[str, ...], settings: Settings) -> Pairs:
-    """The pairs with the measures of all these filters."""
-    for name in names:
-        pairs = FILTERS[name](pairs, settings)
+def measure(pairs: Pairs, config: Config, sentences: int) -> Pairs:
+    """Return the pairs with the measures of all filters that are on."""
+    for each in active(config).values():
+        pairs = each.measure(pairs, config, sentences)
     return pairs

@@ -1,22 +1,52 @@
-"""What the filters share."""
+"""What a filter is: a measure of pairs, a rule over it, and its facts in the manifest."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from cecdata.embed import Encoder
-from cecdata.filters.language_model import LanguageModel
+from cecdata.common.codec import Json
+from cecdata.config import Config
+from cecdata.perturbation.pairs import Mask, Pairs
+from cecdata.shards.manifest import Manifest
+
+
+def _unmeasured(pairs: Pairs, _config: Config, _sentences: int) -> Pairs:
+    return pairs
+
+
+def _no_facts(manifest: Manifest, _config: Config, _tally: Tally) -> Manifest:
+    return manifest
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """Frozen inputs of the filters.
+class Tally:
+    """What one filter did in a whole build."""
 
-    `sampled` of 2**64 is the share of sentences whose pairs get a cosine: a sentence is in it by
-    (seed, id), so the sample is the same for every order and shard size.
+    counts: Mapping[str, int]  # sums of what its measure put into `Pairs.counts`
+    dropped: Mapping[str, int]  # pairs that its rule rejected, by operator
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A filter. Its measure drops no pair; its rule names those that are dropped.
+
+    - `reason` is given to every pair that the rule rejects.
+    - `rule(pairs, config)` returns [P] True where a pair is rejected; it rejects none that was not
+      measured.
+    - `measure(pairs, config, sentences)` returns the pairs with their measure; `sentences` is the
+      number of sentences in the build.
+    - `facts(manifest, config, tally)` returns the manifest with what the filter did.
+    - `identity(config)` is what beside the configuration decides the measure, such as the digest
+      of a model. It raises InputError where the model cannot be loaded.
+    - `reads(config)` are the files and folders that the measure reads.
+    - `on(config)` says whether the filter is on where `filters` does not name it.
     """
 
-    seed: int
-    encoder: Encoder | None
-    sampled: int
-    model: LanguageModel | None = None  # None: nothing is judged by how it reads
+    reason: str
+    rule: Callable[[Pairs, Config], Mask]
+    measure: Callable[[Pairs, Config, int], Pairs] = _unmeasured
+    facts: Callable[[Manifest, Config, Tally], Manifest] = _no_facts
+    identity: Callable[[Config], Json] = lambda _: ""
+    reads: Callable[[Config], Sequence[str]] = lambda _: ()
+    on: Callable[[Config], bool] = lambda _: False

@@ -6,34 +6,69 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from cecdata.embed import PairScorer
+from cecdata.common.codec import Json
+from cecdata.config import Config
+from cecdata.embed import PairScorer, folders_of
 from cecdata.embed.gate import embedded_cosines
-from cecdata.filters.base import Settings
-from cecdata.perturbation.engine import Pairs
+from cecdata.filters.base import Filter, Tally
+from cecdata.filters.cosine_policy import choose_policy, encoder_fingerprint
 from cecdata.perturbation.kernel import sample_words
+from cecdata.perturbation.pairs import Mask, Pairs
+from cecdata.shards.manifest import Cosine, Manifest
 
 
-def measure(pairs: Pairs, settings: Settings) -> Pairs:
-    """The column `cosine` for the sampled sentences' pairs; null elsewhere."""
-    if settings.encoder is None or not len(pairs.table):
+def _measure(pairs: Pairs, config: Config, sentences: int) -> Pairs:
+    """Fill the column `cosine` for the sampled sentences' pairs; it stays null elsewhere."""
+    policy = choose_policy(config, sentences)
+    if policy.encoder is None or not len(pairs.table):
         return pairs
-    ids = np.asarray(pairs.table.column("id").combine_chunks()).view(np.uint64)
-    words = sample_words(settings.seed, ids)
-    chosen = np.flatnonzero(words < np.uint64(min(settings.sampled, 2**64 - 1)))
-    model, sample, passed_on = settings.encoder, pairs.table, 0
+    words = sample_words(config.seed, np.asarray(pairs.column("id")).view(np.uint64))
+    chosen = np.flatnonzero(words < np.uint64(policy.sampled))
+    sample, passed_on = pairs.table, 0
     if len(chosen) < len(sample):
         sample = sample.take(pa.array(chosen))
-    if isinstance(model, PairScorer):
-        scored = model.score(sample)
+    if isinstance(policy.encoder, PairScorer):
+        scored = policy.encoder.score(sample)
         cosine, passed_on = scored.cosine, scored.passed_on
     else:
-        cosine = embedded_cosines(model, sample)
-    found = np.zeros(len(pairs.table), np.float32)
-    found[chosen] = cosine
-    known = np.zeros(len(pairs.table), np.bool_)
-    known[chosen] = True
-    at = pairs.table.schema.get_field_index("cosine")
-    column = pa.array(found, pa.float32(), mask=~known)
-    table = pairs.table.set_column(at, pairs.table.schema.field(at), column)
-    return replace(pairs, table=table, passed_on=passed_on)
+        cosine = embedded_cosines(policy.encoder, sample)
+    values = np.zeros(len(pairs.table), np.float32)
+    values[chosen] = cosine
+    unknown = np.ones(len(pairs.table), np.bool_)
+    unknown[chosen] = False
+    counts = {"scored": len(chosen), "passed_on": passed_on}
+    filled = pairs.with_column("cosine", pa.array(values, pa.float32(), mask=unknown))
+    return replace(filled, counts={**pairs.counts, "cosine": counts})
+
+
+def _too_low(pairs: Pairs, config: Config) -> Mask:
+    low = pc.less(pairs.table.column("cosine"), np.float32(config.min_cosine))
+    return np.asarray(pc.fill_null(low, False))
+
+
+def _facts(manifest: Manifest, config: Config, tally: Tally) -> Manifest:
+    policy = choose_policy(config, manifest.rows.kept)
+    if policy.encoder is None:
+        return manifest
+    extra: dict[str, Json] = {
+        "revision": policy.encoder.revision,
+        "all_would_take_s": round(policy.estimate_s),
+    }
+    scored, passed_on = (tally.counts.get(name, 0) for name in ("scored", "passed_on"))
+    if isinstance(policy.encoder, PairScorer):
+        extra |= {"decided": {"first": scored - passed_on, "passed_on": passed_on}}
+        extra |= policy.encoder.about()
+    facts = Cosine(policy.encoder.name, config.min_cosine, policy.name, scored, extra)
+    return replace(manifest, cosine=facts)
+
+
+FILTER = Filter(
+    "cosine",
+    _too_low,
+    measure=_measure,
+    facts=_facts,
+    identity=encoder_fingerprint,
+    reads=lambda config: folders_of(config.encoder),
+)

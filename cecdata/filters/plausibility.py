@@ -1,30 +1,55 @@
 """How much worse a source reads than its target, to a language model.
 
-A corruption that reads as well as the original is no error that could be found: 他买了书 for
+A corruption that reads as well as the original is no error that could be noticed: 他买了书 for
 他卖了书. Scores are per character, so that a text is not held to read better for being shorter.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from cecdata.filters.base import Settings
-from cecdata.perturbation.engine import Pairs
+from cecdata.common.codec import Json
+from cecdata.common.durable import sha256_of
+from cecdata.common.errors import UsageError
+from cecdata.config import Config
+from cecdata.filters.base import Filter, Tally
+from cecdata.filters.language_model import LanguageModel
+from cecdata.perturbation.pairs import Floats, Mask, Pairs
+from cecdata.shards.manifest import Manifest
+
+NAME = "plausibility"
 
 
-def measure(pairs: Pairs, settings: Settings) -> Pairs:
-    """The pairs with `worse` [P]: by how much log10 each source reads worse; NaN: not judged.
+@cache
+def language_model(path: str) -> LanguageModel:
+    """Return the model in a file, loaded once; InputError where there is none."""
+    return LanguageModel(Path(path))
+
+
+def _measure(pairs: Pairs, config: Config, _sentences: int) -> Pairs:
+    worse = worse_by(pairs, language_model(config.plausibility))
+    counts = {"judged": int(np.isfinite(worse).sum())}
+    return replace(
+        pairs,
+        measures={**pairs.measures, NAME: worse},
+        counts={**pairs.counts, NAME: counts},
+    )
+
+
+def worse_by(pairs: Pairs, model: LanguageModel) -> Floats:
+    """Return by how much log10 each source reads worse than its target, [P]; NaN: not judged.
 
     What the model cannot tell apart, such as punctuation to a model of words, is not judged. Each
     target is scored once.
     """
-    model = settings.model
-    if model is None:
-        return pairs
-    coded = _coded(pairs.table.column("target"))
+    coded = pairs.column("target")
+    if not isinstance(coded, pa.DictionaryArray):
+        coded = coded.dictionary_encode()
     targets, place = coded.dictionary.to_pylist(), np.asarray(coded.indices)
     known: dict[int, tuple[list[str], float]] = {}
     worse = np.full(len(place), np.nan)
@@ -37,12 +62,44 @@ def measure(pairs: Pairs, settings: Settings) -> Pairs:
             tokens = model.tokens(target)
             known[at] = tokens, model.score(tokens)
         tokens, score = known[at]
-        found = model.tokens(source)
-        if found != tokens:
-            worse[row] = score - model.score(found) * len(target) / len(source)
-    return replace(pairs, worse=worse)
+        written = model.tokens(source)
+        if written != tokens:
+            worse[row] = score - model.score(written) * len(target) / len(source)
+    return worse
 
 
-def _coded(column: pa.ChunkedArray) -> pa.DictionaryArray:
-    whole = column.combine_chunks()
-    return whole if isinstance(whole, pa.DictionaryArray) else whole.dictionary_encode()
+def _reads_well(pairs: Pairs, config: Config) -> Mask:
+    worse = pairs.measures.get(NAME)
+    if worse is None:
+        return np.zeros(len(pairs.table), np.bool_)
+    return np.asarray(worse <= config.plausibility_margin)  # NaN compares false
+
+
+def _facts(manifest: Manifest, config: Config, tally: Tally) -> Manifest:
+    facts: dict[str, Json] = {
+        "model": Path(config.plausibility).name,
+        "sha256": _identity(config),
+        "margin": config.plausibility_margin,
+        "judged": tally.counts.get("judged", 0),
+        "dropped": dict(sorted(tally.dropped.items())),
+    }
+    return replace(manifest, extra={**manifest.extra, NAME: facts})
+
+
+def _identity(config: Config) -> str:
+    """Return the digest of the model, which is loaded before a build removes anything."""
+    if not config.plausibility:
+        raise UsageError("the filter 'plausibility' needs a model: name a file by --plausibility")
+    language_model(config.plausibility)
+    return sha256_of(Path(config.plausibility)).sha256
+
+
+FILTER = Filter(
+    "reads_well",
+    _reads_well,
+    measure=_measure,
+    facts=_facts,
+    identity=_identity,
+    reads=lambda config: (config.plausibility,),
+    on=lambda config: bool(config.plausibility),
+)

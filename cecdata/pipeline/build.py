@@ -9,11 +9,10 @@ from pathlib import Path
 from cecdata.common.durable import Workspace
 from cecdata.config import Config
 from cecdata.corpus.sources import inputs
-from cecdata.embed import folders_of
 from cecdata.engine import ENGINES, Engine
+from cecdata.filters import active
 from cecdata.pipeline import assemble, intake, pool
 from cecdata.pipeline.chunks import REJECTS, STAGED, Outcome, Plan, record, recorded
-from cecdata.pipeline.cosine_policy import choose_policy
 from cecdata.pipeline.intake import Progress
 from cecdata.shards.manifest import Manifest
 
@@ -38,7 +37,8 @@ def build(
     given = inputs(corpus)
     identity = assemble.identity(given, config)
     begun = intake.look(corpus, config) if overwrite else None
-    reads = [*(file.path for file in given), config.plausibility, *folders_of(config.encoder)]
+    reads = [file.path for file in given]
+    reads += [path for each in active(config).values() for path in each.reads(config)]
     with Workspace(out, identity, overwrite=overwrite, reads=reads) as work:
         assemble.refuse_other_stdin(work, corpus)
         finished = assemble.finished(work)
@@ -47,13 +47,9 @@ def build(
             return finished
         chunks = pool.fill(work, corpus, given, config, progress, begun)
         rates = chunks.histogram.rates()
-        policy = choose_policy(config, chunks.sentences)
-        name = policy.encoder.name if policy.encoder else ""
-        plan = Plan(
-            work.root, config.as_dict(), chunks.chunks, rates, name, policy.sampled
-        )
+        plan = Plan(work.root, config.as_dict(), chunks.chunks, chunks.sentences, rates)
         outcomes = _second_pass(work, plan, ENGINES[engine], workers, progress)
-        manifest = assemble.manifest(given, config, chunks, rates, policy, outcomes)
+        manifest = assemble.manifest(given, chunks, rates, outcomes)
         for staged, final in ((STAGED, "data"), (REJECTS, "rejects")):
             if (work.root / staged).is_dir():
                 work.publish(staged, final)

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cecdata.common.codec import Json, decode, encode
 from cecdata.common.durable import FileRecord, Workspace
 from cecdata.config import from_manifest
 from cecdata.corpus.splits import is_validation
-from cecdata.embed import encoder
-from cecdata.filters import Settings, language_model, measure
+from cecdata.filters import measure
 from cecdata.perturbation.calibrate import Rate
-from cecdata.perturbation.engine import Pairs, Perturber
+from cecdata.perturbation.engine import Perturber
+from cecdata.perturbation.pairs import Pairs
 from cecdata.pipeline.pool import read_chunk
-from cecdata.pipeline.validate import READS_WELL, Validated, validate
+from cecdata.pipeline.validate import Validated, validate
 from cecdata.shards.schema import PAIR, REJECTED_PAIR
 from cecdata.shards.writer import check_whole, write_pairs
 
@@ -41,14 +40,11 @@ class Part:
     shard: str  # names of the files
     rejects: str  # "" where no pair was rejected
     kept: int
-    scored: int
-    passed_on: int  # of these, decided by a second encoder
-    rejected: Mapping[str, int]  # by reason
+    rejected: Mapping[str, Mapping[str, int]]  # reason → operator → pairs
+    counts: Mapping[str, Mapping[str, int]]  # filter → what its measure counted
     operators: Mapping[str, int]  # kept pairs
     relative_distance: Mapping[str, float]  # by operator, over kept pairs
     examples: Mapping[str, tuple[str, ...]]  # operator → target, source
-    judged: int = 0  # pairs whose reading was judged
-    read_well: Mapping[str, int] = field(default_factory=dict)  # of these dropped, by operator
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +62,8 @@ class Plan:
     root: Path
     configuration: Mapping[str, Json]
     chunks: tuple[Path, ...]  # of the pool
+    sentences: int  # in all chunks
     rates: Mapping[str, Rate]  # by operator
-    encoder: str  # "" where no cosine is measured
-    sampled: int  # of 2**64, see `filters.Settings`
 
 
 class Stage:
@@ -81,12 +76,9 @@ class Stage:
         self._plan, self._write_file = plan, write
         self._config = from_manifest(plan.configuration)
         self._perturber = Perturber.of(self._config, plan.rates)
-        model = encoder(plan.encoder) if plan.encoder else None
-        reader = language_model(self._config.plausibility) if self._config.plausibility else None
-        self._settings = Settings(self._config.seed, model, plan.sampled, reader)
 
     def make(self, k: int) -> Outcome:
-        """Chunk k's shards and rejected pairs, written and counted."""
+        """Write the shards and rejected pairs of chunk k and count them."""
         chunk = read_chunk(self._plan.chunks[k])
         held_out = is_validation(np.asarray(chunk.column("id")), self._config.holdout)
         files: list[FileRecord] = []
@@ -94,14 +86,14 @@ class Stage:
         for split, chosen in zip(SPLITS, (~held_out, held_out), strict=True):
             sentences = chunk if chosen.all() else chunk.filter(pa.array(chosen))
             pairs = self._perturber.pairs(sentences)
-            measured = measure(pairs, self._config.measures, self._settings)
+            measured = measure(pairs, self._config, self._plan.sentences)
             valid = validate(measured, self._config)
             shard = f"{split}-{k:05d}-of-{len(self._plan.chunks):05d}.parquet"
             rejects = f"pairs-{shard}" if len(valid.rejected) else ""
             files.append(self._write(f"{STAGED}/{shard}", valid.kept.table, PAIR))
             if rejects:
                 files.append(self._write(f"{REJECTS}/{rejects}", valid.rejected, REJECTED_PAIR))
-            parts.append(_part(shard, rejects, valid, measured))
+            parts.append(_part(shard, rejects, valid))
         return Outcome(tuple(files), tuple(parts))
 
     def _write(self, name: str, table: pa.Table, schema: pa.Schema) -> FileRecord:
@@ -137,37 +129,33 @@ def _key(k: int) -> str:
     return f"{k:05d}"
 
 
-def _part(shard: str, rejects: str, valid: Validated, measured: Pairs) -> Part:
-    kept, table = valid.kept, valid.kept.table
-    coded = table.column("operator").combine_chunks()
+def _part(shard: str, rejects: str, valid: Validated) -> Part:
+    kept, coded = valid.kept, valid.kept.column("operator")
     codes, names = np.asarray(coded.indices), coded.dictionary.to_pylist()
-    share = np.asarray(table.column("distance").combine_chunks()) / np.maximum(kept.lengths, 1)
+    share = np.asarray(kept.column("distance")) / np.maximum(kept.lengths, 1)
     sums = np.bincount(codes, weights=share, minlength=len(names))
     counts = np.bincount(codes, minlength=len(names))
-    reasons = Counter(valid.rejected.column("reason").cast(pa.string()).to_pylist())
-    unscored = sum(t.column("cosine").null_count for t in (table, valid.rejected))
     return Part(
         shard=shard,
         rejects=rejects,
-        kept=len(table),
-        scored=len(table) + len(valid.rejected) - unscored,
-        passed_on=measured.passed_on,
-        rejected=dict(sorted(reasons.items())),
+        kept=len(kept.table),
+        rejected=_by_reason(valid.rejected),
+        counts=kept.counts,
         operators={name: int(n) for name, n in zip(names, counts, strict=True) if n},
         relative_distance={
             name: float(s) for name, s, n in zip(names, sums, counts, strict=True) if n
         },
         examples=_examples(kept, codes, names),
-        judged=0 if measured.worse is None else int(np.isfinite(measured.worse).sum()),
-        read_well=_read_well(valid.rejected),
     )
 
 
-def _read_well(rejected: pa.Table) -> dict[str, int]:
-    """What was dropped because it reads as well as its target, by operator."""
-    chosen = pc.equal(rejected.column("reason").cast(pa.string()), READS_WELL)
-    operators = rejected.column("operator").cast(pa.string()).filter(chosen).to_pylist()
-    return dict(sorted(Counter(operators).items()))
+def _by_reason(rejected: pa.Table) -> dict[str, dict[str, int]]:
+    """Count rejected pairs by reason and operator."""
+    columns = (rejected.column(n).cast(pa.string()).to_pylist() for n in ("reason", "operator"))
+    counts: dict[str, dict[str, int]] = {}
+    for (reason, operator), n in sorted(Counter(zip(*columns, strict=True)).items()):
+        counts.setdefault(reason, {})[operator] = n
+    return counts
 
 
 def _examples(kept: Pairs, codes: Codes, names: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -16,7 +16,6 @@ from cecdata.corpus.privacy import mask
 from cecdata.corpus.reading import Rows, empty_corpus, read
 from cecdata.corpus.sentences import split
 from cecdata.corpus.sources import STDIN
-from cecdata.filters import language_model
 from cecdata.shards.schema import REJECTED_ROW, SENTENCE
 
 Progress = Callable[[str, int, int | None], None]  # what, how many more, of how many in all
@@ -27,11 +26,8 @@ _HELD = 1 << 28  # bytes of rejected rows: those that are too long may have a me
 def look(corpus: Sequence[str], config: Config) -> Batches:
     """Return the corpus, read as far as its first sentence, before --overwrite removes anything.
 
-    InputError where there is no sentence, where rows cannot be read as asked, or where the language
-    model cannot be loaded.
+    InputError where there is no sentence, or where rows cannot be read as asked.
     """
-    if config.plausibility:
-        language_model(config.plausibility)
     rejected: Counter[str] = Counter()
     piped = STDIN in corpus
     held, held_bytes = [], 0  # of what comes only once; a file is read anew

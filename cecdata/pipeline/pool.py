@@ -20,6 +20,7 @@ from cecdata.common.errors import InputError, RefusedError
 from cecdata.config import Config
 from cecdata.corpus.reading import empty_corpus
 from cecdata.corpus.sources import STDIN, InputFile, inputs
+from cecdata.filters import active
 from cecdata.perturbation.engine import Histogram
 from cecdata.pipeline.intake import Batches, Progress, batches_of, by_reason, chunked
 from cecdata.shards.schema import REJECTED_ROW, SENTENCE
@@ -127,7 +128,8 @@ class Survey:
 
 
 def survey(corpus: Sequence[str], config: Config, progress: Progress) -> Survey:
-    """The first pass without its outputs."""
+    """Run the first pass without its outputs."""
+    active(config)  # an unknown filter is refused before the corpus is read
     histogram = Histogram.of(config)
     rejected: Counter[str] = Counter()
     sentences = 0

@@ -47,7 +47,6 @@ PAPER = files("cecdata").joinpath("recipes", "paper.toml").read_text("utf-8")
         ("mask", 1, "mask = 1: true or false is wanted"),
         ("text_column", 3, "text_column = 3: text is wanted"),
         ("filters", "levenshtein", "filters = 'levenshtein': a list of names is wanted"),
-        ("filters", ("levenstein",), "did you mean 'levenshtein'"),
         ("filters", ("cosine", "cosine"), "filters"),
         ("prior", 3, "prior = 3: a table"),
         ("prior", {"homofone": 1}, "did you mean 'homophone'"),

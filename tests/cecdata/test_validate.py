@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cecdata.common.errors import UsageError
 from cecdata.config import load
-from cecdata.filters import FILTERS, Settings, measure
-from cecdata.perturbation.engine import Pairs
+from cecdata.filters import active
+from cecdata.perturbation.pairs import Pairs, named
 from cecdata.pipeline.validate import validate
 from cecdata.shards.schema import PAIR
-from cecdata.shards.writer import named
 
 NAMES = ("homophone", "split", "mixed", "unchanged", "none")
 
@@ -115,12 +115,9 @@ def test_nothing_is_lost(rows, filters):
                        *(["cosine"] * ("cosine" in filters))}  # fmt: skip
 
 
-def test_every_filter_has_its_place():
-    """What may be configured is what exists; a filter adds its measure and drops no row."""
-    from cecdata.config import FILTERS as CONFIGURABLE
-    from cecdata.config import PLAUSIBILITY
-
-    assert set(FILTERS) == {*CONFIGURABLE, PLAUSIBILITY}
-    pairs = pairs_of([("好", "号", "homophone", None, None), ("女子", "好", "split", None, None)])
-    found = measure(pairs, ("levenshtein",), Settings(42, None, 0))
-    assert found.table.column("distance").to_pylist() == [1, 2]
+def test_the_filters_of_a_configuration():
+    """Those that are named, and `plausibility` where a model is; an unknown name is refused."""
+    assert list(active(load())) == ["levenshtein", "cosine"]
+    assert list(active(load(filters=("cosine",), plausibility="m"))) == ["cosine", "plausibility"]
+    with pytest.raises(UsageError, match="did you mean 'levenshtein'"):
+        active(load(filters=("levenstein",)))

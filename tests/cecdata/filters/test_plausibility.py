@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -14,13 +13,12 @@ from click.testing import CliRunner
 from cecdata.commands.build import build as command
 from cecdata.common.errors import InputError, UsageError
 from cecdata.config import load
-from cecdata.filters import Settings
+from cecdata.filters import measure
 from cecdata.filters.language_model import LanguageModel
-from cecdata.filters.plausibility import measure
-from cecdata.perturbation.engine import Pairs
+from cecdata.filters.plausibility import worse_by
+from cecdata.perturbation.pairs import Pairs, named
 from cecdata.pipeline.validate import validate
 from cecdata.shards.schema import PAIR
-from cecdata.shards.writer import named
 
 pytest.importorskip("kenlm", reason="kenlm is not installed: pip install -e '.[kenlm]'")
 
@@ -109,7 +107,7 @@ ROWS = [
 
 def test_how_much_worse_a_source_reads(characters):
     """The target's score less the source's, the latter by as many characters; unjudged is NaN."""
-    found = measure(pairs_of(ROWS), Settings(1, None, 0, characters)).worse
+    found = worse_by(pairs_of(ROWS), characters)
     slow = [
         slow_score(target, CHARACTERS, IN_A_ROW)
         - slow_score(source, CHARACTERS, IN_A_ROW) * len(target) / len(source)
@@ -117,24 +115,22 @@ def test_how_much_worse_a_source_reads(characters):
     ]
     assert found[:3].tolist() == pytest.approx(slow, abs=1e-4)
     assert np.isnan(found[3:]).all()
-    assert measure(pairs_of(ROWS), Settings(1, None, 0)).worse is None
 
 
 @pytest.mark.parametrize(("margin", "dropped"), [(0.05, 0), (0.15, 1), (5.0, 3)])
 def test_what_reads_as_well_is_dropped(characters, margin, dropped):
     """A source must read worse by more than the margin, whichever filters are on besides."""
-    config = load("paper", plausibility="m", plausibility_margin=margin, filters=())
+    model = str(characters.path)
+    config = load("paper", plausibility=model, plausibility_margin=margin, filters=())
     pairs = pairs_of(ROWS)
     names = pa.DictionaryArray.from_arrays(
         pa.array([0, 0, 1, 2, 3], pa.int8()),
         pa.array(["homophone", "missing", "width", "unchanged", "none"]),
     )
-    at = pairs.table.schema.get_field_index("operator")
-    field = pairs.table.schema.field(at).with_type(names.type)
-    pairs = replace(pairs, table=pairs.table.set_column(at, field, names))
-    found = validate(measure(pairs, Settings(1, None, 0, characters)), config)
+    pairs = pairs.with_column("operator", names)
+    found = validate(measure(pairs, config, len(ROWS)), config)
     assert found.rejected.column("reason").to_pylist() == ["reads_well"] * dropped
-    assert len(found.kept.table) == len(found.kept.worse) == len(ROWS) - dropped
+    assert len(found.kept.table) == len(found.kept.measures["plausibility"]) == len(ROWS) - dropped
 
 
 def test_a_build_counts_what_it_drops_by_operator(tmp_path, characters):

@@ -11,17 +11,9 @@ from hypothesis import strategies as st
 
 from cecdata.common import durable
 from cecdata.common.errors import CecError, InputError
+from cecdata.perturbation.pairs import compact, edits_array, named, pair_table, repeated
 from cecdata.shards.schema import PAIR, REJECTED_PAIR, REJECTED_ROW
-from cecdata.shards.writer import (
-    ROW_GROUP,
-    check_whole,
-    compact,
-    edits_array,
-    named,
-    pair_table,
-    repeated,
-    write_pairs,
-)
+from cecdata.shards.writer import ROW_GROUP, check_whole, write_pairs
 
 TEXTS = st.lists(st.text(alphabet="误言𠀀#", max_size=2), min_size=1, max_size=8)
 

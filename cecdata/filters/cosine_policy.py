@@ -22,7 +22,7 @@ class Policy:
 
     @property
     def sampled(self) -> int:
-        """The share as `filters.Settings` takes it: of 2**64."""
+        """Return the share of all 64-bit words: a sentence is in the sample by its draw."""
         return min(int(self.share * 2.0**64), 2**64 - 1)
 
 

@@ -1,0 +1,120 @@
+"""Pairs in memory: a table of the schema PAIR out of flat arrays, and what filters measure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from cecdata.shards.schema import PAIR
+
+Codes = npt.NDArray[np.int8] | npt.NDArray[np.int32]
+Offsets = npt.NDArray[np.int32]
+Mask = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """P pairs: a table of the schema PAIR, whose text columns are dictionaries, and more by pair.
+
+    `lengths` [P] are the code points of the targets. `measures` hold an array [P] of each filter
+    that measures what the schema has no column for, and `counts` the numbers, by filter and name,
+    that the manifest adds up.
+    """
+
+    table: pa.Table
+    lengths: npt.NDArray[np.int32]
+    measures: Mapping[str, Floats] = field(default_factory=dict)
+    counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    def column(self, name: str) -> pa.Array:
+        """Return a column of the table as one array."""
+        return self.table.column(name).combine_chunks()
+
+    def with_column(self, name: str, column: pa.Array) -> Pairs:
+        """Return the pairs with another column of that name."""
+        at = self.table.schema.get_field_index(name)
+        field = self.table.schema.field(at).with_type(column.type)
+        return replace(self, table=self.table.set_column(at, field, column))
+
+    def filter(self, keep: Mask) -> Pairs:
+        """Return the pairs where `keep` [P] is True; the counts stay."""
+        measures = {name: values[keep] for name, values in self.measures.items()}
+        table = self.table.filter(pa.array(keep))
+        return replace(self, table=table, lengths=self.lengths[keep], measures=measures)
+
+
+def edits_array(
+    offsets: Offsets,
+    start: Offsets,
+    end: Offsets,
+    target: pa.Array,
+    source: pa.Array,
+    operator_codes: Codes,
+    kind_codes: Codes,
+    operators: Sequence[str],
+    kinds: Sequence[str],
+) -> pa.ListArray:
+    """The column `edits` over flat buffers, none of them copied.
+
+    `offsets` has one entry more than there are pairs; edits of pair i are
+    ``offsets[i]:offsets[i + 1]`` of the other arrays. `target` and `source` are string arrays
+    or, cheaper, dictionary arrays (see `compact`); the codes index `operators` and `kinds`.
+
+    >>> edits_array(
+    ...     np.array([0, 1], np.int32), np.array([4], np.int32), np.array([5], np.int32),
+    ...     pa.array(["已"]), pa.array(["己"]), np.zeros(1, np.int8), np.zeros(1, np.int8),
+    ...     ["homophone"], ["same_sound"],
+    ... ).to_pylist()  # doctest: +NORMALIZE_WHITESPACE
+    [[{'start': 4, 'end': 5, 'target': '已', 'source': '己',
+       'operator': 'homophone', 'kind': 'same_sound'}]]
+    """
+    columns = {
+        "start": pa.array(start, pa.int32()),
+        "end": pa.array(end, pa.int32()),
+        "target": target,
+        "source": source,
+        "operator": named(operator_codes, operators),
+        "kind": named(kind_codes, kinds),
+    }
+    fields = [pa.field(name, column.type, nullable=False) for name, column in columns.items()]
+    struct = pa.StructArray.from_arrays(list(columns.values()), fields=fields)
+    element = pa.field("element", struct.type, nullable=False)
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), struct, type=pa.list_(element))
+
+
+def named(codes: Codes, names: Sequence[str]) -> pa.DictionaryArray:
+    """Text as codes into a short list of names; what `operator` and `kind` are made of."""
+    return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(names, pa.string()))
+
+
+def compact(codes: Codes, texts: pa.Array) -> pa.DictionaryArray:
+    """Return codes into a long table of texts as an array with a dictionary of those in use.
+
+    The dictionary keeps the order of the table and holds a text once, though the table may hold it
+    twice: for a dictionary with duplicates Arrow writes a page whose end is uninitialised memory.
+
+    >>> compact(np.array([7, 2, 7], np.int32), pa.array(list("零一二三四五六七"))).to_pylist()
+    ['七', '二', '七']
+    """
+    used = np.zeros(len(texts), np.bool_)
+    used[codes] = True
+    distinct = texts.filter(pa.array(used)).cast(pa.string()).dictionary_encode()
+    renumbered = np.zeros(len(texts), np.int32)
+    renumbered[used] = np.asarray(distinct.indices)
+    return pa.DictionaryArray.from_arrays(pa.array(renumbered[codes]), distinct.dictionary)
+
+
+def repeated(rows: Offsets, texts: pa.Array) -> pa.DictionaryArray:
+    """The column `target`: for each pair the row of its sentence in the pool's `text` column."""
+    return pa.DictionaryArray.from_arrays(pa.array(rows, pa.int32()), texts)
+
+
+def pair_table(columns: dict[str, pa.Array], schema: pa.Schema = PAIR) -> pa.Table:
+    """A table in the schema's order and nullability, dictionary arrays left as they are."""
+    fields = [schema.field(name).with_type(columns[name].type) for name in schema.names]
+    return pa.Table.from_arrays([columns[name] for name in schema.names], schema=pa.schema(fields))
