@@ -7,8 +7,15 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 
 from cecdata.common.codec import Json
-from cecdata.common.errors import UsageError, VerificationError, did_you_mean
-from cecdata.common.toml import read_recipe
+from cecdata.common.errors import UsageError, VerificationError
+from cecdata.common.settings import (
+    from_tree,
+    read_recipe,
+    require,
+    require_at_least,
+    require_fractions,
+    require_known,
+)
 from cecdata.operators import OPERATORS
 from cecdata.operators.base import InBulk
 from cecdata.operators.weighed import FREQUENCY, LEAST, POWER, SETTINGS
@@ -52,45 +59,43 @@ class Config:
     limit: int | None = None  # rows of the corpus
 
     def __post_init__(self) -> None:
-        for item in fields(self):
-            value = _typed(item.name, getattr(self, item.name), str(item.type))
-            object.__setattr__(self, item.name, value)
+        for table in ("prior", "rate", "weights"):
+            object.__setattr__(self, table, MappingProxyType(dict(getattr(self, table))))
         for name in (*self.prior, *self.rate, *self.weights):
-            if name not in OPERATORS:
-                raise UsageError(f"no operator {name!r}; {did_you_mean(name, list(OPERATORS))}")
-        _check(len(set(self.filters)) == len(self.filters), "filters", self.filters, "each once")
-        _check(all(self.protect), "protect", self.protect, "names of a character at least")
+            require_known("operator", name, OPERATORS)
+        distinct = len(set(self.filters)) == len(self.filters)
+        require(distinct, "filters", self.filters, "different names")
+        require(all(self.protect), "protect", self.protect, "names of at least one character")
         self._check_numbers()
         for name, changes in self.weights.items():
             _check_weights(name, changes)
 
     def _check_numbers(self) -> None:
-        for name in ("mixed", "unchanged", "holdout", "mixed_rate", "min_cosine"):
-            _check(0 <= getattr(self, name) <= 1, name, getattr(self, name), "a fraction 0–1")
-        for name in ("copies", "max_edits", "shard_sentences", "min_chars", "max_distance"):
-            _check(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
-        _check(self.copies <= 1000, "copies", self.copies, "at most 1000")
-        _check(self.max_edits <= 64, "max_edits", self.max_edits, "at most 64")
-        _check(1 <= self.max_chars <= 4096, "max_chars", self.max_chars, "1 to at most 4096")
-        _check(self.min_chars <= self.max_chars, "min_chars", self.min_chars, "at most max_chars")
-        _check(self.max_distance <= 8192, "max_distance", self.max_distance, "at most 8192")
+        require_fractions(self, "mixed", "unchanged", "holdout", "mixed_rate", "min_cosine")
+        counts = ("copies", "max_edits", "shard_sentences", "min_chars", "max_distance")
+        require_at_least(1, self, *counts)
+        require(self.copies <= 1000, "copies", self.copies, "at most 1000")
+        require(self.max_edits <= 64, "max_edits", self.max_edits, "at most 64")
+        require(1 <= self.max_chars <= 4096, "max_chars", self.max_chars, "1 to at most 4096")
+        require(self.min_chars <= self.max_chars, "min_chars", self.min_chars, "at most max_chars")
+        require(self.max_distance <= 8192, "max_distance", self.max_distance, "at most 8192")
         margin = self.plausibility_margin
-        _check(abs(margin) < 1e6, "plausibility_margin", margin, "a finite number, log10,")
-        _check(0 <= self.seed < 2**63, "seed", self.seed, "0 to 2**63 - 1")
-        _check(self.limit is None or self.limit > 0, "limit", self.limit, "at least 1")
-        _check(
+        require(abs(margin) < 1e6, "plausibility_margin", margin, "a finite number")
+        require(0 <= self.seed < 2**63, "seed", self.seed, "0 to 2**63 - 1")
+        require(self.limit is None or self.limit > 0, "limit", self.limit, "at least 1")
+        require(
             self.cosine in {"auto", "all", "sample"} or self.cosine.isdecimal(),
             "cosine", self.cosine, "auto, all, sample or a number of pairs",
         )  # fmt: skip
         for name, value in self.rate.items():
-            _check(0 < value <= 1, f"rate.{name}", value, "a fraction above 0")
+            require(0 < value <= 1, f"rate.{name}", value, "a fraction above 0, at most 1")
         for name, value in self.prior.items():
-            _check(0 <= value < float("inf"), f"prior.{name}", value, "a number from 0")
-        _check(
-            sum(self.prior.values()) > 0, "prior", dict(self.prior), "above 0 for some operator"
-        )
+            require(0 <= value < float("inf"), f"prior.{name}", value, "a number, at least 0")
+        some = sum(self.prior.values()) > 0
+        require(some, "prior", dict(self.prior), "above 0 for at least one operator")
         for name, value in self.prior.items():
-            _check(value == 0 or name in self.rate, f"rate.{name}", None, "a rate")
+            rule = "given, because the operator has a prior"
+            require(value == 0 or name in self.rate, f"rate.{name}", None, rule)
         if self.mixed > 0:
             self._check_mixed()
 
@@ -131,11 +136,9 @@ def load(recipe: str = "paper", **flags: object) -> Config:
         old = settings.get(name)
         merge = isinstance(old, dict) and isinstance(value, Mapping)
         settings[name] = {**old, **value} if merge else value  # type: ignore[dict-item]
-    known = [item.name for item in fields(Config)]
-    for name in settings:
-        if name not in known:
-            raise UsageError(f"{recipe}: no setting {name!r}; {did_you_mean(name, known)}")
-    return Config(**settings)  # type: ignore[arg-type]
+    if type(settings.get("cosine")) is int:  # in TOML a number need not be quoted
+        settings["cosine"] = str(settings["cosine"])
+    return from_tree(Config, settings, recipe)
 
 
 def from_manifest(configuration: Mapping[str, Json]) -> Config:
@@ -144,8 +147,8 @@ def from_manifest(configuration: Mapping[str, Json]) -> Config:
     VerificationError for settings of another version.
     """
     try:
-        return Config(**configuration)  # type: ignore[arg-type]
-    except (TypeError, UsageError) as error:
+        return from_tree(Config, configuration, "manifest")
+    except UsageError as error:
         raise VerificationError(
             f"settings that this version does not know ({error}): install the one that made them"
         ) from error
@@ -155,60 +158,20 @@ def _recipe(name: str) -> dict[str, object]:
     return read_recipe(name, "cecdata", RECIPES)
 
 
-def _typed(name: str, value: object, kind: str) -> object:
-    """The value as its field has it: fractions as floats, tables frozen; else a UsageError."""
-    if value is None and kind.endswith("| None"):
-        return None
-    if kind.startswith("Mapping"):
-        _check(isinstance(value, Mapping), name, value, "a table of operators")
-        assert isinstance(value, Mapping)
-        of_part = kind[len("Mapping[str, ") : -1]
-        parts = {key: _typed(f"{name}.{key}", part, of_part) for key, part in value.items()}
-        return MappingProxyType(parts)
-    if kind.startswith("tuple"):
-        held = isinstance(value, (list, tuple)) and all(isinstance(part, str) for part in value)
-        _check(held, name, value, "a list of names")
-        return tuple(value)  # type: ignore[arg-type]
-    if name == "cosine" and type(value) is int:  # in TOML a number need not be quoted
-        return str(value)
-    types, wanted = _SCALARS[kind.removesuffix(" | None")]
-    huge = kind == "float" and isinstance(value, int) and abs(value) > 2**53
-    _check(type(value) in types and not huge, name, value, wanted)
-    return float(value) if kind == "float" else value  # type: ignore[arg-type]
-
-
-def _check_weights(operator: str, changes: Mapping[str, float]) -> None:
-    """UsageError for what is no kind of the operator and no other setting of its weights."""
-    found = OPERATORS[operator]
-    holds = isinstance(found.confusions, InBulk)
-    _check(holds, f"weights.{operator}", dict(changes), "an operator that swaps single characters")
-    known = (*found.kinds, *SETTINGS)
-    for name, value in changes.items():
-        if name not in known:
-            raise UsageError(f"weights.{operator}: no {name!r}; {did_you_mean(name, list(known))}")
+def _check_weights(name: str, changes: Mapping[str, float]) -> None:
+    """Raise UsageError for a name that is neither a kind of the operator nor another setting."""
+    operator, where = OPERATORS[name], f"weights.{name}"
+    weighable = isinstance(operator.confusions, InBulk)
+    require(weighable, where, dict(changes), "left out, because it swaps no single characters")
+    for key, value in changes.items():
+        require_known(f"setting of {where}", key, (*operator.kinds, *SETTINGS))
         # beyond these the likeliest is all that is left, or the rarest
-        low, high = {POWER: (0, 8), FREQUENCY: (-4, 4), LEAST: (0, 1)}.get(name, (0, 1e6))
-        wanted = f"a number from {low:g} to {high:g}"
-        _check(low <= value <= high, f"weights.{operator}.{name}", value, wanted)
-    some = any(changes.get(kind, 1.0) > 0 for kind in found.kinds)
-    _check(some, f"weights.{operator}", dict(changes), "a factor above 0 for some kind")
+        low, high = {POWER: (0, 8), FREQUENCY: (-4, 4), LEAST: (0, 1)}.get(key, (0, 1e6))
+        rule = f"a number from {low:g} to {high:g}"
+        require(low <= value <= high, f"{where}.{key}", value, rule)
+    some = any(changes.get(kind, 1.0) > 0 for kind in operator.kinds)
+    require(some, where, dict(changes), "above 0 for at least one kind")
 
 
 def _plain(value: Json) -> Json:
     return dict(value) if isinstance(value, Mapping) else value
-
-
-# By a field's annotation: the types that it takes (a bool is no number), and their name.
-_SCALARS: Mapping[str, tuple[tuple[type, ...], str]] = MappingProxyType(
-    {
-        "int": ((int,), "a whole number"),
-        "float": ((int, float), "a number"),
-        "bool": ((bool,), "true or false"),
-        "str": ((str,), "text"),
-    }
-)
-
-
-def _check(holds: bool, name: str, value: object, wanted: str) -> None:
-    if not holds:
-        raise UsageError(f"{name} = {value!r}: {wanted} is wanted")

@@ -5,13 +5,21 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from operator import attrgetter
 from urllib.parse import urlsplit
 
-from cecdata.common.codec import Json, MalformedError, decode, encode
-from cecdata.common.errors import UsageError, did_you_mean
-from cecdata.common.toml import read_recipe, toml_value
+from cecdata.common.codec import Json, encode
+from cecdata.common.errors import UsageError
+from cecdata.common.settings import (
+    from_tree,
+    read_recipe,
+    require,
+    require_at_least,
+    require_fractions,
+    require_known,
+    toml_value,
+)
 from cectrain.reward.cluster import LARGEST_GROUP
 from cectrain.reward.config import RewardConfig
 
@@ -134,28 +142,28 @@ class Config:
         _check_numbers(self)
         ppo, homophone = self.ppo, self.data.homophone
         largest = LARGEST_GROUP if self.reward.kind == "consensus" else math.inf
-        _check(
+        require(
             2 <= ppo.candidates <= largest,
             "ppo.candidates",
             ppo.candidates,
             f"at least 2, because a single candidate has no consensus, and at most {largest}",
         )
-        _check(
+        require(
             ppo.candidates % ppo.oversampling == 0,
             "ppo.oversampling",
             ppo.oversampling,
             f"a divisor of ppo.candidates = {ppo.candidates}",
         )
-        _check(
+        require(
             homophone is None or (self.data.fresh and 0 <= homophone <= 1),
             "data.homophone",
             homophone,
-            "a fraction 0–1 together with data.fresh = true",
+            "a fraction from 0 to 1, together with data.fresh = true",
         )
         quantised_alone = self.policy.quantise and not self.policy.lora_rank
-        _check(not quantised_alone, "policy.quantise", True, "used with policy.lora_rank above 0")
+        require(not quantised_alone, "policy.quantise", True, "used with policy.lora_rank above 0")
         if ppo.vllm_url:
-            _check(ppo.vllm == "server", "ppo.vllm", ppo.vllm, "server together with ppo.vllm_url")
+            require(ppo.vllm == "server", "ppo.vllm", ppo.vllm, "server together with ppo.vllm_url")
             _check_server(ppo.vllm_url)
         if ppo.updates:
             check_shares(ppo)
@@ -187,11 +195,7 @@ def load(recipe: str = "paper", settings: Sequence[str] = ()) -> Config:
 
 def from_dict(tree: Mapping[str, object], where: str) -> Config:
     """Return the configuration of a nested mapping; the reverse of `Config.as_dict`."""
-    _check_keys(Config, tree, "", where)
-    try:
-        return decode(Config, dict(tree), where)  # type: ignore[arg-type]
-    except MalformedError as error:
-        raise UsageError(f"a setting has the wrong type: {error}") from error
+    return from_tree(Config, tree, where)
 
 
 def _check_choices(config: Config) -> None:
@@ -206,8 +210,7 @@ def _check_choices(config: Config) -> None:
         ("precision", config.sft.precision, PRECISIONS),
         *(("reporter", name, REPORTERS) for name in ppo.report_to),
     ):
-        if value not in known:
-            raise UsageError(f"no {name} {value!r}; {did_you_mean(value, list(known))}")
+        require_known(name, value, known)
 
 
 _AT_LEAST_1 = (  # noqa: SIM905 - a list would have a line for each
@@ -223,21 +226,17 @@ _ABOVE_0 = ("sft.learning_rate", "ppo.learning_rate", "ppo.temperature")
 
 def _check_numbers(config: Config) -> None:
     seed, ppo = config.seed, config.ppo
-    _check(0 <= seed < 2**31, "seed", seed, "from 0 to 2**31 - 1")
-    for names, least in ((_AT_LEAST_1, 1), (_AT_LEAST_0, 0)):
-        for name in names:
-            value = attrgetter(name)(config)
-            _check(value is None or value >= least, name, value, f"at least {least}")
+    require(0 <= seed < 2**31, "seed", seed, "from 0 to 2**31 - 1")
+    require_at_least(1, config, *_AT_LEAST_1)
+    require_at_least(0, config, *_AT_LEAST_0)
     for name in _ABOVE_0:
         value = attrgetter(name)(config)
-        _check(0 < value < math.inf, name, value, "a number above 0")
-    clean_share = config.data.clean_share
-    _check(0 <= clean_share <= 1, "data.clean_share", clean_share, "a fraction 0–1")
-    _check(0 <= ppo.cooldown <= 1, "ppo.cooldown", ppo.cooldown, "a fraction 0–1")
-    _check(0 <= ppo.unseen < 1, "ppo.unseen", ppo.unseen, "a fraction below 1")
-    _check(0 < ppo.top_p <= 1, "ppo.top_p", ppo.top_p, "a fraction above 0")
-    _check(0 < ppo.vllm_memory <= 1, "ppo.vllm_memory", ppo.vllm_memory, "a fraction above 0")
-    _check(0 < ppo.clip < 1, "ppo.clip", ppo.clip, "a fraction above 0 and below 1")
+        require(0 < value < math.inf, name, value, "a number above 0")
+    require_fractions(config, "data.clean_share", "ppo.cooldown")
+    require(0 <= ppo.unseen < 1, "ppo.unseen", ppo.unseen, "a fraction below 1")
+    require(0 < ppo.top_p <= 1, "ppo.top_p", ppo.top_p, "a fraction above 0")
+    require(0 < ppo.vllm_memory <= 1, "ppo.vllm_memory", ppo.vllm_memory, "a fraction above 0")
+    require(0 < ppo.clip < 1, "ppo.clip", ppo.clip, "a fraction above 0 and below 1")
 
 
 def _check_server(url: str) -> None:
@@ -248,7 +247,7 @@ def _check_server(url: str) -> None:
     except ValueError:
         good = False
     plain = not re.search(r"[\s@?#]", url)
-    _check(good and plain, "ppo.vllm_url", "…", "http://HOST:PORT, without user, query or spaces")
+    require(good and plain, "ppo.vllm_url", "…", "http://HOST:PORT, without user, query or spaces")
 
 
 def check_shares(ppo: PpoConfig, processes: int = 1) -> None:
@@ -273,21 +272,3 @@ def _put(tree: dict[str, object], path: Sequence[str], value: object, text: str)
             raise UsageError(f"--set {text}: {name} is a value and has no keys")
         tree = inner
     tree[path[-1]] = value
-
-
-def _check_keys(cls: type, tree: Mapping[str, object], prefix: str, where: str) -> None:
-    known = {item.name: item for item in fields(cls)}
-    for name, value in tree.items():
-        if name not in known:
-            hint = did_you_mean(name, list(known))
-            raise UsageError(f"{where}: no setting {prefix + name!r}; {hint}")
-        section: object = known[name].default_factory
-        if isinstance(section, type) and is_dataclass(section):
-            if not isinstance(value, Mapping):
-                raise UsageError(f"{where}: {prefix + name} is a section, not a value")
-            _check_keys(section, value, f"{prefix}{name}.", where)
-
-
-def _check(holds: bool, name: str, value: object, rule: str) -> None:
-    if not holds:
-        raise UsageError(f"{name} = {value!r}: must be {rule}")

@@ -1,6 +1,6 @@
-"""Frozen dataclasses ↔ JSON objects: every value checked, keys of the future kept.
+"""Frozen dataclasses to JSON objects and back, each value checked.
 
-A class with a field ``extra`` keeps there what it does not know, and writes it back.
+A dataclass with a field ``extra`` keeps there the keys that it does not know, and writes them back.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 T = TypeVar("T")
 
 _EXTRA = "extra"
+_NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
 
 
 class MalformedError(ValueError):
-    """A JSON value is not what its place asks for; the message starts with the place."""
+    """A JSON value has the wrong type for its place; the message begins with the place."""
 
 
 def encode(value: object) -> Json:
-    """The JSON value of a dataclass, tuple, mapping or scalar."""
+    """Return the JSON value of a dataclass, tuple, mapping or scalar."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         known = {
             field.name: encode(getattr(value, field.name))
@@ -49,14 +50,16 @@ def encode(value: object) -> Json:
 
 
 def decode(cls: type[T], value: Json, where: str) -> T:
-    """An instance of the dataclass `cls`; MalformedError names the place of what is wrong.
+    """Return an instance of the dataclass `cls`.
+
+    Raises MalformedError, which names the place in the value, for a wrong type or a missing key.
 
     >>> decode(_Point, {"x": 1, "y": 2.5, "colour": "red"}, "point")
     _Point(x=1, y=2.5, extra={'colour': 'red'})
     >>> decode(_Point, {"x": "1", "y": 2.5}, "point")
     Traceback (most recent call last):
     ...
-    cecdata.common.codec.MalformedError: point.x: expected int, found '1'
+    cecdata.common.codec.MalformedError: point.x must be a whole number, not '1'
     """
     value = _object(value, where)
     key: Any = cls
@@ -66,7 +69,7 @@ def decode(cls: type[T], value: Json, where: str) -> T:
         if field.name == _EXTRA:
             arguments[_EXTRA] = {key: item for key, item in value.items() if key not in hints}
         elif field.name in value:
-            place = f"{where}.{field.name}"
+            place = f"{where}.{field.name}" if where else field.name
             arguments[field.name] = _decode(hints[field.name], value[field.name], place)
         elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
             raise MalformedError(f"{where}: the key {field.name!r} is missing")
@@ -93,8 +96,8 @@ def _decode(hint: Any, value: Json, where: str) -> Any:
         # an alternative of several types is any JSON
         return value if value is None or len(inner) > 1 else _decode(inner[0], value, where)
     if origin is tuple:
-        if not isinstance(value, list):
-            raise MalformedError(f"{where}: expected a list, found {_shown(value)}")
+        if not isinstance(value, (list, tuple)):
+            raise MalformedError(f"{where} must be a list, not {_shown(value)}")
         return tuple(_decode(parameters[0], v, f"{where}[{i}]") for i, v in enumerate(value))
     if origin is Mapping or origin is dict:
         each = _object(value, where).items()
@@ -108,7 +111,7 @@ def _decode(hint: Any, value: Json, where: str) -> Any:
 
 def _object(value: Json, where: str) -> dict[str, Json]:
     if not isinstance(value, dict):
-        raise MalformedError(f"{where}: expected an object, found {_shown(value)}")
+        raise MalformedError(f"{where} must be an object, not {_shown(value)}")
     return value
 
 
@@ -127,9 +130,9 @@ def _scalar(hint: Any, value: Json, where: str) -> Any:
         try:
             return float(value)
         except OverflowError:
-            raise MalformedError(f"{where}: {_shown(value)} is beyond a number") from None
+            raise MalformedError(f"{where} must be a number, not {_shown(value)}") from None
     if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
-        raise MalformedError(f"{where}: expected {hint.__name__}, found {_shown(value)}")
+        raise MalformedError(f"{where} must be {_NAMES.get(hint, hint)}, not {_shown(value)}")
     return value
 
 

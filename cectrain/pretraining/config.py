@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
-from cecdata.common.codec import Json, MalformedError, decode, encode
-from cecdata.common.errors import UsageError, did_you_mean
-from cecdata.common.toml import read_recipe
+from cecdata.common.codec import Json, encode
+from cecdata.common.settings import (
+    from_tree,
+    read_recipe,
+    require,
+    require_at_least,
+    require_fractions,
+    require_known,
+)
 
 RECIPE = "pretrain"
 KINDS = ("copy", "pairs")
@@ -44,16 +50,14 @@ class Stage:
     prior: Mapping[str, float] = field(default_factory=dict)  # instead of the recipe's
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise UsageError(f"no stage {self.kind!r}; {did_you_mean(self.kind, list(KINDS))}")
-        _check(self.steps >= 1, "steps", self.steps, "at least 1")
-        _check(self.tokens >= 64, "tokens", self.tokens, "at least 64")
-        _check(1 <= self.shortest <= self.longest, "shortest", self.shortest, "1 to longest")
-        for name in ("mixed", "clean", "words", "scattered"):
-            _check(0 <= getattr(self, name) <= 1, name, getattr(self, name), "a fraction 0–1")
-        _check(self.words + self.scattered < 1, "words + scattered",
+        require_known("stage", self.kind, KINDS)
+        require(self.steps >= 1, "steps", self.steps, "at least 1")
+        require(self.tokens >= 64, "tokens", self.tokens, "at least 64")
+        require(1 <= self.shortest <= self.longest, "shortest", self.shortest, "from 1 to longest")
+        require_fractions(self, "mixed", "clean", "words", "scattered")
+        require(self.words + self.scattered < 1, "words + scattered",
                self.words + self.scattered, "a fraction below 1")  # fmt: skip
-        _check(0 < self.density <= 10, "density", self.density, "above 0, at most 10")
+        require(0 < self.density <= 10, "density", self.density, "above 0, at most 10")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +85,15 @@ class PretrainConfig:
     stages: tuple[Stage, ...] = ()
 
     def __post_init__(self) -> None:
-        _check(0 <= self.seed < 2**31, "seed", self.seed, "0 to 2**31 - 1")
-        _check(0 < self.cooldown <= 1, "cooldown", self.cooldown, "a fraction above 0")
-        _check(self.hidden % 64 == 0, "hidden", self.hidden, "a multiple of 64")
-        for name in ("layers", "watch_every", "save_every", "log_every", "held_out"):
-            _check(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
-        _check(bool(self.stages), "stages", [], "one stage or more")
-        _check(bool(self.origins), "origins", {}, "an origin or more, with its licence,")
+        require(0 <= self.seed < 2**31, "seed", self.seed, "0 to 2**31 - 1")
+        require(0 < self.cooldown <= 1, "cooldown", self.cooldown, "a fraction above 0")
+        require(self.hidden % 64 == 0, "hidden", self.hidden, "a multiple of 64")
+        counts = ("layers", "watch_every", "save_every", "log_every", "held_out")
+        require_at_least(1, self, *counts)
+        require(bool(self.stages), "stages", [], "one stage or more")
+        require(bool(self.origins), "origins", {}, "one origin or more, each with its licence")
         widest = max(stage.longest for stage in self.stages)
-        _check(widest <= self.max_chars, "max_chars", self.max_chars, f"{widest} or more")
+        require(widest <= self.max_chars, "max_chars", self.max_chars, f"at least {widest}")
 
     @property
     def steps(self) -> int:
@@ -127,23 +131,4 @@ def load(recipe: str = RECIPE, **flags: object) -> PretrainConfig:
     """
     tree = read_recipe(recipe, "cectrain", [RECIPE])
     tree.update({name: value for name, value in flags.items() if value is not None})
-    _known(PretrainConfig, tree, recipe)
-    stages = tree.get("stages", [])
-    for stage in stages if isinstance(stages, list) else []:
-        _known(Stage, stage, f"{recipe}: stages")
-    try:
-        return decode(PretrainConfig, tree, recipe)  # type: ignore[arg-type]
-    except MalformedError as error:
-        raise UsageError(f"a setting has the wrong type: {error}") from error
-
-
-def _known(cls: type, tree: Mapping[str, object], where: str) -> None:
-    names = [item.name for item in fields(cls)]
-    for name in tree:
-        if name not in names:
-            raise UsageError(f"{where}: no setting {name!r}; {did_you_mean(name, names)}")
-
-
-def _check(holds: bool, name: str, value: object, wanted: str) -> None:
-    if not holds:
-        raise UsageError(f"{name} = {value!r}: {wanted} is wanted")
+    return from_tree(PretrainConfig, tree, recipe)

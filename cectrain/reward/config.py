@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cecdata.common.errors import UsageError, did_you_mean
+from cecdata.common.settings import require, require_at_least, require_fractions, require_known
 from cectrain.reward import cluster, terms
 
 CENTROIDS = ("normalised", "raw")
@@ -38,20 +38,16 @@ class RewardConfig:
             ("centroid", self.centroid, CENTROIDS),
             ("rule for ties", self.ties, cluster.TIES),
         ):
-            if value not in known:
-                raise UsageError(f"no {name} {value!r}; {did_you_mean(value, list(known))}")
-        for name in ("alpha", "copy", "tau_quantile"):
-            value = getattr(self, name)
-            _check(value is None or 0 <= value <= 1, name, value, "a fraction 0–1")
+            require_known(name, value, known)
+        weights = (f"{term.name}_weight" for term in terms.ADDITIONAL)
+        require_fractions(self, "alpha", "copy", "tau_quantile", *weights, section="reward.")
         for name in ("tau", "beta"):
-            _check(-1 <= getattr(self, name) < 1, name, getattr(self, name), "a cosine below 1")
-        _check(self.epsilon >= 0, "epsilon", self.epsilon, "at least 0")
-        _check(self.min_samples >= 1, "min_samples", self.min_samples, "at least 1")
-        for term in terms.ADDITIONAL:
-            weight = term.weight(self)
-            _check(0 <= weight <= 1, f"{term.name}_weight", weight, "a fraction 0–1")
-        weight = terms.additional_weight(self)
-        _check(weight <= 1, "…_weight", weight, "at most 1 in sum")
+            cosine = getattr(self, name)
+            require(-1 <= cosine < 1, f"reward.{name}", cosine, "a cosine below 1")
+        require_at_least(0, self, "epsilon", section="reward.")
+        require_at_least(1, self, "min_samples", section="reward.")
+        total = terms.additional_weight(self)
+        require(total <= 1, "the sum of reward.…_weight", total, "at most 1")
 
     def tau_words(self) -> str:
         """Return τ, or the quantile that defines it, as text."""
@@ -69,8 +65,3 @@ class RewardConfig:
         words += [f"{term.name} term {weight:g}" for term, weight in used if weight]
         words += [] if self.copy is None else [f"copy {self.copy:g}"]
         return ", ".join(words)
-
-
-def _check(holds: bool, name: str, value: object, rule: str) -> None:
-    if not holds:
-        raise UsageError(f"reward.{name} = {value!r}: must be {rule}")

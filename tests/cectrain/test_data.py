@@ -74,11 +74,11 @@ def test_the_paper_recipe_has_the_papers_constants():
     ("setting", "message"),
     [
         ("ppo.group=8", "did you mean 'groups'"),
-        ("ppo.groups=many", "expected int"),
+        ("ppo.groups=many", "ppo.groups must be a whole number"),
         ("ppo.candidates=1", "at least 2"),
         ("ppo.baseline=crit", "no baseline"),
         ("seed.x=1", "has no keys"),
-        ("ppo=1", "is a section"),
+        ("ppo=1", "ppo must be an object"),
         ("ppo", "section.key=value"),
         ("reward.tau=1.0", "cosine below 1"),
         ("policy.quantise=true", "lora_rank"),

@@ -344,7 +344,7 @@ def test_an_unfinished_or_changed_run_is_not_shipped(ship, finished, dataset_pat
         ("seed = -1", "seed"),
         ('stages = [{kind = "copies", steps = 1}]', "copy"),
         ('stages = [{kind = "copy", steps = 1, lenght = 3}]', "longest|lenght"),
-        ('seed = "one"', "wrong type"),
+        ('seed = "one"', "must be a whole number"),
         ("stages = []", "stages"),
         ("max_chars = 8", "max_chars"),
     ],

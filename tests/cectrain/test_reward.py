@@ -208,17 +208,17 @@ def test_shapes_that_do_not_fit_are_refused(candidates, references, message):
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"alpha": 2.0}, r"reward\.alpha = 2\.0.*0–1"),
-        ({"tau": 1.0}, r"reward\.tau = 1\.0.*cosine below 1"),
-        ({"beta": -1.5}, r"reward\.beta = -1\.5.*cosine below 1"),
-        ({"epsilon": -0.1}, r"reward\.epsilon = -0\.1.*at least 0"),
-        ({"edit_weight": 1.1}, r"reward\.edit_weight = 1\.1.*0–1"),
-        ({"tau_quantile": 2.0}, r"reward\.tau_quantile = 2\.0"),
+        ({"alpha": 2.0}, r"reward\.alpha must be a fraction from 0 to 1; it is 2\.0"),
+        ({"tau": 1.0}, r"reward\.tau must be .*cosine below 1; it is 1\.0"),
+        ({"beta": -1.5}, r"reward\.beta must be .*cosine below 1; it is -1\.5"),
+        ({"epsilon": -0.1}, r"reward\.epsilon must be .*at least 0; it is -0\.1"),
+        ({"edit_weight": 1.1}, r"reward\.edit_weight must be a fraction from 0 to 1; it is 1\.1"),
+        ({"tau_quantile": 2.0}, r"reward\.tau_quantile must be a fraction"),
         ({"kind": "x"}, "no reward 'x'"),
         ({"ties": "x"}, "no rule for ties 'x'"),
         ({"metric": "x"}, "no cluster metric 'x'"),
         ({"centroid": "x"}, "no centroid 'x'"),
-        ({"min_samples": 0}, r"reward\.min_samples = 0.*at least 1"),
+        ({"min_samples": 0}, r"reward\.min_samples must be .*at least 1; it is 0"),
     ],
 )
 def test_settings_out_of_range_are_refused(setting, message):

@@ -20,7 +20,7 @@ from cecdata.audit.audit import audit, score
 from cecdata.audit.model import ALPHABET, TAIL, recipe_choices
 from cecdata.audit.pairs import Errors, errors_of
 from cecdata.common.errors import InputError, UsageError
-from cecdata.config import Config, load
+from cecdata.config import load
 from cecdata.fit.commands import fit as command
 from cecdata.fit.entries import entries_of
 from cecdata.fit.fit import TWO_IN_A_ROW, fit
@@ -251,18 +251,18 @@ def test_weighed_by_hand():
     [
         ({"homofone": {}}, "did you mean 'homophone'"),
         ({"homophone": {"tones": 1}}, "did you mean 'tone'"),
-        ({"homophone": 3}, "a table"),
+        ({"homophone": 3}, r"weights\.homophone must be an object"),
         ({"homophone": {"tone": -1}}, r"weights\.homophone\.tone"),
         ({"homophone": {"tone": float("nan")}}, r"weights\.homophone\.tone"),
         ({"homophone": {"power": 9}}, r"weights\.homophone\.power"),
-        ({"function_word": {"function_word": 0}}, "above 0 for some kind"),
-        ({"noise": {"insertion": 2}}, "swaps single characters"),
+        ({"function_word": {"function_word": 0}}, "above 0 for at least one kind"),
+        ({"noise": {"insertion": 2}}, "swaps no single characters"),
     ],
 )
 def test_wrong_weights_are_named(weights, said):
     """Unknown operators, kinds and numbers out of range are refused by name."""
     with pytest.raises(UsageError, match=said):
-        Config(prior={"noise": 1.0}, rate={"noise": 0.1}, weights=weights)
+        load(prior={"noise": 1.0}, rate={"noise": 0.1}, weights=weights)
 
 
 SHARED = os.environ.get("CEC_SHARED")

@@ -112,9 +112,9 @@ def test_any_value_anywhere_is_read_or_refused(key, value):
         ({"rows": {"read": 5, "kept": 1, "rejected": {}}}, "unaccounted"),
         ({"fingerprint": "0" * 64}, "fingerprint"),
         ({"schema_version": 99}, "newer"),
-        ({"inputs": "x"}, r"inputs: expected a list, found 'x'"),
+        ({"inputs": "x"}, r"inputs must be a list, not 'x'"),
         ({"pairs": {"read": 4}}, r"pairs: the key 'kept' is missing"),
-        ({"outputs": {"train": [{"path": 1}]}}, r"outputs.train\[0\].path: expected str, found 1"),
+        ({"outputs": {"train": [{"path": 1}]}}, r"outputs.train\[0\].path must be text, not 1"),
         ({"outputs": {}}, "3 pairs kept, but the shards hold 0"),
     ],
 )

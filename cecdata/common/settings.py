@@ -1,0 +1,121 @@
+"""Settings: recipes in TOML, dataclasses out of them, and the checks of their values.
+
+A recipe is shipped by a package under `recipes/`, or it is a file of the user's own.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Mapping
+from dataclasses import is_dataclass
+from importlib.resources import files
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, TypeVar, get_args, get_type_hints
+
+from cecdata.common.codec import MalformedError, decode
+from cecdata.common.errors import InputError, UsageError, did_you_mean
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+T = TypeVar("T")
+
+
+def read_recipe(recipe: str, package: str, shipped: Collection[str]) -> dict[str, object]:
+    """Return the tree of a recipe that `package` ships under that name, or of a path to a .toml.
+
+    Raises UsageError for another name, InputError for a file that cannot be read or is no TOML.
+    """
+    if recipe in shipped:
+        text = files(package).joinpath("recipes", f"{recipe}.toml").read_text("utf-8")
+    elif recipe.endswith(".toml"):
+        try:
+            text = Path(recipe).read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{recipe}: cannot be read ({error}); give a TOML file") from error
+    else:
+        hint = did_you_mean(recipe, list(shipped))
+        raise UsageError(f"no recipe {recipe!r}; {hint}, or a path to a .toml")
+    try:
+        return dict(tomllib.loads(text))
+    except (ValueError, RecursionError) as error:  # bad TOML, a number of 5,000 digits, nesting
+        raise InputError(f"{recipe}: not valid TOML ({error})") from error
+
+
+def toml_value(text: str) -> object:
+    """Return a value that is written as in TOML; anything else, such as a bare word, is text.
+
+    >>> toml_value("0.5"), toml_value("[1, 2]"), toml_value("group")
+    (0.5, [1, 2], 'group')
+    """
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (ValueError, RecursionError):
+        return text
+
+
+def from_tree(cls: type[T], tree: Mapping[str, object], where: str) -> T:
+    """Return the dataclass that a nested mapping holds; `where` is the recipe, for messages.
+
+    Raises UsageError for an unknown key, with the nearest known one, and for a wrong type or value.
+    """
+    _refuse_unknown(cls, tree, "", where)
+    try:
+        return decode(cls, dict(tree), "")  # type: ignore[arg-type]
+    except MalformedError as error:
+        raise UsageError(f"{where}: {error}") from error
+
+
+def _refuse_unknown(hint: Any, tree: object, prefix: str, where: str) -> None:
+    if isinstance(tree, Mapping) and isinstance(hint, type) and is_dataclass(hint):
+        hints = get_type_hints(hint)
+        for name, value in tree.items():
+            if name not in hints:
+                nearest = did_you_mean(str(name), list(hints))
+                raise UsageError(f"{where}: no setting {prefix + str(name)!r}; {nearest}")
+            _refuse_unknown(hints[name], value, f"{prefix}{name}.", where)
+    elif isinstance(tree, Mapping) and len(get_args(hint)) == 2:  # a table by free names
+        for name, value in tree.items():
+            _refuse_unknown(get_args(hint)[1], value, f"{prefix}{name}.", where)
+    elif isinstance(tree, (list, tuple)) and get_args(hint):
+        for place, value in enumerate(tree):
+            _refuse_unknown(get_args(hint)[0], value, f"{prefix[:-1]}[{place}].", where)
+
+
+def require(holds: bool, name: str, value: object, rule: str) -> None:
+    """Raise UsageError unless the setting `name` holds: "NAME must be RULE; it is VALUE".
+
+    >>> require(False, "max_edits", 1, "at least 2, because a mixed pair has two edits")
+    Traceback (most recent call last):
+    ...
+    cecdata.common.errors.UsageError: max_edits must be at least 2, because a mixed pair has two \
+edits; it is 1
+    """
+    if not holds:
+        raise UsageError(f"{name} must be {rule}; it is {value!r}")
+
+
+def require_at_least(least: float, settings: object, *names: str, section: str = "") -> None:
+    """Raise UsageError where one of these numbers (`ppo.clip` in a section) is lower; None is not.
+
+    `section` stands before the names in messages, for settings that know only their own part.
+    """
+    for name in names:
+        value = attrgetter(name)(settings)
+        require(value is None or value >= least, section + name, value, f"at least {least:g}")
+
+
+def require_fractions(settings: object, *names: str, section: str = "") -> None:
+    """Raise UsageError where one of these numbers is not from 0 to 1; None is not refused."""
+    for name in names:
+        value = attrgetter(name)(settings)
+        require(value is None or 0 <= value <= 1, section + name, value, "a fraction from 0 to 1")
+
+
+def require_known(what: str, name: str, known: Collection[str]) -> None:
+    """Raise UsageError, with the nearest known name, for a name of `what` that is none of these."""
+    if name not in known:
+        raise UsageError(f"no {what} {name!r}; {did_you_mean(name, list(known))}")
