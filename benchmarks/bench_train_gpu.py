@@ -1,12 +1,12 @@
-"""Writing and training with the Qwen3-0.6B architecture against the floor of its arithmetic.
+"""Speed of generating and training with Qwen3-0.6B's architecture, against the floor of FLOPs.
 
     python benchmarks/bench_train_gpu.py [--groups 96] [--candidates 4] [--chars 40] [--bf16]
 
-Random weights, which serve for speed. The card's own rate of a large matrix product first; then
-tokens/s of writing candidates (token by token, as `ppo.rollout = generate`), of a forward pass as
-for old log-probabilities, and of forward, backward and step, each with the floor FLOPs / rate and
-the share of the rate that is reached; the most memory that tensors took. `--tiny` and `--device
-cpu` run the same code on any machine; tests do.
+The weights are random. The script measures the card's own rate with a large matrix product, then
+the tokens/s of generating candidates (token by token, as with `ppo.rollout = generate`), of a
+forward pass, and of a training step, each with the floor FLOPs / rate and the share of the rate
+that is reached, and the peak memory of tensors. `--tiny` and `--device cpu` run the same code on
+any machine, as a test does.
 """
 
 from __future__ import annotations
@@ -43,50 +43,51 @@ def main(given: list[str] | None = None) -> dict[str, float]:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--bf16", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--tiny", action="store_true", help="a toy's size, to try the script")
-    told = parser.parse_args(given)
-    if told.device == "cuda" and not torch.cuda.is_available():
+    options = parser.parse_args(given)
+    if options.device == "cuda" and not torch.cuda.is_available():
         parser.error("no GPU here: --device cpu --tiny tries the script, its figures mean nothing")
     torch.manual_seed(0)
-    model = Qwen3ForCausalLM(Qwen3Config(**(TINY if told.tiny else QWEN3_06B))).to(told.device)
-    found = measure(model, told)
-    for name, value in found.items():
+    config = Qwen3Config(**(TINY if options.tiny else QWEN3_06B))
+    figures = measure(Qwen3ForCausalLM(config).to(options.device), options)
+    for name, value in figures.items():
         print(f"{name:34}{value:>16,.3f}")
-    print(json.dumps({**vars(told), **found}))
-    return found
+    print(json.dumps({**vars(options), **figures}))
+    return figures
 
 
-def measure(model: Qwen3ForCausalLM, told: argparse.Namespace) -> dict[str, float]:
-    written = max(2, round(told.chars * A_CHARACTER))
+def measure(model: Qwen3ForCausalLM, options: argparse.Namespace) -> dict[str, float]:
+    written = max(2, round(options.chars * A_CHARACTER))
     asked = INSTRUCTION + written
-    sequences = told.groups * told.candidates
-    dtype = torch.bfloat16 if told.bf16 else torch.float32
-    rate = matrix_rate(told.device, dtype, 256 if told.tiny else 8192)
-    found = {"matrix product, TFLOP/s": rate / 1e12, "parameters, M": parameters(model) / 1e6}
-    ids = torch.randint(5, model.config.vocab_size, (sequences, asked), device=told.device)
-    found |= against("writing", sequences * written, rate, told, generation(model, ids, written),
-                     flops(model, asked, written) * sequences)  # fmt: skip
+    sequences = options.groups * options.candidates
+    dtype = torch.bfloat16 if options.bf16 else torch.float32
+    rate = matrix_rate(options.device, dtype, 256 if options.tiny else 8192)
+    figures = {"matrix product, TFLOP/s": rate / 1e12, "parameters, M": parameters(model) / 1e6}
+    ids = torch.randint(5, model.config.vocab_size, (sequences, asked), device=options.device)
+    floor = flops(model, asked, written) * sequences
+    work = generation(model, ids, written)
+    figures |= against("writing", sequences * written, rate, options, work, floor)
     rows = torch.randint(
-        5, model.config.vocab_size, (min(told.micro, sequences), asked + written),
-        device=told.device,
+        5, model.config.vocab_size, (min(options.micro, sequences), asked + written),
+        device=options.device,
     )  # fmt: skip
     tokens, once = rows.numel(), flops(model, 0, asked + written) * len(rows)
-    found |= against("forward", tokens, rate, told, forward(model, rows), once)
-    found |= against("training", tokens, rate, told, training(model, rows), 3 * once)
-    if told.device == "cuda":
-        found["most memory, GB"] = torch.cuda.max_memory_allocated() / 1e9
-    return found
+    figures |= against("forward", tokens, rate, options, forward(model, rows), once)
+    figures |= against("training", tokens, rate, options, training(model, rows), 3 * once)
+    if options.device == "cuda":
+        figures["most memory, GB"] = torch.cuda.max_memory_allocated() / 1e9
+    return figures
 
 
 def against(
     name: str,
     tokens: int,
     rate: float,
-    told: argparse.Namespace,
+    options: argparse.Namespace,
     work: Callable[[], object],
     operations: float,
 ) -> dict[str, float]:
     """Tokens/s, the floor's, and the share of the card's rate, of the fastest round."""
-    seconds = min(timed(work, told) for _ in range(told.rounds))
+    seconds = min(timed(work, options) for _ in range(options.rounds))
     return {
         f"{name}, tokens/s": tokens / seconds,
         f"{name}, floor tokens/s": tokens * rate / operations,
@@ -94,12 +95,12 @@ def against(
     }
 
 
-def timed(work: Callable[[], object], told: argparse.Namespace) -> float:
-    synchronise(told.device)
+def timed(work: Callable[[], object], options: argparse.Namespace) -> float:
+    synchronise(options.device)
     started = time.perf_counter()
-    with torch.autocast(told.device, torch.bfloat16, told.bf16):
+    with torch.autocast(options.device, torch.bfloat16, options.bf16):
         work()
-    synchronise(told.device)
+    synchronise(options.device)
     return time.perf_counter() - started
 
 

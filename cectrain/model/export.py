@@ -1,4 +1,4 @@
-"""A policy as one folder: merged safetensors, tokenizer, generation config, prompt, card."""
+"""Writing a policy as one folder: merged safetensors, tokenizer, configs, prompt, model card."""
 
 from __future__ import annotations
 
@@ -26,12 +26,11 @@ CARD = "README.md"
 
 
 def save_model(policy: Policy, folder: Path, facts: Mapping[str, Json], dtype: str = "") -> None:
-    """Write everything that `transformers`, vLLM and `cecbench` load, and nothing else: `folder` is
-    made anew, because a killed run may have left another's files there, or half of its weights.
+    """Write the files that `transformers`, vLLM and `cecbench` load; remove `folder` first.
 
-    `dtype` (float32, bfloat16, float16) converts. The policy is spent where it is given, and where
-    there is an adapter: peft merges it into the base's own weights, and torch converts in place. A
-    base in 4 bits stays as it is: what is written is the base read anew.
+    A killed run may have left other files or half of the weights there. `dtype` (float32,
+    bfloat16, float16) converts the weights. With a `dtype`, or with an adapter on a base that is
+    not quantised, the policy's own model is changed in place and must not be used afterwards.
     """
     from transformers.utils import logging
 
@@ -54,9 +53,10 @@ def save_model(policy: Policy, folder: Path, facts: Mapping[str, Json], dtype: s
 
 
 def publish_model(policy: Policy, out: Path, facts: Mapping[str, Json], dtype: str) -> None:
-    """`save_model` beside `out`, which then appears whole; an error leaves no trace.
+    """Call `save_model` for a temporary folder and rename it to `out` when it is complete.
 
-    What killed calls left beside it goes. Raises DiskFullError or CecError naming the path.
+    An error leaves nothing, and temporary folders of killed calls are removed. Raises
+    DiskFullError or CecError with the path.
     """
     whole = out.absolute()
     staged = targets.temporary(whole)
@@ -71,20 +71,20 @@ def publish_model(policy: Policy, out: Path, facts: Mapping[str, Json], dtype: s
 
 
 def _plain(model: PreTrainedModel, dtype: str) -> PreTrainedModel:
-    """The model without an adapter around it, in `dtype` where one is named."""
+    """Return the model with any adapter merged, converted to `dtype` if that is not empty."""
     import torch
 
     if hasattr(model, "merge_and_unload"):
         packed = getattr(model.get_base_model(), "is_loaded_in_4bit", False)
-        model = merged_anew(model) if packed else model.merge_and_unload()
+        model = merged_with_base(model) if packed else model.merge_and_unload()
     return model.to(getattr(torch, dtype)) if dtype else model
 
 
-def merged_anew(model: PeftModel) -> PreTrainedModel:
-    """The base of an adapted model, read again in fp32 on the CPU, with the adapter merged.
+def merged_with_base(model: PeftModel) -> PreTrainedModel:
+    """Read the base of an adapted model in fp32 on the CPU and merge the adapter into it.
 
-    A base in 4 bits cannot take an adapter in: the sum would be rounded to 4 bits again, and stay
-    packed, in a form that no type converts. Raises InputError where the base is gone.
+    An adapter cannot be merged into a base in 4 bits: the sum would be rounded to 4 bits again and
+    stay in a packed form that cannot be converted. Raises InputError if the base cannot be read.
     """
     import torch
     import transformers
@@ -99,17 +99,17 @@ def merged_anew(model: PeftModel) -> PreTrainedModel:
 
 
 def greedy(policy: Policy) -> GenerationConfig:
-    """How the policy is decoded: its most likely tokens, up to any of its base's end tokens.
+    """Return a generation config of greedy decoding up to any of the base's end tokens.
 
-    The base's own is not passed on: Qwen3's says to sample, and whoever loads the folder obeys.
+    The base's own config is not kept, because Qwen3's asks for sampling.
     """
     from transformers import GenerationConfig
 
     named = policy.model.generation_config.eos_token_id
     ends = list(named) if isinstance(named, (list, tuple)) else [] if named is None else [named]
-    own = policy.tokenizer.eos_token_id  # what its targets ended with
+    own = policy.tokenizer.eos_token_id  # the end token in training
     ends += [own] if own not in ends else []
-    # An answer is as long as its question, and both have to fit.
+    # An answer is about as long as its prompt, and both must fit into the context.
     context = getattr(policy.model.config, "max_position_embeddings", None)
     return GenerationConfig(
         do_sample=False,
@@ -120,7 +120,7 @@ def greedy(policy: Policy) -> GenerationConfig:
 
 
 def card(policy: Policy, facts: Mapping[str, Json]) -> str:
-    """The model card: how to ask, what it was made from, what it scores."""
+    """Return the model card: how to prompt the policy, and the facts of its training."""
     count = sum(parameter.numel() for parameter in policy.model.parameters())
     rows = "\n".join(f"| {name} | {_cell(value)} |" for name, value in facts.items())
     return f"""---
@@ -140,8 +140,7 @@ transformers. vLLM does not read `do_sample`: give it the temperature.
     cecbench run --system policy:FOLDER --benchmark lemon/car
     vllm serve FOLDER --override-generation-config '{{"temperature": 0}}'
 
-Its licence follows from its starting weights and its training data; whoever publishes it states it
-here.
+The licence depends on the starting weights and the training data; state it here before publishing.
 
 | | |
 | --- | --- |

@@ -1,4 +1,4 @@
-"""The built-in policy's tokenizer: one token a character, bytes for what is not in the list."""
+"""The built-in policy's tokenizer: a token for each character, bytes for unknown ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 PAD, SOURCE, TARGET, END = "<|pad|>", "<|source|>", "<|target|>", "<|end|>"
 SPECIAL = (PAD, SOURCE, TARGET, END)
 PUNCTUATION = "，。！？；：、“”‘’（）《》〈〉【】「」『』〔〕—…·～￥％＋－＝／　°℃×÷±≥≤→"
-# The instruction is the same for every sentence: a small policy sees the sentence alone.
+# The instruction is the same for every sentence, so the small policy reads only the sentence.
 TEMPLATE = (
     "{%- set seen = namespace(last='') -%}"
     "{%- for m in messages -%}{%- if m['role'] == 'user' -%}"
@@ -28,7 +28,7 @@ TEMPLATE = (
 
 @cache
 def vocabulary() -> tuple[str, ...]:
-    """All tokens in the order of their ids: special, bytes, ASCII, punctuation, characters.
+    """Return all tokens in the order of their ids: special, bytes, ASCII, punctuation, characters.
 
     >>> len(vocabulary()) == len(set(vocabulary()))
     True
@@ -39,30 +39,30 @@ def vocabulary() -> tuple[str, ...]:
 
 
 def placeholders() -> tuple[str, ...]:
-    """The typed placeholders that stand for personal data, each one token."""
+    """Return the placeholders that replace personal data, each of them one token."""
     return tuple(sorted({rule.placeholder for rule in RULES}))
 
 
 def character_tokenizer() -> PreTrainedTokenizerFast:
-    """A `transformers` tokenizer that gives every text back unchanged.
+    """Return a `transformers` tokenizer that encodes every text without loss.
 
-    A character outside the vocabulary becomes the bytes of its UTF-8, so nothing is unknown.
+    A character outside the vocabulary becomes the bytes of its UTF-8.
     """
     from tokenizers import AddedToken, Tokenizer, decoders, models
     from transformers import PreTrainedTokenizerFast
 
     tokens = {token: number for number, token in enumerate(vocabulary())}
-    # A BPE without merges splits into characters; it alone falls back to bytes.
+    # A BPE without merges splits into characters; no other model falls back to bytes.
     core = Tokenizer(models.BPE(tokens, [], byte_fallback=True, fuse_unk=False))
     core.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])
     core.add_special_tokens([AddedToken(token, normalized=False) for token in SPECIAL])
     core.add_tokens([AddedToken(token, normalized=False) for token in placeholders()])
-    made = PreTrainedTokenizerFast(
+    tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=core,
         pad_token=PAD,
         eos_token=END,
         clean_up_tokenization_spaces=False,
         padding_side="left",
     )
-    made.chat_template = TEMPLATE
-    return made
+    tokenizer.chat_template = TEMPLATE
+    return tokenizer
