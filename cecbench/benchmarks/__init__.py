@@ -1,1 +1,1 @@
-"""Benchmarks by name: where each lies, under which licence, and how it is read."""
+"""Benchmarks: their files, licences and readers."""

@@ -1,4 +1,4 @@
-"""The one table of benchmarks and the one of readers."""
+"""The table of benchmarks and the table of readers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ READERS: dict[str, readers.Reader] = {
     "parquet": records.parquet,
 }
 
-#: how a file of one's own is read, by the end of its name
+#: suffix of a user's own file → reader
 READER_OF_SUFFIX = {
     ".tsv": "tsv",
     ".txt": "tsv",
@@ -42,13 +42,13 @@ READER_OF_SUFFIX = {
 
 @cache
 def benchmarks() -> dict[str, Benchmark]:
-    """Every known benchmark by name, in the order of the paper's table, then the others."""
+    """Return all benchmarks by name: those of the paper's table in its order, then the others."""
     families = (lemon, cscd_ns, cs, sighan, ecspell, mcsc)
     return {entry.name: entry for family in families for entry in family.entries()}
 
 
 def lookup(name: str) -> Benchmark:
-    """The entry of a name, or UsageError with the nearest one."""
+    """Return the entry of a name; raise UsageError with the nearest name if there is none."""
     known = benchmarks()
     if name not in known:
         raise UsageError(

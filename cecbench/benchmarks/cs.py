@@ -1,4 +1,4 @@
-"""CS, the paper's customer-service set: private; who has one places it in the documented form."""
+"""CS, the paper's private set of customer service: read from a user's own file of that form."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from cecbench.benchmarks.row import Benchmark, Copy, File
 
 
 def entries() -> tuple[Benchmark, ...]:
-    """The one entry; docs/cs-format.md describes the file and its card."""
+    """Return the one entry; docs/cs-format.md describes the file and its card."""
     return (
         Benchmark(
             name="cs",
@@ -20,6 +20,6 @@ def entries() -> tuple[Benchmark, ...]:
                 Copy((File("cs/test.jsonl"),), "jsonl"),
                 Copy((File("cs/test.tsv"),), "tsv"),
             ),
-            note="2,100 sentences in the paper; what you place here is another set.",
+            note="The paper's set has 2,100 sentences; a file of your own is another set.",
         ),
     )

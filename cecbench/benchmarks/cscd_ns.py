@@ -26,7 +26,10 @@ SPLITS = {
 
 
 def entries() -> tuple[Benchmark, ...]:
-    """Development and test split; the official files lie on a drive that cannot be fetched."""
+    """Return the development and the test split.
+
+    The official files are on a shared drive, from which a program cannot download.
+    """
     return tuple(
         Benchmark(
             name=f"cscd-ns/{split}",

@@ -27,7 +27,7 @@ DOMAINS = {
 
 
 def entries() -> tuple[Benchmark, ...]:
-    """One entry a domain, read from the copy in LEMON's repository."""
+    """Return an entry for each domain, read from the copy in LEMON's repository."""
     return tuple(
         Benchmark(
             name=f"ecspell/{domain}",

@@ -1,4 +1,4 @@
-"""Downloading a benchmark into the cache, with its licence accepted and its digest checked."""
+"""Download of a benchmark into the cache: its licence accepted, its digest checked."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ TIMEOUT_S = 60.0
 
 
 def fetch(name: str, *, accept: Callable[[Benchmark], bool]) -> tuple[Path, ...]:
-    """The files of a benchmark, downloaded where they are not in the cache yet.
+    """Download the files of a benchmark that are not in the cache yet; return the paths of all.
 
-    `accept` is asked where the licence restricts the use. Raises RefusedError when it says no,
-    InputError where there is nothing to download, VerificationError for other bytes than the
-    published ones, CecError without a network.
+    accept: asked where the licence restricts the use. Raises RefusedError if it returns False,
+    InputError if nothing can be downloaded, VerificationError for other bytes than the published
+    ones, CecError without a network.
     """
     benchmark = lookup(name)
     copy = next((c for c in benchmark.copies if all(file.url for file in c.files)), None)
@@ -33,7 +33,7 @@ def fetch(name: str, *, accept: Callable[[Benchmark], bool]) -> tuple[Path, ...]
     if benchmark.restricted and not accept(benchmark):
         raise RefusedError(
             f"{name} is under this licence: {benchmark.licence} ({benchmark.homepage}). "
-            "Nothing was downloaded; --accept-licence says that you keep to it."
+            "Nothing was downloaded. --accept-licence declares that you will keep to it."
         )
     return tuple(_one(benchmark, file) for file in copy.files)
 
@@ -44,15 +44,15 @@ def _one(benchmark: Benchmark, file: File) -> Path:
     if path.is_file() and wanted and durable.sha256_of(path).sha256 == wanted:
         return path
     data = _download(benchmark, file)
-    found = hashlib.sha256(data).hexdigest()
-    if wanted and found != wanted:
+    digest = hashlib.sha256(data).hexdigest()
+    if wanted and digest != wanted:
         raise VerificationError(
-            f"{file.url} gave sha256 {found[:16]}… instead of {wanted[:16]}…: the file has "
+            f"{file.url} gave sha256 {digest[:16]}… instead of {wanted[:16]}…: the file has "
             "changed at its source or was altered on the way; nothing was kept"
         )
     durable.write_bytes(path, data)
     if file.sha256 is None:
-        digests = {**_digests(), file.path: found}
+        digests = {**_digests(), file.path: digest}
         text = json.dumps(digests, indent=1, sort_keys=True) + "\n"
         durable.write_text(cache_folder() / DIGESTS, text)
     return path

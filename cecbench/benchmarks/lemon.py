@@ -1,4 +1,4 @@
-"""LEMON: seven domains of natural errors, zero-shot. Research only; nothing of it ships here."""
+"""LEMON: natural errors of seven domains, for research only; this package contains none of it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ DOMAINS = {
 
 
 def entries() -> tuple[Benchmark, ...]:
-    """One entry a domain, in the paper's order."""
+    """Return an entry for each domain, in the paper's order."""
     return tuple(
         Benchmark(
             name=f"lemon/{domain}",

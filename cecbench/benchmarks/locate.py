@@ -1,4 +1,4 @@
-"""Finding and reading a benchmark: --data, then $CECBENCH_DATA, then the cache."""
+"""Search for a benchmark's files, in --data, $CECBENCH_DATA and the cache, and reading of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DIGESTS = "sha256.json"  # in the cache: digests of first downloads, where none 
 
 
 def cache_folder() -> Path:
-    """Where downloads lie: $XDG_CACHE_HOME, or what the platform calls its cache."""
+    """Return the folder of downloads: `cecbench` in $XDG_CACHE_HOME or the platform's cache."""
     if given := os.environ.get("XDG_CACHE_HOME"):
         base = Path(given)
     elif sys.platform == "darwin":
@@ -35,7 +35,7 @@ def cache_folder() -> Path:
 
 
 def data_folders(data: Path | None) -> tuple[Path, ...]:
-    """The folders that are searched, in order."""
+    """Return the folders that are searched, in order."""
     named = os.environ.get(ENVIRONMENT)
     folders = [data] if data else []
     folders += [Path(part) for part in (named or "").split(os.pathsep) if part]
@@ -43,7 +43,7 @@ def data_folders(data: Path | None) -> tuple[Path, ...]:
 
 
 def find(benchmark: Benchmark, data: Path | None) -> tuple[Copy, tuple[Path, ...]] | None:
-    """The first copy whose files all lie in one of the folders."""
+    """Return the first copy whose files are all in one of the folders, and their paths."""
     for folder in data_folders(data):
         for copy in benchmark.copies:
             paths = tuple(folder / file.path for file in copy.files)
@@ -53,10 +53,10 @@ def find(benchmark: Benchmark, data: Path | None) -> tuple[Copy, tuple[Path, ...
 
 
 def load(name: str, data: Path | None = None) -> Dataset:
-    """A benchmark by name, a file of one's own, or a folder of shards (its validation split).
+    """Read a benchmark: a name, a user's own file, or a folder of shards (its validation split).
 
-    Raises InputError with what to place where when it is not found, VerificationError when a
-    file is not the published one, InputError when two rows have the same id.
+    Raises InputError if it is missing, with the files to place and the folders for them, and if
+    two rows have the same id; VerificationError if a file is not the published one.
     """
     path = Path(name)
     if name not in benchmarks() and path.is_dir():
@@ -78,7 +78,7 @@ def load(name: str, data: Path | None = None) -> Dataset:
 
 
 def digest(paths: tuple[Path, ...]) -> str:
-    """SHA-256 (hex) of the files' bytes, one after the other."""
+    """Return the SHA-256 (hex) of the files' bytes, one file after the other."""
     total = hashlib.sha256()
     for path in paths:
         with path.open("rb") as file:
@@ -91,16 +91,16 @@ def _read_own(path: Path) -> Dataset:
     reader = READER_OF_SUFFIX.get(path.suffix.lower())
     if reader is None:
         raise InputError(
-            f"{path}: how to read it cannot be told from its name; "
-            f"let it end in one of {', '.join(READER_OF_SUFFIX)}"
+            f"{path}: the file's name must end in one of {', '.join(READER_OF_SUFFIX)}, which say "
+            "how it is read"
         )
     rows = _distinct(READERS[reader]((path,), path.stem), path)
-    return Dataset(path.stem, rows, digest((path,)), (path,), notes=("a file of one's own",))
+    return Dataset(path.stem, rows, digest((path,)), (path,), notes=("a file of the user's own",))
 
 
 def _read_shards(folder: Path) -> Dataset:
     if (folder / MANIFEST).exists() or (folder / STATE).exists():
-        open_dataset(folder).prove("validation")  # refuses what is not what its manifest says
+        open_dataset(folder).prove("validation")  # raises where files differ from the manifest
     paths = validation_shards(folder)
     if not paths:
         raise InputError(
@@ -113,9 +113,9 @@ def _read_shards(folder: Path) -> Dataset:
         rows,
         digest(paths),
         paths,
-        "as the shards' dataset card says",
+        "see the dataset card of the shards",
         synthetic=True,
-        notes=("synthetic errors: says how well they are undone, not how people's errors are",),
+        notes=("synthetic errors: the score does not say how well people's errors are corrected",),
     )
 
 
@@ -123,7 +123,7 @@ def _distinct(rows: Iterator[Row], path: Path) -> tuple[Row, ...]:
     seen: dict[str, Row] = {}
     for row in rows:
         if row.id in seen:
-            raise InputError(f"{path}: the id {row.id!r} stands there twice; ids must be distinct")
+            raise InputError(f"{path}: the id {row.id!r} occurs twice; ids must be distinct")
         if not row.source:
             raise InputError(f"{path}: row {row.id!r} has an empty source")
         seen[row.id] = row
@@ -135,10 +135,10 @@ def _distinct(rows: Iterator[Row], path: Path) -> tuple[Row, ...]:
 def _checked(path: Path, sha256: str | None) -> list[str]:
     if sha256 is None:
         return [f"no digest is published for {path.name}; {digest((path,))[:8]} was read"]
-    found = digest((path,))
-    if found != sha256:
+    read = digest((path,))
+    if read != sha256:
         raise VerificationError(
-            f"{path} is not the published file: sha256 {found[:16]}… instead of {sha256[:16]}…; "
+            f"{path} is not the published file: sha256 {read[:16]}… instead of {sha256[:16]}…; "
             "fetch it again, or pass the file by its path to score it as your own"
         )
     return []
@@ -149,16 +149,16 @@ def _recorded(name: str) -> str | None:
 
 
 def read_digests(path: Path) -> dict[str, str]:
-    """File → SHA-256 of its first download; empty where nothing was downloaded."""
+    """Return file → SHA-256 of its first download; empty if nothing was downloaded."""
     if not path.is_file():
         return {}
     try:
-        found = parse(path.read_bytes())
+        digests = parse(path.read_bytes())
     except (OSError, ValueError) as error:
         raise VerificationError(f"{path}: damaged ({error}). {_AGAIN}") from None
-    if not isinstance(found, dict) or not all(isinstance(v, str) for v in found.values()):
+    if not isinstance(digests, dict) or not all(isinstance(v, str) for v in digests.values()):
         raise VerificationError(f"{path}: damaged (not an object of digests). {_AGAIN}")
-    return {name: str(value) for name, value in found.items()}
+    return {name: str(value) for name, value in digests.items()}
 
 
 _AGAIN = "Remove it and the files beside it, and fetch them again."
@@ -170,7 +170,7 @@ def _where_to_place(benchmark: Benchmark, data: Path | None) -> str:
     fetched = any(all(file.url for file in copy.files) for copy in benchmark.copies)
     first = f"`cecbench fetch {benchmark.name}` downloads it, or place" if fetched else "Place"
     return (
-        f"{benchmark.name} was not found in {', '.join(folders)}. {first} {' or '.join(forms)} "
+        f"{benchmark.name} is not in {', '.join(folders)}. {first} {' or '.join(forms)} "
         f"under one of these folders (or another, named with --data or ${ENVIRONMENT}). "
         f"Homepage: {benchmark.homepage}"
     )

@@ -1,4 +1,4 @@
-"""MCSCSet: medical questions, errors annotated by specialists."""
+"""MCSCSet: medical questions whose errors were annotated by specialists."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ RAW = (
 
 
 def entries() -> tuple[Benchmark, ...]:
-    """The test split."""
+    """Return the test split."""
     return (
         Benchmark(
             name="mcsc",

@@ -1,4 +1,4 @@
-"""Readers of line-based benchmark files: files in, rows out, a bad line named with its number."""
+"""Readers of line-based benchmark files. Each raises InputError with the number of a bad line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cecdata.common.errors import InputError
 
 Reader = Callable[[tuple[Path, ...], str], Iterator[Row]]
 
-# What a header line may call the columns; the first name of each is what an error message says.
+# Names of columns in a header line and in records; messages name them in this order.
 # `origin` is none of them: in this project's datasets it names the corpus of a sentence.
 SOURCE_NAMES = ("source", "src", "original_text", "wrong", "input", "text", "sentence")
 REFERENCE_NAMES = ("reference", "target", "tgt", "correct_text", "corrected", "correct", "output")
@@ -39,10 +39,10 @@ def lines(path: Path, *, blank: bool = False) -> Iterator[tuple[int, str]]:
 
 
 def lemon(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
-    """LEMON's files: source TAB reference, the characters of each apart by spaces.
+    """Read LEMON's files: source TAB reference, with spaces between the characters of each.
 
-    Whitespace inside the text cannot be told from the separators and is dropped, as LEMON's own
-    script does.
+    White space inside a text cannot be distinguished from these and is dropped, as LEMON's own
+    script drops it.
     """
     for number, line in lines(paths[0]):
         cells = line.split("\t")
@@ -52,9 +52,10 @@ def lemon(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
 
 
 def tsv(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
-    """Two columns (source, reference), three (label 0/1 or id, then those), four (a prediction).
+    """Read tab-separated columns: source and reference; id or label, source and reference; or id,
+    source, reference and a prediction, which is not used.
 
-    A first line that names its columns is taken as a header, whatever their order.
+    A first line that names source and reference is a header, whatever the columns' order.
     """
     table = [(number, line.split("\t")) for number, line in lines(paths[0])]
     if not table:
@@ -89,7 +90,10 @@ def parallel(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
 
 
 def sighan_truth(paths: tuple[Path, ...], _prefix: str) -> Iterator[Row]:
-    """The SIGHAN release: `(pid=A2-0011-1)	text` and `A2-0011-1, 4, 轉, …` (positions from 1)."""
+    """Read the SIGHAN release: `(pid=A2-0011-1)	text` and `A2-0011-1, 4, 轉, …`.
+
+    Positions count from 1.
+    """
     truths = {}
     for number, line in lines(paths[1]):
         cells = [cell.strip() for cell in line.split(",")]
@@ -102,12 +106,12 @@ def sighan_truth(paths: tuple[Path, ...], _prefix: str) -> Iterator[Row]:
     for number, line in lines(paths[0]):
         match = _TRUTH_ID.match(line)
         if match is None or match["id"] not in truths:
-            raise _bad_line(paths[0], number, f"has no id that {paths[1].name} knows")
+            raise _bad_line(paths[0], number, f"has no id that occurs in {paths[1].name}")
         yield Row(match["id"], match["text"], _mended(paths[1], match["text"], truths[match["id"]]))
 
 
 def m2(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
-    """M2 blocks; of several annotators the first one's edits make the reference."""
+    """Read M2 blocks; the first annotator's edits give the reference."""
     source: list[str] = []
     edits: list[tuple[int, int, list[str]]] = []
     seen = 0

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def jsonl(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
-    """One JSON object a line."""
+    """Read a JSON object from each line."""
     for number, line in lines(paths[0]):
         where = f"{paths[0]}, line {number}"
         try:
@@ -27,7 +27,7 @@ def jsonl(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
 
 
 def json_list(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
-    """A JSON list of objects: pycorrector's original_text/correct_text, C-LLM's src/tgt."""
+    """Read a JSON list of objects, with the keys of pycorrector or of C-LLM among others."""
     try:
         records = parse(paths[0].read_bytes())
     except ValueError as error:
@@ -39,7 +39,7 @@ def json_list(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
 
 
 def parquet(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
-    """Parquet files with a source and a reference column; the shards' schema is one of them."""
+    """Read Parquet files with a source and a reference column, such as shards."""
     number = 0
     for path in paths:
         for record in _records(path):
@@ -47,49 +47,51 @@ def parquet(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
             yield _row(record, f"{path}, row {number}", f"{prefix}-{number}")
 
 
-# A benchmark is held in memory whole, and a kilobyte of Parquet can say 27 GB: one text of 900 kB
-# in its dictionary, 30,000 times. So few rows are spelled out at a time, and their bytes counted.
+# A benchmark is held in memory, and a kilobyte of Parquet can expand to 27 GB: one text of 900 kB
+# in its dictionary, 30,000 times. Few rows are decoded at a time, and their bytes are counted.
 _LARGEST = 2 << 30  # bytes of text in a file
 _BATCH = 256  # rows
 
 
 def _records(path: Path) -> Iterator[Mapping[str, object]]:
-    """The rows of a Parquet file; page checksums are compared where it has them."""
+    """Yield the rows of a Parquet file; page checksums are compared where the file has them."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    said = 0
+    size = 0
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             names = file.schema_arrow.names
-            wanted = [n for n in (*ID_NAMES, "copy", *SOURCE_NAMES, *REFERENCE_NAMES) if n in names]
-            for batch in file.iter_batches(columns=wanted, batch_size=_BATCH):
-                said += sum(_said(column) for column in batch.columns)
-                if said > _LARGEST:
+            columns = [
+                n for n in (*ID_NAMES, "copy", *SOURCE_NAMES, *REFERENCE_NAMES) if n in names
+            ]
+            for batch in file.iter_batches(columns=columns, batch_size=_BATCH):
+                size += sum(_text_bytes(column) for column in batch.columns)
+                if size > _LARGEST:
                     raise InputError(
-                        f"{path} says more than {_LARGEST >> 30} GiB of text, and a benchmark is "
-                        "held in memory whole: cut it into several"
+                        f"{path} holds more than {_LARGEST >> 30} GiB of text, and a benchmark is "
+                        "held in memory: split it into several files"
                     )
                 yield from batch.to_pylist()
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} is not a readable Parquet file: {error}") from None
 
 
-def _said(column: pa.Array) -> int:
-    """Bytes of text that the values of a column spell out."""
+def _text_bytes(column: pa.Array) -> int:
+    """Return the bytes of text that the values of a column decode to."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     coded = pa.types.is_dictionary(column.type)
     texts = column.dictionary if coded else column
     if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
-        return 0  # `_row` refuses it, or it is a number
+        return 0  # a number, or `_row` refuses it
     lengths = pc.binary_length(texts)
     return int(pc.sum(lengths.take(column.indices) if coded else lengths).as_py() or 0)
 
 
 def validation_shards(folder: Path) -> tuple[Path, ...]:
-    """The validation shards of a dataset folder, in order; empty where it is no such folder."""
+    """Return the validation shards of a dataset folder in order; () for another folder."""
     return tuple(sorted((folder / "data").glob("validation-*.parquet")))
 
 
@@ -100,7 +102,7 @@ def _row(record: object, where: str, name: str) -> Row:
     reference = _cell(record, REFERENCE_NAMES, where)
     given = next((record[key] for key in ID_NAMES if record.get(key) is not None), None)
     if given is not None:
-        # Copies of one sentence share an id in the shards; (id, copy) is the pair's name.
+        # Copies of one sentence share an id in the shards: (id, copy) identifies the pair.
         name = f"{given}-{record['copy']}" if "copy" in record else str(given)
     return Row(name, source, reference)
 

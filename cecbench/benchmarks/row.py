@@ -10,7 +10,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One sentence to correct and how it should read; equal texts are a clean sentence."""
+    """A sentence to correct and its correction; the two are equal for a clean sentence."""
 
     id: str
     source: str
@@ -19,10 +19,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A published file: its place under a data folder, where it comes from, and its digest.
+    """A published file: its path below a data folder, its URL and its digest.
 
-    `sha256` is None where nobody has published one; the first download's is then recorded
-    beside the file, so that a later change shows.
+    sha256: None where none is published. The digest of the first download is then recorded in the
+    cache, so that a later change is noticed.
     """
 
     path: str
@@ -32,7 +32,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """One published form of a benchmark: its files, and the reader that understands them."""
+    """A published form of a benchmark: its files, and the name of their reader in READERS."""
 
     files: tuple[File, ...]
     reader: str
@@ -41,11 +41,11 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """An entry of the catalogue; `copies` are tried in order, the first one found is read."""
+    """An entry of the catalogue; of `copies` the first one whose files exist is read."""
 
     name: str
     title: str
-    rows: int | None  # as published; None: not stated
+    rows: int | None  # as published; None where that is not stated
     licence: str
     restricted: bool  # the licence must be accepted before a download
     citation: str
@@ -56,7 +56,7 @@ class Benchmark:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """A benchmark that was found and read."""
+    """A benchmark that was read from its files."""
 
     name: str
     rows: tuple[Row, ...]

@@ -1,4 +1,4 @@
-"""SIGHAN 2013, 2014 and 2015: learners' essays, in simplified characters as papers report them."""
+"""SIGHAN 2013, 2014 and 2015: learners' essays, in simplified characters as papers use them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _pairs(year: str) -> Copy:
     return Copy(
         tuple(File(f"sighan/{name}", f"{PAIRS}/{name}") for name in names),
         "parallel",
-        "converted to simplified characters, with annotation errors mended by its publisher",
+        "converted to simplified characters, with annotation errors corrected by its publisher",
     )
 
 
@@ -40,7 +40,7 @@ def _release(year: str, stem: str) -> Copy:
 
 
 def entries() -> tuple[Benchmark, ...]:
-    """Three years; 2015 from LEMON's repository first, since its digest is known."""
+    """Return an entry for each year; for 2015, LEMON's copy is first: its digest is known."""
     copies = {
         "13": (_pairs("13"),),
         "14": (_pairs("14"), _release("14", "CLP14_CSC_Test")),
@@ -56,7 +56,7 @@ def entries() -> tuple[Benchmark, ...]:
             citation=CITATION[year],
             homepage="http://nlp.ee.ncu.edu.tw/resource/csc.html",
             copies=copies[year],
-            note="Copies in circulation differ; the digest in the signature says which one.",
+            note="Copies in circulation differ; the digest in the signature tells them apart.",
         )
         for year in copies
     )

@@ -110,7 +110,7 @@ def test_a_small_parquet_file_that_says_gigabytes_is_refused(tmp_path, coded):
     path = tmp_path / "a.parquet"
     pq.write_table(table, path, compression="zstd", store_schema=coded)
     assert path.stat().st_size < 10_000
-    with pytest.raises(InputError, match=r"a\.parquet says more than 2 GiB of text"):
+    with pytest.raises(InputError, match=r"a\.parquet holds more than 2 GiB of text"):
         sum(1 for _ in records.parquet((path,), "a"))
 
 
@@ -150,7 +150,7 @@ def test_lemon_and_sighan_forms(tmp_path):
     [
         ("a.tsv", "好\t好\n好\n", "line 2 has 1 columns"),
         ("a.tsv", "一\t二\t三\t四\t五\n", "5 columns"),
-        ("a.tsv", "x\t好\t好\nx\t坏\t坏\n", "'x' stands there twice"),
+        ("a.tsv", "x\t好\t好\nx\t坏\t坏\n", "'x' occurs twice"),
         ("a.tsv", "", "has no rows"),
         ("a.tsv", "\t好\n", "empty source"),
         ("a.jsonl", '{"source": "好"\n', "line 1 is not JSON"),
@@ -158,7 +158,7 @@ def test_lemon_and_sighan_forms(tmp_path):
         ("a.json", '{"source": "好"}', "not a list"),
         ("a.m2", "好\n", "starts with none of S, A, T"),
         ("a.parquet", "no parquet", "not a readable Parquet file"),
-        ("a.doc", "好", "let it end in one of"),
+        ("a.doc", "好", "must end in one of"),
     ],
 )
 def test_a_bad_file_is_named_with_its_line(tmp_path, name, text, says):
