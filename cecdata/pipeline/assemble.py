@@ -55,7 +55,7 @@ def identity(given: Sequence[InputFile], config: Config) -> dict[str, object]:
         # a list: another order of the files puts other sentences into a chunk
         "corpus": [{"path": file.path, "sha256": file.sha256} for file in given],
         "tables": compiled(config).sha256,
-        "filters": {name: each.identity(config) for name, each in active(config).items()},
+        "models": {name: each.identity(config) for name, each in active(config).items()},
         "packages": _versions(),
     }
 
