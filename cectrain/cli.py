@@ -23,13 +23,10 @@ COMMANDS = {
     ),
     "evidence": (
         "cectrain.commands.evidence:evidence",
-        "Is PPO above its start, and above supervised steps of the same cost?",
+        "Compare PPO with its start and with supervised steps of the same cost.",
     ),
-    "ablation": ("cectrain.commands.ablation:ablation", "The reward's two terms apart."),
-    "sweep": ("cectrain.commands.sweep:sweep", "Thresholds τ × β, or the prior of homophones."),
-    "scaling": ("cectrain.commands.scaling:scaling", "Backbones, supervised and by reward."),
-    "encoders": ("cectrain.commands.encoders:encoders", "The reward's encoder, and ratings."),
-    "search": ("cectrain.commands.search:search", "Hyper-parameters, the best retrained."),
+    "study": ("cectrain.commands.study:study", "Compare variants of a recipe in one table."),
+    "search": ("cectrain.commands.search:search", "Search hyper-parameters, retrain the best."),
     "correct": ("cectrain.commands.correct:correct", "Correct sentences with a trained policy."),
     "export": (
         "cectrain.commands.export:export",

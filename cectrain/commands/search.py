@@ -6,13 +6,19 @@ from collections.abc import Mapping
 
 import click
 
-from cectrain.commands.protocol_options import protocol_options, seeds_of
-from cectrain.protocols.frame import Plan
+from cectrain.commands.protocol_options import experiment_options, parse_seeds
+from cectrain.protocols.runner import Experiment
 
 
 @click.command()
-@protocol_options
-@click.option("--trials", type=click.IntRange(1), default=30, show_default=True)
+@experiment_options
+@click.option(
+    "--trials",
+    type=click.IntRange(1),
+    default=30,
+    show_default=True,
+    help="Combinations to try, drawn at random without repetition.",
+)
 @click.option(
     "--updates",
     type=click.IntRange(1),
@@ -20,73 +26,68 @@ from cectrain.protocols.frame import Plan
     show_default=True,
     help="PPO batches of a trial.",
 )
-@click.option("--share", default=0.02, show_default=True, help="Of the training pairs, a trial.")
 @click.option(
-    "--sampler",
-    type=click.Choice(["random", "grid"]),
-    default="random",
-    show_default=True,
-    help="A random subset of the grid, or all of it in drawn order.",
+    "--share", default=0.02, show_default=True, help="Fraction of the training pairs of a trial."
 )
 @click.option(
     "--over",
     "space",
     multiple=True,
     metavar="KEY=A,B,C",
-    help="Values of one setting; may be repeated.  [the paper's grid]",
+    help="Values to try for one setting; may be repeated. Without it the paper's grid is searched.",
 )
 @click.option(
     "--select",
     default="tuning",
     show_default=True,
-    help="What chooses: tuning (a tenth of the training split), validation, or a "
-    "benchmark as in lemon/nov.",
+    help="What selects the best: tuning (a tenth of the training split), validation, or a "
+    "benchmark such as lemon/nov.",
 )
 @click.option(
     "--best",
     type=click.IntRange(1),
     default=5,
     show_default=True,
-    help="How many are retrained on everything.",
+    help="Number of settings that are retrained on all pairs.",
 )
-@click.option("--seeds", default="42,137,314", show_default=True, help="Of the retrained ones.")
+@click.option(
+    "--seeds", default="42,137,314", show_default=True, help="Seeds of the retrained runs."
+)
 def search(
-    plan: Plan,
+    experiment: Experiment,
     trials: int,
     updates: int,
     share: float,
-    sampler: str,
     space: tuple[str, ...],
     select: str,
     best: int,
     seeds: str,
 ) -> None:
-    """Hyper-parameters: short runs on little data, the best retrained over seeds.
+    """Search hyper-parameters with short runs, then retrain the best over several seeds.
 
-    Trials lie in OUT/search.db (Optuna, SQLite). The same command goes on; --workers runs trials
-    side by side.
+    OUT gets search.json, search.md and search.html, and OUT/best the table of the retrained runs.
+    Repeat an interrupted command to continue; --workers runs trials side by side.
 
     Example: cectrain search out/data --out out/search --updates 40 --trials 20 --workers 2
     """
     from cectrain.data.shards import TRAIN, open_shards
     from cectrain.protocols import search as protocol
-    from cectrain.protocols.grid import Search
 
-    over = _space(space) if space else protocol.GRID
-    told = Search(over, trials, updates, share, sampler, select, best, seeds_of(seeds))
-    for line in protocol.search(plan, told, open_shards(plan.data).rows(TRAIN)):
-        click.echo(line)
+    over = parse_space(space) if space else protocol.GRID
+    plan = protocol.Search(over, trials, updates, share, select, best, parse_seeds(seeds))
+    pairs = open_shards(experiment.data).rows(TRAIN)
+    click.echo(protocol.search(experiment, plan, pairs), nl=False)
 
 
-def _space(texts: tuple[str, ...]) -> Mapping[str, tuple[float | int, ...]]:
-    """Settings and their values, whole numbers kept whole."""
-    found: dict[str, tuple[float | int, ...]] = {}
+def parse_space(texts: tuple[str, ...]) -> Mapping[str, tuple[float | int, ...]]:
+    """Return the values of each setting; whole numbers stay whole. Raises UsageError."""
+    space: dict[str, tuple[float | int, ...]] = {}
     for text in texts:
         name, _, values = text.partition("=")
         try:
-            found[name] = tuple(int(v) if v.isdigit() else float(v) for v in values.split(","))
+            space[name] = tuple(int(v) if v.isdigit() else float(v) for v in values.split(","))
         except ValueError:
             raise click.UsageError(
-                f"--over {text}: a setting and numbers are wanted, as in ppo.groups=16,24"
+                f"--over {text}: must be a setting and numbers, as in ppo.groups=16,24"
             ) from None
-    return found
+    return space

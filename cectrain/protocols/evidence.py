@@ -1,76 +1,87 @@
-"""Is PPO above its start, and above supervised steps of the same cost? Three seeds, paired.
+"""Compares PPO with its start and with supervised steps of the same cost, over several seeds.
 
-The recipe's rate suits its few supervised steps, its share of clean sources the PPO behind them.
-Many steps have an optimum of their own, so the supervised side gets the rate, and then the share,
-that is best on a tenth of the training split; with the recipe's alone PPO would be compared with a
-baseline that nobody would use.
+The recipe's learning rate and share of clean sources suit the few supervised steps before PPO. Many
+steps have another optimum, so the supervised side gets the rate, and then the share, that are best
+on a tenth of the training split. With the recipe's own PPO would be compared with a baseline that
+nobody would use.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 
-from cecdata.common import html, markdown
 from cecdata.common.codec import Json
-from cecdata.common.errors import CecError
 from cectrain import config
-from cectrain.protocols import evidence_words, tables
-from cectrain.protocols.evidence_words import Comparison, cpu_seconds
-from cectrain.protocols.frame import Done, Plan, Run, run_all, write
-from cectrain.protocols.paired import Difference, difference
+from cectrain.protocols import evidence_report
+from cectrain.protocols.comparison import Comparison, comparisons, f1
+from cectrain.protocols.evidence_report import cpu_seconds
+from cectrain.protocols.report import write_report
+from cectrain.protocols.runner import Experiment, FinishedRun, Run, run_all
 
-Chosen = Callable[[Mapping[str, Done]], tuple[float, float | None]]  # rate, share of clean sources
+Runs = Mapping[str, FinishedRun]
+Choice = Callable[[Runs], tuple[float, float | None]]  # → learning rate, share of clean sources
 SEEDS = (42, 137, 314)  # the paper's
 NAME = "evidence"
 _EVERYTHING = ("data.held_out=100000", "data.held_out_clean=100000", "ppo.eval_every=0")
 _FACTORS = (1.0, 0.5, 0.25)  # of the recipe's rate, tried for the supervised side
-_SHARES = (0.5, 1.5)  # of the recipe's share of clean sources, tried there at the best rate
-_TIMED, _WARM = 30, 5  # supervised steps whose cost is measured, the first of them not counted
+_SHARES = (0.5, 1.5)  # of the recipe's share of clean sources, tried with the best rate
+_TIMED, _WARM = 30, 5  # supervised steps that are timed; the first ones are not counted
 TIMING = Run(
     "sft-timing",
-    (f"sft.steps={_TIMED}", "ppo.updates=0", f"sft.log_every={_WARM}", "data.held_out=1",
-     "data.held_out_clean=1"),
-)  # fmt: skip
+    (
+        f"sft.steps={_TIMED}",
+        f"sft.log_every={_WARM}",
+        "ppo.updates=0",
+        "data.held_out=1",
+        "data.held_out_clean=1",
+    ),
+)
+_NOTES = (
+    "Intervals are 95 % percentiles over draws of sentences, with all copies and seeds of each.",
+    "They hold for these seeds: the variance between seeds is not in them.",
+    "F1 counts answers of another length than their source as they are, unlike S_C_f1.",
+)
 
 
-def evidence(plan: Plan, seeds: Sequence[int] = SEEDS, rates: Sequence[float] = ()) -> list[str]:
-    """Runs PPO and supervised training of equal CPU seconds for each seed; the findings in words.
+def evidence(
+    experiment: Experiment, seeds: Sequence[int] = SEEDS, rates: Sequence[float] = ()
+) -> str:
+    """Run PPO and supervised training of equal CPU seconds for each seed; return the report.
 
-    `rates` are tried for the supervised side, by default the recipe's, its half and its quarter,
-    and at the best of them other shares of clean sources; a single rate is taken as it is.
-    Everything of the validation split is held out. What is finished is reported after each run, so
-    that a protocol that was cut short still says what it knows; the same call goes on.
+    `rates` are the learning rates tried for the supervised side: by default the recipe's, its half
+    and its quarter, then other shares of clean sources with the best of them. A single rate is
+    taken as it is. All of the validation split is held out. The report is written again after each
+    run that finishes, and the same call continues where it stopped.
     """
-    words: list[str] = []
-    tried = tuple(rates) or rates_of(plan)
+    report = ""
 
-    def after(found: dict[str, Done]) -> None:
-        words[:] = _report(plan, found, seeds)
+    def on_finish(runs: dict[str, FinishedRun]) -> None:
+        nonlocal report
+        report = _report(experiment, runs, seeds)
 
-    run_all(plan, runs_of(seeds, tried, shares_of(plan)), after)
-    return words
+    chosen = tuple(rates) or rates_of(experiment)
+    run_all(experiment, runs_of(seeds, chosen, shares_of(experiment)), on_finish)
+    return report
 
 
-def rates_of(plan: Plan) -> tuple[float, ...]:
-    """The rates that are tried for the supervised side of this recipe, the recipe's own first."""
-    own = config.load(plan.recipe, plan.settings).sft.learning_rate
+def rates_of(experiment: Experiment) -> tuple[float, ...]:
+    """Return the rates that are tried for the supervised side, the recipe's own first."""
+    own = config.load(experiment.recipe, experiment.settings).sft.learning_rate
     return tuple(own * factor for factor in _FACTORS)
 
 
-def shares_of(plan: Plan) -> tuple[float, ...]:
-    """The other shares of clean sources that are tried for the supervised side of this recipe."""
-    own = config.load(plan.recipe, plan.settings).data.clean_share
+def shares_of(experiment: Experiment) -> tuple[float, ...]:
+    """Return the shares of clean sources that are tried besides the recipe's own."""
+    own = config.load(experiment.recipe, experiment.settings).data.clean_share
     return tuple({min(1.0, round(own * factor, 3)): None for factor in _SHARES if own})
 
 
 def runs_of(
     seeds: Sequence[int], rates: Sequence[float], shares: Sequence[float] = ()
 ) -> list[Run]:
-    """All runs in their order; of several rates each is tried once, with the first seed, and so
-    are then the shares.
-    """
+    """Return all runs in order; rates, and then shares, are tried with the first seed."""
     first = ppo_run(seeds[0]).name
     tried: list[Run] = []
     if len(rates) > 1:
@@ -81,187 +92,109 @@ def runs_of(
 
 
 def ppo_run(seed: int) -> Run:
-    """PPO from the start policy, everything of validation held out."""
+    """Return a run of PPO that holds out all of the validation split."""
     return Run(f"ppo-{seed}", (*_EVERYTHING, f"seed={seed}"))
 
 
 def rate_run(rate: float, seed: int, first: str) -> Run:
-    """Supervised steps at this rate, judged on a part of the training split that none learns."""
-    return _tried(_rate(rate), seed, first, (), lambda _found: (rate, None))
+    """Return a run that tries this rate, scored on a part of the training split it does not use."""
+    return _supervised(_rate(rate), seed, first, (), lambda _runs: (rate, None), tuning=True)
 
 
 def share_run(share: float, seed: int, first: str, rates: Sequence[float]) -> Run:
-    """The same at the best of the rates with this share of clean sources."""
-    names = tuple(_rate(rate) for rate in rates)
-    return _tried(_share(share), seed, first, names,
-                  lambda found: (_best(found, rates)[0], share))  # fmt: skip
+    """Return a run that tries this share of clean sources with the best of the rates."""
 
+    def choice(runs: Runs) -> tuple[float, float | None]:
+        return _best(runs, rates)[0], share
 
-def _tried(name: str, seed: int, first: str, after: tuple[str, ...], chosen: Chosen) -> Run:
-    def more(found: Mapping[str, Done]) -> tuple[str, ...]:
-        return _steps(found, first, *chosen(found))
-
-    settings = (*_EVERYTHING, f"seed={seed}", "ppo.updates=0", "data.tuning=true")
-    return Run(name, settings, (first, TIMING.name, *after), more)
+    return _supervised(_share(share), seed, first, map(_rate, rates), choice, tuning=True)
 
 
 def sft_run(seed: int, first: str, rates: Sequence[float], shares: Sequence[float] = ()) -> Run:
-    """Supervised steps that cost what the PPO run named `first` did, with the best of what was
-    tried.
-    """
-    names = [_rate(rate) for rate in rates] + [_share(share) for share in shares]
+    """Return supervised steps of the cost of the PPO run `first`, with the best of the trials."""
+    trials = [*map(_rate, rates), *map(_share, shares)] if len(rates) > 1 else []
+    return _supervised(f"sft-{seed}", seed, first, trials, lambda runs: _best(runs, rates, shares))
 
-    def more(found: Mapping[str, Done]) -> tuple[str, ...]:
-        return _steps(found, first, *_best(found, rates, shares))
+
+def _supervised(
+    name: str, seed: int, first: str, trials: Iterable[str], choice: Choice, *, tuning: bool = False
+) -> Run:
+    def derive(runs: Runs) -> tuple[str, ...]:
+        rate, share = choice(runs)
+        steps = equal_steps(runs[first], runs[TIMING.name])
+        chosen = (f"sft.steps={steps}", f"sft.save_every={steps}", f"sft.learning_rate={rate!r}")
+        return chosen if share is None else (*chosen, f"data.clean_share={share!r}")
 
     settings = (*_EVERYTHING, f"seed={seed}", "ppo.updates=0")
-    tried = names if len(rates) > 1 else []
-    return Run(f"sft-{seed}", settings, (first, TIMING.name, *tried), more)
+    part = ("data.tuning=true",) if tuning else ()
+    return Run(name, (*settings, *part), (first, TIMING.name, *trials), derive)
 
 
 def _best(
-    found: Mapping[str, Done], rates: Sequence[float], shares: Sequence[float] = ()
+    runs: Runs, rates: Sequence[float], shares: Sequence[float] = ()
 ) -> tuple[float, float | None]:
-    """The rate of the greatest F1, and the share where one has more than the recipe's own."""
+    """Return the rate of the highest F1, and the share that beats it, if any."""
     if len(rates) == 1:
         return rates[0], None
-    rate = max(rates, key=lambda one: f1(found[_rate(one)]))
-    most = f1(found[_rate(rate)])
-    better = [share for share in shares if f1(found[_share(share)]) > most]
-    return rate, max(better, key=lambda one: f1(found[_share(one)]), default=None)
+    rate = max(rates, key=lambda one: f1(runs[_rate(one)]))
+    highest = f1(runs[_rate(rate)])
+    better = [share for share in shares if f1(runs[_share(share)]) > highest]
+    return rate, max(better, key=lambda one: f1(runs[_share(one)]), default=None)
 
 
 def _rate(rate: float) -> str:
-    """The name of the run that tries it."""
     return f"rate-{rate:g}"
 
 
 def _share(share: float) -> str:
-    """The name of the run that tries it."""
     return f"share-{share:g}"
 
 
-def f1(done: Done) -> float:
-    """Sentence-level F1 of what the finished run answered."""
-    _, tops, bottoms = counted(done.sentences(), "f1", "after")
-    return sum(tops) / max(1.0, sum(bottoms))
+def equal_steps(ppo: FinishedRun, timed: FinishedRun) -> int:
+    """Return the supervised steps that cost as many CPU seconds as PPO with its warm start.
 
-
-def _steps(
-    found: Mapping[str, Done], first: str, rate: float, share: float | None
-) -> tuple[str, ...]:
-    steps = equal_steps(found[first], found[TIMING.name])
-    own = () if share is None else (f"data.clean_share={share!r}",)
-    return (f"sft.steps={steps}", f"sft.save_every={steps}", f"sft.learning_rate={rate!r}", *own)
-
-
-def equal_steps(ppo: Done, timed: Done) -> int:
-    """Supervised steps that cost what PPO (with its warm start) did, by measured CPU seconds.
-
-    Seconds, not tokens: writing a token costs more than learning from one, and only seconds count
-    that against PPO. CPU seconds, because other programs must not buy either side more steps. They
-    do make each second hold less work, so a step's cost is that of the run's own warm start,
-    minutes before its PPO; without one, that of the timed run.
+    Seconds, not tokens, because writing a token costs more than learning from one. CPU seconds,
+    because other programs must not give either side more steps. Other programs make a CPU second
+    hold less work, so a step's cost is that of the run's own warm start, minutes before its PPO;
+    without a warm start it is that of the timed run. On a GPU this measures nothing useful.
     """
-    own = ppo.lines("sft")
-    lines = own if len(own) > 1 else timed.lines("sft")  # the first one warms up
-    a_step = sum(line["cpu_seconds"] for line in lines[1:]) / (lines[-1]["step"] - lines[0]["step"])
-    return max(1, math.ceil(cpu_seconds(ppo) / a_step))
+    own = ppo.metrics("sft")
+    lines = own if len(own) > 1 else timed.metrics("sft")  # the first line includes compiling
+    seconds = sum(line["cpu_seconds"] for line in lines[1:])
+    per_step = seconds / (lines[-1]["step"] - lines[0]["step"])
+    return max(1, math.ceil(cpu_seconds(ppo) / per_step))
 
 
-def comparisons(runs: Mapping[str, Done], seeds: Sequence[int]) -> list[Comparison]:
-    """PPO and SFT against the start, and PPO against SFT, on all seeds that both sides have."""
-    found = []
-    for after, before in (("ppo", "start"), ("sft", "start"), ("ppo", "sft")):
-        both = [s for s in seeds if _both(runs, s, after, before)]
-        for chosen in ([both] if len(both) > 1 else []) + [[seed] for seed in both]:
-            for rate in evidence_words.RATES:
-                value = _compare(runs, chosen, rate, after, before)
-                if value is not None:
-                    found.append(Comparison(rate, after, before, tuple(chosen), value))
-    return found
-
-
-def _both(runs: Mapping[str, Done], seed: int, after: str, before: str) -> bool:
-    return f"{after}-{seed}" in runs and (before == "start" or f"{before}-{seed}" in runs)
-
-
-def _compare(
-    runs: Mapping[str, Done], seeds: Sequence[int], rate: str, after: str, before: str
-) -> Difference | None:
-    found: list[tuple[list[list[float]], list[list[float]]]] = [([], []), ([], [])]
-    clusters: list[str] = []
-    for seed in seeds:
-        # What a PPO run answered before its first batch is the start.
-        first = (f"ppo-{seed}", "before") if before == "start" else (f"{before}-{seed}", "after")
-        sides = (first, (f"{after}-{seed}", "after"))
-        keys = []
-        for (run, answers), kept in zip(sides, found, strict=True):
-            told, tops, bottoms = counted(runs[run].sentences(), rate, answers)
-            keys.append(told)
-            kept[0].append(tops)
-            kept[1].append(bottoms)
-        if keys[0] != keys[1] or (clusters and keys[0] != clusters):
-            raise CecError(f"runs of seed {seed} held out other sentences: run them anew")
-        clusters = keys[0]
-    if not clusters:
-        return None
-    (tops_before, of_before), (tops_after, of_after) = found
-    return difference(tops_before, tops_after, clusters, (of_before, of_after))
-
-
-def counted(
-    rows: Sequence[Mapping[str, str]], rate: str, column: str
-) -> tuple[list[str], list[float], list[float]]:
-    """Targets, numerators and denominators of the rows that a rate is about, in one order for all.
-
-    exact: erroneous sentences corrected to the letter. over_correction: clean ones changed. f1: of
-    sentence-level correction over both, twice the corrected by the changed and the erroneous.
-    """
-    # By its text, as `heldout.evaluate`: of a build's own clean pairs the operator is `unchanged`.
-    about = [
-        row for row in rows if rate == "f1" or (row["source"] == row["target"]) == (rate != "exact")
-    ]
-    about.sort(key=lambda row: (row["target"], row["source"]))
-    wrong = [row["source"] != row["target"] for row in about]
-    changed = [row[column] != row["source"] for row in about]
-    right = [row[column] == row["target"] for row in about]
-    if rate == "f1":
-        tops = [2.0 * (bad and good) for bad, good in zip(wrong, right, strict=True)]
-        bottoms = [float(bad + other) for bad, other in zip(wrong, changed, strict=True)]
-    else:
-        tops = [float(good == (rate == "exact")) for good in right]
-        bottoms = [1.0] * len(about)
-    return [row["target"] for row in about], tops, bottoms
-
-
-def _report(plan: Plan, runs: Mapping[str, Done], seeds: Sequence[int]) -> list[str]:
-    ppo = {name: done for name, done in runs.items() if name.startswith("ppo")}
+def _report(experiment: Experiment, runs: Runs, seeds: Sequence[int]) -> str:
+    """Write the report and return it in Markdown; nothing until a PPO run has finished."""
+    ppo = {name: run for name, run in runs.items() if name.startswith("ppo")}
     if not ppo:
-        return []
-    found = comparisons(runs, seeds)
-    tried = {name: f1(done) for name, done in runs.items() if name.startswith(("rate-", "share-"))}
-    words = evidence_words.verdict(found, ppo, seeds) + evidence_words.tried(tried)
-    head, rows = evidence_words.table(found)
-    course_head, course_rows = evidence_words.course(ppo)
-    cost_head, cost_rows = evidence_words.cost(runs)
-    about = [(head, rows), (course_head, course_rows), (cost_head, cost_rows)]
-    text = "\n\n".join([*words, *(markdown.table(h, r) for h, r in about)]) + "\n"
-    facts: dict[str, Json] = {
-        "words": list(words),
-        "comparisons": [_as_json(one) for one in found],
-        "course": [dict(zip(course_head, row, strict=True)) for row in course_rows],
-        "cost": [dict(zip(cost_head, row, strict=True)) for row in cost_rows],
+        return ""
+    compared = comparisons(runs, seeds)
+    trials = {name: run for name, run in runs.items() if name.startswith(("rate-", "share-"))}
+    parts = {
+        "comparisons": evidence_report.differences(compared),
+        "trials": evidence_report.trials(trials),
+        "course": evidence_report.course(ppo),
+        "cost": evidence_report.cost(runs),
     }
-    figures = [evidence_words.rates_figure(found), evidence_words.course_figure(ppo)]
-    page = tables.page("PPO against its start and against supervised steps", words,
-                       [*figures, *(html.table(h, r) for h, r in about)])  # fmt: skip
-    write(plan, NAME, facts, text, page)
-    return words
+    shown = [(head, rows) for head, rows in parts.values() if rows]
+    facts: dict[str, Json] = {
+        name: [dict(zip(head, row, strict=True)) for row in rows]
+        for name, (head, rows) in parts.items()
+    }
+    facts["comparisons"] = [_as_json(one) for one in compared]
+    figures = [evidence_report.measures_figure(compared), evidence_report.course_figure(ppo)]
+    title = "PPO against its start and against supervised steps"
+    return write_report(experiment.out / NAME, title, _NOTES, figures, shown, facts)
 
 
 def _as_json(one: Comparison) -> Json:
     return {
-        "rate": one.rate, "of": one.after, "against": one.before, "seeds": list(one.seeds),
-        **asdict(one.found), "difference": one.found.value,
-    }  # fmt: skip
+        "measure": one.measure,
+        "of": one.after,
+        "against": one.before,
+        "seeds": list(one.seeds),
+        **asdict(one.difference),
+        "difference": one.difference.value,
+    }

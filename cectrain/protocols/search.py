@@ -1,260 +1,234 @@
-"""Hyper-parameter search (paper tab:hparams): short runs on little data, the best retrained.
+"""Hyper-parameter search (paper, tab:hparams): short runs on few pairs, then the best retrained.
 
-Trials lie in a SQLite store of Optuna, their runs in folders named by their settings: the same
-call goes on; the workers of one call share the store, a second call beside it is refused.
+A trial is a run whose folder is named by its settings, so the same call continues where it stopped,
+and a call with more trials keeps those that have finished.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
-import threading
+import math
+import random
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import replace
-from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
-from cecdata.common import durable, html, markdown
-from cecdata.common.codec import Json, encode
-from cecdata.common.errors import CecError, MissingPackageError, RefusedError, how_to_install
-from cectrain.protocols import tables
-from cectrain.protocols.frame import InterruptedRunError, Plan, Run, run_one, write
-from cectrain.protocols.grid import Search, Value, check, drawn, limit_of, own, settings_of
-from cectrain.protocols.study import EXACT, Study, Variant, run_study, scores
+from cecdata.common.codec import Json
+from cecdata.common.errors import CecError, UsageError
+from cectrain import config
+from cectrain.protocols.report import percent, write_report
+from cectrain.protocols.runner import (
+    Experiment,
+    FinishedRun,
+    InterruptedRunError,
+    Run,
+    run_all,
+)
+from cectrain.protocols.study import Row, Study, Variant, run_study, scores
 
-if TYPE_CHECKING:
-    import optuna
+Value = float | int
+Settings = Mapping[str, Value]
+#: tab:hparams, "search range", in its order
+GRID: Mapping[str, tuple[Value, ...]] = MappingProxyType(
+    {
+        "ppo.learning_rate": (1e-5, 2e-5, 3e-5),
+        "ppo.decay": (0.4, 0.5, 0.6),
+        "ppo.clip": (0.05, 0.10, 0.15),
+        "reward.alpha": (0.3, 0.5, 0.7),
+        "reward.tau": (0.6, 0.7, 0.8),
+        "reward.beta": (0.6, 0.7, 0.8),
+        "reward.epsilon": (0.08, 0.10, 0.12),
+        "ppo.groups": (64, 96, 128),
+        "ppo.candidates": (2, 4, 6),
+        "ppo.epochs": (1, 2, 3),
+    }
+)
+#: of all runs unless --set or --over has them: the oversampling of a recipe may not divide the
+#: candidates of a trial, which also has too few pairs to keep some for PPO alone
+_DEFAULTS: Mapping[str, str] = MappingProxyType({"ppo.oversampling": "1", "ppo.unseen": "0.0"})
+#: also where constants of the reward are searched: a recipe's price of a copy goes with its own
+_WITH_CONSTANTS: Mapping[str, str] = MappingProxyType({"reward.copy": "null"})
+TUNING, VALIDATION = "tuning", "validation"
+_NAME_LENGTH = 12  # of the digest of its settings that names a run
 
-#: tab:hparams, "search range"; in print order
-GRID: Mapping[str, tuple[Value, ...]] = {
-    "ppo.learning_rate": (1e-5, 2e-5, 3e-5),
-    "ppo.decay": (0.4, 0.5, 0.6),
-    "ppo.clip": (0.05, 0.10, 0.15),
-    "reward.alpha": (0.3, 0.5, 0.7),
-    "reward.tau": (0.6, 0.7, 0.8),
-    "reward.beta": (0.6, 0.7, 0.8),
-    "reward.epsilon": (0.08, 0.10, 0.12),
-    "ppo.groups": (64, 96, 128),
-    "ppo.candidates": (2, 4, 6),
-    "ppo.epochs": (1, 2, 3),
-}
-STORE = "search.db"
-_KEPT = 12  # letters of a run's name that tell it from the others
 
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The values to try, the size of a trial, and what selects the best.
 
-def search(plan: Plan, told: Search, pairs: int) -> list[str]:
-    """The trials, then the best retrained on everything over the seeds; the findings in words.
-
-    `pairs` is the size of the training split. Raises MissingPackageError without Optuna,
-    RefusedError where the store holds another search or one is under way there, UsageError where
-    settings of the grid cannot run.
+    select: `tuning` (a tenth of the training split that no trial trains on), `validation`, or a
+    benchmark of cecbench, which the report then calls a test set (docs/paper.md row 15).
     """
-    check(plan, told, pairs)
-    if find_spec("optuna") is None:
-        raise MissingPackageError(
-            f"optuna is missing, and the search needs it: {how_to_install('search')}"
-        )
-    with _alone(plan):
-        return _searched(plan, told, pairs)
+
+    space: Mapping[str, tuple[Value, ...]]
+    trials: int
+    updates: int  # of a trial
+    share: float = 0.02  # of the training pairs that a trial sees
+    select: str = TUNING
+    best: int = 5  # how many are retrained
+    seeds: tuple[int, ...] = (42, 137, 314)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share <= 1:
+            raise UsageError(f"--share {self.share} must be a fraction above 0, at most 1")
+        if not self.space or not all(self.space.values()):
+            raise UsageError("nothing to search: name settings and their values with --over")
+
+    @property
+    def benchmarks(self) -> tuple[str, ...]:
+        """The benchmark that selects, if one does."""
+        return () if self.select in (TUNING, VALIDATION) else (self.select,)
 
 
-@contextmanager
-def _alone(plan: Plan) -> Iterator[None]:
-    """A trial that is under way was another process's, which is dead: none may be alive."""
-    (plan.out / durable.STATE).mkdir(parents=True, exist_ok=True)
-    lock = durable.Lock(plan.out / durable.STATE / "lock")
-    lock.acquire()
+def search(experiment: Experiment, plan: Search, pairs: int) -> str:
+    """Run the trials, retrain the best on everything over the seeds, return both tables.
+
+    `pairs` is the size of the training split. Raises UsageError for settings that cannot run,
+    before the first trial, and CecError if no trial finishes.
+    """
+    trials = trials_of(experiment, plan, pairs)
+    check(experiment, trials, pairs)
+    report = ""
+    ranked: list[tuple[Settings, float]] = []
+
+    def on_finish(runs: Mapping[str, FinishedRun]) -> None:
+        nonlocal report, ranked
+        ranked = ranking(plan, trials, runs)
+        report = _report(experiment, plan, ranked)
+
     try:
-        yield
-    finally:
-        lock.release()
-
-
-def _searched(plan: Plan, told: Search, pairs: int) -> list[str]:
-    study = _study(plan, told)
-    done = [t for t in study.trials if t.value is not None]
-    plan.tell(f"{len(done)} of {told.trials} trials are finished")
-
-    def report() -> None:
-        _report(plan, told, study)
-
-    one_at_a_time = threading.Lock()  # on SQLite two threads that ask at once get one trial
-    stop = threading.Event()
-
-    def work(_: int) -> None:
-        with one_at_a_time:
-            if stop.is_set():
-                return
-            trial = study.ask()
-            chosen = {n: trial.suggest_categorical(n, list(v)) for n, v in told.space.items()}
-        value = None
-        try:
-            value = _trial(plan, told, chosen, pairs, stop)
-        except InterruptedRunError:
-            stop.set()
-            raise  # the trial stays under way: the next call begins with it
-        except CecError as error:
-            plan.tell(f"trial {trial.number} failed: {' / '.join(str(error).splitlines())}")
-        with one_at_a_time:
-            study.tell(trial, value, state=None if value is not None else _failed())
-            report()
-
-    with ThreadPoolExecutor(plan.workers) as pool:
-        try:
-            list(pool.map(work, range(_queue(study, told))))
-        except BaseException:
-            stop.set()  # a signal reaches this thread alone
+        run_all(experiment, [run for run, _ in trials], on_finish)
+    except InterruptedRunError:
+        raise
+    except CecError as error:
+        if not ranked:
             raise
-    report()
-    best = ranking(study)[: told.best]
-    if not best:
-        raise CecError(f"no trial of {plan.out / STORE} has finished: see the logs in {plan.runs}")
-    rows = run_study(replace(plan, out=plan.out / "best"), _retrained(told, best, plan))
-    found = [f"{row.variant.label}: {row.shown('exact')} % exact" for row in rows]
-    return [*_words(told, study), *found]
+        experiment.log(str(error))
+    study = retrained(experiment, plan, ranked[: plan.best])
+    rows = run_study(replace(experiment, out=experiment.out / "best"), study)
+    return report + "\n" + "\n".join(map(_line, rows)) + "\n"
 
 
-def _failed() -> optuna.trial.TrialState:
-    from optuna.trial import TrialState
-
-    return TrialState.FAIL
-
-
-def _queue(study: optuna.study.Study, told: Search) -> int:
-    """How many trials are to run: what waits, and what of `drawn` was not tried yet, queued."""
-    trials = study.trials
-    done = sum(trial.value is not None for trial in trials)
-    waiting = sum(trial.state.name == "WAITING" for trial in trials)
-    tried = {_key(_given(trial)) for trial in trials}
-    for chosen in drawn(told):
-        if done + waiting >= told.trials:
+def trials_of(experiment: Experiment, plan: Search, pairs: int) -> list[tuple[Run, Settings]]:
+    """Return the first trials in the order that the seed draws, each with its own settings."""
+    trials: list[tuple[Run, Settings]] = []
+    for chosen in drawn(plan):
+        if len(trials) == plan.trials:
             break
-        if _key(chosen) not in tried:
-            study.enqueue_trial(chosen)
-            waiting += 1
-    return max(0, min(told.trials - done, waiting))
-
-
-def _given(trial: optuna.trial.FrozenTrial) -> dict[str, Value]:
-    """A trial's settings, also of one that waits or was killed before it asked for all of them."""
-    return {**trial.system_attrs.get("fixed_params", {}), **trial.params}
-
-
-def _key(chosen: Mapping[str, Value]) -> str:
-    return json.dumps(dict(chosen), sort_keys=True)
-
-
-def ranking(study: optuna.study.Study) -> list[tuple[Mapping[str, Value], float]]:
-    """Settings and value of the finished trials, the best first; equal settings once."""
-    best: dict[str, tuple[Mapping[str, Value], float]] = {}
-    for trial in study.trials:
-        if trial.value is not None:
-            best[_key(trial.params)] = (trial.params, trial.value)
-    return sorted(best.values(), key=lambda one: -one[1])
-
-
-def _study(plan: Plan, told: Search) -> optuna.study.Study:
-    import optuna
-
-    optuna.logging.set_verbosity(optuna.logging.ERROR)  # a failed trial is told by us
-    plan.out.mkdir(parents=True, exist_ok=True)
-    study = optuna.create_study(
-        study_name="search",
-        storage=f"sqlite:///{(plan.out / STORE).resolve()}",
-        direction="maximize",
-        sampler=optuna.samplers.RandomSampler(seed=told.seeds[0]),  # asked where none is queued
-        load_if_exists=True,
-    )
-    _same(plan, told, study)
-    for trial in study.trials:  # of a process that was killed: its settings come first again
-        if trial.state is optuna.trial.TrialState.RUNNING:
-            study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
-            study.enqueue_trial(_given(trial))
-    return study
-
-
-def _same(plan: Plan, told: Search, study: optuna.study.Study) -> None:
-    """Refuse a store whose trials are of another search; more trials than before are welcome."""
-    about = {
-        "recipe": plan.recipe, "settings": list(plan.settings), "data": str(plan.data),
-        "space": encode(dict(told.space)), "updates": told.updates, "share": told.share,
-        "select": told.select,
-    }  # fmt: skip
-    before = study.user_attrs.get("search")
-    if before is None:
-        study.set_user_attr("search", about)
-    elif before != about:
-        differs = [name for name in about if about[name] != before.get(name)]
-        raise RefusedError(
-            f"{plan.out / STORE} holds another search ({', '.join(differs)} differ): take another "
-            "--out"
+        settings = (
+            *_assignments(experiment, chosen),
+            f"ppo.updates={plan.updates}",
+            "ppo.eval_every=0",
+            'constants="given"',
+            *(("data.tuning=true",) if plan.select == TUNING else ()),
+            f"data.limit={max(1, math.ceil(plan.share * pairs))}",
         )
+        digest = hashlib.sha256(" ".join(settings).encode()).hexdigest()
+        trials.append((Run(digest[:_NAME_LENGTH], settings), chosen))
+    return trials
 
 
-def _trial(
-    plan: Plan, told: Search, chosen: Mapping[str, Value], pairs: int, stop: threading.Event
-) -> float:
-    """A short run of these settings, and its value."""
-    settings = settings_of(plan, told, chosen)
-    settings.append(f"data.limit={limit_of(told, pairs)}")
-    name = hashlib.sha256(" ".join(settings).encode()).hexdigest()[:_KEPT]
-    done = run_one(plan, Run(name, tuple(settings)), stop)
-    found = scores(done, told.benchmarks)
-    value = found.get(told.select if told.benchmarks else "exact")
-    if value is None:
-        raise CecError(f"{name}: the summary has no {EXACT}")
-    return value
+def drawn(plan: Search) -> Iterator[dict[str, Value]]:
+    """Yield every combination once, in an order that depends on the first seed alone."""
+    values = [list(dict.fromkeys(some)) for some in plan.space.values()]
+    source = random.Random(plan.seeds[0])
+    seen: set[tuple[Value, ...]] = set()
+    while len(seen) < math.prod(map(len, values)):
+        one = tuple(source.choice(some) for some in values)
+        if one not in seen:
+            seen.add(one)
+            yield dict(zip(plan.space, one, strict=True))
 
 
-def _retrained(
-    told: Search, best: Sequence[tuple[Mapping[str, Value], float]], plan: Plan
+def check(experiment: Experiment, trials: Sequence[tuple[Run, Settings]], pairs: int) -> None:
+    """Raise UsageError if the settings of a trial do not load or leave too few pairs."""
+    for run, chosen in trials:
+        named = " ".join(f"{name}={value}" for name, value in chosen.items())
+        try:
+            made = config.load(experiment.recipe, [*experiment.settings, *run.settings])
+        except CecError as error:
+            raise UsageError(f"a trial cannot run ({named}): {error}") from error
+        ppo, seen = made.ppo, made.data.limit or pairs
+        if ppo.unseen and (made.sft.steps or ppo.supervised):
+            seen = int(seen * ppo.unseen)
+        if (sources := ppo.groups * ppo.oversampling) > seen:
+            raise UsageError(
+                f"a trial cannot run ({named}): a batch needs {sources} sources (ppo.groups × "
+                f"ppo.oversampling), but PPO of a trial sees about {seen} of {pairs} pairs; "
+                "raise --share, lower ppo.groups with --over, or build more pairs"
+            )
+
+
+def _assignments(experiment: Experiment, chosen: Settings) -> list[str]:
+    """Return the settings of a trial, after the defaults that neither it nor --set overrides."""
+    given = {*chosen, *(text.partition("=")[0].strip() for text in experiment.settings)}
+    defaults = dict(_DEFAULTS)
+    if any(name.startswith("reward.") for name in chosen):
+        defaults |= _WITH_CONSTANTS
+    own = [f"{name}={value}" for name, value in defaults.items() if name not in given]
+    return [*own, *(f"{name}={value}" for name, value in chosen.items())]
+
+
+def ranking(
+    plan: Search, trials: Sequence[tuple[Run, Settings]], runs: Mapping[str, FinishedRun]
+) -> list[tuple[Settings, float]]:
+    """Return the settings of the finished trials with their scores as fractions, best first."""
+    column = plan.select if plan.benchmarks else "exact"
+    values = [
+        (chosen, scores(runs[run.name], benchmarks=plan.benchmarks).get(column))
+        for run, chosen in trials
+        if run.name in runs
+    ]
+    known = [(chosen, value) for chosen, value in values if value is not None]
+    return sorted(known, key=lambda one: -one[1])
+
+
+def retrained(
+    experiment: Experiment, plan: Search, best: Sequence[tuple[Settings, float]]
 ) -> Study:
+    """Return the study that trains the best settings on all pairs."""
+    if not best:
+        raise CecError(f"no trial in {experiment.runs} has a score; see the logs of the runs there")
     variants = tuple(
         Variant(
             f"rank {place}",
-            ('constants="given"', *own(plan, chosen), *(f"{n}={v}" for n, v in chosen.items())),
-            (str(place), *(f"{value:g}" for value in chosen.values()), tables.percent(short)),
+            ('constants="given"', *_assignments(experiment, chosen)),
+            (str(place), *(f"{value:g}" for value in chosen.values()), percent(score)),
         )
-        for place, (chosen, short) in enumerate(best, 1)
+        for place, (chosen, score) in enumerate(best, 1)
     )
-    names = (name.rpartition(".")[2] for name in best[0][0])
+    names = (name.rpartition(".")[2] for name in plan.space)
     return Study(
         "best",
         "The best of the search, retrained",
         variants,
-        told.seeds,
-        ("rank", *names, f"{told.select}, short run %"),
-        told.benchmarks,
+        ("rank", *names, f"{plan.select}, short run %"),
+        seeds=plan.seeds,
+        benchmarks=plan.benchmarks,
     )
 
 
-def _words(told: Search, study: optuna.study.Study) -> list[str]:
-    lasting = {_key(_given(t)) for t in study.trials if t.state.name != "FAIL"}
-    # One that was cut short stands there twice, as failed and as what went on with it.
-    failed = len({_key(_given(t)) for t in study.trials} - lasting)
-    tried = f"{len(ranking(study))} settings were tried with {told.updates} batches"
-    words = [f"{tried} on {told.share:.0%} of the training pairs, chosen by {told.select}."]
-    if failed:
-        words.append(f"{failed} trials failed; the logs of their runs say why.")
-    if told.benchmarks:
-        words.append(
-            f"{told.select} is a test set, and it chose: scores on it are not clean any more "
-            "(docs/paper.md row 15)."
-        )
-    return words
-
-
-def _report(plan: Plan, told: Search, study: optuna.study.Study) -> None:
-    best = ranking(study)
-    head = ["rank", *told.space, f"{told.select} %"]
-    rows = [
-        [str(place), *(f"{chosen[name]:g}" for name in told.space), tables.percent(value)]
-        for place, (chosen, value) in enumerate(best, 1)
+def _report(experiment: Experiment, plan: Search, ranked: Sequence[tuple[Settings, float]]) -> str:
+    """Write search.json, .md and .html; return the Markdown."""
+    notes = [
+        f"{len(ranked)} of {plan.trials} trials have finished.",
+        f"Each has {plan.updates} batches on {plan.share:.0%} of the training pairs.",
+        f"They are ranked by {plan.select}.",
     ]
-    words = _words(told, study)
-    trials: list[Json] = [{"settings": dict(c), "value": v} for c, v in best]
-    facts: dict[str, Json] = {"words": list(words), "trials": trials}
-    text = "\n\n".join([*words, markdown.table(head, rows)]) + "\n"
-    write(plan, "search", facts, text, tables.page("Search", words, [html.table(head, rows)]))
+    if plan.benchmarks:
+        notes.append(
+            f"{plan.select} is a test set: scores on it are biased now that it has selected the "
+            "settings (docs/paper.md row 15)."
+        )
+    head = ["rank", *plan.space, f"{plan.select} %"]
+    rows = [
+        [str(place), *(f"{value:g}" for value in chosen.values()), percent(score)]
+        for place, (chosen, score) in enumerate(ranked, 1)
+    ]
+    trials: list[Json] = [{"settings": dict(chosen), "score": s} for chosen, s in ranked]
+    facts: dict[str, Json] = {"notes": list(notes), "trials": trials}
+    return write_report(experiment.out / "search", "Search", notes, [], [(head, rows)], facts)
+
+
+def _line(row: Row) -> str:
+    return f"{row.variant.name}: {row.shown('exact')} % exact"

@@ -1,141 +1,177 @@
-"""A study: variants of one recipe over seeds, and the table and figure that come of it."""
+"""Studies: lists of variants of one recipe in TOML, run over seeds and compared in one table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.resources import files
+from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
-from cecbench.report.figures import Point, bars
-from cecdata.common import html, markdown
 from cecdata.common.codec import Json
-from cecdata.common.errors import UsageError
-from cectrain.protocols import tables
-from cectrain.protocols.frame import Done, Plan, Run, run_all, write
+from cecdata.common.errors import UsageError, did_you_mean
+from cecdata.common.settings import from_tree, read_recipe, require_known
+from cectrain import config
+from cectrain.protocols import figures
+from cectrain.protocols.report import percent, write_report
+from cectrain.protocols.runner import Experiment, FinishedRun, Run, run_all
 
-EXACT = "heldout_exact_after_ppo"
-OVER = "heldout_overcorrection_after_ppo"
-#: of a run's held-out scores: the column's head → the summary's name
-COLUMNS: Mapping[str, str] = {
-    "exact": EXACT,
-    "over-correction": OVER,
-    "before": "heldout_exact_after_sft",
-}
+#: columns of the table, unless a study has its own: head → name in summary.json
+COLUMNS: Mapping[str, str] = MappingProxyType(
+    {
+        "exact": "heldout_exact_after_ppo",
+        "over-correction": "heldout_overcorrection_after_ppo",
+        "before": "heldout_exact_after_sft",
+    }
+)
 AVERAGE = "average"
-Figure = Callable[[Sequence["Row"]], str]
+_FOLDER = "studies"  # within recipes/
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One line of the table: its label, the settings that make it, and the label's parts."""
+    """One line of a table: settings as for --set, and the number that the paper prints for it.
 
-    label: str
-    settings: tuple[str, ...]
+    `cells` fill the first columns of the line; without them the name does.
+    """
+
+    name: str
+    settings: tuple[str, ...] = ()
     cells: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A variant's results: column → one number a finished seed, as fractions."""
-
-    variant: Variant
-    values: Mapping[str, tuple[float, ...]]
-    parameters: float | None = None  # of the policy; None where no run is finished
-
-    def mean(self, column: str) -> float | None:
-        """Over the seeds; None where nothing is known."""
-        found = self.values.get(column, ())
-        return float(np.mean(found)) if found else None
-
-    def shown(self, column: str) -> str:
-        """Mean and, of several seeds, deviation, in percent."""
-        found = self.values.get(column, ())
-        if len(found) < 2:
-            return tables.percent(self.mean(column))
-        return f"{100 * np.mean(found):.1f} ± {100 * np.std(found, ddof=1):.1f}"
+    published: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """What is compared. `heads` name the parts of a label; `benchmarks` are scored besides."""
+    """What is compared, as the keys of a study's TOML file say.
+
+    `settings` hold for all variants, and --set overrides them. `published` is the head of the
+    column with the paper's numbers. `notes` are printed above the table.
+    """
 
     name: str
     title: str
     variants: tuple[Variant, ...]
+    heads: tuple[str, ...] = ("variant",)
+    settings: tuple[str, ...] = ()
+    columns: Mapping[str, str] = field(default_factory=lambda: COLUMNS)
     seeds: tuple[int, ...] = (42,)
-    heads: tuple[str, ...] = ("run",)
     benchmarks: tuple[str, ...] = ()
-    words: tuple[str, ...] = ()
+    figure: str = "bars"
+    published: str = ""
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        # Runs and rows are found by label: of two equal ones the second would take the first's.
-        labels = [variant.label for variant in self.variants]
-        if twice := list(dict.fromkeys(one for one in labels if labels.count(one) > 1)):
-            raise UsageError(f"{self.name}: {', '.join(twice)} is given twice: name each once")
+        if not self.variants:
+            raise UsageError(f"{self.name}: a study needs at least one variant")
+        require_known("figure", self.figure, tuple(figures.KINDS))
+        names = [variant.name for variant in self.variants]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise UsageError(f"{self.name}: two variants are named {', '.join(twice)}")
+        if any(len(v.cells) not in (0, len(self.heads)) for v in self.variants):
+            raise UsageError(f"{self.name}: `cells` of a variant must match the study's `heads`")
 
 
-def short_names(names: Sequence[str]) -> list[str]:
-    """The shortest end of each path that no other of them has.
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The results of a variant: for each column one fraction for every finished seed."""
 
-    >>> short_names(["a/model", "b/model", "c/other"])
-    ['a/model', 'b/model', 'other']
+    variant: Variant
+    values: Mapping[str, tuple[float, ...]]
+    parameters: float | None = None  # of the policy; None until a run has finished
+
+    def shown(self, column: str) -> str:
+        """Return the mean in percent and, of several seeds, the standard deviation."""
+        values = self.values.get(column, ())
+        if len(values) < 2:
+            return percent(values[0] if values else None)
+        return f"{100 * np.mean(values):.1f} ± {100 * np.std(values, ddof=1):.1f}"
+
+
+def shipped() -> list[str]:
+    """Return the names of the studies that come with the package."""
+    folder = files("cectrain").joinpath("recipes", _FOLDER)
+    return sorted(Path(item.name).stem for item in folder.iterdir() if item.name.endswith(".toml"))
+
+
+def load(name: str, seeds: Sequence[int] = (), benchmarks: Sequence[str] = ()) -> Study:
+    """Return a study that ships with the package, or that of a TOML file.
+
+    `seeds` replace those of the file, `benchmarks` are added. Raises UsageError for an unknown
+    name or key or a wrong value, InputError for a file that cannot be read.
+
+    >>> load("ablation").variants[0].published
+    63.66
     """
-    parts = [tuple(name.rstrip("/").split("/")) for name in names]
+    known = shipped()
+    if name not in known and not name.endswith(".toml"):
+        raise UsageError(f"no study {name!r}; {did_you_mean(name, known)}, or a path to a .toml")
+    tree = read_recipe(
+        f"{_FOLDER}/{name}" if name in known else name,
+        "cectrain",
+        [f"{_FOLDER}/{one}" for one in known],
+    )
+    study = from_tree(Study, {**tree, "name": Path(name).stem}, name)
+    return replace(
+        study,
+        seeds=tuple(seeds) or study.seeds,
+        benchmarks=tuple(dict.fromkeys((*study.benchmarks, *benchmarks))),
+    )
 
-    def short(own: tuple[str, ...]) -> str:
-        ends = (n for n in range(1, len(own)) if all(o == own or o[-n:] != own[-n:] for o in parts))
-        return "/".join(own[-next(ends, len(own)) :])
 
-    return [short(own) for own in parts]
+def run_study(experiment: Experiment, study: Study) -> list[Row]:
+    """Run all variants over all seeds; write the report again after each run that finishes.
 
-
-def run_study(plan: Plan, study: Study, figure: Figure | None = None) -> list[Row]:
-    """All variants over all seeds; the report is written anew after each run that ends.
-
-    Raises CecError at the end if a run failed. The same call goes on where it stopped.
+    Raises UsageError for a setting that does not load, before anything runs, and CecError at the
+    end if a run has failed. The same call continues where it stopped.
     """
-    if not study.variants:
-        raise UsageError(f"{study.name}: nothing to compare")
+    experiment = replace(experiment, settings=(*study.settings, *experiment.settings))
+    for variant in study.variants:
+        config.load(experiment.recipe, [*experiment.settings, *variant.settings])
     scored: dict[str, dict[str, float]] = {}
 
-    def after(found: dict[str, Done]) -> None:
-        for name, done in found.items():
+    def on_finish(runs: dict[str, FinishedRun]) -> None:
+        for name, run in runs.items():
             if name not in scored:
-                scored[name] = scores(done, study.benchmarks)
-        _write(plan, study, _rows(study, scored, found), figure)
+                scored[name] = scores(run, study.columns, study.benchmarks)
+        _report(experiment, study, _rows(study, scored, runs))
 
-    found = run_all(plan, [run for runs in _runs(study).values() for run in runs], after)
-    return _rows(study, scored, found)
+    runs = run_all(experiment, [run for some in _runs(study).values() for run in some], on_finish)
+    return _rows(study, scored, runs)
 
 
-def scores(done: Done, benchmarks: Sequence[str]) -> dict[str, float]:
-    """What is known of a finished run: held-out rates, and F1 on benchmarks, as fractions."""
-    found = {head: done.number(name) for head, name in COLUMNS.items()}
-    found |= {name: _benchmark(done, name) for name in benchmarks}
-    known = [value for name, value in found.items() if name in benchmarks and value is not None]
+def scores(
+    run: FinishedRun, columns: Mapping[str, str] = COLUMNS, benchmarks: Sequence[str] = ()
+) -> dict[str, float]:
+    """Return numbers of the summary and F1 on benchmarks, as fractions; missing ones are left out.
+
+    Several benchmarks are averaged.
+    """
+    values = {head: run.number(name) for head, name in columns.items()}
+    on_benchmarks = {name: _benchmark(run, name) for name in benchmarks}
+    known = [value for value in on_benchmarks.values() if value is not None]
     if len(known) > 1:
-        found[AVERAGE] = float(np.mean(known))
-    return {name: value for name, value in found.items() if value is not None}
+        on_benchmarks[AVERAGE] = float(np.mean(known))
+    return {n: v for n, v in {**values, **on_benchmarks}.items() if v is not None}
 
 
-def _benchmark(done: Done, name: str) -> float | None:
-    """The headline score of cecbench, as `cecbench run` gives it; kept beside the run."""
+def _benchmark(run: FinishedRun, name: str) -> float | None:
+    """Return the headline score of `cecbench run`, whose results are kept beside the run."""
     from cecbench.evaluate import Settings, evaluate
 
-    out = done.folder.with_name(f"{done.run.name}.bench") / name.replace("/", "-")
-    values = evaluate(
-        Settings(benchmark=name, system=f"policy:{done.folder}", out=out)
-    )
+    out = run.folder.with_name(f"{run.run.name}.bench") / name.replace("/", "-")
+    values = evaluate(Settings(benchmark=name, system=f"policy:{run.folder}", out=out))
     score = values.get(str(values["headline"]))
     return float(score) / 100 if isinstance(score, (int, float)) else None
 
 
 def _runs(study: Study) -> dict[str, list[Run]]:
-    """Label → its runs, one a seed."""
+    """Return the runs of each variant by its name, one for each seed."""
     return {
-        variant.label: [
-            Run(f"{_plain(variant.label)}-{seed}", (*variant.settings, f"seed={seed}"))
+        variant.name: [
+            Run(f"{_folder_name(variant.name)}-{seed}", (*variant.settings, f"seed={seed}"))
             for seed in study.seeds
         ]
         for variant in study.variants
@@ -143,71 +179,63 @@ def _runs(study: Study) -> dict[str, list[Run]]:
 
 
 def _rows(
-    study: Study, scored: Mapping[str, Mapping[str, float]], done: Mapping[str, Done]
+    study: Study, scored: Mapping[str, Mapping[str, float]], done: Mapping[str, FinishedRun]
 ) -> list[Row]:
-    runs, rows = _runs(study), []
-    for variant in study.variants:
-        found = [scored[run.name] for run in runs[variant.label] if run.name in scored]
-        names = dict.fromkeys(name for one in found for name in one)
-        values = {name: tuple(one[name] for one in found if name in one) for name in names}
-        known = (done[run.name].number("parameters") for run in runs[variant.label]
-                 if run.name in done)  # fmt: skip
-        rows.append(Row(variant, values, next(known, None)))
+    rows = []
+    for variant, runs in zip(study.variants, _runs(study).values(), strict=True):
+        by_seed = [scored[run.name] for run in runs if run.name in scored]
+        names = dict.fromkeys(name for one in by_seed for name in one)
+        values = {name: tuple(one[name] for one in by_seed if name in one) for name in names}
+        sizes = (done[run.name].number("parameters") for run in runs if run.name in done)
+        rows.append(Row(variant, values, next(sizes, None)))
     return rows
 
 
-def _write(plan: Plan, study: Study, rows: Sequence[Row], figure: Figure | None) -> None:
+def _report(experiment: Experiment, study: Study, rows: Sequence[Row]) -> None:
     columns = list(dict.fromkeys(name for row in rows for name in row.values))
     head = [*study.heads, *(f"{name} %" for name in columns)]
     cells = [
-        [*(row.variant.cells or (row.variant.label,)), *(row.shown(name) for name in columns)]
+        [*(row.variant.cells or (row.variant.name,)), *(row.shown(name) for name in columns)]
         for row in rows
     ]
-    missing = [row.variant.label for row in rows if not row.values]
-    words = list(study.words)
-    if missing:
-        words.append(f"Not finished: {', '.join(missing)}.")
+    if study.published:
+        head.append(study.published)
+        for line, row in zip(cells, rows, strict=True):
+            line.append("–" if row.variant.published is None else f"{row.variant.published:.2f}")
+    notes = list(study.notes)
+    if missing := [row.variant.name for row in rows if not row.values]:
+        notes.append(f"Not finished: {', '.join(missing)}.")
     facts: dict[str, Json] = {
         "study": study.name,
         "seeds": list(study.seeds),
+        "settings": list(experiment.settings),
         "rows": [
-            {"label": row.variant.label, "settings": list(row.variant.settings),
-             "values": {name: list(found) for name, found in row.values.items()}}
+            {
+                "name": row.variant.name,
+                "settings": list(row.variant.settings),
+                "values": {name: list(values) for name, values in row.values.items()},
+                "published": row.variant.published,
+            }
             for row in rows
         ],
-    }  # fmt: skip
-    finished = [row for row in rows if row.values]
-    drawn = [(figure or bars_of)(finished)] if finished else []
-    text = f"# {study.title}\n\n" + "\n\n".join([*words, markdown.table(head, cells)]) + "\n"
-    page = tables.page(study.title, words, [*drawn, html.table(head, cells)])
-    write(plan, study.name, facts, text, page)
-
-
-def bars_of(rows: Sequence[Row]) -> str:
-    """The held-out rates of each variant beside each other."""
-    labels = [row.variant.label for row in rows]
-    series = {
-        name: {row.variant.label: point_of(row, name) for row in rows if name in row.values}
-        for name in ("exact", "over-correction", AVERAGE)
     }
-    return bars("Held-out sentences, %", labels, {n: p for n, p in series.items() if p})
+    drawn = [_figure(study, [row for row in rows if row.values])]
+    base = experiment.out / study.name
+    write_report(base, study.title, notes, drawn, [(head, cells)], facts)
 
 
-def point_of(row: Row, column: str) -> Point:
-    """A point in percent, one deviation over seeds as its whisker."""
-    found = row.values[column]
-    mean = 100 * float(np.mean(found))
-    if len(found) < 2:
-        return Point(mean)
-    spread = 100 * float(np.std(found, ddof=1))
-    return Point(mean, mean - spread, mean + spread, "± 1 deviation over seeds")
+def _figure(study: Study, finished: Sequence[Row]) -> str:
+    if not finished:
+        return ""
+    headline = AVERAGE if len(study.benchmarks) > 1 else next(iter(study.benchmarks), None)
+    return figures.KINDS[study.figure](finished, list(study.columns), headline)
 
 
-def _plain(label: str) -> str:
-    """A label as a folder's name.
+def _folder_name(name: str) -> str:
+    """Return a variant's name without signs that a folder's name should not have.
 
-    >>> _plain("τ 0.6, β 0.7")
+    >>> _folder_name("τ 0.6, β 0.7")
     'τ-0.6-β-0.7'
     """
-    kept = "".join(c if c.isalnum() or c in ".=+-" else " " for c in label)
+    kept = "".join(c if c.isalnum() or c in ".=+-" else " " for c in name)
     return "-".join(kept.split())

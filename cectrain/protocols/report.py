@@ -1,0 +1,41 @@
+"""Writes the report of a protocol: one JSON file, and notes, figures and tables as two pages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+
+from cecdata.common import durable, html, markdown
+from cecdata.common.codec import Json
+
+Table = tuple[list[str], list[list[str]]]  # head, rows
+
+
+def write_report(
+    base: Path,
+    title: str,
+    notes: Sequence[str],
+    figures: Sequence[str],
+    tables: Sequence[Table],
+    facts: Mapping[str, Json],
+) -> str:
+    """Write BASE.json, BASE.md and BASE.html, and return the Markdown.
+
+    Figures are SVG and come before the tables, in the HTML page only.
+    """
+    base.parent.mkdir(parents=True, exist_ok=True)
+    text = "\n\n".join([f"# {title}", *notes, *(markdown.table(*table) for table in tables)]) + "\n"
+    paragraphs = "".join(f"<p>{escape(note)}</p>\n" for note in notes)
+    shown = "".join([*figures, *(html.table(*table) for table in tables)])
+    page = html.page(title, f"<h1>{escape(title)}</h1>\n{paragraphs}{shown}")
+    plain = json.dumps(dict(facts), ensure_ascii=False, indent=1) + "\n"
+    for suffix, content in (("json", plain), ("md", text), ("html", page)):
+        durable.write_text(base.with_name(f"{base.name}.{suffix}"), content)
+    return text
+
+
+def percent(value: float | None) -> str:
+    """Return a rate in percent with one decimal, without the sign; an en dash for None."""
+    return html.percent(value, 1)

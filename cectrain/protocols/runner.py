@@ -1,0 +1,241 @@
+"""Runs of one recipe as `cectrain train` processes, a folder each; finished ones are only read."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from cecdata.common import command_group
+from cecdata.common.codec import Json
+from cecdata.common.errors import CecError, UsageError
+from cecdata.common.strict_json import parse
+from cectrain import config
+from cectrain.corrector.folder import RUN
+from cectrain.data.shards import open_shards
+from cectrain.store import metrics_log, results
+from cectrain.store.results import ANSWERS, SUMMARY
+
+Log = Callable[[str], None]
+OUTPUT = "log.txt"  # NAME.log.txt beside the run's folder holds what the process printed
+_POLL_S = 0.3
+#: exit codes after Ctrl-C or SIGTERM, also of a process that had not yet installed its handlers
+_INTERRUPTED = (command_group.INTERRUPTED, -signal.SIGINT, -signal.SIGTERM)
+_LAST_LINES = 3  # of a failed run's output that the error message repeats
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """The dataset, the output folder and the recipe that all runs share."""
+
+    data: Path
+    out: Path
+    recipe: str
+    settings: tuple[str, ...] = ()  # as for --set; a run's own settings override them
+    workers: int = 1
+    log: Log = lambda _line: None
+
+    @property
+    def runs(self) -> Path:
+        """The folder that holds the folders of the runs."""
+        return self.out / "runs"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A name that is unique in the experiment, and the settings of the run.
+
+    The run starts when those that `needs` names have finished; `derive` then returns further
+    settings from their results.
+    """
+
+    name: str
+    settings: tuple[str, ...]
+    needs: tuple[str, ...] = ()
+    derive: Callable[[Mapping[str, FinishedRun]], tuple[str, ...]] | None = None
+
+    def complete(self, runs: Mapping[str, FinishedRun]) -> Run:
+        """Return the run with all of its settings, given the results of the runs it needs.
+
+        Raises CecError if one of them is missing.
+        """
+        if missing := [name for name in self.needs if name not in runs]:
+            raise CecError(f"{self.name} needs {', '.join(missing)}, which failed")
+        if self.derive is None:
+            return self
+        return Run(self.name, (*self.settings, *self.derive(runs)))
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRun:
+    """The results of a run, read from its folder."""
+
+    run: Run
+    folder: Path
+    summary: Mapping[str, Json]
+
+    def number(self, name: str) -> float | None:
+        """Return a number of the summary, or None if it has none of that name."""
+        value = self.summary.get(name)
+        return float(value) if isinstance(value, (int, float)) else None
+
+    def metrics(self, phase: str) -> list[dict[str, float]]:
+        """Return the lines of metrics.jsonl that belong to the phase."""
+        return metrics_log.lines(self.folder / metrics_log.FILE, phase)
+
+    def sentences(self) -> list[dict[str, str]]:
+        """Return the held-out sentences with the answers before and after PPO."""
+        rows = map(parse, (self.folder / ANSWERS).read_text("utf-8").splitlines())
+        return [{n: str(v) for n, v in row.items()} for row in rows if isinstance(row, dict)]
+
+
+class InterruptedRunError(CecError):
+    """A run that a signal ended: neither finished nor failed."""
+
+
+def run_all(
+    experiment: Experiment,
+    runs: Sequence[Run],
+    on_finish: Callable[[dict[str, FinishedRun]], None] | None = None,
+) -> dict[str, FinishedRun]:
+    """Run everything in order, `experiment.workers` at a time; read what has finished before.
+
+    `on_finish` gets all finished runs each time another one has finished, so that a report can be
+    kept up to date. A run that fails does not stop the others. At the end raises CecError if any
+    run has failed, InterruptedRunError if a signal ended any.
+    """
+    names = [run.name for run in runs]
+    if len(set(names)) < len(names):
+        raise UsageError(f"two runs have the same name: {', '.join(names)}")
+    done: dict[str, FinishedRun] = {}
+    failed: dict[str, CecError] = {}
+    changed, stop = threading.Condition(), threading.Event()
+
+    def work(run: Run) -> None:
+        with changed:  # a needed run is earlier in the list, so it has been started
+            changed.wait_for(lambda: stop.is_set() or {*run.needs} <= {*done, *failed})
+        try:
+            result = run_one(experiment, run.complete(done), stop)
+        except CecError as error:
+            with changed:
+                failed[run.name] = error
+                experiment.log(str(error))
+                changed.notify_all()
+            return
+        with changed:
+            done[run.name] = result
+            changed.notify_all()
+            if on_finish is not None:
+                on_finish({name: done[name] for name in names if name in done})
+
+    def halt() -> None:
+        with changed:
+            stop.set()
+            changed.notify_all()
+
+    _work_through(work, runs, experiment.workers, halt)
+    if failed:
+        cut = any(isinstance(error, InterruptedRunError) for error in failed.values())
+        raise (InterruptedRunError if cut else CecError)(
+            f"{len(failed)} of {len(runs)} runs failed; repeat the command to continue:\n"
+            + "\n".join(map(str, failed.values()))
+        )
+    return {name: done[name] for name in names}
+
+
+def run_one(experiment: Experiment, run: Run, stop: threading.Event | None = None) -> FinishedRun:
+    """Run in a process of its own, or read the results if the run has finished before.
+
+    Setting `stop` from another thread ends the process. Raises CecError if the run fails,
+    InterruptedRunError if a signal ended it.
+    """
+    folder = experiment.runs / run.name
+    if (done := finished(experiment, run)) is not None:
+        experiment.log(f"{run.name}: finished before")
+        return done
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    stop = stop or threading.Event()
+    log = folder.with_name(f"{run.name}.{OUTPUT}")
+    command = [sys.executable, "-m", "cectrain", "train", str(experiment.data), "--out",
+               str(folder), "--recipe", experiment.recipe]  # fmt: skip
+    for setting in (*experiment.settings, *run.settings):
+        command += ["--set", setting]
+    experiment.log(f"{run.name}: started; its output goes to {log}")
+    with log.open("a", encoding="utf-8") as output:
+        code = _wait(command, output.fileno(), _threads(experiment.workers), stop)
+    if code in _INTERRUPTED or (code and stop.is_set()):
+        raise InterruptedRunError(f"{run.name} was interrupted; repeat the command to continue")
+    if code:
+        last = "\n".join(log.read_text("utf-8").splitlines()[-_LAST_LINES:])
+        raise CecError(f"{run.name} ended with exit code {code}: {last}")
+    experiment.log(f"{run.name}: finished")
+    return _read(run, folder)
+
+
+def finished(experiment: Experiment, run: Run) -> FinishedRun | None:
+    """Return the run's results, or None unless they come from exactly this run.
+
+    Settings, shards, starting weights, encoder and versions must all be the same. Raises
+    VerificationError if the results were changed, InputError if the dataset is missing.
+    """
+    folder = experiment.runs / run.name
+    if not (folder / SUMMARY).is_file() or not (folder / RUN).is_file():
+        return None
+    from cectrain.run.reproducibility import run_identity
+    from cectrain.run.stages import load_encoder
+
+    settings = config.load(experiment.recipe, [*experiment.settings, *run.settings])
+    identity = run_identity(settings, open_shards(experiment.data), load_encoder(settings))
+    expected = json.loads(json.dumps(identity))
+    facts = parse((folder / RUN).read_text("utf-8"))
+    if not isinstance(facts, dict) or any(facts.get(key) != expected[key] for key in expected):
+        return None  # the run itself then says what differs
+    return _read(run, folder)
+
+
+def _read(run: Run, folder: Path) -> FinishedRun:
+    summary = results.finished(folder)
+    if summary is None:
+        raise CecError(f"{folder}: the run ended without an error but left no {SUMMARY}; repeat it")
+    return FinishedRun(run, folder, summary)
+
+
+def _work_through(
+    work: Callable[[Run], None], runs: Sequence[Run], workers: int, halt: Callable[[], None]
+) -> None:
+    with ThreadPoolExecutor(max(1, workers)) as pool:
+        waiting: list[Future[None]] = [pool.submit(work, run) for run in runs]
+        try:
+            for future in waiting:
+                future.result()
+        except BaseException:
+            halt()  # a signal reaches this thread only
+            for future in waiting:
+                future.cancel()
+            raise
+
+
+def _wait(command: Sequence[str], output: int, threads: int, stop: threading.Event) -> int:
+    """Return the exit code of a process, which `stop` ends early."""
+    limits = {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
+    with subprocess.Popen(  # noqa: S603 - our own interpreter and module
+        command, stdout=output, stderr=output, env={**os.environ, **limits}
+    ) as process:
+        while process.poll() is None:
+            if stop.wait(_POLL_S):
+                process.terminate()
+                break
+    return process.returncode
+
+
+def _threads(workers: int) -> int:
+    """Return the threads of each worker, so that all workers together use every core once."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(1, (cores or 1) // max(1, workers))
