@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 #: why part of a text was kept as written, whatever the model answered
 REASONS = {
@@ -71,3 +72,25 @@ def apply(source: str, edits: Iterable[Edit]) -> str:
         parts += (source[done : edit.start], edit.target)
         done = edit.end
     return "".join([*parts, source[done:]])
+
+
+class Proposer(Protocol):
+    """A model behind a corrector: a policy, or a noisy channel.
+
+    name: of the model. longest: the most characters that it reads at once; None: any number.
+    """
+
+    name: str
+    longest: int | None
+
+    def unread(self, text: str) -> Sequence[bool]:
+        """Return for each character of a text whether the model cannot read it."""
+        ...
+
+    def readable(self, character: str) -> bool:
+        """Return whether the model can read this character by itself."""
+        ...
+
+    def propose(self, pieces: Sequence[str]) -> Sequence[Sequence[Edit]]:
+        """Return the edits of each piece, sorted, with offsets in the piece."""
+        ...

@@ -17,8 +17,8 @@ from cectrain.corrector.correction import Edit, Kept
 # Among nine stand-ins and cutting the text at the character, these changed the policy's edits in
 # the rest of a sentence least (150 sentences: 7 edits lost or added with 某, 31 by cutting).
 _FOR_HAN, _FOR_SIGNS = "某", "·"
-FAR = 0.3  # most changed characters that an answer may have, as a share of its source
-LENGTH = 0.15  # most characters that it may be longer or shorter, as a share of its source
+FAR = 0.3  # most changed characters of an answer, as a share of the source's Han characters
+LENGTH = 0.15  # most characters that it may be longer or shorter, as a share of the same
 ALWAYS = 2  # changed characters that are allowed in however short a source
 
 
@@ -35,7 +35,7 @@ def stand_in(character: str, readable: Callable[[str], bool]) -> str:
 
 
 def strays(edits: Iterable[Edit], length: int) -> bool:
-    """Return whether an answer to a source of so many characters is too far from it.
+    """Return whether an answer to a source of so many Han characters is too far from it.
 
     A change of one sign into another does not count: it is dropped in any case.
 
@@ -49,24 +49,29 @@ def strays(edits: Iterable[Edit], length: int) -> bool:
 
 
 def filtered(
-    source: str, edits: Sequence[Edit], unread: Sequence[bool], names: Sequence[str] = ()
+    text: str,
+    start: int,
+    end: int,
+    edits: Sequence[Edit],
+    unread: Sequence[bool],
+    names: Sequence[str] = (),
 ) -> tuple[list[Edit], list[Kept]]:
-    """Return the edits of a piece that are let through, and what was kept in place of the others.
+    """Return the edits of `text[start:end]` that are let through, and what was kept for the others.
 
-    `unread` says of each character whether the model saw a stand-in for it; `names` must not be
-    changed. An edit of an unreadable character is dropped without a record, because the character
-    itself has one.
+    `unread` says of each character of the text whether the model saw a stand-in for it; `names`
+    must not be changed. An edit of an unreadable character is dropped without a record, because
+    the character itself has one.
     """
-    if strays(edits, len(source)):
-        return [], [Kept(0, len(source), source, "strayed")]
-    spans = [m.span() for name in names for m in re.finditer(re.escape(name), source)]
+    if strays(edits, sum(map(_han, text[start:end]))):
+        return [], [Kept(start, end, text[start:end], "strayed")]
+    spans = [m.span() for name in names for m in re.finditer(re.escape(name), text)]
     through, kept = [], []
     for edit in edits:
         if any(unread[edit.start : edit.end]):
             continue
-        if not _of_han(source, edit):
+        if not _of_han(text, edit):
             reason = "not_han"
-        elif any(_overlap(edit, start, end) for start, end in spans):
+        elif any(_overlap(edit, *span) for span in spans):
             reason = "protected"
         else:
             through.append(edit)
@@ -75,14 +80,14 @@ def filtered(
     return through, kept
 
 
-def _of_han(source: str, edit: Edit) -> bool:
+def _of_han(text: str, edit: Edit) -> bool:
     """Whether an edit has Han characters alone, and does not insert them between two others.
 
     The latter keeps 45.6%, R&D, links and the like in one piece.
     """
     if not all(map(_han, edit.source + edit.target)):
         return False
-    around = source[max(0, edit.start - 1) : edit.end + 1]
+    around = text[max(0, edit.start - 1) : edit.end + 1]
     return any(map(_han, around))
 
 

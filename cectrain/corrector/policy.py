@@ -30,9 +30,7 @@ class Policy:
     max_chars: int | None = None
 
 
-def load(
-    name: str, prompt: str | None = None, device: str = "auto", **settings: object
-) -> Policy:
+def load(name: str, prompt: str | None = None, device: str = "auto", **settings: object) -> Policy:
     """Return the policy of a folder or a hub id (`builtin` is the one that ships), on its device.
 
     prompt: a version; None is that of its training. settings: for `from_pretrained`, by default
@@ -103,5 +101,7 @@ def check_context(policy: Policy, longest_source: str, new_tokens: int) -> None:
 
 def decode(policy: Policy, completions: Sequence[Sequence[int]]) -> list[str]:
     """Return the texts of completions without their special tokens."""
+    if not completions:  # transformers decodes no rows into one
+        return []
     texts: list[str] = policy.tokenizer.batch_decode(completions, skip_special_tokens=True)
     return texts

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cecbench.metrics import behaviour
 from cecbench.metrics.rows import Row
@@ -15,16 +14,9 @@ from cecdata.common.codec import decode as decode_record
 from cecdata.common.codec import encode
 from cecdata.common.errors import VerificationError
 from cecdata.common.seal import sealed, unsealed
-from cectrain.corrector import speculative
-from cectrain.corrector.loading import batches_by_length
-from cectrain.corrector.policy import Policy, decode, prompt_ids
+from cectrain.corrector.generation import corrections
+from cectrain.corrector.policy import Policy
 from cectrain.data.shards import Pair
-
-if TYPE_CHECKING:
-    import torch
-
-_BATCH = 64
-_ROOM = 12  # tokens that a correction may be longer than its source
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +78,13 @@ def shown(found: HeldOut, count: int = 3) -> list[str]:
 
 
 def evaluate(policy: Policy, pairs: Sequence[Pair], clean: Sequence[str]) -> HeldOut:
-    """Corrects the pairs' sources and the clean sentences, greedily, and counts."""
+    """Return the scores of a policy's own greedy answers.
+
+    They do not pass the rules of `cectrain correct`: a pair may hold an error of signs, which those
+    rules never mend, and the scores are to say what training has changed.
+    """
     sources = [*(pair.source for pair in pairs), *clean]
-    answers = list(corrections(policy, sources))
+    answers = corrections(policy, sources)
     targets = [*(pair.target for pair in pairs), *clean]
     rows = [
         Row(str(n), s, t, a)
@@ -118,96 +114,6 @@ def exact_by_operator(pairs: Sequence[Pair], exact: Sequence[bool]) -> dict[str,
         if pair.source != pair.target:
             hits.setdefault(pair.operator, []).append(hit)
     return {name: sum(some) / len(some) for name, some in sorted(hits.items())}
-
-
-def corrections(policy: Policy, sources: Sequence[str], batch: int = _BATCH) -> Iterator[str]:
-    """One greedy answer a source, in their order; no generator is drawn from."""
-    import torch
-
-    asked = [prompt_ids(policy, source) for source in sources]
-    write = _drafted if speculative.supported(policy.model) else _greedy
-    answers: dict[int, str] = {}
-    was_training = policy.model.training
-    policy.model.eval()
-    try:
-        with torch.no_grad():
-            for chosen in batches_by_length([len(ids) for ids in asked], batch):
-                told = [sources[i] for i in chosen]
-                written = write(policy, [asked[i] for i in chosen], told)
-                answers.update(zip(chosen, decode(policy, written), strict=True))
-    finally:
-        policy.model.train(was_training)
-    return (answers[place].strip() for place in range(len(sources)))
-
-
-def fits(policy: Policy, source: str) -> bool:
-    """Whether a source is no longer than the policy can correct.
-
-    A policy over characters copies what is longer than its training's sentences into garbage: those
-    of the run that it comes from, or of its pretraining. Of all the question and its answer must
-    fit the context.
-    """
-    if policy.max_chars is not None and len(source) > policy.max_chars:
-        return False
-    limit = int(getattr(policy.model.config, "max_position_embeddings", 0) or 0)
-    return not limit or 2 * len(prompt_ids(policy, source)) + _ROOM <= limit
-
-
-def special_token(policy: Policy, source: str) -> str:
-    """The first special token that a source holds as text; empty where it holds none."""
-    known = policy.tokenizer
-    special = {number for number, token in known.added_tokens_decoder.items() if token.special}
-    special = (special | set(known.all_special_ids)) - {known.unk_token_id}
-    ids = known.encode(source, add_special_tokens=False)
-    return next((str(known.convert_ids_to_tokens(i)) for i in ids if i in special), "")
-
-
-def _drafted(
-    policy: Policy, asked: Sequence[Sequence[int]], sources: Sequence[str]
-) -> list[list[int]]:
-    """The same as token by token, in a few passes: an answer is nearly its source."""
-    drafts = policy.tokenizer(list(sources), add_special_tokens=False).input_ids
-    found = speculative.write(
-        policy.model,
-        asked,
-        drafts,
-        1,
-        end=int(policy.tokenizer.eos_token_id),
-        stops=_stops(policy),
-        longest=max(map(len, asked)) + _ROOM,
-        temperature=None,
-    )
-    return [one.tokens for one in found]
-
-
-def _stops(policy: Policy) -> list[int]:
-    named = policy.model.generation_config.eos_token_id
-    return list(named) if isinstance(named, (list, tuple)) else [int(named)] if named else []
-
-
-def _greedy(
-    policy: Policy,
-    asked: Sequence[Sequence[int]],
-    sources: Sequence[str],  # noqa: ARG001 - the other way needs them
-) -> list[list[int]]:
-    import torch
-
-    model, pad = policy.model, int(policy.tokenizer.pad_token_id)
-    width = max(len(ids) for ids in asked)
-    rows = [[pad] * (width - len(ids)) + list(ids) for ids in asked]
-    mask = [[0] * (width - len(ids)) + [1] * len(ids) for ids in asked]
-    output: torch.Tensor = model.generate(
-        input_ids=torch.tensor(rows, device=model.device),
-        attention_mask=torch.tensor(mask, device=model.device),
-        max_new_tokens=width + _ROOM,
-        do_sample=False,
-        temperature=None,
-        top_p=None,
-        top_k=None,
-        pad_token_id=pad,
-    )
-    rows_out: list[list[int]] = output[:, width:].tolist()
-    return rows_out
 
 
 def _f1(rows: Sequence[Row]) -> float | None:

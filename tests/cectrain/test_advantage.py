@@ -7,6 +7,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
 
 from cecdata.common.errors import UsageError
+from cectrain.corrector.generation import corrections
 from cectrain.data.shards import Pair
 from cectrain.model import heldout
 from cectrain.reward import advantage
@@ -162,5 +163,5 @@ def test_held_out_scores_by_hand(small_policy):
     assert torch.equal(state, torch.random.get_rng_state())
     assert (found.rows, found.exact, found.over_correction) == (3, 0.0, 1.0)
     assert found.by_operator == {"homophone": 0.0}
-    alone = list(heldout.corrections(random, [SOURCES[0]]))
+    alone = list(corrections(random, [SOURCES[0]]))
     assert alone[0] == found.samples[0][1]

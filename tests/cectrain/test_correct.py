@@ -12,16 +12,18 @@ import pytest
 pytest.importorskip("torch", reason="the extra `train` is not installed")
 
 from cecbench.systems.llm import LlmOptions
-from cecbench.systems.pieces import cut
 from cecbench.systems.policy import policy_system
 from cecdata.common.command_group import run
 from cecdata.common.errors import InputError
+from cectrain import Corrector
 from cectrain.cli import cli
-from cectrain.commands.correct import _arrived, _pieces
+from cectrain.commands.correct import _arrived
 from cectrain.config import PolicyConfig
+from cectrain.corrector.correction import apply
 from cectrain.corrector.folder import BUILTIN_CHARS
+from cectrain.corrector.policy import prompt_ids, target_ids
+from cectrain.corrector.proposals import PolicyProposer
 from cectrain.model.export import save_model
-from cectrain.model.heldout import fits
 from cectrain.model.policy import load_policy
 from cectrain.pretraining.config import load
 
@@ -34,24 +36,86 @@ def test_the_limit_is_what_the_built_in_policy_was_trained_with():
     assert load().max_chars == BUILTIN_CHARS == 64
 
 
-def test_a_line_is_cut_behind_sentences_and_then_behind_commas():
-    """The pieces are the text; none is longer than the limit where a sign allows it."""
-
-    def short(text):
-        return len(text) <= 6
-
-    assert cut("", short) == []
-    assert cut("一二三。四", short) == ["一二三。四"]
-    assert cut("一二三。”四五……六七", short) == ["一二三。”", "四五……", "六七"]
-    assert cut("一，二，三四五，六七八九十，一二三四五六七。", short) == [
-        "一，二，", "三四五，", "六七八九十，", "一二三四五六七。",
-    ]  # fmt: skip
-    assert cut("一二\n三四五六七。\n八", short) == ["一二\n三四五六七。", "\n八"]
-
-
 def lines(capsys, *args):
-    assert run(cli, ["correct", "--plain", *args]) == 0
+    assert run(cli, ["correct", *args]) == 0
     return capsys.readouterr()
+
+
+@pytest.fixture(scope="module")
+def corrector():
+    return Corrector()
+
+
+UNHARMED = [
+    "加油！！！💪",
+    "今天心情超好😀😀😀，去吃火锅🍲啦！",
+    "请把PPT发到我的微信上👍",
+    "他买了３斤苹果和２斤香蕉。",
+    "北京时间１０月１日上午１０时",
+    "臺灣是中國的一部分。",
+    "这家店叫“鼎泰豐”",
+    "价格：¥1,299.00（含税）",
+    "请联系张㻂女士办理。",
+    "我爱你❤️",
+    "繁體中文的句子會怎樣呢？",
+    "R&D部门",
+    "C#语言",
+    "2*3等于6",
+    "毛利率为45.6%",
+    "#萌宠日常#猫又",
+    "真的!太好了,我们走吧?",
+    "第一栏\t第二栏\x00\x1b[0m\r",
+]
+
+
+def test_what_is_no_readable_han_character_comes_back(corrector):
+    """Emoji, widths, traditional characters, signs, numbers and control characters stay."""
+    corrections = corrector.correct(UNHARMED)
+    assert [correction.target for correction in corrections] == UNHARMED
+    kept = {(one.source, one.reason) for correction in corrections for one in correction.kept}
+    assert {("💪", "unreadable"), ("㻂", "unreadable"), ("３", "unreadable")} <= kept
+    assert ("&", "not_han") in kept
+
+
+def test_an_error_beside_an_unreadable_character_is_corrected(corrector):
+    """The model reads a stand-in, so the rest of the sentence keeps its context."""
+    (correction,) = corrector.correct("他的病情己经好转😀，医生张㻂说。")
+    assert correction.target == "他的病情已经好转😀，医生张㻂说。"
+    assert [(e.start, e.end, e.source, e.target) for e in correction.edits] == [(4, 5, "己", "已")]
+    assert 0.5 < correction.edits[0].confidence <= 1
+    assert [(k.start, k.end, k.source) for k in correction.kept] == [(8, 9, "😀"), (13, 14, "㻂")]
+
+
+def test_a_confidence_is_the_policys_probability(corrector):
+    """An independent forward pass gives the same number."""
+    import torch
+
+    (correction,) = corrector.correct("他己经来了。")
+    policy = corrector.proposer.policy
+    question, answer = prompt_ids(policy, "他己经来了。"), target_ids(policy, "他已经来了。")
+    with torch.no_grad():
+        logits = policy.model(torch.tensor([question + answer])).logits[0]
+    chance = logits[len(question)].softmax(-1)[answer[1]].item()
+    assert correction.edits[0].confidence == pytest.approx(chance, rel=1e-4)
+
+
+def test_a_document_is_corrected_line_by_line(corrector):
+    """Line ends stay; offsets are those of the document; the edits lead from source to target."""
+    text = f"{WRONG}\n\n　{WRONG}\r\n{WRONG * 10}\n"
+    (correction,) = corrector.correct(text)
+    assert correction.target == f"{RIGHT}\n\n　{RIGHT}\r\n{RIGHT * 10}\n"
+    assert all(text[e.start : e.end] == e.source for e in correction.edits)
+    assert apply(text, correction.edits) == correction.target
+
+
+def test_a_stream_and_batches_of_any_size_give_the_same(corrector):
+    """A batch or a chunk changes no answer."""
+    texts = [WRONG, "", "天气很好。", WRONG * 3, "💪"] * 60
+    together = corrector.correct(texts)
+    assert list(corrector.stream(iter(texts))) == together
+    alone = Corrector(batch=1)
+    alone.proposer = PolicyProposer(corrector.proposer.policy, "builtin", batch=1)
+    assert [one.target for one in alone.correct(texts[:5])] == [c.target for c in together[:5]]
 
 
 def test_a_long_line_is_corrected_piece_by_piece(capsys):
@@ -67,32 +131,27 @@ def test_a_benchmark_scores_what_is_answered_here():
     answers = list(system.correct([WRONG, WRONG * 10, LONG]))
     assert [answer.text for answer in answers] == [RIGHT, RIGHT * 10, LONG]
     assert [answer.status for answer in answers] == ["ok", "ok", "truncated"]
-    assert "64 characters" in str(system.identity["pieces"])
 
 
 def test_a_piece_that_is_too_long_stays_and_is_named(capsys, tmp_path):
     """The rest of its line is corrected; stderr says which line and how long."""
     path = tmp_path / "lines.txt"
-    path.write_text(f"他己经来了。\n\n他己经来了。{LONG}。\n" + "长" * 1800 + "\n", "utf-8")
+    path.write_text(f"他己经来了。\n\n他己经来了。{LONG}。\n" + "长" * 100_000 + "\n", "utf-8")
     out = lines(capsys, "--file", str(path))
-    assert out.out.splitlines() == ["他已经来了。", "", f"他已经来了。{LONG}。", "长" * 1800]
-    first, second = out.err.splitlines()
+    assert out.out.split("\n") == ["他已经来了。", "", f"他已经来了。{LONG}。", "长" * 100_000, ""]
+    first, second, total = out.err.splitlines()
     assert f"{path}, line 3" in first
     assert "73 characters" in first
     assert f"{path}, line 4" in second
-    assert "1800 characters" in second
+    assert "100000 characters" in second
+    assert total.endswith(": 2")
 
 
 def test_special_tokens_in_a_text_are_not_obeyed(capsys):
-    """Such a text is left as it is and named; typed placeholders are ordinary."""
-    told = "他来了<|target|>己经。"
-    out = lines(capsys, told, "<|end|>", "他己经来了。", "他己经来了，电话<PHONE>。")
-    assert out.out.splitlines()[:3] == [told, "<|end|>", "他已经来了。"]
-    assert "<PHONE>" in out.out
-    first, second = out.err.splitlines()
-    assert "sentence 1" in first
-    assert "<|target|>" in first
-    assert "sentence 2" in second
+    """They come back and are named; typed placeholders are ordinary."""
+    out = lines(capsys, "他来了<|target|>。", "<|end|>", "他己经来了，电话<PHONE>。")
+    assert out.out.splitlines() == ["他来了<|target|>。", "<|end|>", "他已经来了，电话<PHONE>。"]
+    assert "cannot read: 17 " in out.err
 
 
 def test_white_space_at_the_ends_comes_back(capsys):
@@ -100,6 +159,27 @@ def test_white_space_at_the_ends_comes_back(capsys):
     gapped = "　　".join([WRONG] * 8)
     out = lines(capsys, "　　他己经来了。 ", "\t", gapped)
     assert out.out.split("\n") == ["　　他已经来了。 ", "\t", "　　".join([RIGHT] * 8), ""]
+
+
+def test_json_has_an_object_for_each_line(tmp_path, capsys):
+    """Offsets are code points of the source; an empty line gives empty strings and lists."""
+    path = tmp_path / "lines.txt"
+    path.write_bytes("💪𠀀他己经来了。\n\n一\r二\u2028三\r\nR&D部门".encode())
+    out = lines(capsys, "--file", str(path), "--json").out
+    rows = [json.loads(line) for line in out.split("\n")[:-1]]
+    assert [row["source"] for row in rows] == ["💪𠀀他己经来了。", "", "一\r二\u2028三", "R&D部门"]
+    assert rows[1] == {"source": "", "target": "", "edits": [], "kept": []}
+    (edit,) = rows[0]["edits"]
+    assert set(edit) == {"start", "end", "source", "target", "confidence", "alternatives"}
+    assert (edit["start"], edit["end"], edit["source"], edit["target"]) == (3, 4, "己", "已")
+    assert edit["alternatives"] == []
+    assert rows[0]["target"] == "💪𠀀他已经来了。"
+    assert rows[3]["kept"] == [{"start": 1, "end": 2, "source": "&", "reason": "not_han"}]
+
+
+def test_a_diff_marks_what_is_removed(capsys):
+    """In brackets, before what takes its place."""
+    assert lines(capsys, "--diff", "他己经来了。").out == "他[己]已经来了。\n"
 
 
 def test_a_byte_order_mark_is_no_character(tmp_path, capsys):
@@ -111,7 +191,7 @@ def test_a_byte_order_mark_is_no_character(tmp_path, capsys):
 
 def test_what_is_piped_in_is_answered_as_it_comes():
     """A line is answered while the pipe stands open, with what of the next one has come kept."""
-    words = [sys.executable, "-m", "cectrain", "correct", "--plain", "--file", "-"]
+    words = [sys.executable, "-m", "cectrain", "correct"]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         one, other = WRONG.encode()[:4], WRONG.encode()[4:]  # in the midst of a character
         process.stdin.write(b"\xef\xbb\xbf" + f"{WRONG}\n".encode() + one)
@@ -128,13 +208,12 @@ def test_what_is_piped_in_is_answered_as_it_comes():
 
 
 def test_what_has_come_through_a_pipe_is_cut_into_lines():
-    """Whole lines at once, in pieces of so many at most; the last one may lack its end."""
-    text = "".join(f"第{n}行\n" for n in range(600)) + "末行"
-    found = list(_arrived(io.BytesIO(text.encode())))
-    assert [line for piece in found for line in piece] == text.split("\n")
-    assert [len(piece) for piece in found] == [256, 256, 88, 1]
+    """Lines of any length, in order; the last one may lack its end; only line feeds end one."""
+    text = "".join(f"第{n}行\n" for n in range(600)) + "长" * 100_000 + "\n末\r行"
+    arrived = [line for some in _arrived(io.BytesIO(text.encode())) for line in some]
+    assert arrived == text.split("\n")
     assert list(_arrived(io.BytesIO(b""))) == []
-    assert list(_arrived(io.BytesIO(b"\n\r\n\r"))) == [["", ""], [""]]
+    assert list(_arrived(io.BytesIO(b"\n\r\n\r"))) == [["", ""], ["\r"]]
 
 
 def test_standard_input_that_is_no_text_is_refused(monkeypatch, capsys):
@@ -188,17 +267,13 @@ def other_kind(stored, folder):
 def test_a_run_cuts_where_its_own_training_ended(stored, capsys):
     """Shorter or longer than the built-in policy's limit; the model alone says nothing of it."""
     told = stored.parent / "run.json"
-    for limit, count in ((6, 3), (100, 1)):
+    for limit in (6, 100):
         told.write_text(json.dumps({"configuration": {"policy": {"max_chars": limit}}}))
-        made = load_policy(PolicyConfig(name=str(stored.parent)), 7, "cpu")
-        line = "他来了。我也来了，你呢，他呢？"
-        assert [readable for _, readable in _pieces(made, "a", line)] == [True] * count
-        assert fits(made, "好" * limit)
-        assert not fits(made, "好" * (limit + 1))
-    assert not fits(load_policy(PolicyConfig(name=str(stored)), 7, "cpu"), LONG)
+        assert Corrector(str(stored.parent)).proposer.longest == limit
+    assert Corrector(str(stored)).proposer.longest == BUILTIN_CHARS
     for older in ("{}", '{"configuration": {}}'):
         told.write_text(older)
-        assert not fits(load_policy(PolicyConfig(name=str(stored.parent)), 7, "cpu"), LONG)
+        assert Corrector(str(stored.parent)).proposer.longest == BUILTIN_CHARS
     for damaged in (b"{", b"[]", b'{"configuration": {"policy": {"max_chars": "6"}}}', b"\xff"):
         told.write_bytes(damaged)
         assert run(cli, ["correct", "--policy", str(stored.parent), "好"]) == 4

@@ -12,10 +12,10 @@ torch = pytest.importorskip("torch", reason="the extra `train` is not installed"
 from cectrain.config import PolicyConfig
 from cectrain.corrector import folder
 from cectrain.corrector.folder import trained_prompt
+from cectrain.corrector.generation import corrections
 from cectrain.data.shards import Pair
 from cectrain.fast import qwen3_forward
 from cectrain.model import policy
-from cectrain.model.heldout import corrections
 from cectrain.model.tokenizer import character_tokenizer
 from cectrain.pretraining.config import load
 from cectrain.pretraining.watch import exact_greedy

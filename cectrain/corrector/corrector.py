@@ -1,0 +1,139 @@
+"""The public corrector: texts of any length in, corrections with their edits out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import groupby
+
+from cecdata.hanzi.characters import is_han
+from cectrain.corrector.correction import Correction, Edit, Kept, Proposer, apply
+from cectrain.corrector.folder import BUILTIN
+from cectrain.corrector.passthrough import filtered, stand_in
+from cectrain.corrector.pieces import Piece, pieces
+
+_CHUNK, _CHUNK_CHARS = 256, 1 << 16  # texts and characters that a stream corrects together
+
+
+class Corrector:
+    """Corrects Chinese spelling; the model is loaded when it is first asked.
+
+    model: `builtin`, the folder of a model or of a `cectrain` run, a hub id, or any `Proposer`.
+    batch: pieces in a forward pass. device: `auto` is the first GPU, or the processor without one.
+    threads: of torch, while it corrects; None: one for a small model on a processor. protect: names
+    that are not to be changed.
+
+    >>> Corrector().correct("他的病情己经好转。")[0].target  # doctest: +SKIP
+    '他的病情已经好转。'
+    """
+
+    def __init__(
+        self,
+        model: str | Proposer = BUILTIN,
+        *,
+        batch: int = 64,
+        device: str = "auto",
+        threads: int | None = None,
+        protect: Iterable[str] = (),
+    ) -> None:
+        self._model, self._batch, self._device, self._threads = model, batch, device, threads
+        self._protect = tuple(protect)
+
+    @cached_property
+    def proposer(self) -> Proposer:
+        """The model, loaded. Raises InputError where nothing loads."""
+        if not isinstance(self._model, str):
+            return self._model
+        from cectrain.corrector.policy import load
+        from cectrain.corrector.proposals import PolicyProposer
+
+        policy = load(self._model, device=self._device)
+        return PolicyProposer(policy, self._model, self._batch, self._threads)
+
+    def correct(self, texts: str | Iterable[str]) -> list[Correction]:
+        """Return one correction a text, in order; a single text gives a list of one."""
+        texts = [texts] if isinstance(texts, str) else list(texts)
+        prepared = [_Text(text, self.proposer) for text in texts]
+        proposals = iter(self.proposer.propose([a for one in prepared for a in one.asked()]))
+        return [one.correction(proposals, self._protect) for one in prepared]
+
+    def stream(self, texts: Iterable[str]) -> Iterator[Correction]:
+        """Yield one correction a text; memory holds a chunk of at most 256 texts."""
+        chunk: list[str] = []
+        size = 0
+        for text in texts:
+            chunk.append(text)
+            size += len(text)
+            if len(chunk) == _CHUNK or size >= _CHUNK_CHARS:
+                yield from self.correct(chunk)
+                chunk, size = [], 0
+        yield from self.correct(chunk)
+
+
+class _Text:
+    """A text, what a model sees of it, and its pieces."""
+
+    def __init__(self, text: str, proposer: Proposer) -> None:
+        self.text, self.unread = text, proposer.unread(text)
+        self.longest = proposer.longest
+        self.seen = "".join(
+            stand_in(character, proposer.readable) if unread else character
+            for character, unread in zip(text, self.unread, strict=True)
+        )
+        self.pieces = pieces(self.seen, self.longest)
+
+    def asked(self) -> list[str]:
+        """Return what the model is asked, white space at the ends left out."""
+        return [self._asked(piece) for piece in self.pieces if self._state(piece) == "asked"]
+
+    def correction(self, proposals: Iterator[Sequence[Edit]], names: Sequence[str]) -> Correction:
+        """Return the correction by the model's next proposals, one for each piece asked."""
+        edits: list[Edit] = []
+        kept = self._unreadable()
+        for piece in self.pieces:
+            state = self._state(piece)
+            if state == "too_long":
+                kept.append(self._kept(piece.start, piece.end, state))
+            if state != "asked":
+                continue
+            begin = self._begin(piece)
+            own = [
+                replace(edit, start=edit.start + begin, end=edit.end + begin)
+                for edit in next(proposals)
+            ]
+            # What is inserted between two pieces belongs to the second.
+            mine = [e for e in own if piece.start <= e.start < piece.end and e.end <= piece.end]
+            through, others = filtered(self.text, piece.start, piece.end, mine, self.unread, names)
+            edits += through
+            kept += others
+        kept.sort(key=lambda one: (one.start, one.end))
+        return Correction(self.text, apply(self.text, edits), tuple(edits), tuple(kept))
+
+    def _asked(self, piece: Piece) -> str:
+        return self.seen[piece.context : piece.end].strip()
+
+    def _begin(self, piece: Piece) -> int:
+        """Where in the text the question begins."""
+        whole = self.seen[piece.context : piece.end]
+        return piece.context + len(whole) - len(whole.lstrip())
+
+    def _state(self, piece: Piece) -> str:
+        own = zip(self.text[piece.start : piece.end], self.unread[piece.start :], strict=False)
+        if not any(is_han(ord(character)) and not unread for character, unread in own):
+            return "nothing"  # no character that could be wrong
+        if self.longest is not None and len(self._asked(piece)) > self.longest:
+            return "too_long"
+        return "asked"
+
+    def _unreadable(self) -> list[Kept]:
+        kept, at = [], 0
+        for unread, run in groupby(self.unread):
+            end = at + sum(1 for _ in run)
+            if unread and not self.text[at:end].isspace():
+                kept.append(self._kept(at, end, "unreadable"))
+            at = end
+        return kept
+
+    def _kept(self, start: int, end: int, reason: str) -> Kept:
+        return Kept(start, end, self.text[start:end], reason)
