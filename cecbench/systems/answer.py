@@ -1,4 +1,4 @@
-"""What a system gives back, and what every system must be able to do."""
+"""The answer of a system, and the protocol of all systems."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-#: status → what it says about a row; `failed` is no answer and is never scored unasked
+#: status → its meaning; `failed` is no answer, and is scored only with --allow-missing
 STATUSES = {
-    "ok": "the answer was read as it stands",
-    "cleaned": "a fence, quotes or a lead-in around the answer was taken off",
-    "empty": "the system gave nothing",
+    "ok": "the answer is the sentence",
+    "cleaned": "a fence, quotes or a lead-in around the sentence was removed",
+    "empty": "the answer was empty",
     "refusal": "the system declined to answer",
     "chatter": "the system talked about the sentence instead of correcting it",
-    "unparsable": "no sentence could be told from the answer (or thinking was cut off)",
-    "truncated": "the sentence was too long for the system; the rest was kept as written",
-    "unknown": "characters the system does not know were kept as written",
+    "unparsable": "the answer holds no sentence, or ends inside a thought",
+    "truncated": "the sentence was too long for the system; the rest was kept unchanged",
+    "unknown": "characters that the system does not know were kept unchanged",
     "failed": "no answer came, after all retries",
 }
 
-#: statuses without a correction: the source is scored, that is, the system counts as silent
+#: statuses without a correction: the source is scored in place of the answer
 UNANSWERED = ("empty", "refusal", "chatter", "unparsable", "failed")
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One corrected sentence.
+    """The answer to one sentence.
 
-    text: what is scored. raw: what the system wrote, word for word. seconds: wall time spent on
-    this row (a batch's time is shared out evenly). Tokens are 0 where the system has none.
+    text: the corrected sentence, which is scored. raw: the whole output of the system. seconds:
+    wall time of this row; a batch's time is divided evenly. Tokens are 0 where there are none.
     """
 
     text: str
@@ -42,9 +42,9 @@ class Answer:
 class System(Protocol):
     """A corrector.
 
-    identity: JSON values; a run is resumed only under the same ones. block: after how many
-    sentences answers are recorded; 0 where asking again costs nothing. A system may also have
-    `troubles`, which counts requests that failed by reason, and `cost(tokens_in, tokens_out)`.
+    identity: JSON values; a run is resumed only with the same ones. block: the number of sentences
+    after which answers are recorded; 0 where asking again costs nothing. A system may also have
+    `troubles`, failed requests by reason, and a method `cost(tokens_in, tokens_out)`.
     """
 
     name: str
@@ -52,5 +52,5 @@ class System(Protocol):
     block: int
 
     def correct(self, sources: Sequence[str]) -> Iterator[Answer]:
-        """One answer a source, in the order of the sources."""
+        """Return one answer for each source, in the order of the sources."""
         ...

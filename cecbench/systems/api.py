@@ -1,5 +1,7 @@
-"""Any OpenAI-compatible endpoint. Every answer is kept on disk before it is used: a run that was
-killed asks for the rest alone. The key comes from the environment and is written nowhere.
+"""Systems behind an OpenAI-compatible endpoint.
+
+Each answer is on disk before it is used, so that a killed run asks only for the rest. The key comes
+from the environment and is written nowhere.
 """
 
 from __future__ import annotations
@@ -66,7 +68,7 @@ class ApiOptions(PromptOptions, RequestOptions):
 
 
 class ApiSystem:
-    """MODEL@URL: chat completions, several at once, answers in the order of the sources.
+    """Chat completions of MODEL@URL, with several requests at once.
 
     state: the folder of the answers that a killed run needs again; None keeps none.
     """
@@ -74,7 +76,7 @@ class ApiSystem:
     block = 512
 
     def __init__(self, rest: str, options: ApiOptions, state: Path | None = None) -> None:
-        model, base = parted(rest)
+        model, base = model_and_url(rest)
         prompts.prompt(options.prompt)
         key = _key(base, options)
         refuse_in_body(options.body, key)
@@ -95,7 +97,7 @@ class ApiSystem:
             "model": model,
             "url": base,
             "prompt": f"{options.prompt}@{prompts.sha256(options.prompt)[:8]}",
-            # Read off a request, so that no field that is ever sent can be forgotten here.
+            # Taken from a request, so that no field that is sent can be missing here.
             "request": {k: v for k, v in self._body("").items() if k not in ("model", "messages")},
             "body": dict(options.body),  # a null leaves a field out; these may replace any other
         }
@@ -113,7 +115,10 @@ class ApiSystem:
         return (tokens_in * options.price_in + tokens_out * options.price_out) / 1e6
 
     def correct(self, sources: Sequence[str]) -> Iterator[Answer]:
-        """One answer a source; equal sources are asked once. An EndpointError ends the run."""
+        """Yield one answer for each source; equal sources are asked once.
+
+        Raises EndpointError where the endpoint refuses requests of this kind.
+        """
         self._open()
         self._endpoint.stop.clear()
         pool = ThreadPoolExecutor(max(1, self._options.concurrency), "cecbench-api")
@@ -125,8 +130,8 @@ class ApiSystem:
             for source in sources:
                 yield asked[source].result()
         finally:
-            # Threads that wait for a turn give up. Answers under way are still kept if they come
-            # soon: nobody who interrupts a run waits for an endpoint that does not answer.
+            # Threads that wait for a turn give up. Answers that arrive soon are still kept, but an
+            # interrupted run does not wait for an endpoint that does not answer.
             self._endpoint.stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
             wait([f for f in asked.values() if not f.cancelled()], _PATIENCE_S)
@@ -167,14 +172,14 @@ class ApiSystem:
         return {k: v for k, v in {**body, **options.body}.items() if v is not None}
 
     def _facts(self, reply: Reply) -> _Facts | None:
-        """What is kept of a reply; None where it holds no answer at all."""
+        """Return the facts of a reply; None if it holds no answer."""
         if reply.filtered:
             return _Facts(self._endpoint.hidden(reply.trouble), "filtered", (0, 0))
         if reply.body is None:
             return None
-        found = _content(reply.body)
-        assert found is not None  # the endpoint was told what an answer is
-        content, finish = found
+        answer = _content(reply.body)
+        assert answer is not None  # Endpoint tries again where `_content` returns None
+        content, finish = answer
         usage = reply.body.get("usage")
         counted = usage if isinstance(usage, Mapping) else {}
         tokens = (_whole(counted.get(key)) for key in ("prompt_tokens", "completion_tokens"))
@@ -183,18 +188,18 @@ class ApiSystem:
 
     def _read(self, source: str, facts: _Facts, seconds: float) -> Answer:
         if facts.finish in ("filtered", "content_filter"):
-            found = Extracted(source, "refusal")
+            extracted = Extracted(source, "refusal")
         elif facts.finish == "length":  # cut off: half a sentence is no correction
-            found = Extracted(source, "unparsable")
+            extracted = Extracted(source, "unparsable")
         else:
-            found = extract(facts.raw, source)
+            extracted = extract(facts.raw, source)
         read, written = facts.tokens
-        return Answer(found.text, facts.raw, found.status, read, written, seconds)
+        return Answer(extracted.text, facts.raw, extracted.status, read, written, seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """What is kept of a reply; tokens read and written."""
+    """The facts of a reply that are kept; tokens: read, written."""
 
     raw: str
     finish: str
@@ -202,12 +207,12 @@ class _Facts:
 
     def __post_init__(self) -> None:
         if len(self.tokens) != 2:
-            raise ValueError(f"{len(self.tokens)} counts of tokens, two are wanted")
+            raise ValueError(f"{len(self.tokens)} counts of tokens; there must be two")
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """A line of the cache."""
+    """The facts of a line of the cache."""
 
     reply: _Facts
     seconds: float
@@ -215,17 +220,17 @@ class _Kept:
 
 def _kept(facts: Mapping[str, object], where: str) -> tuple[_Facts, float]:
     try:
-        found = decode(_Kept, dict(facts), where)  # type: ignore[arg-type]  # what JSON held
+        kept = decode(_Kept, dict(facts), where)  # type: ignore[arg-type]  # what JSON held
     except ValueError as error:
         raise VerificationError(
-            f"{where}: an answer kept there cannot be read ({error}): another version wrote it. "
-            "Remove the file and the same command asks again"
+            f"{where}: an answer in it cannot be read ({error}): another version wrote it. Remove "
+            "the file, and the same command asks again"
         ) from error
-    return found.reply, found.seconds
+    return kept.reply, kept.seconds
 
 
 def _content(body: Mapping[str, object]) -> tuple[str, str] | None:
-    """The text and the finish reason; None for JSON that is no chat completion."""
+    """Return the text and the finish reason; None for JSON that is no chat completion."""
     choices = body.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
         return None
@@ -244,18 +249,21 @@ def _whole(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
-def parted(rest: str) -> tuple[str, str]:
-    """Model and URL; UsageError, which repeats neither, where one is missing or could leak."""
-    found = re.fullmatch(r"(?P<model>.+?)@(?P<url>https?://.+)", rest, re.IGNORECASE | re.DOTALL)
+def model_and_url(rest: str) -> tuple[str, str]:
+    """Return model and URL.
+
+    Raises UsageError, which repeats neither, if one is missing or holds a secret.
+    """
+    match = re.fullmatch(r"(?P<model>.+?)@(?P<url>https?://.+)", rest, re.IGNORECASE | re.DOTALL)
     try:
-        parts = urllib.parse.urlsplit(found["url"] if found else "")
+        parts = urllib.parse.urlsplit(match["url"] if match else "")
         usable = bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a bracket without its fellow, a port that is no number
+    except ValueError:  # an unbalanced bracket, or a port that is no number
         usable = False
-    if found is None or not usable or "://" in found["model"]:
+    if match is None or not usable or "://" in match["model"]:
         raise UsageError(
-            f"--system api:…: give it as api:MODEL@URL, such as {EXAMPLE}; what was given is not "
-            "repeated here, as it may hold a password"
+            f"--system api:…: give api:MODEL@URL, such as {EXAMPLE}. The argument is not "
+            "repeated here, because it may hold a password"
         )
     if "@" in parts.netloc or parts.query or parts.fragment:
         raise UsageError(
@@ -263,12 +271,12 @@ def parted(rest: str) -> tuple[str, str]:
             "outputs name the URL, and a key belongs in the environment (--key-variable says "
             "which variable)"
         )
-    if not re.fullmatch(r"[!-~]+", found["url"]):  # every request would fail, and be tried again
+    if not re.fullmatch(r"[!-~]+", match["url"]):  # each request would fail and be tried again
         raise UsageError(
             "the URL of an endpoint must not hold a space, a control character or a character "
             "outside ASCII: they are written as %20 and the like, a host's as xn--…"
         )
-    return found["model"], found["url"].rstrip("/")
+    return match["model"], match["url"].rstrip("/")
 
 
 def _completions(base: str) -> str:
@@ -277,10 +285,12 @@ def _completions(base: str) -> str:
 
 def _key(base: str, options: ApiOptions) -> str | None:
     variable = options.key_variable
-    if not re.fullmatch(r"[A-Za-z_]\w*", variable, re.ASCII):  # not repeated: it may be the key
+    if not re.fullmatch(
+        r"[A-Za-z_]\w*", variable, re.ASCII
+    ):  # the message does not repeat it: it may be the key
         raise UsageError(
-            "--key-variable names an environment variable, as in OPENAI_API_KEY; what was given is "
-            "no such name. The key itself must not stand on the command line"
+            "--key-variable: give the name of an environment variable, such as OPENAI_API_KEY. The "
+            "key itself must not be on the command line"
         )
     key = os.environ.get(variable, "").strip() or None
     if key is None and urllib.parse.urlsplit(base).hostname not in LOOPBACK:
@@ -299,8 +309,8 @@ def _key(base: str, options: ApiOptions) -> str | None:
 def _refuse_in_name(model: str, base: str, key: str | None) -> None:
     if holds(model, key) or holds(base, key):
         raise UsageError(
-            "the key stands in the model's name or in the URL, which outputs name: it belongs in "
-            "the environment alone (--key-variable says which variable)"
+            "the model's name or the URL contains the key, and outputs name both: the key belongs "
+            "in the environment alone (--key-variable says which variable)"
         )
 
 
@@ -308,4 +318,6 @@ def _make(argument: str, options: ApiOptions, context: Context) -> ApiSystem:
     return ApiSystem(argument, options, context.state)
 
 
-KIND = Kind("api:MODEL@URL", "an OpenAI-compatible endpoint", ApiOptions, _make, check=parted)
+KIND = Kind(
+    "api:MODEL@URL", "an OpenAI-compatible endpoint", ApiOptions, _make, check=model_and_url
+)

@@ -1,4 +1,4 @@
-"""Asking a system for every row once: answers go to a journal, a killed run asks for the rest."""
+"""Answers of a system, asked once for each row and recorded in a journal for a resumed run."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from cecdata.common.durable import Journal
 from cecdata.common.errors import CecError, VerificationError
 
 STEP = "answers"
-UNRECORDED_BLOCK = 2048  # sentences at once, for a system that costs nothing to ask again
+UNRECORDED_BLOCK = 2048  # sentences at once, where asking again costs nothing
 Progress = Callable[[int, int], None]
 
 
 def no_progress(done: int, total: int) -> None:
-    """The default: says nothing."""
+    """Report nothing; the default."""
 
 
 def asked(dataset: Dataset, limit: int, system: System) -> tuple[str, tuple[Row, ...]]:
@@ -40,27 +40,30 @@ def collect(
     *,
     allow_missing: bool = False,
 ) -> Iterator[tuple[Sequence[Row], list[Answer]]]:
-    """Blocks of rows with an answer each, in order; what the journal holds is not asked again.
+    """Yield blocks of rows with their answers, in order; recorded answers are not asked for again.
 
-    Raises CecError when rows have no answer after all retries, unless `allow_missing` scores
-    their sources; what was answered before stays recorded.
+    Raises CecError if rows have no answer after all retries, unless `allow_missing` is set; then
+    their sources are scored. Answers of earlier blocks stay recorded.
     """
     block = system.block or UNRECORDED_BLOCK
     for start in range(0, len(rows), block):
         part = rows[start : start + block]
         kept = journal.get(STEP, _key(start, part)) if journal is not None else None
         answers = _decoded(kept.facts["answers"]) if kept is not None else []
-        # What an earlier run was allowed to leave open is asked again where this one may not.
+        # Rows that an earlier run left open with --allow-missing are asked again without it.
         if answers and (allow_missing or all(a.status != "failed" for a in answers)):
             yield part, answers
         else:
-            found = list(system.correct([row.source for row in part]))
-            if len(found) != len(part):
-                raise CecError(f"{system.name} gave {len(found)} answers for {len(part)} sentences")
-            _refuse_missing(system, part, found, allow_missing=allow_missing)
+            answers = list(system.correct([row.source for row in part]))
+            if len(answers) != len(part):
+                raise CecError(
+                    f"{system.name} gave {len(answers)} answers for {len(part)} sentences"
+                )
+            if not allow_missing:
+                _refuse_missing(system, part, answers)
             if journal is not None and system.block:
-                journal.record(STEP, _key(start, part), answers=[list(astuple(a)) for a in found])
-            yield part, found
+                journal.record(STEP, _key(start, part), answers=[list(astuple(a)) for a in answers])
+            yield part, answers
         progress(start + len(part), len(rows))
 
 
@@ -74,25 +77,23 @@ def _decoded(stored: object) -> list[Answer]:
     for fields in stored:
         if not isinstance(fields, list) or [type(value) for value in fields] != shape:
             raise VerificationError(
-                f"an answer that an earlier run recorded cannot be read ({fields!r:.80}): another "
-                "version wrote it; --overwrite asks for all rows again"
+                f"a recorded answer cannot be read ({fields!r:.80}): another version wrote it; "
+                "--overwrite asks for all rows again"
             )
     return [Answer(*fields) for fields in stored]
 
 
-_ANY = Answer("", "", "", 0, 0, 0.0)  # for the types of its fields
+_ANY = Answer("", "", "", 0, 0, 0.0)  # gives the types of the fields
 
 
-def _refuse_missing(
-    system: System, part: Sequence[Row], found: Sequence[Answer], *, allow_missing: bool
-) -> None:
-    failed = [(row.id, answer.raw) for row, answer in zip(part, found, strict=True)
-              if answer.status == "failed"]  # fmt: skip
-    if not failed or allow_missing:
+def _refuse_missing(system: System, part: Sequence[Row], answers: Sequence[Answer]) -> None:
+    pairs = zip(part, answers, strict=True)
+    failed = [(row.id, answer.raw) for row, answer in pairs if answer.status == "failed"]
+    if not failed:
         return
     reasons = ", ".join(f"{n} × {what}" for what, n in Counter(r for _, r in failed).most_common())
     raise CecError(
         f"{system.name}: {len(failed)} of {len(part)} sentences have no answer after all retries "
-        f"({reasons}; first: {failed[0][0]}). What was answered is kept: the same command asks "
-        "for these alone. --allow-missing scores them as left unchanged, and counts them"
+        f"({reasons}; first: {failed[0][0]}). The other answers are kept: the same command asks "
+        "for these alone. --allow-missing scores them as unchanged, and counts them"
     )

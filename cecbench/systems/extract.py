@@ -1,5 +1,6 @@
-"""Reading a corrected sentence out of what a language model wrote. Nothing is guessed silently:
-whatever had to be taken off, and whatever could not be read, is named in the status.
+"""Extraction of the corrected sentence from the output of a language model.
+
+The status of an answer says what was removed, or why there is no sentence.
 """
 
 from __future__ import annotations
@@ -33,19 +34,19 @@ _REFUSAL = re.compile(
     re.IGNORECASE,
 )
 _REMARK = re.compile(r"^[（(【\[]?\s*(?:解释|说明|注|修改说明|理由|原因|分析|改动)\s*[:：]")
-FAR = 0.5  # share of the source's length; more changed than that is no correction
+FAR = 0.5  # of the source's length: an answer with more edits is no correction
 
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """The sentence that is scored and how it was come by (a key of STATUSES)."""
+    """The sentence that is scored, and its status (a key of STATUSES)."""
 
     text: str
     status: str
 
 
 def extract(raw: str, source: str) -> Extracted:
-    """The corrected sentence in a model's words; the source where there is none.
+    """Return the corrected sentence of a model's output; the source where there is none.
 
     >>> extract("改正后：他已经来了。", "他己经来了。")
     Extracted(text='他已经来了。', status='cleaned')
@@ -67,7 +68,7 @@ def extract(raw: str, source: str) -> Extracted:
         return Extracted(source, "unparsable")
     if not _near(text, source):
         return Extracted(source, "chatter")
-    # White space at the ends is no correction anybody meant; the source's own is kept.
+    # White space at the ends is not meant as a correction: the source's own is kept.
     text = _keep_ends(text, source)
     return Extracted(text, "ok" if text.strip() == raw.strip() else "cleaned")
 
@@ -101,7 +102,7 @@ def _candidate(said: str, source: str) -> str:
         lines = [line for line in lines if not _REMARK.match(line)] or lines
         bare = [_unwrapped(line, source) for line in lines]
         bare = [line for line in bare if line]
-        # Several lines: the one that is the sentence. A first answer beats a later repetition.
+        # Of several lines the nearest to the source; of equal ones the first.
         return min(bare, key=lambda line: _distance(line, source), default="")
     return _unwrapped(said, source)
 
@@ -128,7 +129,7 @@ def _distance(text: str, source: str) -> int:
 
 
 def _near(text: str, source: str) -> bool:
-    # A short sentence may be mostly wrong: two changes are always allowed.
+    # A short sentence may be mostly wrong: two edits are always allowed.
     return _distance(text, source) <= max(2, FAR * len(source))
 
 

@@ -1,7 +1,7 @@
-"""What may stand in a message or a file: nothing that a key, a password or a token can be read in.
+"""Protection of keys, passwords and tokens: none may reach a message or a file.
 
-Outputs name the fields of --body, so that a secret among them is refused: one that is told by its
-name, by its look, or because it is the key itself. Messages show URLs without who is to log in.
+Outputs name the fields of --body, so that a secret in them is refused. It is recognised by its
+name, by its form, or as the endpoint's own key. Messages show URLs without user and password.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from cecdata.common.errors import UsageError
 from cecdata.common.redact import SHORTEST, USERINFO, without_userinfo
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-#: anywhere in a name, written in one word
+#: parts of a secret's name, its words joined
 _NAMED = re.compile(
     r"(api|access|auth|private|session)(key|token)|passw|passphrase|credential|secret|authori[sz]ation"
     r"|bearer|cookie"
 )
-#: alone or last in a name: `hf_token`, but not `max_tokens`, `token_ids` or `keyword`
+#: last words of a secret's name: `hf_token`, but not `max_tokens`, `token_ids` or `keyword`
 _LAST = ("key", "token", "auth", "pwd", "pass", "jwt")
 _HARMLESS = ("prompt_cache_key", "eos_token", "bos_token", "pad_token", "unk_token", "stop_token")
-#: what is said before a credential in a header, and what services begin their keys with
+#: the words before a credential in a header, and the prefixes of well-known services' keys
 _LOOKS = re.compile(
     r"\b(?:bearer|basic)\s+[\w.~+/=-]{12,}|\b(?:sk|pk|rk)-[\w-]{16,}|\bhf_\w{16,}|\bgh[pousr]_\w{16,}"
     r"|\bAIza[\w-]{16,}|\bAKIA\w{12,}|\bxox[a-z]-[\w-]{10,}|\beyJ[\w-]{8,}\.[\w-]{8,}\.",
@@ -31,7 +31,7 @@ _LOOKS = re.compile(
 
 
 def shown(url: str) -> str:
-    """An address for people: without user and password, and without a query, which may hold a key.
+    """Return an address without user, password and query, each of which may be secret.
 
     >>> shown("https://me:pw@host/v1?key=1#there")
     'https://host/v1'
@@ -49,24 +49,24 @@ def printable(text: str) -> str:
 
 
 def holds(text: str, key: str | None) -> bool:
-    """Is the key in the text, as it stands or as a URL would write it?"""
+    """Return whether the text contains the key, as it is or percent-encoded."""
     if key is None or len(key) < SHORTEST:
         return False
     return key in text or key in urllib.parse.unquote(text)
 
 
 def refuse_in_path(rest: str, form: str) -> None:
-    """UsageError where an address with a user or a password stands in place of a path."""
+    """Raise UsageError if the argument is an address with a user or a password."""
     if USERINFO.search(rest):
         raise UsageError(
-            f"--system {form}: a path is wanted, not an address with a user or a password, which "
-            "messages and outputs would name"
+            f"--system {form}: give a path, not an address with a user or a password: messages "
+            "and outputs name the argument"
         )
 
 
 def refuse_in_body(body: Mapping[str, object], key: str | None) -> None:
-    """UsageError where a further field of the requests holds a secret; it says where, not what."""
-    for place, why in _found(body, key, ""):
+    """Raise UsageError, which names the place, if a further field of requests holds a secret."""
+    for place, why in _secrets(body, key, ""):
         clean = _LOOKS.sub("…", place if key is None else place.replace(key, "…"))
         raise UsageError(
             f"--body {clean}: {why}. Outputs name the fields of --body, and a secret belongs in "
@@ -74,18 +74,18 @@ def refuse_in_body(body: Mapping[str, object], key: str | None) -> None:
         )
 
 
-def _found(value: object, key: str | None, place: str) -> Iterator[tuple[str, str]]:
-    """(place, why) of each secret in a JSON value."""
+def _secrets(value: object, key: str | None, place: str) -> Iterator[tuple[str, str]]:
+    """Yield (place, reason) of each secret in a JSON value."""
     if isinstance(value, Mapping):
         for name, inner in value.items():
             below = f"{place}.{name}" if place else str(name)
             if names_a_secret(str(name)):
-                yield below, "the name is that of a secret"
+                yield below, "it has the name of a secret"
             yield from _in_text(str(name), key, below)
-            yield from _found(inner, key, below)
+            yield from _secrets(inner, key, below)
     elif isinstance(value, list | tuple):
         for index, inner in enumerate(value):
-            yield from _found(inner, key, f"{place}[{index}]")
+            yield from _secrets(inner, key, f"{place}[{index}]")
     elif isinstance(value, str):
         # A header may be given as a pair: ["X-Api-Key", "…"].
         if re.fullmatch(r"[\w-]{1,40}", value) and _NAMED.search(_plain(value)):
@@ -95,15 +95,15 @@ def _found(value: object, key: str | None, place: str) -> Iterator[tuple[str, st
 
 def _in_text(text: str, key: str | None, place: str) -> Iterator[tuple[str, str]]:
     if holds(text, key):
-        yield place, "the key itself stands there"
+        yield place, "it contains the key itself"
     elif _LOOKS.search(text):
-        yield place, "what stands there looks like a key"
+        yield place, "it looks like a key"
     elif USERINFO.search(text):
-        yield place, "a URL there holds a user or a password"
+        yield place, "a URL in it holds a user or a password"
 
 
 def names_a_secret(name: str) -> bool:
-    """Is this what a field with a secret is called?
+    """Return whether a field of this name holds a secret.
 
     >>> [n for n in ("apiKey", "hf_token", "key", "max_tokens", "keyword") if names_a_secret(n)]
     ['apiKey', 'hf_token', 'key']

@@ -1,8 +1,8 @@
-"""BERT-family correctors: one character in, one character out.
+"""Correctors of the BERT family, which predict one character for each character.
 
-Any masked-language-model checkpoint, and any token classifier whose labels are the vocabulary or
-single characters. What the model cannot say is kept as written and named in the answer's status:
-characters its vocabulary lacks ([UNK]), and what stands behind its longest input.
+A checkpoint is a masked language model, or a token classifier whose labels are the vocabulary or
+single characters. Characters outside the vocabulary and those beyond the longest input are kept
+unchanged; the answer's status says so.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from cectrain.corrector import loading
 
 
 class Ids(Protocol):
-    """What this file uses of a tensor of token ids, shape (batch, tokens)."""
+    """A tensor of token ids, shape (batch, tokens)."""
 
     def tolist(self) -> list[list[int]]:
-        """The ids as lists."""
+        """Return the ids as lists."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A sentence as the model reads it.
+    """A sentence as input of the model.
 
-    tokens: ids of the whole input. places: position in `tokens` of each character's prediction.
-    own: the character's own id there, None where the vocabulary lacks it.
+    tokens: ids of the whole input. places: the position in `tokens` of each character's prediction,
+    None beyond the longest input. own: the character's own id, None if it is not in the vocabulary.
     """
 
     tokens: list[int]
@@ -59,7 +59,7 @@ class TaggerOptions(LocalOptions):
 
 
 class TaggerSystem:
-    """A corrector that keeps the length."""
+    """A corrector whose answers have the length of their sources."""
 
     block = 2048
 
@@ -90,13 +90,13 @@ class TaggerSystem:
             **loading.run_identity(torch, transformers, self._device),
             "form": "rephrase" if options.rephrase else "tag",
             "max_length": self._longest,
-            "unknown": "characters outside the vocabulary are kept as written",
-            "truncation": "what stands behind max_length is kept as written",
+            "unknown": "characters outside the vocabulary are kept unchanged",
+            "truncation": "characters beyond max_length are kept unchanged",
             "dtype": str(next(self._model.parameters()).dtype),
         }
 
     def correct(self, sources: Sequence[str]) -> Iterator[Answer]:
-        """One answer a source, of the source's length."""
+        """Return one answer for each source, of the source's length."""
         encoded = [self._encode(source) for source in sources]
         answers: dict[int, Answer] = {}
         for batch in loading.batches_by_length(
@@ -130,7 +130,7 @@ class TaggerSystem:
         return Encoded(tokens, list(places), own, len(kept) < len(ids))
 
     def _predict(self, batch: Sequence[Encoded]) -> list[list[int]]:
-        """The best id at every position of every sentence, shape (batch, tokens)."""
+        """Return the best id at each position of each sentence, shape (batch, tokens)."""
         torch = self._torch
         width = max(len(e.tokens) for e in batch)
         pad = int(self._tokenizer.pad_token_id or 0)  # type: ignore[attr-defined]
@@ -158,7 +158,7 @@ class TaggerSystem:
         return Answer(text, text, status, len(encoded.tokens), len(source), seconds)
 
     def _output_characters(self, labels: bool, config: object) -> dict[int, str]:
-        """Label or token id → the single character that it writes."""
+        """Return label or token id → the single character that it stands for."""
         size = int(config.num_labels if labels else config.vocab_size)  # type: ignore[attr-defined]
         names = self._tokenizer.convert_ids_to_tokens(range(len(self._tokenizer)))  # type: ignore[attr-defined, arg-type]
         table = dict(enumerate(names[:size]))

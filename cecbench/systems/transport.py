@@ -33,7 +33,7 @@ RETRIED = (408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529)
 ANSWER_MIB = 8  # of headers and body; a long chain of thoughts has a few hundred kB
 ERROR_BYTES = 1 << 16  # read of the text of an error
 LONGEST_PAUSE_S = 60.0  # between two tries
-LONGEST_WAIT_S = 3600.0  # whatever an endpoint asks for: it is asked again after that
+LONGEST_WAIT_S = 3600.0  # the longest Retry-After that is respected
 
 
 @dataclass(frozen=True)
@@ -62,14 +62,14 @@ class RequestOptions(NoOptions):
 
 
 class EndpointError(CecError):
-    """The endpoint refuses every request of this kind: going on would only repeat it."""
+    """The endpoint refuses every request of this kind, so that the run must end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back: the JSON object, or None and why; `tries` counts the requests sent.
+    """A reply: the JSON object, or None and the reason; `tries` is the number of requests sent.
 
-    filtered: the endpoint's own content filter declined the sentence.
+    filtered: whether the endpoint's own content filter declined the sentence.
     """
 
     body: Mapping[str, object] | None
@@ -85,12 +85,13 @@ class _Trouble:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Leaves a redirect to whoever asked. Python's own handler would carry the key to any host, and
-    turn the request into a GET that asks nothing.
+    """Treats a redirect as an error.
+
+    urllib's own handler would send the key to any host, and turn the request into a GET.
     """
 
     def http_error_302(self, *_: object) -> None:
-        """Not handled: it becomes an HTTPError, as other refusals do."""
+        """Return nothing, so that urllib raises HTTPError."""
 
     http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302  # type: ignore[assignment]  # typed as a follower
 
@@ -163,7 +164,7 @@ class _Https(urllib.request.HTTPSHandler):
 
 
 class Endpoint:
-    """A URL that takes JSON and gives JSON; safe to use from several threads."""
+    """A URL that takes and returns JSON; its methods may be called from several threads."""
 
     def __init__(
         self,
@@ -179,13 +180,13 @@ class Endpoint:
         self._opener = urllib.request.build_opener(_NoRedirect, _Http, _Https)
         self._guard = threading.Lock()
         self._free_at = 0.0  # monotonic seconds; no request starts before
-        self.stop = threading.Event()  # set: whoever waits gives up
+        self.stop = threading.Event()  # set: threads that wait give up
         self.troubles: dict[str, int] = {}
 
     def post(self, body: Mapping[str, object], name: str) -> Reply:
-        """The reply to `body`; `name` seeds the jitter, so that a run waits the same way twice.
+        """Return the reply to `body`; `name` seeds the jitter of pauses.
 
-        Raises EndpointError where the endpoint says that no such request will ever do.
+        Raises EndpointError for a status that no repetition would change.
         """
         data = json.dumps(body, ensure_ascii=False).encode()
         trouble = _Trouble("nothing was sent")
@@ -195,12 +196,12 @@ class Endpoint:
             self._take_turn()
             if self.stop.is_set():
                 return Reply(None, "the run was stopped", attempt)
-            found = self._try(data)
-            if not isinstance(found, _Trouble):
-                return Reply(found.body, found.trouble, attempt + 1, found.filtered)
-            trouble = found
+            outcome = self._try(data)
+            if not isinstance(outcome, _Trouble):
+                return Reply(outcome.body, outcome.trouble, attempt + 1, outcome.filtered)
+            trouble = outcome
             with self._guard:
-                self.troubles[found.what] = self.troubles.get(found.what, 0) + 1
+                self.troubles[trouble.what] = self.troubles.get(trouble.what, 0) + 1
         return Reply(None, trouble.what, self._options.retries + 1)
 
     def hidden(self, text: str) -> str:
@@ -238,7 +239,7 @@ class Endpoint:
             place = printable(place)
             raise EndpointError(
                 f"{self._url} answered HTTP {error.code} and points to {place}: a redirect is not "
-                "followed, because the key would go with it. Name the right URL, if you trust it"
+                "followed, because the key would be sent there. If you trust it, name that URL"
             )
         if error.code in RETRIED:
             return _Trouble(f"HTTP {error.code}", _retry_after(error.headers.get("Retry-After")))
@@ -249,7 +250,7 @@ class Endpoint:
             403: f"check the key in {self._options.key_variable} and what it may use",
             404: "check the URL (it usually ends in /v1) and the model's name",
         }
-        hint = hints.get(error.code, "see what it says; --body NAME=VALUE changes a field")
+        hint = hints.get(error.code, "--body NAME=VALUE changes a field of the request")
         raise EndpointError(f"{self._url} answered HTTP {error.code}: {text[:300]} — {hint}")
 
     def _parsed(self, data: bytes) -> Reply | _Trouble:
@@ -265,7 +266,7 @@ class Endpoint:
         full = min(LONGEST_PAUSE_S, self._options.backoff_s * 2 ** (attempt - 1))
         jitter = random.Random(f"{name}:{attempt}").uniform(0.5, 1.0)
         if trouble.wait_s is not None:
-            with self._guard:  # the endpoint means all of us, not this thread alone
+            with self._guard:  # Retry-After holds for all threads
                 self._free_at = max(self._free_at, time.monotonic() + trouble.wait_s)
         self.stop.wait(full * jitter)
 
@@ -278,7 +279,7 @@ class Endpoint:
 
 
 def _retry_after(value: str | None) -> float | None:
-    """Seconds to wait, at most an hour; the header holds seconds or a date.
+    """Return the seconds to wait, at most an hour; the header holds seconds or a date.
 
     >>> _retry_after("2"), _retry_after(None), _retry_after("soon"), _retry_after("1e300")
     (2.0, None, None, 3600.0)

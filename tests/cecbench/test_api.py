@@ -379,8 +379,8 @@ def test_a_killed_run_asks_only_for_what_was_not_answered(tmp_path):
         first.send_signal(signal.SIGKILL)
         first.wait()
         # What was on disk, in whole lines; more may have been on its way.
-        lines = cache.read_bytes().rpartition(b"\n")[0].decode("utf-8").split("\n")
-        replies = {json.loads(line)["entry"]["facts"]["reply"]["raw"] for line in lines}
+        lines = cache.read_bytes().split(b"\n")[:-1]
+        replies = {json.loads(line)["facts"]["reply"]["raw"] for line in lines}
         kept = [sentence for sentence in sources if corrected(sentence) in replies]
         stalled[0] = False
         second = subprocess.run(command, env=environment, capture_output=True, check=True)
