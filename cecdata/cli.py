@@ -23,22 +23,22 @@ COMMANDS = {
         "cecdata.commands.look:inspect",
         "Show what an operator may write for a character.",
     ),
-    "embed": ("cecdata.embed.commands:embed", "Embed sentences into a cache of vectors."),
+    "embed": ("cecdata.commands.embed:embed", "Embed sentences into a cache of vectors."),
     "neighbours": (
-        "cecdata.embed.commands:neighbours",
+        "cecdata.commands.embed:neighbours",
         "Find the sentences of a cache that are most like one.",
     ),
     "near-duplicates": (
-        "cecdata.embed.commands:near_duplicates",
+        "cecdata.commands.embed:near_duplicates",
         "Find sentences of a cache that are nearly the same.",
     ),
-    "encoders": ("cecdata.embed.commands:encoders", "Compare encoders with human ratings."),
+    "encoders": ("cecdata.commands.embed:encoders", "Compare encoders with human ratings."),
     "audit": (
-        "cecdata.audit.commands:audit",
+        "cecdata.commands.audit:audit",
         "Tell how well a recipe's errors resemble real ones.",
     ),
     "fit": (
-        "cecdata.fit.commands:fit",
+        "cecdata.commands.fit:fit",
         "Fit a recipe to a sample of real errors; uses labels.",
     ),
 }

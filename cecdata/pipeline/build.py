@@ -9,10 +9,10 @@ from pathlib import Path
 from cecdata.common.durable import Workspace
 from cecdata.config import Config
 from cecdata.corpus.sources import inputs
-from cecdata.engine import ENGINES, Engine
 from cecdata.filters import active
 from cecdata.pipeline import assemble, intake, pool
 from cecdata.pipeline.chunks import REJECTS, STAGED, Outcome, Plan, record, recorded
+from cecdata.pipeline.executors import ENGINES, Engine
 from cecdata.pipeline.intake import Progress
 from cecdata.shards.manifest import Manifest
 

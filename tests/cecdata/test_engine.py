@@ -44,7 +44,7 @@ def test_engine_without_ray_says_how_to_get_it(
 ) -> None:
     """Without the package the engine `ray` names the extra that brings it."""
     from cecdata.common.errors import MissingPackageError
-    from cecdata.engine import ENGINES
+    from cecdata.pipeline.executors import ENGINES
 
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingPackageError, match=r"\.\[ray\]"):

@@ -14,11 +14,11 @@ import pytest
 from click.testing import CliRunner
 
 from cecdata.audit.audit import audit, score
-from cecdata.audit.commands import audit as command
 from cecdata.audit.families import FAMILIES, family
 from cecdata.audit.given import read_confusion_set
 from cecdata.audit.model import ALPHABET, TAIL, bits, recipe_choices, same_pinyin, uniform
 from cecdata.audit.pairs import Errors, errors_of, read_errors, read_pairs
+from cecdata.commands.audit import audit as command
 from cecdata.common.errors import InputError
 from cecdata.config import load
 from cecdata.hanzi.characters import frequency, standard_characters

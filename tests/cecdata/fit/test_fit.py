@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from cecdata.audit.audit import audit, score
 from cecdata.audit.model import ALPHABET, TAIL, recipe_choices
 from cecdata.audit.pairs import Errors, errors_of
+from cecdata.commands.fit import fit as command
 from cecdata.common.errors import InputError, UsageError
 from cecdata.config import Config, load
-from cecdata.fit.commands import fit as command
 from cecdata.fit.entries import entries_of
 from cecdata.fit.fit import TWO_IN_A_ROW, fit
 from cecdata.fit.minimise import minimum

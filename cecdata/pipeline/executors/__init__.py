@@ -1,12 +1,12 @@
-"""Who runs the second pass: the same stage, the same bytes, here or on a cluster."""
+"""Executors of the second pass: the same stage and the same bytes, here or on a cluster."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from cecdata.engine import local, ray
 from cecdata.pipeline.chunks import Outcome, Plan, Write
+from cecdata.pipeline.executors import local, ray
 
 __all__ = ["ENGINES", "Engine"]
 
