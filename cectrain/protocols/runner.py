@@ -82,8 +82,10 @@ class FinishedRun:
     summary: Mapping[str, Json]
 
     def number(self, name: str) -> float | None:
-        """Return a number of the summary, or None if it has none of that name."""
-        value = self.summary.get(name)
+        """Return a number of the summary, as in "a.b" for a part of "a"; None if it is missing."""
+        value: Json = dict(self.summary)
+        for key in name.split("."):
+            value = value.get(key) if isinstance(value, dict) else None
         return float(value) if isinstance(value, (int, float)) else None
 
     def metrics(self, phase: str) -> list[dict[str, float]]:

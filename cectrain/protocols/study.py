@@ -23,6 +23,7 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
     {
         "exact": "heldout_exact_after_ppo",
         "over-correction": "heldout_overcorrection_after_ppo",
+        "F1": "heldout_after_ppo.heldout_f1",
         "before": "heldout_exact_after_sft",
     }
 )

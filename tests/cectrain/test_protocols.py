@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -469,6 +470,25 @@ def test_a_study_that_cannot_be_is_refused(text, message, tmp_path):
     path.write_text(text, "utf-8")
     with pytest.raises(UsageError, match=message):
         load(str(path))
+
+
+def test_the_example_of_the_page_is_a_study(tmp_path):
+    """docs/training.md shows a TOML file that loads, and names every study that ships."""
+    page = (Path(__file__).parents[2] / "docs" / "training.md").read_text("utf-8")
+    path = tmp_path / "candidates.toml"
+    path.write_text(re.search(r"```toml\n(.*?)```", page, re.DOTALL)[1], "utf-8")
+    study = load(str(path))
+    for variant in study.variants:
+        config.load("small", (*study.settings, *variant.settings))
+    assert all(f"`{name}`" in page for name in study_protocol.shipped())
+
+
+def test_a_column_may_be_a_part_of_the_summary(tmp_path):
+    """A dot leads into an object; what is missing or no number is None."""
+    run = FinishedRun(Run("a", ()), tmp_path, {"after": {"f1": 0.5}, "seed": 1, "note": "x"})
+    assert run.number("after.f1") == 0.5
+    assert run.number("seed") == 1.0
+    assert [run.number(n) for n in ("after", "after.f2", "seed.f1", "note", "none")] == [None] * 5
 
 
 def test_a_study_of_one_s_own_is_named_by_its_file(tmp_path, experiment):
