@@ -6,29 +6,35 @@ import click
 
 from cecdata.common import command_group
 
-#: command → (module:attribute, what `--help` says of it)
+#: command → (module:attribute, its line in `--help`)
 COMMANDS = {
-    "list": ("cecbench.commands.list:list_benchmarks", "Benchmarks, systems, and what was found."),
-    "fetch": ("cecbench.commands.list:fetch", "Download a benchmark; asks for its licence."),
-    "run": ("cecbench.commands.run:run", "Run a system on a benchmark and score it; resumes."),
-    "suite": ("cecbench.commands.suite:suite", "Everything at once: what `make bench` runs."),
+    "list": ("cecbench.commands.list:list_benchmarks", "List benchmarks and kinds of systems."),
+    "fetch": (
+        "cecbench.commands.list:fetch",
+        "Download a benchmark, once its licence is accepted.",
+    ),
+    "run": ("cecbench.commands.run:run", "Run a system on a benchmark and score it."),
+    "suite": (
+        "cecbench.commands.suite:suite",
+        "Run all benchmarks of this machine, and write the report.",
+    ),
     "score": (
         "cecbench.commands.score:score",
-        "Score a file with four columns by a published scorer.",
+        "Score a table of predictions by a published scorer.",
     ),
     "speed": (
         "cecbench.commands.speed:speed",
-        "Sentences, characters and tokens a second, by batch size.",
+        "Measure a system's speed by batch size.",
     ),
     "compare": (
         "cecbench.commands.report:compare",
-        "Two scores: refused where their signatures differ.",
+        "Compare scores of the same benchmark and scorer.",
     ),
     "report": (
         "cecbench.commands.report:report",
-        "Your runs beside the published rows: HTML, LaTeX, …",
+        "Write a report of runs and the published rows: HTML, LaTeX, …",
     ),
-    "published": ("cecbench.commands.report:published", "The paper's tables as JSON."),
+    "published": ("cecbench.commands.report:published", "Print the paper's tables as JSON."),
 }
 
 
@@ -48,5 +54,5 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Entry point: expected failures are one line on stderr and their exit code."""
+    """Run the command line; an expected failure prints one line on stderr."""
     command_group.start(cli)

@@ -1,1 +1,1 @@
-"""The commands of `cecbench`: what is typed, turned into calls; nothing is decided here."""
+"""The commands of `cecbench`: their arguments, options and printed output."""

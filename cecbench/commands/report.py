@@ -42,13 +42,13 @@ def report(runs: tuple[Path, ...], out: Path) -> None:
 
 @click.command(epilog="Example: cecbench compare out/a/score.json out/b/score.json")
 @click.argument("scores", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--force", is_flag=True, help="Compare in spite of what differs.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@click.option("--force", is_flag=True, help="Compare scores whose signatures differ.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def compare(scores: tuple[Path, ...], *, force: bool, as_json: bool) -> None:
-    """Compare two or more scores; refused (exit 5) where their signatures differ.
+    """Compare two or more scores, which is refused (exit 5) if their signatures differ.
 
-    Runs of the same sentences are tested by paired approximate randomisation; over several pairs
-    the p-values are corrected after Holm.
+    Runs of the same sentences are tested by paired approximate randomisation. The p-values of
+    several pairs are corrected by Holm's method.
     """
     if len(scores) < 2:
         raise UsageError("name at least two scores to compare")
@@ -56,7 +56,7 @@ def compare(scores: tuple[Path, ...], *, force: bool, as_json: bool) -> None:
     if different and not force:
         listed = "\n".join(f"  {line}" for line in different)
         raise RefusedError(
-            f"these scores do not mean the same:\n{listed}\n--force compares them in spite of that"
+            f"these scores do not measure the same:\n{listed}\n--force compares them nevertheless"
         )
     pairs = _pairs(scores)
     if as_json:
@@ -72,9 +72,9 @@ def compare(scores: tuple[Path, ...], *, force: bool, as_json: bool) -> None:
 @click.command(epilog="Example: cecbench published main")
 @click.argument("names", nargs=-1)
 def published(names: tuple[str, ...]) -> None:
-    """Print the paper's tables as JSON: all, or those NAMED.
+    """Print the paper's tables as JSON: all of them, or those of the given NAMES.
 
-    A printed average that is not the mean of its row has avg_recomputed beside it.
+    A row whose printed average is not the mean of its numbers also has `avg_recomputed`.
     """
     everything = tables.as_json()
     for name in names:
@@ -109,16 +109,16 @@ def _pairs(paths: Sequence[Path]) -> list[dict[str, object]]:
         for one, two in combinations(range(len(paths)), 2):
             if scored[one].ids == scored[two].ids:
                 tested[one, two] = compare_scores(scored[one], scored[two])
-    corrected = holm({pair: found.p_value for pair, found in tested.items()})
+    corrected = holm({pair: one.p_value for pair, one in tested.items()})
     pairs = []
     for one, two in combinations(range(len(paths)), 2):
         pair: dict[str, object] = {"first": str(paths[one]), "second": str(paths[two])}
         for name, path in (("first_value", paths[one]), ("second_value", paths[two])):
             values = read_values(path)
             pair[name] = _value(values)
-        found = tested.get((one, two))
-        if found is not None:
-            pair |= {"difference": found.difference, "p": found.p_value, "draws": found.draws}
+        test = tested.get((one, two))
+        if test is not None:
+            pair |= {"difference": test.difference, "p": test.p_value, "draws": test.draws}
             pair["p_holm"] = corrected[one, two]
         pairs.append(pair)
     return pairs
@@ -137,9 +137,9 @@ def _in_words(pair: dict[str, object]) -> str:
     one, two = ("–" if pair[key] is None else pair[key] for key in ("first_value", "second_value"))
     text = f"{pair['first']} {one}  {pair['second']} {two}"
     if "p" not in pair:
-        return f"{text}  (no test: the sentences of both runs are not at hand)"
+        return f"{text}  (no test: it needs the predictions of both runs, of the same sentences)"
     difference, p, corrected = (float(str(pair[key])) for key in ("difference", "p", "p_holm"))
     return (
         f"{text}  difference {percent(difference)} points, p = {p:.4f}, "
-        f"after Holm {corrected:.4f} (paired randomisation, {pair['draws']} draws)"
+        f"corrected by Holm {corrected:.4f} (paired randomisation, {pair['draws']} draws)"
     )

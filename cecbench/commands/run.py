@@ -10,31 +10,31 @@ import click
 
 from cecbench.commands.list import DATA
 from cecbench.commands.scoring_options import scoring_from, scoring_options
-from cecbench.commands.system_options import (
-    LIMIT,
-    SystemCommand,
-    options_from,
-    system_options,
-)
+from cecbench.commands.sections import SectionCommand
+from cecbench.commands.system_options import LIMIT, options_from, system_options
 from cecbench.evaluate import Settings, evaluate
 from cecbench.score_shape import RunScore
 from cecbench.systems.table import check_spec
 
 
 @click.command(
-    cls=SystemCommand,
+    cls=SectionCommand,
     epilog="Example: cecbench run --system predictions:answers.tsv --benchmark lemon/car --json",
 )
-@click.option("--system", required=True, help="As `cecbench list` shows: copy, llm:PATH, …")
-@click.option("--benchmark", required=True, help="A name, a file, or a folder of shards.")
+@click.option("--system", required=True, help="The system, in a form that `cecbench list` shows.")
+@click.option(
+    "--benchmark", required=True, help="Name of a benchmark, a file, or a folder of shards."
+)
 @DATA
-@click.option("--out", type=click.Path(path_type=Path), help="Folder of the run; default below.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Folder of the run, see above for the default."
+)
 @scoring_options
-@click.option("--name", default="", help="What the report calls the system.")
+@click.option("--name", default="", help="Name of the system in reports.")
 @LIMIT
-@click.option("--allow-missing", is_flag=True, help="Score rows without an answer as unchanged.")
-@click.option("--overwrite", is_flag=True, help="Replace another run in the same folder.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@click.option("--allow-missing", is_flag=True, help="Score rows as unchanged that got no answer.")
+@click.option("--overwrite", is_flag=True, help="Replace another run in that folder.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @system_options
 def run(
     system: str,
@@ -52,16 +52,24 @@ def run(
 ) -> None:
     """Run a system on a benchmark and score it.
 
-    Models and endpoints write to OUT (default out/bench/runs/BENCHMARK/SYSTEM), where the same
-    command goes on after a kill; `copy` and predictions files write only where OUT is named.
+    Models and endpoints write to --out, by default out/bench/runs/BENCHMARK/SYSTEM, where the same
+    command goes on after an interruption. `copy` and predictions write only if --out is given.
     """
     if out is None and check_spec(system)[0].recorded:
         out = default_folder(Path("out/bench"), benchmark, system)
     settings = Settings(
-        benchmark, system, out, data, scorer, scoring_from(given),
-        allow_missing=allow_missing, overwrite=overwrite, limit=limit, name=name,
+        benchmark=benchmark,
+        system=system,
+        out=out,
+        data=data,
+        scorer=scorer,
+        scoring=scoring_from(given),
+        allow_missing=allow_missing,
+        overwrite=overwrite,
+        limit=limit,
+        name=name,
         options=options_from(given),
-    )  # fmt: skip
+    )
     values = evaluate(settings, show_progress)
     if as_json:
         click.echo(json.dumps(values, ensure_ascii=False))
@@ -70,19 +78,19 @@ def run(
 
 
 def default_folder(base: Path, benchmark: str, system: str) -> Path:
-    """Where a run lies: one folder a benchmark and system, named after both."""
+    """Return the folder of a run, which is named after the benchmark and the system."""
     return base / "runs" / _plain(benchmark) / _plain(system)
 
 
 def show_progress(done: int, total: int) -> None:
-    """One line on stderr, rewritten; nothing where stderr is no terminal."""
+    """Rewrite one line on stderr; write nothing if stderr is not a terminal."""
     if sys.stderr.isatty():
         end = "\n" if done == total else ""
         click.echo(f"\r{done}/{total} sentences{end}", nl=False, err=True)
 
 
 def print_run(values: RunScore) -> None:
-    """The score for people: the headline with its interval, what to know of it, the signature."""
+    """Print a score: the headline with its interval, remarks, parts, and the signature."""
     from cecbench.report.text import headline, lines_of
 
     click.echo(headline(values))

@@ -11,21 +11,26 @@ import click
 
 from cecbench.benchmarks.readers import REFERENCE_NAMES, SOURCE_NAMES
 from cecbench.commands.scoring_options import scoring_from, scoring_options
+from cecbench.commands.sections import SectionCommand
 from cecbench.metrics.base import Report
 from cecbench.scorers import score_file
 from cecdata.common.errors import InputError
 
 
 @click.command(
+    cls=SectionCommand,
     epilog="Example: cecbench score answers.tsv --scorer cscd --policy revert --json",
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @scoring_options
-@click.option("--benchmark", help="The set's name, for the signature.")
+@click.option("--benchmark", help="Name of the benchmark in the signature.")
 @click.option(
-    "--bootstrap", default=0, help="Draws for the headline's interval (1000 or more); 0: none."
+    "--bootstrap",
+    default=0,
+    show_default=True,
+    help="Number of draws for the headline's interval, at least 1000; 0 computes none.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def score(
     file: Path,
     scorer: str,
@@ -35,13 +40,19 @@ def score(
     as_json: bool,
     **given: object,
 ) -> None:
-    """Score FILE: id, source, target, prediction; tabs between, no header, UTF-8."""
+    """Score FILE: UTF-8, tabs between id, source, target and prediction, no header."""
     _refuse_header(file)
     options = scoring_from(given)
     values = score_file(
-        file, scorer, options.policy, options.projection, options.mode,
-        dictionaries=options.dictionaries, benchmark=benchmark, bootstrap=bootstrap,
-    )  # fmt: skip
+        file,
+        scorer,
+        options.policy,
+        options.projection,
+        options.mode,
+        dictionaries=options.dictionaries,
+        benchmark=benchmark,
+        bootstrap=bootstrap,
+    )
     if as_json:
         click.echo(json.dumps(values, ensure_ascii=False))
     else:
@@ -63,7 +74,7 @@ def _refuse_header(file: Path) -> None:
         )
 
 
-#: what the last part of a key may be called where several keys belong to one group
+#: last parts of keys that belong to one group of numbers
 _PART = re.compile(r"(?P<group>.+)[._](?P<part>p|r|f1|fpr|acc|counts)", re.IGNORECASE)
 _SAID = ("scorer", "policy", "scored_policy", "policy_means", "rows", "rows_scored", "rows_read")
 

@@ -1,14 +1,15 @@
-"""The command line's options that say how answers are scored; `score` and `run` share them."""
+"""Options of the command line that say how answers are scored; `score` and `run` share them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from cecbench.cherrant.costs import Dictionaries
+from cecbench.commands.sections import SectionOption
 from cecbench.metrics.cherrant import MODES
 from cecbench.metrics.cllm import PROJECTIONS
 from cecbench.metrics.policies import POLICIES
@@ -17,38 +18,44 @@ from cecbench.scorers import SCORERS, Options
 Command = TypeVar("Command", bound=Callable[..., object])
 
 _FILE = click.Path(path_type=Path)
-_OPTIONS = (
-    click.option(
-        "--scorer", default="cscd", show_default=True, help=f"One of {', '.join(SCORERS)}."
-    ),
-    click.option("--policy", help=f"Rows of other lengths: {', '.join(POLICIES)}."),
-    click.option("--projection", help=f"For cllm: {', '.join(PROJECTIONS)}."),
-    click.option("--mode", help=f"For cherrant: {', '.join(MODES)}."),
-    click.option("--cilin", type=_FILE, help="Cilin, for ChERRANT's own substitution costs."),
-    click.option("--confusion", type=_FILE, help="A confusion list, likewise."),
-)
-NAMES = ("scorer", "policy", "projection", "mode", "cilin", "confusion")
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "--scorer": {
+        "default": "cscd",
+        "show_default": True,
+        "help": f"The published scorer: {', '.join(SCORERS)}.",
+    },
+    "--policy": {
+        "help": "Treatment of rows whose texts differ in length; each scorer has a default: "
+        f"{', '.join(POLICIES)}."
+    },
+    "--projection": {
+        "help": f"Form in which cllm compares texts of other lengths: {', '.join(PROJECTIONS)}."
+    },
+    "--mode": {"help": f"Alignment of cherrant: {', '.join(MODES)}."},
+    "--cilin": {
+        "type": _FILE,
+        "help": "The thesaurus Cilin, from which ChERRANT takes costs of substitutions.",
+    },
+    "--confusion": {
+        "type": _FILE,
+        "help": "A list of confused characters, from which ChERRANT takes costs of substitutions.",
+    },
+}
 
 
 def scoring_options(command: Command) -> Command:
-    """Adds the options that say how answers are scored."""
-    for option in reversed(_OPTIONS):
+    """Add the options that say how answers are scored."""
+    for name, settings in reversed(_OPTIONS.items()):
+        option = click.option(name, cls=SectionOption, section="Options of scoring", **settings)
         command = option(command)
     return command
 
 
-def scoring_from(given: Mapping[str, object]) -> Options:
-    """The record of the given options, the scorer's name apart."""
-    texts = {name: _text(given[name]) for name in ("policy", "projection", "mode")}
-    files = {name: _path(given[name]) for name in ("cilin", "confusion")}
-    return Options(**texts, dictionaries=Dictionaries(**files))
-
-
-def _text(value: object) -> str | None:
-    assert value is None or isinstance(value, str)
-    return value
-
-
-def _path(value: object) -> Path | None:
-    assert value is None or isinstance(value, Path)
-    return value
+def scoring_from(given: Mapping[str, Any]) -> Options:
+    """Return the record of a command's options, without the scorer's name."""
+    return Options(
+        given["policy"],
+        given["projection"],
+        given["mode"],
+        Dictionaries(given["cilin"], given["confusion"]),
+    )

@@ -1,4 +1,4 @@
-"""`cecbench speed`: how fast a system is, warm, one sentence at a time and in batches."""
+"""`cecbench speed`: the speed of a warm system at several batch sizes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ import click
 from cecbench.benchmarks.locate import load
 from cecbench.benchmarks.row import Row, sample
 from cecbench.commands.list import DATA
-from cecbench.commands.system_options import SystemCommand, options_from, system_options
+from cecbench.commands.sections import SectionCommand
+from cecbench.commands.system_options import options_from, system_options
 from cecbench.systems.kind import Context
 from cecbench.systems.predictions import PredictionSystem
 from cecbench.systems.table import check_spec, make_system
@@ -23,7 +24,7 @@ from cecdata.common.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """Rates of one warm pass over its wall time; cpu_s is what this process computed meanwhile."""
+    """Rates of a warm pass over its wall time; cpu_s is the processor time of this process."""
 
     system: str
     batch: int
@@ -35,25 +36,33 @@ class Speed:
     tokens_out_per_s: float
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON."""
+        """Return the fields by name."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
 @click.command(
-    cls=SystemCommand,
+    cls=SectionCommand,
     epilog="Example: cecbench speed --system llm:model --benchmark lemon/gam --limit 64",
 )
+@click.option("--system", required=True, help="The system, in a form that `cecbench list` shows.")
 @click.option(
-    "--system", required=True, help="As for `run`; a batch of an endpoint: requests at once."
+    "--benchmark", required=True, help="Name of a benchmark, a file, or a folder of shards."
 )
-@click.option("--benchmark", required=True, help="A name, a file, or a folder of shards.")
 @DATA
-@click.option("--batches", default="1,8,32", show_default=True, help="Batch sizes to try.")
 @click.option(
-    "--limit", type=click.IntRange(min=0), default=256, show_default=True,
-    help="Time a sample of so many sentences; 0 stands for all.",
-)  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+    "--batches",
+    default="1,8,32",
+    show_default=True,
+    help="Batch sizes; for an endpoint, numbers of requests at once.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=256,
+    show_default=True,
+    help="Number of sentences in the sample that is timed; 0 stands for all.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @system_options
 def speed(
     system: str,
@@ -65,27 +74,27 @@ def speed(
     as_json: bool,
     **given: object,
 ) -> None:
-    """Time a system on a benchmark: a pass to warm up, then one that counts, for each batch size.
+    """Measure a system's speed on a benchmark, after a pass that warms it up.
 
-    Shown are batch 1 and the best batch; --json gives all.
+    The smallest and the fastest batch size are printed; --json prints all.
     """
     sizes = _sizes(batches)
     rows = sample(load(benchmark, data).rows, limit)
-    found = []
+    speeds = []
     for size in sizes:
-        found.append(measure(system, options_from(given), rows, size))
+        speeds.append(measure(system, options_from(given), rows, size))
         if sys.stderr.isatty():
-            click.echo(f"batch {size}: {found[-1].sentences_per_s:.2f} sentences/s", err=True)
-    best = max(found, key=lambda one: one.sentences_per_s)
+            click.echo(f"batch {size}: {speeds[-1].sentences_per_s:.2f} sentences/s", err=True)
+    best = max(speeds, key=lambda one: one.sentences_per_s)
     if as_json:
-        record = {"best_batch": best.batch, "speeds": [one.as_dict() for one in found]}
+        record = {"best_batch": best.batch, "speeds": [one.as_dict() for one in speeds]}
         click.echo(json.dumps(record, ensure_ascii=False))
         return
     click.echo(
         f"{'batch':>6} {'sentences/s':>12} {'characters/s':>13} {'tokens out/s':>13} "
         f"{'sentences a CPU second':>24}"
     )
-    for one in dict.fromkeys((found[0], best)):
+    for one in dict.fromkeys((speeds[0], best)):
         click.echo(
             f"{one.batch:>6} {one.sentences_per_s:>12.2f} {one.characters_per_s:>13.1f} "
             f"{one.tokens_out_per_s:>13.1f} {one.sentences / max(one.cpu_s, 1e-9):>24.2f}"
@@ -93,12 +102,12 @@ def speed(
 
 
 def measure(spec: str, options: Mapping[str, object], rows: Sequence[Row], batch: int) -> Speed:
-    """One warm pass over the rows at a batch size (an endpoint's: requests at once)."""
+    """Time one warm pass over the rows; an endpoint gets `batch` requests at once."""
     takes = check_spec(spec)[0].takes
     sizes: dict[str, object] = {n: batch for n in ("batch", "concurrency") if n in takes}
     system = make_system(spec, {**options, **sizes}, Context(rows))
     if isinstance(system, PredictionSystem):
-        raise UsageError("a file of predictions has no speed of its own: name the system itself")
+        raise UsageError("a predictions file has no speed: name the system that wrote it")
     sources = [row.source for row in rows]
     list(system.correct(sources[: 2 * batch]))
     started, computed = time.perf_counter(), time.process_time()

@@ -1,4 +1,4 @@
-"""`cecbench suite`: what `make bench` runs, on whatever lies on this machine."""
+"""`cecbench suite`: all benchmarks of this machine, as `make bench` runs them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,8 @@ from cecbench.benchmarks.locate import data_folders, find
 from cecbench.benchmarks.records import validation_shards
 from cecbench.commands.list import DATA
 from cecbench.commands.run import default_folder, show_progress
-from cecbench.commands.system_options import (
-    LIMIT,
-    SystemCommand,
-    options_from,
-    system_options,
-)
+from cecbench.commands.sections import SectionCommand
+from cecbench.commands.system_options import LIMIT, options_from, system_options
 from cecbench.evaluate import Settings, evaluate
 from cecbench.report.text import headline
 from cecbench.report.write import find_runs, write_report
@@ -29,14 +25,14 @@ from cecdata.common.errors import CecError, InputError, how_to_install
 from cectrain.corrector.folder import BUILTIN, WEIGHTS
 
 MEANS = (
-    "S_C_f1: sentences set right as a whole, F1 in percent as the CSCD-NS script counts; in "
-    "brackets its bootstrap interval over sentences"
+    "S_C_f1: F1 in percent of sentences that are corrected completely, as the CSCD-NS script "
+    "counts them; in brackets its bootstrap interval over sentences"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the suite will run, and what it will not, with the reason."""
+    """The benchmarks and systems of a suite, and what is left out, with the reasons."""
 
     sets: tuple[str, ...]
     systems: tuple[str, ...]
@@ -44,23 +40,23 @@ class Plan:
 
 
 @click.command(
-    cls=SystemCommand, epilog="Example: cecbench suite --shards out/data --model out/train/model"
+    cls=SectionCommand, epilog="Example: cecbench suite --shards out/data --model out/train/model"
 )
 @click.option(
     "--shards",
     type=click.Path(path_type=Path),
     default=Path("out/data"),
     show_default=True,
-    help="A dataset of `cecdata build`; its validation split is scored, named synthetic.",
+    help="Dataset of `cecdata build` whose validation split is scored.",
 )
 @click.option(
     "--model",
     type=click.Path(path_type=Path),
     default=Path("out/train/model"),
     show_default=True,
-    help="The trained policy; where it does not exist the built-in one stands in.",
+    help="Folder of the trained policy; if it does not exist, the built-in policy is scored.",
 )
-@click.option("--system", multiple=True, help="A further system, as for `run`; repeatable.")
+@click.option("--system", multiple=True, help="A further system, as for `run`; may be repeated.")
 @DATA
 @click.option(
     "--out",
@@ -70,8 +66,10 @@ class Plan:
     help="Folder of the runs and the report.",
 )
 @LIMIT
-@click.option("--overwrite", is_flag=True, help="Replace runs of other data or models there.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@click.option(
+    "--overwrite", is_flag=True, help="Replace runs of other data or models in that folder."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @system_options
 def suite(
     shards: Path,
@@ -85,14 +83,12 @@ def suite(
     as_json: bool,
     **given: object,
 ) -> None:
-    """Run `copy` and the trained policy on everything that is here, and write the report.
+    """Run `copy` and the trained policy on all benchmarks of this machine, and write the report.
 
-    Before anything was trained, the policy that ships takes its place.
-
-    Sets: the validation split of SHARDS, and every benchmark found under --data, $CECBENCH_DATA
-    or the cache. What was not found is named.
+    Without a trained policy the built-in one is run. The benchmarks are the validation split of
+    --shards and those whose files are in --data, $CECBENCH_DATA or the cache; the others are named.
     """
-    for spec in system:  # a mistake in one is told before hours of work on the others
+    for spec in system:  # before hours of work on the others
         check_spec(spec)
     plan = _plan(shards, model, system, data)
     options = options_from(given)
@@ -123,12 +119,14 @@ def _plan(shards: Path, model: Path, further: tuple[str, ...], data: Path | None
         if find(entry, data):
             sets.append(name)
         else:
-            left_out.append(f"{name}: not found here (`cecbench fetch {name}` says how to get it)")
+            left_out.append(
+                f"{name}: not found (`cecbench fetch {name}` downloads it or names its files)"
+            )
     systems = ["copy", *further]
     if (model / "config.json").is_file():
         systems.append(f"policy:{model}")
     else:
-        left_out.append(f"trained policy: there is no model in {model} (`make train` makes one)")
+        left_out.append(f"trained policy: no model in {model} (`make train` trains one)")
         stand_in, why_not = f"policy:{BUILTIN}", _no_builtin()
         if why_not:
             left_out.append(f"built-in policy in its place: {why_not}")
@@ -138,13 +136,13 @@ def _plan(shards: Path, model: Path, further: tuple[str, ...], data: Path | None
         folders = ", ".join(str(folder) for folder in data_folders(data))
         raise InputError(
             f"nothing to score: {shards} has no data/validation-*.parquet (`cecdata build` writes "
-            f"one), and none of the {len(benchmarks())} known benchmarks lies in {folders}"
+            f"one), and none of the {len(benchmarks())} known benchmarks is in {folders}"
         )
     return Plan(tuple(sets), tuple(systems), tuple(left_out))
 
 
 def _no_builtin() -> str:
-    """Why the policy that ships cannot run here; '' where it can."""
+    """Return the reason why the built-in policy cannot run; '' if it can."""
     if not (WEIGHTS / "config.json").is_file():
         return f"its weights are not in {WEIGHTS}"
     if any(find_spec(name) is None for name in ("torch", "transformers")):

@@ -12,6 +12,7 @@ from typing import TypeVar
 import click
 from click.core import ParameterSource
 
+from cecbench.commands.sections import SectionOption
 from cecbench.systems.options import FROM_0
 from cecbench.systems.table import KINDS
 
@@ -26,24 +27,6 @@ LIMIT = click.option(
 )
 
 
-class SystemCommand(click.Command):
-    """A command whose help shows the options of systems apart from its own."""
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write a section of the command's own options, and one for each set of kinds."""
-        takers = _takers()
-        sections: dict[str, list[tuple[str, str]]] = {}
-        for param in self.get_params(ctx):
-            kinds = takers.get(param.name or "")
-            title = f"Options of {', '.join(kinds)}" if kinds else "Options"
-            record = param.get_help_record(ctx)
-            if record is not None:
-                sections.setdefault(title, []).append(record)
-        for title, records in sections.items():
-            with formatter.section(title):
-                formatter.write_dl(records)
-
-
 def system_options(command: Command) -> Command:
     """Add the options of all kinds of systems."""
     for option in reversed(list(_options())):
@@ -53,27 +36,23 @@ def system_options(command: Command) -> Command:
 
 def _options() -> Iterator[Callable[[Command], Command]]:
     known = {field.name: field for kind in KINDS for field in fields(kind.options)}
-    takers = _takers()
-    for name in sorted(known, key=lambda name: list(takers.values()).index(takers[name])):
-        field = known[name]
+    takers = {name: ", ".join(kind.name for kind in KINDS if name in kind.takes) for name in known}
+    sections = list(takers.values())
+    for name, field in sorted(known.items(), key=lambda item: sections.index(takers[item[0]])):
         settings = dict(field.metadata)
         if field.default is not MISSING:
-            settings |= {"default": field.default, "is_flag": isinstance(field.default, bool)}
-            settings["show_default"] = not isinstance(field.default, bool)
-        yield click.option(f"--{name.replace('_', '-')}", **settings)
-
-
-def _takers() -> dict[str, tuple[str, ...]]:
-    """Return option → the names of the kinds that take it."""
-    names = {name: None for kind in KINDS for name in sorted(kind.takes)}
-    return {name: tuple(kind.name for kind in KINDS if name in kind.takes) for name in names}
+            flag = isinstance(field.default, bool)
+            settings |= {"default": field.default, "is_flag": flag, "show_default": not flag}
+        yield click.option(
+            f"--{name.replace('_', '-')}",
+            cls=SectionOption,
+            section=f"Options of {takers[name]}",
+            **settings,
+        )
 
 
 def options_from(given: Mapping[str, object]) -> dict[str, object]:
-    """Return the options of systems that were given, by name; those left at their defaults are not.
-
-    Called inside a command.
-    """
+    """Return the options of systems that the running command was called with, without defaults."""
     context = click.get_current_context()
     known = {name for kind in KINDS for name in kind.takes}
     return {
