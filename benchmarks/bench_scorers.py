@@ -45,9 +45,7 @@ def published_cscd(path: Path, report: Path) -> dict[str, float]:
     sides = [[list(text) for text in column] for column in columns]
     assert all([len(s) == len(t) == len(p) for s, t, p in zip(*sides)])  # noqa: B905, C419
     table = {level: {"tp": 0, "pred": 0, "gold": 0} for level in cscd.LEVELS}
-    wrong = [
-        _told(*row) for row in zip(*sides, strict=True) if not _published_row(table, *row)
-    ]  # fmt: skip
+    wrong = [_told(*row) for row in zip(*sides, strict=True) if not _published_row(table, *row)]
     numbers = {}
     for level, of in table.items():
         printed = cscd.percentages(of["tp"], of["pred"], of["gold"]) or (0.0, 0.0, 0.0)

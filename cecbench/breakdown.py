@@ -103,7 +103,9 @@ class Breakdown:
             "errors": self._table("errors", COUNTS),
             "frequency": self._table("frequency", BANDS),
             "clean": {
-                "sentences": self._clean, "changed": self._changed, "over_correction_rate": rate,
+                "sentences": self._clean,
+                "changed": self._changed,
+                "over_correction_rate": rate,
             },
             "by_error": {
                 name: {"errors": n, "fixed": self._undone[name], "recall": self._undone[name] / n}
@@ -114,7 +116,7 @@ class Breakdown:
                 leaf: {name: self._cross[leaf][name] for name in errortypes.LEAVES}
                 for leaf in errortypes.LEAVES
             },
-        }  # fmt: skip
+        }
 
     def _add_errors(self, row: Row, kind: SentenceType) -> None:
         """Error → whether it was undone just so; and what else holds of it."""

@@ -1,6 +1,4 @@
-"""What a run leaves behind: predictions, the score with everything that explains it, and reading
-both again.
-"""
+"""The files of a run: its predictions, and the score with everything that explains it."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ TABLE = "predictions.tsv"
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """What is read back of a line of predictions.jsonl."""
+    """The fields of a line of predictions.jsonl that are read."""
 
     id: str
     source: str
@@ -41,7 +39,7 @@ class _Line:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One finished run, as read back from its folder; `rows` are what was scored."""
+    """One finished run, read from its folder; `rows` are those that were scored."""
 
     folder: Path
     values: RunScore
@@ -65,7 +63,7 @@ class Run:
 
 
 def write_files(work: Workspace, lines: Lines, values: Mapping[str, object]) -> None:
-    """Moves a run's lines to their places in its folder, and writes its score, sealed, at last."""
+    """Copy a run's lines to its folder, then write its score with a seal."""
     lines.close()
     wanted = dict(zip((PREDICTIONS, TABLE), lines.sha256, strict=True))
     for name, path in ((PREDICTIONS, lines.records), (TABLE, lines.table)):
@@ -79,17 +77,17 @@ def _copied(source: Path, target: Path) -> None:
 
 
 def _meant(final: Path, sha256: str, written: Path) -> None:
-    """CecError where the copy is not what was meant: a kernel may end one early without a word."""
-    found = durable.sha256_of(written)
-    if found.sha256 != sha256:
+    """Raise CecError if the copy differs: a kernel may end a copy early without an error."""
+    copy = durable.sha256_of(written)
+    if copy.sha256 != sha256:
         raise CecError(
-            f"{final}: what was read back ({found.bytes:,} bytes) differs from what was written. "
+            f"{final}: what was read back ({copy.bytes:,} bytes) differs from what was written. "
             "Check the disk; the same command goes on from here"
         )
 
 
 def read_values(path: Path) -> dict[str, Json]:
-    """A score.json, by its path or its folder; InputError where it is none."""
+    """Return a score.json, named by its path or its folder; raise InputError if it is none."""
     file = path / SCORE if path.is_dir() else path
     try:
         data = file.read_bytes()

@@ -1,7 +1,7 @@
-"""Scores rows or a file with one of the published scorers.
+"""Scoring of rows or a file with one of the published scorers.
 
 `SCORERS` names them. `score` keeps the counts of every sentence, for intervals and breakdowns;
-`score_file` keeps their sums alone, so that a file of any length takes the same memory.
+`score_file` keeps only their sums, so that its memory does not depend on the file's length.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ __all__ = ["SCORERS", "Options", "Score", "find_scorer", "score", "score_file"]
 SCORERS: Mapping[str, type[Scorer]] = {
     scorer.name: scorer for scorer in (Cscd, Lemon, Sighan, Pycorrector, Cllm, Cherrant)
 }
-#: From here on a file is scanned: quicker by the row, after half a second and 100 MB for loading.
+#: Files from this size on are scanned, which is faster, but takes 0.5 s and 100 MB for loading.
 SCAN_FROM_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The counts of every scored sentence and what the published script makes of their sums.
+    """The counts of every scored sentence, and the published numbers that their sums give.
 
-    counts: int64, shape (rows_scored, len(scorer.fields)); ids in the same order.
-    values: the published numbers, keys joined with dots, as `score_file` gives them.
+    counts: int64, shape (rows_scored, len(scorer.fields)), in the order of `ids`.
+    values: the object that `score_file` returns.
     """
 
     scorer: Scorer
@@ -70,7 +70,7 @@ class Score:
 
     @property
     def headline(self) -> float | None:
-        """The scorer's headline number, as printed; None where the script prints none."""
+        """The scorer's headline number, as printed; None if the script prints none."""
         value = self.values.get(self.scorer.headline)
         return None if value is None else float(str(value))
 
@@ -83,7 +83,7 @@ class Score:
 
 
 def find_scorer(name: str, options: Options) -> Scorer:
-    """The scorer of that name; an unknown name or an option it does not take is a UsageError."""
+    """Return a scorer; raise UsageError for an unknown name or an option that it does not take."""
     if name not in SCORERS:
         near = get_close_matches(name, SCORERS, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
@@ -109,7 +109,7 @@ def score(
     options: Options | None = None,
     benchmark: str = "rows",
 ) -> Score:
-    """Scores (id, source, target, prediction) and keeps the counts of every sentence.
+    """Score rows (id, source, target, prediction) and keep the counts of every sentence.
 
     >>> rows = [("1", "他己经来了", "他已经来了", "他已经来了"), ("2", "你好", "你好", "您好")]
     >>> result = score(rows, "cscd", "revert")
@@ -118,12 +118,12 @@ def score(
     >>> result.counts[:, :3].tolist()  # S_D: tp, predicted, gold
     [[1, 1, 1], [0, 1, 0]]
     """
-    found = find_scorer(scorer, replace(options or Options(), policy=policy))
-    tally = Tally(found, policy)
+    rules = find_scorer(scorer, replace(options or Options(), policy=policy))
+    tally = Tally(rules, policy)
     seen = SeenIds()
     read: list[Row] = []
     ids: list[str] = []
-    counted = [np.zeros((0, len(found.fields)), dtype=np.int64)]
+    counted = [np.zeros((0, len(rules.fields)), dtype=np.int64)]
     for block in chunks(rows):
         seen.add(hashes_of(block))
         read.extend(block)
@@ -134,7 +134,7 @@ def score(
         check_distinct(lambda: [read], "rows")
     signature = tally.signature(benchmark)
     return Score(
-        scorer=found,
+        scorer=rules,
         ids=tuple(ids),
         counts=np.concatenate(counted),
         values=tally.values(signature),
@@ -153,19 +153,19 @@ def score_file(
     benchmark: str | None = None,
     bootstrap: int = 0,
 ) -> Report:
-    """Scores a file (id, source, target, prediction; tabs; no header) in constant memory.
+    """Score a file (id, source, target, prediction; tabs; no header) in constant memory.
 
-    Gives the object that `cecbench score --json` prints: the golden files' keys joined with
-    dots, rates of behaviour, the policy in words, the signature, and with so many `bootstrap`
-    draws the headline's `interval`. A file that cannot be read is an InputError naming the line,
-    an unknown name a UsageError.
+    Return the object that `cecbench score --json` prints: the published numbers, with nested keys
+    joined by dots; rates of behaviour; the policy in words; the signature; and, if `bootstrap` is
+    the number of draws, the headline's `interval`. Raise InputError, which names the line, for a
+    file that cannot be read, and UsageError for an unknown name.
     """
     options = Options(policy, projection, mode, dictionaries or NO_DICTIONARIES)
-    found = find_scorer(scorer, options)
+    rules = find_scorer(scorer, options)
     check_draws(bootstrap)
-    tally = Tally(found, policy, triples=bootstrap > 0)
+    tally = Tally(rules, policy, triples=bootstrap > 0)
     seen = SeenIds()
-    for block, hashes in _blocks(path, scanned=found.scans):
+    for block, hashes in _blocks(path, scanned=rules.scans):
         seen.add(hashes)
         if isinstance(block, list):
             tally.take(block)
@@ -177,13 +177,13 @@ def score_file(
         check_distinct(lambda: read_blocks(path), str(path))
     if not bootstrap or not tally.kept:
         return tally.values(tally.signature(benchmark or "file"))
-    interval = interval_of(*tally.triples(), beta=found.beta, draws=bootstrap)
+    interval = interval_of(*tally.triples(), beta=rules.beta, draws=bootstrap)
     signature = tally.signature(benchmark or "file", interval.signature)
-    return {**tally.values(signature), "interval": interval.as_dict(found.headline)}
+    return {**tally.values(signature), "interval": interval.as_dict(rules.headline)}
 
 
 def _blocks(path: Path, *, scanned: bool) -> Iterator[tuple[list[Row] | Scan, NDArray[np.int64]]]:
-    """The blocks of a file with hashes of their ids: scanned where that pays, else parsed."""
+    """Yield the blocks of a file, scanned or parsed, each with the hashes of its ids."""
     if not scanned or not _pays(path):
         for rows in read_blocks(path):
             yield rows, hashes_of(rows)
@@ -203,5 +203,5 @@ def _blocks(path: Path, *, scanned: bool) -> Iterator[tuple[list[Row] | Scan, ND
 
 
 def _pays(path: Path) -> bool:
-    """Whether a file is large, or the compiled scan's packages are loaded already."""
+    """Return whether a file is large, or the packages of the compiled scan are already loaded."""
     return "numba" in sys.modules or (path.is_file() and path.stat().st_size >= SCAN_FROM_BYTES)

@@ -1,6 +1,7 @@
-"""ChERRANT at the granularity of characters: align → merge → classify → M2 → counts.
+"""ChERRANT at the granularity of characters: align → merge → classify → count.
 
-Restated from the published rules and outputs (HillZhang1999/MuCGEC, scorers/ChERRANT).
+The rules are inferred from the published ones and their outputs (HillZhang1999/MuCGEC,
+scorers/ChERRANT).
 """
 
 from __future__ import annotations

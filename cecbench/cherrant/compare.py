@@ -1,9 +1,8 @@
-"""Counts of a hypothesis' edits against a reference's, sentence by sentence.
+"""Counts of a hypothesis' edits against a reference's, for one sentence.
 
-An edit is a hit as often as the reference has it, a false alarm as often as the hypothesis does,
-a miss as often as the reference does. What makes two edits the same is the level: cs span and
-text, ds span, dt every character of the span (an insertion: the character to its right), cse span,
-text and type.
+Hits and misses count as often as the reference has the edit, false positives as often as the
+hypothesis has it. The level says which edits are equal: cs compares span and text; ds the span; dt
+each character of the span (for an insertion, the character to its right); cse span, text and type.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterator
 
 from cecbench.cherrant.edits import SpanEdit
 
-#: the tiers, by the first letter of an edit's type; N is that of 无法标注 (NA)
+#: the tiers: first letters of the edits' types; N is that of 无法标注 (NA)
 TYPES = ("M", "N", "R", "S", "W")
 Counts = tuple[int, int, int]
 
@@ -28,7 +27,7 @@ def _span(edit: SpanEdit) -> Iterator[Hashable]:
 
 def _characters(edit: SpanEdit) -> Iterator[Hashable]:
     if edit.start == edit.end:
-        # -1 to -1 is an annotation without a place and stays one thing
+        # also −1, for an annotation without a place
         yield edit.start
         return
     yield from range(edit.start, edit.end)
@@ -49,7 +48,7 @@ LEVELS: dict[str, Callable[[SpanEdit], Iterator[Hashable]]] = {
 def compare(
     hypothesis: tuple[SpanEdit, ...], reference: tuple[SpanEdit, ...], level: str
 ) -> Counts:
-    """tp, fp, fn at a level.
+    """Return tp, fp, fn at a level.
 
     >>> mine, right = SpanEdit(4, 5, "S", "以"), SpanEdit(4, 5, "S", "已")
     >>> compare((mine,), (right,), "cs"), compare((mine,), (right,), "ds")
@@ -66,7 +65,7 @@ def compare(
 def compare_types(
     hypothesis: tuple[SpanEdit, ...], reference: tuple[SpanEdit, ...]
 ) -> dict[str, Counts]:
-    """tp, fp, fn of level cs by type; a hit counts under the reference's type."""
+    """Return tp, fp, fn of level cs by type; a hit counts under the reference's type."""
     said = {(*edit[:2], edit.text) for edit in hypothesis if edit.kind != "noop"}
     meant = {(*edit[:2], edit.text) for edit in reference if edit.kind != "noop"}
     counts = {name: [0, 0, 0] for name in TYPES}

@@ -1,11 +1,12 @@
-"""What a substitution costs: the attributes of characters that the alignment looks at.
+"""The costs of substitutions, and the attributes of characters that they depend on.
 
-sub = sem + form + kind. sem is 4/6 where either character is not in Cilin, else (6 − 2d)/6 with d
-equal levels of three; form is 0.5 unless both are Chinese and share a toneless reading (pypinyin)
-or are listed as confusable; kind is 0 between two punctuation marks, 0.25 between none, 0.499
-between one and none. Cilin and the confusion list are optional files: neither is shipped. Without
-Cilin sem is 1, what Cilin gives to two characters that share no level, and 0 among 的地得: fewer
-blocks differ so than with 4/6 (docs/scorers.md).
+A substitution costs sem + form + kind. sem is (6 − 2d)/6, where d of the three levels of the
+characters' classes in Cilin are equal, or 4/6 if either character has no class. form is 0 if both
+are Chinese and share a toneless reading (pypinyin) or are listed as confusable, else 0.5. kind is
+0 for two punctuation marks, 0.25 for none, 0.499 for one.
+
+Cilin and the confusion list are optional files that are not shipped. Without Cilin, sem is 0
+among 的地得 and 1 otherwise: fewer published blocks differ with 1 than with 4/6 (docs/scorers.md).
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from numpy.typing import NDArray
 
 from cecdata.common.errors import InputError
 
-#: The marks that ChERRANT knows: ASCII's and a list that circulates for Chinese text. It has no
-#: ideographic full stop, no opening double angle bracket and no ．, and that shows in its edits.
+#: The marks that ChERRANT knows: those of ASCII and a common list for Chinese text. It lacks the
+#: ideographic full stop, the opening double angle bracket and ．, which shows in its edits.
 PUNCTUATION = frozenset(
     string.punctuation
     + "！？｡＂＃＄％＆＇（）＊＋，－／：；＜＝＞＠［＼］＾＿｀｛｜｝～｟｠｢｣､、〃》「」『』【】"
     + "〔〕〖〗〘〙〚〛〜〝〞〟〰〾〿–—‘’‛“”„‟…‧﹏"
 )
-#: Without Cilin: the structural particles are of one class, as every thesaurus has them.
+#: Without Cilin the structural particles share a class, as in every thesaurus.
 _PARTICLES: dict[str, int] = dict.fromkeys("的地得", 0)
 _CILIN_LINE = re.compile(r"([A-Z])([a-z])(\d\d)\S*[=#@]\s+(.*)")
 _NO_CLASS = -1
@@ -41,11 +42,11 @@ Ints = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class Dictionaries:
-    """Files that make the alignment exactly ChERRANT's; None is without.
+    """Optional files that bring the alignment closer to ChERRANT's.
 
-    cilin: lines such as `Aa01A01= 人 士 人物`. confusion: a character and then those it is confused
-    with, one line each, separators free. UTF-8, or GBK as the published Cilin. As published, what
-    a file says of a character last is what holds.
+    cilin: lines such as `Aa01A01= 人 士 人物`. confusion: lines of a character and those that it is
+    confused with, with any separators. The encoding is UTF-8 or, as of the published Cilin, GBK. If
+    a file has several entries for a character, the last one counts, as published.
     """
 
     cilin: Path | None = None
@@ -53,19 +54,19 @@ class Dictionaries:
 
     @property
     def name(self) -> str:
-        """For the signature: what the costs know, files with the first digits of their SHA-256."""
+        """What the costs depend on, for the signature: each file with 8 digits of its SHA-256."""
         files = (f"{name}@{_digest(path)[:8]}" for name, path in self.files.items())
         return "+".join(["pinyin", *files])
 
     @property
     def files(self) -> dict[str, Path]:
-        """The files that are given, by name."""
+        """The given files by name."""
         both = (("cilin", self.cilin), ("confusion", self.confusion))
         return {name: path for name, path in both if path is not None}
 
     @property
     def details(self) -> dict[str, str]:
-        """For a score: where the files lay, so that it can be made again."""
+        """The paths of the files, with which a score can be computed again."""
         return {f"{name}_file": str(path) for name, path in self.files.items()}
 
 
@@ -73,11 +74,12 @@ NO_DICTIONARIES = Dictionaries()
 
 
 class Attributes(NamedTuple):
-    """Characters by number, as the kernel reads them.
+    """Attributes of characters by number, for the kernel.
 
-    marks: bit 0 punctuation, bit 1 Chinese; classes: three levels of one byte each, −1 without;
-    shape (numbers,). readings: values of number i stand in [starts[i], starts[i + 1]).
-    confusable: sorted first · 2³² + second. unknown: sem where either character has no class.
+    marks, classes: shape (numbers,); bit 0 of a mark is punctuation, bit 1 Chinese; a class is
+    three levels of one byte each, or −1. readings: those of number i are at
+    reading_starts[i]:reading_starts[i + 1]. confusable: sorted first · 2³² + second. unknown: sem
+    of characters without a class.
     """
 
     marks: NDArray[np.uint8]
@@ -91,8 +93,8 @@ class Attributes(NamedTuple):
 class CharacterTable:
     """The numbers and attributes of the characters met so far.
 
-    A new character costs time for its own entries alone, however long the dictionaries are: texts
-    bring new characters a few at a time, so the attributes are read again and again.
+    Adding a character takes time for its own entries only, however long the dictionaries are,
+    because almost every text of a set adds a few.
     """
 
     def __init__(self, dictionaries: Dictionaries) -> None:
@@ -156,12 +158,12 @@ class CharacterTable:
 
 @cache
 def character_table(dictionaries: Dictionaries) -> CharacterTable:
-    """The table for these dictionaries, read once."""
+    """Return the table for these dictionaries, which is read once."""
     return CharacterTable(dictionaries)
 
 
 def is_chinese(character: str) -> bool:
-    """Whether the published scripts take a character for Chinese: the first block alone."""
+    """Return whether the published scripts take a character for Chinese: U+4E00 to U+9FFF."""
     return "\u4e00" <= character <= "\u9fff"
 
 
@@ -196,7 +198,7 @@ def _lines(path: Path, what: str) -> list[str]:
 
 
 def _read_cilin(path: Path) -> dict[str, int]:
-    """Character → its class, three levels of one byte each; of several the last, as published."""
+    """Return each character's class, three levels of one byte each."""
     classes: dict[str, int] = {}
     for line in _lines(path, "Cilin"):
         match = _CILIN_LINE.match(line.strip())
@@ -206,7 +208,7 @@ def _read_cilin(path: Path) -> dict[str, int]:
         code = (ord(high) << 16) + (ord(middle) << 8) + int(low)
         classes.update((word, code) for word in words.split() if len(word) == 1)
     if not classes:
-        raise InputError(f"{path}: no line such as `Aa01A01= 人 士` was found; is this the Cilin?")
+        raise InputError(f"{path}: has no line such as `Aa01A01= 人 士`; is this the Cilin?")
     return classes
 
 

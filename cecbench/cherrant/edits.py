@@ -11,12 +11,12 @@ from cecbench.cherrant.merge import DELETE, INSERT, SUBSTITUTE, TRANSPOSE, merge
 
 _KIND = {TRANSPOSE: "W", SUBSTITUTE: "S", INSERT: "M", DELETE: "R"}
 NOT_ANNOTATABLE = "无法标注"
-#: what a target may say instead of a sentence → the type of its only edit
+#: texts that a target may have instead of a sentence → the type of their only edit
 _NO_EDIT = {"没有错误": "noop", NOT_ANNOTATABLE: "NA"}
 
 
 class SpanEdit(NamedTuple):
-    """source[start:end] becomes `text`; start = end = -1 for noop and NA. Half open."""
+    """source[start:end] becomes `text`; start and end are −1 for noop and NA."""
 
     start: int
     end: int
@@ -29,9 +29,10 @@ NOOP = SpanEdit(-1, -1, "noop", "")
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """One pair: each distinct reading of its cheapest alignments as a list of edits.
+    """The edits of a pair of sentences, once for each of its distinct cheapest alignments.
 
-    target: without whitespace. said: what stands in place of a sentence, such as 没有错误, or "".
+    target: without whitespace. said: the text instead of a sentence, such as 没有错误, or "".
+    capped: whether some alignments were left out.
     """
 
     target: str
@@ -41,12 +42,12 @@ class Annotation:
 
     @property
     def unchanged(self) -> bool:
-        """Whether it says that nothing is to be changed."""
+        """Whether the target says that there is no error."""
         return self.said == "没有错误"
 
     @property
     def edits(self) -> tuple[SpanEdit, ...]:
-        """All readings' edits, one after the other: an edit found in k of them stands k times."""
+        """The edits of all readings; one that k readings have is there k times."""
         return tuple(edit for reading in self.readings for edit in reading)
 
 
@@ -56,9 +57,9 @@ EMPTY = Annotation("", ())
 def annotate(
     source: str, target: str, dictionaries: Dictionaries | None = None, *, first_only: bool = False
 ) -> Annotation:
-    """Edits from source to target, both without whitespace and simplified as is wanted.
+    """Return the edits from source to target, which have no whitespace.
 
-    An empty target has no reading at all, as in the published files.
+    An empty target has no reading, as in the published files.
 
     >>> annotate("我门们走吧。", "我们走吧。").edits
     (SpanEdit(start=1, end=2, kind='R', text=''),)
@@ -71,10 +72,10 @@ def annotate(
         return Annotation(source, ((NOOP,),), "没有错误")
     if target in _NO_EDIT:
         return Annotation(target, ((NOOP._replace(kind=_NO_EDIT[target]),),), target)
-    found = align(source, target, dictionaries or NO_DICTIONARIES, first_only=first_only)
-    merged = {tuple(merge(path, source, target)): None for path in found.paths}
+    alignments = align(source, target, dictionaries or NO_DICTIONARIES, first_only=first_only)
+    merged = {tuple(merge(path, source, target)): None for path in alignments.paths}
     readings = (tuple(_span(step, source, target) for step in steps) for steps in merged)
-    return Annotation(target, tuple(readings), capped=found.capped)
+    return Annotation(target, tuple(readings), capped=alignments.capped)
 
 
 def _span(step: tuple[int, int, int, int, int], source: str, target: str) -> SpanEdit:

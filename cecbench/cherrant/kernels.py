@@ -1,4 +1,4 @@
-"""The alignment of two strings of character numbers: costs, operations, all cheapest paths.
+"""Alignment of two strings of character numbers: costs, operations, all cheapest paths.
 
 Costs are float64 and added in the published order, because ties are decided by `==`.
 """
@@ -25,16 +25,16 @@ else:
     from numba import njit
 
 MATCH, TRANSPOSE, SUBSTITUTE, INSERT, DELETE = 1, 2, 4, 8, 16
-#: No two characters cost less (equal classes and readings); spares the look-up in most cells.
+#: The lowest cost of a substitution; if even this is too much, the look-up is saved.
 LEAST_SUBSTITUTION = 0.25
-#: Past this difference of lengths only the first operation of each cell is followed.
+#: Beyond this difference of lengths only the first operation of each cell is followed.
 ALL_PATHS_GAP = 10
 
 Ints = NDArray[np.int32]
 Bytes = NDArray[np.uint8]
 Widths = NDArray[np.int16]
 Floats = NDArray[np.float64]
-#: cost, operations, widths, and what sums of source and target characters are told apart by
+#: cost, operations, widths, and the scattered numbers of source and target
 Grid = tuple[Floats, Bytes, Widths, NDArray[np.uint64], NDArray[np.uint64]]
 
 
@@ -49,7 +49,7 @@ def _shares(starts: Ints, values: Ints, a: int, b: int) -> bool:
 
 @njit(cache=True)
 def _substitution(a: int, b: int, known: Attributes) -> float:
-    """What writing character b for a costs; both are numbers of the table."""
+    """Return the cost of writing character b for a; both are numbers of the table."""
     sem = known.unknown
     if known.classes[a] >= 0 and known.classes[b] >= 0:
         differ = known.classes[a] ^ known.classes[b]
@@ -69,7 +69,7 @@ def _substitution(a: int, b: int, known: Attributes) -> float:
 
 @njit(cache=True)
 def _scatter(number: int) -> np.uint64:
-    # splitmix64: sums of these tell multisets apart but for a chance that is checked afterwards
+    # SplitMix64. Sums of these distinguish multisets; a collision is ruled out by a comparison.
     z = np.uint64(number) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -85,7 +85,7 @@ def _same_characters(source: Ints, target: Ints, i: int, j: int, k: int) -> bool
 
 @njit(cache=True)
 def _fill_row(i: int, source: Ints, target: Ints, grid: Grid, known: Attributes) -> None:
-    """Fills row i + 1 of the grid from those above it."""
+    """Fill row i + 1 of the grid from the rows above it."""
     cost, operations, widths, left, right = grid
     for j in range(target.size):
         if source[i] == target[j]:
@@ -100,7 +100,7 @@ def _fill_row(i: int, source: Ints, target: Ints, grid: Grid, known: Attributes)
         transpose = np.inf
         k = 1
         difference = left[i] - right[j]
-        # Back along the diagonal, as long as no cell on it was a free step.
+        # Back along the diagonal, while no step on it is free.
         while i >= k and j >= k and cost[i - k + 1, j - k + 1] != cost[i - k, j - k]:
             difference += left[i - k] - right[j - k]
             if difference == 0 and _same_characters(source, target, i, j, k):
@@ -118,10 +118,10 @@ def _fill_row(i: int, source: Ints, target: Ints, grid: Grid, known: Attributes)
 
 @njit(cache=True)
 def fill(source: Ints, target: Ints, known: Attributes) -> tuple[Bytes, Widths]:
-    """Cheapest operations of every cell, as bits, and the width of its transposition.
+    """Return the cheapest operations of every cell, and the widths of transpositions.
 
-    source, target: character numbers, shapes (n,), (m,). Gives operations, shape (n + 1, m + 1),
-    bits MATCH … DELETE, and widths of the same shape, 0 where no transposition is cheapest.
+    source, target: character numbers, shapes (n,) and (m,). Both results have the shape
+    (n + 1, m + 1): bits MATCH … DELETE, and widths that are 0 if no transposition is cheapest.
     """
     n, m = source.size, target.size
     cost = np.zeros((n + 1, m + 1), dtype=np.float64)
@@ -138,9 +138,9 @@ def fill(source: Ints, target: Ints, known: Attributes) -> tuple[Bytes, Widths]:
 
 @njit(cache=True)
 def _run_kind(kind: int, operation: int) -> int:
-    """What a run merges to once an operation is added: the operation, or SUBSTITUTE if mixed.
+    """Return the kind of a run after an operation is added: that operation, or SUBSTITUTE if mixed.
 
-    Insertions with deletions alone stay apart (their bits together): every order counts there.
+    Insertions with deletions, INSERT | DELETE, are not merged, so that each of their orders counts.
     """
     together = kind | operation
     if together == operation:
@@ -150,7 +150,7 @@ def _run_kind(kind: int, operation: int) -> int:
 
 @njit(cache=True)
 def _with_path(steps: Ints, used: int, stack: Ints, depth: int) -> Ints:
-    """`steps` and behind its first `used` a path, which `stack` holds from its end backwards."""
+    """Return `steps` with a path after the first `used`; `stack` has it from its end backwards."""
     if used + depth > steps.shape[0]:
         grown = np.empty((2 * (used + depth), 5), dtype=np.int32)
         grown[:used] = steps[:used]
@@ -161,19 +161,19 @@ def _with_path(steps: Ints, used: int, stack: Ints, depth: int) -> Ints:
 
 
 @njit(cache=True)
-def _with_length(lengths: Ints, found: int, depth: int) -> Ints:
-    """`lengths` and behind its first `found` one more."""
-    if found == lengths.size:
-        longer = np.empty(2 * found, dtype=np.int32)
-        longer[:found] = lengths
+def _with_length(lengths: Ints, count: int, depth: int) -> Ints:
+    """Return `lengths` with one more after the first `count`."""
+    if count == lengths.size:
+        longer = np.empty(2 * count, dtype=np.int32)
+        longer[:count] = lengths
         lengths = longer
-    lengths[found] = depth
+    lengths[count] = depth
     return lengths
 
 
 @njit(cache=True)
 def _step_back(step: Ints, operation: int, wide: int, i: int, j: int) -> tuple[int, int]:
-    """Writes the operation that ends in cell (i, j) into `step`; gives the cell it came from."""
+    """Write the operation that ends in cell (i, j) to `step`; return the cell where it begins."""
     down = wide if operation != INSERT else 0
     across = wide if operation != DELETE else 0
     step[0] = operation
@@ -186,23 +186,24 @@ def _step_back(step: Ints, operation: int, wide: int, i: int, j: int) -> tuple[i
 def paths(
     operations: Bytes, widths: Widths, first_only: bool, limit: int
 ) -> tuple[Ints, Ints, bool]:
-    """The cheapest paths, last operation chosen first, in the order T, S, I, D.
+    """Return the cheapest paths, in the order T, S, I, D of their last operations.
 
-    Of paths that merge to the same edits because they differ within one run alone only the first
-    is given: unlike texts have astronomically many. Gives steps other than matches, shape
-    (steps, 5): operation, source start and end, target start and end, each path from its beginning
-    to its end; the number of steps of each path; and whether there were paths beyond `limit` steps
-    in all, which are left out.
+    Of paths that differ only within a run, and so merge to the same edits, only the first is
+    returned, because unlike texts have astronomically many.
+
+    The first result holds the steps of all paths, without matches, shape (steps, 5): operation,
+    source start and end, target start and end. The second holds the number of steps of each path.
+    The third is whether paths were left out because all have more than `limit` steps together.
     """
     n, m = operations.shape[0] - 1, operations.shape[1] - 1
     only_first = first_only or abs(n - m) > ALL_PATHS_GAP
     steps, lengths = np.empty((64, 5), dtype=np.int32), np.empty(16, dtype=np.int32)
     stack = np.empty((n + m + 2, 5), dtype=np.int32)  # a path's steps, from the end backwards
-    # Of each place on the path: cell, operations still to follow, kind so far and number of its run
+    # For each place on the path: cell, remaining operations, kind and number of its run
     places = np.zeros((n + m + 2, 5), dtype=np.int32)
-    # The last run that came to a cell as insertions, deletions or substitution.
+    # The last run that reached a cell as insertions, deletions or substitution.
     visited = np.zeros((n + 1, m + 1, 3), dtype=np.int32)
-    used, found, depth, kind, run, newest = 0, 0, 0, 0, 1, 1
+    used, count, depth, kind, run, newest = 0, 0, 0, 0, 1, 1
     i, j, arriving = n, m, True
     while True:
         if arriving:
@@ -212,13 +213,13 @@ def paths(
             while operations[i, j] == MATCH:
                 i, j = i - 1, j - 1
             if i == 0 and j == 0:
-                if found > 0 and used + depth > limit:
-                    return steps[:used], lengths[:found], True
+                if count > 0 and used + depth > limit:
+                    return steps[:used], lengths[:count], True
                 steps = _with_path(steps, used, stack, depth)
-                lengths = _with_length(lengths, found, depth)
-                used, found = used + depth, found + 1
+                lengths = _with_length(lengths, count, depth)
+                used, count = used + depth, count + 1
                 if only_first:
-                    return steps[:used], lengths[:found], False
+                    return steps[:used], lengths[:count], False
             else:
                 place = places[depth]
                 place[0], place[1], place[2] = i, j, operations[i, j]
@@ -227,7 +228,7 @@ def paths(
         while depth > 0 and places[depth - 1, 2] == 0:
             depth -= 1
         if depth == 0:
-            return steps[:used], lengths[:found], False
+            return steps[:used], lengths[:count], False
         i, j, bits, kind, run = places[depth - 1]
         operation = bits & -bits
         places[depth - 1, 2] = bits & (bits - 1)

@@ -1,4 +1,4 @@
-"""From the steps of an alignment to edits: runs merge, moved text becomes one edit."""
+"""Merging the steps of an alignment into edits: runs merge, and moved text becomes one edit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rapidfuzz.distance import Levenshtein
 
 from cecbench.cherrant.align import Step
 
-#: The merging's own marks, in their order: a text counts as marks where it stands in here as it is.
+#: The marks of the merging rules, in order: a text counts as marks if it is part of this string.
 MARKS = (
     string.punctuation
     + "！？｡＂＃＄％＆＇（）＊＋，－／：；＜＝＞＠［＼］＾＿｀｛｜｝～｟｠｢｣､、〃》「」『』【】"
@@ -19,13 +19,15 @@ MATCH, TRANSPOSE, SUBSTITUTE, INSERT, DELETE = 1, 2, 4, 8, 16
 
 
 def merge(steps: list[Step], source: str, target: str) -> list[Step]:
-    """Edits as (operation, source start, source end, target start, target end).
+    """Return the edits, each as (operation, source start, source end, target start, target end).
 
-    A run without a match between: only deletions or only insertions become one edit; deletions
-    with insertions stay apart; anything else becomes one substitution. A transposition is an edit
-    by itself. Then, over three neighbours: two substitutions around matched text that exchange
-    their strings, and a deletion and an insertion of the same text around a match or a
-    transposition, become one transposition, the latter unless the text is punctuation.
+    First, neighbouring steps merge. A run of deletions alone, or of insertions alone, becomes one
+    edit; deletions mixed with insertions stay separate; any other mixture becomes one substitution.
+    A transposition is an edit by itself.
+
+    Then some edits become one transposition: two substitutions around a match that exchange their
+    strings, and a deletion and an insertion of the same text, which is not punctuation, around a
+    match or a transposition.
     """
     if len(steps) == 1:
         return steps
@@ -42,7 +44,7 @@ def merge(steps: list[Step], source: str, target: str) -> list[Step]:
 
 
 def _runs(steps: list[Step]) -> list[Step]:
-    """Neighbouring steps merged."""
+    """Return the steps with neighbouring ones merged."""
     merged: list[Step] = []
     run: list[Step] = []
     for step in steps:
@@ -66,7 +68,7 @@ def _run(run: list[Step]) -> list[Step]:
 
 
 def _unit(runs: list[Step], at: int, source: str, target: str) -> tuple[Step, int]:
-    """The edit that begins at this run, and how many runs it takes."""
+    """Return the edit that begins at this run, and its number of runs."""
     for count, transposed in ((2, False), (3, True)):
         group = runs[at : at + count]
         if len(group) < count or not _follows(group, transposed=transposed):
@@ -78,7 +80,7 @@ def _unit(runs: list[Step], at: int, source: str, target: str) -> tuple[Step, in
 
 
 def _follows(group: list[Step], *, transposed: bool) -> bool:
-    """Whether exactly one match run, or one transposition, stands between the first and last."""
+    """Return whether one match, or one transposition, is between the first and the last."""
     touching = [a[2] == b[1] and a[4] == b[3] for a, b in pairwise(group)]
     if transposed:
         return all(touching) and group[1][0] == TRANSPOSE
@@ -101,9 +103,9 @@ def _exchanged(first: Step, last: Step, source: str, target: str, *, transposed:
 
 
 def swapped(there: tuple[str, str], back: tuple[str, str]) -> bool:
-    """Whether two substitutions exchange their strings.
+    """Return whether two substitutions exchange their strings.
 
-    Where all have two characters or more, either may differ by one character on its way.
+    If all strings have two or more characters, each may change by one character.
 
     >>> swapped(("小王", "小王"), ("老李", "李")), swapped(("小王", "小张"), ("老李", "老李"))
     (False, True)
@@ -114,9 +116,9 @@ def swapped(there: tuple[str, str], back: tuple[str, str]) -> bool:
 
 
 def moved(deleted: str, inserted: str) -> bool:
-    """Whether a deletion and an insertion are one text that moved, and not marks.
+    """Return whether a deletion and an insertion are one text that moved, and not marks.
 
-    Texts of two characters or more may differ by one character, or be rotated.
+    Texts of two or more characters may differ by one character, or be rotated.
 
     >>> moved("去", "去"), moved("，", "，"), moved("公园", "公园里"), moved("去", "来")
     (True, False, True, False)

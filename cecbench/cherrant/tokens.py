@@ -1,4 +1,4 @@
-"""The characters that ChERRANT sees: whitespace gone, the target side simplified."""
+"""ChERRANT's characters: without whitespace, and simplified on the target side."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ def _converter() -> _Converter:
 
 
 def opencc_version() -> str:
-    """The version of the installed OpenCC, which results depend on."""
+    """Return the version of the installed OpenCC, which results depend on."""
     _converter()
     return version("opencc")
 
 
 def simplify(texts: Sequence[str]) -> list[str]:
-    """Traditional characters to simplified ones (OpenCC t2s), all texts in one call.
+    """Return the texts with traditional characters simplified (OpenCC t2s).
 
-    A text with a line break is converted by itself, so that the others can share a call.
+    All texts without a line break are converted in one call.
     """
     converter = _converter()
     together = converter.convert("\n".join(text for text in texts if "\n" not in text)).split("\n")
@@ -45,7 +45,7 @@ def simplify(texts: Sequence[str]) -> list[str]:
 
 
 def characters(text: str) -> str:
-    r"""The text without whitespace, no-break and ideographic spaces included.
+    r"""Return the text without whitespace, including no-break and ideographic spaces.
 
     >>> characters("他说:\u00a0我 门")
     '他说:我门'

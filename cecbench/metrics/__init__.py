@@ -1,3 +1,3 @@
-"""Counts per sentence that add up, and the reports that the published scripts make of them."""
+"""The published scorers: counts per sentence that add up, and reports of their sums."""
 
 from __future__ import annotations

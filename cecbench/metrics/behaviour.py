@@ -1,4 +1,4 @@
-"""How a system behaves, whatever the scorer: over-correction, length violations, copies."""
+"""Rates that do not depend on the scorer: over-correction, other lengths, copies."""
 
 from __future__ import annotations
 
@@ -12,16 +12,22 @@ from cecbench.metrics.positions import IntArray
 from cecbench.metrics.rows import Row, columns_of
 
 FIELDS = (
-    "rows", "clean", "clean_changed", "clean_chars", "clean_edits", "length_differs", "copied",
+    "rows",
+    "clean",
+    "clean_changed",
+    "clean_chars",
+    "clean_edits",
+    "length_differs",
+    "copied",
     "empty",
-)  # fmt: skip
+)
 
 
 def count(rows: Sequence[Row]) -> IntArray:
-    """Counts per sentence, over all rows read and before any policy.
+    """Return the counts of each row, shape (rows, len(FIELDS)); no policy is applied before.
 
-    clean = source and target are equal; clean_edits = Levenshtein distance of such a source to
-    its prediction, in characters; length_differs = the prediction is not of its source's length.
+    clean: source and target are equal. clean_edits: Levenshtein distance of such a source to its
+    prediction, in code points. length_differs: prediction and source have different lengths.
     """
     error, changed, _ = flags(rows)
     clean, copied = ~error, ~changed
@@ -31,9 +37,15 @@ def count(rows: Sequence[Row]) -> IntArray:
     for index in np.flatnonzero(clean & ~copied).tolist():
         edits[index] = Levenshtein.distance(rows[index].source, rows[index].prediction)
     return columns(
-        np.ones(len(rows), dtype=np.int64), clean, clean & ~copied, chars * clean, edits,
-        chars != answer, copied, answer == 0,
-    )  # fmt: skip
+        np.ones(len(rows), dtype=np.int64),
+        clean,
+        clean & ~copied,
+        chars * clean,
+        edits,
+        chars != answer,
+        copied,
+        answer == 0,
+    )
 
 
 def _lengths(texts: Sequence[str]) -> IntArray:
@@ -41,7 +53,7 @@ def _lengths(texts: Sequence[str]) -> IntArray:
 
 
 def report(sums: Totals) -> Report:
-    """Rates as fractions; null where there is nothing to divide by.
+    """Return rates as fractions; None where the denominator is 0.
 
     >>> import numpy as np
     >>> rows = [Row("1", "今天好。", "今天好。", "今天很好。"), Row("2", "己经", "已经", "己经")]

@@ -1,4 +1,4 @@
-"""ChERRANT's scores: counts of edits at four levels, and by type; F0.5 unless said otherwise."""
+"""ChERRANT's scores: counts of edits at four levels and by type, with F0.5."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cecbench.metrics.positions import IntArray
 from cecbench.metrics.rows import Row
 from cecdata.common.errors import UsageError
 
-#: default: every cheapest alignment, target simplified; first: one alignment; nosimp: as it stands
+#: default: every cheapest alignment, target simplified; first: one alignment; nosimp: unsimplified
 MODES = ("default", "first", "nosimp")
 _PARTS = ("tp", "fp", "fn")
 FIELDS = (
@@ -31,8 +31,8 @@ RATIOS: dict[str, Ratio] = {"cs.F": ("cs_tp", "cs_pred", "cs_gold")}
 def annotate_rows(
     rows: Sequence[Row], mode: str, dictionaries: Dictionaries
 ) -> list[tuple[str, Annotation, Annotation]]:
-    """(source without whitespace, annotation of the target, of the prediction) of every row."""
-    # Whitespace goes first, as published: OpenCC knows 乾坤 as a word, and not 乾 坤.
+    """Return per row: source without whitespace, annotations of target and prediction."""
+    # Whitespace is removed first, as published: OpenCC knows the word 乾坤, but not 乾 坤.
     answers = [characters(row.target) for row in rows]
     answers += [characters(row.prediction) for row in rows]
     texts = answers if mode == "nosimp" else simplify(answers)
@@ -66,13 +66,17 @@ def _printed(counts: Counts, beta: float) -> Report:
     tp, fp, fn = counts
     precision, recall, f = f_beta(tp, fp, fn, beta)
     return {
-        "tp": tp, "fp": fp, "fn": fn,
-        "P": str(round(precision, 4)), "R": str(round(recall, 4)), "F": str(round(f, 4)),
-    }  # fmt: skip
+        "tp": tp,
+        "fp": fp,
+        "fn": fn,
+        "P": str(round(precision, 4)),
+        "R": str(round(recall, 4)),
+        "F": str(round(f, 4)),
+    }
 
 
 def f_beta(tp: int, fp: int, fn: int, beta: float) -> tuple[float, float, float]:
-    """Precision, recall and F; precision is 1 without false alarms, recall 1 without misses.
+    """Return precision, recall and F; P is 1 without false positives, R without misses.
 
     >>> f_beta(0, 0, 0, 0.5)
     (1.0, 1.0, 1.0)
@@ -117,7 +121,7 @@ class Cherrant(Scorer):
         counts = np.zeros((len(rows), len(FIELDS)), dtype=np.int64)
         annotated = annotate_rows(rows, self._mode, self.options.dictionaries)
         for index, (_, reference, hypothesis) in enumerate(annotated):
-            # A reference that says 无法标注 is skipped, as published.
+            # A sentence whose reference is 无法标注 is skipped, as published.
             if reference.said == NOT_ANNOTATABLE or (hypothesis.unchanged and reference.unchanged):
                 continue
             counts[index] = _compared(reference, hypothesis)

@@ -1,8 +1,8 @@
-"""C-LLM's scores: predictions projected on the source's length, then CSCD-NS.
+"""C-LLM's scores: predictions are projected on the source's length, then scored by CSCD-NS.
 
-The projection keeps what fits: ChERRANT's S edits of equal length, or difflib's replacements of
-equal length whose source is Chinese throughout; everything else in the prediction is forgotten.
-`…_if_len_differs` projects only predictions of another length than their source.
+The projection keeps ChERRANT's S edits of equal length, or difflib's replacements of equal length
+whose source is Chinese throughout, and drops every other change of the prediction.
+`…_if_len_differs` projects only predictions whose length differs from their source's.
 """
 
 from __future__ import annotations
@@ -19,20 +19,18 @@ from cecbench.metrics.positions import IntArray
 from cecbench.metrics.rows import Row
 from cecdata.common.errors import UsageError
 
-#: projection → whether equal lengths are projected too
+#: the first is the default
 PROJECTIONS = ("cherrant", "difflib", "cherrant_if_len_differs", "difflib_if_len_differs")
 LEAD_IN = "纠错后的句子："
 Projector = Callable[[Sequence[Row], Dictionaries], list[str]]
 
 
 def project_cherrant(rows: Sequence[Row], dictionaries: Dictionaries) -> list[str]:
-    """The sources with ChERRANT's S edits of equal length written into them.
+    """Return the sources with ChERRANT's S edits of equal length applied.
 
-    As published, what stands up to 纠错后的句子： is cut off first, and of several cheapest
-    alignments the first alone is looked at.
-
-    The edits' offsets count characters without whitespace and are used on the source as it
-    stands, as published: in a source with a space, edits after it land one character early.
+    As published: the text up to 纠错后的句子： is cut off first; of several cheapest alignments
+    only the first counts; and the edits' offsets count characters without whitespace but are
+    applied to the source with its whitespace, so edits after a space land one character early.
     """
     answers = simplify([characters(_after_lead_in(row.prediction)) for row in rows])
     return [
@@ -42,8 +40,7 @@ def project_cherrant(rows: Sequence[Row], dictionaries: Dictionaries) -> list[st
 
 
 def _after_lead_in(answer: str) -> str:
-    _, found, rest = answer.partition(LEAD_IN)
-    return rest if found else answer
+    return answer.partition(LEAD_IN)[2] if LEAD_IN in answer else answer
 
 
 def _project_edits(source: str, answer: str, dictionaries: Dictionaries) -> str:
@@ -56,7 +53,7 @@ def _project_edits(source: str, answer: str, dictionaries: Dictionaries) -> str:
 
 
 def project_difflib(rows: Sequence[Row], _: Dictionaries) -> list[str]:
-    """The sources with difflib's replacements of equal length written into them.
+    """Return the sources with difflib's replacements of equal length applied.
 
     >>> project_difflib([Row("1", "他己经来", "他已经来", "他已经来了")], Dictionaries())
     ['他已经来']
@@ -76,7 +73,7 @@ def _project_replacements(source: str, answer: str) -> str:
 
 
 def _is_chinese(character: str) -> bool:
-    """Whether this script takes a character for Chinese: a little less than ChERRANT does."""
+    """Return whether this script takes a character for Chinese: it knows fewer than ChERRANT."""
     return "\u4e00" <= character <= "\u9fa5"
 
 

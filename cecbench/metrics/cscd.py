@@ -1,8 +1,9 @@
 """CSCD-NS evaluation: sentence and character level, detection and correction.
 
-Rules: `nghuyong/cscd-ns` evaluation/evaluate.py, restated from its outputs. Positions are Python
-characters, nothing is normalised. Precision is over all changed sentences (or positions), recall
-over those with an error; both are rounded to three decimals of a percent before F1.
+The rules are those of `nghuyong/cscd-ns`, evaluation/evaluate.py, inferred from its outputs.
+Positions are code points, and nothing is normalised. Precision is over all changed sentences (or
+positions), recall over those with an error; both are rounded to three decimals of a percent before
+F1 is computed.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ FIELDS = tuple(f"{level}_{part}" for level in LEVELS for part in ("tp", "pred", 
 RATIOS: dict[str, Ratio] = {
     f"{level}_f1": (f"{level}_tp", f"{level}_pred", f"{level}_gold") for level in LEVELS
 }
-#: The marks that stood in the script's own `ignore_chars` for the `revert_ignore_punct` numbers,
-#: as far as they show in them: […]%_-}{ are known to count.
+#: The script's `ignore_chars` behind the published `revert_ignore_punct` numbers, as far as they
+#: can be inferred from these: the marks […]%_-}{ are known to count.
 PUNCTUATION = "，。！？；：、“”‘’（）《》【】,.!?;:()\"'"
 ZERO_DIVISION = "ZeroDivisionError: division by zero"
 
@@ -66,8 +67,8 @@ class Cscd(Scorer):
         return columns(
             *(changed & where.same_places, changed, gold),
             *(changed & where.all_right, changed, gold),
-            *(where.found, where.changed, where.gold),
-            *(where.fixed, where.changed, where.gold),
+            *(where.detected, where.changed, where.gold),
+            *(where.corrected, where.changed, where.gold),
         )
 
     def report(self, sums: Totals) -> Report:

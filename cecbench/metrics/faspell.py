@@ -1,9 +1,10 @@
 """FASPell's evaluation as pycorrector ported it, loose and strict, and its unit test's fractions.
 
-The three strings are walked in step to the end of the shortest. Character level: positions.
-Sentence level: loose counts a sentence as found when both sides have a position, strict when the
-positions are the same. Accuracy of correction compares whole strings; accuracy of detection adds
-sentences without any position on either side to the hits if prediction and target are equal.
+The three strings are compared position by position to the end of the shortest. The character level
+counts positions. At the sentence level, loose counts a sentence as detected if both sides have a
+position, strict if their positions are equal. The accuracy of correction compares whole strings;
+the accuracy of detection adds to the hits the sentences that have no position on either side and
+whose prediction equals the target.
 """
 
 from __future__ import annotations
@@ -16,25 +17,44 @@ from cecbench.metrics.predicted_words import prf
 from cecbench.metrics.rows import Row
 
 FIELDS = (
-    "rows", "char_gold", "char_pred", "char_found", "char_fixed",
-    "gold", "pred", "loose", "strict", "right", "clean_right", "equal",
-)  # fmt: skip
+    "rows",
+    "char_gold",
+    "char_pred",
+    "char_found",
+    "char_fixed",
+    "gold",
+    "pred",
+    "loose",
+    "strict",
+    "right",
+    "clean_right",
+    "equal",
+)
 
 
 def columns_of(rows: Sequence[Row], where: Positions) -> tuple[IntArray, ...]:
-    """One array per field of FIELDS."""
+    """Return one array, shape (rows,), for each of FIELDS."""
     gold, pred = where.has_gold, where.has_changed
     equal = flags(rows)[2]
     parts = (
-        where.gold >= 0, where.gold, where.changed, where.found, where.fixed,
-        gold, pred, gold & pred, pred & where.same_places, pred & where.all_right,
-        ~gold & ~pred & equal, equal,
-    )  # fmt: skip
+        where.gold >= 0,
+        where.gold,
+        where.changed,
+        where.detected,
+        where.corrected,
+        gold,
+        pred,
+        gold & pred,
+        pred & where.same_places,
+        pred & where.all_right,
+        ~gold & ~pred & equal,
+        equal,
+    )
     return tuple(part.astype("int64") for part in parts)
 
 
 def report(sums: Totals, prefix: str) -> Report:
-    """The port's numbers and the original test's fractions, each loose and strict."""
+    """Return the port's numbers and the original test's fractions, each loose and strict."""
     at = {name: sums[f"{prefix}{name}"] for name in FIELDS}
     table: Report = {}
     for mode in ("loose", "strict"):
@@ -63,9 +83,9 @@ def _port(at: Totals, mode: str) -> Report:
 
 def _fractions(at: Totals, mode: str) -> Report:
     rows = at["rows"]
-    found, alike = at[mode], at[mode] + at["clean_right"]
+    hits, alike = at[mode], at[mode] + at["clean_right"]
     return {
-        "det": _unit(at, at["char_found"], found, f"{alike}/{rows}"),
+        "det": _unit(at, at["char_found"], hits, f"{alike}/{rows}"),
         "cor": _unit(at, at["char_fixed"], at["right"], f"{at['equal']}/{rows}"),
     }
 

@@ -1,9 +1,10 @@
 """LEMON's sentence scores: `run.py`, and the variant of `gen.py`, `sft_csc.py` and ReLM.
 
-Whole strings are compared. `run.py` puts 1e-12 in every denominator; fp are changed clean
-sentences, fn unchanged sentences with an error, and a wrongly changed one is neither, though it
-stands in both denominators. The variant names it wp. Fractions, unrounded. The scripts' tokeniser
-(cut at 126 tokens, ReLM 62, `[UNK]` dropped) belongs to the systems and is not applied here.
+Whole strings are compared, and the numbers are fractions that are not rounded. `run.py` adds 1e-12
+to every denominator; fp are changed clean sentences, fn unchanged sentences with an error. A
+wrongly changed sentence is neither, but counts in both denominators; the variant calls it wp. The
+scripts' tokeniser (which cuts at 126 tokens, ReLM's at 62, and drops `[UNK]`) belongs to the
+systems and is not applied here.
 """
 
 from __future__ import annotations
@@ -16,8 +17,15 @@ from cecbench.metrics.rows import Row
 
 EPSILON = 1e-12
 FIELDS = (
-    "tp", "pred", "gold", "fp", "fn", "clean", "found", "found_pred",
-)  # fmt: skip
+    "tp",
+    "pred",
+    "gold",
+    "fp",
+    "fn",
+    "clean",
+    "found",
+    "found_pred",
+)
 RATIOS: dict[str, Ratio] = {
     "run.compute.f1": ("tp", "pred", "gold"),
     "run.compute_detect.f1": ("found", "pred", "gold"),
@@ -36,7 +44,7 @@ def _variant(sums: Totals) -> Report:
     tp, gold = sums["tp"], sums["gold"]
     wrong = gold - tp - sums["fn"]
     numbers: Report = {"n_tp": tp, "n_fp": sums["fp"], "n_fn": sums["fn"], "n_wp": wrong}
-    # Rate and denominator are both lifted here, so that no clean sentence at all gives 1.
+    # The constant is added above and below, so that the rate is 1 without a clean sentence.
     false_rate = (sums["fp"] + EPSILON) / (sums["clean"] + EPSILON)
     if gold == 0:
         return {"p": 0, "r": 0, "f1": 0, "fpr": false_rate, "wpr": 0, **numbers}
@@ -47,12 +55,17 @@ def _variant(sums: Totals) -> Report:
     precision, recall = tp / predicted, tp / gold
     f1 = 2 * precision * recall / (precision + recall + EPSILON)
     return {
-        "p": precision, "r": recall, "f1": f1, "fpr": false_rate, "wpr": wrong / gold, **numbers,
-    }  # fmt: skip
+        "p": precision,
+        "r": recall,
+        "f1": f1,
+        "fpr": false_rate,
+        "wpr": wrong / gold,
+        **numbers,
+    }
 
 
 class Lemon(Scorer):
-    """LEMON: `run.py`'s two functions and the three copies of the other one."""
+    """LEMON: the two functions of `run.py` and the three copies of the variant."""
 
     name = "lemon"
     fields = FIELDS
@@ -86,10 +99,15 @@ class Lemon(Scorer):
         found_p, found_r, found_f1 = _smoothed(sums["found"], predicted, gold)
         values: Report = {
             "run.compute": {
-                "p": precision, "r": recall, "f1": f1, "fpr": false_rate,
-                "n_tp": tp, "n_fp": sums["fp"], "n_fn": sums["fn"],
+                "p": precision,
+                "r": recall,
+                "f1": f1,
+                "fpr": false_rate,
+                "n_tp": tp,
+                "n_fp": sums["fp"],
+                "n_fn": sums["fn"],
             },
             "run.compute_detect": {"p": found_p, "r": found_r, "f1": found_f1, "fpr": false_rate},
-        }  # fmt: skip
+        }
         values.update(dict.fromkeys(VARIANTS, _variant(sums)))
         return values

@@ -1,4 +1,4 @@
-"""What happens to a row whose lengths differ, before a scorer sees it."""
+"""Policies: the treatment of rows whose lengths differ, before they are scored."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def _drop(rows: Sequence[Row]) -> list[Row]:
 
 
 def _project(rows: Sequence[Row]) -> list[Row]:
-    # An empty answer has no projection: the published pipeline has no block for it.
+    # The published pipeline has no block for an empty answer.
     return [row for row in rows if len(row.source) == len(row.target) and row.prediction.strip()]
 
 
-#: policy → rows that are scored, in order. `project` leaves the predictions to the projection.
+#: policy → function that returns the scored rows; the scorer `cllm` itself projects predictions
 POLICIES: dict[str, Callable[[Sequence[Row]], list[Row]]] = {
     "strict": _strict,
     "revert": _revert,
@@ -40,7 +40,7 @@ POLICIES: dict[str, Callable[[Sequence[Row]], list[Row]]] = {
     "revert_ignore_punct": _revert,
 }
 
-#: policy → one line for people
+#: policy → description for reports
 MEANING = {
     "strict": "every row as it is",
     "revert": "rows whose target changes the length are left out; a prediction of another length"
@@ -54,7 +54,7 @@ MEANING = {
 
 
 def apply_policy(rows: Sequence[Row], policy: str) -> list[Row]:
-    """The rows that are scored under a policy, with the predictions that are scored.
+    """Return the rows that are scored under a policy, with the predictions that are scored.
 
     >>> row = Row("1", "他己经来", "他已经来", "他已经来了")
     >>> [apply_policy([row], name)[0].prediction for name in ("strict", "revert")]
@@ -68,7 +68,7 @@ def apply_policy(rows: Sequence[Row], policy: str) -> list[Row]:
 
 
 def any_length_differs(rows: Sequence[Row]) -> bool:
-    """Whether some row's source, target and prediction are not of one length."""
+    """Return whether the three strings of some row have different lengths."""
     if not rows:
         return False
     source, target, prediction = (list(map(len, column)) for column in columns_of(rows)[1:])

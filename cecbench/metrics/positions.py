@@ -1,4 +1,4 @@
-"""What the scorers count by position, for many sentences at once."""
+"""Counts of positions, for many sentences at once."""
 
 from __future__ import annotations
 
@@ -16,55 +16,56 @@ IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
 Codes: TypeAlias = NDArray[np.uint16] | NDArray[np.uint32]
 
-_BLOCK = 1024  # sentences at once: what stays in a core's cache is twice as quick
+_BLOCK = 1024  # sentences at once; data that stay in a core's cache are processed twice as fast
 _NOTHING: IntArray = np.zeros((4, 0), dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """Per sentence, shape (sentences,): positions with an error, changed, both, and set right.
+    """Numbers of positions per sentence, each of shape (sentences,).
 
-    G = where source and target differ, H = where source and prediction differ; positions run to
-    the end of the shortest of the three strings, which is the whole sentence where lengths agree.
+    gold: of G, where source and target differ. changed: of H, where source and prediction differ.
+    detected: of both. corrected: of both, where prediction and target are equal. Positions end
+    with the shortest of the three strings.
     """
 
     gold: IntArray
     changed: IntArray
-    found: IntArray
-    fixed: IntArray
+    detected: IntArray
+    corrected: IntArray
 
     @property
     def has_gold(self) -> BoolArray:
-        """G is not empty."""
+        """Whether G is not empty."""
         positive: BoolArray = self.gold > 0
         return positive
 
     @property
     def has_changed(self) -> BoolArray:
-        """H is not empty."""
+        """Whether H is not empty."""
         positive: BoolArray = self.changed > 0
         return positive
 
     @property
     def same_places(self) -> BoolArray:
-        """G = H."""
-        same: BoolArray = (self.found == self.gold) & (self.found == self.changed)
+        """Whether G = H."""
+        same: BoolArray = (self.detected == self.gold) & (self.detected == self.changed)
         return same
 
     @property
     def all_right(self) -> BoolArray:
-        """G = H, and the prediction has the target's character at each."""
-        right: BoolArray = self.same_places & (self.fixed == self.gold)
+        """Whether G = H, and the prediction has the target's character at each position."""
+        right: BoolArray = self.same_places & (self.corrected == self.gold)
         return right
 
 
 def count_positions(
     rows: Sequence[Row], *, ignored_source: str = "", ignored_answer: str = ""
 ) -> Positions:
-    """Counts G, H, G ∩ H and the positions set right, sentence by sentence.
+    """Return the counts of positions of each row.
 
-    ignored_source: positions whose source has one of these characters count nowhere.
-    ignored_answer: an edit that writes one of these characters is taken out of its own side.
+    ignored_source: positions whose source has one of these characters do not count.
+    ignored_answer: a change to one of these characters counts neither in G nor in H.
 
     >>> count_positions([Row("1", "他己经来", "他已经来", "她已经来")]).changed.tolist()
     [2]
@@ -79,8 +80,8 @@ def count_positions(
 def _count_block(
     rows: Sequence[Row], ignored_source: str, ignored_answer: str
 ) -> NDArray[np.int64]:
-    """The four counts of a few sentences, shape (4, sentences)."""
-    # Most sentences of most systems are clean and left alone: they need no look inside.
+    """Return the four counts of a block of sentences, shape (4, sentences)."""
+    # Most sentences of most systems are clean and unchanged, and need no comparison by position.
     touched = [at for at, (_, s, t, p) in enumerate(rows) if not s == t == p]
     counts = np.zeros((4, len(rows)), dtype=np.int64)
     if not touched:
@@ -106,12 +107,12 @@ def _count_block(
 
 
 def differ(first: Sequence[str], second: Sequence[str]) -> BoolArray:
-    """Whether two columns differ, string by string."""
+    """Return per row whether two columns differ."""
     return np.fromiter(map(operator.ne, first, second), dtype=np.bool_, count=len(first))
 
 
 def _aligned_codes(texts: Sequence[Sequence[str]]) -> tuple[IntArray, list[Codes]]:
-    """Where each sentence ends, and the three columns' code points in step with each other."""
+    """Return where each sentence ends, and the code points of the columns, cut to equal lengths."""
     lengths = [list(map(len, column)) for column in texts]
     shortest = lengths[0]
     if not lengths[0] == lengths[1] == lengths[2]:
@@ -121,10 +122,10 @@ def _aligned_codes(texts: Sequence[Sequence[str]]) -> tuple[IntArray, list[Codes
 
 
 def _codes(texts: list[str]) -> list[Codes]:
-    """Code points of texts; surrogatepass: a lone surrogate is one code point like any other."""
+    """Return the code points of texts; a lone surrogate is one code point like any other."""
     raw = [text.encode("utf-16-le", "surrogatepass") for text in texts]
     if all(len(data) == 2 * len(text) for data, text in zip(raw, texts, strict=True)):
-        # Nothing beyond the first plane: two bytes a character are quicker to make and compare.
+        # All in the first plane: two bytes a character are faster to encode and compare.
         return [np.frombuffer(data, dtype="<u2") for data in raw]
     raw = [text.encode("utf-32-le", "surrogatepass") for text in texts]
     return [np.frombuffer(data, dtype="<u4") for data in raw]
@@ -135,5 +136,5 @@ def _code_list(characters: str) -> NDArray[np.uint32]:
 
 
 def _per_sentence(places: NDArray[np.intp], ends: IntArray) -> NDArray[np.intp]:
-    """How many of the places lie in each sentence."""
+    """Return how many of the places each sentence contains."""
     return np.bincount(np.searchsorted(ends, places, side="right"), minlength=len(ends))

@@ -1,9 +1,9 @@
-"""The character-level correction score of the confusion-set-guided pointer network's evaluation.
+"""The character-level score of the evaluation of the confusion-set-guided pointer network.
 
-pycorrector and CLTC carry the same rule. Detection counts positions. Correction looks only at
-sentences with a rightly found position: a hit is a found position set right, a false alarm one
-set wrong, and a miss an error position whose target character is **nowhere** among the characters
-written at the sentence's found positions. So its recall is not over all errors.
+pycorrector and CLTC have the same rule. Detection counts positions. Correction counts only in
+sentences with a detected error position: a hit is a detected position that was corrected, a false
+positive one that was changed to something else, and a miss an error position whose target character
+was written at **none** of the sentence's detected positions. So its recall is not over all errors.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ FIELDS = ("found", "alarms", "missed", "fixed", "miswritten", "unwritten")
 
 
 def columns_of(rows: Sequence[Row], where: Positions) -> tuple[IntArray, ...]:
-    """One array per field of FIELDS."""
+    """Return one array, shape (rows,), for each of FIELDS."""
     unwritten = np.zeros(len(rows), dtype=np.int64)
-    # Where every error was set right, nothing can be missing: only the others are looked into.
-    for index in np.flatnonzero((where.found > 0) & (where.fixed < where.gold)).tolist():
+    # Only sentences with an uncorrected error can have a miss.
+    for index in np.flatnonzero((where.detected > 0) & (where.corrected < where.gold)).tolist():
         unwritten[index] = _unwritten(rows[index])
     return (
-        where.found,
-        where.changed - where.found,
-        where.gold - where.found,
-        where.fixed,
-        where.found - where.fixed,
+        where.detected,
+        where.changed - where.detected,
+        where.gold - where.detected,
+        where.corrected,
+        where.detected - where.corrected,
         unwritten,
     )
 
@@ -45,17 +45,17 @@ Prf = tuple[float, float, float]
 
 
 def detection(sums: Totals, prefix: str = "") -> Prf:
-    """Precision, recall, F1 of the positions; 0 (an int, as printed) where nothing stands below."""
+    """Return precision, recall, F1 of detection."""
     return prf(*(sums[f"{prefix}{name}"] for name in FIELDS[:3]))
 
 
 def correction(sums: Totals, prefix: str = "") -> Prf:
-    """Precision, recall, F1 of the characters written."""
+    """Return precision, recall, F1 of correction."""
     return prf(*(sums[f"{prefix}{name}"] for name in FIELDS[3:]))
 
 
 def prf(tp: int, fp: int, fn: int) -> Prf:
-    """Precision, recall and F1 with the scripts' int 0 for an empty denominator.
+    """Return precision, recall and F1, with the scripts' int 0 for an empty denominator.
 
     >>> prf(0, 0, 3)
     (0, 0.0, 0)

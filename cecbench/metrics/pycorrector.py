@@ -1,9 +1,9 @@
 """pycorrector's evaluations: sentence level, the pointer network's characters, FASPell's port.
 
-Sentence level: fp are changed clean sentences only, a wrongly corrected error sentence is fn;
-whole strings. `eval_model_batch` reads its sentences from a file, source TAB target: whitespace at
-either end of a line is taken off, a line that begins with `#` is a comment, and one without two
-cells is left out.
+The sentence level compares whole strings; fp are changed clean sentences only, and a wrongly
+corrected sentence is fn. `eval_model_batch` reads its sentences from a file of lines, source TAB
+target: it strips whitespace from both ends of a line, takes a line that begins with `#` for a
+comment, and skips a line that does not have two cells.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ RATIOS: dict[str, Ratio] = {"compute_sentence_level_prf.f1": ("all_tp", "all_pre
 
 
 def _outcomes(error: BoolArray, right: BoolArray) -> tuple[BoolArray, ...]:
-    """tp, fp, fn, tn of a sentence."""
+    """Return tp, fp, fn, tn of each sentence."""
     return error & right, ~error & ~right, error & ~right, ~error & right
 
 
 def _line(row: Row) -> Row | None:
-    """The row as it comes out of a line of the file; None where the line is passed over."""
+    """Return the row as the script reads it from its file; None if it skips the line."""
     line = f"{row.source}\t{row.target}".strip()
     cells = line.split("\t")
     if line.startswith("#") or len(cells) != 2:

@@ -1,4 +1,4 @@
-"""Rows to be scored: the record, the file with four columns, and duplicate ids."""
+"""Rows to be scored: the record, files of four columns, and duplicate ids."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COLUMNS = "id, source, target, prediction"
 
 
 class Row(NamedTuple):
-    """One sentence: what was written, what is right, what a system answered."""
+    """One sentence: as written, as it should be, and as a system corrected it."""
 
     id: str
     source: str
@@ -30,7 +30,7 @@ class Row(NamedTuple):
 
 
 def read_raw(path: Path, size: int = BLOCK_BYTES) -> Iterator[bytes]:
-    """The bytes of a file in blocks of whole lines, `size` bytes or a little more each."""
+    """Yield the bytes of a file in blocks of whole lines, each of `size` bytes or a little more."""
     try:
         handle = path.open("rb")
     except OSError as error:
@@ -46,10 +46,10 @@ def read_raw(path: Path, size: int = BLOCK_BYTES) -> Iterator[bytes]:
 
 
 def read_blocks(path: Path, size: int = BLOCK_BYTES) -> Iterator[list[Row]]:
-    r"""Rows of a file with four tab-separated columns and no header, UTF-8, `size` bytes at once.
+    r"""Yield the rows of a UTF-8 file of four tab-separated columns without a header, in blocks.
 
-    Only `\n` ends a line (`\r\n` is taken as one end): a paragraph separator inside a sentence
-    stays there. A row that cannot be read is an InputError naming its line.
+    Only `\n` and `\r\n` end a line, so a sentence can contain a paragraph separator. Raise
+    InputError with the line's number for a row that cannot be read.
     """
     done = 0
     for raw in read_raw(path, size):
@@ -59,12 +59,12 @@ def read_blocks(path: Path, size: int = BLOCK_BYTES) -> Iterator[list[Row]]:
 
 
 def parse(raw: bytes, before: int, path: Path) -> list[Row]:
-    """The rows of a block; `before` lines stand in front of it."""
+    """Return the rows of a block; `before` is the number of lines before it, for messages."""
     return _parse_sound(raw) or _parse_lines(raw, before, path)
 
 
 def read_tsv(path: Path) -> Iterator[Row]:
-    """The same rows one by one."""
+    """Yield the rows of a file one by one."""
     return chain.from_iterable(read_blocks(path))
 
 
@@ -74,7 +74,7 @@ def _parse_lines(raw: bytes, before: int, path: Path) -> list[Row]:
 
 
 def _parse_sound(raw: bytes) -> list[Row]:
-    """All rows of a block at once; none where some line is not as it should be."""
+    """Return all rows of a block at once; none if some line is malformed."""
     if not raw.endswith(b"\n"):
         raw += b"\n"
     codes = np.frombuffer(raw, dtype=np.uint8)
@@ -89,7 +89,7 @@ def _parse_sound(raw: bytes) -> list[Row]:
     if "" in ids or "" in sources:
         return []
     quadruples = zip(ids, sources, cells[2::4], cells[3::4], strict=True)
-    return [tuple.__new__(Row, row) for row in quadruples]  # twice as quick as Row(…)
+    return [tuple.__new__(Row, row) for row in quadruples]  # twice as fast as Row(…)
 
 
 def _parse(raw: bytes, number: int, path: Path) -> Row:
@@ -114,33 +114,33 @@ def _parse(raw: bytes, number: int, path: Path) -> Row:
 def chunks(
     rows: Iterable[tuple[str, str, str, str]], size: int = CHUNK_ROWS
 ) -> Iterator[list[Row]]:
-    """The rows in lists of at most `size`."""
+    """Yield the rows in lists of at most `size`."""
     iterator = iter(rows)
     while block := [Row._make(row) for row in islice(iterator, size)]:
         yield block
 
 
 def columns_of(rows: Sequence[Row]) -> tuple[tuple[str, ...], ...]:
-    """Ids, sources, targets and predictions of rows, which are not none."""
+    """Return ids, sources, targets and predictions of one or more rows."""
     ids, sources, targets, predictions = zip(*rows, strict=True)
     return ids, sources, targets, predictions
 
 
 class SeenIds:
-    """Remembers ids in 8 bytes each, and says whether one may have come twice.
+    """Hashes of ids, 8 bytes each, that show which ids may be duplicates.
 
-    A repeated hash is a suspicion only: `check_distinct` reads the rows again before it accuses.
+    Different ids can have the same hash, so `check_distinct` reads the rows before it reports one.
     """
 
     def __init__(self) -> None:
         self._hashes: list[NDArray[np.int64]] = []
 
     def add(self, hashes: NDArray[np.int64]) -> None:
-        """Takes the hashes of the next rows' ids."""
+        """Add the hashes of the next rows' ids."""
         self._hashes.append(hashes)
 
     def suspects(self) -> frozenset[int]:
-        """Hashes that came more than once."""
+        """Return the hashes that were added more than once."""
         if not self._hashes:
             return frozenset()
         together = np.sort(np.concatenate(self._hashes))
@@ -148,12 +148,12 @@ class SeenIds:
 
 
 def hashes_of(block: Sequence[Row]) -> NDArray[np.int64]:
-    """A hash of every row's id, good for this process alone."""
+    """Return a hash of every row's id, which is valid in this process only."""
     return np.array([hash(row.id) for row in block], dtype=np.int64)
 
 
 def check_distinct(again: Callable[[], Iterable[list[Row]]], where: str) -> None:
-    """Refuses rows of which two have the same id; `again` gives the same blocks once more."""
+    """Raise InputError if two rows have the same id; `again` returns the blocks of rows anew."""
     seen = SeenIds()
     for block in again():
         seen.add(hashes_of(block))
@@ -164,7 +164,7 @@ def check_distinct(again: Callable[[], Iterable[list[Row]]], where: str) -> None
             continue
         if row.id in lines:
             raise InputError(
-                f"{where}, line {number}: id {row.id!r} stands in line {lines[row.id]} already;"
+                f"{where}, line {number}: id {row.id!r} is already that of line {lines[row.id]};"
                 " give every sentence its own id"
             )
         lines[row.id] = number

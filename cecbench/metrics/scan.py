@@ -1,9 +1,9 @@
-"""Reads a block of a four-column file in one pass over its bytes, without making strings.
+"""A compiled pass over the bytes of a four-column file, which creates no strings.
 
-What most scorers count follows from a few numbers a row: the lengths in characters, and how many
-positions have an error, are changed, both, and set right. UTF-8 is compared character by character
-as it stands; it is decoded for the few rows alone that somebody wants to look at. The pass is
-compiled, and worth its start from a few megabytes on.
+Most scorers count from a few numbers per row: the lengths in characters, and how many positions
+have an error, are changed, are both, and are corrected. UTF-8 is compared character by character
+without decoding it; only rows that are needed as text are decoded. Loading the compiled code pays
+from a few megabytes on.
 """
 
 from __future__ import annotations
@@ -35,20 +35,31 @@ Facts = NDArray[np.int32]
 #: the end of the shortest; whether source ≠ target, source ≠ prediction, target ≠ prediction;
 #: positions with an error to the end of the shorter of source and target
 COLUMNS = (
-    "source_at", "target_at", "prediction_at", "end",
-    "source_chars", "target_chars", "prediction_chars",
-    "gold", "changed", "found", "fixed",
-    "error", "touched", "wrong", "gold_alone",
-)  # fmt: skip
+    "source_at",
+    "target_at",
+    "prediction_at",
+    "end",
+    "source_chars",
+    "target_chars",
+    "prediction_chars",
+    "gold",
+    "changed",
+    "detected",
+    "corrected",
+    "error",
+    "touched",
+    "wrong",
+    "gold_alone",
+)
 _TAB, _LINE, _RETURN = 9, 10, 13
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A block as it was read.
+    """The facts of a block of rows.
 
-    facts: int32, shape (rows, len(COLUMNS)). ids: hashes of the ids, int64. identity: the block
-    without its predictions, as the digest of a benchmark takes it.
+    raw: its bytes. facts: int32, shape (rows, len(COLUMNS)). ids: hashes of the ids, int64.
+    identity: the bytes without the predictions, of which the digest of a benchmark is made.
     """
 
     raw: bytes
@@ -60,12 +71,12 @@ class Scan:
         return len(self.facts)
 
     def column(self, name: str) -> NDArray[np.int32]:
-        """One column of the facts."""
+        """Return one column of the facts."""
         values: NDArray[np.int32] = self.facts[:, COLUMNS.index(name)]
         return values
 
     def texts(self, row: int) -> tuple[str, str, str]:
-        """Source, target and prediction of a row."""
+        """Return source, target and prediction of a row."""
         source, target, prediction, end = self.facts[row, :4].tolist()
         cuts = ((source, target - 1), (target, prediction - 1), (prediction, end))
         first, second, third = (self.raw[a:b].decode("utf-8") for a, b in cuts)
@@ -73,12 +84,12 @@ class Scan:
 
 
 def scan(raw: bytes) -> Scan | None:
-    r"""The facts of a block of whole lines; None where some line is not as it should be.
+    r"""Return the facts of a block of whole lines; None if a line is malformed or there is a `\r`.
 
-    Then, and where a `\r` stands in it, the block is for the parser that names the line.
+    Such a block is left to `rows.parse`, which names the line.
 
-    >>> found = scan("1\t己经\t已经\t已经\n".encode())
-    >>> found.column("gold").tolist(), found.column("fixed").tolist(), found.texts(0)
+    >>> block = scan("1\t己经\t已经\t已经\n".encode())
+    >>> block.column("gold").tolist(), block.column("corrected").tolist(), block.texts(0)
     ([1], [1], ('己经', '已经', '已经'))
     >>> scan(b"1\ta\ta\n") is None
     True
@@ -86,11 +97,11 @@ def scan(raw: bytes) -> Scan | None:
     if not raw.endswith(b"\n"):
         raw += b"\n"
     codes = np.frombuffer(raw, dtype=np.uint8)
-    places = np.empty(len(raw), dtype=np.int32)  # room for all; what is not filled costs nothing
-    found = _separators(codes, places)
-    if found < 0 or found % 4:
+    places = np.empty(len(raw), dtype=np.int32)  # room for every byte; unused pages cost no memory
+    separators = _separators(codes, places)
+    if separators < 0 or separators % 4:
         return None
-    rows = found // 4
+    rows = separators // 4
     facts = np.zeros((rows, len(COLUMNS)), dtype=np.int32)
     ids = np.empty(rows, dtype=np.int64)
     identity = np.empty(len(raw), dtype=np.uint8)
@@ -99,7 +110,7 @@ def scan(raw: bytes) -> Scan | None:
 
 
 def hashes_of(ids: Sequence[str]) -> NDArray[np.int64]:
-    """The hashes that a scan gives to these ids, for a block that was parsed instead."""
+    """Return the hashes that a scan gives to these ids, for a block that was parsed instead."""
     texts = [name.encode("utf-8") for name in ids]
     ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
     return _hashes(np.frombuffer(b"".join(texts), dtype=np.uint8), ends)
@@ -107,7 +118,7 @@ def hashes_of(ids: Sequence[str]) -> NDArray[np.int64]:
 
 @njit(cache=True)
 def _hash(text: Bytes) -> np.int64:
-    """FNV-1a, 64 bits."""
+    """Return the 64-bit FNV-1a hash."""
     mixed = np.uint64(0xCBF29CE484222325)
     for byte in text:
         mixed = (mixed ^ np.uint64(byte)) * np.uint64(0x100000001B3)
@@ -116,33 +127,33 @@ def _hash(text: Bytes) -> np.int64:
 
 @njit(cache=True)
 def _hashes(joined: Bytes, ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    found = np.empty(ends.size, dtype=np.int64)
+    hashes = np.empty(ends.size, dtype=np.int64)
     start = 0
     for number in range(ends.size):
-        found[number] = _hash(joined[start : ends[number]])
+        hashes[number] = _hash(joined[start : ends[number]])
         start = ends[number]
-    return found
+    return hashes
 
 
 @njit(cache=True)
 def _follow(raw: Bytes, at: int, count: int) -> bool:
-    """Whether `count` bytes that continue a character stand from here on."""
-    found = 0
-    # The block's last byte is a line end: whatever is cut off there stops at it.
-    while found < count and raw[at + found] & 0xC0 == 0x80:
-        found += 1
-    return found == count
+    """Return whether `count` continuation bytes of UTF-8 begin here."""
+    seen = 0
+    # The block's last byte is a line end, so this never reads past it.
+    while seen < count and raw[at + seen] & 0xC0 == 0x80:
+        seen += 1
+    return seen == count
 
 
 @njit(cache=True)
 def _rare(raw: Bytes, at: int) -> int:
-    """Bytes of a character beside ASCII and the common three-byte ones; 0 where it is none."""
+    """Return the width of a character beside ASCII and common three-byte ones; 0 if malformed."""
     first, second = raw[at], raw[at + 1]
     if first < 0xC2 or first > 0xF4:
         return 0
     if first < 0xE0:
         return 2 if _follow(raw, at + 1, 1) else 0
-    if first < 0xF0:  # 0xE0 and 0xED: neither overlong nor half a surrogate pair
+    if first < 0xF0:  # 0xE0 and 0xED: no overlong form and no surrogate
         sound = second > 0x9F if first == 0xE0 else second < 0xA0
         return 3 if sound and _follow(raw, at + 1, 2) else 0
     sound = (first != 0xF0 or second > 0x8F) and (first != 0xF4 or second < 0x90)
@@ -151,11 +162,11 @@ def _rare(raw: Bytes, at: int) -> int:
 
 @njit(cache=True)
 def _separators(raw: Bytes, places: NDArray[np.int32]) -> int:
-    """Fills the places of tabs and line ends; gives how many there are.
+    """Write the places of tabs and line ends to `places`, and return their number.
 
-    −1 where the block is not UTF-8 as Python has it, or holds a carriage return.
+    Return −1 if the block is not valid UTF-8 or has a carriage return.
     """
-    at, found = 0, 0
+    at, count = 0, 0
     while at < raw.size:
         first = raw[at]
         if 0xE1 <= first <= 0xEF and first != 0xED:
@@ -165,15 +176,15 @@ def _separators(raw: Bytes, places: NDArray[np.int32]) -> int:
         elif first < 0x80:
             if first == _RETURN:
                 return -1
-            places[found] = at
-            found += (first == _TAB) | (first == _LINE)
+            places[count] = at
+            count += (first == _TAB) | (first == _LINE)
             at += 1
         else:
             wide = _rare(raw, at)
             if wide == 0:
                 return -1
             at += wide
-    return found
+    return count
 
 
 @njit(cache=True)
@@ -186,7 +197,7 @@ def _characters(text: Bytes) -> int:
 
 @njit(cache=True)
 def _differ(first: Bytes, second: Bytes) -> bool:
-    """Whether two texts differ; without a way out, so that many bytes are compared at once."""
+    """Return whether two texts differ; without an early exit, so that the loop is vectorised."""
     if first.size != second.size:
         return True
     different = False
@@ -197,13 +208,13 @@ def _differ(first: Bytes, second: Bytes) -> bool:
 
 @njit(cache=True)
 def _wide(first: int) -> int:
-    """Bytes of a character that is known to be sound, by its first."""
+    """Return the width of a valid character from its first byte."""
     return 1 + (first >= 0xC0) + (first >= 0xE0) + (first >= 0xF0)
 
 
 @njit(cache=True)
 def _same(raw: Bytes, a: int, b: int, wide: int) -> bool:
-    """Whether the same bytes stand at two places, `wide` of them."""
+    """Return whether `wide` bytes are the same at two places."""
     at = 0
     while at < wide and raw[a + at] == raw[b + at]:
         at += 1
@@ -212,7 +223,7 @@ def _same(raw: Bytes, a: int, b: int, wide: int) -> bool:
 
 @njit(cache=True)
 def _shared(raw: Bytes, row: Facts) -> int:
-    """Bytes of the whole characters that the three cells begin with alike."""
+    """Return the number of bytes of the common prefix of the three cells, in whole characters."""
     s, t, p = row[0], row[1], row[2]
     room = min(t - 1 - s, p - 1 - t, row[3] - p)
     at = 0
@@ -225,11 +236,12 @@ def _shared(raw: Bytes, row: Facts) -> int:
 
 @njit(cache=True)
 def _positions(raw: Bytes, row: Facts) -> None:
-    """Fills the counts of positions of a row whose cells are known."""
+    """Write the counts of positions of a row whose cells and lengths are known."""
     skipped = _shared(raw, row)
     s, t, p = row[0] + skipped, row[1] + skipped, row[2] + skipped
     left = min(row[4], row[5], row[6]) - _characters(raw[row[0] : s])
-    gold, changed, found, fixed = 0, 0, 0, 0  # kept out of memory: most of the time goes here
+    # Local names stay in registers; this loop takes most of the time.
+    gold, changed, detected, corrected = 0, 0, 0, 0
     for _ in range(left):
         wide_s, wide_t, wide_p = _wide(raw[s]), _wide(raw[t]), _wide(raw[p])
         is_gold = wide_s != wide_t or not _same(raw, s, t, wide_s)
@@ -237,10 +249,10 @@ def _positions(raw: Bytes, row: Facts) -> None:
         gold += is_gold
         changed += is_changed
         if is_gold and is_changed:
-            found += 1
-            fixed += wide_t == wide_p and _same(raw, t, p, wide_t)
+            detected += 1
+            corrected += wide_t == wide_p and _same(raw, t, p, wide_t)
         s, t, p = s + wide_s, t + wide_t, p + wide_p
-    row[7], row[8], row[9], row[10] = gold, changed, found, fixed
+    row[7], row[8], row[9], row[10] = gold, changed, detected, corrected
     for _ in range(min(row[4], row[5]) - min(row[4], row[5], row[6])):
         wide_s, wide_t = _wide(raw[s]), _wide(raw[t])
         gold += wide_s != wide_t or not _same(raw, s, t, wide_s)
@@ -250,7 +262,7 @@ def _positions(raw: Bytes, row: Facts) -> None:
 
 @njit(cache=True)
 def _fill(raw: Bytes, row: Facts) -> None:
-    """Fills the facts of a row whose cells' places are known."""
+    """Write the facts of a row whose cells are known."""
     source, target = raw[row[0] : row[1] - 1], raw[row[1] : row[2] - 1]
     prediction = raw[row[2] : row[3]]
     row[4] = row[5] = row[6] = _characters(source)
@@ -265,7 +277,7 @@ def _fill(raw: Bytes, row: Facts) -> None:
 def _scan(
     raw: Bytes, places: NDArray[np.int32], facts: Facts, ids: NDArray[np.int64], identity: Bytes
 ) -> int:
-    """Fills all; gives the bytes of the identity, −1 where some row is not as it should be."""
+    """Write facts, ids and identity; return the identity's size, −1 if a row is malformed."""
     start, used = 0, 0
     for number in range(facts.shape[0]):
         source, target, prediction, end = places[4 * number : 4 * number + 4]

@@ -1,9 +1,10 @@
 """The SIGHAN family: Paddle's sighan_evaluate, ReaLiSe, SCOPE, and CLTC's track 1.
 
-Paddle: precision over right sentences and changed **clean** ones, so that a wrongly corrected
-error sentence is no false alarm; whole strings. The others: precision over all changed sentences,
-edits compared as (position, character). ReaLiSe's second table takes edits that write 地 or 得 out
-of both sides first. SCOPE adds characters, CLTC the pointer network's characters.
+Paddle compares whole strings; its precision is over corrected sentences and changed **clean** ones,
+so a wrongly corrected sentence is no false positive. The others compare edits as (position,
+character); their precision is over all changed sentences. ReaLiSe's second table first removes
+edits that write 地 or 得 from both sides. SCOPE adds a character level, CLTC that of the pointer
+network.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from cecbench.metrics.rows import Row
 
 SENTENCE_FIELDS = ("rows", "gold", "pred", "same", "det_tp", "right", "cor_tp")
 PADDLE_FIELDS = ("error", "clean_changed", "found", "fixed", "space")
-#: rows whose last edit writes whitespace: how many, and the sum of those edits' places (from 1)
+#: rows whose last edit writes whitespace: their number, and the sum of those edits' places (from 1)
 BLANK_FIELDS = ("rows", "places", "no_de_rows", "no_de_places")
 FIELDS = (
     *(f"plain_{name}" for name in SENTENCE_FIELDS),
@@ -33,7 +34,7 @@ RATIOS: dict[str, Ratio] = {
 }
 ERROR: Report = {
     "error": "ZeroDivisionError: division by zero",
-    "error_because": "no sentence was changed, none has an error, or (SCOPE) no error was found:"
+    "error_because": "no sentence was changed, none has an error, or (SCOPE) no error was detected:"
     " the published script divides by zero here",
 }
 
@@ -41,9 +42,14 @@ ERROR: Report = {
 def _sentence(where: Positions) -> tuple[IntArray, ...]:
     pred = where.has_changed
     parts = (
-        where.gold >= 0, where.has_gold, pred,
-        where.same_places, where.same_places & pred, where.all_right, where.all_right & pred,
-    )  # fmt: skip
+        where.gold >= 0,
+        where.has_gold,
+        pred,
+        where.same_places,
+        where.same_places & pred,
+        where.all_right,
+        where.all_right & pred,
+    )
     return tuple(part.astype("int64") for part in parts)
 
 
@@ -67,11 +73,11 @@ def _paddle(sums: Totals) -> Report:
 
 
 def _read(sums: Totals, prefix: str = "") -> Report | None:
-    """What these scripts say where they cannot read back what was written; None where they can."""
+    """Return the scripts' error if they cannot read back the edits that they wrote; else None."""
     rows = sums[f"blank_{prefix}rows"]
     if rows == 0:
         return None
-    # Its words name the place of the first such edit: known from the sums where there is but one.
+    # The message names the place of the first such edit, which the sums tell if there is only one.
     place = f"'{sums[f'blank_{prefix}places']},'" if rows == 1 else "a place and a comma"
     return {
         "error": f"ValueError: invalid literal for int() with base 10: {place}",
@@ -107,14 +113,14 @@ def _realise(sums: Totals, prefix: str) -> Report:
 
 
 def _scope(sums: Totals) -> Report:
-    found, fixed = sums["char_found"], sums["char_fixed"]
+    detected, corrected = sums["char_found"], sums["char_fixed"]
     table = _realise(sums, "plain_")
-    if "error" in table or found == 0:
+    if "error" in table or detected == 0:
         return dict(ERROR)
-    recall_below = found + sums["char_missed"]
-    detect = _f1(found / (found + sums["char_alarms"]), found / recall_below)
-    # SCOPE asks of the found positions only whether they were set right.
-    correct = _f1(fixed / found, fixed / recall_below)
+    errors = detected + sums["char_missed"]
+    detect = _f1(detected / (detected + sums["char_alarms"]), detected / errors)
+    # SCOPE's correction counts only detected positions.
+    correct = _f1(corrected / detected, corrected / errors)
     return {**table, "char-detect-f1": detect * 100, "char-correct-f1": correct * 100}
 
 
@@ -134,7 +140,7 @@ def _percent(values: Prf) -> Report:
 
 
 class Sighan(Scorer):
-    """The SIGHAN family: every member's numbers."""
+    """The SIGHAN family, whose headline is that of ReaLiSe."""
 
     name = "sighan"
     fields = FIELDS

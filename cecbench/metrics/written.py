@@ -1,9 +1,9 @@
-"""What the SIGHAN family's scripts read back of edits that write whitespace.
+"""Edits that write whitespace, as the SIGHAN family's scripts read them back from their files.
 
-They write a sentence's edits on a line, `id, place, character, place, character`, and take
-whitespace off its end when they read it. Paddle splits the line at single spaces: it stops at a
-space with another edit behind it, and of a whitespace at the end only the place is left. ReaLiSe,
-SCOPE and CLTC split it at comma and space, and stop where the last edit writes whitespace.
+The scripts write a sentence's edits to a line, `id, place, character, place, character`, and strip
+the line when they read it. Paddle splits it at single spaces: it stops at an edit that writes a
+space before another edit, and keeps only the place of a last edit that writes whitespace. ReaLiSe,
+SCOPE and CLTC split it at comma and space, and stop if the last edit writes whitespace.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Edits = list[tuple[int, str]]
 
 
 def paddle(rows: Sequence[Row], right: BoolArray) -> tuple[BoolArray, BoolArray]:
-    """Per row: whether Paddle takes it for set right, and whether it stops there.
+    """Return per row: whether Paddle takes it for corrected, and whether it stops there.
 
     right: the rows with an error whose prediction is the target.
     """
@@ -32,26 +32,29 @@ def paddle(rows: Sequence[Row], right: BoolArray) -> tuple[BoolArray, BoolArray]
 
 
 def blank_ends(rows: Sequence[Row]) -> tuple[IntArray, ...]:
-    """Per row: sides whose last edit writes whitespace, the sum of their places (from 1); and both
-    once more without the edits that write 地 or 得.
+    """Return four arrays, shape (rows,).
+
+    They hold the number of sides whose last edit writes whitespace, the sum of these edits' places
+    (from 1), and both again after edits that write 地 or 得 were removed.
     """
-    found = np.zeros((4, len(rows)), dtype=np.int64)
+    blanks = np.zeros((4, len(rows)), dtype=np.int64)
     for index in _with_whitespace(rows):
         for text in rows[index][2:]:
             edits = _edits(rows[index], text)
             kept = [edit for edit in edits if edit[1] not in "地得"]
             for at, side in ((0, edits), (2, kept)):
                 if side and side[-1][1].isspace():
-                    found[at : at + 2, index] += (1, side[-1][0])
-    return tuple(found)
+                    blanks[at : at + 2, index] += (1, side[-1][0])
+    return tuple(blanks)
 
 
 def _with_whitespace(rows: Sequence[Row]) -> list[int]:
-    """The rows whose target or prediction holds whitespace: few, and the others need no look."""
+    """Return the indexes of rows whose target or prediction has whitespace, which are few."""
     return [
-        index for index, row in enumerate(rows)
+        index
+        for index, row in enumerate(rows)
         if any(len("".join(text.split())) != len(text) for text in row[2:])
-    ]  # fmt: skip
+    ]
 
 
 def _edits(row: Row, text: str) -> Edits:
@@ -60,5 +63,5 @@ def _edits(row: Row, text: str) -> Edits:
 
 
 def _left(edits: Edits) -> Edits:
-    """Places with their characters, as far as both were read."""
+    """Return the edits that Paddle reads with both place and character."""
     return edits[:-1] if edits and edits[-1][1].isspace() else edits

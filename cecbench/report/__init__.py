@@ -1,1 +1,1 @@
-"""A user's results beside the published rows, for people and for programs."""
+"""Reports: a user's results beside the published ones."""

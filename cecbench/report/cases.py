@@ -1,4 +1,4 @@
-"""Misjudged sentences as aligned pictures: what stays once, what differs three times."""
+"""Misjudged sentences: source, prediction and reference aligned, so that differences show."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from cecbench.metrics.rows import Row
 from cecbench.results import Run
 from cecdata.hanzi.edits import align
 
-#: judgement → what it says
+#: judgement → its meaning
 JUDGEMENTS = {
     "missed": "an error was left as it was",
     "wrong": "a sentence with errors was changed, but not into the reference",
     "over-corrected": "a clean sentence was changed",
 }
-Piece = str | tuple[str, str, str]  # what stays, or (source, prediction, reference)
+Piece = str | tuple[str, str, str]  # equal text, or (source, prediction, reference)
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One misjudged sentence; `pieces` spell source, prediction and reference side by side."""
+    """One misjudged sentence; its `pieces` give source, prediction and reference."""
 
     benchmark: str
     system: str
@@ -33,7 +33,7 @@ class Case:
 
 
 def judgement(row: Row) -> str | None:
-    """What went wrong, or None where the prediction is the reference."""
+    """Return what is wrong with a prediction; None if it equals the reference."""
     if row.prediction == row.target:
         return None
     if row.source == row.target:
@@ -42,23 +42,23 @@ def judgement(row: Row) -> str | None:
 
 
 def cases(run: Run, most: int) -> tuple[list[Case], int]:
-    """The first `most` misjudged sentences of a run, and how many there are in all."""
-    found: list[Case] = []
+    """Return the first `most` misjudged sentences of a run, and the number of all."""
+    listed: list[Case] = []
     total = 0
     for row, status in zip(run.rows, run.statuses, strict=True):
         why = judgement(row)
         if why is None:
             continue
         total += 1
-        if len(found) < most:
+        if len(listed) < most:
             kind = sentence_type(row.source, row.target).category
             pieces = aligned(row.source, row.prediction, row.target)
-            found.append(Case(run.benchmark, run.system, row.id, why, kind, status, pieces))
-    return found, total
+            listed.append(Case(run.benchmark, run.system, row.id, why, kind, status, pieces))
+    return listed, total
 
 
 def aligned(source: str, prediction: str, reference: str) -> tuple[Piece, ...]:
-    """The three texts cut where any of them differs.
+    """Return the three texts, cut where one of them differs.
 
     >>> aligned("他己经来", "他以经来", "他已经来")
     ('他', ('己', '以', '已'), '经来')
@@ -87,14 +87,14 @@ class _Change:
 
 
 def _changes(source: str, other: str) -> list[_Change]:
-    # align() speaks of (perturbed, clean): here the source is what the offsets are of.
+    # align() takes (perturbed, clean); its offsets are those of the second, here the source.
     return [_Change(edit.start, edit.end, edit.source) for edit in align(other, source)]
 
 
 def _merged(source: str, prediction: str, reference: str) -> Iterator[tuple[int, int, str, str]]:
-    """Spans where either other text differs, with both texts there.
+    """Yield the spans of the source where another text differs, with both other texts there.
 
-    Spans that touch are made one: an insertion between two would else belong to both.
+    Spans that touch are merged, because an insertion between them would belong to both.
     """
     sides = (_changes(source, prediction), _changes(source, reference))
     spans = sorted({(change.start, change.end) for side in sides for change in side})

@@ -15,7 +15,7 @@ from cecdata.common import markdown as md
 from cecdata.common.html import percent
 from cecdata.common.markdown import Markdown
 
-SOURCE = "Published rows: CEC-Zero, arXiv 2512.23971, tab:main; metric as the paper says it."
+SOURCE = "Published rows: CEC-Zero, arXiv 2512.23971, tab:main, by the metric that the paper names."
 INTERVALS = (
     "Sentence-level F1 in percent; [low, high] is the 95 % bootstrap interval over sentences."
 )
@@ -58,7 +58,7 @@ def markdown(view: Overview, runs: Sequence[Run]) -> str:
 
 
 def latex(view: Overview) -> str:
-    """A table for LaTeX; the package booktabs is all it needs."""
+    """Return a table for LaTeX, which needs the package booktabs."""
     columns = [c for c in view.columns if any(c in line.cells for line in view.lines)]
     lines = [
         "% " + SOURCE,
@@ -80,7 +80,7 @@ def latex(view: Overview) -> str:
 
 
 def table_csv(view: Overview) -> str:
-    """One line a number: system, group, benchmark, value, low, high, remark."""
+    """Return one line per number: system, group, benchmark, value, low, high, remark."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["system", "group", "benchmark", "f1_percent", "low", "high", "remark"])
@@ -95,7 +95,7 @@ def table_csv(view: Overview) -> str:
 
 
 def as_json(view: Overview, runs: Sequence[Run]) -> str:
-    """The table, each run's whole score, and every published table."""
+    """Return the table, each run's whole score, and every published table."""
     record = {
         "columns": list(view.columns),
         "rows": [
@@ -117,7 +117,7 @@ def as_json(view: Overview, runs: Sequence[Run]) -> str:
 
 
 def _marked(text: str, remark: str, notes: list[str]) -> Markdown:
-    """Return a cell with the number of its remark raised behind it."""
+    """Return a cell followed by the number of its remark, raised."""
     if not remark:
         return Markdown(text)
     if remark not in notes:

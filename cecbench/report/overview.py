@@ -1,4 +1,4 @@
-"""The table of a report: a user's systems and the published ones, benchmark by benchmark."""
+"""The table of a report: a user's systems and the published ones, with a column per benchmark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOT_THE_MEAN = "printed; the mean of the nine sets is {mean:.2f}"
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A score in percent, its interval where there is one, and a remark."""
+    """A score in percent, its interval if there is one, and a remark."""
 
     value: float | None
     low: float | None = None
@@ -52,7 +52,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """Lines by columns; `others` are columns that the paper's table does not have."""
+    """The lines and columns of the table, the signatures of the runs, and warnings."""
 
     columns: tuple[str, ...]
     lines: tuple[Line, ...]
@@ -61,7 +61,7 @@ class Overview:
 
 
 def overview(runs: Sequence[Run]) -> Overview:
-    """Return the runs above the published rows: a column a benchmark, then the mean of the nine."""
+    """Return the table: the runs first, then the published rows."""
     own: dict[str, list[Run]] = {}
     for run, name in zip(runs, row_names(runs), strict=True):
         own.setdefault(name, []).append(run)
@@ -97,9 +97,9 @@ def _own_line(name: str, runs: Sequence[Run]) -> Line:
 
 
 def row_names(runs: Sequence[Run]) -> list[str]:
-    """The systems' names, with what departs from the default scoring.
+    """Return the systems' names, with the scoring where it is not the default.
 
-    Two runs of one name on one benchmark would overwrite each other: the folder tells them apart.
+    Runs of one name on one benchmark get the end of their folder's path, which differs.
     """
     names = [_name(run) for run in runs]
     often = Counter((run.benchmark, name) for run, name in zip(runs, names, strict=True))
@@ -112,7 +112,7 @@ def row_names(runs: Sequence[Run]) -> list[str]:
 
 
 def _tails(folders: Sequence[Path]) -> dict[Path, str]:
-    """Of each folder as many of its last names as tell it from the others."""
+    """Return each folder's last names, as many as distinguish it from the others."""
     depth = 1
     while len({folder.parts[-depth:] for folder in folders}) < len(set(folders)):
         depth += 1
@@ -130,7 +130,7 @@ def cell_of(values: RunScore) -> Cell:
     if not interval:
         return Cell(printed)
     exact = 100 * interval["value"]
-    # The script's own digits where it prints percent: they may differ from ours in the last one.
+    # If the script prints percent, its own digits: it may round the last one differently.
     value = printed if printed is not None and abs(printed - exact) < 0.05 else exact
     remark = "the published script prints nothing here" if printed is None else ""
     if values["rows_read"] != values["benchmark_rows"]:
@@ -159,19 +159,19 @@ def _published_lines() -> list[Line]:
 
 
 def _warnings(runs: Sequence[Run]) -> tuple[str, ...]:
-    """What keeps the user's own numbers from being set side by side."""
-    found = []
+    """Return the reasons why the user's own numbers cannot be compared with each other."""
+    warnings = []
     kinds = {(r.values["scorer"], r.values["scored_policy"]) for r in runs}
     if len(kinds) > 1:
         named = "; ".join(f"{scorer} under {policy}" for scorer, policy in sorted(kinds))
-        found.append(f"Your runs are not all scored alike: {named}.")
+        warnings.append(f"Your runs are not all scored alike: {named}.")
     synthetic = sorted({r.benchmark for r in runs if r.values["synthetic"]})
     if synthetic:
-        found.append(f"Synthetic errors, not people's: {', '.join(synthetic)}.")
+        warnings.append(f"Synthetic errors, not people's: {', '.join(synthetic)}.")
     by_set: dict[str, set[str]] = {}
     for run in runs:
         by_set.setdefault(run.benchmark, set()).add(run.values["signature.benchmark"])
     different = sorted(name for name, digests in by_set.items() if len(digests) > 1)
     if different:
-        found.append(f"Not the same sentences for every system: {', '.join(different)}.")
-    return tuple(found)
+        warnings.append(f"Not the same sentences for every system: {', '.join(different)}.")
+    return tuple(warnings)

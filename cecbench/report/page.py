@@ -1,4 +1,4 @@
-"""The HTML page of a report: one file, no request leaves it."""
+"""The HTML page of a report: one file that loads nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cecdata.common import html
 from cecdata.common.html import folded, percent
 
 FOLDER = Path(__file__).parent
-#: published tables that are shown as such
+#: published tables that are shown as tables
 TABLES = {
     "cost": "Training cost and throughput",
     "thresholds": "Threshold sweep",
@@ -141,7 +141,7 @@ def _your_figures(view: Overview, runs: Sequence[Run]) -> str:
 
 
 def _not_drawn(view: Overview) -> str:
-    """Return in words which of the user's systems the figures leave out, and why."""
+    """Return a sentence on the systems that the figures leave out, or the empty string."""
     active = sum(line.yours and not line.changes_nothing for line in view.lines)
     if active <= COLOURS:
         return _without_idle(view, "drawn")

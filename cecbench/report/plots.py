@@ -1,4 +1,4 @@
-"""Which figures a report has: the user's runs, then those of the paper."""
+"""The figures of a report: those of the user's runs, then those of the paper."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def drawn(view: Overview) -> list[str]:
 
 
 def scores_with_intervals(view: Overview, names: Sequence[str]) -> str:
-    """Headlines of these systems with intervals; lines mark published values of the same set."""
+    """Draw the headlines of these systems with intervals, and published values as lines across."""
     yours = [line for line in view.lines if line.yours and line.name in names]
     labels = [c for c in view.columns if c != "avg" and any(c in line.cells for line in yours)]
     series = {
@@ -73,12 +73,12 @@ def by_category_and_number(runs: Sequence[Run], names: Sequence[str]) -> dict[st
 
 
 def from_the_paper() -> list[str]:
-    """Category breakdown on CS, scaling, ablation: drawn from the published tables."""
+    """Draw the paper's breakdown by category, its scaling and its ablation."""
     return [_cs_breakdown(), _scaling(), _ablation()]
 
 
 def _grouped(named: Iterable[tuple[Run, str]]) -> dict[str, dict[str, Run]]:
-    """Benchmark → the system's name in the report → its run."""
+    """Return the runs by benchmark and then by the system's name in the report."""
     groups: dict[str, dict[str, Run]] = {}
     for run, name in named:
         groups.setdefault(run.benchmark, {})[name] = run

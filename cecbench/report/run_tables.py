@@ -1,4 +1,4 @@
-"""The page's tables about the runs themselves: what each did, parts, what the categories hide."""
+"""The page's tables about the runs: their behaviour, their parts, and the cross table."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ HEADS = (
 
 
 CROSS = (
-    "An error is counted under the first category that holds. A row says how many of its errors "
-    "have which other properties too."
+    "An error is counted under the first category that it has. Each row says how many of its "
+    "errors have which other properties too."
 )
 
 
 def runs_section(runs: Sequence[Run]) -> str:
-    """What each run did, its answers by status, and the signatures."""
+    """Return the section on the runs' behaviour, answers by status, and signatures."""
     signatures = "".join(
         f"<li>{escape(run.system)}, {escape(run.benchmark)}<br>"
         f"<code>{escape(run.values['signature'])}</code></li>"
@@ -46,7 +46,7 @@ def runs_section(runs: Sequence[Run]) -> str:
 
 
 def frequency_table(runs: Sequence[Run]) -> str:
-    """F1 by the frequency of the rarest right character, each cell with its sentences."""
+    """Return F1 by the frequency of the rarest right character, with the number of sentences."""
     bands = [name for _, name in errortypes.FREQUENCY_BANDS]
     rows = []
     for run in runs:
@@ -57,11 +57,11 @@ def frequency_table(runs: Sequence[Run]) -> str:
 
 
 def cross_tables(runs: Sequence[Run]) -> str:
-    """For each benchmark: of the errors in a category, how many also have another property."""
+    """Return for each benchmark how many errors of a category have which other properties."""
     first: dict[str, RunScore] = {}
     for run in runs:
         first.setdefault(run.benchmark, run.values)
-    found = [f"<p>{CROSS}</p>"]
+    parts = [f"<p>{CROSS}</p>"]
     for name, values in first.items():
         cross = values["breakdown"]["cross_table"]
         rows = []
@@ -70,12 +70,12 @@ def cross_tables(runs: Sequence[Run]) -> str:
             if any(counts.values()):
                 rows.append([leaf, *(str(counts.get(other) or "") for other in errortypes.LEAVES)])
         heads = ["counted as", *(f"is {leaf}" for leaf in errortypes.LEAVES)]
-        found.append(f"<p><b>{escape(name)}</b></p>{table(heads, rows)}")
-    return "".join(found)
+        parts.append(f"<p><b>{escape(name)}</b></p>{table(heads, rows)}")
+    return "".join(parts)
 
 
 def meanings() -> str:
-    """The categories in words."""
+    """Return a table of the categories and their meanings."""
     rows = ([name, text] for name, text in errortypes.MEANING.items())
     return table(["category", "meaning"], rows, words=(0, 1))
 

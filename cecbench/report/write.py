@@ -1,4 +1,4 @@
-"""`cecbench report`: reads runs, writes the five forms of a report."""
+"""Reading of runs, and writing of the five files of a report."""
 
 from __future__ import annotations
 
@@ -16,11 +16,14 @@ from cecdata.common.durable import Workspace
 from cecdata.common.errors import InputError
 
 FILES = ("index.html", "report.md", "report.tex", "report.csv", "report.json")
-MOST_CASES = 1000  # of one run, in the page
+MOST_CASES = 1000  # per run, on the page
 
 
 def find_runs(paths: Sequence[Path]) -> list[Run]:
-    """The runs at or below the paths, in the order of the paper's columns; InputError for none."""
+    """Return the runs at or below the paths, in the order of the paper's columns.
+
+    Raise InputError if there are none.
+    """
     folders: list[Path] = []
     for path in paths:
         if path.name == SCORE:
@@ -28,26 +31,24 @@ def find_runs(paths: Sequence[Path]) -> list[Run]:
         elif path.is_dir():
             folders += sorted(file.parent for file in path.rglob(SCORE))
         else:
-            raise InputError(
-                f"{path}: there is no such run; name folders that `cecbench run` wrote"
-            )
+            raise InputError(f"{path}: no such run; name folders that `cecbench run` wrote")
     if not folders:
         named = ", ".join(str(path) for path in paths)
-        raise InputError(f"no {SCORE} lies below {named}: run `cecbench run --out FOLDER` first")
+        raise InputError(f"no {SCORE} in {named}: run `cecbench run --out FOLDER` first")
     order = {name: place for place, name in enumerate(published.BENCHMARK_OF_SET.values())}
     runs = _told_apart([read_run(folder) for folder in dict.fromkeys(folders)])
     return sorted(runs, key=lambda run: (order.get(run.benchmark, len(order)), run.benchmark))
 
 
 def _told_apart(runs: Sequence[Run]) -> list[Run]:
-    """Own files of one name and different sentences are different benchmarks: name@sha256.
+    """Return the runs; own files of one name but different sentences are called name@sha256.
 
-    A published benchmark keeps its name, for its column; the report warns of other sentences.
+    A published benchmark keeps its name, which is its column; the report warns if sentences differ.
     """
     digests: dict[str, set[str]] = {}
     for run in runs:
         digests.setdefault(run.benchmark, set()).add(run.values["signature.benchmark"])
-    ambiguous = {name for name, found in digests.items() if len(found) > 1}
+    ambiguous = {name for name, kinds in digests.items() if len(kinds) > 1}
     ambiguous -= set(published.BENCHMARK_OF_SET.values())
     return [
         replace(run, values={**run.values, "benchmark": run.values["signature.benchmark"]})
@@ -58,7 +59,7 @@ def _told_apart(runs: Sequence[Run]) -> list[Run]:
 
 
 def write_report(runs: Sequence[Run], out: Path) -> tuple[Path, ...]:
-    """Writes the report's files into `out` (an earlier report there is replaced)."""
+    """Write the report's files to `out`, replacing an earlier report, and return their paths."""
     view = overview(runs)
     shown: list[Case] = []
     left_out = 0

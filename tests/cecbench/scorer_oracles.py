@@ -104,9 +104,14 @@ def _transposition(
 
 
 def _follow(
-    i: int, j: int, path: list[Step], choices: list[list[list[str]]], found: list[list[Step]],
-    *, first: bool,
-) -> None:  # fmt: skip
+    i: int,
+    j: int,
+    path: list[Step],
+    choices: list[list[list[str]]],
+    found: list[list[Step]],
+    *,
+    first: bool,
+) -> None:
     if i == j == 0:
         found.append(path[::-1])
         return

@@ -68,11 +68,22 @@ def test_a_page_fits_its_window_and_its_filter_works(tmp_path: Path, systems: in
     wrapper = tmp_path / "wrapper.html"
     wrapper.write_text(WRAPPER.format(frames=frames.replace("<iframe", '<iframe style="border:0"')))
     done = subprocess.run(
-        [str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
-         "--allow-file-access-from-files", "--virtual-time-budget=5000",
-         f"--user-data-dir={tmp_path / 'profile'}", wrapper.as_uri()],
-        capture_output=True, text=True, check=True, timeout=120,
-    )  # fmt: skip
+        [
+            str(CHROMIUM),
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--dump-dom",
+            "--allow-file-access-from-files",
+            "--virtual-time-budget=5000",
+            f"--user-data-dir={tmp_path / 'profile'}",
+            wrapper.as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
     found = re.search(r'data-seen="([^"]*)"', done.stdout)
     assert found is not None, done.stderr[-2000:]
     seen = json.loads(html.unescape(found[1]))

@@ -87,11 +87,15 @@ def test_rules_one_by_one(source: str, target: str, edits: list[tuple]) -> None:
 @pytest.mark.parametrize(
     ("deleted", "inserted", "same"),
     [
-        ("公园", "公圆", True), ("公园里", "公圆理", False), ("甲乙丙", "丙甲乙", True),
-        ("甲乙丙", "丙乙甲", False), ("。", "。", True), ("！", "！", False),
+        ("公园", "公圆", True),
+        ("公园里", "公圆理", False),
+        ("甲乙丙", "丙甲乙", True),
+        ("甲乙丙", "丙乙甲", False),
+        ("。", "。", True),
+        ("！", "！", False),
         ("（）", "（）", False),
     ],
-)  # fmt: skip
+)
 def test_what_counts_as_moved(deleted: str, inserted: str, *, same: bool) -> None:
     """A moved text may differ by one character or be rotated; known marks never move."""
     assert moved(deleted, inserted) is same
@@ -127,8 +131,12 @@ def test_counts_follow_multiplicity() -> None:
     assert compare((a, b, b), (a, a), "cs") == (2, 2, 0)
     assert compare((NOOP,), (a, a), "cs") == (0, 0, 2)
     assert compare_types((a, b, b), (a, a)) == {
-        "M": (0, 2, 0), "N": (0, 0, 0), "R": (0, 0, 0), "S": (2, 0, 0), "W": (0, 0, 0),
-    }  # fmt: skip
+        "M": (0, 2, 0),
+        "N": (0, 0, 0),
+        "R": (0, 0, 0),
+        "S": (2, 0, 0),
+        "W": (0, 0, 0),
+    }
 
 
 @given(text, text, text)

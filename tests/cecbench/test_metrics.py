@@ -155,7 +155,7 @@ def test_unknown_names_are_refused_with_the_nearest() -> None:
     [
         ("1\t己\t已\t已\n2\t己\t已\n", "line 2: 3 tab-separated columns"),
         ("1\t己\t已\t已\n\n", "line 2: 1 tab-separated columns"),
-        ("1\t己\t已\t已\n1\t好\t好\t好\n", "line 2: id '1' stands in line 1 already"),
+        ("1\t己\t已\t已\n1\t好\t好\t好\n", "line 2: id '1' is already that of line 1"),
         ("1\t\t已\t已\n", "line 1: the source is empty"),
         ("\t己\t已\t已\n", "line 1: the id is empty"),
         ("", "no rows"),

@@ -65,8 +65,12 @@ def test_difflib_takes_fewer_characters_for_chinese() -> None:
 
 def test_a_batch_of_pycorrector_reads_lines() -> None:
     """Whitespace at a line's ends is lost; a comment, and a line without a target, passed over."""
-    rows = [("1", " 好", "好", "好"), ("2", "好", "坏 ", "坏"), ("3", "#好", "坏", "坏"),
-            ("4", "好", " ", "好")]  # fmt: skip
+    rows = [
+        ("1", " 好", "好", "好"),
+        ("2", "好", "坏 ", "坏"),
+        ("3", "#好", "坏", "坏"),
+        ("4", "好", " ", "好"),
+    ]
     values = score(rows, "pycorrector").values
     assert (values["eval_model_batch.acc"], values["eval_model_batch.f1"]) == (1.0, 1.0)
     assert values["compute_sentence_level_prf.acc"] == 0.5

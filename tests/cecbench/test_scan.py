@@ -37,23 +37,23 @@ def written(given_rows: list[tuple[str, str, str, str]]) -> bytes:
 def test_a_scan_counts_what_the_rows_give(given_rows: list[tuple[str, str, str, str]]) -> None:
     """Positions, whole strings and behaviour of a scanned block are those of its parsed rows."""
     raw = written(given_rows)
-    found = scan.scan(raw)
-    assert found is not None
+    scanned = scan.scan(raw)
+    assert scanned is not None
     block = parse(raw, 0, Path("rows"))
-    assert len(found) == len(block)
+    assert len(scanned) == len(block)
     for policy in ("strict", "revert", "drop"):
-        where, whole = under_policy(found, policy)
+        where, whole = under_policy(scanned, policy)
         kept = apply_policy(block, policy)
         slow = count_positions(kept)
-        for name in ("gold", "changed", "found", "fixed"):
+        for name in ("gold", "changed", "detected", "corrected"):
             assert getattr(where, name).tolist() == getattr(slow, name).tolist(), (policy, name)
         for mine, theirs in zip(whole, flags(kept), strict=True):
             assert mine.tolist() == theirs.tolist()
-    assert behaviour_of(found).tolist() == behaviour.count(block).tolist()
-    assert found.ids.tolist() == scan.hashes_of([row.id for row in block]).tolist()
-    assert [Row(row.id, *found.texts(at)) for at, row in enumerate(block)] == block
+    assert behaviour_of(scanned).tolist() == behaviour.count(block).tolist()
+    assert scanned.ids.tolist() == scan.hashes_of([row.id for row in block]).tolist()
+    assert [Row(row.id, *scanned.texts(at)) for at, row in enumerate(block)] == block
     identity = "".join(f"{row.id}\t{row.source}\t{row.target}\n" for row in block)
-    assert found.identity.tobytes() == identity.encode()
+    assert scanned.identity.tobytes() == identity.encode()
 
 
 @given(st.binary(max_size=40), st.integers(0, 40))
@@ -70,14 +70,26 @@ def test_only_sound_blocks_are_scanned(noise: bytes, at: int) -> None:
     assert (scan.scan(raw) is not None) == (whole and b"\r" not in raw)
 
 
-TAILS = (b"", b"\x80", b"\x8f\x80", b"\x90\x80", b"\x9f\xbf", b"\xa0\x80", b"\x80\x80\x80",
-         b"\x8f\xbf\xbf", b"\x90\x80\x80")  # fmt: skip
+TAILS = (
+    b"",
+    b"\x80",
+    b"\x8f\x80",
+    b"\x90\x80",
+    b"\x9f\xbf",
+    b"\xa0\x80",
+    b"\x80\x80\x80",
+    b"\x8f\xbf\xbf",
+    b"\x90\x80\x80",
+)
 
 
 def test_every_lead_byte_is_judged_as_python_does() -> None:
     """Overlong forms, half surrogate pairs and bytes beyond the last plane are no UTF-8."""
-    for raw in (b"1\tx\ty\t" + bytes([first]) + tail + b"\n"
-                for first in (0x41, *range(0x80, 0x100)) for tail in TAILS):  # fmt: skip
+    for raw in (
+        b"1\tx\ty\t" + bytes([first]) + tail + b"\n"
+        for first in (0x41, *range(0x80, 0x100))
+        for tail in TAILS
+    ):
         try:
             raw.decode("utf-8")
             sound = True
@@ -106,11 +118,11 @@ def test_a_scanned_file_scores_as_a_parsed_one(
             end = "\r\n" if number > 2500 else "\n"  # the last block is for the parser
             file.write(f"{number}\t{''.join(source)}\t{''.join(target)}\t{answer}{end}")
     for policy in ("strict", "revert", "drop"):
-        found = []
+        values = []
         for pays in (True, False):
             monkeypatch.setattr(scorers, "_pays", lambda _, pays=pays: pays)
-            found.append(scorers.score_file(path, scorer, policy, bootstrap=1000))
-        assert found[0] == found[1]
+            values.append(scorers.score_file(path, scorer, policy, bootstrap=1000))
+        assert values[0] == values[1]
 
 
 def test_an_id_that_comes_twice_is_found_across_the_ways_of_reading(
@@ -121,5 +133,5 @@ def test_an_id_that_comes_twice_is_found_across_the_ways_of_reading(
     lines = [f"{n}\t己经{'。' * 60}\t已经\t已经\n" for n in range(3000)]
     path.write_text("".join(lines) + "7\ta\ta\ta\r\n", encoding="utf-8", newline="\n")
     monkeypatch.setattr(scorers, "_pays", lambda _: True)
-    with pytest.raises(InputError, match="line 3001: id '7' stands in line 8 already"):
+    with pytest.raises(InputError, match="line 3001: id '7' is already that of line 8"):
         scorers.score_file(path, "cscd")
