@@ -15,7 +15,7 @@ COMMANDS = {
     "sft": ("cectrain.commands.sft:sft", "Train by supervised steps only."),
     "pretrain": (
         "cectrain.commands.pretrain:pretrain",
-        "The built-in policy from nothing, on openly licensed sentences.",
+        "Train the built-in policy from random weights.",
     ),
     "train": (
         "cectrain.commands.train:train",

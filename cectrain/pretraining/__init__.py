@@ -1,1 +1,1 @@
-"""The built-in policy from nothing: pool, stages of supervised steps, what is shipped of it."""
+"""Pretraining of the built-in policy: a pool of sentences, and stages of supervised steps."""

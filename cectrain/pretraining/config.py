@@ -1,4 +1,4 @@
-"""What decides a pretraining: origins with licences, the model's size, stages, learning rates."""
+"""Settings of a pretraining: origins with licences, size of the model, stages, learning rates."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ KINDS = ("copy", "pairs")
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """One origin of the corpus whose licence lets weights be shipped."""
+    """One origin of the corpus, whose licence allows shipping weights trained on it."""
 
     licence: str
-    most: int | None = None  # sentences taken at most, so that it does not drown the rest
+    most: int | None = None  # most sentences taken from it; None: all
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A number of steps on one kind of rows. Lengths are code points, shares fractions.
+    """A number of steps on one kind of rows. Lengths are code points, shares are fractions.
 
-    copy: rows of characters drawn evenly from the standard list, to be given back as they are.
-    pairs: sentences that `recipe` corrupts, its rates times `density`; among them, as asked, rows
-    of words that text seldom has, and rows of any signs, so that neither is forgotten.
+    copy: rows of characters drawn evenly from the standard list, to be repeated as they are.
+    pairs: sentences that `recipe` corrupts, with its rates times `density`; shares of the rows can
+    be words of the lexicon, which text seldom has, and signs of all kinds.
     """
 
     kind: str
     steps: int
-    tokens: int = 4096  # a step, about; questions and answers together
+    tokens: int = 4096  # per step, approximately; prompts and answers together
     shortest: int = 5
     longest: int = 64
     recipe: str = "paper"
     density: float = 1.0
-    mixed: float = 0.0  # share of pairs struck by several operators
+    mixed: float = 0.0  # share of pairs with edits of several operators
     clean: float = 0.0  # share of pairs whose source is clean
-    words: float = 0.0  # share of rows that are words of the lexicon in a row, corrupted too
-    scattered: float = 0.0  # share of rows that are signs drawn evenly, to be copied
-    prior: Mapping[str, float] = field(default_factory=dict)  # instead of the recipe's
+    words: float = 0.0  # share of rows made of words of the lexicon, corrupted too
+    scattered: float = 0.0  # share of rows made of signs drawn evenly, to be copied
+    prior: Mapping[str, float] = field(default_factory=dict)  # by operator; empty: the recipe's
 
     def __post_init__(self) -> None:
         require_known("stage", self.kind, KINDS)
@@ -55,14 +55,14 @@ class Stage:
         require(self.tokens >= 64, "tokens", self.tokens, "at least 64")
         require(1 <= self.shortest <= self.longest, "shortest", self.shortest, "from 1 to longest")
         require_fractions(self, "mixed", "clean", "words", "scattered")
-        require(self.words + self.scattered < 1, "words + scattered",
-               self.words + self.scattered, "a fraction below 1")  # fmt: skip
+        added = self.words + self.scattered
+        require(added < 1, "words + scattered", added, "a fraction below 1")
         require(0 < self.density <= 10, "density", self.density, "above 0, at most 10")
 
 
 @dataclass(frozen=True, slots=True)
 class PretrainConfig:
-    """Everything that decides the weights, apart from the corpus' bytes and the versions."""
+    """All settings that decide the weights; the corpus and package versions do so, too."""
 
     seed: int = 42
     hidden: int = 256
@@ -72,12 +72,12 @@ class PretrainConfig:
     rate: float = 4e-3  # AdamW's, for embeddings and norms
     weight_decay: float = 0.01
     warmup: int = 20  # steps
-    cooldown: float = 1.0  # share of the steps, at the end, over which the rates fall to a fiftieth
-    precision: str = "auto"  # of the products: fp32, bf16, or what the hardware is fast at
+    cooldown: float = 1.0  # share of the steps, at the end, in which the rates fall to 1/50
+    precision: str = "auto"  # of matrix products: fp32, bf16, or the faster on this hardware
     min_chars: int = 5
     max_chars: int = 64
     min_han: float = 0.6  # share of a sentence's characters that are Han
-    held_out: int = 500  # sentences of the pool that are watched and never trained on
+    held_out: int = 500  # sentences to score the policy on, never trained on
     watch_every: int = 250  # steps
     save_every: int = 250
     log_every: int = 25
@@ -97,11 +97,11 @@ class PretrainConfig:
 
     @property
     def steps(self) -> int:
-        """Steps of all stages together."""
+        """The steps of all stages together."""
         return sum(stage.steps for stage in self.stages)
 
     def stage_at(self, step: int) -> tuple[int, int]:
-        """The number of the stage that a step belongs to, and the step within it."""
+        """Return the index of the stage that a step belongs to, and the step within that stage."""
         for number, stage in enumerate(self.stages):
             if step < stage.steps:
                 return number, step
@@ -109,20 +109,20 @@ class PretrainConfig:
         raise IndexError(step)
 
     def share(self, step: int) -> float:
-        """Share of the highest rates at a step: up, level, then down in a line."""
+        """Return the share of the highest rates at a step: linear up, level, linear down."""
         up = min(1.0, (step + 1) / self.warmup)
         left = (1 - step / self.steps) / self.cooldown
         return up * min(1.0, max(0.02, left))
 
     def as_dict(self) -> dict[str, Json]:
-        """Plain JSON values, nested as the TOML is."""
+        """Return plain JSON values, nested as in the TOML."""
         plain = encode(self)
         assert isinstance(plain, dict)
         return plain
 
 
 def load(recipe: str = RECIPE, **flags: object) -> PretrainConfig:
-    """The shipped recipe or a TOML file, with flags on top; a flag of None leaves its value.
+    """Return the shipped recipe or a TOML file with `flags` on top; None leaves a value as it is.
 
     Raises UsageError for an unknown key or a wrong value, InputError for an unreadable file.
 

@@ -1,4 +1,4 @@
-"""A step's pairs as a function of (seed, step): characters to copy, or sentences corrupted anew."""
+"""The pairs of a step as a function of (seed, step): characters to copy, or corrupted sentences."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from cectrain.data.shards import Pair
 from cectrain.pretraining.config import PretrainConfig, Stage
 from cectrain.pretraining.rows import as_sentences, rows_of_signs, rows_of_words
 
-_CHUNK = 64  # steps whose pairs are made, and sorted by length, together
+_CHUNK = 64  # steps whose pairs are made and sorted by length together
 _MARKS = 3  # tokens of a row that are neither source nor target
-_HELD_OUT_SEED = 7  # beside the run's own: held-out sources are those of no step
+_HELD_OUT_SEED = 7  # added to the run's seed, so that held-out sources occur in no step
 
 
 class Batches:
@@ -34,13 +34,13 @@ class Batches:
         ]
 
     def at(self, step: int) -> list[Pair]:
-        """The pairs of a step, neighbours in length."""
+        """Return the pairs of a step, which have similar lengths."""
         number, place = self._config.stage_at(step)
         return self._stages[number].at(place)
 
 
 def held_out_pairs(sentences: pa.Table, config: PretrainConfig) -> list[Pair]:
-    """The held-out sentences as the last stage's recipe corrupts them, none left clean."""
+    """Return the held-out sentences corrupted by the recipe of the last stage, none left clean."""
     last = [stage for stage in config.stages if stage.kind == "pairs"][-1:]
     stage = replace(last[0] if last else Stage("pairs", 1), density=1.0, mixed=0.0, clean=0.0)
     made = _Corruption(replace(stage, prior={}), sentences)
@@ -49,7 +49,7 @@ def held_out_pairs(sentences: pa.Table, config: PretrainConfig) -> list[Pair]:
 
 @dataclass(frozen=True, slots=True)
 class _Copies:
-    """Rows of standard characters, even over the list: copying knows no rare character."""
+    """Rows of standard characters, drawn evenly, so that none is rare for copying."""
 
     stage: Stage
     seed: int
@@ -84,7 +84,7 @@ class _Corruption:
         self.engine = Perturber.calibrated(config, sentences.column("text").combine_chunks())
 
     def pairs(self, sentences: pa.Table, seed: int) -> list[Pair]:
-        """One pair a sentence, as a build with this seed makes it."""
+        """Return one pair for each sentence, as a build with this seed makes it."""
         from cecdata.shards.schema import SENTENCE
 
         columns = [sentences.column(name).combine_chunks() for name in SENTENCE.names]
@@ -96,7 +96,7 @@ class _Corruption:
 
 
 class _Corrupted:
-    """Sentences in another order each epoch, corrupted anew each time they come."""
+    """Sentences in another order in each epoch, corrupted again each time."""
 
     def __init__(self, stage: Stage, seed: int, number: int, sentences: pa.Table) -> None:
         self._stage, self._seed, self._number = stage, seed, number
@@ -130,14 +130,14 @@ class _Corrupted:
         pairs += [Pair(n, 0, text, text, "unchanged") for n, text in enumerate(texts)]
         sizes = np.array([len(pair.source) + len(pair.target) + _MARKS for pair in pairs])
         order = np.argsort(sizes + generator.random(len(sizes)), kind="stable")
-        # Cut where a 64th, two 64ths … of the tokens are reached: steps of nearly one size.
+        # Cut at each 64th of the tokens, so that all steps have nearly the same size.
         ends = np.cumsum(sizes[order]) * _CHUNK
         cuts = np.searchsorted(ends, np.arange(1, _CHUNK) * sizes.sum())
         parts = np.split(order, cuts)
         return [[pairs[i] for i in parts[n]] for n in generator.permutation(_CHUNK)]
 
     def _places(self, chunk: int, count: int) -> npt.NDArray[np.int64]:
-        """Where the chunk's sentences lie, every epoch walked in its own order."""
+        """Return the indices of the chunk's sentences; each epoch has its own order."""
         total = len(self._table)
         numbers = np.arange(chunk * count, (chunk + 1) * count)
         places = np.empty(len(numbers), np.int64)

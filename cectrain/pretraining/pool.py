@@ -1,4 +1,4 @@
-"""The sentences that a pretraining sees: openly licensed, not in a benchmark, no origin too many.
+"""The sentences of a pretraining: openly licensed, in no benchmark, not too many of an origin.
 
 read = kept + left out, and every sentence that is left out has a reason.
 """
@@ -32,7 +32,7 @@ FILE = "pool.arrow"
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Sentences (id, text, origin) in an order that the seed drew; the first are held out."""
+    """Sentences (id, text, origin) in random order; the first ones are held out."""
 
     table: pa.Table
     held_out: int
@@ -40,22 +40,22 @@ class Pool:
 
     @property
     def watched(self) -> pa.Table:
-        """What is never trained on."""
+        """The sentences that are never trained on."""
         return self.table.slice(0, self.held_out)
 
     @property
     def trained(self) -> pa.Table:
-        """All the rest."""
+        """The other sentences."""
         return self.table.slice(self.held_out)
 
 
 def make_pool(
     corpus: Sequence[str], benchmarks: Sequence[str], config: PretrainConfig, folder: Path
 ) -> Pool:
-    """Read the corpus once and lay the pool down in `folder`; later calls read what lies there.
+    """Read the corpus and write the pool to `folder`; later calls read it from there.
 
-    `benchmarks` are files whose sentences must not be seen. Raises InputError where too little
-    is left.
+    Sentences of the files `benchmarks` are left out. Raises InputError if too few sentences are
+    left.
     """
     path = folder / FILE
     if path.is_file():
@@ -67,12 +67,12 @@ def make_pool(
     if len(table) <= config.held_out:
         reasons = ", ".join(f"{name} {count:,}" for name, count in left_out.most_common())
         raise InputError(
-            f"{', '.join(corpus)}: {len(table):,} sentences are left and {config.held_out:,} are "
-            f"held out; left out: {reasons}. Origins must be named in the recipe."
+            f"{', '.join(corpus)}: {len(table):,} sentences are left, and {config.held_out:,} "
+            f"must be held out; left out: {reasons}. The recipe must list the origins to use."
         )
     table = table.take(shards.order(len(table), config.seed, 0))
-    told = {"read": str(total), **{f"left_out.{k}": str(v) for k, v in left_out.items() if v}}
-    table = table.replace_schema_metadata(told)
+    counts = {"read": str(total), **{f"left_out.{k}": str(v) for k, v in left_out.items() if v}}
+    table = table.replace_schema_metadata(counts)
 
     def fill(where: Path) -> None:
         with pa.OSFile(str(where), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
@@ -85,12 +85,12 @@ def make_pool(
 def _opened(path: Path, config: PretrainConfig) -> Pool:
     with pa.memory_map(str(path)) as source:
         table = pa.ipc.open_file(source).read_all()
-    told = {k.decode(): int(v) for k, v in (table.schema.metadata or {}).items()}
+    stored = {k.decode(): int(v) for k, v in (table.schema.metadata or {}).items()}
     kept = Counter(table.column("origin").to_pylist())
     counts: dict[str, Json] = {
-        "read": told.pop("read"),
+        "read": stored.pop("read"),
         "kept": {name: kept[name] for name in sorted(kept)},
-        "left_out": {name.removeprefix("left_out."): n for name, n in sorted(told.items())},
+        "left_out": {name.removeprefix("left_out."): n for name, n in sorted(stored.items())},
     }
     return Pool(table, config.held_out, counts)
 
@@ -98,7 +98,7 @@ def _opened(path: Path, config: PretrainConfig) -> Pool:
 def _chosen(
     corpus: Sequence[str], benchmarks: Sequence[str], config: PretrainConfig
 ) -> tuple[list[pa.Table], Counter[str], int]:
-    """Sentences that may be trained on, those left out by reason, and how many were read."""
+    """Return the sentences to use, the number left out by reason, and the number read."""
     known = frozenset(token for token in vocabulary() if len(token) == 1)
     options = Options(min_chars=config.min_chars, max_chars=config.max_chars)
     bench = decontaminate.load(benchmarks) if benchmarks else None
@@ -106,21 +106,23 @@ def _chosen(
     for rows in read(list(corpus)):
         total += rows.batch.num_rows + rows.rejected.num_rows
         left_out += Counter(rows.rejected.column("reason").to_pylist())
-        mine = pa.array([o in config.origins for o in rows.batch.column("origin").to_pylist()])
-        left_out["origin not listed"] += rows.batch.num_rows - sum(mine.to_pylist())
-        found = distinct(normalise(rows.batch.filter(mine), options), seen)
+        listed = pa.array([o in config.origins for o in rows.batch.column("origin").to_pylist()])
+        left_out["origin not listed"] += rows.batch.num_rows - sum(listed.to_pylist())
+        sentences = distinct(normalise(rows.batch.filter(listed), options), seen)
         if bench is not None:
-            found = decontaminate.decontaminate(found, bench)
-        left_out += Counter(found.rejected.column("reason").to_pylist())
-        texts = found.batch.column("text").to_pylist()
+            sentences = decontaminate.decontaminate(sentences, bench)
+        left_out += Counter(sentences.rejected.column("reason").to_pylist())
+        texts = sentences.batch.column("text").to_pylist()
         fit = np.array([_fits(text, known, config.min_han) for text in texts], np.bool_)
         left_out["few Han characters, or rare ones"] += len(texts) - int(fit.sum())
-        tables.append(pa.Table.from_batches([found.batch.filter(pa.array(fit))]).select(_COLUMNS))
+        tables.append(
+            pa.Table.from_batches([sentences.batch.filter(pa.array(fit))]).select(_COLUMNS)
+        )
     return tables, left_out, total
 
 
 def _fits(text: str, known: frozenset[str], min_han: float) -> bool:
-    """Whether all characters are tokens of their own (placeholders are) and enough are Han."""
+    """Return whether every character or placeholder is a token and enough characters are Han."""
     bare = text
     if "<" in text:
         for name in placeholders():
@@ -130,7 +132,7 @@ def _fits(text: str, known: frozenset[str], min_han: float) -> bool:
 
 
 def _capped(table: pa.Table, config: PretrainConfig) -> tuple[pa.Table, int]:
-    """At most as many sentences of an origin as the recipe says, drawn by seed; and the rest."""
+    """Return a random sample of the large origins, and the number of sentences that it drops."""
     origins = np.array(table.column("origin").to_pylist(), object)
     keep = np.ones(len(table), np.bool_)
     for name, origin in config.origins.items():

@@ -1,7 +1,7 @@
 """Rows that no corpus has: words of the lexicon one after the other, and signs drawn evenly.
 
-Text shows a small policy few of the words there are, so that it takes what is rare for wrong. Rows
-of words teach which there are; rows of signs keep it able to copy anything.
+A small policy sees few of all words in text and then takes rare words for errors. Rows of words
+teach it more of them; rows of signs keep its ability to copy anything.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from cecdata.shards.schema import SENTENCE
 from cectrain.model.tokenizer import PUNCTUATION, placeholders
 
 _LENGTHS = (0.7, 0.15, 0.15)  # chances of words of two, three and four characters
-_POWER = 0.3  # a word's chance is its count to this power: rare ones come up too
+_POWER = 0.3  # a word is drawn with its count to this power, so that rare ones occur
 _SMALL = "的了在是和与就也都不把被从到对为这那有没"  # between words
 _MARKS = "，，，、：；“”！？"
 _SHORTEST = 6  # characters of a row of words
 
 
 def rows_of_words(count: int, longest: int, generator: np.random.Generator) -> list[str]:
-    """`count` rows of words, small words and marks between them, 6 to `longest` characters."""
+    """Return rows of 6 to `longest` characters: words with function words and marks between."""
     return [_row(int(generator.integers(_SHORTEST, longest + 1)), generator) for _ in range(count)]
 
 
 def rows_of_signs(
     count: int, shortest: int, longest: int, generator: np.random.Generator
 ) -> list[str]:
-    """`count` rows of standard characters, every fourth sign ASCII, a mark or a placeholder."""
+    """Return rows of standard characters, of which a quarter are ASCII, marks or placeholders."""
     others = (*(chr(point) for point in range(0x21, 0x7F)), *PUNCTUATION.strip(), *placeholders())
     rows = []
     for _ in range(count):
@@ -51,7 +51,7 @@ def rows_of_signs(
 
 
 def as_sentences(texts: list[str]) -> pa.Table:
-    """Rows as the engine of `cecdata` reads them."""
+    """Return the table that the engine of `cecdata` reads."""
     column = pa.array(texts, pa.string())
     columns = {"id": id_column(column), "text": column, "origin": pa.array([""] * len(texts))}
     return pa.table([columns[name] for name in SENTENCE.names], schema=SENTENCE)
@@ -77,6 +77,6 @@ def _row(length: int, generator: np.random.Generator) -> str:
 
 @cache
 def _chances(size: int) -> npt.NDArray[np.float64]:
-    """Sums of the words' weights, to draw by."""
+    """Return cumulated weights of the words of this length."""
     counts: npt.NDArray[np.float64] = lexicon.words(size).counts
     return np.cumsum(np.maximum(counts, 1.0) ** _POWER)

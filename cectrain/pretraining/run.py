@@ -35,15 +35,15 @@ def pretrain(
     overwrite: bool = False,
     tell: Tell = lambda _line: None,
 ) -> dict[str, Json]:
-    """Train the built-in policy from nothing and leave everything at `out`; what summary.json says.
+    """Train the built-in policy from random weights; return the contents of summary.json.
 
-    The same call goes on where a killed one stopped. `benchmarks` are files whose sentences must
-    not be seen. Raises InputError, UsageError, RefusedError, VerificationError, DiskFullError.
+    The same call continues where a killed one stopped. Sentences of the files `benchmarks` are left
+    out. Raises InputError, UsageError, RefusedError, VerificationError, DiskFullError.
     """
     identity = _identity(corpus, benchmarks, config)
     with Workspace(out, identity, overwrite=overwrite) as work:
         if (done := finished(out)) is not None:
-            tell(f"{out} holds the finished run already")
+            tell(f"{out} already holds the finished run")
             return done
         state = Path(out).absolute() / STATE
         reproducibility.limit_onednn_cache()
@@ -53,15 +53,15 @@ def pretrain(
         kept = metrics_log.kept_lines(out / metrics_log.FILE, step, step)
         work.write_text(metrics_log.FILE, kept)
         write_run(work, identity)
-        tell(f"going on from step {step:,}" if step else "reading the corpus")
+        tell(f"continuing from step {step:,}" if step else "reading the corpus")
         pool = make_pool(corpus, benchmarks, config, state)
         tell(f"{len(pool.table):,} sentences of {len(pool.counts['kept']):,} origins")  # type: ignore[arg-type]
         started = time.monotonic()
         policy = new_policy(config)
         log = MetricsLog(out / metrics_log.FILE, tell)
         _run(policy, pool, config, state, log)
-        found = _summary(policy, pool, config, time.monotonic() - started)
-        return _publish(work, policy, found)
+        summary = _summary(policy, pool, config, time.monotonic() - started)
+        return _publish(work, policy, summary)
 
 
 def _run(policy: Policy, pool: Pool, config: PretrainConfig, state: Path, log: MetricsLog) -> None:
@@ -76,7 +76,7 @@ def _run(policy: Policy, pool: Pool, config: PretrainConfig, state: Path, log: M
         log_every=config.log_every,
     )
 
-    def say(step: int, values: dict[str, float]) -> None:
+    def on_log(step: int, values: dict[str, float]) -> None:
         values["training_tokens_per_s"] = values.pop("tokens_per_s")
         log.write("sft", step, values)
 
@@ -84,13 +84,13 @@ def _run(policy: Policy, pool: Pool, config: PretrainConfig, state: Path, log: M
         if step % config.watch_every == 0 or step == config.steps:
             log.write("heldout", step, watched(policy, pairs, config.precision))
 
-    fit(policy, batches.at, optimizers(policy, config), plan, state / "pretrain", say, watch)
+    fit(policy, batches.at, optimizers(policy, config), plan, state / "pretrain", on_log, watch)
 
 
 def _trust_empty_memory() -> None:
-    """Deterministic mode fills every new tensor first; none of ours is read before it is written.
+    """Turn off the filling of new tensors in deterministic mode, which takes a tenth of a step.
 
-    A tenth of a step's time.
+    No tensor here is read before it is written.
     """
     import torch
 
@@ -98,8 +98,8 @@ def _trust_empty_memory() -> None:
 
 
 def _steps_done(state: Path) -> int:
-    found = checkpoints.newest(state / "pretrain")
-    step = found[1]["step"] if found else 0
+    newest = checkpoints.newest(state / "pretrain")
+    step = newest[1]["step"] if newest else 0
     assert isinstance(step, int)
     return step
 
@@ -107,10 +107,10 @@ def _steps_done(state: Path) -> int:
 def _identity(
     corpus: Sequence[str], benchmarks: Sequence[str], config: PretrainConfig
 ) -> dict[str, object]:
-    """What must be the same for a run to go on."""
+    """Return what must be the same for a run to continue."""
 
     def files(paths: Sequence[str]) -> dict[str, str]:
-        return {Path(found.path).name: found.sha256 for found in inputs(paths)}
+        return {Path(file.path).name: file.sha256 for file in inputs(paths)}
 
     return {
         "configuration": config.as_dict(),
@@ -121,7 +121,7 @@ def _identity(
 
 
 def _summary(policy: Policy, pool: Pool, config: PretrainConfig, seconds: float) -> dict[str, Json]:
-    """What scripts and the model card read. Rates are fractions."""
+    """Return the summary; rates are fractions."""
     scores = watched(policy, held_out_pairs(pool.watched, config), config.precision)
     return {
         "parameters": sum(parameter.numel() for parameter in policy.model.parameters()),
@@ -133,9 +133,9 @@ def _summary(policy: Policy, pool: Pool, config: PretrainConfig, seconds: float)
     }
 
 
-def _publish(work: Workspace, policy: Policy, found: dict[str, Json]) -> dict[str, Json]:
+def _publish(work: Workspace, policy: Policy, summary: dict[str, Json]) -> dict[str, Json]:
     staged = f"{STATE}/{MODEL}"
-    save_model(policy, work.root / staged, found)
+    save_model(policy, work.root / staged, summary)
     work.publish(staged, MODEL)
-    found["model_sha256"] = reproducibility.weights_sha256(work.root / MODEL)
-    return write_summary(work, found)
+    summary["model_sha256"] = reproducibility.weights_sha256(work.root / MODEL)
+    return write_summary(work, summary)

@@ -1,4 +1,4 @@
-"""Where a pretraining starts: embeddings that know sound and shape, and its two optimizers."""
+"""The start of a pretraining: embeddings by sound and shape, and the two optimizers."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedTokenizerBase
 
-# Weights of a character's own vector and of those that it shares with others.
+# Weights of a character's own vector and of those that it shares with other characters.
 _OWN, _SYLLABLE, _TONE, _PARTS = 0.6, 0.55, 0.2, 0.55
 
 
 def new_policy(config: PretrainConfig) -> Policy:
-    """The untrained policy: random weights by seed, embeddings by sound and shape."""
+    """Return the untrained policy: random weights, and embeddings by sound and shape."""
     import torch
 
     model, tokenizer = small_qwen3(
@@ -41,10 +41,10 @@ def new_policy(config: PretrainConfig) -> Policy:
 def embeddings(
     tokenizer: PreTrainedTokenizerBase, width: int, seed: int
 ) -> npt.NDArray[np.float32]:
-    """Vectors [tokens, width] of unit deviation; characters that sound or look alike are near.
+    """Return vectors [tokens, width] of unit deviation, similar for similar characters.
 
-    A character's is the sum of its own random vector, its syllable's, its syllable's with the tone
-    and its components'. Nothing is measured on text.
+    The vector of a character is the sum of random vectors of its own, of its syllable, of its
+    syllable with the tone and of its components. Nothing is measured on text.
     """
     generator = np.random.default_rng(seed)
     table = generator.standard_normal((len(tokenizer), width))
@@ -65,12 +65,12 @@ def embeddings(
         parts = components(token)
         for part in parts:
             table[place] += _PARTS / len(parts) ** 0.5 * vector(f"part {part}")
-    found: npt.NDArray[np.float32] = (table / table.std(axis=1, keepdims=True)).astype(np.float32)
-    return found
+    scaled: npt.NDArray[np.float32] = (table / table.std(axis=1, keepdims=True)).astype(np.float32)
+    return scaled
 
 
 def optimizers(policy: Policy, config: PretrainConfig) -> list[torch.optim.Optimizer]:
-    """Muon for the layers' matrices, AdamW for embeddings and norms.
+    """Return Muon for the layers' matrices, and AdamW for embeddings and norms.
 
     Muon (Jordan et al. 2024): after 200 steps of copying the loss was 2.1, with AdamW alone at
     2e-3 it was 5.2.

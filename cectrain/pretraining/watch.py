@@ -1,4 +1,4 @@
-"""Exact corrections of held-out sentences while a pretraining runs, by one forward pass each."""
+"""The exact rate on held-out sentences during a pretraining, by one forward pass each."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ _BATCH = 64
 
 
 def exact_greedy(policy: Policy, pairs: Sequence[Pair], precision: str = "auto") -> list[bool]:
-    """Whether greedy decoding would give each target to the letter.
+    """Return for each pair whether greedy decoding would write exactly the target.
 
-    It would where, after the target's own beginning, every next token and the end are the
-    likeliest: one pass over all places at once answers that, a hundredth of decoding's time.
+    It would if, after each prefix of the target, its next token or its end is the most likely one.
+    One pass over all positions shows that, in a hundredth of the time of decoding.
     """
     order = sorted(range(len(pairs)), key=lambda i: len(pairs[i].source))
-    found: npt.NDArray[np.bool_] = np.zeros(len(pairs), np.bool_)
+    exact: npt.NDArray[np.bool_] = np.zeros(len(pairs), np.bool_)
     for start in range(0, len(order), _BATCH):
         chosen = order[start : start + _BATCH]
         batch = collate(policy, [pairs[i] for i in chosen])
         hits = _hits(policy, batch, precision)
         counts = (batch["labels"] >= 0).sum(1).tolist()
-        found[chosen] = [bool(part.all()) for part in hits.split(counts)]
-    return [bool(hit) for hit in found]
+        exact[chosen] = [bool(part.all()) for part in hits.split(counts)]
+    return [bool(hit) for hit in exact]
 
 
 def _hits(policy: Policy, batch: dict[str, torch.Tensor], precision: str) -> torch.Tensor:
-    """Whether each answer token [tokens] is the likeliest, by the pass that training takes too."""
+    """Return whether each answer token [tokens] is the most likely one, by the training pass."""
     import torch
 
     model, labels = policy.model, batch["labels"]

@@ -165,8 +165,8 @@ def run_one(experiment: Experiment, run: Run, stop: threading.Event | None = Non
     folder.parent.mkdir(parents=True, exist_ok=True)
     stop = stop or threading.Event()
     log = folder.with_name(f"{run.name}.{OUTPUT}")
-    command = [sys.executable, "-m", "cectrain", "train", str(experiment.data), "--out",
-               str(folder), "--recipe", experiment.recipe]  # fmt: skip
+    command = [sys.executable, "-m", "cectrain", "train", str(experiment.data)]
+    command += ["--out", str(folder), "--recipe", experiment.recipe]
     for setting in (*experiment.settings, *run.settings):
         command += ["--set", setting]
     experiment.log(f"{run.name}: started; its output goes to {log}")

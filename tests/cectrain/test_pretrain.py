@@ -292,7 +292,7 @@ def test_a_killed_run_ends_with_the_same_weights(finished, corpus, recipe, tmp_p
     assert not (out / "summary.json").exists()
     lines = []
     found = pretrain([str(corpus)], out, load(str(recipe)), tell=lines.append)
-    assert any("going on from step" in line for line in lines)
+    assert any("continuing from step" in line for line in lines)
     assert found["model_sha256"] == finished[1]["model_sha256"]
     steps = [json.loads(line) for line in (out / "metrics.jsonl").read_text("utf-8").splitlines()]
     assert [x["step"] for x in steps if x["phase"] == "sft"] == list(range(1, 9))
