@@ -54,6 +54,8 @@ class Config:
     mask: bool = False  # personal data → typed placeholders
     protect_spans: bool = False  # no operator touches URLs, e-mail, Latin words, numbers
     protect: tuple[str, ...] = ()  # nor these names
+    format: str | None = None  # of all files, in place of their suffixes
+    encoding: str = "utf-8"  # of text formats
     text_column: str | None = None
     origin_column: str | None = None
     limit: int | None = None  # rows of the corpus

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,12 +15,21 @@ from cecdata.commands.show import Progress, print_json
 from cecdata.common.errors import TooManyRejectsError
 from cecdata.config import RECIPES, Config, load
 
+if TYPE_CHECKING:
+    from cecdata.corpus.reading import FileReport
+
+_NAMED = 10  # files of which nothing could be read that are named one by one
+
 
 @click.command()
 @click.argument("corpus", nargs=-1, required=True)
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Dataset's folder.")
 @click.option("--recipe", default="paper", show_default=True,
               help=f"{', '.join(RECIPES)}, or a TOML file.")
+@click.option("--format", show_default="by suffix; standard input: text",
+              help="Format of every file, such as jsonl, whatever its suffix.")
+@click.option("--encoding", show_default="utf-8",
+              help="Encoding of text files, for example gb18030 or big5.")
 @click.option("--text-column", help="Column with the text.  [text, or the only string column]")
 @click.option("--origin-column", help="Column with the origin.  [origin, or the file's name]")
 @click.option("--copies", type=int, help="Pairs for each sentence.  [4]")
@@ -80,6 +92,7 @@ def build(
         _survey(corpus, config, as_json)
         return
     from cecdata.commands.show import default_workers, summary, told
+    from cecdata.corpus.reading import FileReport
     from cecdata.pipeline.build import build as make
 
     with Progress() as progress:
@@ -88,6 +101,11 @@ def build(
             workers=workers or default_workers(), engine=engine, overwrite=overwrite,
             command=shlex.join(["cecdata", *sys.argv[1:]]), progress=progress,
         )  # fmt: skip
+    _warn(
+        FileReport(file.path, file.rows, Counter({str(file.extra["unreadable"]): file.rows}))
+        for file in found.inputs
+        if "unreadable" in file.extra
+    )
     if as_json:
         print_json(summary(out, found))
     else:
@@ -99,6 +117,15 @@ def build(
                 f"{share:.2%} of the {what} were rejected, more than {max_reject_rate:.2%}: "
                 f"see {out / 'rejects'}"
             )
+
+
+def _warn(unreadable: Iterable[FileReport]) -> None:
+    """Name the files of which nothing could be read, on stderr."""
+    files = list(unreadable)
+    for file in files[:_NAMED]:
+        click.echo(f"Warning: {file}", err=True)
+    if len(files) > _NAMED:
+        click.echo(f"Warning: so were all rows of {len(files) - _NAMED:,} more files", err=True)
 
 
 def named(path: Path | None) -> tuple[str, ...] | None:
@@ -116,6 +143,7 @@ def _survey(corpus: tuple[str, ...], config: Config, as_json: bool) -> None:
 
     with Progress() as progress:
         found = survey(corpus, config, progress)
+    _warn(file for file in found.files if file.unreadable)
     facts = plan(found, config)
     if as_json:
         print_json(facts)

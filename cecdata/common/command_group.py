@@ -12,7 +12,7 @@ from types import FrameType
 
 import click
 
-from cecdata.common.errors import CecError, UsageError, did_you_mean
+from cecdata.common.errors import CecError, InputError, UsageError, did_you_mean
 
 INTERRUPTED = 130  # exit code after Ctrl-C or SIGTERM, as shells count it
 CONTEXT = {"help_option_names": ["-h", "--help"]}
@@ -100,6 +100,7 @@ def run(group: click.Command, args: list[str] | None = None) -> int:
     """The exit code of a command line; ARCHITECTURE says what each means."""
     try:
         _check_words(sys.argv[1:] if args is None else args)
+        _check_directory()
         # click answers --help and --version with the code that it would exit with
         code = group.main(args, prog_name=group.name, standalone_mode=False, color=colour())
         sys.stdout.flush()
@@ -132,6 +133,14 @@ def _check_words(words: list[str]) -> None:
                 f"argument {place} ({word!a}) is not valid UTF-8: rename the file, or set a "
                 "locale whose encoding is UTF-8 (LC_ALL=C.UTF-8)"
             ) from None
+
+
+def _check_directory() -> None:
+    """Raise InputError if the working directory has been deleted: no path can be resolved there."""
+    try:
+        os.getcwd()  # noqa: PTH109
+    except FileNotFoundError:
+        raise InputError("the working directory is gone: change into another one") from None
 
 
 def _tell_interrupted() -> None:

@@ -39,7 +39,7 @@ def classes() -> npt.NDArray[np.uint8]:
     for pattern, kind in ((HAN_CLASS, HAN), (_slow_class(), SLOW)):
         for start, end in _ranges(pattern):
             table[start : min(end, TABLE_SIZE - 1) + 1] = kind
-    table[sorted(_unstable())] = SLOW
+    table[sorted(map(ord, unstable()))] = SLOW
     table[0x1160:0x1200] = SLOW  # Hangul vowels and finals compose by arithmetic
     table[ord(" ")] = SPACE
     return table
@@ -55,14 +55,20 @@ def _ranges(pattern: str) -> list[tuple[int, int]]:
     return [(ord(a or c), ord(b or c)) for a, b, c in found]
 
 
-def _unstable() -> set[int]:
-    """Code points below TABLE_SIZE that canonical composition may touch."""
-    found: set[int] = set()
-    for code in range(TABLE_SIZE):
-        char = chr(code)
+@functools.cache
+def unstable() -> frozenset[str]:
+    """Return the characters below TABLE_SIZE that canonical composition may touch."""
+    found: set[str] = set()
+    for char in map(chr, range(TABLE_SIZE)):
         if unicodedata.combining(char) or not unicodedata.is_normalized("NFC", char):
-            found.add(code)
+            found.add(char)
         parts = unicodedata.decomposition(char)
         if parts and parts[0] != "<":
-            found.update(int(part, 16) for part in parts.split()[1:])
-    return found
+            found.update(chr(int(part, 16)) for part in parts.split()[1:])
+    return frozenset(found)
+
+
+@functools.cache
+def marks() -> re.Pattern[str]:
+    """Return the pattern of a run of combining marks."""
+    return re.compile(f"[{''.join(c for c in unstable() if unicodedata.combining(c))}]+")

@@ -16,11 +16,12 @@ import pyarrow.compute as pc
 
 from cecdata.corpus.compiled import compiled
 from cecdata.corpus.dedup import Mask
+from cecdata.corpus.inputs import resolve
 from cecdata.corpus.lines import blocks, split
 from cecdata.corpus.normalise import Fault, Normalised, normalise_text, reject
 from cecdata.corpus.reading import read
 from cecdata.corpus.rows import gather
-from cecdata.corpus.sources import Source, opened, resolve
+from cecdata.corpus.sources import Source, opened
 from cecdata.corpus.xxh3 import Bytes, Int32s, Uint64s, ids, utf8
 
 NGRAM = 13  # code points; the usual width in decontamination of language-model corpora
@@ -75,7 +76,7 @@ def decontaminate(found: Normalised, benchmarks: Benchmarks) -> Normalised:
 
 def _texts(source: Source) -> Iterator[list[str]]:
     """The benchmark's sentences in the form that is compared, batch by batch."""
-    if source.format not in (".txt", ".tsv", ".csv"):
+    if source.format not in ("text", "tsv", "csv"):
         for rows in read([source.label]):
             yield _forms(rows.batch.column("text").to_pylist())
         return

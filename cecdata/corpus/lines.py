@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO
@@ -13,7 +14,7 @@ import pyarrow as pa
 from cecdata.common.errors import InputError
 from cecdata.corpus.compiled import compiled
 from cecdata.corpus.rows import MAX_BYTES, Int64s, Reject, excerpt
-from cecdata.corpus.sources import Source
+from cecdata.corpus.sources import UTF8, Source
 
 BLOCK_BYTES = 4 << 20
 BLOCK_LINES = 1 << 18  # what is made of a line may be hundreds of times as long as it
@@ -79,18 +80,16 @@ def _too_long(source: Source, line: int, head: bytes, size: int, limit: int) -> 
 
 
 def _chunks(stream: IO[bytes], source: Source) -> Iterator[bytes]:
-    """Pieces of the stream in which every line end is a line feed."""
+    """Yield pieces of the stream in which every line end is a line feed."""
     first, held = True, b""
-    while chunk := stream.read(BLOCK_BYTES):
-        if first:
-            if chunk.startswith(_UTF16):
-                raise InputError(
-                    f"{source.label} is UTF-16: convert it first, "
-                    f"iconv -f UTF-16 -t UTF-8 {source.label}"
-                )
-            chunk, first = chunk.removeprefix(_BOM), False
-        chunk = held + chunk
-        held = b""
+    for piece in _utf8(stream, source):
+        if first and piece.startswith(_UTF16):
+            raise InputError(
+                f"{source.label} is UTF-16: `cecdata build --encoding utf-16` reads it, and "
+                f"iconv -f UTF-16 -t UTF-8 {source.label} converts it"
+            )
+        chunk = held + (piece.removeprefix(_BOM) if first else piece)
+        first, held = False, b""
         if b"\r" in chunk:
             if chunk.endswith(b"\r"):  # its line feed may open the next piece
                 chunk, held = chunk[:-1], b"\r"
@@ -99,6 +98,40 @@ def _chunks(stream: IO[bytes], source: Source) -> Iterator[bytes]:
             yield chunk
     if held:
         yield b"\n"
+
+
+def _utf8(stream: IO[bytes], source: Source) -> Iterator[bytes]:
+    """Yield the bytes of a stream, in UTF-8 if the source is in another encoding.
+
+    A byte that the encoding does not know becomes a lone surrogate, which no UTF-8 holds, so that
+    its row is rejected.
+    """
+    if source.encoding == UTF8:
+        yield from iter(lambda: stream.read(BLOCK_BYTES), b"")
+        return
+    decoder = codecs.getincrementaldecoder(source.encoding)("surrogateescape")
+    chunk = stream.read(BLOCK_BYTES)
+    if _is_han_in_utf8(chunk):
+        raise InputError(
+            f"{source.label} is UTF-8, and --encoding is {source.encoding}: build the files of "
+            "each encoding on their own, or convert one kind with iconv"
+        )
+    try:
+        while chunk:
+            yield decoder.decode(chunk).encode("utf-8", "surrogatepass")
+            chunk = stream.read(BLOCK_BYTES)
+        yield decoder.decode(b"", final=True).encode("utf-8", "surrogatepass")
+    except UnicodeError as error:
+        raise InputError(f"{source.label} is not {source.encoding}: {error}") from error
+
+
+def _is_han_in_utf8(chunk: bytes) -> bool:
+    """Whether bytes are valid UTF-8, as far as they go, and hold Han characters."""
+    try:
+        text = codecs.getincrementaldecoder(UTF8)().decode(chunk)
+    except UnicodeDecodeError:
+        return False
+    return any("\u4e00" <= character <= "\u9fff" for character in text)
 
 
 def split(data: bytes) -> pa.BinaryArray:

@@ -122,14 +122,29 @@ def normalise_text(text: str) -> str | Fault:
         if found := pattern.search(text):
             return Fault(reason, f"U+{ord(found[0]):04X} at {found.start()}")
     text = _pattern(f"[{ch.INVISIBLE}]+").sub("", text)
-    text = _pattern(_STRAY_JOINER).sub("", text)
-    text = unicodedata.normalize("NFC", text)
+    form = _nfc(text)
+    while True:  # without a joiner characters may compose, and then other joiners join nothing
+        text, form = form, _nfc(_pattern(_STRAY_JOINER).sub("", form))
+        if text == form:
+            break
     return _pattern(f"[{ch.WHITESPACE}]+").sub(" ", text).strip(" ")
 
 
 # A joiner at an edge, at whitespace or beside a Han character or ASCII joins nothing.
 _EDGE = f"[{ch.WHITESPACE}{ch.HAN_CLASS}\x21-\x7e]"
 _STRAY_JOINER = f"(?:^|(?<={_EDGE}))[{ch.JOINERS}]+|[{ch.JOINERS}]+(?=$|{_EDGE})"
+
+
+def _nfc(text: str) -> str:
+    """Return the NFC of a text, in time in proportion to its length."""
+    if len(text) > _SHORT and sum(map(ch.unstable().__contains__, text)) > _FEW_MARKS:
+        # `unicodedata` sorts the marks after a character by insertion: sort them first.
+        text = "".join(unicodedata.normalize("NFD", char) for char in text)
+        text = ch.marks().sub(lambda run: "".join(sorted(run[0], key=unicodedata.combining)), text)
+    return unicodedata.normalize("NFC", text)
+
+
+_SHORT, _FEW_MARKS = 1024, 64
 
 
 @functools.cache

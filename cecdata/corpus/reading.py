@@ -2,31 +2,46 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import MappingProxyType
+from dataclasses import dataclass, field
+
+import pyarrow as pa
 
 from cecdata.common.errors import InputError
-from cecdata.corpus.formats import delimited, jsonl, tables, text
-from cecdata.corpus.rows import Columns, Rows
-from cecdata.corpus.sources import InputFile, Source, inputs, resolve
+from cecdata.corpus.formats import FORMATS
+from cecdata.corpus.inputs import InputFile, inputs, resolve
+from cecdata.corpus.rows import Columns, Rows, by_reason
+from cecdata.corpus.sources import Source
 
-__all__ = ["READERS", "InputFile", "Rows", "empty_corpus", "inputs", "read", "resolve"]
+__all__ = ["FileReport", "InputFile", "Rows", "empty_corpus", "inputs", "read", "resolve"]
 
-Reader = Callable[[Source, Columns, int], Iterator[Rows]]
+# Small batches are joined up to this many bytes or pieces: each costs as much as many rows.
+_JOINED_BYTES, _JOINED_PIECES = 1 << 19, 512
 
-# A new format is one function and one entry here (and its suffix in `sources`).
-READERS: Mapping[str, Reader] = MappingProxyType(
-    {
-        ".txt": text.read,
-        ".jsonl": jsonl.read,
-        ".ndjson": jsonl.read,
-        ".csv": delimited.read_csv,
-        ".tsv": delimited.read_tsv,
-        ".parquet": tables.read_parquet,
-        ".arrow": tables.read_arrow,
-        ".feather": tables.read_arrow,
-        ".ipc": tables.read_arrow,
-    }
+
+@dataclass(slots=True)
+class FileReport:
+    """How many rows of one file were read, and how many of them have no readable text, and why."""
+
+    path: str
+    rows: int = 0
+    rejected: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def unreadable(self) -> str:
+        """The commonest reason if all rows were rejected, else ""."""
+        all_bad = 0 < self.rows == self.rejected.total()
+        return self.rejected.most_common(1)[0][0] if all_bad else ""
+
+    def __str__(self) -> str:
+        hint = _ENCODING_HINT if self.unreadable == "invalid_utf8" else ""
+        return f"{self.path}: all {self.rows:,} rows were rejected ({self.unreadable}).{hint}"
+
+
+_ENCODING_HINT = (
+    " The text may be GB 18030: `cecdata build --encoding gb18030` reads it, and "
+    "iconv -f GB18030 -t UTF-8 converts it."
 )
 
 
@@ -35,50 +50,98 @@ def read(
     *,
     text_column: str | None = None,
     origin_column: str | None = None,
+    form: str | None = None,
+    encoding: str | None = None,
     limit: int | None = None,
     batch_rows: int = 65_536,
+    report: Callable[[FileReport], object] = lambda _: None,
 ) -> Iterator[Rows]:
-    """The rows of a corpus in order, in batches of at most `batch_rows`, in constant memory.
+    """Yield the rows of a corpus in order, in batches of at most `batch_rows`, in constant memory.
 
     `text_column` None: `text`, or the only string column of a table. `origin_column` None:
-    `origin` where there is one, else the file's name. `limit` counts rows of the corpus, rejected
-    ones included. A bad row is in `Rows.rejected` with its reason; a bad file raises `InputError`.
-    So does a column where every file is plain text.
+    `origin` where there is one, else the file's name. `form` and `encoding` are those of `resolve`.
+    `limit` counts rows of the corpus, rejected ones included. `report` is called once for each
+    file that was read. A bad row is in `Rows.rejected` with its reason; a bad file raises
+    InputError, and so does a named column where every file is plain text.
     """
     columns = Columns(text_column, origin_column)
-    left = limit
-    sources = resolve(paths)
+    sources = resolve(paths, form, encoding)
     _check_columns(columns, sources)
+    yield from _joined(_parts(sources, columns, limit, batch_rows, report), batch_rows)
+
+
+def _parts(
+    sources: Sequence[Source],
+    columns: Columns,
+    limit: int | None,
+    batch_rows: int,
+    report: Callable[[FileReport], object],
+) -> Iterator[Rows]:
+    """Yield what the formats' readers give, up to `limit` rows; no part is of two files."""
+    left = limit
     for source in sources:
-        for whole in READERS[source.format](source, columns, batch_rows):
-            if left is not None and left <= 0:
-                return
+        if left is not None and left <= 0:
+            return
+        counts = FileReport(source.label)
+        for whole in FORMATS[source.format].read(source, columns, batch_rows):
             rows = whole if left is None else _first(whole, left)
-            if left is not None:
-                left -= rows.batch.num_rows + rows.rejected.num_rows
+            size = rows.batch.num_rows + rows.rejected.num_rows
+            counts.rows += size
+            counts.rejected.update(by_reason(rows.rejected))
             yield from _slices(rows, batch_rows)
+            if left is not None:
+                left -= size
+                if left <= 0:
+                    break
+        report(counts)
+
+
+def _joined(parts: Iterator[Rows], batch_rows: int) -> Iterator[Rows]:
+    """Join small parts, so that time and memory do not depend on how a text is cut into files."""
+    held: list[Rows] = []
+    rows = size = 0
+    for part in parts:
+        more_rows = part.batch.num_rows + part.rejected.num_rows
+        more = part.batch.nbytes + part.rejected.nbytes
+        full = rows + more_rows > batch_rows or size + more > _JOINED_BYTES
+        if held and (full or len(held) == _JOINED_PIECES):
+            yield _concatenated(held)
+            held, rows, size = [], 0, 0
+        held.append(part)
+        rows, size = rows + more_rows, size + more
+    if held:
+        yield _concatenated(held)
+
+
+def _concatenated(parts: Sequence[Rows]) -> Rows:
+    if len(parts) == 1:
+        return parts[0]
+    return Rows(
+        pa.concat_batches([part.batch for part in parts]),
+        pa.concat_batches([part.rejected for part in parts]),
+    )
 
 
 def empty_corpus(paths: Sequence[str], rejected: Mapping[str, int]) -> InputError:
-    """The error for a corpus of which no sentence is left; `rejected` counts rows by reason."""
+    """Return the error for a corpus without a sentence; `rejected` counts rows by reason."""
     names = ", ".join(paths)
     if not rejected:
         return InputError(f"{names}: the corpus is empty (no line, no row)")
     counts = ", ".join(
         f"{reason} {count:,}" for reason, count in sorted(rejected.items(), key=lambda x: -x[1])
     )
-    hint = ""
-    if max(rejected, key=lambda reason: rejected[reason]) == "invalid_utf8":
-        hint = " The text may be GB 18030: iconv -f GB18030 -t UTF-8 converts it."
+    invalid = max(rejected, key=lambda reason: rejected[reason]) == "invalid_utf8"
+    hint = _ENCODING_HINT if invalid else ""
     return InputError(f"{names}: no sentence is left; rejected rows by reason: {counts}.{hint}")
 
 
 def _check_columns(columns: Columns, sources: Sequence[Source]) -> None:
-    """In a mix the column is that of the tables; text alone has none."""
+    """Refuse a named column where no file has columns; in a mix it is that of the tables."""
     for option, name in (("--text-column", columns.text), ("--origin-column", columns.origin)):
-        if name is not None and all(s.format == ".txt" and s.path for s in sources):
+        if name is not None and not any(FORMATS[source.format].columns for source in sources):
             raise InputError(
-                f"{sources[0].label}: a text file has no column {name!r}; leave {option} out"
+                f"{sources[0].label}: a plain text has no column {name!r}; leave {option} out, or "
+                "name the format (--format jsonl)"
             )
 
 

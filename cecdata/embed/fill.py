@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from cecdata.corpus.dedup import Dedup
+from cecdata.corpus.inputs import resolve
 from cecdata.corpus.normalise import Options, distinct, normalise
 from cecdata.corpus.reading import empty_corpus, read
-from cecdata.corpus.sources import resolve
 from cecdata.embed import Encoder, folders_of
 from cecdata.embed.cache import CacheWriter
 from cecdata.embed.cache.segments import Keys

@@ -8,15 +8,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from importlib.metadata import version
+from itertools import zip_longest
+from pathlib import Path
 from typing import TypeVar
 
 from cecdata import __version__
+from cecdata.common.codec import Json
 from cecdata.common.durable import FileRecord, Workspace, sha256_of
 from cecdata.common.durable.fingerprint import differences
 from cecdata.common.errors import RefusedError
 from cecdata.common.git import git_commit
 from cecdata.config import Config
-from cecdata.corpus.sources import STDIN, InputFile
+from cecdata.corpus.inputs import InputFile
+from cecdata.corpus.reading import FileReport
+from cecdata.corpus.sources import STDIN
 from cecdata.filters import Tally, active
 from cecdata.operators import OPERATORS
 from cecdata.perturbation.calibrate import Rate
@@ -53,11 +58,16 @@ def identity(given: Sequence[InputFile], config: Config) -> dict[str, object]:
         "version": __version__,
         "configuration": config.as_dict(),
         # a list: another order of the files puts other sentences into a chunk
-        "corpus": [{"path": file.path, "sha256": file.sha256} for file in given],
+        "corpus": [_named(file) for file in given],
         "tables": compiled(config).sha256,
         "models": {name: each.identity(config) for name, each in active(config).items()},
         "packages": _versions(),
     }
+
+
+def _named(file: InputFile | File) -> dict[str, str]:
+    """Return what identifies an input: a file may move, but its name is the origin of its rows."""
+    return {"name": Path(file.path).name, "sha256": file.sha256}
 
 
 def refuse_other_stdin(work: Workspace, corpus: Sequence[str]) -> None:
@@ -102,7 +112,7 @@ def _refuse_other_manifest(work: Workspace, found: Manifest) -> None:
     made = {
         "version": found.version,
         "configuration": found.configuration,
-        "corpus": [{"path": file.path, "sha256": file.sha256} for file in found.inputs],
+        "corpus": [_named(file) for file in found.inputs],
         "tables": found.tables,
         "packages": found.versions,
     }
@@ -119,7 +129,8 @@ def manifest(
     given: Sequence[InputFile], pool: Pool, rates: Mapping[str, Rate], outcomes: Sequence[Outcome]
 ) -> Manifest:
     """Return the manifest, documents apart; sums run in the order of the chunks."""
-    config = pool.histogram.config
+    survey = pool.survey
+    config = survey.histogram.config
     parts = [part for outcome in outcomes for part in outcome.parts]
     operators = _sums(part.operators for part in parts)
     distance = _sums(part.relative_distance for part in parts)
@@ -133,12 +144,12 @@ def manifest(
         version=__version__,
         configuration=config.as_dict(),
         versions=_versions(),
-        tables=pool.histogram.tables.sha256,
-        inputs=tuple(File(file.path, file.sha256, file.bytes, 0) for file in given),
+        tables=survey.histogram.tables.sha256,
+        inputs=tuple(_input(file, read) for file, read in zip_longest(given, survey.files)),
         outputs={s: tuple(f for f in files if f.path.startswith(f"data/{s}-")) for s in SPLITS},
-        rows=Counts(pool.rows, pool.sentences, pool.rejected),
+        rows=Counts(survey.rows, survey.sentences, survey.rejected),
         pairs=Counts(
-            pool.sentences * config.copies,
+            survey.sentences * config.copies,
             sum(part.kept for part in parts),
             {reason: sum(counts.values()) for reason, counts in rejected.items()},
         ),
@@ -159,6 +170,14 @@ def manifest(
         counts = _sums(part.counts.get(name, {}) for part in parts)
         plain = each.facts(plain, config, Tally(counts, rejected.get(each.reason, {})))
     return plain
+
+
+def _input(file: InputFile, read: FileReport | None) -> File:
+    """Return an input with its rows; 0 for a file that the limit left out."""
+    if read is None:
+        return File(file.path, file.sha256, file.bytes, 0)
+    extra: dict[str, Json] = {"unreadable": read.unreadable} if read.unreadable else {}
+    return File(file.path, file.sha256, file.bytes, read.rows, extra)
 
 
 def _sums(parts: Iterable[Mapping[str, _Number]]) -> dict[str, _Number]:

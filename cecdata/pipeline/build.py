@@ -8,12 +8,12 @@ from pathlib import Path
 
 from cecdata.common.durable import Workspace
 from cecdata.config import Config
-from cecdata.corpus.sources import inputs
+from cecdata.corpus.inputs import inputs
 from cecdata.filters import active
-from cecdata.pipeline import assemble, intake, pool
+from cecdata.pipeline import assemble, pool
 from cecdata.pipeline.chunks import REJECTS, STAGED, Outcome, Plan, record, recorded
 from cecdata.pipeline.executors import ENGINES, Engine
-from cecdata.pipeline.intake import Progress
+from cecdata.pipeline.intake import Intake, Progress
 from cecdata.shards.manifest import Manifest
 
 
@@ -34,9 +34,11 @@ def build(
     on neither. Raises InputError, RefusedError, DiskFullError.
     """
     started = time.monotonic()
-    given = inputs(corpus)
+    given = inputs(corpus, config.format)
     identity = assemble.identity(given, config)
-    begun = intake.look(corpus, config) if overwrite else None
+    intake = Intake(corpus, config, progress)
+    if overwrite:
+        intake.look()
     reads = [file.path for file in given]
     reads += [path for each in active(config).values() for path in each.reads(config)]
     with Workspace(out, identity, overwrite=overwrite, reads=reads) as work:
@@ -45,11 +47,12 @@ def build(
         if finished is not None:
             pool.drop(work)
             return finished
-        chunks = pool.fill(work, corpus, given, config, progress, begun)
-        rates = chunks.histogram.rates()
-        plan = Plan(work.root, config.as_dict(), chunks.chunks, chunks.sentences, rates)
+        filled = pool.fill(work, intake, given)
+        survey = filled.survey
+        rates = survey.histogram.rates()
+        plan = Plan(work.root, config.as_dict(), filled.chunks, survey.sentences, rates)
         outcomes = _second_pass(work, plan, ENGINES[engine], workers, progress)
-        manifest = assemble.manifest(given, chunks, rates, outcomes)
+        manifest = assemble.manifest(given, filled, rates, outcomes)
         for staged, final in ((STAGED, "data"), (REJECTS, "rejects")):
             if (work.root / staged).is_dir():
                 work.publish(staged, final)

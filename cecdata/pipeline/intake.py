@@ -13,80 +13,96 @@ from cecdata.config import Config
 from cecdata.corpus.dedup import Dedup
 from cecdata.corpus.normalise import Options, distinct, normalise
 from cecdata.corpus.privacy import mask
-from cecdata.corpus.reading import Rows, empty_corpus, read
+from cecdata.corpus.reading import FileReport, Rows, empty_corpus, read
+from cecdata.corpus.rows import by_reason
 from cecdata.corpus.sentences import split
-from cecdata.corpus.sources import STDIN
 from cecdata.shards.schema import REJECTED_ROW, SENTENCE
 
 Progress = Callable[[str, int, int | None], None]  # what, how many more, of how many in all
-Batches = Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]  # kept (SENTENCE), not (REJECTED_ROW)
+Batch = tuple[pa.RecordBatch, pa.RecordBatch]  # kept (SENTENCE) and rejected (REJECTED_ROW)
 _HELD = 1 << 28  # bytes of rejected rows: those that are too long may have a megabyte each
 
 
-def look(corpus: Sequence[str], config: Config) -> Batches:
-    """Return the corpus, read as far as its first sentence, before --overwrite removes anything.
+class Intake:
+    """A corpus that is read once, as chunks of clean, distinct sentences.
 
-    InputError where there is no sentence, or where rows cannot be read as asked.
+    Counts what went by: `files` has a report for each file that was read to its end, or to the
+    limit.
     """
-    rejected: Counter[str] = Counter()
-    piped = STDIN in corpus
-    held, held_bytes = [], 0  # of what comes only once; a file is read anew
-    batches = batches_of(corpus, config)
-    for batch, bad in batches:
-        if piped:
+
+    def __init__(self, corpus: Sequence[str], config: Config, progress: Progress) -> None:
+        self.corpus, self.config, self._progress = corpus, config, progress
+        self.files: list[FileReport] = []
+        self._batches = self._read()
+
+    def look(self) -> None:
+        """Read as far as the first sentence, before --overwrite removes anything.
+
+        Raises InputError if there is no sentence, or if rows cannot be read as asked.
+        """
+        rejected: Counter[str] = Counter()
+        held: list[Batch] = []
+        held_bytes = 0
+        for batch, bad in self._batches:
             held.append((batch, bad))
             held_bytes += bad.nbytes
-        if len(batch):
-            return chain(held, batches) if piped else batches_of(corpus, config)
-        rejected.update(by_reason(bad))
-        if held_bytes > _HELD:
-            raise InputError(
-                f"standard input: no sentence among its first {rejected.total():,} rows, and what "
-                "stands in the output folder stays: choose another one, or leave those rows out"
-            )
-    raise empty_corpus(corpus, rejected)
+            if len(batch):
+                self._batches = chain(held, self._batches)
+                return
+            rejected.update(by_reason(bad))
+            if held_bytes > _HELD:
+                raise InputError(
+                    f"{', '.join(self.corpus)}: no sentence among the first {rejected.total():,} "
+                    "rows, so the output folder keeps what it holds: choose another folder, or "
+                    "leave those rows out"
+                )
+        raise empty_corpus(self.corpus, rejected)
 
+    def chunks(self) -> Iterator[tuple[pa.RecordBatch, pa.Table]]:
+        """Yield `shard_sentences` sentences at a time, with the rows rejected on the way.
 
-def batches_of(corpus: Sequence[str], config: Config) -> Batches:
-    """Batch by batch: what is kept (schema SENTENCE) and what is not (REJECTED_ROW)."""
-    options = Options(config.min_chars, config.max_chars)
-    seen = Dedup()
-    for rows in read(
-        corpus,
-        text_column=config.text_column,
-        origin_column=config.origin_column,
-        limit=config.limit,
-    ):
-        found = distinct(normalise(_prepare(rows, config), options), seen)
-        rejected = pa.concat_batches([rows.rejected, found.rejected])
-        yield found.batch.select(SENTENCE.names).cast(SENTENCE), rejected
+        The last chunk may hold fewer; a chunk that is due to its many rejected rows holds none.
+        """
+        size = self.config.shard_sentences
+        held: list[pa.RecordBatch] = []
+        bad: list[pa.RecordBatch] = []
+        sentences = rejects = bad_bytes = 0
+        for batch, rejected in self._batches:
+            self._progress("read", len(batch) + len(rejected), None)
+            held.append(batch)
+            bad.append(rejected)
+            sentences += len(batch)
+            rejects += len(rejected)
+            bad_bytes += rejected.nbytes
+            if sentences < size and rejects < size and bad_bytes < _HELD:
+                continue
+            table, bad_table = pa.Table.from_batches(held), pa.Table.from_batches(bad)
+            full = sentences - sentences % size
+            for start in range(0, max(full, 1), size):
+                yield _one(table.slice(start, min(size, full - start))), bad_table
+                bad_table = bad_table.slice(0, 0)
+            held, bad = table.slice(full).to_batches(), []
+            sentences, rejects, bad_bytes = sentences - full, 0, 0
+        if sentences or rejects:
+            rest = pa.Table.from_batches(held, SENTENCE)
+            yield _one(rest), pa.Table.from_batches(bad, REJECTED_ROW)
 
-
-def chunked(
-    batches: Batches, config: Config, progress: Progress
-) -> Iterator[tuple[pa.RecordBatch, pa.Table]]:
-    """Exactly `shard_sentences` sentences at a time, with the rows rejected on the way.
-
-    The last chunk may hold fewer; one that comes because so many rows were rejected holds none.
-    """
-    held, bad = pa.Table.from_batches([], SENTENCE), pa.Table.from_batches([], REJECTED_ROW)
-    size = config.shard_sentences
-    for batch, rejected in batches:
-        progress("read", len(batch) + len(rejected), None)
-        held = pa.concat_tables([held, pa.Table.from_batches([batch], SENTENCE)])
-        bad = pa.concat_tables([bad, pa.Table.from_batches([rejected], REJECTED_ROW)])
-        while len(held) >= size or len(bad) >= size or bad.nbytes >= _HELD:
-            full = size if len(held) >= size else 0
-            yield _one(held.slice(0, full)), bad
-            held, bad = held.slice(full), bad.slice(0, 0)
-    if len(held) or len(bad):
-        yield _one(held), bad
-
-
-def by_reason(bad: pa.Table | pa.RecordBatch) -> dict[str, int]:
-    """How many rows were rejected for each reason."""
-    found = bad.column("reason").value_counts()
-    return dict(zip(*(found.field(name).to_pylist() for name in ("values", "counts")), strict=True))
+    def _read(self) -> Iterator[Batch]:
+        config = self.config
+        options = Options(config.min_chars, config.max_chars)
+        seen = Dedup()
+        for rows in read(
+            self.corpus,
+            text_column=config.text_column,
+            origin_column=config.origin_column,
+            form=config.format,
+            encoding=config.encoding,
+            limit=config.limit,
+            report=self.files.append,
+        ):
+            clean = distinct(normalise(_prepare(rows, config), options), seen)
+            rejected = pa.concat_batches([rows.rejected, clean.rejected])
+            yield clean.batch.select(SENTENCE.names).cast(SENTENCE), rejected
 
 
 def _one(table: pa.Table) -> pa.RecordBatch:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +19,13 @@ from cecdata.common.durable import Entry, FileRecord, Workspace
 from cecdata.common.durable.files import naming
 from cecdata.common.errors import InputError, RefusedError
 from cecdata.config import Config
-from cecdata.corpus.reading import empty_corpus
-from cecdata.corpus.sources import STDIN, InputFile, inputs
+from cecdata.corpus.inputs import InputFile, inputs
+from cecdata.corpus.reading import FileReport, empty_corpus
+from cecdata.corpus.rows import by_reason
+from cecdata.corpus.sources import STDIN
 from cecdata.filters import active
 from cecdata.perturbation.engine import Histogram
-from cecdata.pipeline.intake import Batches, Progress, batches_of, by_reason, chunked
+from cecdata.pipeline.intake import Intake, Progress
 from cecdata.shards.schema import REJECTED_ROW, SENTENCE
 from cecdata.shards.writer import check_whole, write_pairs
 
@@ -31,78 +34,134 @@ _REJECTS = ".cecdata/rejects"
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
-    """Chunks of `shard_sentences` sentences (the last may hold fewer), in the corpus's order."""
+class Survey:
+    """What a first pass counts."""
 
-    chunks: tuple[Path, ...]
     rows: int  # of the corpus
     sentences: int
     rejected: dict[str, int]  # rows of the corpus by reason
-    rejects: tuple[tuple[FileRecord, int], ...]  # files of rejected rows, with their rows
+    files: tuple[FileReport, ...]  # in reading order; a file beyond `limit` has none
     histogram: Histogram
 
 
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Chunks of `shard_sentences` sentences (the last may hold fewer), in the corpus's order."""
+
+    survey: Survey
+    chunks: tuple[Path, ...]
+    rejects: tuple[tuple[FileRecord, int], ...]  # files of rejected rows, with their rows
+
+
+def survey(corpus: Sequence[str], config: Config, progress: Progress) -> Survey:
+    """Run the first pass and write nothing."""
+    active(config)  # an unknown filter is refused before the corpus is read
+    return _scan(Intake(corpus, config, progress), None)
+
+
+def fill(work: Workspace, intake: Intake, given: Sequence[InputFile]) -> Pool:
+    """Write the corpus's sentences into the pool, or return the pool that is there already.
+
+    `given` are the corpus's files as the fingerprint knows them. Raises InputError if one of them
+    changed while it was read, and RefusedError if standard input gives another text than before.
+    """
+    done = work.journal.done("pool", "all", verify=True)
+    if STDIN in intake.corpus:
+        _refuse_other_text(work, done, intake)
+    if done is None:
+        done = _write(work, intake, given)
+    facts: dict[str, Any] = dict(done.facts)
+    paths = [file.path for file in done.files]
+    chunks = tuple(path for path in paths if path.suffix == ".arrow")
+    counts = next(path for path in paths if path.suffix == ".npy")
+    rejects = [file for file in done.files if file.path.suffix == ".parquet"]
+    counted = Survey(
+        rows=facts["rows"],
+        sentences=facts["sentences"],
+        rejected=dict(facts["rejected"]),
+        files=tuple(FileReport(path, rows, Counter(bad)) for path, rows, bad in facts["inputs"]),
+        histogram=_read_counts(counts, intake.config),
+    )
+    return Pool(counted, chunks, tuple(zip(rejects, facts["rejects_rows"], strict=True)))
+
+
 def read_chunk(path: Path) -> pa.RecordBatch:
-    """A chunk, schema SENTENCE; read, not mapped, so that memory stays what is in use."""
+    """Read a chunk (schema SENTENCE); it is not mapped, so that memory stays what is in use."""
     with naming(path), pa.OSFile(str(path)) as file, pa.ipc.open_file(file) as reader:
         return reader.get_batch(0)
 
 
-def fill(
-    work: Workspace,
-    corpus: Sequence[str],
-    given: Sequence[InputFile],
-    config: Config,
-    progress: Progress,
-    begun: Batches | None = None,
-) -> Pool:
-    """Read, normalise, deduplicate and lay down the corpus; or find that it has been done.
+def drop(work: Workspace) -> None:
+    """Remove the pool: a finished dataset needs none, and mending makes it anew."""
+    shutil.rmtree(work.root / _FOLDER, ignore_errors=True)
 
-    `given` are its files as the fingerprint knows them; InputError where one of them changed while
-    it was read. `begun` is what `look` gave, where the corpus was looked at before.
-    """
-    done = work.journal.done("pool", "all", verify=True)
-    if STDIN in corpus:
-        _refuse_other_text(work, done, corpus, config, progress)
-    if done is None:
-        batches = batches_of(corpus, config) if begun is None else begun
-        _scan(work, corpus, given, config, chunked(batches, config, progress))
-        done = work.journal.get("pool", "all")
-        assert done is not None
-    facts, files = done.facts, [file.path for file in done.files]
-    chunks = [path for path in files if path.suffix == ".arrow"]
-    counted = next(path for path in files if path.suffix == ".npy")
-    by_path = {file.path: file for file in done.files}
-    rejects = [path for path in files if path.suffix == ".parquet"]
-    rejected: dict[str, int] = dict(facts["rejected"])  # type: ignore[call-overload]
-    rejects_rows: list[int] = list(facts["rejects_rows"])  # type: ignore[call-overload]
-    return Pool(
-        tuple(chunks),
-        int(str(facts["rows"])),
-        int(str(facts["sentences"])),
-        rejected,
-        tuple((by_path[path], n) for path, n in zip(rejects, rejects_rows, strict=True)),
-        _read_counts(counted, config),
+
+class _Files:
+    """The pool's files as they are written."""
+
+    def __init__(self, work: Workspace) -> None:
+        self.work = work
+        self.written: list[FileRecord] = []
+        self.rejects_rows: list[int] = []
+
+    def add(self, number: int, chunk: pa.RecordBatch, bad: pa.Table) -> None:
+        if len(chunk):
+            self.written.append(_write_chunk(self.work, f"{_FOLDER}/{number:05d}.arrow", chunk))
+        if len(bad):
+            name = f"{_REJECTS}/rows-{number:05d}.parquet"
+            self.written.append(_write_rejects(self.work, name, bad))
+            self.rejects_rows.append(len(bad))
+
+
+def _scan(intake: Intake, files: _Files | None) -> Survey:
+    """Read the corpus to its end: count it, and write its chunks where `files` are wanted."""
+    histogram = Histogram.of(intake.config)
+    rejected: Counter[str] = Counter()
+    sentences = 0
+    for number, (chunk, bad) in enumerate(intake.chunks()):
+        histogram.add(chunk.column("text"))
+        if files is not None:
+            files.add(number, chunk, bad)
+        rejected.update(by_reason(bad))
+        sentences += len(chunk)
+    if not sentences:
+        raise empty_corpus(intake.corpus, rejected)
+    rows = sentences + rejected.total()
+    by_name = dict(sorted(rejected.items()))
+    return Survey(rows, sentences, by_name, tuple(intake.files), histogram)
+
+
+def _write(work: Workspace, intake: Intake, given: Sequence[InputFile]) -> Entry:
+    """Read the corpus into the pool, and record it in the journal."""
+    # Rows of another text, from a pipe that broke, must not be published with this one's.
+    for path in (work.root / _REJECTS).glob("rows-*"):
+        path.unlink()
+    files = _Files(work)
+    counted = _scan(intake, files)
+    _refuse_changed(intake, given)
+    files.written.append(_write_counts(work, counted.histogram.counts))
+    return work.journal.record(
+        "pool",
+        "all",
+        files.written,
+        rows=counted.rows,
+        sentences=counted.sentences,
+        rejected=counted.rejected,
+        inputs=[[file.path, file.rows, dict(file.rejected)] for file in counted.files],
+        rejects_rows=files.rejects_rows,
     )
 
 
-def _refuse_other_text(
-    work: Workspace,
-    done: Entry | None,
-    corpus: Sequence[str],
-    config: Config,
-    progress: Progress,
-) -> None:
-    """RefusedError unless standard input gives the very sentences that were begun with.
+def _refuse_other_text(work: Workspace, done: Entry | None, intake: Intake) -> None:
+    """Raise RefusedError unless standard input gives the sentences that the build began with.
 
-    A file is known by its SHA-256 beforehand; of a pipe nothing is known until it has been read.
+    A file is known by its SHA-256 beforehand; a pipe is known only once it has been read.
     """
     if done is None:
         same = all(entry.step != "chunk" for entry in work.journal)  # nothing was made of it yet
     else:
         pool = [file.path for file in done.files if file.path.suffix == ".arrow"]
-        read_again = chunked(batches_of(corpus, config), config, progress)
-        chunks = (chunk for chunk, _ in read_again if len(chunk))
+        chunks = (chunk for chunk, _ in intake.chunks() if len(chunk))
         pairs = zip_longest(pool, chunks)
         same = all(path and chunk and chunk.equals(read_chunk(path)) for path, chunk in pairs)
     if not same:
@@ -112,82 +171,15 @@ def _refuse_other_text(
         )
 
 
-def drop(work: Workspace) -> None:
-    """A finished dataset needs no pool; mending makes it anew."""
-    shutil.rmtree(work.root / _FOLDER, ignore_errors=True)
+def _refuse_changed(intake: Intake, given: Sequence[InputFile]) -> None:
+    """Raise InputError unless the files still are those that fingerprint and manifest name.
 
-
-@dataclass(frozen=True, slots=True)
-class Survey:
-    """What a first pass would find; nothing is written."""
-
-    rows: int
-    sentences: int
-    rejected: dict[str, int]
-    histogram: Histogram
-
-
-def survey(corpus: Sequence[str], config: Config, progress: Progress) -> Survey:
-    """Run the first pass without its outputs."""
-    active(config)  # an unknown filter is refused before the corpus is read
-    histogram = Histogram.of(config)
-    rejected: Counter[str] = Counter()
-    sentences = 0
-    for chunk, bad in chunked(batches_of(corpus, config), config, progress):
-        histogram.add(chunk.column("text"))
-        rejected.update(by_reason(bad))
-        sentences += len(chunk)
-    if not sentences:
-        raise empty_corpus(corpus, rejected)
-    rows = sentences + rejected.total()
-    return Survey(rows, sentences, dict(sorted(rejected.items())), histogram)
-
-
-def _scan(
-    work: Workspace,
-    corpus: Sequence[str],
-    given: Sequence[InputFile],
-    config: Config,
-    chunks: Iterator[tuple[pa.RecordBatch, pa.Table]],
-) -> None:
-    # Rows of another text, from a pipe that broke, must not be published with this one's.
-    for path in (work.root / _REJECTS).glob("rows-*"):
-        path.unlink()
-    histogram = Histogram.of(config)
-    rejected: Counter[str] = Counter()
-    files: list[FileRecord] = []
-    rejects_rows: list[int] = []
-    rows = sentences = 0
-    for k, (chunk, bad) in enumerate(chunks):
-        histogram.add(chunk.column("text"))
-        if len(chunk):
-            files.append(_write_chunk(work, f"{_FOLDER}/{k:05d}.arrow", chunk))
-        if len(bad):
-            files.append(_write_rejects(work, f"{_REJECTS}/rows-{k:05d}.parquet", bad))
-            rejects_rows.append(len(bad))
-            rejected.update(by_reason(bad))
-        rows += len(chunk) + len(bad)
-        sentences += len(chunk)
-    if not sentences:
-        raise empty_corpus(corpus, rejected)
-    _refuse_changed(corpus, given)
-    files.append(_write_counts(work, histogram.counts))
-    work.journal.record(
-        "pool", "all", files,
-        rows=rows, sentences=sentences, rejected=dict(sorted(rejected.items())),
-        rejects_rows=rejects_rows,
-    )  # fmt: skip
-
-
-def _refuse_changed(corpus: Sequence[str], given: Sequence[InputFile]) -> None:
-    """InputError unless the files are still those that the fingerprint and the manifest name.
-
-    A file that is still being written, or fetched, would give rows that its SHA-256 does not vouch
-    for.
+    A file that is still being written, or fetched, would give rows that its SHA-256 does not
+    vouch for.
     """
-    found = inputs(corpus)
-    if list(given) != found:
-        names = {file.path for file in {*given} ^ {*found}}
+    now = inputs(intake.corpus, intake.config.format)
+    if list(given) != now:
+        names = {file.path for file in {*given} ^ {*now}}
         raise InputError(
             f"{', '.join(sorted(names)) or 'the corpus'} changed while it was read: wait until it "
             "is complete, and run the same command again"
@@ -211,19 +203,14 @@ def _write_chunk(work: Workspace, name: str, chunk: pa.RecordBatch) -> FileRecor
 
 
 def _write_rejects(work: Workspace, name: str, bad: pa.Table) -> FileRecord:
-    return work.write(
-        name,
-        lambda path: _discard(write_pairs(path, [bad], REJECTED_ROW)),
-        lambda path: check_whole(path, len(bad), REJECTED_ROW),
-    )
+    def write(path: Path) -> None:
+        write_pairs(path, [bad], REJECTED_ROW)
 
-
-def _discard(_: int) -> None:
-    """A written file's row count, which the check establishes anyway."""
+    return work.write(name, write, lambda path: check_whole(path, len(bad), REJECTED_ROW))
 
 
 def _write_counts(work: Workspace, counts: npt.NDArray[np.int64]) -> FileRecord:
-    """The cells that are not zero, as two rows: where in the flat histogram, and how much."""
+    """Write the cells that are not zero, as two rows: place in the flat histogram, and count."""
     where = np.flatnonzero(counts)
     data = io.BytesIO()  # numpy's own writing to a file hides why it failed
     np.save(data, np.stack([where, counts.ravel()[where]]), allow_pickle=False)

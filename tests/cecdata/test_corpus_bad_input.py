@@ -51,7 +51,7 @@ def test_a_long_line_that_is_no_text_is_kept_as_an_excerpt(tmp_path):
     assert bad[0]["text"] == "\\xff" * 4_096
     assert bad[1]["text"].startswith("ab\\xff")
     assert len(bad[1]["text"]) == 200
-    assert bad[1]["detail"] == "byte 0xFF at byte 2; of 4097 bytes an excerpt"
+    assert bad[1]["detail"] == "byte 0xFF at byte 2; an excerpt of 4097 bytes"
 
 
 @given(
@@ -418,4 +418,49 @@ def test_a_column_of_plain_text_is_refused(tmp_path, option):
     table = tmp_path / "b.tsv"
     table.write_text("text\n今天下雨了。\n", encoding="utf-8")
     named = {option: "text"}
-    assert len(list(read([str(plain), str(table)], **named))) == 2
+    assert sum(len(rows.batch) for rows in read([str(plain), str(table)], **named)) == 2
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".csv"])
+@pytest.mark.parametrize("name", ["text", "origin"])
+def test_two_columns_of_one_name_are_refused(tmp_path, suffix, name):
+    """A column that is read must be the only one of its name; any other may be there twice."""
+    names = ["text", "origin", "n", "n"]
+    path = tmp_path / f"a{suffix}"
+
+    def write(names):
+        table = pa.table([pa.array(["他的病情已经好转。"])] * len(names), names=names)
+        if suffix == ".csv":
+            path.write_text(",".join(names) + "\n" + ",".join(["他的病情已经好转。"] * len(names)))
+        elif suffix == ".parquet":
+            pq.write_table(table, path)
+        else:
+            with pa.ipc.new_file(path, table.schema) as writer:
+                writer.write_table(table)
+
+    write(names)
+    assert sum(len(rows.batch) for rows in read([str(path)])) == 1
+    write([*names, name])
+    with pytest.raises(InputError, match=f"2 columns are called {name!r}: rename"):
+        list(read([str(path)]))
+
+
+def test_a_named_pipe_is_refused(tmp_path):
+    """A pipe with a readable suffix is refused at once, with what to do: it comes only once."""
+    path = tmp_path / "p.txt"
+    os.mkfifo(path)
+    with pytest.raises(InputError, match=r"is a pipe or a device.*standard input"):
+        list(read([str(path)]))
+    with pytest.raises(InputError, match="no file matches"):
+        list(read([str(tmp_path / "*.txt")]))
+
+
+def test_the_only_string_key_of_json_lines_is_the_text(tmp_path):
+    """As of a table, `text` or the only key with strings is read; of two the user chooses."""
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"content": "他的病情已经好转。", "id": 0, "origin": "网"}\n', "utf-8")
+    rows = [row for rows in read([str(path)]) for row in rows.batch.to_pylist()]
+    assert [(row["text"], row["origin"]) for row in rows] == [("他的病情已经好转。", "网")]
+    path.write_text('{"content": "他的病情已经好转。", "title": "医院"}\n', "utf-8")
+    with pytest.raises(InputError, match="--text-column: content, title"):
+        list(read([str(path)]))

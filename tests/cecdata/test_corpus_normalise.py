@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import xxhash
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cecdata.corpus import characters as ch
@@ -94,6 +94,28 @@ def test_normal_form_is_stable(text):
     assert normalise_text(found) == found
     assert unicodedata.is_normalized("NFC", found)
     assert found == " ".join(part for part in found.split(" ") if part)
+
+
+# Kelvin and semicolon become ASCII by NFC, ^ and marks compose, joiners depend on what they touch.
+TRICKY = st.text("Ω\u200d\u200c\u212a\u037ee\u0301\u0316他 \u2002\ufeff\u1161\u1100", max_size=8)
+
+
+@given(TRICKY)
+@example("Ω\u200d\u212a")
+@example("e\u200d\u0301")
+@settings(max_examples=1000, deadline=None)
+def test_joiners_and_composition_settle(text):
+    """The normal form is its own normal form where removing joiners and NFC feed each other."""
+    form = normalise_text(text)
+    assert not isinstance(form, Fault)
+    assert normalise_text(form) == form
+
+
+@given(st.text("a\u0301\u0316\u0f73\u0344\u0327\u1100\u1161", min_size=1100, max_size=1300))
+@settings(max_examples=50, deadline=None)
+def test_long_runs_of_marks_are_composed_as_short_ones(text):
+    """A long text with many marks has the NFC that Python gives it."""
+    assert normalise_text(text) == unicodedata.normalize("NFC", text)
 
 
 @given(st.lists(TEXT, min_size=1, max_size=10), st.integers(0, 5))

@@ -158,7 +158,7 @@ def test_blocks_are_independent_of_how_the_stream_is_cut(pieces, size, most):
     got: dict[int, bytes] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(corpus_lines, "BLOCK_LINES", most)
-        found = list(corpus_lines.blocks(Dribble(data), Source(None, "-", ".txt"), max_bytes=30))
+        found = list(corpus_lines.blocks(Dribble(data), Source(None, "-", "text"), max_bytes=30))
     for block in found:
         assert block.data.count(b"\n") <= most
         got |= dict(enumerate(block.data.split(b"\n")[:-1], block.first_line))
@@ -324,3 +324,43 @@ except InputError as error:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(done.stdout) < 600
+
+
+def small_files(folder, count):
+    """A glob of `count` files, each of one sentence."""
+    folder.mkdir()
+    for number in range(count):
+        (folder / f"{number:05}.txt").write_text(f"第{number}个文件里只有这一句话。\n", "utf-8")
+    return str(folder / "*.txt")
+
+
+def test_small_files_come_in_large_batches(tmp_path):
+    """How a text is cut into files changes no row, and small files are read many at a time."""
+    pattern = small_files(tmp_path / "many", 700)
+    batches = [rows.batch for rows in read([pattern], batch_rows=400)]
+    assert len(batches) <= 4
+    assert all(len(batch) <= 400 for batch in batches)
+    rows = pa.Table.from_batches(batches).to_pylist()
+    assert [row["text"] for row in rows] == [f"第{n}个文件里只有这一句话。" for n in range(700)]
+    assert [row["origin"] for row in rows] == [f"{n:05}" for n in range(700)]
+    assert {row["row"] for row in rows} == {1}
+
+
+def test_small_files_need_constant_memory(tmp_path):
+    """Four times as many files of one line need no more memory than an Arrow buffer or two."""
+
+    def peak(count):
+        code = (
+            "import resource, sys\n"
+            "from cecdata.config import load\n"
+            "from cecdata.pipeline.pool import survey\n"
+            "survey(sys.argv[1:], load('paper'), lambda *_: None)\n"
+            "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
+        )
+        pattern = small_files(tmp_path / str(count), count)
+        done = subprocess.run(
+            [sys.executable, "-c", code, pattern], capture_output=True, text=True, check=True
+        )
+        return int(done.stdout)
+
+    assert peak(1200) - peak(300) < 50 << 10  # kilobytes

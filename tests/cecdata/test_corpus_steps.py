@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import time
 
 import numpy as np
 import pyarrow as pa
@@ -187,3 +188,31 @@ def test_lists_of_hashes(tmp_path):
         splits.read_list(path)
     with pytest.raises(InputError, match="cannot be read"):
         splits.read_list(tmp_path / "none")
+
+
+MARKS = "\u0301\u0316"  # of two combining classes, in the wrong order
+ENDLESS = {
+    "marks": "a" + MARKS * 120_000,
+    "marks that decompose": "a" + "\u0f73" * 120_000,
+    "a mark at a time": ("a" + MARKS * 20) * 6_000,
+    "pauses": "…" * 100_000 + "x",
+    "pauses and ends": "…。" * 50_000 + "x",
+    "closing": "。" + "”" * 100_000 + "x",
+    "hexadecimal": "deadbeef0123" * 20_000,
+    "digits": "1234567890" * 20_000,
+    "addresses": "www." * 50_000,
+    "at signs": ("a" * 64 + "@" + "b" * 63) * 1_500,
+    "house numbers": "在中山路1号" + "1号" * 100_000 + "线",
+    "roads": "在" + "中山市" * 50_000,
+    "joiners": "a\u200d" * 100_000,
+}
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_no_line_takes_long(name):
+    """Normalising, splitting and masking take time in proportion to a line, whatever is in it."""
+    batch = rows([ENDLESS[name]])
+    started = time.process_time()
+    normalise(batch)
+    privacy.mask(sentences.split(batch))
+    assert time.process_time() - started < 5

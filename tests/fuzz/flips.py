@@ -220,15 +220,17 @@ def _make_pool(room: Path) -> None:
 
     from cecdata.common.durable import Workspace
     from cecdata.config import load
-    from cecdata.corpus.sources import inputs
+    from cecdata.corpus.inputs import inputs
     from cecdata.pipeline import pool
+    from cecdata.pipeline.intake import Intake
 
     corpus = room.parent / "a.txt"
     corpus.write_text("".join(f"第{n}次：{s}\n" for n in range(3) for s in SENTENCES), "utf-8")
     config = load(filters=("levenshtein",), shard_sentences=6)
     with Workspace(room, {"x": 1}) as work:
         given = inputs([str(corpus)])
-        pool.fill(work, [str(corpus)], given, config, lambda *_: None)
+        intake = Intake([str(corpus)], config, lambda *_: None)
+        pool.fill(work, intake, given)
 
 
 def _pool_files(room: Path) -> list[Path]:

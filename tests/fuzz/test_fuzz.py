@@ -62,12 +62,11 @@ def test_a_case_is_its_number(room):
 def test_every_format_is_in_the_table():
     """A format that either package reads, and every reader with kept cases, is fuzzed."""
     from cecbench.benchmarks.catalogue import READERS as BENCH
-    from cecdata.corpus.reading import READERS as CORPORA
+    from cecdata.corpus.formats import FORMATS
     from cecdata.corpus.sources import COMPRESSIONS
 
-    same = {"ndjson": "jsonl", "feather": "arrow", "ipc": "arrow"}
-    forms = {suffix[1:] for suffix in (*CORPORA, *COMPRESSIONS)}
-    wanted = {f"corpus-{same.get(form, form)}" for form in forms}
+    usual = [form.suffixes[0] for form in FORMATS.values()]
+    wanted = {f"corpus-{suffix[1:]}" for suffix in (*usual, *COMPRESSIONS)}
     wanted |= {f"bench-{name.removesuffix('_truth')}" for name in BENCH}
     assert wanted <= set(NAMES)
     assert {path.name for path in CORPUS.iterdir()} <= set(NAMES)

@@ -11,17 +11,18 @@ import numpy as np
 import pyarrow as pa
 
 from cecdata.common.errors import InputError
+from cecdata.corpus.formats.base import Format
 from cecdata.corpus.lines import blocks
 from cecdata.corpus.rows import EXCERPT, Columns, Reject, Rows, gather
 from cecdata.corpus.sources import Source, opened
 
 
-def read_csv(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
+def _read_csv(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
     """CSV (RFC 4180): a field may be quoted and then hold commas, quotes and line ends."""
     return _read(source, columns, batch_rows, delimiter=",", quoting=csv.QUOTE_MINIMAL)
 
 
-def read_tsv(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
+def _read_tsv(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
     """TSV: tabs separate, nothing quotes, so a stray quotation mark is a character."""
     return _read(source, columns, batch_rows, delimiter="\t", quoting=csv.QUOTE_NONE)
 
@@ -146,3 +147,7 @@ def _flush(
 
 def _readable(field: str) -> str:
     return field.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+CSV = Format(_read_csv, (".csv",))
+TSV = Format(_read_tsv, (".tsv",))

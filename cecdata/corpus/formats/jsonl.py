@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from cecdata.common.errors import InputError
+from cecdata.corpus.formats.base import Format
 from cecdata.corpus.lines import Block, blocks, numbers
 from cecdata.corpus.rows import (
     DEFAULT_ORIGIN,
@@ -18,22 +19,23 @@ from cecdata.corpus.rows import (
     Picked,
     Reject,
     Rows,
+    default_text,
+    fault,
     gather,
     unknown_column,
 )
 from cecdata.corpus.sources import Source, opened
 
-_LOOK = 100  # lines that are searched for the column before it counts as unknown
+_LOOK = 100  # lines that are searched for the columns
 
 
-def read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
-    """The objects of a JSON-lines file; a line that is none is rejected, its neighbours stay."""
-    del batch_rows  # a block of bytes sets the size here
-    picked = Picked(columns.text or DEFAULT_TEXT, columns.origin or DEFAULT_ORIGIN)
+def _read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
+    """Yield the objects of a JSON-lines file; a line without one is rejected, the others stay."""
+    del batch_rows  # a block of bytes is a batch
+    picked = None
     with opened(source) as stream:
-        for number, block in enumerate(blocks(stream, source)):
-            if number == 0:
-                _require(picked, columns, block, source)
+        for block in blocks(stream, source):
+            picked = picked or _pick(columns, block, source)
             table = _parse_fast(block, picked)
             if table is None:
                 yield _parse_lines(block, picked, source)
@@ -43,16 +45,25 @@ def read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
             yield gather(source, text, origin, rows, block.rejects)
 
 
-def _require(picked: Picked, columns: Columns, block: Block, source: Source) -> None:
-    """Refuse a file whose first objects have no such key: a typo would reject every row."""
+def _pick(columns: Columns, block: Block, source: Source) -> Picked:
+    """Choose the keys to read by the file's first objects.
+
+    Raises InputError for a key that none of them has: a typo would reject every row.
+    """
     keys: dict[str, None] = {}
+    strings: dict[str, None] = {}
     for line in block.data.split(b"\n", _LOOK)[:_LOOK]:
         value = _load(line)
         if isinstance(value, dict):
             keys.update(dict.fromkeys(value))
-    for name in (picked.text, columns.origin):
+            strings.update(dict.fromkeys(k for k in value if isinstance(value[k], str)))
+    for name in (columns.text, columns.origin):
         if keys and name is not None and name not in keys:
             raise InputError(unknown_column(name, list(keys), source.label))
+    text = columns.text
+    if text is None:
+        text = default_text(list(keys), list(strings), source.label) if keys else DEFAULT_TEXT
+    return Picked(text, columns.origin or DEFAULT_ORIGIN)
 
 
 def _load(line: bytes) -> object:
@@ -113,9 +124,10 @@ def _parse_line(
         return b"", default
     try:
         value = json.loads(line.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        detail = f"byte 0x{line[error.start]:02X} at byte {error.start}"
-        return Reject(row, default, shown, "invalid_utf8", detail)
+    except UnicodeDecodeError:
+        bad = fault(line, source)
+        assert bad is not None
+        return Reject(row, default, *bad)
     except (ValueError, RecursionError) as error:
         return Reject(row, default, shown[:EXCERPT], "invalid_json", str(error))
     if not isinstance(value, dict):
@@ -137,3 +149,6 @@ def _origin(value: dict[str, object], picked: Picked, default: str) -> str:
     found = value.get(str(picked.origin))
     text = default if found is None else str(found)
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+FORMAT = Format(_read, (".jsonl", ".ndjson"))

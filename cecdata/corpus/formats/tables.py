@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cecdata.common.errors import InputError
+from cecdata.corpus.formats.base import Format
 from cecdata.corpus.lines import numbers
 from cecdata.corpus.rows import MAX_BYTES, Columns, Picked, Rows, gather, plain
 from cecdata.corpus.sources import Source
@@ -27,7 +28,7 @@ _AT_ONCE = 1 << 28
 _LARGE, _BUFFER = 1 << 26, 1 << 20  # bytes of a Parquet file, and of it at a time
 
 
-def read_parquet(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
+def _read_parquet(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
     """The rows of a Parquet file, a batch at a time; only the two columns are decoded."""
     import pyarrow.parquet as pq
 
@@ -80,7 +81,7 @@ def _swells(coded: pq.ParquetFile, group: int, names: list[str], rows: int) -> b
     return any(rows * (pc.max(length).as_py() or 0) > _AT_ONCE for length in lengths)
 
 
-def read_arrow(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
+def _read_arrow(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
     """The rows of an Arrow IPC file (`.arrow`, `.feather`) or stream (`save_to_disk`)."""
     assert source.path is not None
     with _naming(source), pa.memory_map(str(source.path)) as mapped:
@@ -171,6 +172,10 @@ def _naming(source: Source) -> Iterator[None]:
         if isinstance(error, InputError):
             raise
         raise InputError(
-            f"{source.label}: the file is damaged, cut off, or no {source.format[1:]} file "
+            f"{source.label}: the file is damaged, cut off, or no {source.format} file "
             f"({str(error).splitlines()[0]}). Fetch or write it again."
         ) from error
+
+
+PARQUET = Format(_read_parquet, (".parquet",), stream=False)
+ARROW = Format(_read_arrow, (".arrow", ".feather", ".ipc"), stream=False)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import subprocess
+import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,6 +27,11 @@ def build(cecdata, out, *words):
 def rejected(out):
     files = sorted((out / "rejects").glob("rows-*.parquet"))
     return pa.concat_tables([pq.read_table(file) for file in files]).to_pylist() if files else []
+
+
+def read_rows(out):
+    files = sorted((out / "data").glob("*.parquet"))
+    return pa.concat_tables([pq.read_table(file) for file in files]).to_pylist()
 
 
 @pytest.mark.parametrize(
@@ -83,7 +90,7 @@ def test_a_lone_surrogate_in_json(cecdata, tmp_path):
     [
         (["none.txt"], 1, "none.txt: there is no such file. did you mean 'one.txt'?"),
         (["*.csv"], 1, "*.csv: no file matches this glob"),
-        (["."], 1, "is a folder, and no Hugging Face dataset"),
+        (["."], 1, "is a folder without a Hugging Face dataset"),
         (["empty.txt"], 1, "empty.txt: the corpus is empty (no line, no row)"),
         (["blank.txt"], 1, "no sentence is left; rejected rows by reason: empty 2"),
         (["gbk.txt"], 1, "iconv -f GB18030"),
@@ -93,8 +100,8 @@ def test_a_lone_surrogate_in_json(cecdata, tmp_path):
         (["t.parquet", "--text-column", "n"], 1, "column 'n' does not hold strings"),
         (["cut.parquet"], 1, "cut.parquet: the file is damaged, cut off, or no parquet file"),
         (["bad.txt.gz"], 1, "bad.txt.gz: the compressed data is damaged"),
-        (["one.txt", "--text-column", "text"], 1, "a text file has no column 'text'"),
-        (["one.txt", "--copies", "0"], 2, "copies = 0: at least 1 is wanted"),
+        (["one.txt", "--text-column", "text"], 1, "a plain text has no column 'text'"),
+        (["one.txt", "--copies", "0"], 2, "copies must be at least 1; it is 0"),
         (["one.txt", "--recipe", "papr"], 2, "no recipe 'papr'; did you mean 'paper'?"),
         (["one.txt", "--filters", "cosin"], 2, "no filter 'cosin'; did you mean 'cosine'?"),
         (["one.txt", "--workers", "0"], 2, "workers"),
@@ -242,3 +249,107 @@ def test_overwrite_by_nothing_leaves_what_stands(zygote, tmp_path, tree_of, pipe
     assert zygote.run(*over, stdin=path) == 0, zygote.log.read_text("utf-8")
     found = read_manifest(out).rows
     assert (found.read, found.kept, found.rejected["too_short"]) == (140_001, 1, 70_000)
+
+
+GBK = "".join(f"第{n}号文件用的是国标编码，一共五行。\n" for n in range(5)).encode("gb18030")
+
+
+def test_a_file_without_a_readable_row_is_named(cecdata, tmp_path):
+    """A GBK file among others is named with its rows and its remedy, and is in the manifest."""
+    (tmp_path / "1.txt").write_text("".join(f"第{n}次列车准时到达。\n" for n in range(9)), "utf-8")
+    (tmp_path / "2.txt").write_bytes(GBK)
+    out = tmp_path / "out"
+    for extra in ((), ("--dry-run",), ()):  # the last build finds a finished dataset
+        code, _, words = build(cecdata, out, tmp_path / "*.txt", *extra)
+        assert code == 0
+        assert f"{tmp_path / '2.txt'}: all 5 rows were rejected (invalid_utf8)" in words
+        assert "--encoding gb18030" in words
+        assert "1.txt" not in words
+    assert [(file.rows, dict(file.extra)) for file in read_manifest(out).inputs] == [
+        (9, {}),
+        (5, {"unreadable": "invalid_utf8"}),
+    ]
+
+
+@pytest.mark.parametrize("encoding", ["gb18030", "GBK", "big5", "utf-16"])
+def test_other_encodings_are_read(cecdata, tmp_path, encoding):
+    """`--encoding` reads text in that encoding, and its bad bytes cost their own line alone."""
+    lines = [f"第{n}次列車今天不會晚。" for n in range(9)]
+    data = "".join(f"{line}\r\n" for line in lines).encode(encoding)
+    if encoding != "utf-16":
+        data += b"\xff\xff\n" + "最後一句就在這一行。\n".encode(encoding)
+    (tmp_path / "a.txt").write_bytes(data)
+    out = tmp_path / "out"
+    assert build(cecdata, out, tmp_path / "a.txt", "--encoding", encoding)[0] == 0
+    manifest = read_manifest(out)
+    targets = {row["target"] for row in read_rows(out)}
+    assert set(lines) <= targets
+    bad = {} if encoding == "utf-16" else {f"invalid_{encoding.lower()}": 1}
+    assert manifest.rows.rejected == bad
+
+
+def test_utf_8_is_not_misread_as_another_encoding(cecdata, tmp_path):
+    """`--encoding gb18030` refuses a UTF-8 file; an unknown encoding is a wrong option."""
+    (tmp_path / "a.txt").write_text("他的病情已经好转。\n", "utf-8")
+    code, _, words = build(cecdata, tmp_path / "out", tmp_path / "a.txt", "--encoding", "gb18030")
+    assert (code, "a.txt is UTF-8, and --encoding is gb18030" in words) == (1, True)
+    for name in ("gb99", "rot13"):
+        code, _, words = build(cecdata, tmp_path / "out", tmp_path / "a.txt", "--encoding", name)
+        assert (code, f"no text encoding {name!r}" in words) == (2, True)
+
+
+JSON_LINES = "".join(f'{{"content": "第{n}次列车准时到达。", "n": {n}}}\n' for n in range(9))
+
+
+def test_json_lines_through_standard_input(zygote, tmp_path):
+    """Standard input that looks like JSON lines needs its format named, one way or the other."""
+    path, out = tmp_path / "lines", tmp_path / "out"
+    path.write_text(JSON_LINES, "utf-8")
+    words = ("build", "-", "--out", out, "--filters", "levenshtein")
+    assert zygote.run(*words, stdin=path) == 1
+    assert "--format jsonl" in zygote.log.read_text("utf-8")
+    assert zygote.run(*words, "--text-column", "content", stdin=path) == 1
+    assert zygote.run(*words, "--format", "jsonl", stdin=path) == 0
+    assert {row["target"] for row in read_rows(out)} == {f"第{n}次列车准时到达。" for n in range(9)}
+    assert read_manifest(out).inputs[0].rows == 9
+    assert zygote.run(*words, "--format", "text", "--overwrite", stdin=path) == 0
+    assert all(row["target"].startswith('{"content"') for row in read_rows(out))
+    assert zygote.run(*words, "--format", "parquet", "--overwrite", stdin=path) == 1
+    assert "name a file" in zygote.log.read_text("utf-8")
+    assert zygote.run(*words, "--format", "xml", "--overwrite", stdin=path) == 2
+
+
+def test_a_format_stands_in_for_a_suffix(cecdata, tmp_path):
+    """`--format` reads a file of any suffix; its rows have the origin of the whole name."""
+    (tmp_path / "lines.2024").write_text(JSON_LINES, "utf-8")
+    out = tmp_path / "out"
+    assert build(cecdata, out, tmp_path / "lines.2024")[0] == 1
+    assert build(cecdata, out, tmp_path / "lines.2024", "--format", "jsonl")[0] == 0
+    assert {row["origin"] for row in read_rows(out)} == {"lines.2024"}
+
+
+def test_a_closed_standard_input_is_an_error(tmp_path):
+    """`<&-` and a working directory that is gone end with a message, not a traceback."""
+    build_it = f"exec {sys.executable} -c 'from cecdata.cli import main; main()' build"
+    for words, said in (
+        (f"{build_it} - --out out <&-", "standard input is closed"),
+        (f"mkdir gone; cd gone; rmdir ../gone; {build_it} sample --out out", "directory is gone"),
+    ):
+        done = subprocess.run(
+            ["bash", "-c", words], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 1
+        assert said in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_a_moved_file_is_the_same_corpus(cecdata, tmp_path, monkeypatch, tree_of):
+    """Another spelling of a file's path goes on with the same build: its bytes identify it."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text("他的病情已经好转。\n明天就可以出院了。\n", "utf-8")
+    out = tmp_path / "out"
+    assert build(cecdata, out, tmp_path / "in" / "a.txt")[0] == 0
+    before = tree_of(out)
+    monkeypatch.chdir(tmp_path / "in")
+    assert build(cecdata, out, "../in/a.txt")[0] == 0
+    assert tree_of(out) == before

@@ -1,0 +1,24 @@
+"""The type of a corpus format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from cecdata.corpus.rows import Columns, Rows
+from cecdata.corpus.sources import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """How files of one format are read, and by which suffixes they are known.
+
+    `read(source, columns, batch_rows)` yields the rows of one file in their order, in batches of
+    about `batch_rows` or of a few megabytes, in constant memory. It rejects a bad row and raises
+    InputError for a bad file.
+    """
+
+    read: Callable[[Source, Columns, int], Iterator[Rows]]
+    suffixes: tuple[str, ...]
+    columns: bool = True  # False: a row is a text and nothing else
+    stream: bool = True  # False: needs a file of its own, neither compressed nor standard input

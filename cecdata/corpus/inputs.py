@@ -1,0 +1,187 @@
+"""From the names that a user gives (files, globs, folders, `-`, `sample`) to files to be read."""
+
+from __future__ import annotations
+
+import codecs
+import glob
+import hashlib
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from cecdata.common.errors import InputError, UsageError, did_you_mean
+from cecdata.corpus.formats import FORMATS
+from cecdata.corpus.sources import COMPRESSIONS, STDIN, UTF8, Source, reason
+
+SAMPLE = "sample"  # the corpus that ships with the package
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """An input as the manifest lists it. Standard input has the SHA-256 "" before it is read."""
+
+    path: str
+    sha256: str
+    bytes: int
+
+
+def inputs(paths: Sequence[str], form: str | None = None) -> list[InputFile]:
+    """Hash the files of a corpus, in reading order and constant memory."""
+    return [_hashed(source) for source in resolve(paths, form)]
+
+
+def resolve(
+    paths: Sequence[str], form: str | None = None, encoding: str | None = None
+) -> list[Source]:
+    """Return the files of a corpus. Paths keep their order; a glob or a folder is sorted.
+
+    `form` is a name in FORMATS and stands in for the suffixes of files; `encoding` is that of
+    text formats. Raises InputError for what is missing, empty, of an unknown suffix, not a regular
+    file, or a folder without a dataset, and UsageError for an unknown format or encoding.
+    """
+    if not paths:
+        raise InputError("no corpus was named: give a file, a glob, a dataset folder, or `sample`")
+    if form is not None and form not in FORMATS:
+        raise UsageError(f"no format {form!r}; {did_you_mean(form, list(FORMATS))}")
+    sources = [source for path in paths for source in _resolve_one(str(path), form)]
+    codec = _codec(encoding)
+    return [
+        replace(source, encoding=codec) if FORMATS[source.format].stream else source
+        for source in sources
+    ]
+
+
+def _codec(encoding: str | None) -> str:
+    """Return Python's name for a text encoding."""
+    try:
+        "".encode(encoding or UTF8)
+        return codecs.lookup(encoding or UTF8).name
+    except (LookupError, UnicodeError) as error:
+        raise UsageError(
+            f"no text encoding {encoding!r}: name one such as gb18030, big5 or utf-16"
+        ) from error
+
+
+def _resolve_one(name: str, form: str | None) -> list[Source]:
+    if name == STDIN:
+        if form is not None and not FORMATS[form].stream:
+            raise InputError(f"{form} cannot be read from standard input: name a file")
+        return [Source(None, STDIN, form or "text", guessed=form is None)]
+    if name == SAMPLE and not Path(name).exists():
+        return _sample()
+    path = Path(name)
+    if path.is_dir():
+        return _dataset(path)
+    if path.exists():
+        return [_source(path, form=form)]
+    if glob.has_magic(name):
+        return _matches(name, form)
+    raise InputError(f"{name}: there is no such file. {_neighbours(path)}")
+
+
+def _source(path: Path, label: str | None = None, form: str | None = None) -> Source:
+    if not _is_text(str(path)):
+        raise InputError(f"{str(path)!a}: the file's name is not valid UTF-8: rename it")
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    compression = suffixes.pop() if suffixes and suffixes[-1] in COMPRESSIONS else ""
+    suffix = suffixes[-1] if suffixes else ""
+    known = _suffixes()
+    name = form or known.get(suffix, "")
+    if not name or (compression and not FORMATS[name].stream):
+        streams = " ".join(s for s, name in known.items() if FORMATS[name].stream)
+        tables = " ".join(s for s, name in known.items() if not FORMATS[name].stream)
+        raise InputError(
+            f"{path}: unknown suffix {suffix + compression!r}; readable are {streams} (each also "
+            f"with {' '.join(COMPRESSIONS)}) and {tables}; in `cecdata build`, --format names the "
+            "format of other files"
+        )
+    source = Source(path, label or str(path), name, compression, suffix if suffix in known else "")
+    try:
+        regular = stat.S_ISREG(path.stat().st_mode)
+        if regular:
+            path.open("rb").close()
+    except OSError as error:
+        raise InputError(reason(source, error)) from error
+    if not regular:
+        raise InputError(
+            f"{path} is a pipe or a device, and a corpus is read more than once: write it to a "
+            f"file, or pipe it into standard input and name it `{STDIN}`"
+        )
+    return source
+
+
+def _suffixes() -> dict[str, str]:
+    """Return the format's name for each suffix."""
+    return {suffix: name for name, form in FORMATS.items() for suffix in form.suffixes}
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _matches(pattern: str, form: str | None) -> list[Source]:
+    # pathlib's glob takes no absolute pattern
+    names = glob.glob(pattern, recursive=True)  # noqa: PTH207
+    files = sorted(name for name in names if Path(name).is_file())
+    if not files:
+        raise InputError(f"{pattern}: no file matches this glob")
+    return [_source(Path(file), form=form) for file in files]
+
+
+def _sample() -> list[Source]:
+    from importlib.resources import files
+
+    folder = Path(str(files("cecdata"))) / "sample"
+    paths = sorted(folder.glob("*.txt"))
+    if not paths:
+        raise InputError(f"{folder}: the packaged sample corpus is missing; install again")
+    return [_source(path, f"sample/{path.name}") for path in paths]
+
+
+def _dataset(folder: Path) -> list[Source]:
+    """Return the files of a Hugging Face dataset on disk.
+
+    They are `data/*.parquet`, or the *.arrow files of `save_to_disk`.
+    """
+    saved = [folder / name for name in ("dataset_dict.json", "state.json")]
+    if any(path.is_file() for path in saved):
+        paths = sorted(folder.rglob("*.arrow"))
+    else:
+        paths = sorted((folder / "data").glob("*.parquet"))
+        if not paths and (folder / "README.md").is_file():
+            paths = sorted(p for p in folder.rglob("*.parquet") if ".cecdata" not in p.parts)
+    if not paths:
+        kinds = {p.suffix for p in folder.iterdir()} & set(_suffixes())
+        hint = min(kinds) if kinds else ".txt"
+        raise InputError(
+            f"{folder} is a folder without a Hugging Face dataset (README.md + data/*.parquet, or "
+            f"save_to_disk). Name its files with a glob: '{folder}/*{hint}'"
+        )
+    return [_source(path) for path in paths]
+
+
+def _neighbours(path: Path) -> str:
+    folder = path.parent
+    if not folder.is_dir():
+        return f"{folder} does not exist either."
+    names = sorted(p.name for p in folder.iterdir() if not p.name.startswith("."))
+    return did_you_mean(path.name, names[:20]) if names else f"{folder} is empty."
+
+
+def _hashed(source: Source) -> InputFile:
+    if source.path is None:
+        return InputFile(source.label, "", 0)
+    digest, size = hashlib.sha256(), 0
+    try:
+        with source.path.open("rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+                size += len(block)
+    except OSError as error:
+        raise InputError(reason(source, error)) from error
+    return InputFile(source.label, digest.hexdigest(), size)
