@@ -50,7 +50,7 @@ def evaluate(settings: Settings, progress: Progress = no_progress) -> RunScore:
     system = make_system(settings.system, settings.options, context)
     name, rows = asked(dataset, settings.limit, system)
     fingerprint = {
-        "version": package_version(),  # what is asked and read off an answer differs with it
+        "version": package_version(),  # prompts and the extraction of answers depend on it
         "benchmark": name,
         "benchmark_sha256": dataset.sha256,
         "system": dict(system.identity),

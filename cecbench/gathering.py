@@ -1,4 +1,4 @@
-"""What a run's score.json is made of, gathered block by block; rows are kept nowhere."""
+"""The contents of score.json, summed over blocks of rows; no row is kept in memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, cast
+from typing import cast
 
 from cecbench.benchmarks.row import Dataset
 from cecbench.breakdown import Breakdown, traditional
@@ -32,10 +32,10 @@ class Gathering:
         self._seconds = 0.0
 
     def take(self, rows: Sequence[Row], answers: Sequence[Answer]) -> None:
-        """Adds rows, whose predictions are the answers' texts."""
+        """Add rows, whose predictions are the answers' texts."""
         kept, counts = self._tally.take(rows)
         by_id = {row.id: row for row in rows}
-        # A policy may put the source in place of an answer; a breakdown looks at the answer.
+        # A policy may replace an answer by its source; the breakdown counts the answer itself.
         self._breakdown.add([by_id[row.id] for row in kept], counts)
         self._statuses.update(answer.status for answer in answers)
         self._traditional += traditional(rows)
@@ -71,10 +71,9 @@ class Gathering:
             "system_identity": dict(system.identity),
             "answers": statuses,
             "unanswered": sum(statuses.get(status, 0) for status in UNANSWERED),
-            "unanswered_means": "scored as left unchanged (an empty line of a predictions file:"
-            " as is)",
+            "unanswered_means": "scored as unchanged; an empty line of a predictions file as it is",
             "traditional_predictions": self._traditional,
-            "retried": dict(getattr(system, "troubles", {})),  # requests, by this process
+            "retried": dict(getattr(system, "troubles", {})),  # requests of this process
             "usage": self._usage(system),
             "breakdown": self._breakdown.as_dict(),
         }
@@ -98,19 +97,19 @@ class Gathering:
 
 
 class Lines:
-    """Two files that grow with the run: every row with its raw answer, and the table of four
-    columns that `cecbench score` takes.
+    """Two files of a run, written block by block: each row with its raw answer as JSON, and the
+    table of four columns that `cecbench score` reads.
     """
 
     def __init__(self, folder: Path) -> None:
         self.records = folder / "records.jsonl"
         self.table = folder / "table.tsv"
         folder.mkdir(parents=True, exist_ok=True)
-        self._open = tuple(_emptied(path) for path in (self.records, self.table))
+        self._open = tuple(path.open("wb") for path in (self.records, self.table))
         self._sums = (hashlib.sha256(), hashlib.sha256())
 
     def add(self, rows: Sequence[Row], answers: Sequence[Answer]) -> None:
-        """Writes a block's lines behind those of the blocks before."""
+        """Append the lines of a block."""
         pairs = list(zip(rows, answers, strict=True))
         records = "".join(json.dumps(_record(*pair), ensure_ascii=False) + "\n" for pair in pairs)
         table = "".join("\t".join(map(_flat, row)) + "\n" for row in rows)
@@ -119,16 +118,16 @@ class Lines:
             total.update(data)
             with naming(self.records, wanted=len(data)):
                 file.write(data)
-                file.flush()  # what the disk refuses is told here, not when the file is closed
+                file.flush()  # a full disk raises here and not when the file is closed
 
     @property
     def sha256(self) -> tuple[str, str]:
-        """Of the records and of the table (hex), as they were meant: no disk was asked."""
+        """The digests (hex) of the records and of the table as they were written, not read back."""
         records, table = (total.hexdigest() for total in self._sums)
         return records, table
 
     def close(self) -> None:
-        """To be called before the files are read."""
+        """Close the files, so that they can be read."""
         for file in self._open:
             file.close()
 
@@ -139,10 +138,6 @@ class Lines:
         self.close()
         for path in (self.records, self.table):
             path.unlink(missing_ok=True)
-
-
-def _emptied(path: Path) -> IO[bytes]:
-    return path.open("wb")
 
 
 def _record(row: Row, answer: Answer) -> Mapping[str, object]:
@@ -159,5 +154,5 @@ def _record(row: Row, answer: Answer) -> Mapping[str, object]:
 
 
 def _flat(cell: str) -> str:
-    """The cell of a table: a tab or line end inside it is a space there, and only there."""
+    """Return the cell of a table, in which a tab or line end becomes a space."""
     return cell.replace("\t", " ").replace("\r", " ").replace("\n", " ")

@@ -1,4 +1,4 @@
-"""The running sums of one pass over rows, block by block, and what is said of them at the end."""
+"""The sums of one pass over rows, block by block, and the score that they give."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from cecbench.signature import Signature, package_version
 if TYPE_CHECKING:
     from cecbench.metrics.scan import Scan
 
-_BASE = 1 << 20  # of the numbers that stand for a sentence's three counts: more than it can have
+_BASE = 1 << 20  # of the number that encodes a sentence's three counts; each count is below it
 
 
 class Tally:
-    """What is kept of the rows taken so far: sums, a digest and, if wished, the triples.
+    """Sums of the rows taken so far, a digest of them and, optionally, their triples.
 
-    A triple is (tp, predicted, gold) of the headline in one sentence: how often
-    each came is all that a bootstrap needs, and there are few however many sentences.
+    A triple is (tp, predicted, gold) of the headline in one sentence. A bootstrap needs only how
+    often each occurs, and there are few different ones, however many sentences there are.
     """
 
     def __init__(self, scorer: Scorer, policy: str | None, *, triples: bool = False) -> None:
@@ -41,7 +41,7 @@ class Tally:
         self._stopped = False
 
     def take(self, block: Sequence[Row]) -> tuple[list[Row], IntArray]:
-        """Adds rows; gives those that are scored, and their counts, shape (rows, fields)."""
+        """Add rows; return those that are scored, and their counts, shape (rows, fields)."""
         identity = "\n".join(["\t".join(row[:3]) for row in block])
         self._digest.update((identity + "\n").encode("utf-8", "surrogatepass"))
         kept = apply_policy(block, self._policy(stops=self.scorer.stops(block)))
@@ -50,7 +50,7 @@ class Tally:
         return kept, counts
 
     def take_scan(self, block: Scan) -> None:
-        """Adds a block that was read without making rows of it; for scorers that count facts."""
+        """Add a scanned block, of which no rows were built; for scorers that count facts."""
         from cecbench.metrics.facts import behaviour_of, lengths_differ, under_policy
 
         self._digest.update(block.identity.data)
@@ -59,14 +59,14 @@ class Tally:
         self._add(len(block), counts, behaviour_of(block))
 
     def triples(self) -> tuple[IntArray, IntArray]:
-        """The distinct triples, shape (kinds, 3), in order, and how often each came."""
-        assert self._triples is not None, "a tally that was told to keep triples"
+        """Return the distinct triples in order, shape (kinds, 3), and how often each occurs."""
+        assert self._triples is not None
         keys = np.array(sorted(self._triples), dtype=np.int64)
         times = np.array([self._triples[key] for key in keys.tolist()], dtype=np.int64)
         return np.column_stack((keys // _BASE**2, keys // _BASE % _BASE, keys % _BASE)), times
 
     def signature(self, benchmark: str, bootstrap: str = "none") -> Signature:
-        """What the numbers mean; the digest of ids, sources and targets is added to the name."""
+        """Return the signature; the digest of ids, sources and targets is added to the name."""
         scorer = self.scorer
         return Signature(
             benchmark=f"{benchmark}@{self._digest.hexdigest()[:8]}",
@@ -83,7 +83,7 @@ class Tally:
         )
 
     def values(self, signature: Signature) -> Report:
-        """The published script's numbers, rates of behaviour, and the signature."""
+        """Return the published script's numbers, the rates of behaviour, and the signature."""
         scorer = self.scorer
         used = scorer.fallback if self._stopped else self.policy
         values: Report = {
@@ -115,7 +115,7 @@ class Tally:
         return {**values, "signature": signature.short(), **named}
 
     def _policy(self, *, stops: bool) -> str:
-        """The policy of a block; where the published script would stop, the one we go on under."""
+        """Return the policy of a block: where the published script would stop, its fallback."""
         if self.policy != "strict" or not self.scorer.stop_error:
             return self.policy
         # Rows on which the published script does not stop are the same under both policies.

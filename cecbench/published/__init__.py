@@ -1,4 +1,4 @@
-"""The paper's tables as data: printed numbers as they stand, recomputed ones beside them."""
+"""The paper's tables as data: the printed numbers, and recomputed averages where they differ."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ NAMES = (
     "operators",
 )
 SETS = ("CAR", "COT", "ENC", "GAM", "MEC", "NEW", "NOV", "CSCD", "CS")
-#: column of the paper's table → the benchmark it stands for
+#: column of the paper's table → benchmark
 BENCHMARK_OF_SET = {
     **{name: f"lemon/{name.lower()}" for name in SETS[:7]},
     "CSCD": "cscd-ns/test",
     "CS": "cs",
 }
-ROUNDING = 0.005  # a printed average may differ so much from the exact one
+ROUNDING = 0.005  # the largest difference of a printed average from the exact one
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table: its source line, what is in it, and its cells as text, '' where none is stated."""
+    """A table: its place in the paper, its caption, and its cells as text, '' for empty ones."""
 
     name: str
     source: str
@@ -40,14 +40,14 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
 
     def number(self, row: tuple[str, ...], column: str) -> float | None:
-        """The value of a cell; None where nothing is printed."""
+        """Return the value of a cell; None if it is empty."""
         text = row[self.columns.index(column)]
         return float(text) if text else None
 
 
 @cache
 def table(name: str) -> Table:
-    """A table by name; UsageError for an unknown one.
+    """Return a table by name; raise UsageError for an unknown one.
 
     >>> main = table("main")
     >>> len(main.rows), main.rows[-1][0], main.number(main.rows[-1], "MEC")
@@ -62,7 +62,7 @@ def table(name: str) -> Table:
 
 
 def recomputed_average(source: Table, row: tuple[str, ...]) -> float | None:
-    """The mean of a row's nine sets where the printed average is not that mean; None where it is.
+    """Return the mean of a row's nine sets if the printed average differs from it, else None.
 
     >>> main = table("main")
     >>> wrong = {row[0]: recomputed_average(main, row) for row in main.rows}
@@ -80,14 +80,14 @@ def recomputed_average(source: Table, row: tuple[str, ...]) -> float | None:
 
 @cache
 def remarks(name: str) -> tuple[tuple[str, str, str], ...]:
-    """(row, column, remark) of a table; '*' stands for all."""
+    """Return (row, column, remark) of a table; '*' stands for all rows or columns."""
     lines = (FOLDER / "remarks.tsv").read_text(encoding="utf-8").splitlines()
     cells = (line.split("\t") for line in lines[2:] if line)
     return tuple((row, column, text) for where, row, column, text in cells if where == name)
 
 
 def as_json() -> dict[str, object]:
-    """All tables, for JSON: numbers as numbers, recomputed averages and remarks beside them."""
+    """Return all tables for JSON, with recomputed averages and remarks."""
     return {name: _json_table(table(name)) for name in NAMES}
 
 
