@@ -9,8 +9,8 @@ from pathlib import Path
 
 from cecbench import results, scorers
 from cecbench.benchmarks.locate import load
-from cecbench.gathering import Gathering, Lines
 from cecbench.metrics.rows import Row
+from cecbench.run_sums import Lines, RunSums
 from cecbench.score_shape import RunScore
 from cecbench.signature import package_version
 from cecbench.systems.collect import Progress, asked, collect, no_progress
@@ -55,7 +55,7 @@ def evaluate(settings: Settings, progress: Progress = no_progress) -> RunScore:
         "benchmark_sha256": dataset.sha256,
         "system": dict(system.identity),
     }
-    gathered = Gathering(scorer, settings.scoring.policy)
+    sums = RunSums(scorer, settings.scoring.policy)
     with ExitStack() as stack:
         work = lines = journal = None
         if out:
@@ -68,10 +68,10 @@ def evaluate(settings: Settings, progress: Progress = no_progress) -> RunScore:
         for part, answers in collect(system, rows, journal, progress, allow_missing=missing):
             pairs = zip(part, answers, strict=True)
             answered = [Row(row.id, row.source, row.reference, a.text) for row, a in pairs]
-            gathered.take(answered, answers)
+            sums.take(answered, answers)
             if lines:
                 lines.add(answered, answers)
-        values = gathered.summary(dataset, name, system, settings.name)
+        values = sums.summary(dataset, name, system, settings.name)
         if work and lines:
             results.write_files(work, lines, values)
     return values

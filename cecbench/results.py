@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 
 from cecbench.cherrant.costs import Dictionaries
-from cecbench.gathering import Lines
 from cecbench.metrics.rows import Row
+from cecbench.run_sums import Lines
 from cecbench.score_shape import RunScore, check_run, check_score
 from cecbench.scorers import Options, Score, score
 from cecdata.common import durable

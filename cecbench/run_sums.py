@@ -20,7 +20,7 @@ from cecbench.tally import Tally
 from cecdata.common.durable.files import naming
 
 
-class Gathering:
+class RunSums:
     """Sums over the rows taken so far, with their answers."""
 
     def __init__(self, scorer: Scorer, policy: str | None) -> None:
