@@ -40,8 +40,6 @@ from cecdata.perturbation.kernel.layout import (
     Words,
 )
 
-_MOST_REWRITING = GOES_ON - OPERATORS_SHIFT
-
 
 class Cost(NamedTuple):
     """The Levenshtein distance of one edit: what it is on average, and at most."""
@@ -80,7 +78,6 @@ def compile_spans(
     texts = tuple(dict.fromkeys(t for part in parts for t in (*part.sources, *part.texts)))
     number = {text: place for place, text in enumerate(texts)}
     assert len(texts) < 2**SPAN_TEXT_BITS
-    assert len(parts) <= _MOST_REWRITING
     signs = _signs(texts, singles)
     keys = [_packed(part.sources, slots) for part in parts]
     spans = np.unique(np.concatenate([*keys, np.zeros(0, np.uint64)]))[::-1]

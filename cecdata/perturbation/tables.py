@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from cecdata.common.errors import UsageError
 from cecdata.config import Config
 from cecdata.hanzi.characters import (
     extend_ranges,
@@ -30,6 +31,9 @@ from cecdata.perturbation.kernel.layout import (
     FIRST_SLOT,
     KEEP_BITS,
     KIND_BITS,
+    MOST_KINDS,
+    MOST_OPERATORS,
+    MOST_REWRITING,
     PLAIN,
     REGIONAL,
     TEXT_BITS,
@@ -80,7 +84,7 @@ def _compiled(
 def compile_tables(operators: Sequence[Operator], characters: Sequence[str]) -> Compiled:
     """Flat arrays of these operators' confusion sets over these characters."""
     kinds = tuple(dict.fromkeys(kind for operator in operators for kind in operator.kinds))
-    assert len(kinds) < 2**KIND_BITS
+    _check_sizes(operators, kinds)
     texts = {"": 0} | {character: slot for slot, character in enumerate(characters, 1)}
     found = [_columns(operator, tuple(characters), kinds, texts) for operator in operators]
     slots = len(characters) + 1
@@ -117,6 +121,21 @@ def compile_tables(operators: Sequence[Operator], characters: Sequence[str]) -> 
     all_ = (*texts, *spans.texts)
     column = pa.array(all_, pa.string())
     return Compiled(arrays, tuple(hashes), kinds, all_, column, hashes, costs)
+
+
+def _check_sizes(operators: Sequence[Operator], kinds: Sequence[str]) -> None:
+    """Raise UsageError for more than the kernel's masks hold: what is beyond would never strike."""
+    rewriting = [operator for operator in operators if operator.action == "rewrite"]
+    for what, count, most in (
+        ("operators", len(operators), MOST_OPERATORS),
+        ("operators that rewrite spans", len(rewriting), MOST_REWRITING),
+        ("kinds of edits", len(kinds), MOST_KINDS),
+    ):
+        if count > most:
+            raise UsageError(
+                f"the recipe uses {count} {what}, and the kernel holds {most}: set the prior of "
+                "some to 0, or widen the masks (see CONTRIBUTING, 'More than 16 operators')"
+            )
 
 
 class _Columns(NamedTuple):

@@ -17,6 +17,10 @@ Longs = npt.NDArray[np.uint64]
 PLAIN, CLINGS_BEFORE, CLINGS_AFTER, REGIONAL, CLINGS_BOTH = 0, 1, 2, 3, 4
 # Of `Tables.candidates`.
 TEXT_BITS, KIND_BITS, KEEP_BITS = 16, 5, 22
+# Operators that fit the 16-bit masks (`Tables.eligible`, `Room.mask`), and those of them that may
+# rewrite spans (`SpanTables.heads`, `tails`). CONTRIBUTING says how to widen them.
+MOST_OPERATORS, MOST_REWRITING = 16, 8
+MOST_KINDS = 2**KIND_BITS - 1
 FIRST_SLOT = 8  # slot s of a character is code_points[cp] - FIRST_SLOT + 1; slot 0 is "anything"
 LONGEST = 4  # characters of a span
 # Of `SpanTables.candidates`, beside KIND_BITS and KEEP_BITS.

@@ -1,0 +1,165 @@
+"""The recipes of CONTRIBUTING: a new operator or filter touches the files that they name alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cecdata
+
+ROOT = Path(cecdata.__file__).parents[1]
+LINES = (
+    "他高兴地唱着的歌很好听。",
+    "慢慢地走来的人是我的老师。",
+    "这是第3次开会的地方。",
+    "我们的学校在河的对面。",
+)
+
+OPERATOR = '''"""的 and 地 for each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cecdata.operators.base import Confusion, Operator
+
+KINDS = ("particle",)
+
+
+def _confusions(character: str) -> Iterator[Confusion]:
+    if character in "的地":
+        yield Confusion(character, "地" if character == "的" else "的", 1.0, "particle")
+
+
+OPERATOR = Operator("toy", "substitute", 1, KINDS, _confusions)
+'''
+
+FILTER = '''"""No pair of a sentence with a digit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow.compute as pc
+
+from cecdata.config import Config
+from cecdata.filters.base import Filter, Tally
+from cecdata.perturbation.pairs import Mask, Pairs
+from cecdata.shards.manifest import Manifest
+
+
+def _measure(pairs: Pairs, _config: Config, _sentences: int) -> Pairs:
+    counts = {"seen": len(pairs.table)}
+    return replace(pairs, counts={**pairs.counts, "toy": counts})
+
+
+def _has_digit(pairs: Pairs, _config: Config) -> Mask:
+    targets = pairs.table.column("target").cast("string")
+    return np.asarray(pc.match_substring_regex(targets, "[0-9]"))
+
+
+def _facts(manifest: Manifest, _config: Config, tally: Tally) -> Manifest:
+    facts = {"seen": tally.counts["seen"], "dropped": sum(tally.dropped.values())}
+    return replace(manifest, extra={**manifest.extra, "toy": facts})
+
+
+FILTER = Filter("has_digit", _has_digit, measure=_measure, facts=_facts)
+'''
+
+RECIPE = """
+copies = 8
+filters = ["levenshtein"]
+holdout = 0.0
+
+[prior]
+homophone = 0.0
+near_glyph = 0.0
+radical = 0.0
+split = 0.0
+noise = 0.0
+toy = 1.0
+
+[rate]
+toy = 0.1
+"""
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A copy of the package, with the kernels that are compiled already, and of pyproject.toml."""
+    shutil.copytree(ROOT / "cecdata", tmp_path / "cecdata")
+    shutil.copy(ROOT / "pyproject.toml", tmp_path / "pyproject.toml")
+    (tmp_path / "corpus.txt").write_text("\n".join(LINES) + "\n", "utf-8")
+    return tmp_path
+
+
+def edit(path: Path, *changes: tuple[str, str]) -> None:
+    """Insert a text before another one that occurs once."""
+    text = path.read_text("utf-8")
+    for before, new in changes:
+        assert text.count(before) == 1, before
+        text = text.replace(before, new + before)
+    path.write_text(text, "utf-8")
+
+
+def contract(tree: Path, name: str, room: str) -> None:
+    """Name a module in the contract that those of its room know nothing of each other."""
+    text = (tree / "pyproject.toml").read_text("utf-8")
+    at = text.index("modules = [", text.index(f'name = "{room} know nothing of each other"'))
+    head = at + len("modules = [")
+    new = f'\n  "cecdata.{room}.{name}",'
+    (tree / "pyproject.toml").write_text(text[:head] + new + text[head:], "utf-8")
+
+
+def cli(tree: Path, *words: str) -> str:
+    script = "from cecdata.cli import main; main()"
+    environment = {**os.environ, "PYTHONPATH": str(tree)}
+    done = subprocess.run(
+        [sys.executable, "-c", script, *words],
+        cwd=tree, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_an_operator_touches_four_files(tree):
+    """Its module, its entry, a recipe and the contract: it is built, proved and inspected."""
+    (tree / "cecdata/operators/toy.py").write_text(OPERATOR, "utf-8")
+    edit(
+        tree / "cecdata/operators/__init__.py",
+        ("    traditional,\n    width,\n", "    toy,\n"),
+        ("    )\n}", "        toy,\n"),
+    )
+    (tree / "toy.toml").write_text(RECIPE, "utf-8")
+    contract(tree, "toy", "operators")
+    cli(tree, "build", "corpus.txt", "--recipe", "toy.toml", "--out", "out")
+    manifest = json.loads((tree / "out/manifest.json").read_text("utf-8"))
+    assert set(manifest["operators"]) == {"toy"}
+    assert manifest["pairs"]["kept"] > len(LINES)
+    cli(tree, "verify", "out", "--full")
+    assert "地\t1.0000\tparticle" in cli(tree, "inspect", "toy", "的")
+
+
+def test_a_filter_touches_three_files(tree):
+    """Its module, its entry and the contract: it is measured, applied, counted and reported."""
+    (tree / "cecdata/filters/toy.py").write_text(FILTER, "utf-8")
+    edit(
+        tree / "cecdata/filters/__init__.py",
+        ("    }\n)", '        "toy": toy.FILTER,\n'),
+    )
+    path = tree / "cecdata/filters/__init__.py"
+    text = path.read_text("utf-8")
+    path.write_text(text.replace("levenshtein, plausibility\n", "levenshtein, plausibility, toy\n"))
+    contract(tree, "toy", "filters")
+    cli(tree, "build", "corpus.txt", "--filters", "levenshtein,toy", "--out", "out")
+    manifest = json.loads((tree / "out/manifest.json").read_text("utf-8"))
+    assert manifest["pairs"]["rejected"]["has_digit"] == 4
+    assert manifest["toy"] == {"seen": 16, "dropped": 4}
+    cli(tree, "verify", "out", "--full")
