@@ -88,4 +88,9 @@ def test_a_hypothesis_is_scored(row):
     assert corrected.values["S_C_f1"] == 100.0
     assert not untouched.values["S_C_f1"]
     assert str(corrected.signature)
-    assert corrected.counts.sum(axis=0).tolist() == corrected.counts[0].tolist()
+    rows = [("1", row["source"], row["target"], text) for text in (row["target"], copied)]
+    both = score([(str(n), *texts) for n, (_, *texts) in enumerate(rows)], "cscd")
+    apart = np.concatenate([corrected.counts, untouched.counts])
+    assert both.counts.tolist() == apart.tolist()
+    assert both.values["S_C_p"] == 100.0
+    assert both.values["S_C_r"] == 50.0

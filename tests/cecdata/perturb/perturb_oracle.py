@@ -1,7 +1,7 @@
 """The engine once more, slow and obvious: Python integers, strings and lists, nothing compiled.
 
-It shares with the engine what is frozen input (operators, priors, the table of edit counts) and
-the published rules for draws; places, candidates, edits and distances are found anew from text.
+It shares with the engine what is frozen input (operators, priors, rates) and the published rules
+for draws; places, numbers of edits, candidates, edits and distances are computed anew.
 """
 
 from __future__ import annotations
@@ -9,17 +9,25 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from itertools import accumulate
+from math import comb
 
-import numpy as np
+import regex
 from rapidfuzz.distance import Levenshtein
 
-from cecdata.hanzi.characters import extend_ranges, insertion_allowed, joiner_ranges
 from cecdata.operators import Confusion, Operator
 
 WORD = 2**64 - 1
 UNCHANGED, OPERATOR, COUNT, PLACE, REPLACEMENT, MIXED, MIXED_OPERATOR = range(7)
 PLACEHOLDER = re.compile("<[A-Z_][A-Z0-9_]{0,31}>")
 TRIES = 24  # draws of a place before the places are counted out
+# UAX #29: nothing is inserted before the first, nor after the second (a linker binds the next
+# consonant), nor between two regional indicators or CR and LF.
+CLINGS_BEFORE = regex.compile(r"[\p{GCB=Extend}\p{GCB=ZWJ}\p{GCB=SpacingMark}\p{GCB=V}\p{GCB=T}]")
+CLINGS_AFTER = regex.compile(r"[\p{GCB=Prepend}\p{GCB=ZWJ}\p{GCB=L}\p{InCB=Linker}]")
+PARTED = regex.compile(r"\p{GCB=Regional_Indicator}{2}|\r\n")
 KEPT = 2**22  # steps in which Walker's table keeps its probabilities
 
 
@@ -62,6 +70,42 @@ def alias_table(weights: Sequence[float]) -> list[tuple[int, int]]:
     return result
 
 
+@cache
+def count_chances(places: int, rate: float, most: int, least: int) -> tuple[float, ...]:
+    """The chance of at most 1, 2 … `most` edits: a binomial of the places, cut to least..most.
+
+    Where there are fewer places than `least`, all of them are struck. Exact, by fractions.
+    """
+    least, last = min(least, places), min(most, places)
+    if rate in {0.0, 1.0}:
+        certain = least if rate == 0 else last
+        return tuple(float(k >= certain) for k in range(1, most + 1))
+    odds = Fraction(rate) / (1 - Fraction(rate))
+    weights = [comb(places, k) * odds**k * (least <= k <= last) for k in range(1, most + 1)]
+    return tuple(float(part / sum(weights)) for part in accumulate(weights))
+
+
+@cache
+def costs(operators: tuple[Operator, ...]) -> list[int]:
+    """The greatest distance of one edit of each operator, by trying all of its candidates."""
+    found = []
+    for operator in operators:
+        if operator.action == "rewrite":
+            sources = operator.confusions.build().sources  # type: ignore[attr-defined]
+            rows = (item for source in sources for item in operator.confusions(source))
+            found.append(max(Levenshtein.distance(i.source, i.replacement) for i in rows))
+        else:
+            found.append(operator.cost)
+    return found
+
+
+def insertion_allowed(text: str, i: int) -> bool:
+    """May something stand before code point i without parting a visible character?"""
+    after = i < len(text) and CLINGS_BEFORE.match(text[i])
+    before = i > 0 and CLINGS_AFTER.match(text[i - 1])
+    return not after and not before and not (i > 0 and PARTED.fullmatch(text[i - 1 : i + 1]))
+
+
 @dataclass(frozen=True)
 class Made:
     """One copy: (start, end, target, source, operator, kind) of each edit."""
@@ -74,12 +118,12 @@ class Made:
 
 @dataclass(frozen=True)
 class Oracle:
-    """`counts[o][places][k]` is the chance of at most k + 1 edits; the last o is mixed."""
-
-    operators: Sequence[Operator]
+    operators: tuple[Operator, ...]
     characters: Sequence[str]
     priors: Sequence[float]
-    counts: np.ndarray
+    rates: Sequence[float]  # per place by operator, and of mixed pairs
+    max_edits: int
+    max_distance: int
     seed: int
     mixed: float
     unchanged: float
@@ -121,8 +165,8 @@ class Oracle:
     @staticmethod
     def _cut(text: str, start: int, end: int) -> bool:
         """Would a span part a visible character?"""
-        after = end < len(text) and _within(text[end], extend_ranges())
-        return after or (start > 0 and _within(text[start - 1], joiner_ranges()))
+        after = end < len(text) and CLINGS_BEFORE.match(text[end])
+        return bool(after or (start > 0 and CLINGS_AFTER.match(text[start - 1])))
 
     def places(self, text: str) -> list[set[int]]:
         """For each place 0..n the operators that may strike there."""
@@ -153,8 +197,8 @@ class Oracle:
     @staticmethod
     def _clings(text: str, i: int) -> bool:
         """Is the character at i part of a larger visible one?"""
-        follows = i + 1 < len(text) and _within(text[i + 1], extend_ranges())
-        return follows or (i > 0 and _within(text[i - 1], joiner_ranges()))
+        follows = i + 1 < len(text) and CLINGS_BEFORE.match(text[i + 1])
+        return bool(follows or (i > 0 and CLINGS_AFTER.match(text[i - 1])))
 
     def copies(self, text: str, identity: int, copies: int) -> Iterator[Made]:
         places = self.places(text)
@@ -229,7 +273,9 @@ class Oracle:
     def _take(self, places: list[set[int]], wanted: set[int], plane: int, key: int) -> list[int]:
         """The places that are struck, ascending."""
         fit = [i for i, at in enumerate(places) if at & wanted]
-        u, chances = unit(draw(key, COUNT, 0)), self.counts[plane][len(fit)]
+        mixed = plane == len(self.operators)
+        chances = count_chances(len(fit), self.rates[plane], self._most(plane), 2 if mixed else 1)
+        u = unit(draw(key, COUNT, 0))
         count = 1 + next(k for k in range(len(chances)) if k == len(chances) - 1 or u < chances[k])
         chosen: list[int] = []
         tries = 0
@@ -247,13 +293,20 @@ class Oracle:
             chosen.append(place)
         return sorted(chosen)
 
+    def _most(self, plane: int) -> int:
+        """How many edits an operator's pair may have, or a mixed one: by number and distance."""
+        dearest = costs(self.operators)
+        if plane < len(self.operators):
+            cost = dearest[plane]
+        else:
+            rewriting = self.rewriting()
+            single = [cost for o, cost in enumerate(dearest) if o not in rewriting]
+            cost = max(single, default=1)
+        return max(1, min(self.max_edits, self.max_distance // cost))
+
     def _candidate(self, o: int, text: str, word: int) -> Confusion:
         row = self.candidates(o, text)
         scaled = (word >> 32) * len(row)
         j, fraction = scaled >> 32, (word & 0xFFFFFFFF) >> 10
         keep, other = alias_table([item.weight for item in row])[j]
         return row[j] if fraction < keep else row[other]
-
-
-def _within(character: str, ranges: tuple[np.ndarray, np.ndarray]) -> bool:
-    return any(a <= ord(character) <= b for a, b in zip(*ranges, strict=True))

@@ -71,7 +71,7 @@ def tables():
 
 def rows_of(config, texts, rate):
     perturber = Perturber(config, tables(), dict.fromkeys(NAMES, Rate(0.0, 0.0, rate)))
-    return perturber, perturber.pairs(sentences(texts)).table.to_pylist()
+    return perturber.pairs(sentences(texts)).table.to_pylist()
 
 
 def config_of(priors, **changes):
@@ -103,12 +103,20 @@ def test_kernel_equals_oracle_with_every_kind_of_operator(
         priors, seed=seed, copies=copies, mixed=mixed, unchanged=unchanged, protect=protect,
         protect_spans=spans, max_edits=4,
     )  # fmt: skip
-    perturber, rows = rows_of(config, texts, rate)
+    rows = rows_of(config, texts, rate)
     protection = Protection.of(spans, protect)
     oracle = Oracle(
-        MORE, SIGNS, [config.prior[name] for name in NAMES], perturber.draws.count_cdf, seed,
-        mixed, unchanged, lambda text: spans_of(text, protection) if spans or protect else [],
-    )  # fmt: skip
+        operators=MORE,
+        characters=SIGNS,
+        priors=[config.prior[name] for name in NAMES],
+        rates=[*[rate] * len(MORE), config.mixed_rate],
+        max_edits=4,
+        max_distance=config.max_distance,
+        seed=seed,
+        mixed=mixed,
+        unchanged=unchanged,
+        protected=lambda text: spans_of(text, protection) if spans or protect else [],
+    )
     wanted = [
         made
         for text in texts
@@ -136,7 +144,7 @@ def test_no_operator_touches_what_is_protected(name):
     )  # fmt: skip
     runs = spans_of(text, Protection.of(True, ("在已", "子")))
     assert len(runs) == 12
-    for row in rows_of(config, [text], 0.5)[1]:
+    for row in rows_of(config, [text], 0.5):
         for edit in row["edits"]:
             for start, end in runs:
                 if edit["start"] == edit["end"]:
@@ -151,7 +159,7 @@ def test_an_operator_without_a_span_leaves_its_share():
     for name, share in (("homophone", 0.2), ("noise", 0.6), ("word", 0.9), ("swap", 0.3)):
         priors[NAMES.index(name)] = share
     config = config_of(priors, copies=1000, seed=11)
-    rows = [row for text in (["已天已"], ["女子已"]) for row in rows_of(config, text, 0.0)[1]]
+    rows = [row for text in (["已天已"], ["女子已"]) for row in rows_of(config, text, 0.0)]
     alone = [row["operator"] for row in rows[:1000]]
     with_swap = [row["operator"] for row in rows[1000:]]
     assert alone.count("homophone") / 1000 == pytest.approx(0.25, abs=0.06)
