@@ -14,6 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "faults"))
+from calls import counted, nth, struck
+
 from cecdata.common.durable import (
     FileRecord,
     Journal,
@@ -54,33 +57,37 @@ def test_text_is_utf8_and_replaces(tmp_path):
     assert path.stat().st_mode & 0o777 == 0o666 & ~umask
 
 
-STEPS = [
-    "write:open",
-    "write:fill",
-    "write:fsync",
-    "write:check",
-    "write:hash",
-    "write:rename",
-    "write:fsync-folder",
-]
+def test_a_failure_at_any_call_leaves_old_or_new(tmp_path):
+    """Whatever call fails: the old file or the new one stands there whole, nothing else."""
 
+    def fail() -> None:
+        raise OSError(errno.EIO, "Input/output error")
 
-@pytest.mark.parametrize("step", STEPS)
-def test_a_failure_at_any_step_leaves_old_or_new(tmp_path, step):
-    """Whatever step fails: the old file or the new one stands there whole, nothing else."""
-    tmp = tmp_path / "tmp"
-    path = write_bytes(tmp_path / "out" / "a", b"old", tmp=tmp).path
+    def rewrite(folder: Path) -> Path:
+        path = write_bytes(folder / "out" / "a", b"old", tmp=folder / "tmp").path
+        calls.append(counted(folder, lambda: write_bytes(path, b"new", tmp=folder / "tmp")))
+        return write_bytes(path, b"old", tmp=folder / "tmp").path
 
-    def fail(label: str) -> None:
-        if label == step:
-            raise OSError(errno.EIO, "Input/output error")
-
-    with pytest.raises(CecError, match="Input/output error") as caught:
-        write_bytes(path, b"new", tmp=tmp, on_step=fail)
-    assert str(path) in str(caught.value)
-    assert path.read_bytes() == (b"new" if step == "write:fsync-folder" else b"old")
-    assert names(tmp) == set()
-    assert names(path.parent) == {"a"}
+    calls: list[list[str]] = []
+    rewrite(tmp_path / "whole")
+    assert len(calls[0]) > 5
+    outcomes = set()
+    for stop in range(len(calls[0])):
+        folder = tmp_path / str(stop)
+        path = rewrite(folder)
+        said = ""
+        try:
+            with struck(folder, nth(stop, fail)):
+                write_bytes(path, b"new", tmp=folder / "tmp")
+        except CecError as error:
+            said = str(error)
+        if not calls[0][stop].startswith("os.mkdir"):  # of a folder that is there already
+            assert f"{folder}" in said
+            assert "Input/output error" in said
+        outcomes.add((bool(said), path.read_bytes()))
+        assert names(folder / "tmp") == set()
+        assert names(path.parent) == {"a"}
+    assert outcomes == {(True, b"old"), (True, b"new"), (False, b"new")}
 
 
 def test_what_the_check_turns_down_never_appears(tmp_path):
@@ -263,19 +270,20 @@ def test_a_journal_that_leads_out_of_its_folder_is_not_followed(tmp_path):
 
 
 def test_a_failed_append_leaves_no_half_line(tmp_path):
-    """When the sync of a line fails, the line goes, and the next one stands on its own."""
-
-    def fail(label: str) -> None:
-        if label == "journal:fsync" and armed:
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-    armed: list[int] = []
-    journal = Journal(tmp_path / "j", tmp_path, on_step=fail)
+    """When a line cannot be written whole, it goes, and the next one stands on its own."""
+    journal = Journal(tmp_path / "j", tmp_path)
     journal.record("step", "a")
-    armed.append(1)
-    with pytest.raises(DiskFullError, match="bytes wanted"):
-        journal.record("step", "b")
-    armed.clear()
+    size = (tmp_path / "j").stat().st_size
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    usual = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, before[1]))
+        with pytest.raises(CecError, match="File too large"):
+            journal.record("step", "b")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, usual)
+    assert (tmp_path / "j").stat().st_size == size
     journal.record("step", "c")
     again = Journal(tmp_path / "j", tmp_path)
     assert [entry.key for entry in again] == ["a", "c"]

@@ -64,7 +64,7 @@ class Ended:
     hit: str  # the call that was harmed, "" where the k-th never came
     path: str  # what it touched
     kinds: Mapping[str, int]  # all calls below the root by kind
-    steps: int  # labelled steps of cecdata.common.durable
+    steps: int  # calls of Python on the state of a run (calls.py)
     answered_s: float  # from the signal that was sent to the end
 
     @property

@@ -20,7 +20,9 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-TALLY = 1024  # bytes of the shim's tally; the number of labelled steps lies behind it
+from calls import announced
+
+TALLY = 1024  # bytes of the shim's tally; then the number of calls on the state
 KINDS = 10
 #: program → module and function of its entry point
 MAINS = {
@@ -109,23 +111,19 @@ WARM = {"cecdata": warm_data, "cecbench": warm_bench, "cectrain": warm_train}
 
 
 def count_steps(tally: mmap.mmap, at: int, number: int) -> None:
-    """Count each labelled step of `cecdata.common.durable`; a signal comes before the `at`-th.
-
-    `no_step` is the default of every `on_step`, bound long ago: its code is replaced, not its name.
-    """
-    from cecdata.common.durable import files
-
+    """Count Python's calls on the state of a run (calls.py); a signal comes before the `at`-th."""
     guard = threading.Lock()
 
-    def strike(_label: str) -> None:
+    def strike(_event: str, path: str) -> None:
+        if "/.cecdata" not in path:
+            return
         with guard:
             seen = int.from_bytes(tally[TALLY : TALLY + 8], "little") + 1
             tally[TALLY : TALLY + 8] = seen.to_bytes(8, "little")
         if seen == at:
             os.kill(os.getpid(), number)
 
-    files.__dict__["_strike"] = strike
-    files.no_step.__code__ = (lambda label: _strike(label)).__code__  # type: ignore[name-defined] # noqa: F821, PLW0108
+    announced(strike)
 
 
 def trace_work(path: str) -> None:

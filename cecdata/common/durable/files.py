@@ -15,8 +15,6 @@ from pathlib import Path
 from cecdata.common.durable import targets
 from cecdata.common.errors import CecError, DiskFullError
 
-OnStep = Callable[[str], None]
-
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 # Rust and C++ libraries sometimes pass the operating system's word on without its number.
 _FULL_TEXT = ("no space left on device", "disk quota exceeded")
@@ -33,10 +31,6 @@ class FileRecord:
     path: Path
     sha256: str
     bytes: int
-
-
-def no_step(label: str) -> None:
-    """The default of every `on_step`: a fault harness puts its own function there."""
 
 
 def sha256_of(path: Path) -> FileRecord:
@@ -56,13 +50,14 @@ def write(
     *,
     tmp: Path | None = None,
     expected_bytes: int | Callable[[], int] | None = None,
-    on_step: OnStep = no_step,
+    guard: Callable[[], None] = lambda: None,
 ) -> FileRecord:
     """Let `fill` write a temporary file, prove it, and move it to `path`.
 
     `check` re-reads the temporary file (a footer, a row count) and raises when it is not whole.
     `tmp` is a folder on the same filesystem; without one `path` is its user's word: links are
     followed, and a device, a pipe or /dev/stdout is given the bytes. An existing file is replaced.
+    `guard` runs before the rename and raises where the file must not get its name.
     Raises `DiskFullError` or `CecError` with the path; an error leaves no trace.
     """
     path = Path(path)
@@ -72,24 +67,18 @@ def write(
         path = targets.followed(path)
     temporary = targets.temporary(path, tmp)
     try:
-        on_step("write:open")
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary.parent.mkdir(parents=True, exist_ok=True)
         if tmp is None:
             targets.sweep(path)
-        on_step("write:fill")
         fill(temporary)
-        on_step("write:fsync")
         targets.give_usual_mode(temporary, targets.usual_mode())
         _fsync(temporary)
-        on_step("write:check")
         if check is not None:
             check(temporary)
-        on_step("write:hash")
         proof = sha256_of(temporary)
-        on_step("write:rename")
+        guard()
         temporary.replace(path)
-        on_step("write:fsync-folder")
         fsync_folder(path.parent)
     except BaseException as error:
         # What cannot be removed now goes when the workspace is next opened.
@@ -126,7 +115,7 @@ def _pour(
 
 
 def write_bytes(
-    path: Path, data: bytes, *, tmp: Path | None = None, on_step: OnStep = no_step
+    path: Path, data: bytes, *, tmp: Path | None = None, guard: Callable[[], None] = lambda: None
 ) -> FileRecord:
     """`write` for bytes already in memory; reads them back and compares."""
 
@@ -137,43 +126,36 @@ def write_bytes(
         if temporary.read_bytes() != data:
             raise CecError(f"{path}: what was read back differs from what was written")
 
-    return write(path, fill, check, tmp=tmp, expected_bytes=len(data), on_step=on_step)
+    return write(path, fill, check, tmp=tmp, expected_bytes=len(data), guard=guard)
 
 
-def write_text(
-    path: Path, text: str, *, tmp: Path | None = None, on_step: OnStep = no_step
-) -> FileRecord:
+def write_text(path: Path, text: str, *, tmp: Path | None = None) -> FileRecord:
     """`write_bytes` of the UTF-8 of `text`."""
-    return write_bytes(path, text.encode("utf-8"), tmp=tmp, on_step=on_step)
+    return write_bytes(path, text.encode("utf-8"), tmp=tmp)
 
 
-def publish(staged: Path, final: Path, *, on_step: OnStep = no_step) -> None:
+def publish(staged: Path, final: Path) -> None:
     """Rename a finished folder into place: it appears whole or not at all.
 
     `final` may be absent or an empty folder; anything else is an error, and nothing moves.
     """
     with naming(final):
-        on_step("publish:fsync")
         settle(staged)
-        on_step("publish:rename")
         staged.rename(final)
-        on_step("publish:fsync-folder")
         fsync_folder(final.parent)
         if staged.parent != final.parent:
             fsync_folder(staged.parent)
 
 
-def republish(staged: Path, final: Path, *, on_step: OnStep = no_step) -> None:
+def republish(staged: Path, final: Path) -> None:
     """Move each file of `staged` over its older self in the published `final`, one by one.
 
     For what was redone after publishing: every file is whole before and after; `staged` goes.
     """
     with naming(final):
-        on_step("publish:fsync")
         settle(staged)
         for path in sorted(p for p in staged.rglob("*") if p.is_file()):
             target = final / path.relative_to(staged)
-            on_step("publish:replace")
             target.parent.mkdir(parents=True, exist_ok=True)
             path.replace(target)
             fsync_folder(target.parent)

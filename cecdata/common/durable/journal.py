@@ -13,10 +13,8 @@ from typing import Any
 
 from cecdata.common.durable.files import (
     FileRecord,
-    OnStep,
     fsync_folder,
     naming,
-    no_step,
     sha256_of,
 )
 from cecdata.common.errors import VerificationError
@@ -42,11 +40,10 @@ class Journal:
     and named in `damage`: what it recorded counts as not done.
     """
 
-    def __init__(self, path: Path, root: Path, *, on_step: OnStep = no_step) -> None:
+    def __init__(self, path: Path, root: Path) -> None:
         self.path = path
         self.root = root
         self.damage: tuple[str, ...] = ()
-        self._on_step = on_step
         self._guard = threading.Lock()
         self._entries: dict[tuple[str, str], Entry] = {}
         self._load()
@@ -62,7 +59,6 @@ class Journal:
         entry = Entry(step, key, tuple(files), facts)
         line = _encode(entry, self.root)
         with self._guard, naming(self.path, wanted=len(line)):
-            self._on_step("journal:append")
             self._append(line)
             self._entries[step, key] = entry
         return entry
@@ -110,7 +106,6 @@ class Journal:
             rest = memoryview(line)
             while rest:
                 rest = rest[os.write(descriptor, rest) :]
-            self._on_step("journal:fsync")
             os.fsync(descriptor)
         except BaseException:
             os.ftruncate(descriptor, before)  # half a line must not glue itself to the next one

@@ -14,9 +14,7 @@ from typing import final
 from cecdata.common.durable import fingerprint
 from cecdata.common.durable.files import (
     FileRecord,
-    OnStep,
     naming,
-    no_step,
     publish,
     republish,
     sha256_of,
@@ -51,7 +49,6 @@ class Workspace:
         *,
         overwrite: bool = False,
         reads: Iterable[Path | str] = (),
-        on_step: OnStep = no_step,
     ) -> None:
         self.root = Path(out).absolute()
         self.state = self.root / STATE
@@ -61,7 +58,6 @@ class Workspace:
         self._named_by = self.state / fingerprint.FILE
         self._overwrite = overwrite
         self._reads = [Path(name) for name in reads if name != ""]
-        self._on_step = on_step
         self._lock = Lock(self.state / "lock")
         self._journal: Journal | None = None
 
@@ -73,7 +69,6 @@ class Workspace:
         return self._journal
 
     def __enter__(self) -> Workspace:
-        self._on_step("workspace:open")
         _refuse_to_read_below(self.root, self._reads)
         _make_state(self.root, self.state)
         self._lock.acquire()
@@ -103,12 +98,17 @@ class Workspace:
         """`durable.write` of `name` below the root, through this workspace's `tmp`."""
         path = self._own(name)
         return write(
-            path, fill, check, tmp=self.tmp, expected_bytes=expected_bytes, on_step=self._step
+            path,
+            fill,
+            check,
+            tmp=self.tmp,
+            expected_bytes=expected_bytes,
+            guard=self._still_ours,
         )
 
     def write_bytes(self, name: str, data: bytes) -> FileRecord:
         """`durable.write_bytes` of `name` below the root."""
-        return write_bytes(self._own(name), data, tmp=self.tmp, on_step=self._step)
+        return write_bytes(self._own(name), data, tmp=self.tmp, guard=self._still_ours)
 
     def write_text(self, name: str, text: str) -> FileRecord:
         """`write_bytes` of the UTF-8 of `text`."""
@@ -130,7 +130,7 @@ class Workspace:
         if before is not None:
             names.update(_names(before))
         self.journal.record(MOVED, final, staged=staged, names=sorted(names))
-        (republish if again else publish)(source, target, on_step=self._on_step)
+        (republish if again else publish)(source, target)
 
     def owned(self) -> set[Path]:
         """The files outside `.cecdata` that this workspace wrote or was about to write."""
@@ -141,11 +141,6 @@ class Workspace:
             elif entry.step == MOVED:
                 paths.update(self._inside(f"{entry.key}/{name}") for name in _names(entry))
         return paths
-
-    def _step(self, label: str) -> None:
-        if label == "write:rename":
-            self._still_ours()
-        self._on_step(label)
 
     def _still_ours(self) -> None:
         """Before anything gets its name: a thread may outlive its run, a folder may be deleted."""
@@ -191,7 +186,7 @@ class Workspace:
             fingerprint.bind(self.journal, record)
 
     def _read_journal(self) -> Journal:
-        return Journal(self.state / _JOURNAL, self.root, on_step=self._on_step)
+        return Journal(self.state / _JOURNAL, self.root)
 
     def _begun(self) -> bool:
         """Is there anything that belongs to a configuration: a step, an output, a kept answer?"""
@@ -211,7 +206,6 @@ class Workspace:
                 "Move them away, or choose another output folder."
             )
         with naming(self.root):
-            self._on_step("workspace:clear")
             for path in sorted(owned):
                 path.unlink(missing_ok=True)
             for folder in sorted((p for p in self.root.rglob("*") if p.is_dir()), reverse=True):

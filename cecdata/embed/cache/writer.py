@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from cecdata.common.durable import Workspace, sha256_of
-from cecdata.common.durable.files import OnStep, no_step
 from cecdata.common.errors import InputError, VerificationError
 from cecdata.embed import Encoder
 from cecdata.embed.cache import faiss_file
@@ -48,11 +47,10 @@ class CacheWriter:
         *,
         overwrite: bool = False,
         reads: Iterable[Path | str] = (),
-        on_step: OnStep = no_step,
     ) -> None:
         identity = {"encoder": encoder.name, "fingerprint": encoder.fingerprint}
         identity |= {"dimension": str(encoder.dimension), "dtype": DTYPE}
-        self._work = Workspace(root, identity, overwrite=overwrite, reads=reads, on_step=on_step)
+        self._work = Workspace(root, identity, overwrite=overwrite, reads=reads)
         self._encoder = encoder
         self._cache: Cache | None = None
 
