@@ -78,43 +78,56 @@ class SftConfig:
 class PpoConfig:
     """PPO. Defaults are the paper's final values for 14B where it states them (tab:hparams)."""
 
+    # the batch: B sources with L candidates each, T times
     updates: int = 30_000  # T, batches of candidates; 0: no PPO
     groups: int = 96  # B, sources per batch
     candidates: int = 4  # L, per source
     oversampling: int = 1  # sources drawn for each that is used: those of greatest reward variance
     unseen: float = 0.0  # share of the targets that no supervised step sees, only PPO
-    supervised: int = 0  # pairs of the supervised gradient per optimizer step (PPO-ptx)
-    supervised_weight: float = 1.0  # of the loss of those pairs
-    epochs: int = 2  # K_ppo, over each batch
-    clip: float = 0.05  # ε of the ratio (docs/paper.md row 2)
-    learning_rate: float = 1e-5  # η0
-    decay: float = 0.5  # γ of η0 / (t + 1)^γ, t in optimizer steps; 0: constant rate
-    cooldown: float = 0.0  # share of the steps, at the end, in which the rate falls to 0
-    accumulation: int = 4  # backward passes per optimizer step
-    minibatches: int = 1  # optimizer steps per epoch
+    pool: int = 1  # batches whose sources are sorted by length, so that little is padded
+
+    # drawing candidates
+    temperature: float = 1.0
+    top_p: float = 0.95  # nucleus sampling; the paper states no value
+    top_k: int = 0  # 0: off
+    new_tokens: int = 0  # longest candidate; 0: enough for policy.max_chars
+    rollout: str = "auto"  # drafted: speculative decoding from the source; generate: by token
+    vllm: str = "off"  # or colocate, server; a resume is then not bit-exact
+    vllm_url: str = ""  # of the server; empty: port 8000 of this machine
+    vllm_memory: float = 0.3  # share of each GPU's memory, with colocate
+    vllm_parallel: int = 1  # GPUs that share one copy of the weights, with colocate
+
+    # advantages
     baseline: str = "value"  # or frozen_value, leave_one_out, group, none (docs/paper.md row 3)
     features: str = "hidden"  # input of the value network: the policy's state, or "embedding"
     value_rate: float = 1e-3  # learning rate of the value network
     value_steps: int = 20  # Adam steps of the value network per batch
     whiten: str = "none"  # normalise advantages over the "batch" or within each "group"
+
+    # the objective
+    epochs: int = 2  # K_ppo, over each batch
+    clip: float = 0.05  # ε of the ratio (docs/paper.md row 2)
     kl: float = 0.0  # weight of the KL divergence from the policy after the warm start
     entropy: float = 0.0  # weight of the entropy bonus
+    supervised: int = 0  # pairs of the supervised gradient per optimizer step (PPO-ptx)
+    supervised_weight: float = 1.0  # of the loss of those pairs
+
+    # optimizer steps
+    learning_rate: float = 1e-5  # η0
+    decay: float = 0.5  # γ of η0 / (t + 1)^γ, t in optimizer steps; 0: constant rate
+    cooldown: float = 0.0  # share of the steps, at the end, in which the rate falls to 0
+    accumulation: int = 4  # backward passes per optimizer step
+    minibatches: int = 1  # optimizer steps per epoch
     weight_decay: float = 0.0
     max_grad_norm: float = 1.0
-    temperature: float = 1.0
-    top_p: float = 0.95  # nucleus sampling; the paper states no value
-    top_k: int = 0  # 0: off
-    new_tokens: int = 0  # longest candidate; 0: enough for policy.max_chars
+
+    # speed and memory
     bf16: bool = False  # autocast to bf16; the weights stay in fp32
     gradient_checkpointing: bool = False
-    rollout: str = "auto"  # drafted: speculative decoding from the source; generate: by token
     lean: bool = True  # a faster forward pass for a Qwen3 on a CPU
     condense: bool = True  # no backward pass for candidates without advantage or twice the same
-    pool: int = 1  # batches whose sources are sorted by length, so that little is padded
-    vllm: str = "off"  # or colocate, server; a resume is then not bit-exact
-    vllm_url: str = ""  # of the server; empty: port 8000 of this machine
-    vllm_memory: float = 0.3  # share of each GPU's memory, with colocate
-    vllm_parallel: int = 1  # GPUs that share one copy of the weights, with colocate
+
+    # checkpoints, evaluations and logs
     save_every: int = 50  # batches between checkpoints
     keep: int = 2  # checkpoints kept
     eval_every: int = 50  # batches between held-out evaluations; 0: only before and after

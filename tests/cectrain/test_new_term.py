@@ -59,9 +59,9 @@ assert rewards.total_P_L.tolist() == [[1.0, 1.0, 0.0]]
 assert rewards.figures() == {"reward_majority": 2 / 3, "reward_length": 2 / 3}
 assert metrics_log.renamed({"reward_length": 0.5}) == {"reward_length": 0.5}
 assert "weight of the length term" in _ROWS
-with pytest.raises(UsageError, match=r"reward\\.length_weight = 1\\.5"):
+with pytest.raises(UsageError, match=r"reward\\.length_weight must be"):
     config.load("small", ["reward.length_weight=1.5"])
-with pytest.raises(UsageError, match="in sum"):
+with pytest.raises(UsageError, match="the sum of"):
     config.load("small", ["reward.length_weight=0.6", "reward.edit_weight=0.6"])
 explained = re.findall(r"^\\| `([a-z0-9_]+)` \\|", Path("docs/metrics.md").read_text(), re.M)
 assert set(metrics_log.NAMES) <= set(explained)
