@@ -206,8 +206,6 @@ def _api_answer(path: Path) -> Iterable[str]:
 
 
 def _api_error(path: Path) -> Iterable[str]:
-    import time
-
     from cecbench.systems.transport import Reply
 
     head, _, body = path.read_bytes().partition(b"\n")
@@ -216,7 +214,7 @@ def _api_error(path: Path) -> Iterable[str]:
     headers["Retry-After"] = wait.replace("\r", "")
     number = int(code) if code.isascii() and code.isdigit() and len(code) < 4 else 500
     error = urllib.error.HTTPError("http://x", number, "no", headers, io.BytesIO(body))
-    came = _api()._endpoint._http_error(error, time.monotonic() + 9)
+    came = _api()._endpoint._http_error(error)
     return [came.trouble if isinstance(came, Reply) else came.what]
 
 
@@ -226,7 +224,7 @@ def _api_kept(path: Path) -> Iterable[str]:
 
     options = ApiOptions(key_variable="CEC_FUZZ_KEY", retries=0)
     _api()
-    system = ApiSystem("m@http://127.0.0.1:9/v1", options)
+    system = ApiSystem("m@http://127.0.0.1:9/v1", options, path.parent)
     system._endpoint.stop.set()
     system._open()
     return [system._answer(PAIRS[0][0]).text]
@@ -247,10 +245,10 @@ def _extract(path: Path) -> Iterable[str]:
 
 
 def _body(path: Path) -> Iterable[str]:
-    from cecbench.commands.run import options_from
+    from cecbench.systems.api import _parse_body
 
-    found = options_from({"body": (path.read_bytes().decode("utf-8", "replace"),)})
-    return [json.dumps(dict(found.body))]
+    body = _parse_body(None, None, (path.read_bytes().decode("utf-8", "replace"),))
+    return [json.dumps(body)]
 
 
 # --- seeds --------------------------------------------------------------------------------------
