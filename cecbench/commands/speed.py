@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import click
@@ -34,10 +34,6 @@ class Speed:
     sentences_per_s: float
     characters_per_s: float
     tokens_out_per_s: float
-
-    def as_dict(self) -> dict[str, object]:
-        """Return the fields by name."""
-        return {name: getattr(self, name) for name in self.__slots__}
 
 
 @click.command(
@@ -87,7 +83,7 @@ def speed(
             click.echo(f"batch {size}: {speeds[-1].sentences_per_s:.2f} sentences/s", err=True)
     best = max(speeds, key=lambda one: one.sentences_per_s)
     if as_json:
-        record = {"best_batch": best.batch, "speeds": [one.as_dict() for one in speeds]}
+        record = {"best_batch": best.batch, "speeds": [asdict(one) for one in speeds]}
         click.echo(json.dumps(record, ensure_ascii=False))
         return
     click.echo(

@@ -10,7 +10,7 @@ from cecbench.benchmarks.row import Dataset, Row, sample
 from cecbench.systems.answer import Answer, System
 from cecbench.systems.predictions import PredictionSystem
 from cecdata.common.durable import Journal
-from cecdata.common.errors import CecError, VerificationError
+from cecdata.common.errors import CecError
 
 STEP = "answers"
 UNRECORDED_BLOCK = 2048  # sentences at once, where asking again costs nothing
@@ -49,7 +49,9 @@ def collect(
     for start in range(0, len(rows), block):
         part = rows[start : start + block]
         kept = journal.get(STEP, _key(start, part)) if journal is not None else None
-        answers = _decoded(kept.facts["answers"]) if kept is not None else []
+        stored = kept.facts["answers"] if kept else []
+        assert isinstance(stored, list)  # as recorded below
+        answers = [Answer(*fields) for fields in stored]
         # Rows that an earlier run left open with --allow-missing are asked again without it.
         if answers and (allow_missing or all(a.status != "failed" for a in answers)):
             yield part, answers
@@ -69,21 +71,6 @@ def collect(
 
 def _key(start: int, part: Sequence[Row]) -> str:
     return f"{start}+{len(part)}:{part[0].id}"
-
-
-def _decoded(stored: object) -> list[Answer]:
-    assert isinstance(stored, list)
-    shape = [type(value) for value in astuple(_ANY)]
-    for fields in stored:
-        if not isinstance(fields, list) or [type(value) for value in fields] != shape:
-            raise VerificationError(
-                f"a recorded answer cannot be read ({fields!r:.80}): another version wrote it; "
-                "--overwrite asks for all rows again"
-            )
-    return [Answer(*fields) for fields in stored]
-
-
-_ANY = Answer("", "", "", 0, 0, 0.0)  # gives the types of the fields
 
 
 def _refuse_missing(system: System, part: Sequence[Row], answers: Sequence[Answer]) -> None:
