@@ -1,4 +1,4 @@
-"""What the tests of this folder share: one small real dataset, built once."""
+"""Fixtures of this folder: a small real dataset, encoder and policy, each made once."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def dataset_path(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def dataset(dataset_path):
-    """The same, opened."""
+    """The same dataset, opened."""
     from cectrain.data.shards import open_shards
 
     return open_shards(dataset_path)
@@ -37,7 +37,7 @@ def encoder():
 
 @pytest.fixture(scope="session")
 def small_policy():
-    """Makes a small random policy, the same one each time: what a test trains is its own."""
+    """A function that returns a small random policy, always with the same weights."""
     from cectrain.corrector.policy import Policy
     from cectrain.model import policy
     from cectrain.model.tokenizer import character_tokenizer
@@ -51,7 +51,7 @@ def small_policy():
 
 @pytest.fixture(scope="session")
 def start(small_policy, tmp_path_factory):
-    """The same on disk, as any folder that transformers loads."""
+    """The same policy in a folder that transformers loads."""
     folder = tmp_path_factory.mktemp("start") / "tiny"
     policy = small_policy()
     policy.model.save_pretrained(folder)
@@ -61,7 +61,7 @@ def start(small_policy, tmp_path_factory):
 
 @pytest.fixture(scope="session", autouse=True)
 def one_thread():
-    """One thread a test run: sums come out the same, and cores are left to others."""
+    """Use one thread per test run, so that sums are reproducible and cores stay free."""
     try:
         import torch
     except ImportError:  # tests that need it skip themselves

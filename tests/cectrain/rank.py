@@ -1,4 +1,4 @@
-"""What each of several processes runs in test_several.py: a run, the same call again, a stop."""
+"""The program of each rank in test_distributed.py: a run, the same call again, a stopped run."""
 
 import faulthandler
 import hashlib
@@ -11,7 +11,7 @@ HELD = []
 
 
 def keeping(made):
-    """The trainer's weights at the end of `train`, as this process holds them."""
+    """Wrap `train` so that it keeps this rank's weights at the end."""
 
     def trained(self, **named):
         found = made(self, **named)
@@ -23,7 +23,7 @@ def keeping(made):
 
 
 def digest(state):
-    """One sum of the tensors by name; tied ones count once."""
+    """Return a digest of the tensors by name; tied ones count once."""
     total = hashlib.sha256()
     for name in sorted(set(state) - {"lm_head.weight"}):
         total.update(name.encode() + state[name].float().numpy().tobytes())

@@ -36,7 +36,7 @@ def test_baselines_by_hand(baseline, expected):
 
 
 def test_whitening_over_the_batch_and_by_group():
-    """Mean 0 and deviation 1 over all; or each group by its own, a flat group left at 0."""
+    """Mean 0 and deviation 1 over the batch, or each group by its own; a flat group stays 0."""
     batch = advantage.advantages(REWARDS, "none", VALUES, "batch")
     assert float(batch.mean()) == pytest.approx(0, abs=1e-6)
     assert float(batch.std(correction=0)) == pytest.approx(1)
@@ -48,7 +48,7 @@ def test_whitening_over_the_batch_and_by_group():
 
 
 def test_shares_by_hand():
-    """One of two groups is flat; the group mean explains what lies between groups."""
+    """One of two groups is flat; the group mean explains the variance between groups."""
     assert advantage.zero_advantage_share(REWARDS) == 0.5
     means = REWARDS.mean(dim=1, keepdim=True)
     between = float(means.expand_as(REWARDS).var(correction=0) / REWARDS.var(correction=0))
@@ -56,8 +56,9 @@ def test_shares_by_hand():
     assert advantage.explained_variance(torch.ones(2, 2), means[:2]) == 0.0
 
 
-def test_the_value_network_learns_and_comes_back(tmp_path):
-    """It fits what can be fitted, saves weights and moments, and goes on as if never stopped."""
+def test_the_value_network_learns_and_loads(tmp_path):
+    """It learns a learnable target, saves weights and moments, and continues identically after
+    loading."""
     features = torch.randn(32, 8, generator=torch.Generator().manual_seed(0))
     rewards = torch.nn.functional.layer_norm(features, (8,))[:, 0].sigmoid()
     first = ValueNetwork(8, 42, rate=1e-2, steps=50)
@@ -73,7 +74,7 @@ def test_the_value_network_learns_and_comes_back(tmp_path):
 
 
 def test_a_frozen_value_network_is_fitted_once():
-    """The first batch fits it, later ones do not."""
+    """Only the first batch fits it."""
     features, rewards = torch.eye(4), torch.rand(4, generator=torch.Generator().manual_seed(1))
     network = ValueNetwork(4, 42, rate=1e-2, steps=5, frozen=True)
     network.fit(features, rewards)
@@ -83,7 +84,7 @@ def test_a_frozen_value_network_is_fitted_once():
 
 
 def test_the_value_network_is_drawn_by_seed_alone():
-    """No global generator is read or moved."""
+    """Its weights depend on the seed only, and no global generator is used."""
     before = torch.random.get_rng_state()
     first, second = (ValueNetwork(4, 42, rate=1e-3, steps=1) for _ in range(2))
     assert torch.equal(first.predict(torch.eye(4)), second.predict(torch.eye(4)))
@@ -96,7 +97,7 @@ GROUPS = [["他已经来了。", "他己经来了。", "他已经来了。", ""]
 
 
 def test_behaviour_by_hand():
-    """Rates over erroneous and over clean sentences apart; no denominator, no rate."""
+    """Rates over erroneous and over clean sentences are separate; a rate needs a denominator."""
     found = behaviour(SOURCES, TARGETS, GROUPS)
     assert found == {
         "empty_rate": 1 / 8,
@@ -110,7 +111,7 @@ def test_behaviour_by_hand():
 
 
 def test_rewards_of_texts(encoder):
-    """Right candidates earn most, empty ones nothing; figures carry the parts."""
+    """Right candidates earn most and empty ones nothing; the figures contain each term."""
     reward = GroupReward(encoder, RewardConfig(), 4)
     scored = reward.score(SOURCES, TARGETS, GROUPS)
     assert scored.rewards.shape == (2, 4)
@@ -126,7 +127,7 @@ def test_rewards_of_texts(encoder):
 
 
 def test_the_vote_needs_no_encoder_and_edits_mix_in(encoder):
-    """The majority reward reads texts alone; the edit term is a share of the sum."""
+    """The majority reward reads texts only; the edit term is a share of the sum."""
     vote = GroupReward(encoder, RewardConfig(kind="majority"), 4)
     assert vote.score(SOURCES, TARGETS, GROUPS).rewards[0].tolist() == [1, 0, 1, 0]
     mixed = GroupReward(encoder, RewardConfig(kind="majority", edit_weight=0.5), 4)
@@ -140,19 +141,19 @@ def test_the_vote_needs_no_encoder_and_edits_mix_in(encoder):
 
 
 def test_cut_groups_are_refused(encoder):
-    """Six candidates are no groups of four."""
+    """Six candidates cannot be divided into groups of four."""
     reward = GroupReward(encoder, RewardConfig(), 4)
     with pytest.raises(UsageError, match="cut a group"):
         reward([""] * 6, ["x"] * 6, ["x"] * 6, ["x"] * 6, log_metric={}.__setitem__)
 
 
 def test_a_completion_is_a_string_or_a_turn():
-    """Both of TRL's forms are read, white space at the ends is nobody's correction."""
+    """Both of TRL's forms are read, without white space at the ends."""
     assert text_of(" 好 ") == text_of([{"role": "assistant", "content": "好\n"}]) == "好"
 
 
 def test_held_out_scores_by_hand(small_policy):
-    """A policy of random weights corrects nothing; counts and shares are those of its answers."""
+    """A policy of random weights corrects nothing; the scores count its answers."""
     random = small_policy()
     pairs = [
         Pair(1, 0, SOURCES[0], TARGETS[0], "homophone"),

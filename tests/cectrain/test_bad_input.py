@@ -1,4 +1,4 @@
-"""What is wrong is said, with what to do; what was good before stays good. Each is provoked."""
+"""Errors name the cause and the remedy, and leave earlier results intact; each is provoked here."""
 
 import json
 import subprocess
@@ -33,7 +33,7 @@ def configured(start, *more):
 
 
 def test_one_candidate_has_no_consensus(encoder):
-    """L = 1 is refused by the settings, and by the reward itself."""
+    """L = 1 is refused by the settings and by the reward itself."""
     with pytest.raises(UsageError, match="at least 2"):
         config.load("small", ["ppo.candidates=1"])
     with pytest.raises(UsageError, match="L = 1"):
@@ -41,14 +41,14 @@ def test_one_candidate_has_no_consensus(encoder):
 
 
 def test_candidates_that_cut_a_group_are_refused(encoder):
-    """Five candidates in groups of two: no reward is made up for the odd one."""
+    """Five candidates in groups of two are refused: the odd one gets no invented reward."""
     reward = GroupReward(encoder, RewardConfig(), 2)
     with pytest.raises(UsageError, match="cut a group of 2"):
         reward(["问"] * 5, ["答"] * 5, ["问"] * 5, ["答"] * 5, lambda *_: None)
 
 
-def test_empty_candidates_earn_nothing_and_break_nothing(encoder):
-    """A group of nothing but empty texts has rewards 0 and figures that are numbers."""
+def test_empty_candidates_earn_nothing(encoder):
+    """A group of empty texts has rewards of 0 and finite figures."""
     found = GroupReward(encoder, RewardConfig(), 2).score(
         ["他己经来了", "天气好"], ["他已经来了", "天气好"], [["", ""], ["", "天气好"]]
     )
@@ -59,8 +59,8 @@ def test_empty_candidates_earn_nothing_and_break_nothing(encoder):
 
 
 @pytest.mark.parametrize("baseline", ["leave_one_out", "value"])
-def test_equal_rewards_are_said_aloud(dataset_path, start, tmp_path, baseline):
-    """A threshold that no random candidate reaches: the run says that it taught nothing."""
+def test_equal_rewards_are_logged(dataset_path, start, tmp_path, baseline):
+    """If no candidate reaches the threshold, the run logs that the batch taught nothing."""
     lines = []
     settings = configured(start, "reward.alpha=1.0", "reward.tau=0.999", "ppo.updates=1",
                           f"ppo.baseline={baseline}")  # fmt: skip
@@ -69,8 +69,8 @@ def test_equal_rewards_are_said_aloud(dataset_path, start, tmp_path, baseline):
 
 
 def test_a_prompt_longer_than_the_context_is_refused(dataset_path, start, tmp_path):
-    """Both lengths stand in the message, before anything is trained; the folder is bound to
-    nothing, so that what the message says can be done."""
+    """The message has both lengths and comes before training; the folder stays unbound, so the
+    advice works."""
     settings = configured(start, "policy.max_chars=2000", "ppo.new_tokens=0")
     with pytest.raises(InputError, match=r"context holds 1024: lower policy\.max_chars"):
         train(dataset_path, tmp_path / "out", settings)
@@ -95,7 +95,7 @@ def small_disk(tmp_path):
 
 
 def test_no_space_for_a_checkpoint(dataset, encoder, start, small_disk):
-    """The run stops, names the folder and the way out; the checkpoint before is whole."""
+    """The run stops and names the folder and the remedy; the checkpoint before it is whole."""
     from cectrain.config import DataConfig, PolicyConfig
     from cectrain.data.training_pairs import training_pairs
     from cectrain.run import trainer
@@ -115,7 +115,8 @@ def test_no_space_for_a_checkpoint(dataset, encoder, start, small_disk):
 
 
 def test_an_archive_that_cannot_be_written(tmp_path):
-    """A quota, say, where the disk has space: torch tells of its place in the archive alone."""
+    """An error of torch.save that hides the system's, as with a quota, is reported with its path.
+    """
     code = f"""
 import resource
 from pathlib import Path
@@ -147,7 +148,7 @@ def cached(folder, model, texts):
 
 
 def test_another_encoders_cache_is_refused(dataset_path, start, tmp_path):
-    """An encoder of other dimension than the cache: refused before anything is loaded."""
+    """A cache of another encoder is refused before anything is loaded."""
     from cecdata.embed import encoder as named
 
     folder = cached(tmp_path / "cache", named("builtin"), ["天气很好。"])
@@ -159,7 +160,7 @@ def test_another_encoders_cache_is_refused(dataset_path, start, tmp_path):
 
 
 def test_references_come_from_the_cache_and_the_rest_is_counted(encoder, tmp_path):
-    """The cache gives the same rewards as encoding, to fp16; what it lacks is encoded."""
+    """The cache gives the same rewards as encoding, to fp16; texts that it lacks are encoded."""
     from cecdata.embed.cache import Cache
 
     targets = ["他已经来了。", "天气很好。"]
@@ -177,7 +178,7 @@ def test_references_come_from_the_cache_and_the_rest_is_counted(encoder, tmp_pat
 
 
 def test_a_damaged_cache_is_refused(dataset_path, start, encoder, tmp_path):
-    """A bit of the cache that is off stops the run."""
+    """A changed cache stops the run."""
     folder = cached(tmp_path / "cache", encoder, ["天气很好。"])
     sidecar = folder / "cache.json"
     sidecar.write_text(sidecar.read_text().replace('"rows": 1', '"rows": 2', 1))
@@ -185,8 +186,8 @@ def test_a_damaged_cache_is_refused(dataset_path, start, encoder, tmp_path):
         train(dataset_path, tmp_path / "out", configured(start, f'data.cache="{folder}"'))
 
 
-def test_what_a_run_shows_and_keeps(dataset_path, start, tmp_path):
-    """Samples are told, the bar's figures come, and every held-out answer is kept."""
+def test_a_run_logs_samples_and_keeps_answers(dataset_path, start, tmp_path):
+    """Samples are logged, steps are reported, and every held-out answer is kept."""
     lines, seen = [], []
     settings = configured(start, "ppo.eval_every=1", "data.tuning=true")
     train(
@@ -202,8 +203,9 @@ def test_what_a_run_shows_and_keeps(dataset_path, start, tmp_path):
     assert summary["cpu_seconds"]["ppo"] > 0
 
 
-def test_without_the_extra_it_is_named(dataset_path, tmp_path, monkeypatch):
-    """A package of the extra that lacks: one line that says what to install, nothing written."""
+def test_a_missing_extra_is_named(dataset_path, tmp_path, monkeypatch):
+    """A missing package of the extra gives one line with the install command, and nothing is
+    written."""
     import sys
 
     from cecdata.common.errors import MissingPackageError
@@ -223,10 +225,10 @@ def test_without_the_extra_it_is_named(dataset_path, tmp_path, monkeypatch):
         ("policy.lora_rank=4", "peft", r"\.\[train\]"),
     ],
 )
-def test_what_is_not_installed_is_named_before_the_first_step(
+def test_a_missing_package_is_named_before_the_first_step(
     dataset_path, start, tmp_path, monkeypatch, setting, package, advice
 ):
-    """A package that only PPO would ask for is asked for before the warm start; OUT stays free."""
+    """A package that only PPO imports is checked before the warm start, and OUT is not created."""
     import sys
 
     from cecdata.common.errors import MissingPackageError
@@ -238,10 +240,10 @@ def test_what_is_not_installed_is_named_before_the_first_step(
     assert not (tmp_path / "out").exists()
 
 
-def test_groups_that_processes_cannot_share_are_told_before_the_first_step(
+def test_groups_that_processes_cannot_divide_are_refused_before_the_first_step(
     dataset_path, start, tmp_path, monkeypatch
 ):
-    """Two processes cannot share three sources without cutting one's group."""
+    """Two processes cannot divide three sources without cutting a group."""
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(UsageError, match=r"2 processes.*cutting a group"):
         train(dataset_path, tmp_path / "out", configured(start, "ppo.groups=3"))
@@ -255,10 +257,10 @@ def test_groups_that_processes_cannot_share_are_told_before_the_first_step(
         (['ppo.rollout="drafted"', "ppo.top_p=0.9"], "ppo.rollout = drafted"),
     ],
 )
-def test_what_ppo_cannot_do_is_told_before_the_first_step(
+def test_impossible_ppo_settings_are_refused_before_the_first_step(
     dataset_path, start, tmp_path, settings, message
 ):
-    """The policy and the pairs are there, and no supervised step was made yet."""
+    """The policy and the pairs are loaded, and no supervised step has been taken yet."""
     lines = []
     asked = configured(start, "sft.steps=2", "sft.batch=2", *settings)
     with pytest.raises(UsageError, match=message):

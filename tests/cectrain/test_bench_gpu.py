@@ -1,4 +1,4 @@
-"""The benchmark for a GPU works on the day that one is there: it runs here at a toy's size."""
+"""The GPU benchmark runs here in a toy's size, so that it works when a GPU is there."""
 
 import importlib.util
 from pathlib import Path
@@ -18,7 +18,7 @@ def script():
 
 
 def test_every_figure_comes_out():
-    """Tokens/s, floors and shares of writing, forward and training, all above 0."""
+    """Tokens/s, floors and shares of generation, forward pass and training are all above 0."""
     found = script().main(
         ["--device", "cpu", "--tiny", "--groups", "2", "--candidates", "2", "--chars", "6",
          "--rounds", "1", "--no-bf16", "--micro", "2"]
@@ -29,7 +29,8 @@ def test_every_figure_comes_out():
 
 
 def test_floating_operations_are_those_of_the_architecture():
-    """Qwen3-0.6B: 0.60 billion parameters, 2 operations a parameter and token but for attention."""
+    """Qwen3-0.6B has 0.60 billion parameters, and 2 operations per parameter and token besides
+    attention."""
     import torch
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
@@ -41,7 +42,8 @@ def test_floating_operations_are_those_of_the_architecture():
 
 
 def test_without_a_gpu_it_says_so(capsys):
-    """No GPU and no --tiny: a clear word instead of figures that mean nothing."""
+    """Without a GPU and without --tiny the script refuses, because its figures would mean nothing.
+    """
     import torch
 
     if torch.cuda.is_available():

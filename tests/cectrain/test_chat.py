@@ -1,4 +1,5 @@
-"""Any causal LM with a chat template: asked as cecbench asks, thinking off, and trained."""
+"""Any causal LM with a chat template gets the same prompt as in cecbench, thinking off, and trains.
+"""
 
 import os
 
@@ -44,7 +45,7 @@ def byte_level():
 
 @pytest.fixture(scope="module", params=["byte level", "qwen3"])
 def folder(request, tmp_path_factory):
-    """A tiny random Qwen3 with a chat tokenizer: made here, or the real one where it lies."""
+    """A tiny random Qwen3 with a chat tokenizer: a stand-in, or the real one if it is available."""
     from transformers import AutoTokenizer
 
     if request.param == "qwen3":
@@ -67,7 +68,7 @@ def made(folder):
 
 
 def test_the_question_is_cecbenchs(made, folder):
-    """The same tokens as the benchmark's system asks with; no thinking is left open."""
+    """The tokens equal those of the benchmark's system, and no thinking is left open."""
     from cecbench.systems.llm import LlmOptions, LlmSystem
 
     ours = prompt_ids(made, "他己经来了。")
@@ -79,7 +80,7 @@ def test_the_question_is_cecbenchs(made, folder):
 
 
 def test_ppo_runs_on_the_chat_path(made, dataset, encoder, tmp_path):
-    """One batch: TRL renders the same question, and the candidates are rewarded."""
+    """In one batch TRL renders the same prompt, and the candidates are rewarded."""
     from cectrain.run import trainer
 
     settings = ["ppo.groups=2", "ppo.candidates=2", "ppo.updates=1", "ppo.epochs=1"]

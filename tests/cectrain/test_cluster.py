@@ -1,4 +1,4 @@
-"""Clusters are scikit-learn's DBSCAN, candidate for candidate."""
+"""Cluster labels equal those of scikit-learn's DBSCAN, candidate by candidate."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from cectrain.reward import cluster
 
 
 def by_sklearn(distances, radius, min_samples, valid=None):
-    """The oracle: one group at a time, invalid candidates put out of everybody's reach."""
+    """The oracle: one group at a time, with invalid candidates out of reach of all others."""
     from sklearn.cluster import DBSCAN
 
     rows = []
@@ -34,7 +34,7 @@ def by_sklearn(distances, radius, min_samples, valid=None):
     radius=st.sampled_from([1e-9, 0.05, 0.1, 0.3, 1.0]),
 )
 def test_labels_equal_scikit_learns(seed, groups, size, min_samples, radius):
-    """Random groups on a coarse line (many exact ties): the same labels, numbers included."""
+    """Random groups on a coarse line, with many exact ties, have the same labels."""
     rng = np.random.default_rng(seed)
     points = rng.integers(0, 12, (groups, size)) * 0.05
     distances = np.abs(points[:, :, None] - points[:, None, :]).round(6)
@@ -46,7 +46,7 @@ def test_labels_equal_scikit_learns(seed, groups, size, min_samples, radius):
 @pytest.mark.parametrize("size", [2, 17, 64])
 @pytest.mark.parametrize("metric", cluster.METRICS)
 def test_labels_equal_scikit_learns_on_embeddings(size, metric):
-    """Embeddings near a few centres, up to the largest group: the same labels."""
+    """Embeddings near a few centres, up to the largest group, have the same labels."""
     rng = np.random.default_rng(size)
     centres = rng.normal(size=(4, 16))
     vectors = centres[rng.integers(0, 4, (6, size))] + 0.15 * rng.normal(size=(6, size, 16))
@@ -65,13 +65,13 @@ def test_radius_by_metric():
 
 
 def test_five_samples_cluster_nothing_at_four_candidates():
-    """scikit-learn's default min_samples would make every group of four pure noise."""
+    """With scikit-learn's default min_samples every group of four is noise."""
     same = np.ones((1, 4, 3))
     assert cluster.dbscan(cluster.distances(same), 0.1, 5).tolist() == [[-1] * 4]
 
 
 def test_ties_are_defined():
-    """Two clusters of two: the tighter one, the first one, or neither."""
+    """Of two clusters of two, the rule takes the tighter one, the first one, or neither."""
     loose = [[1.0, 0.0], [np.cos(0.2), np.sin(0.2)]]
     tight = [[0.0, 1.0], [0.0, 1.0]]
     group = np.array([loose + tight])
@@ -86,7 +86,7 @@ def test_ties_are_defined():
 
 
 def test_equal_ties_take_the_lower_number():
-    """Two clusters equally tight: the first, in whatever dimension their vectors point."""
+    """Of two equally tight clusters the first is taken, whatever the direction of their vectors."""
     group = np.array([[[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]])
     labels = cluster.dbscan(cluster.distances(group), 0.1, 2)
     assert cluster.largest_cluster(labels, group).tolist() == [[True, False, True, False]]
@@ -99,6 +99,6 @@ def test_too_large_a_group_is_refused():
 
 
 def test_unknown_metric_names_the_nearest():
-    """A misspelt metric is answered with the nearest name."""
+    """The error for a misspelt metric has the nearest name."""
     with pytest.raises(UsageError, match="did you mean 'cosine'"):
         cluster.distances(np.ones((1, 2, 2)), "cosin")

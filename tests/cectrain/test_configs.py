@@ -1,4 +1,4 @@
-"""Every configuration that ships loads, and those that name the paper hold its numbers."""
+"""Every shipped configuration loads, and those named after the paper have its numbers."""
 
 from pathlib import Path
 
@@ -17,8 +17,8 @@ LAUNCHERS = sorted((CONFIGS / "accelerate").glob("*.yaml"))
 
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("qwen3-*.toml")), ids=lambda p: p.stem)
-def test_a_shipped_configuration_loads_and_shares_out(path, tmp_path):
-    """Known keys, values in range, batches that eight processes share without cutting groups."""
+def test_a_shipped_configuration_loads_and_divides(path, tmp_path):
+    """Its keys are known, its values in range, and eight processes can divide its batches."""
     from cectrain.run.trainer import arguments
 
     made = config.load(str(path))
@@ -33,7 +33,7 @@ def test_a_shipped_configuration_loads_and_shares_out(path, tmp_path):
 
 
 def test_the_14b_configuration_is_the_papers():
-    """The same as the recipe `paper`, apart from how often it saves."""
+    """It equals the recipe `paper`, apart from how often it saves."""
     ours, paper = config.load(str(CONFIGS / "qwen3-14b.toml")), config.load("paper")
     assert ours.reward == paper.reward
     for name in ("updates", "groups", "candidates", "epochs", "clip", "learning_rate", "decay"):
@@ -41,7 +41,7 @@ def test_the_14b_configuration_is_the_papers():
 
 
 def test_thirty_thousand_batches_are_sixty_thousand_steps(tmp_path):
-    """K = 2 epochs a batch: the paper's 3e4 updates are 6e4 optimizer steps."""
+    """With K = 2 epochs per batch, the paper's 3e4 updates are 6e4 optimizer steps."""
     from cectrain.run.trainer import arguments
 
     ppo = config.load("paper", ["ppo.bf16=false"]).ppo
@@ -53,15 +53,16 @@ def test_thirty_thousand_batches_are_sixty_thousand_steps(tmp_path):
 
 @pytest.mark.parametrize("path", LAUNCHERS, ids=lambda p: p.stem)
 def test_a_launcher_configuration_is_understood(path):
-    """accelerate accepts every key of the files that ship."""
+    """accelerate accepts every key of the shipped files."""
     from accelerate.commands.config.config_args import load_config_from_file
 
     found = load_config_from_file(str(path))
     assert found.num_processes == yaml.safe_load(path.read_text("utf-8"))["num_processes"] == 8
 
 
-def test_vllm_is_told_where_it_is_and_what_it_may_take(tmp_path):
-    """Address, share of the memory and parallelism, in TRL's own names; its defaults else."""
+def test_settings_of_vllm_reach_trl(tmp_path):
+    """Address, share of the memory and parallelism reach TRL under its names; otherwise its
+    defaults hold."""
     from trl import GRPOConfig
 
     from cectrain.run.trainer import arguments
@@ -91,15 +92,15 @@ def test_vllm_is_told_where_it_is_and_what_it_may_take(tmp_path):
         ),
     ],
 )
-def test_settings_of_vllm_that_cannot_be_meant_are_refused(settings, name):
-    """With the setting's name, and without a password that a URL may hold."""
+def test_impossible_settings_of_vllm_are_refused(settings, name):
+    """The error has the setting's name, without a password that a URL may contain."""
     with pytest.raises(UsageError, match=name) as caught:
         config.load("small", settings)
     assert "secret" not in str(caught.value)
 
 
-def test_processes_that_vllm_cannot_part_are_refused():
-    """Before anything loads, vLLM being installed or not; a server parts its own."""
+def test_processes_that_vllm_cannot_divide_are_refused():
+    """Before anything loads, whether vLLM is installed or not; a server divides its own."""
     from cectrain.run.preflight import check_settings
 
     settings = ["ppo.vllm_parallel=2", "sft.steps=0", "ppo.supervised=0", "ppo.groups=24"]

@@ -12,7 +12,7 @@ from cectrain.data import shards
 
 
 def test_a_sample_is_drawn_by_seed_and_holds_each_sentence_once(dataset):
-    """As long as sentences last no target repeats; the same seed gives the same pairs."""
+    """No target repeats while there are others; the same seed gives the same pairs."""
     pairs = shards.sample(dataset, "validation", 20, 42)
     assert len({pair.id for pair in pairs}) == len(pairs) == 20
     assert pairs == shards.sample(dataset, "validation", 20, 42)
@@ -20,7 +20,7 @@ def test_a_sample_is_drawn_by_seed_and_holds_each_sentence_once(dataset):
 
 
 def test_a_smaller_sample_is_the_head_of_a_larger_one(dataset):
-    """Drawing more only adds; drawing more than there is gives all, once."""
+    """A larger draw only adds pairs; one larger than the split has every pair once."""
     everything = shards.sample(dataset, "validation", 10**6, 42)
     assert len(everything) == dataset.rows("validation")
     assert len({(pair.id, pair.copy) for pair in everything}) == len(everything)
@@ -28,7 +28,7 @@ def test_a_smaller_sample_is_the_head_of_a_larger_one(dataset):
 
 
 def test_an_epoch_is_a_permutation_of_its_own():
-    """Every row once an epoch, in an order that seed and epoch decide."""
+    """Every row comes once per epoch, in an order that depends on seed and epoch."""
     first, second = shards.order(50, 42, 0), shards.order(50, 42, 1)
     assert sorted(first) == sorted(second) == list(range(50))
     assert first.tolist() != second.tolist()
@@ -37,7 +37,7 @@ def test_an_epoch_is_a_permutation_of_its_own():
 
 
 def test_a_damaged_dataset_is_refused_before_training(dataset_path, tmp_path):
-    """A shard that is not what the manifest says stops everything."""
+    """A shard that differs from the manifest is an error."""
     copy = tmp_path / "data"
     shutil.copytree(dataset_path, copy)
     next((copy / "data").glob("train-*")).unlink()
@@ -46,7 +46,7 @@ def test_a_damaged_dataset_is_refused_before_training(dataset_path, tmp_path):
 
 
 def test_a_share_of_clean_sources():
-    """With share 1 every source is its target, with share 0 none changes."""
+    """With share 1 every source is its target, with share 0 no pair changes."""
     pairs = [shards.Pair(n, 0, "己经", "已经", "homophone") for n in range(40)]
     assert shards.with_clean(pairs, 0.0, 1) == pairs
     assert all(pair.source == pair.target for pair in shards.with_clean(pairs, 1.0, 1))
@@ -99,20 +99,21 @@ def test_the_paper_recipe_has_the_papers_constants():
     ],
 )
 def test_a_wrong_setting_is_named(setting, message):
-    """Unknown keys, wrong types and values out of range say which, and what is wanted."""
+    """Errors of unknown keys, wrong types and values out of range name the key and the rule."""
     with pytest.raises(UsageError, match=message):
         config.load("paper", [setting])
 
 
-def test_only_what_is_used_is_refused():
-    """A vote makes no clusters, and supervised steps alone have no groups."""
+def test_limits_apply_only_to_what_is_used():
+    """Limits of clusters do not apply to a vote, nor limits of groups to supervised steps."""
     many = config.load("paper", ["ppo.candidates=65", 'reward.kind="majority"'])
     assert many.ppo.candidates == 65
     assert config.load("paper", ["ppo.updates=0", "ppo.accumulation=5"]).ppo.accumulation == 5
 
 
-def test_what_is_watched_while_tuning_is_not_trained_on(dataset, tmp_path):
-    """A tenth of the training split's sentences, whatever the seed; no pair of theirs is left."""
+def test_the_tuning_part_is_not_trained_on(dataset, tmp_path):
+    """The tuning part is a tenth of the training split for every seed, and no pair of it is trained
+    on."""
     pytest.importorskip("datasets", reason="the extra `train` is not installed")
     from cectrain.data.training_pairs import training_pairs
 
@@ -129,10 +130,8 @@ def test_what_is_watched_while_tuning_is_not_trained_on(dataset, tmp_path):
 
 
 @pytest.mark.parametrize("tuning", [False, True])
-def test_as_many_are_watched_as_there_are_short_ones(dataset, tuning):
-    """Drawn among those that fit, in the order that they have anyway: what is too long takes no
-    place, and where all are asked for nothing changes.
-    """
+def test_as_many_pairs_are_held_out_as_are_short_enough(dataset, tuning):
+    """The held-out pairs are the first short enough ones of the sample, as many as there are."""
     split = "train" if tuning else "validation"
     everything = shards.sample(dataset, split, 10**6, 3)
     if tuning:
@@ -152,7 +151,7 @@ def test_as_many_are_watched_as_there_are_short_ones(dataset, tuning):
 
 
 def test_the_diagnosis_draws_among_pairs_that_are_trained_on(dataset):
-    """A sample with a limit is the head of those that fit."""
+    """A sample with a length limit is the head of the pairs within the limit."""
     everything = shards.sample(dataset, "train", 10**6, 3)
     limit = sorted(pair.length for pair in everything)[len(everything) // 4]
     short = [pair for pair in everything if pair.length <= limit]
@@ -160,7 +159,7 @@ def test_the_diagnosis_draws_among_pairs_that_are_trained_on(dataset):
 
 
 def test_another_prior_of_homophones(dataset):
-    """With all weight on homophones every source that is corrupted anew is such a one."""
+    """With all weight on homophones every source that is corrupted anew has a homophone."""
     pytest.importorskip("datasets", reason="the extra `train` is not installed")
     from cectrain.data.training_pairs import fresh_corruption
 

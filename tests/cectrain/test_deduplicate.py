@@ -1,4 +1,4 @@
-"""A condensed batch gives the gradient of the whole one."""
+"""A condensed batch has the gradient of the whole one."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def batch(advantages):
 
 
 def gradient(model, out):
-    """The clipped objective written out, as a mean over rows of means over tokens."""
+    """The gradient of the clipped objective, a mean over rows of means over tokens."""
     ids = torch.cat([out["prompt_ids"], out["completion_ids"]], dim=1)
     mask = torch.cat([out["prompt_mask"], out["completion_mask"]], dim=1)
     logits = model(input_ids=ids, attention_mask=mask).logits[:, :-1]
@@ -53,7 +53,7 @@ def gradient(model, out):
 
 @pytest.mark.parametrize("passes", [1, 2, 4])
 def test_the_gradient_is_the_same(small_policy, passes):
-    """Rows of advantage 0 and repeated candidates change nothing but the cost."""
+    """Leaving out rows of advantage 0 and merging equal candidates changes only the cost."""
     model = small_policy().model
     whole = batch([0.5, 0.5, -0.5, -0.5, 0.0, 0.0, 0.0, 0.0])
     less = condense(whole, passes)
@@ -63,14 +63,14 @@ def test_the_gradient_is_the_same(small_policy, passes):
 
 
 def test_opposite_signs_stay_apart():
-    """The clip takes the smaller product: advantages of two signs do not add up in it."""
+    """The clip takes the smaller product, so advantages of two signs are not added."""
     less = condense(batch([0.4, -0.1, 0.0, 0.0, 0.3, 0.3, 0.3, -0.9]), 1)
     values = sorted(round(float(v) * 8 / 4, 6) for v in less["advantages"])
     assert values == pytest.approx([-0.9, -0.1, 0.4, 0.9])
 
 
-def test_a_batch_that_teaches_nothing_stays_a_batch():
-    """All advantages 0: one row a pass is left, with advantage 0."""
+def test_a_batch_without_advantage_stays_a_batch():
+    """If all advantages are 0, one row per pass is kept, with advantage 0."""
     less = condense(batch([0.0] * 8), 2)
     assert less["advantages"].tolist() == [0.0, 0.0]
     assert float(less["num_items_in_batch"]) == 9.0

@@ -1,4 +1,4 @@
-"""The diagnosis finds the reward's defect where it is, and says so in words."""
+"""The diagnosis shows the reward's defect where there is one, and says so in words."""
 
 import json
 from dataclasses import replace
@@ -19,7 +19,7 @@ PAIR = shards.Pair(7, 0, "他己经来了。", "他已经来了。", "homophone"
 
 
 def slowly(rewards, right):
-    """Every pair of a right and a wrong candidate, one by one."""
+    """The oracle: every pair of a right and a wrong candidate, one by one."""
     points = [
         1.0 if row[i] > row[j] else 0.5 if row[i] == row[j] else 0.0
         for row, good in zip(rewards, right, strict=True)
@@ -38,7 +38,7 @@ def test_pair_accuracy_counts_every_pair(seed):
 
 
 def test_candidates_are_what_their_kind_says():
-    """A near miss mends the error wrongly, an over-correction spoils one right character."""
+    """A near miss corrects the error wrongly; an over-correction changes one right character."""
     rng = np.random.default_rng(0)
     near = candidates.near_miss(PAIR, rng)
     assert near != PAIR.target
@@ -66,7 +66,7 @@ def found(dataset, encoder):
 
 
 def test_the_papers_constants_punish_a_lone_correct_candidate(found):
-    """α = .5 ≤ α* = .545: the correct one wins only where DBSCAN takes it into the cluster."""
+    """With α = .5 ≤ α* = .545 the right candidate wins only if DBSCAN puts it into the cluster."""
     given_, calibrated = found.rewards["as given"], found.rewards["calibrated"]
     assert given_.alpha_star == pytest.approx(0.3 / 0.55)
     assert given_.lone_wins < calibrated.lone_wins
@@ -78,13 +78,13 @@ def test_the_papers_constants_punish_a_lone_correct_candidate(found):
 
 
 def test_pooled_auc_hides_what_groups_show(found):
-    """Groups compare candidates of one source; pooled, sources compare with one another."""
+    """Groups compare candidates of one source; the pooled AUC also compares sources."""
     groups = found.rewards["calibrated"].profiles["copying"]
     assert groups.pair_accuracy > groups.auc
 
 
 def test_figures_are_in_range(found):
-    """Variance ≤ 1/4, fractions between 0 and 1, the Hoeffding gap by hand."""
+    """Variances are at most 1/4, fractions between 0 and 1, the Hoeffding gap as by hand."""
     for figures in found.rewards.values():
         for group in figures.profiles.values():
             assert 0 <= group.zero_advantage <= 1
@@ -94,7 +94,7 @@ def test_figures_are_in_range(found):
 
 
 def test_a_unanimous_reward_has_no_advantage_and_is_called_useless(dataset, encoder):
-    """With α = 0 and a radius over everything the verdict does not recommend the reward."""
+    """With α = 0 and a radius that covers everything the verdict does not recommend the reward."""
     pairs = shards.sample(dataset, "validation", 12, 42)
     flat = RewardConfig(alpha=0.0, epsilon=2.0, beta=-0.999)
     only = diagnose.diagnose(pairs, encoder, flat, train_pairs=10)
@@ -103,7 +103,7 @@ def test_a_unanimous_reward_has_no_advantage_and_is_called_useless(dataset, enco
 
 
 def test_too_few_pairs_and_other_rewards_are_refused(encoder):
-    """Seven pairs with an error prove nothing; the vote has no constants to look at."""
+    """Seven pairs with an error are too few; the vote has no constants to diagnose."""
     with pytest.raises(InputError, match="at least 8"):
         diagnose.diagnose([PAIR] * 7, encoder, RewardConfig(), train_pairs=7)
     vote = replace(RewardConfig(), kind="majority")
@@ -112,7 +112,7 @@ def test_too_few_pairs_and_other_rewards_are_refused(encoder):
 
 
 def test_the_command_writes_text_json_and_a_page(dataset_path, tmp_path, capsys):
-    """`cectrain diagnose` prints the verdict and leaves one page without outside references."""
+    """`cectrain diagnose` prints the verdict and writes a page without external references."""
     from cecdata.common.command_group import run
     from cectrain.cli import cli
 
@@ -131,9 +131,9 @@ def test_the_command_writes_text_json_and_a_page(dataset_path, tmp_path, capsys)
     assert run(cli, ["diagnos", "x"]) == 2
 
 
-def test_the_reward_that_is_judged_is_the_one_that_training_pays(dataset, encoder):
-    """Every figure of a group is that of the trainer's rewards of the same texts: the edit term, a
-    τ by quantile, copies and empty candidates included."""
+def test_the_diagnosed_reward_is_the_one_of_training(dataset, encoder):
+    """Every figure equals that of the trainer's rewards of the same texts: edit term, τ by
+    quantile, copies and empty candidates included."""
     told = RewardConfig(edit_weight=0.9, tau_quantile=0.3, copy=0.2)
     pairs = shards.sample(dataset, "validation", 30, 42)
     found = diagnose.diagnose(pairs, encoder, told, train_pairs=10)
@@ -157,8 +157,8 @@ def test_the_reward_that_is_judged_is_the_one_that_training_pays(dataset, encode
 
 
 def test_the_edit_term_alone_teaches_where_cosines_cannot(dataset, encoder):
-    """A reward of the edit term alone ranks right above wrong nearly always, and the verdict says
-    which weight it has."""
+    """A reward of the edit term alone ranks nearly always correctly, and the verdict has its
+    weight."""
     flat = RewardConfig(alpha=0.0, epsilon=2.0, beta=-0.999, edit_weight=1.0)
     found = diagnose.diagnose(shards.sample(dataset, "validation", 30, 42), encoder, flat,
                               train_pairs=10)  # fmt: skip
@@ -166,8 +166,9 @@ def test_the_edit_term_alone_teaches_where_cosines_cannot(dataset, encoder):
     assert "edit term 1" in found.verdict[0]
 
 
-def test_what_is_judged_by_default_is_what_is_trained_by_default(dataset_path, capsys):
-    """`diagnose` and `train` have one default recipe; the words name it, and what was set on it."""
+def test_diagnose_and_train_have_one_default_recipe(dataset_path, capsys):
+    """`diagnose` and `train` have one default recipe; the output names it and the settings on top.
+    """
     from cecdata.common.command_group import run
     from cectrain.cli import cli
 
@@ -181,8 +182,8 @@ def test_what_is_judged_by_default_is_what_is_trained_by_default(dataset_path, c
     assert f"recipe {defaults[0]}, with reward.alpha=0.9" in capsys.readouterr().out
 
 
-def test_the_page_says_whose_pairs_it_is_made_of(found):
-    """Training pairs are not called held out; and γ, which is always 0, is explained."""
+def test_the_page_names_the_split_of_its_pairs(found):
+    """Training pairs are not called held-out, and the page explains that γ is always 0."""
     for split, words in (("validation", "40 held-out pairs"), ("train", "40 training pairs")):
         page = report_page.page(replace(found, pairs=40, split=split))
         assert words in page

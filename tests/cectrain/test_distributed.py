@@ -1,4 +1,4 @@
-"""Several processes share one run: what they agree on, and what is written of it."""
+"""Several ranks share one run: they agree, and rank 0 writes the result."""
 
 import json
 import os
@@ -21,7 +21,7 @@ SETTINGS = [
 
 
 def launched(name, dataset_path, start, out):
-    """Two processes by a launcher configuration that ships; what each of them says."""
+    """Start two ranks with a shipped launcher configuration and return the report of each."""
     settings = json.dumps([*SETTINGS, f'policy.name="{start}"'])
     launch = [
         sys.executable, "-m", "accelerate.commands.launch", "--config_file",
@@ -38,7 +38,8 @@ def launched(name, dataset_path, start, out):
 
 
 def proved(found):
-    """All processes end with one policy, which is written; they stop and return together."""
+    """Assert that all ranks end with the one policy that is written, and stop and return together.
+    """
     first, other = found
     assert first["held"] == other["held"] == first["written"]
     assert first["same"]
@@ -49,5 +50,5 @@ def proved(found):
 
 @pytest.mark.slow  # half a minute: two processes, each with all of torch
 def test_two_processes_make_one_policy(dataset_path, start, tmp_path):
-    """A copy of the weights on each: the same steps, one model, ends that all of them see."""
+    """Each rank has a copy of the weights; the steps, the model and the ends are the same."""
     proved(launched("ddp", dataset_path, start, tmp_path))

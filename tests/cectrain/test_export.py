@@ -1,5 +1,5 @@
 # ruff: noqa: E402 - what is not installed is asked first
-"""What an exported folder holds: greedy decoding, merged weights, a card of that very model."""
+"""An exported folder has greedy decoding, merged weights and a card of that model."""
 
 import copy
 import json
@@ -24,10 +24,8 @@ def decoding(policy, folder):
 
 
 def test_the_folder_decodes_greedily_whatever_its_base_did(small_policy, tmp_path):
-    """Qwen3 samples with several end tokens: those stay, and what a tool would sample with goes.
-
-    An answer may take half of the context, and the policy in memory stays as it was.
-    """
+    """End tokens of the base are kept, its sampling settings are not; an answer may use half of the
+    context, and the policy in memory is unchanged."""
     from transformers import GenerationConfig
 
     policy = small_policy()
@@ -54,7 +52,7 @@ def test_the_folder_decodes_greedily_whatever_its_base_did(small_policy, tmp_pat
 
 @pytest.fixture
 def adapted(start):
-    """A policy whose adapter has learnt something, over a base on disk."""
+    """A policy with a trained adapter over a base in a folder."""
     config = PolicyConfig(name=str(start), lora_rank=2)
     policy = with_adapter(load_policy(config, 7, "cpu"), config)
     torch.manual_seed(5)
@@ -72,7 +70,7 @@ def same(ours, theirs):
 
 
 def test_the_card_is_of_the_merged_model(adapted, start, tmp_path):
-    """Its kind and its parameters, not those of the adapter around it."""
+    """The card has the merged model's class and parameters, not the adapter's."""
     plain = load_policy(PolicyConfig(name=str(start)), 7, "cpu").model
     save_model(adapted, tmp_path / "model", {})
     told = (tmp_path / "model" / "README.md").read_text("utf-8")
@@ -80,8 +78,8 @@ def test_the_card_is_of_the_merged_model(adapted, start, tmp_path):
     assert f"{count / 1e6:.1f} M parameters, Qwen3ForCausalLM" in told
 
 
-def test_an_adapter_is_merged_into_its_base_read_anew(adapted, start):
-    """The weights are those that peft merges; the policy that is trained stays as it was."""
+def test_an_adapter_is_merged_into_its_base_read_again(adapted, start):
+    """The weights equal peft's merge, and the trained policy is unchanged."""
     before = {name: value.clone() for name, value in adapted.model.state_dict().items()}
     found = export.merged_anew(adapted.model)
     now = adapted.model.state_dict()
@@ -91,10 +89,8 @@ def test_an_adapter_is_merged_into_its_base_read_anew(adapted, start):
 
 
 def test_a_base_in_4_bits_is_not_merged_into(adapted, tmp_path, monkeypatch):
-    """A plain model of the wanted type is written; fp32 where none is named.
-
-    bitsandbytes is not needed: what it marks a base with is set by hand, and merging into it fails.
-    """
+    """A plain model of the given type is written, by default in fp32. The mark of bitsandbytes is
+    set by hand, and merging into the marked base fails."""
     from transformers import AutoModelForCausalLM
 
     wanted = export.merged_anew(adapted.model)

@@ -1,4 +1,4 @@
-"""The lean pass gives the log-probabilities, entropies and gradients of the model's own."""
+"""The lean pass gives the log-probabilities, entropies and gradients of the model's own pass."""
 
 import pytest
 
@@ -10,14 +10,14 @@ from cectrain.fast.log_probs import log_probs_and_entropies
 
 
 def layout():
-    """Two questions padded on the left, two candidates padded on the right."""
+    """Two prompts padded on the left, with two candidates padded on the right."""
     ids = torch.tensor([[0, 1, 500, 2, 501, 3, 0], [1, 600, 601, 2, 600, 602, 3]])
     mask = torch.tensor([[0, 1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 1, 1, 1]])
     return ids, mask
 
 
 def test_as_the_model_itself(small_policy):
-    """In fp32 both agree; the gradient of a weighted sum does, too."""
+    """In fp32 both passes agree, and so does the gradient of a weighted sum."""
     model = small_policy(hidden=64, layers=2).model
     ids, mask = layout()
     weight = torch.tensor([[0.5, -1.0, 0.0], [1.0, 0.25, -0.5]])

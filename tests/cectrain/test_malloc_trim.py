@@ -1,4 +1,4 @@
-"""Memory that is free goes back to the system."""
+"""Free memory of the heap returns to the system."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ print(before - held())
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="there is nothing to ask elsewhere")
-def test_what_is_free_goes_back():
-    """300 MB are freed below one block that is kept: the system has them again."""
+def test_free_memory_returns_to_the_system():
+    """300 MB freed below one block in use return to the system."""
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
     assert int(done.stdout) > 250

@@ -75,7 +75,7 @@ def recipe(title):
 
 
 def test_a_term_is_one_file_and_three_entries(tmp_path):
-    """A toy term then has a weight, a check, words, a column, a row of the diagnosis and docs."""
+    """A toy term then has a weight, a check, words, a column, a row in the diagnosis, and docs."""
     named = set(re.findall(r"`((?:cectrain|docs)/[^`]+)`", recipe("A reward term")))
     assert named == {NEW.replace("length", "NAME"), *EDITS}
     assert len(named) <= 4

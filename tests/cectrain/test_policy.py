@@ -1,4 +1,5 @@
-"""The built-in policy's tokenizer loses nothing; SFT learns, resumes bit for bit, and says no."""
+"""The built-in policy's tokenizer is lossless; SFT learns, resumes bit for bit, and refuses bad
+input."""
 
 import json
 from dataclasses import replace
@@ -37,14 +38,14 @@ def tiny(tokenizer):
 @settings(max_examples=80, deadline=None)
 @given(text=ALPHABET)
 def test_every_text_comes_back(text):
-    """Encoding and decoding is the identity, also for characters outside the vocabulary."""
+    """Decoding is the inverse of encoding, also for characters outside the vocabulary."""
     made = character_tokenizer()
     ids = made.encode(text, add_special_tokens=False)
     assert made.decode(ids, skip_special_tokens=True) == text
 
 
 def test_a_character_and_a_placeholder_is_one_token(tokenizer):
-    """All 8,105 characters are tokens of their own, and so are the typed placeholders."""
+    """Each of the 8,105 characters and of the placeholders is one token."""
     assert len(standard_characters()) == 8105
     ids = tokenizer.encode("".join(standard_characters()), add_special_tokens=False)
     assert len(ids) == len(set(ids)) == 8105
@@ -53,13 +54,13 @@ def test_a_character_and_a_placeholder_is_one_token(tokenizer):
 
 
 def test_the_question_is_the_sentence_between_two_marks(tiny):
-    """A small policy sees no instruction: start, sentence, turn."""
+    """The small policy's prompt is the sentence between two special tokens, without instruction."""
     tokens = tiny.tokenizer.convert_ids_to_tokens(prompt_ids(tiny, "己经"))
     assert tokens == [SPECIAL[1], "己", "经", SPECIAL[2]]
 
 
 def test_the_tokenizer_survives_a_save(tokenizer, tmp_path):
-    """transformers loads what was saved: ids, template and side of the padding."""
+    """transformers loads the saved tokenizer: ids, template and padding side."""
     from transformers import AutoTokenizer
 
     tokenizer.save_pretrained(tmp_path)
@@ -69,7 +70,7 @@ def test_the_tokenizer_survives_a_save(tokenizer, tmp_path):
 
 
 def test_the_built_in_policy_is_small_and_drawn_by_seed(tokenizer):
-    """2–6 M parameters; the same seed gives the same weights and moves no global generator."""
+    """It has 2–6 M parameters; the seed decides its weights, and no global generator is used."""
     import torch
 
     before = torch.random.get_rng_state()
@@ -82,7 +83,7 @@ def test_the_built_in_policy_is_small_and_drawn_by_seed(tokenizer):
 
 
 def test_a_policy_that_is_not_there_is_named(tmp_path):
-    """No folder, no hub: the message says what is wanted."""
+    """The error says that the name is neither a folder nor on the hub, and what to give."""
     with pytest.raises(InputError, match="a folder with"):
         policy.load_policy(PolicyConfig(name=str(tmp_path / "none")), 42)
     with pytest.raises(UsageError, match="prompt version"):
@@ -90,14 +91,14 @@ def test_a_policy_that_is_not_there_is_named(tmp_path):
 
 
 def test_a_prompt_beyond_the_context_is_refused(tiny):
-    """The context is a number of tokens, and so is the complaint."""
+    """The error has the context and the prompt in tokens."""
     with pytest.raises(InputError, match="1024"):
         check_context(tiny, "长" * 1000, 100)
     check_context(tiny, "长" * 100, 100)
 
 
 def test_only_the_answer_has_labels(tiny):
-    """Labels are the target's tokens and the end; questions and padding are given."""
+    """Labels are the target's tokens and the end token; prompt and padding have none."""
     pairs = [Pair(1, 0, "己经", "已经", "homophone"), Pair(2, 0, "他来", "他来了", "noise")]
     batch = sft.collate(tiny, pairs)
     learned = [row[row != -100].tolist() for row in batch["labels"]]
@@ -112,7 +113,7 @@ def pairs(dataset, tmp_path):
 
 
 def test_batches_walk_every_pair_once_an_epoch(pairs):
-    """Batches over the seam of two epochs hold each pair once an epoch."""
+    """Batches across the boundary of two epochs contain each pair once per epoch."""
     total = len(pairs)
     walked = [p for step in range(2 * total // 5 + 1) for p in pairs.batch(step, 5)]
     for epoch in (walked[:total], walked[total : 2 * total]):
@@ -121,7 +122,7 @@ def test_batches_walk_every_pair_once_an_epoch(pairs):
 
 
 def test_long_pairs_are_left_out_and_none_left_is_an_error(dataset, pairs, tmp_path):
-    """max_chars limits both sides; a limit that nothing meets is said."""
+    """max_chars limits both sides; a limit that leaves no pair is an error."""
     assert all(max(len(p.source), len(p.target)) <= 40 for p in pairs.take(range(len(pairs)), 0))
     with pytest.raises(InputError, match="max_chars"):
         training_pairs(dataset, DataConfig(), 2, 42, tmp_path / "cache")
@@ -130,7 +131,7 @@ def test_long_pairs_are_left_out_and_none_left_is_an_error(dataset, pairs, tmp_p
 
 
 def test_fresh_pairs_are_another_build_of_the_same_sentences(dataset, tmp_path):
-    """Targets stay, sources differ by epoch, and a pair does not depend on its company."""
+    """Targets stay, sources differ by epoch, and a pair does not depend on its batch."""
     fresh = training_pairs(dataset, DataConfig(fresh=True), 60, 42, tmp_path / "cache")
     stored = training_pairs(dataset, DataConfig(), 60, 42, tmp_path / "cache")
     places = list(range(12))
@@ -141,7 +142,7 @@ def test_fresh_pairs_are_another_build_of_the_same_sentences(dataset, tmp_path):
 
 
 def test_fresh_pairs_keep_the_share_of_unchanged_ones(tmp_path):
-    """A draw of clean → clean is taken as it is, so the share of a build stays in every epoch."""
+    """A pair drawn unchanged stays clean, so every epoch has the build's share of them."""
     from cecdata.config import load
     from cecdata.pipeline.build import build
     from cectrain.data.shards import open_shards
@@ -160,15 +161,15 @@ def test_fresh_pairs_keep_the_share_of_unchanged_ones(tmp_path):
 
 
 def test_a_clean_share_depends_on_the_pair_alone(dataset, tmp_path):
-    """The same pair is clean or not in whatever batch it comes."""
+    """Whether a pair is clean does not depend on its batch."""
     mixed = training_pairs(dataset, DataConfig(clean_share=0.5), 60, 42, tmp_path / "cache")
     together = mixed.take(range(30), 0)
     assert [mixed.take([place], 0)[0] for place in range(30)] == together
     assert 5 < sum(p.source == p.target for p in together) < 25
 
 
-def test_a_sentence_lies_on_one_side_whole(pairs):
-    """All copies of a sentence are taught or left to PPO; both sides together are everything."""
+def test_a_sentence_is_on_one_side_with_all_copies(pairs):
+    """All copies of a sentence are on one side; both sides together are all pairs."""
     taught, left = pairs.split(0.4)
     sides = [side.take(range(len(side)), 0) for side in (taught, left)]
     ids = [{pair.id for pair in side} for side in sides]
@@ -191,7 +192,7 @@ def weights(made):
 
 
 def test_sft_learns_and_resumes_bit_for_bit(tokenizer, pairs, tmp_path):
-    """The loss falls; a run that was stopped and goes on ends with the same weights."""
+    """The loss falls; a run that was stopped and resumed ends with the same weights."""
     import torch
 
     config = SftConfig(steps=12, batch=4, learning_rate=2e-2, save_every=6, log_every=1)
@@ -215,8 +216,9 @@ def test_sft_learns_and_resumes_bit_for_bit(tokenizer, pairs, tmp_path):
     assert all(torch.equal(runs[0][name], runs[1][name]) for name in runs[0])
 
 
-def test_a_damaged_checkpoint_is_passed_over(tmp_path):
-    """A file that was cut short, changed or lost makes a checkpoint void; the one before counts."""
+def test_a_damaged_checkpoint_is_skipped(tmp_path):
+    """A checkpoint with a file cut short, changed or lost is skipped, and the one before is used.
+    """
     for step in (1, 2, 3):
         checkpoints.save(
             tmp_path / f"checkpoint-{step}", lambda p: (p / "w").write_bytes(b"x" * 9), step=step
@@ -231,7 +233,8 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path):
 
 
 def test_a_checkpoint_that_cannot_be_written_leaves_nothing(tmp_path):
-    """No space: the error is told, no half folder stands there, the older one stays good."""
+    """Without space the error is reported, no partial folder remains, and the older one stays
+    whole."""
     checkpoints.save(tmp_path / "checkpoint-1", lambda p: (p / "w").write_bytes(b"x"), step=1)
 
     def full(_path):
@@ -244,7 +247,7 @@ def test_a_checkpoint_that_cannot_be_written_leaves_nothing(tmp_path):
 
 
 def test_a_loss_that_is_no_number_stops_with_the_batch_saved(tiny, pairs, tmp_path):
-    """NaN weights: the run ends at once, and the batch lies beside the checkpoints."""
+    """NaN weights end the run at once, with the batch saved beside the checkpoints."""
     import torch
 
     with torch.no_grad():

@@ -23,7 +23,7 @@ PAPER = RewardConfig()
 
 
 def rewarded(embeddings_P_L_D, references_P_D, config, empty_P_L=None):
-    """The rewards of groups of embeddings; their texts say only which candidates are empty."""
+    """Return the rewards of groups of embeddings; the texts only mark empty candidates."""
     shape = np.asarray(embeddings_P_L_D).shape
     empty = np.zeros(shape[:2], bool) if empty_P_L is None else empty_P_L
     groups = [["" if one else "甲" for one in row] for row in empty]
@@ -65,7 +65,7 @@ def test_alpha_star_is_where_the_sign_turns(cosine, alpha):
 
 
 def test_no_cluster_earns_no_consensus():
-    """Four candidates far apart: r_cons is 0 for all (docs/paper.md row 19)."""
+    """For four candidates far apart r_cons is 0 for all (docs/paper.md row 19)."""
     group = np.eye(4)[None]
     found = rewarded(group, np.eye(4)[:1], PAPER)
     np.testing.assert_allclose(found.terms[CONSENSUS], np.zeros((1, 4)))
@@ -73,14 +73,14 @@ def test_no_cluster_earns_no_consensus():
 
 
 def test_unanimous_garbage_earns_one_half():
-    """Agreement alone earns 1 − α: the reward's known hole."""
+    """Agreement alone earns 1 − α, a known weakness of the reward."""
     group = np.array([[[0.0, 1.0]] * 4])
     found = rewarded(group, np.array([[1.0, 0.0]]), PAPER)
     np.testing.assert_allclose(found.total_P_L, [[0.5] * 4])
 
 
 def test_empty_candidates_are_noise():
-    """Empty candidates earn nothing and make no cluster, unless the option says otherwise."""
+    """Empty candidates earn 0 and belong to no cluster, unless the option says otherwise."""
     group = np.array([[[1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [0.0, 1.0]]])
     empty = np.array([[False, True, True, True]])
     found = rewarded(group, np.array([[1.0, 0.0]]), PAPER, empty)
@@ -92,7 +92,7 @@ def test_empty_candidates_are_noise():
 
 
 def test_centroid_of_raw_or_normalised_vectors():
-    """A vector of length 3 pulls the raw centroid to itself, the normalised one not."""
+    """A vector of length 3 moves the raw centroid towards itself, but not the normalised one."""
     group = np.array([[[3.0, 0.0], [0.8, 0.6]]])
     config = replace(PAPER, epsilon=0.5, beta=0.0)
     raw = rewarded(group, group[:, 0], replace(config, centroid="raw")).terms[CONSENSUS]
@@ -105,7 +105,7 @@ def test_centroid_of_raw_or_normalised_vectors():
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**31), size=st.integers(2, 8), alpha=st.floats(0, 1))
 def test_rewards_lie_in_the_unit_interval_and_follow_permutations(seed, size, alpha):
-    """0 ≤ R ≤ 1, and the order of the candidates changes nobody's reward where no sizes tie."""
+    """0 ≤ R ≤ 1, and without ties the order of candidates does not change their rewards."""
     rng = np.random.default_rng(seed)
     group = rng.normal(size=(3, 1, 6)) + 0.3 * rng.normal(size=(3, size, 6))
     references = group[:, 0]
@@ -120,7 +120,7 @@ def test_rewards_lie_in_the_unit_interval_and_follow_permutations(seed, size, al
 
 
 def test_one_group_in_company_is_the_group_alone():
-    """Groups do not see each other: a batch is its groups, one by one."""
+    """The rewards of a batch are those of its groups, one by one."""
     rng = np.random.default_rng(0)
     group = rng.normal(size=(8, 1, 5)) + 0.4 * rng.normal(size=(8, 4, 5))
     together = rewarded(group, group[:, 0], PAPER).total_P_L
@@ -129,7 +129,7 @@ def test_one_group_in_company_is_the_group_alone():
 
 
 def test_tau_by_quantile_of_the_batch():
-    """With a quantile, τ is read off the batch's own cosines."""
+    """With a quantile, τ is computed from the batch's own cosines."""
     group = np.array([[at(0.2), at(0.4), at(0.6), at(0.8)]])
     config = replace(PAPER, tau_quantile=0.5, alpha=1.0)
     found = rewarded(group, np.array([[1.0, 0.0]]), config)
@@ -138,7 +138,7 @@ def test_tau_by_quantile_of_the_batch():
 
 
 def test_majority_vote_and_its_ties():
-    """TTRL's vote: the most frequent text wins, ties by the rule, a single vote is none."""
+    """The most frequent text wins, ties follow the rule, and a single vote does not win."""
     groups = [["甲", "乙", "甲", "乙"], ["甲", "乙", "丙", ""], ["", "", "", "丁"]]
     first = majority_rewards(groups)
     assert first.tolist() == [[1, 0, 1, 0], [0] * 4, [0] * 4]
@@ -158,7 +158,7 @@ def test_edit_term_mixes_in():
 
 
 def test_a_copy_of_an_error_earns_its_own_reward():
-    """Whatever its terms; copies of clean sources, and other candidates, keep R."""
+    """It replaces the terms' reward; copies of clean sources and other candidates keep R."""
     sources, targets = ["己", "好"], ["已", "好"]
     groups = [["己", "已", "乙"], ["好", "坏", "好"]]
     plain = RewardConfig(kind="majority", min_samples=1, edit_weight=0.5)

@@ -1,4 +1,5 @@
-"""p(1 − p) of the reference: equal to what sampling shows, and which sources a batch then has."""
+"""p(1 − p) of the reference equals the variance that sampling shows, and selects a batch's sources.
+"""
 
 import math
 
@@ -24,7 +25,7 @@ PAIRS = [
 
 
 def by_hand(policy, pair, temperature):
-    """The chance of the whole reference, token after token, by transformers."""
+    """The oracle: the probability of the whole reference, token by token, with transformers."""
     given, answer = prompt_ids(policy, pair.source), target_ids(policy, pair.target)
     total = 0.0
     for place, token in enumerate(answer):
@@ -36,7 +37,7 @@ def by_hand(policy, pair, temperature):
 
 @pytest.mark.parametrize("known", [True, False], ids=["lean pass", "transformers' pass"])
 def test_as_by_hand(small_policy, monkeypatch, known):
-    """Either pass gives the product of the tokens' chances at the temperature."""
+    """Either pass gives the product of the tokens' probabilities at the temperature."""
     monkeypatch.setattr(qwen3_forward, "fast_dtype", lambda: torch.float32)
     monkeypatch.setattr(source_selection, "_ROWS", 2)
     if not known:
@@ -49,8 +50,8 @@ def test_as_by_hand(small_policy, monkeypatch, known):
         torch.testing.assert_close(found, chances * (1 - chances), rtol=1e-3, atol=1e-9)
 
 
-def test_it_is_the_variance_of_what_sampling_earns(small_policy):
-    """Of 4,000 answers of a policy that half knows the reference, the share is p."""
+def test_it_is_the_variance_of_sampled_rewards(small_policy):
+    """Of 4,000 answers of a policy that half knows the reference, the share of it is p."""
     policy, pair = small_policy(), Pair(0, 0, "他来了", "甲", "noise")
     half = _half(policy, pair)
     expected = float(source_selection.reward_variance(half, [pair], 1.0))
@@ -66,7 +67,7 @@ def test_it_is_the_variance_of_what_sampling_earns(small_policy):
 
 
 def _half(policy, pair):
-    """Taught until it writes the reference about every second time."""
+    """Train the policy until it writes the reference about every second time."""
     from cectrain.supervised.loop import collate
 
     batch = collate(policy, [pair])
@@ -81,8 +82,9 @@ def _half(policy, pair):
     raise AssertionError("the policy did not learn one pair")
 
 
-def test_a_scan_must_share_out_the_candidates():
-    """The places of a group's candidates hold the sources that are looked at."""
+def test_oversampling_must_divide_the_candidates():
+    """ppo.oversampling must divide ppo.candidates, because sources take the places of candidates.
+    """
     assert config.load("small", ["ppo.candidates=8", "ppo.oversampling=4"]).ppo.oversampling == 4
     for wrong in (0, 3, 16):
         with pytest.raises(UsageError, match=r"ppo\.oversampling = "):

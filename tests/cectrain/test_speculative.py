@@ -1,4 +1,4 @@
-"""Draft and check gives the policy's own distribution, whatever the draft."""
+"""Speculative decoding gives the policy's own distribution, whatever the draft."""
 
 import pytest
 
@@ -13,7 +13,7 @@ END = 3
 
 @pytest.fixture(scope="module")
 def sure(small_policy):
-    """A small random model that is sure enough of itself to accept and to refuse."""
+    """A small random model with probabilities sharp enough to accept and to reject."""
     model = small_policy(layers=2).model
     with torch.no_grad():
         model.model.norm.weight.mul_(6.0)
@@ -21,7 +21,7 @@ def sure(small_policy):
 
 
 def slowly(model, prompt, longest):
-    """One token after the other, each from a pass over everything: the obvious greedy search."""
+    """The oracle: greedy search, token by token, each from a pass over everything."""
     tokens = list(prompt)
     with torch.no_grad():
         for _ in range(longest):
@@ -45,7 +45,7 @@ PROMPTS = [[1, 500, 600, 700, 2], [1, 900, 2], [1, 801, 802, 803, 804, 805, 806,
 
 @pytest.mark.parametrize("kind", ["source", "right", "nearly", "empty"])
 def test_greedy_is_greedy_whatever_the_draft(sure, kind):
-    """With the source, the answer itself, the answer with slips or nothing as the draft."""
+    """The draft is the source, the answer itself, the answer with errors, or empty."""
     wanted = [slowly(sure, prompt, 24) for prompt in PROMPTS]
     drafts = {
         "source": [prompt[1:-1] for prompt in PROMPTS],
@@ -58,7 +58,7 @@ def test_greedy_is_greedy_whatever_the_draft(sure, kind):
 
 
 def test_log_probabilities_are_those_of_a_pass_over_everything(sure):
-    """What is kept beside each token is what the model says of it, at the temperature."""
+    """The log-probability kept with each token equals the model's at the temperature."""
     torch.manual_seed(3)
     drafts = [prompt[1:-1] for prompt in PROMPTS]
     found = speculative.write(sure, PROMPTS, drafts, 3, end=END, longest=12, temperature=0.8)
@@ -71,7 +71,7 @@ def test_log_probabilities_are_those_of_a_pass_over_everything(sure):
 
 @pytest.mark.parametrize("draft", [[500, 600], [], [700, 700, 700]])
 def test_the_distribution_is_the_models_own(sure, draft):
-    """Frequencies of the first two tokens against the exact probabilities, over many draws."""
+    """Frequencies of the first two tokens over many draws match the exact probabilities."""
     torch.manual_seed(11)
     prompt, draws = [1, 500, 2], 1500
     with torch.no_grad():
@@ -93,7 +93,7 @@ def test_the_distribution_is_the_models_own(sure, draft):
 
 
 def test_a_right_draft_costs_one_pass(sure, monkeypatch):
-    """Where the policy writes the draft one pass is all; one slip costs one more."""
+    """A draft that equals the answer needs one pass, and one error in it one more."""
     passes, forward = [], speculative._forward
     monkeypatch.setattr(speculative, "_forward", lambda *a: passes.append(1) or forward(*a))
     wanted = slowly(sure, PROMPTS[2], 20)
@@ -107,7 +107,7 @@ def test_a_right_draft_costs_one_pass(sure, monkeypatch):
 
 
 def test_many_prompts_are_taken_in_parts(sure, monkeypatch):
-    """Memory is bounded: one prompt at a time writes the same as all at once."""
+    """With bounded memory, one prompt at a time gives the same as all at once."""
     drafts = [prompt[1:-1] for prompt in PROMPTS]
     whole = speculative.write(sure, PROMPTS, drafts, 2, end=END, longest=8, temperature=None)
     monkeypatch.setattr(speculative, "_CELLS", 1)
@@ -116,7 +116,7 @@ def test_many_prompts_are_taken_in_parts(sure, monkeypatch):
 
 
 def test_what_is_supported(sure):
-    """A decoder with full attention; anything else is generated token by token."""
+    """Only decoders with full attention are supported; others generate token by token."""
     assert speculative.supported(sure)
     other = type("Other", (), {"config": type("C", (), {"model_type": "mamba"})()})()
     assert not speculative.supported(other)

@@ -1,4 +1,5 @@
-"""The whole path: shards in, out a model that transformers and cecbench load; kills, refusals."""
+"""The whole path, from shards to a model that transformers and cecbench load; kills and refusals.
+"""
 
 import json
 import re
@@ -55,7 +56,7 @@ def configured(start, *more):
 
 @pytest.fixture(scope="module")
 def finished(dataset_path, start, tmp_path_factory):
-    """One finished run: two supervised steps, three PPO batches."""
+    """A finished run of two supervised steps and three PPO batches."""
     out = tmp_path_factory.mktemp("run") / "out"
     lines = []
     found = train(dataset_path, out, configured(start, "sft.steps=2"), log=lines.append)
@@ -63,7 +64,7 @@ def finished(dataset_path, start, tmp_path_factory):
 
 
 def test_a_run_leaves_what_scripts_read(finished):
-    """summary.json with its keys, metrics.jsonl line by line, run.json with hashes and versions."""
+    """summary.json has its keys, metrics.jsonl its lines, run.json hashes and versions."""
     out, found, _ = finished
     stored = json.loads((out / "summary.json").read_text("utf-8"))
     assert stored == found
@@ -84,16 +85,16 @@ def test_a_run_leaves_what_scripts_read(finished):
     ]  # fmt: skip
 
 
-def test_the_choice_of_constants_is_told(finished):
-    """The log says which constants were taken and why."""
+def test_the_choice_of_constants_is_logged(finished):
+    """The log says which constants were chosen and why."""
     _, found, lines = finished
     told = next(line for line in lines if line.startswith("constants"))
     assert "because" in told
     assert f"α {found['reward']['alpha']:g}" in told
 
 
-def test_the_reason_for_the_constants_is_the_one_that_they_were_taken_for():
-    """More often, or no less often: where both rank alike the given ones stay."""
+def test_the_reason_matches_the_choice_of_constants():
+    """The reason matches the choice; if both rank equally, the given constants stay."""
     from types import SimpleNamespace
 
     from cectrain.diagnosis.measures import choice_reason, favoured
@@ -143,8 +144,8 @@ def test_overwrite_removes_nothing_before_the_policy_is_loaded(
     assert after == before
 
 
-def test_a_finished_run_is_left_alone_and_proved(finished, dataset_path, start, tmp_path):
-    """The same call again gives the summary; changed weights are noticed."""
+def test_a_finished_run_is_verified_and_left_alone(finished, dataset_path, start, tmp_path):
+    """The same call again returns the summary, and changed weights are an error."""
     import shutil
 
     out, found, _ = finished
@@ -159,14 +160,14 @@ def test_a_finished_run_is_left_alone_and_proved(finished, dataset_path, start, 
 
 
 def test_another_configuration_is_refused(finished, dataset_path, start):
-    """A resume with another setting names it and touches nothing."""
+    """A resume with another setting names the setting and changes nothing."""
     out, _, _ = finished
     with pytest.raises(RefusedError, match=r"ppo\.clip: 0\.05 → 0\.1"):
         train(dataset_path, out, configured(start, "sft.steps=2", "ppo.clip=0.1"))
 
 
 def test_a_server_may_move(dataset_path):
-    """A resume asks vLLM at another address; all else of the run is as it was."""
+    """A resume may use vLLM at another address."""
     dataset = open_shards(dataset_path)
     before, after = (
         run_identity(config.load("paper", ["ppo.vllm=server", *more]), dataset, None)
@@ -176,7 +177,7 @@ def test_a_server_may_move(dataset_path):
 
 
 def test_another_release_of_ours_is_refused(finished, dataset_path, start, tmp_path, monkeypatch):
-    """A seed's draws may differ between releases: the weights would be of neither."""
+    """Draws of a seed may differ between releases, so a run cannot be continued by another one."""
     older = tmp_path / "cec_zero-0.0.9.dist-info"
     older.mkdir()
     (older / "METADATA").write_text("Metadata-Version: 2.1\nName: cec-zero\nVersion: 0.0.9\n")
@@ -185,10 +186,10 @@ def test_another_release_of_ours_is_refused(finished, dataset_path, start, tmp_p
         train(dataset_path, finished[0], configured(start, "sft.steps=2"))
 
 
-def test_other_weights_behind_the_same_name_are_refused(
+def test_other_weights_of_the_same_name_are_refused(
     finished, dataset_path, start, tmp_path, monkeypatch
 ):
-    """A changed encoder, or another shipped policy, is another run, though both keep their name."""
+    """A changed encoder or shipped policy is another run, although the name is the same."""
     out, _, _ = finished
     settings = configured(start, "sft.steps=2")
     with monkeypatch.context() as changed:
@@ -203,9 +204,9 @@ def test_other_weights_behind_the_same_name_are_refused(
     assert run_identity(builtin, dataset, None)["policy"] == {"checkpoint": "builtin"}
 
 
-def test_a_killed_run_goes_on_to_the_same_weights(finished, dataset_path, start, tmp_path):
-    """Killed once in the warm start and once in PPO, the newest checkpoint cut short besides:
-    the finished weights have the hash of the unbroken run."""
+def test_a_killed_run_ends_with_the_same_weights(finished, dataset_path, start, tmp_path):
+    """A run killed in the warm start and in PPO, with the newest checkpoint damaged, ends with the
+    hash of the unbroken run."""
     out, settings = tmp_path / "out", configured(start, "sft.steps=2")
 
     for moment in ("sft      1", "ppo      2"):
@@ -224,8 +225,8 @@ def test_a_killed_run_goes_on_to_the_same_weights(finished, dataset_path, start,
     assert steps == [1, 2, 3]
 
 
-def test_a_killed_run_that_scans_goes_on_to_the_same_weights(dataset_path, start, tmp_path):
-    """Which sources are kept, and which pairs are shown besides, the batch alone decides."""
+def test_a_killed_run_with_oversampling_ends_with_the_same_weights(dataset_path, start, tmp_path):
+    """The selected sources and the supervised pairs depend on the batch's number alone."""
     more = ["sft.steps=2", "ppo.oversampling=2", "ppo.supervised=3", "ppo.baseline=leave_one_out"]
     settings = configured(start, *more, "data.limit=null")
     whole = train(dataset_path, tmp_path / "whole", settings)
@@ -236,8 +237,8 @@ def test_a_killed_run_that_scans_goes_on_to_the_same_weights(dataset_path, start
     assert again["model_sha256"] == whole["model_sha256"]
 
 
-def test_the_way_of_a_gpu_s_recipe_runs_here_too(dataset_path, start, tmp_path):
-    """What `paper` and configs/ set and `small` does not: a nucleus, candidates token by token,
+def test_settings_of_gpu_recipes_run_on_a_cpu(dataset_path, start, tmp_path):
+    """Settings of `paper` and configs/ that `small` does not use: nucleus sampling token by token,
     bf16, gradient checkpointing, accumulation, the value network, two epochs."""
     paper = config.load("paper").ppo
     same = [f"ppo.{name}={json.dumps(getattr(paper, name))}"
@@ -253,8 +254,8 @@ def test_the_way_of_a_gpu_s_recipe_runs_here_too(dataset_path, start, tmp_path):
 
 
 @pytest.mark.parametrize("rank", [0, 2])
-def test_a_killed_run_with_a_kl_goes_on_to_the_same_weights(dataset_path, start, tmp_path, rank):
-    """The reference is the same after a kill: the policy behind the warm start, adapter or not."""
+def test_a_killed_run_with_a_kl_ends_with_the_same_weights(dataset_path, start, tmp_path, rank):
+    """The reference after a kill is the policy after the warm start, with or without an adapter."""
     settings = configured(start, "sft.steps=2", "sft.learning_rate=0.05", "ppo.updates=2",
                           "ppo.kl=0.5", "ppo.eval_every=0", f"policy.lora_rank={rank}")  # fmt: skip
     whole = train(dataset_path, tmp_path / "whole", settings)
@@ -268,16 +269,16 @@ def test_a_killed_run_with_a_kl_goes_on_to_the_same_weights(dataset_path, start,
     assert first["kl"] < 1e-3
 
 
-def test_a_kl_needs_a_start_that_lies_somewhere(dataset_path, tmp_path, monkeypatch):
-    """Random weights lie in no folder that a reference could be read from."""
+def test_a_kl_needs_a_start_in_a_folder(dataset_path, tmp_path, monkeypatch):
+    """A reference cannot be read from a folder if the start is random weights."""
     monkeypatch.setattr(folder, "WEIGHTS", tmp_path / "none")
     settings = config.load("small", [*SETTINGS, "sft.steps=1", "ppo.kl=0.1"])
     with pytest.raises(UsageError, match=r"ppo\.kl.*--policy"):
         train(dataset_path, tmp_path / "out", settings)
 
 
-def test_what_is_left_to_ppo_no_supervised_step_sees(dataset_path, start, tmp_path, monkeypatch):
-    """With ppo.unseen the targets of the two kinds of steps have nothing in common."""
+def test_no_supervised_step_sees_unseen_targets(dataset_path, start, tmp_path, monkeypatch):
+    """With ppo.unseen supervised steps and PPO have no target in common."""
     from cectrain.reward.group_reward import GroupReward
     from cectrain.run import supervised_gradient
     from cectrain.supervised import sft
@@ -310,7 +311,8 @@ def test_what_is_left_to_ppo_no_supervised_step_sees(dataset_path, start, tmp_pa
 def test_the_encoder_is_loaded_once_and_on_the_ranks_own_device(
     dataset_path, start, tmp_path, monkeypatch
 ):
-    """Once, after the ranks have joined, which selects the device; supervised steps need none."""
+    """It is loaded after the ranks have joined, which selects the device; supervised steps need
+    none."""
     from cectrain.run import distributed, stages
 
     calls, load, join = [], stages.encoder, distributed.join
@@ -323,7 +325,7 @@ def test_the_encoder_is_loaded_once_and_on_the_ranks_own_device(
 
 
 def test_supervised_steps_alone_need_no_diagnosis(dataset_path, start, tmp_path):
-    """Nothing is rewarded there: too few pairs to choose constants by are no matter."""
+    """Without PPO nothing is rewarded, so too few pairs for a diagnosis do not matter."""
     alone = configured(start, "sft.steps=1", "ppo.updates=0", "diagnose_pairs=3")
     lines = []
     found = train(dataset_path, tmp_path / "out", alone, log=lines.append)
@@ -332,7 +334,7 @@ def test_supervised_steps_alone_need_no_diagnosis(dataset_path, start, tmp_path)
 
 
 def test_another_seed_gives_other_weights(dataset_path, start, tmp_path):
-    """The seed decides: the same seed ends with the same hash, another one elsewhere."""
+    """The same seed gives the same hash, another seed another one."""
     hashes = []
     for place, seed in enumerate((42, 42, 137)):
         short = configured(start, "sft.steps=2", "ppo.updates=0", f"seed={seed}")
@@ -342,7 +344,7 @@ def test_another_seed_gives_other_weights(dataset_path, start, tmp_path):
 
 
 def test_random_weights_need_a_warm_start(dataset_path, tmp_path):
-    """PPO from nothing is refused before anything runs."""
+    """PPO from random weights is refused before anything runs."""
     if (folder.WEIGHTS / "config.json").is_file():
         pytest.skip("the built-in policy ships with weights")
     with pytest.raises(UsageError, match=r"sft\.steps"):
@@ -350,7 +352,7 @@ def test_random_weights_need_a_warm_start(dataset_path, tmp_path):
 
 
 def test_nothing_held_out_is_refused(tmp_path, start):
-    """A dataset without a validation split cannot be watched."""
+    """A dataset without a validation split is refused."""
     from cecdata.config import load
     from cecdata.pipeline.build import build
 
@@ -362,7 +364,7 @@ def test_nothing_held_out_is_refused(tmp_path, start):
 
 
 def test_lora_trains_an_adapter_and_is_merged(dataset_path, start, tmp_path):
-    """With a rank the base stays as it was, and the exported model needs no peft."""
+    """With a rank the base is unchanged, and the exported model needs no peft."""
     from transformers import AutoModelForCausalLM
 
     settings = configured(start, "policy.lora_rank=2", "ppo.updates=1", "sft.steps=0")
@@ -372,7 +374,7 @@ def test_lora_trains_an_adapter_and_is_merged(dataset_path, start, tmp_path):
 
 
 def test_commands_end_to_end(finished, dataset_path, start, tmp_path, capsys):
-    """sft, export and correct through the command line, each ending with 0."""
+    """sft, export and correct end with exit code 0 on the command line."""
     out = tmp_path / "sft"
     told = [x for s in SETTINGS for x in ("--set", s)]
     args = ["sft", str(dataset_path), "--out", str(out), "--policy", str(start), *told]
@@ -409,7 +411,7 @@ def test_help_answers_without_torch():
 
 
 def test_every_logged_name_is_explained():
-    """docs/metrics.md has a row for each name that metrics.jsonl may hold, and no other."""
+    """docs/metrics.md has a row for each name in metrics.jsonl, and no other."""
     from pathlib import Path
 
     page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text("utf-8")
@@ -418,7 +420,7 @@ def test_every_logged_name_is_explained():
 
 
 def test_seconds_are_those_of_all_calls(finished, dataset_path, start, tmp_path):
-    """Of a run that was cut short too; a finished one keeps what it says, whoever asks again."""
+    """A run that was cut short counts, and a finished run keeps its number."""
     out, settings = tmp_path / "out", configured(start, "sft.steps=2", "ppo.updates=1")
 
     with pytest.raises(Stop):
@@ -433,8 +435,8 @@ def test_seconds_are_those_of_all_calls(finished, dataset_path, start, tmp_path)
     assert (out / ".cecdata" / elapsed.FILE).read_bytes() == stored
 
 
-def test_a_bit_in_the_seconds_is_noticed(tmp_path):
-    """They are sealed, and what to do is said."""
+def test_changed_seconds_are_refused(tmp_path):
+    """The seconds are sealed, and the error says what to do."""
     path = tmp_path / elapsed.FILE
     with elapsed.counting(path, time.monotonic()):
         pass
@@ -445,7 +447,7 @@ def test_a_bit_in_the_seconds_is_noticed(tmp_path):
 
 
 def test_held_out_scores_come_back_from_disk(tmp_path):
-    """What a resumed run reads is what was written; what is damaged is refused."""
+    """A resumed run reads what was written; a damaged file is refused."""
     found = HeldOut(3, 0.5, None, 0.1, 0.2, None, {"noise": 1.0}, (("a", "b", "c"),))
     path = tmp_path / "after_sft.json"
     for samples, whole in (([["a", "b", "c"]], True), ([["a", "b"]], False), ("abc", False)):
@@ -457,8 +459,8 @@ def test_held_out_scores_come_back_from_disk(tmp_path):
                 read_held_out(path)
 
 
-def test_a_bit_in_what_a_resume_trusts_is_noticed(tmp_path, dataset_path):
-    """Kept scores are sealed, and the Arrow copy of the shards is made anew."""
+def test_changed_state_of_a_resume_is_noticed(tmp_path, dataset_path):
+    """Kept scores are sealed, and a changed Arrow copy of the shards is converted again."""
     from cectrain.data.training_pairs import training_pairs
     from cectrain.model.heldout import write_held_out
 
@@ -484,7 +486,7 @@ def test_a_bit_in_what_a_resume_trusts_is_noticed(tmp_path, dataset_path):
 
 
 def test_lines_after_the_checkpoint_are_dropped(tmp_path):
-    """Lines that will be repeated, and one that a kill cut short, go; the others stay."""
+    """Lines that will be written again, and one that a kill cut short, are dropped."""
     path = tmp_path / "metrics.jsonl"
     log = metrics_log.MetricsLog(path)
     for step in (1, 2, 3):
@@ -523,8 +525,9 @@ def logged(seen, step, reward, flat=0.0):
 
 
 @pytest.mark.parametrize(("exact", "hacked"), [(0.3, True), (0.55, False)])
-def test_reward_hacking_is_told_and_can_end_the_run(tmp_path, exact, hacked):
-    """Reward up and exact rate down: a warning; the run ends only where that is asked for."""
+def test_reward_hacking_is_logged_and_can_end_the_run(tmp_path, exact, hacked):
+    """A rising reward with a falling exact rate gives a warning, and ends the run only if asked to.
+    """
     for settings, ends in (([], False), (["ppo.stop_on_hacking=true"], True)):
         seen, told = watching(tmp_path, exact, *settings)
         logged(seen, 1, 0.5)
@@ -535,15 +538,15 @@ def test_reward_hacking_is_told_and_can_end_the_run(tmp_path, exact, hacked):
 
 
 def test_reporters_get_the_held_out_scores(tmp_path):
-    """Whoever watches a run in TensorBoard or its like sees them too."""
+    """Reporters such as TensorBoard receive the held-out scores."""
     reported = []
     seen, _ = watching(tmp_path, 0.3, reported=reported)
     seen.on_step_end(None, State(3), Control())
     assert [one["heldout_exact"] for one in reported] == [0.3]
 
 
-def test_equal_rewards_are_said_aloud(tmp_path):
-    """A batch without any advantage taught nothing; it is said once, then every fifth time."""
+def test_equal_rewards_are_logged(tmp_path):
+    """A batch without any advantage is logged once, then every fifth time."""
     seen, told = watching(tmp_path, 0.5)
     for step in range(1, 8):
         logged(seen, step, 0.5, flat=1.0)

@@ -1,6 +1,6 @@
-"""What every hook relies on, held against the installed TRL; and a resume that is exact to the bit.
+"""The hooks' assumptions about the installed TRL, and a resume that is exact to the bit.
 
-A failure here after an upgrade says which assumption broke.
+A failure after an upgrade names the assumption that no longer holds.
 """
 
 import inspect
@@ -38,7 +38,7 @@ class Stop(Exception):
 
 @pytest.fixture(scope="module")
 def trainer_for(dataset, encoder, small_policy):
-    """Makes trainers of a tiny random policy on seven pairs; every call makes the same."""
+    """A function that returns a trainer of a tiny random policy on seven pairs."""
     from cectrain.run import trainer
 
     def made(out, *more, cls=None, reward=None, limit=7):
@@ -54,7 +54,7 @@ def trainer_for(dataset, encoder, small_policy):
 
 @pytest.fixture(scope="module")
 def watched(trainer_for, encoder, tmp_path_factory):
-    """One run of three batches, with what passed through each hook."""
+    """One run of three batches, with the arguments and results of each hook."""
     from cectrain.run import trainer
 
     seen = {"rewards": [], "calls": [], "outs": [], "orders": [], "generated": []}
@@ -116,15 +116,15 @@ HOOKS = {
 
 @pytest.mark.parametrize("hook", HOOKS)
 def test_a_hook_has_the_arguments_we_pass_on(hook):
-    """TRL's own method takes exactly these arguments."""
+    """TRL's own method has exactly these arguments."""
     from trl import GRPOTrainer
 
     known = list(inspect.signature(getattr(GRPOTrainer, hook)).parameters)
     assert known == ["self", *HOOKS[hook]]
 
 
-def test_log_probabilities_are_asked_for_as_we_answer():
-    """The first four arguments are model, ids, mask and the number of written columns."""
+def test_log_probabilities_have_the_arguments_we_read():
+    """The first four arguments are the model, ids, mask and number of written columns."""
     from trl import GRPOTrainer
 
     known = list(inspect.signature(GRPOTrainer._get_per_token_logps_and_entropies).parameters)
@@ -132,7 +132,8 @@ def test_log_probabilities_are_asked_for_as_we_answer():
 
 
 def test_our_log_probabilities_are_trls(trainer_for, tmp_path):
-    """The lean pass and what was drawn, against TRL's own on the same batch, at a temperature."""
+    """The lean pass and the drawn log-probabilities equal TRL's on the same batch, at a
+    temperature."""
     import torch
     from trl import GRPOTrainer
 
@@ -165,14 +166,14 @@ def test_our_log_probabilities_are_trls(trainer_for, tmp_path):
 
 
 def test_the_version_is_the_pinned_one():
-    """Hooks were read in 1.16; another minor version must be read again."""
+    """The hooks were written for 1.16; another minor version must be checked again."""
     import trl
 
     assert trl.__version__.startswith("1.16.")
 
 
 def test_one_file_imports_trl():
-    """Whoever upgrades TRL reads one file."""
+    """An upgrade of TRL affects one file."""
     import re
     from pathlib import Path
 
@@ -188,7 +189,7 @@ def test_one_file_imports_trl():
 
 
 def test_the_loss_is_left_to_trl():
-    """compute_loss is not overridden: the clip is TRL's."""
+    """compute_loss is not overridden, so the clip is TRL's."""
     from trl import GRPOTrainer
 
     from cectrain.run.trainer import GroupTrainer
@@ -198,7 +199,7 @@ def test_the_loss_is_left_to_trl():
 
 
 def test_the_reward_sees_runs_of_l_and_every_column(watched):
-    """Called once a batch, prompts in runs of L, with source, target and log_metric."""
+    """It is called once per batch, with prompts in runs of L, source, target and log_metric."""
     assert len(watched["calls"]) == 3
     for prompts, completions, columns in watched["calls"]:
         assert len(prompts) == len(completions) == 6
@@ -210,19 +211,19 @@ def test_the_reward_sees_runs_of_l_and_every_column(watched):
 
 
 def test_rewards_are_kept_gathered(watched):
-    """_calculate_rewards gives one column for our one function, all processes' rows."""
+    """_calculate_rewards returns one column for our function and the rows of all ranks."""
     assert all(tuple(found.shape) == (6, 1) for found in watched["rewards"])
 
 
 def test_generation_gives_completion_ids_second(watched):
-    """_generate's second value is the completions' tokens, from which speed is measured."""
+    """The second value of _generate is the completions' tokens, which measure the speed."""
     for made in watched["generated"]:
         assert len(made[1]) == 6
         assert all(isinstance(ids, list) and ids for ids in made[1])
 
 
 def test_advantages_are_ours(watched):
-    """A = R − V(x): equal within a group where rewards are, and what the loss then reads."""
+    """A = R − V(x), equal within a group if the rewards are, is what the loss reads."""
     import torch
 
     for (_, out), rewards in zip(watched["outs"], watched["rewards"], strict=True):
@@ -236,7 +237,7 @@ def test_advantages_are_ours(watched):
 
 
 def test_prompts_are_padded_on_the_left(watched):
-    """The value network reads the last place of every prompt."""
+    """The value network reads the last position of every prompt."""
     for _, out in watched["outs"]:
         assert out["prompt_mask"][:, -1].all()
 
@@ -268,8 +269,8 @@ def test_an_epoch_has_its_own_order(watched):
     assert first != second
 
 
-def test_a_pool_deals_out_by_length(dataset, tmp_path):
-    """Every place once an epoch; within a pool each batch is of neighbours in length."""
+def test_a_pool_groups_by_length(dataset, tmp_path):
+    """Every place comes once per epoch; the batches of a pool have similar lengths."""
     from cectrain.data.sampler import GroupSampler, View
 
     pairs = training_pairs(dataset, DataConfig(limit=60), 40, 42, tmp_path / "cache")
@@ -286,7 +287,7 @@ def test_a_pool_deals_out_by_length(dataset, tmp_path):
 
 
 def test_a_checkpoint_is_proved_and_carries_the_value_network(watched):
-    """Optimizer, schedule, generators and V lie there, under a proof written last."""
+    """It contains optimizer, schedule, generators and V, with a proof written last."""
     found = checkpoints.newest(watched["out"])
     assert found is not None
     folder, facts = found
@@ -301,7 +302,7 @@ def test_a_checkpoint_is_proved_and_carries_the_value_network(watched):
 
 
 def test_what_is_logged(watched):
-    """A line a batch, with our figures beside TRL's."""
+    """There is one line per batch, with our figures besides TRL's."""
     lines = [line for line in watched["trainer"].state.log_history if "loss" in line]
     assert len(lines) == 3
     for name in (
@@ -312,8 +313,9 @@ def test_what_is_logged(watched):
         assert all(math.isfinite(line[name]) for line in lines), name
 
 
-def test_a_killed_run_goes_on_to_the_same_weights(trainer_for, watched, tmp_path):
-    """Killed in the third cycle, over the seam of two epochs: the same bits as unbroken."""
+def test_a_killed_run_ends_with_the_same_weights(trainer_for, watched, tmp_path):
+    """Killed in the third cycle, after the boundary of two epochs, it ends with the same bits as
+    unbroken."""
     import torch
     from safetensors.torch import load_file
     from transformers import TrainerCallback
@@ -339,7 +341,7 @@ def test_a_killed_run_goes_on_to_the_same_weights(trainer_for, watched, tmp_path
 
 
 def test_a_loss_that_is_no_number_ends_the_run(trainer_for, tmp_path):
-    """NaN weights stop the run at once; the batch lies beside the checkpoints."""
+    """NaN weights stop the run at once, with the batch saved beside the checkpoints."""
     import torch
 
     made = trainer_for(tmp_path / "run", "ppo.baseline=none")
@@ -359,7 +361,7 @@ def test_a_loss_that_is_no_number_ends_the_run(trainer_for, tmp_path):
 
 
 def test_reporters_get_figures_that_are_of_no_step(trainer_for, tmp_path):
-    """What is given stays out of the step's own figures, which TRL averages and clears."""
+    """They stay out of the step's own figures, which TRL averages and clears."""
     from transformers import TrainerCallback
 
     seen = []
@@ -378,10 +380,10 @@ def test_reporters_get_figures_that_are_of_no_step(trainer_for, tmp_path):
     assert made._metrics["train"]["reward_variance"] == [0.25]
 
 
-def test_pairs_beside_whose_loss_is_no_number_are_the_batch_that_is_saved(
+def test_supervised_pairs_with_a_loss_of_nan_are_saved(
     trainer_for, tmp_path, monkeypatch
 ):
-    """It is the pairs that broke the run, not the candidates."""
+    """The saved batch is that of the supervised pairs, not of the candidates."""
     from safetensors.torch import load_file
 
     from cectrain.run import supervised_gradient
@@ -401,7 +403,7 @@ def test_pairs_beside_whose_loss_is_no_number_are_the_batch_that_is_saved(
     [(["ppo.groups=5"], 2), (["ppo.groups=2", "ppo.accumulation=8"], 1)],
 )
 def test_a_batch_that_would_cut_groups_is_refused(settings, processes, tmp_path):
-    """Sources must share out over processes, and sequences over passes."""
+    """Processes must divide the sources, and passes the sequences."""
     from cectrain.run import trainer
 
     def arguments():
@@ -415,14 +417,14 @@ def test_a_batch_that_would_cut_groups_is_refused(settings, processes, tmp_path)
 
 
 def test_too_few_pairs_for_a_batch_are_refused(trainer_for, tmp_path):
-    """Two pairs never fill a batch of three sources."""
+    """Two pairs cannot fill a batch of three sources."""
     with pytest.raises(UsageError, match="do not fill"):
         trainer_for(tmp_path / "run", limit=2).train()
 
 
 @pytest.mark.parametrize("baseline", config.BASELINES)
 def test_every_baseline_trains(trainer_for, tmp_path, baseline):
-    """One batch with each baseline, the embedding as V's features among them."""
+    """One batch runs with each baseline, with embeddings as V's features."""
     made = trainer_for(
         tmp_path / "run", f"ppo.baseline={baseline}", "ppo.updates=1",
         "ppo.epochs=1", "ppo.features=embedding", "ppo.whiten=batch",
@@ -431,7 +433,7 @@ def test_every_baseline_trains(trainer_for, tmp_path, baseline):
 
 
 def coin(model, tokenizer):
-    """Teach a tiny model to answer 甲 or 乙, each as often."""
+    """Train a tiny model until it answers 甲 or 乙 equally often."""
     import torch
 
     from cectrain.data.shards import Pair
@@ -449,8 +451,8 @@ def coin(model, tokenizer):
         adam.step()
 
 
-def test_a_scan_keeps_the_sources_that_can_teach_most(trainer_for, tmp_path):
-    """Two sources are seen for each that is used; those kept are worth more than the mean."""
+def test_oversampling_keeps_the_sources_of_greatest_variance(trainer_for, tmp_path):
+    """Of two sources for each that is used, those of the greatest variance are kept."""
     import torch
 
     from cectrain.data import source_selection
@@ -485,7 +487,7 @@ def test_a_scan_keeps_the_sources_that_can_teach_most(trainer_for, tmp_path):
 
 
 def test_a_supervised_step_is_added_to_the_gradient(trainer_for, encoder, tmp_path):
-    """Where all rewards are equal the step is that of the pairs alone: AdamW on their loss."""
+    """With equal rewards the step is that of AdamW on the supervised pairs alone."""
     import torch
 
     from cectrain.reward.group_reward import Scored
@@ -518,7 +520,7 @@ def test_a_supervised_step_is_added_to_the_gradient(trainer_for, encoder, tmp_pa
 
 
 def test_a_bonus_for_entropy_moves_the_policy(trainer_for, encoder, tmp_path):
-    """Where all rewards are equal nothing moves without it; with it the weights do."""
+    """With equal rewards the weights move only with the bonus."""
     from cectrain.reward.group_reward import Scored
 
     class Flat(GroupReward):
@@ -562,9 +564,8 @@ def test_ppo_moves_the_policy_towards_what_is_rewarded(trainer_for, encoder, tmp
 
 @pytest.mark.parametrize("rank", [0, 2])
 def test_the_kl_is_to_the_policy_that_ppo_starts_from(dataset, encoder, start, tmp_path, rank):
-    """Not to the weights on disk, nor to the adapter's base: what a warm start has learnt is the
-    reference, and it stays as it is while the policy moves.
-    """
+    """The reference is the policy after the warm start, not the weights on disk or the adapter's
+    base, and it does not change during PPO."""
     import torch
 
     from cectrain.model.adapter import with_adapter
@@ -580,7 +581,8 @@ def test_the_kl_is_to_the_policy_that_ppo_starts_from(dataset, encoder, start, t
     before = [parameter.detach().clone() for parameter in learnt]
 
     class Paid(GroupReward):
-        """Something, so that the policy moves: random candidates earn nothing by the encoder."""
+        """A reward that varies, so that the policy moves: random candidates earn 0 by the encoder.
+        """
 
         def score(self, sources, targets, groups):
             found = super().score(sources, targets, groups)
