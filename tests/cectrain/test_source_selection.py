@@ -87,5 +87,5 @@ def test_oversampling_must_divide_the_candidates():
     """
     assert config.load("small", ["ppo.candidates=8", "ppo.oversampling=4"]).ppo.oversampling == 4
     for wrong in (0, 3, 16):
-        with pytest.raises(UsageError, match=r"ppo\.oversampling = "):
+        with pytest.raises(UsageError, match=r"ppo\.oversampling must be"):
             config.load("small", ["ppo.candidates=8", f"ppo.oversampling={wrong}"])
