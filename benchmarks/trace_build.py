@@ -1,0 +1,57 @@
+"""How many of our functions and files one row passes on its way through `cecdata build`.
+
+    python benchmarks/trace_build.py [--list]
+
+Builds 40 sentences of the sample with the Levenshtein filter and one worker, and counts what is
+called between the first line of the corpus and the manifest. Kernels are compiled and so unseen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import threading
+from collections import Counter
+from pathlib import Path
+from types import FrameType
+
+from common import recipe  # the repository's packages, from beside this file
+
+from cecdata.common.durable import files
+from cecdata.pipeline.build import build
+
+ROOT = Path(files.__file__).parents[3]
+LINES = 40
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--list", action="store_true", help="Print each function with its calls.")
+    options = parser.parse_args()
+    calls: Counter[tuple[str, str]] = Counter()
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        path = frame.f_code.co_filename
+        if event == "call" and path.startswith(f"{ROOT}/cec"):
+            calls[path.removeprefix(f"{ROOT}/"), frame.f_code.co_qualname] += 1
+
+    with tempfile.TemporaryDirectory() as folder:
+        corpus = Path(folder) / "corpus.txt"
+        sample = sorted((ROOT / "cecdata" / "sample").glob("*.txt"))[0]
+        lines = sample.read_text("utf-8").splitlines()[:LINES]
+        corpus.write_text("\n".join(lines) + "\n", "utf-8")
+        build([str(corpus)], Path(folder) / "warm", recipe())  # tables are compiled once
+        threading.setprofile(count)
+        sys.setprofile(count)
+        build([str(corpus)], Path(folder) / "out", recipe())
+        sys.setprofile(None)
+        threading.setprofile(None)
+    if options.list:
+        for (path, name), times in sorted(calls.items()):
+            print(f"{times:8} {path}:{name}")
+    print(f"{len(calls)} functions in {len({path for path, _ in calls})} files")
+
+
+if __name__ == "__main__":
+    main()
