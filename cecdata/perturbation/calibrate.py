@@ -47,12 +47,13 @@ def edit_counts(places: npt.NDArray[np.int64], rate: float, most: int, least: in
     n = places[:, None].astype(np.float64)
     # P(K = k) / P(K = 1) by the recurrence (n - k + 1) / k · r / (1 - r): no powers underflow
     odds = rate / (1 - rate) if rate < 1 else 1e300
+    log_odds = float(np.log(odds)) if odds > 0 else -1e9
     steps = np.maximum(n - k[1:] + 1, 0) / k[1:]
     with np.errstate(over="ignore", invalid="ignore"):
         logs = np.concatenate(
             [
                 np.zeros_like(n),
-                np.cumsum(np.log(np.where(steps > 0, steps, 1)) + _log(odds), axis=1),
+                np.cumsum(np.log(np.where(steps > 0, steps, 1)) + log_odds, axis=1),
             ],
             axis=1,
         )
@@ -60,10 +61,6 @@ def edit_counts(places: npt.NDArray[np.int64], rate: float, most: int, least: in
     logs[k[None, :] < np.minimum(n, least)] = -np.inf
     weights = np.exp(logs - logs.max(axis=1, keepdims=True))
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
-
-
-def _log(odds: float) -> float:
-    return float(np.log(odds)) if odds > 0 else -1e9
 
 
 @dataclass(frozen=True, slots=True)

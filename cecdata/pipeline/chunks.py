@@ -108,7 +108,7 @@ class Stage:
 
 def recorded(work: Workspace, k: int) -> Outcome | None:
     """What the journal holds of chunk k, if its files lie there and are whole."""
-    done = work.journal.done("chunk", _key(k), verify=True)
+    done = work.journal.done("chunk", f"{k:05d}", verify=True)
     if done is None:
         return None
     facts = decode(_Facts, dict(done.facts), f"chunk {k} in the journal")  # type: ignore[arg-type]
@@ -117,16 +117,12 @@ def recorded(work: Workspace, k: int) -> Outcome | None:
 
 def record(work: Workspace, k: int, outcome: Outcome) -> None:
     """Chunk k is done."""
-    work.journal.record("chunk", _key(k), outcome.files, parts=encode(outcome.parts))
+    work.journal.record("chunk", f"{k:05d}", outcome.files, parts=encode(outcome.parts))
 
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
     parts: tuple[Part, ...]
-
-
-def _key(k: int) -> str:
-    return f"{k:05d}"
 
 
 def _part(shard: str, rejects: str, valid: Validated) -> Part:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import TypeVar
 
 from cecdata.common.codec import Json, MalformedError, decode, encode
 from cecdata.common.errors import InputError, VerificationError
@@ -154,8 +153,15 @@ def dumps(manifest: Manifest) -> bytes:
 
 
 def loads(data: bytes, where: str = MANIFEST) -> Manifest:
-    """The manifest in these bytes. VerificationError if one bit of it is not as it was written."""
-    document = _parsed(data, where)
+    """Return the manifest in these bytes.
+
+    Raises VerificationError if one bit of it is not as it was written, or if a later version wrote
+    it.
+    """
+    try:
+        document = parse(data)
+    except ValueError as error:
+        raise VerificationError(f"{where}: not JSON ({error}). {_REBUILD}") from error
     if not isinstance(document, dict):
         raise VerificationError(f"{where}: not a JSON object. {_REBUILD}")
     version = document.get("schema_version")
@@ -167,11 +173,20 @@ def loads(data: bytes, where: str = MANIFEST) -> Manifest:
     if not is_sealed(data):
         raise VerificationError(f"{where}: its seal is broken: it was edited. {_REBUILD}")
     document.pop(SEAL)
-    return _decoded(Manifest, document, where)
+    try:
+        return decode(Manifest, document, where)
+    except MalformedError as error:
+        raise VerificationError(f"{error}. {_REBUILD}") from error
+    except ValueError as error:
+        raise VerificationError(f"{where}: {error}. {_REBUILD}") from error
 
 
 def read_manifest(out: Path) -> Manifest:
-    """The manifest of the dataset at `out`; an error says what the folder is instead."""
+    """Return the manifest of the dataset at `out`.
+
+    Raises InputError where the folder is no dataset, VerificationError where it is damaged or
+    unfinished.
+    """
     path = out / MANIFEST
     if not out.is_dir():
         raise InputError(f"{out}: no such folder; a dataset is what `cecdata build` writes there")
@@ -185,34 +200,12 @@ def read_manifest(out: Path) -> Manifest:
 
 
 def dump_run(run: Run) -> bytes:
-    """The bytes of `run.json`."""
-    return _pretty(encode(run))
-
-
-def load_run(data: bytes, where: str = RUN) -> Run:
-    """The facts in `run.json`; VerificationError if they are not readable."""
-    return _decoded(Run, _parsed(data, where), where)
+    """Return the bytes of `run.json`."""
+    text = json.dumps(encode(run), ensure_ascii=False, indent=2, allow_nan=False)
+    return (text + "\n").encode()
 
 
 _REBUILD = "Rebuild the dataset with `cecdata build … --overwrite`."
-_T = TypeVar("_T", Manifest, Run)
-
-
-def _decoded(cls: type[_T], document: Json, where: str) -> _T:
-    try:
-        return decode(cls, document, where)
-    except MalformedError as error:
-        raise VerificationError(f"{error}. {_REBUILD}") from error
-    except ValueError as error:
-        raise VerificationError(f"{where}: {error}. {_REBUILD}") from error
-
-
-def _parsed(data: bytes, where: str) -> Json:
-    try:
-        document = parse(data)
-    except ValueError as error:
-        raise VerificationError(f"{where}: not JSON ({error}). {_REBUILD}") from error
-    return document
 
 
 def _not_a_dataset(out: Path) -> InputError | VerificationError:
@@ -225,19 +218,9 @@ def _not_a_dataset(out: Path) -> InputError | VerificationError:
 
 
 def _check_path(path: str) -> None:
-    """A manifest may name only what lies inside its folder."""
+    """Raise ValueError for a path that leads out of the dataset's folder."""
     parts = PurePosixPath(path).parts
     if not parts or path.startswith("/") or ".." in parts or "\\" in path or ":" in parts[0]:
         raise ValueError(f"the path {path!r} leads out of the dataset")
     if "\0" in path:
         raise ValueError(f"the path {path!r} holds a NUL: no file is called so")
-
-
-def _pretty(document: Json) -> bytes:
-    text = json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)
-    return (text + "\n").encode()
-
-
-def by_path(records: Iterable[File]) -> dict[str, File]:
-    """The records by their path."""
-    return {record.path: record for record in records}

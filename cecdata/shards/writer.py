@@ -72,14 +72,13 @@ def check_whole(path: Path, rows: int, schema: pa.Schema = PAIR) -> None:
 
 
 def _open(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    leaves = set(_leaves(schema))
     return pq.ParquetWriter(
         path,
         schema.with_metadata({VERSION_KEY: str(SCHEMA_VERSION)}),
         compression="zstd",
         compression_level=1,
-        use_dictionary=[name for name in _DICTIONARY if name in leaves],
-        column_encoding={name: "DELTA_BINARY_PACKED" for name in _PACKED if name in leaves},
+        use_dictionary=list(_DICTIONARY),  # columns that a schema lacks are passed over
+        column_encoding=dict.fromkeys(_PACKED, "DELTA_BINARY_PACKED"),
         dictionary_pagesize_limit=_DICTIONARY_LIMIT,
         # A flipped bit in a page is noticed by whoever asks (our reader does); costs 3 %.
         write_page_checksum=True,
@@ -87,17 +86,6 @@ def _open(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
         # The Arrow schema would say "dictionary", which `datasets` does not read.
         store_schema=False,
     )
-
-
-def _leaves(schema: pa.Schema) -> list[str]:
-    """Names of the Parquet columns: a list of structs has one for each field."""
-    names: list[str] = []
-    for field in schema:
-        if pa.types.is_list(field.type):
-            names += (f"{field.name}.list.element.{f.name}" for f in field.type.value_type)
-        else:
-            names.append(field.name)
-    return names
 
 
 def _check_columns(given: pa.Schema, wanted: pa.Schema, path: Path) -> None:

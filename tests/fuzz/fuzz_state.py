@@ -28,7 +28,6 @@ def readers() -> tuple[Reader, ...]:
     return (
         Reader("manifest", "manifest.json", _manifest,
                Mutator(_manifests, "json", _reseal_manifest), suite=1000),
-        Reader("run-json", "run.json", _run_json, Mutator(_runs, "json")),
         Reader("shard", "a.parquet", _shard, Mutator(_shards, "binary"), memory=PAGE, suite=300),
         Reader("inventory", "manifest.json", _inventory,
                Mutator(_manifests, "json", _reseal_manifest), suite=400),
@@ -78,12 +77,6 @@ def _manifest(path: Path) -> None:
         raise VerificationError(f"{path}: {error}") from error
 
 
-def _run_json(path: Path) -> None:
-    from cecdata.shards.manifest import load_run
-
-    load_run(path.read_bytes(), str(path))
-
-
 def _inventory(path: Path) -> None:
     """The first step of every reader of a dataset: a folder with this manifest in it."""
     from cecdata.shards.reader import open_dataset
@@ -124,10 +117,6 @@ def _dataset() -> dict[str, bytes]:
 def _manifests() -> tuple[bytes, ...]:
     files = _dataset()
     return (files["manifest.json"], files["manifest.json"].replace(b"train-00000", b"../train"))
-
-
-def _runs() -> tuple[bytes, ...]:
-    return (_dataset()["run.json"],)
 
 
 def _shards() -> tuple[bytes, ...]:

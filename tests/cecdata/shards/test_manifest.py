@@ -21,7 +21,6 @@ from cecdata.shards.manifest import (
     dump_run,
     dumps,
     fingerprint,
-    load_run,
     loads,
     read_manifest,
 )
@@ -151,10 +150,9 @@ def test_fingerprint_is_of_the_content():
 def test_run_facts_live_apart():
     """Time, machine and command are in a file of their own."""
     run = Run("2026-01-01T00:00:00Z", 1.5, "cecdata build x", "abc", 2, 4)
-    assert load_run(dump_run(run)) == run
+    facts = json.loads(dump_run(run))
+    assert (facts["created"], facts["seconds"], facts["workers"]) == (run.created, 1.5, 4)
     assert "created" not in as_document()
-    with pytest.raises(VerificationError, match=r"run\.json"):
-        load_run(b"{")
 
 
 def test_folders_that_are_no_dataset_say_what_they_are(tmp_path):
