@@ -1,4 +1,4 @@
-"""Lets the tests of this folder share the loopback server, whatever order they are imported in."""
+"""Make the modules of this folder, such as the loopback server, importable by its tests."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A real HTTP server on loopback that answers chat completions, well or badly, as it is told."""
+"""An HTTP server on the loopback interface that answers chat completions, with faults on demand."""
 
 import contextlib
 import json
@@ -25,13 +25,13 @@ def completion(text, finish="stop"):
 
 
 def answers_well(*_):
-    """The default: nothing goes wrong."""
+    """Answer without a fault."""
 
 
 class Server(ThreadingHTTPServer):
-    """`misbehave(sentence, nth)` gives None (answer well) or a function of the handler.
+    """The server. `misbehave(sentence, nth)` returns None, or a function that answers in its place.
 
-    asked counts requests, answered those whose reply was sent whole, both by sentence.
+    asked and answered count the requests and the complete replies of each sentence.
     """
 
     daemon_threads = True
@@ -81,7 +81,7 @@ class Handler(BaseHTTPRequestHandler):
             act(self)
 
     def do_GET(self):
-        """Answers what nobody asked, as whatever lies behind a redirect may do."""
+        """Answer a GET, as the target of a redirect may do."""
         with self.server.guard:
             self.server.headers_seen.append(dict(self.headers))
         self.server.get(self)
@@ -141,7 +141,7 @@ def sleeps(seconds):
 
 
 def trickles(handler):
-    """One byte at a time, for ever: no single read times out."""
+    """Send one byte at a time, so that no single read times out."""
     data = json.dumps(completion("慢")).encode()
     handler.send_response(200)
     handler.send_header("Content-Length", str(len(data)))
@@ -174,7 +174,7 @@ always_continues = _drips(b"", b"HTTP/1.1 100 Continue\r\n\r\n")
 
 
 def endless(handler):
-    """Send a body without an end, as fast as it is read."""
+    """Send a body without an end."""
     handler.close_connection = True
     with contextlib.suppress(OSError):
         handler.wfile.write(b'HTTP/1.1 200 OK\r\n\r\n{"choices": "')
@@ -183,7 +183,7 @@ def endless(handler):
 
 
 def endless_chunks(handler):
-    """The same in chunks of HTTP."""
+    """Send a body without an end in HTTP chunks."""
     handler.close_connection = True
     with contextlib.suppress(OSError):
         handler.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")

@@ -1,4 +1,4 @@
-"""Endpoints that misbehave, over real sockets on loopback."""
+"""Faults of endpoints, over real sockets on the loopback interface."""
 
 import json
 import os
@@ -35,7 +35,7 @@ def once(act):
 
 
 def test_a_good_endpoint_answers_in_order_with_tokens():
-    """Answers come in the order of the sources, whatever order they arrived in."""
+    """Answers come in the order of the sources, in whatever order they arrive."""
     with serving() as server:
         _, answers = ask(server)
     assert [a.text for a in answers] == [corrected(s) for s in SOURCES]
@@ -58,7 +58,7 @@ def test_a_good_endpoint_answers_in_order_with_tokens():
     ],
 )
 def test_a_passing_trouble_is_tried_again_and_counted(act, named):
-    """Every kind of passing trouble costs a retry, is named, and loses no sentence."""
+    """After a temporary fault the request is sent again; the fault is counted by its name."""
     with serving(once(act)) as server:
         system, answers = ask(server)
     assert [a.text for a in answers] == [corrected(s) for s in SOURCES]
@@ -78,8 +78,8 @@ def test_a_passing_trouble_is_tried_again_and_counted(act, named):
     ids=["silence", "body", "headers", "status", "continue"],
 )
 def test_a_request_has_a_deadline_of_its_own(act):
-    """Neither silence nor a byte now and then, of the status line, of a header, of the body, nor
-    one `100 Continue` after another keeps a request open beyond its deadline.
+    """A request ends at its deadline if the endpoint is silent, or sends the status line, a header
+    or the body byte by byte, or `100 Continue` for ever.
     """
     with serving(once(act)) as server:
         started = time.monotonic()
@@ -92,7 +92,7 @@ def test_a_request_has_a_deadline_of_its_own(act):
 
 @pytest.mark.parametrize("act", [loopback.endless, loopback.endless_chunks])
 def test_an_answer_without_an_end_is_cut_off(act):
-    """A few megabytes are read of it, not what fits the memory; then it is tried again."""
+    """At most 8 MiB of an answer are read; then the request is sent again."""
     with serving(once(act)) as server:
         tracemalloc.start()
         try:
@@ -106,7 +106,7 @@ def test_an_answer_without_an_end_is_cut_off(act):
 
 
 def test_what_an_endpoint_says_cannot_command_the_terminal():
-    """Control characters of an error's text are shown as spaces."""
+    """Control characters in the text of an error are replaced by spaces."""
     evil = b'{"error": "\x1b]0;pwn\x07 \xc2\x9b31m \x7f"}'
     with (
         serving(lambda *_: lambda handler: handler.raw(evil, 400)) as server,
@@ -117,7 +117,7 @@ def test_what_an_endpoint_says_cannot_command_the_terminal():
 
 
 def test_retry_after_is_kept_by_all_threads():
-    """After a 429 with Retry-After nobody starts a request before that time has passed."""
+    """After a 429 with Retry-After no thread starts a request before that time has passed."""
     busy = status(429, Retry_After="0.4")
     with serving(
         lambda sentence, nth: busy if (sentence, nth) == (SOURCES[0], 1) else None
@@ -129,7 +129,7 @@ def test_retry_after_is_kept_by_all_threads():
 
 
 def test_a_run_that_ends_does_not_wait_for_those_who_wait():
-    """An error that ends the run frees the threads that wait for Retry-After at once."""
+    """An error that ends the run also ends the threads that wait for Retry-After."""
 
     def misbehave(sentence, _):
         if sentence == SOURCES[0]:
@@ -160,7 +160,7 @@ def test_retry_after_reads_dates_too():
 
 
 def test_a_sentence_without_an_answer_stops_the_run_and_the_rest_is_kept(tmp_path):
-    """A lasting 500 names the sentence; the same command then asks for that sentence alone."""
+    """After the last retry the error names the row, and the same command asks for it alone."""
     broken = [True]
 
     def misbehave(sentence, _):
@@ -179,7 +179,7 @@ def test_a_sentence_without_an_answer_stops_the_run_and_the_rest_is_kept(tmp_pat
 
 
 def test_allow_missing_scores_the_source_and_counts_it(tmp_path):
-    """--allow-missing is the only way to a score with sentences that got no answer."""
+    """Sentences without an answer are scored only with --allow-missing."""
 
     def misbehave(sentence, _):
         return status(500) if sentence == SOURCES[1] else None
@@ -194,7 +194,7 @@ def test_allow_missing_scores_the_source_and_counts_it(tmp_path):
 
 
 def test_what_was_allowed_once_is_asked_again(tmp_path):
-    """Without --allow-missing the same folder gives no score: the sentence is asked for again."""
+    """Without --allow-missing a resumed run asks again for the sentences that had no answer."""
     broken = [True]
 
     def misbehave(sentence, _):
@@ -223,7 +223,9 @@ def test_what_was_allowed_once_is_asked_again(tmp_path):
     ],
 )
 def test_what_is_no_correction_is_named_and_counted(tmp_path, said, expected):
-    """Refusal, chatter, silence and a broken thought leave the source and show in the counts."""
+    """For a refusal, chatter, an empty answer and an unfinished thought the source is scored, and
+    the status is counted.
+    """
     with serving(lambda sentence, _: says(said) if sentence == SOURCES[0] else None) as server:
         values = evaluate(_settings(tmp_path, server))
     assert values["answers"] == {"ok": 3, expected: 1}
@@ -232,7 +234,7 @@ def test_what_is_no_correction_is_named_and_counted(tmp_path, said, expected):
 
 
 def test_a_content_filter_is_a_refusal_and_an_answer_cut_off_is_unparsable():
-    """Neither half a sentence nor the endpoint's own filter is taken for a correction."""
+    """A truncated answer is unparsable, and a content filter's error is a refusal."""
 
     def misbehave(sentence, _):
         return {
@@ -247,7 +249,7 @@ def test_a_content_filter_is_a_refusal_and_an_answer_cut_off_is_unparsable():
 
 
 def test_traditional_output_is_counted(tmp_path):
-    """An answer in traditional characters is scored as it stands, and counted apart."""
+    """An answer in traditional characters is scored unchanged and counted separately."""
     with serving(lambda s, _: says("天氣很好。") if s == SOURCES[2] else None) as server:
         values = evaluate(_settings(tmp_path, server))
     assert values["traditional_predictions"] == 1
@@ -255,14 +257,14 @@ def test_traditional_output_is_counted(tmp_path):
 
 @pytest.mark.parametrize(("code", "hint"), [(401, "OPENAI_API_KEY"), (404, "/v1"), (400, "--body")])
 def test_what_will_never_work_stops_at_once(code, hint):
-    """A refusal in principle ends the run on the first request, with the way out."""
+    """A permanent error ends the run at the first request, and the message says what to do."""
     with serving(lambda *_: status(code)) as server, pytest.raises(EndpointError, match=hint):
         ask(server, SOURCES[:1])
     assert sum(server.asked.values()) == 1
 
 
 def test_equal_sentences_are_asked_once():
-    """A sentence that stands in the benchmark twice costs one request."""
+    """A sentence that occurs twice in the benchmark is asked once."""
     with serving() as server:
         _, answers = ask(server, [SOURCES[0]] * 3)
     assert sum(server.asked.values()) == 1
@@ -270,7 +272,7 @@ def test_equal_sentences_are_asked_once():
 
 
 def test_the_key_goes_out_in_the_header_and_nowhere_else(tmp_path, monkeypatch):
-    """No file of the run holds the key, not even when the endpoint echoes it."""
+    """No file of the run contains the key, even if the endpoint echoes it."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-verysecret")
     with serving(lambda s, _: says("sk-verysecret") if s == SOURCES[0] else None) as server:
         evaluate(_settings(tmp_path, server))
@@ -282,20 +284,20 @@ def test_the_key_goes_out_in_the_header_and_nowhere_else(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("rest", ["qwen3", "m@ftp://x/v1", "m@http://u:p@x/v1", "m@http://x/?k=1"])
 def test_an_endpoint_that_could_leak_a_key_or_is_none_is_refused(rest):
-    """A URL that carries a user, a password or a query is refused, as is no URL at all."""
+    """A URL with a user, a password or a query is refused, and so is a missing URL."""
     with pytest.raises(UsageError):
         ApiSystem(rest, FAST)
 
 
 def test_an_endpoint_elsewhere_needs_a_key(monkeypatch):
-    """Without the environment variable a run off this machine does not start."""
+    """Without a key in the environment a remote endpoint is refused."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(UsageError, match="OPENAI_API_KEY"):
         ApiSystem("m@https://example.org/v1", FAST)
 
 
 def test_further_fields_are_sent_and_null_leaves_one_out():
-    """--body adds to the request; a null takes a field away that an endpoint refuses."""
+    """--body adds fields to the request, and a null removes one."""
     options = replace(FAST, body={"top_k": 20, "temperature": None})
     with serving() as server:
         ask(server, SOURCES[:1], options)
@@ -304,7 +306,7 @@ def test_further_fields_are_sent_and_null_leaves_one_out():
 
 
 def test_another_prompt_in_the_same_folder_is_refused(tmp_path):
-    """A run resumes only under what it was begun with."""
+    """A run with another prompt does not resume in the same folder."""
     with serving() as server:
         settings = _settings(tmp_path, server)
         evaluate(settings)
@@ -325,7 +327,7 @@ OTHERWISE = {
 
 @pytest.mark.parametrize("base", [FAST, replace(FAST, temperature=1.0)])
 @pytest.mark.parametrize("name", [f.name for f in fields(ApiOptions)])
-def test_what_is_sent_stands_in_the_identity(name, base):
+def test_what_is_sent_is_part_of_the_identity(name, base):
     """An option that changes a request changes the identity, and no other does."""
     options = replace(base, **{name: OTHERWISE[name]})
     with serving() as server:
@@ -335,8 +337,8 @@ def test_what_is_sent_stands_in_the_identity(name, base):
     assert (after.identity != before.identity) == (first != second)
 
 
-def test_fields_that_stand_for_options_are_told_apart():
-    """A null takes a field away, and a field may take an option's place: both bind a run."""
+def test_fields_that_replace_options_change_the_identity():
+    """A field that is removed, and one that replaces an option, each change the identity."""
     with serving() as server:
         bodies = ({}, {"temperature": None}, {"temperature": 0.5}, {"messages": []}, {"seed": 1})
         found = [ApiSystem(f"tiny@{server.url}", replace(FAST, body=body)) for body in bodies]
@@ -344,7 +346,7 @@ def test_fields_that_stand_for_options_are_told_apart():
 
 
 def test_another_seed_in_the_same_folder_is_refused(tmp_path):
-    """Answers drawn with two seeds would stand in one score."""
+    """A run with another sampling seed does not resume in the same folder."""
     drawn = {**QUICK, "temperature": 0.7}
     with serving() as server:
         settings = replace(_settings(tmp_path, server), options=drawn)
@@ -354,7 +356,7 @@ def test_another_seed_in_the_same_folder_is_refused(tmp_path):
 
 
 def test_a_killed_run_asks_only_for_what_was_not_answered(tmp_path):
-    """SIGKILL in the middle; the same command ends the work and no answered row is asked twice."""
+    """After SIGKILL the same command finishes the run and asks for no answered row again."""
     sources = [f"第{n}句己经写好。" for n in range(40)]
     bench = tmp_path / "bench.tsv"
     bench.write_text("".join(f"{s}\t{corrected(s)}\n" for s in sources), encoding="utf-8")
@@ -408,7 +410,7 @@ def _settings(folder: Path, server):
 @pytest.mark.parametrize("sign", [" ", "\t", "\n", "\x01", "\x7f", "\u3000", "\u00a0", "路"])
 @pytest.mark.parametrize("form", ["{url}{sign}", "{url}/a{sign}b", "http://local{sign}host:9/v1"])
 def test_an_address_that_no_request_can_carry_is_refused_at_once(sign, form):
-    """It would fail every time, and each time be taken for trouble that passes."""
+    """A URL that no request could use is refused before the first request."""
     with serving() as server:
         spec = f"tiny@{form.format(url=server.url, sign=sign)}"
         with pytest.raises(UsageError, match=r"space.*ASCII.*%20"):

@@ -1,4 +1,4 @@
-"""Benchmarks: reading every form, finding them, and fetching one from a real server."""
+"""Benchmarks: readers of every form, the search for files, and downloads from a real server."""
 
 import hashlib
 import json
@@ -26,7 +26,7 @@ needs_shared = pytest.mark.skipif(not SHARED, reason="CEC_SHARED does not name t
 
 @pytest.fixture(autouse=True)
 def nothing_else(tmp_path, monkeypatch):
-    """No test sees this machine's own cache or data."""
+    """Hide this machine's own cache and data from the tests."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv(locate.ENVIRONMENT, raising=False)
 
@@ -63,7 +63,7 @@ FORMS = {
 
 @pytest.mark.parametrize("name", FORMS)
 def test_a_file_of_ones_own_is_read_in_every_form(tmp_path, name):
-    """The form is told from the name and the first line; all give the same pairs."""
+    """Every form gives the same pairs; the suffix and the first line decide which form it is."""
     dataset = locate.load(str(write(tmp_path / name, FORMS[name])))
     assert pairs_of(dataset.rows) == PAIRS
     assert dataset.sha256 == hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()
@@ -73,14 +73,14 @@ def test_a_file_of_ones_own_is_read_in_every_form(tmp_path, name):
     "ids", [["1", "2", "3"], ["0", "1", "10"], ["0", "a", "1"], [str(n) for n in range(12)]]
 )
 def test_ids_that_begin_with_0_or_1_are_ids(tmp_path, ids):
-    """A first column of three is a label only where all of it is 0 or 1."""
+    """The first of three columns is a label only if all its values are 0 or 1."""
     text = "".join(f"{name}\t第{name}句\t第{name}句\n" for name in ids)
     rows = locate.load(str(write(tmp_path / "ids.tsv", text))).rows
     assert [row.id for row in rows] == ids
 
 
 def test_the_column_origin_is_provenance_and_not_the_source(tmp_path):
-    """In this project's own datasets `origin` names a corpus, never a sentence."""
+    """A column `origin` is not the source: in datasets of `cecdata` it names the corpus."""
     record = {"text": PAIRS[0][0], "target": PAIRS[0][1], "origin": "news"}
     jsonl = write(tmp_path / "a.jsonl", json.dumps(record) + "\n")
     pq.write_table(pa.Table.from_pylist([record]), tmp_path / "a.parquet")
@@ -89,7 +89,7 @@ def test_the_column_origin_is_provenance_and_not_the_source(tmp_path):
 
 
 def test_parallel_files_belong_together_line_by_line(tmp_path):
-    """A line that is blank in both files is no row; blank in one of them alone is an error."""
+    """A line that is blank in both files is skipped; blank in only one file, it is an error."""
     wrong = write(tmp_path / "wrong.txt", "己\n\n好\n")
     right = write(tmp_path / "right.txt", "已\n\n好\n\n")
     rows = list(readers.parallel((wrong, right), "s"))
@@ -103,7 +103,7 @@ def test_parallel_files_belong_together_line_by_line(tmp_path):
 
 @pytest.mark.parametrize("coded", [True, False])
 def test_a_small_parquet_file_that_says_gigabytes_is_refused(tmp_path, coded):
-    """A text of 900 kB in its dictionary, 30,000 times: before, this ended in a MemoryError."""
+    """A text of 900 kB in a dictionary, 30,000 times, is refused before it fills the memory."""
     codes = pa.array([0] * 30_000, pa.int32())
     text = pa.DictionaryArray.from_arrays(codes, pa.array(["好" * 300_000]))
     table = pa.table({"source": text, "target": pa.DictionaryArray.from_arrays(codes, ["好"])})
@@ -115,7 +115,7 @@ def test_a_small_parquet_file_that_says_gigabytes_is_refused(tmp_path, coded):
 
 
 def test_parquet_and_the_shards_validation_split_are_read(tmp_path):
-    """A folder of shards gives its validation split, named synthetic, with (id, copy) as id."""
+    """A dataset gives its validation split, marked as synthetic, with (id, copy) as ids."""
     columns = {"source": [s for s, _ in PAIRS], "target": [r for _, r in PAIRS]}
     pq.write_table(pa.table(columns), tmp_path / "own.parquet")
     assert pairs_of(locate.load(str(tmp_path / "own.parquet")).rows) == PAIRS
@@ -133,7 +133,7 @@ def test_parquet_and_the_shards_validation_split_are_read(tmp_path):
 
 
 def test_lemon_and_sighan_forms(tmp_path):
-    """LEMON parts characters by spaces; SIGHAN's truth names positions from 1; pairs lie apart."""
+    """Readers drop LEMON's spaces, apply SIGHAN's positions from 1, and join parallel files."""
     spaced = write(tmp_path / "car.txt", "他 己 经\t他 已 经\n")
     assert list(readers.lemon((spaced,), "car")) == [Row("car-1", "他己经", "他已经")]
     given_text = write(tmp_path / "in.txt", "(pid=A2-1)\t他己經來\n(pid=A2-2)\t好\n")
@@ -162,13 +162,13 @@ def test_lemon_and_sighan_forms(tmp_path):
     ],
 )
 def test_a_bad_file_is_named_with_its_line(tmp_path, name, text, says):
-    """Whatever is wrong with a file, the message says where and what."""
+    """The message for a bad file says what is wrong, and in which line."""
     with pytest.raises(InputError, match=says):
         locate.load(str(write(tmp_path / name, text)))
 
 
 def test_bytes_that_are_not_utf8_are_named(tmp_path):
-    """A file in another encoding is refused with the way to convert it."""
+    """A file in another encoding is refused, and the message says how to convert it."""
     path = tmp_path / "gbk.tsv"
     path.write_bytes("好\t好\n".encode("gb18030"))
     with pytest.raises(InputError, match="iconv"):
@@ -182,14 +182,14 @@ text_cells = st.text(
 
 @given(st.lists(st.tuples(text_cells, text_cells), min_size=1, max_size=5))
 def test_two_columns_come_back_as_they_were_written(tmp_path_factory, pairs):
-    """Reading keeps every character: full width, emoji, combining marks, line separators."""
+    """A reader keeps all characters: full width, emoji, combining marks, line separators."""
     path = tmp_path_factory.mktemp("own") / "own.tsv"
     path.write_bytes("".join(f"{s}\t{r}\n" for s, r in pairs).encode())
     assert pairs_of(readers.tsv((path,), "own")) == pairs
 
 
 def test_every_entry_can_be_read_and_says_where_it_comes_from():
-    """No entry lacks a reader, a licence, a citation or a homepage; digests are 64 hex digits."""
+    """Each entry has a reader, a licence, a citation and a homepage; digests have 64 hex digits."""
     for name, entry in catalogue.benchmarks().items():
         assert entry.name == name
         assert entry.licence
@@ -204,7 +204,7 @@ def test_every_entry_can_be_read_and_says_where_it_comes_from():
 
 @needs_shared
 def test_the_catalogue_agrees_with_the_table_of_known_files():
-    """Every known digest, path, commit and row count stands in the catalogue as published."""
+    """The catalogue has the published digest, path, commit and rows of each known file."""
     known = (Path(SHARED) / "benchmarks.tsv").read_text(encoding="utf-8").splitlines()[1:]
     files = {
         (f.url, f.sha256, entry.rows)
@@ -224,7 +224,7 @@ def test_the_catalogue_agrees_with_the_table_of_known_files():
     [("car", 3410, 3245), ("cot", 1026, 993), ("gam", 400, 393), ("mec", 2090, 1942)],
 )
 def test_lemon_is_read_as_its_own_script_reads_it(monkeypatch, name, rows, equal):
-    """Rows, and rows of equal length, are those that LEMON's script counts."""
+    """The numbers of rows and of rows of equal length are those that LEMON's script counts."""
     monkeypatch.setenv(locate.ENVIRONMENT, f"{SHARED}/bench")
     read = locate.load(f"lemon/{name}").rows
     assert len(read) == rows
@@ -232,7 +232,9 @@ def test_lemon_is_read_as_its_own_script_reads_it(monkeypatch, name, rows, equal
 
 
 def test_what_is_missing_says_what_to_place_where(tmp_path):
-    """A benchmark that is not here names the file and the folders; a typo names the nearest."""
+    """The error for a missing benchmark names its files and the folders; the one for an unknown
+    name names the nearest.
+    """
     with pytest.raises(InputError, match=r"lemon_v2/nov\.txt.*cecbench fetch|fetch.*lemon_v2/nov"):
         locate.load("lemon/nov", tmp_path)
     with pytest.raises(InputError, match=r"cs/test\.jsonl"):
@@ -242,7 +244,7 @@ def test_what_is_missing_says_what_to_place_where(tmp_path):
 
 
 def test_data_goes_before_the_environment_before_the_cache(tmp_path, monkeypatch):
-    """--data is searched first, then $CECBENCH_DATA, then the cache."""
+    """The search goes through --data, then $CECBENCH_DATA, then the cache."""
     places = [tmp_path / "data", tmp_path / "environment", locate.cache_folder()]
     monkeypatch.setenv(locate.ENVIRONMENT, str(places[1]))
     for number, place in reversed(list(enumerate(places))):
@@ -251,7 +253,7 @@ def test_data_goes_before_the_environment_before_the_cache(tmp_path, monkeypatch
 
 
 def test_another_file_than_the_published_one_is_refused(tmp_path):
-    """A file under a published name with other bytes is not scored under that name."""
+    """A file with a published name and other bytes is refused."""
     write(tmp_path / "lemon_v2" / "car.txt", "好\t好\n")
     with pytest.raises(VerificationError, match="not the published file"):
         locate.load("lemon/car", tmp_path)
@@ -259,7 +261,7 @@ def test_another_file_than_the_published_one_is_refused(tmp_path):
 
 @pytest.fixture
 def served(tmp_path, monkeypatch):
-    """A benchmark whose file a real server on loopback gives."""
+    """A benchmark whose file is on a real server of the loopback interface."""
     site = tmp_path / "site"
     write(site / "set.tsv", FORMS["two.tsv"])
 
@@ -287,7 +289,7 @@ def served(tmp_path, monkeypatch):
 
 
 def test_fetch_checks_the_digest_and_keeps_nothing_else(served):
-    """Other bytes than the published ones are refused; the right ones land in the cache."""
+    """Other bytes than the published ones are refused; the right ones are written to the cache."""
     entry, file = served
     entry("0" * 64)
     with pytest.raises(VerificationError, match="nothing was kept"):
@@ -299,7 +301,7 @@ def test_fetch_checks_the_digest_and_keeps_nothing_else(served):
 
 
 def test_without_a_published_digest_the_first_download_is_recorded(served):
-    """The second download must be the first one's bytes; a change at the source shows."""
+    """Without a published digest a second download must have the bytes of the first."""
     entry, file = served
     entry()
     (path,) = fetch.fetch("own", accept=lambda _: True)
@@ -313,7 +315,9 @@ def test_without_a_published_digest_the_first_download_is_recorded(served):
 
 
 def test_a_licence_must_be_accepted_and_a_network_be_there(served):
-    """Nothing is downloaded against a no; without a network the message says what to place."""
+    """Nothing is downloaded unless the licence is accepted; the error of a failed download names
+    the file to place.
+    """
     entry, _ = served
     entry(restricted=True)
     with pytest.raises(RefusedError, match="free"):

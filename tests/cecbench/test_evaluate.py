@@ -59,7 +59,7 @@ def run(bench, system, *more, code=0):
 
 
 def test_run_scores_a_predictions_file(bench, tmp_path):
-    """The keys are the scorer's, with parts, interval and signature beside them."""
+    """A score has the scorer's keys, the parts, the interval and the signature."""
     values = run(bench, f"predictions:{tmp_path / 'good.txt'}")
     assert values["counts_tp_pred_gold"]["S_C"] == [2, 4, 3]  # the split sentence is left out
     assert values["signature"].startswith("bench:own@")
@@ -73,7 +73,7 @@ def test_run_scores_a_predictions_file(bench, tmp_path):
 
 
 def test_a_report_shows_every_run(tmp_path):
-    """Own files and folders of one name are told apart: as many scores as there were runs."""
+    """A report shows as many scores as there are runs, also if files and folders share names."""
     for kind, pairs in (("a", PAIRS), ("b", PAIRS[:3])):
         (tmp_path / kind).mkdir()
         text = "".join(f"{s}\t{r}\n" for s, r in pairs)
@@ -90,8 +90,8 @@ def test_a_report_shows_every_run(tmp_path):
 
 
 def test_a_limit_draws_a_sample_and_says_so(tmp_path):
-    """--limit takes rows from all of the benchmark, the same ones each time, and more rows include
-    fewer; the score names the draw.
+    """--limit takes the same rows of the whole benchmark each time, a larger sample includes a
+    smaller one, and the signature names the sample.
     """
     bench = tmp_path / "own.tsv"
     lines = [f"第{n}句以经好了。\t第{n}句已经好了。\n" for n in range(200)]  # all errors first
@@ -119,7 +119,7 @@ def test_a_limit_draws_a_sample_and_says_so(tmp_path):
 @pytest.mark.parametrize("system", ["llm", "homophone", "over", "noniso"])
 @pytest.mark.parametrize("name", ["car", "cot", "gam"])
 def test_run_prints_what_the_published_script_prints(name, system):
-    """Through benchmark, alignment and policy the numbers are the golden ones."""
+    """A run's numbers are those of the golden files, after matching and policy."""
     golden = json.loads((Path(SHARED) / "parity/golden/cscd.json").read_text())
     wanted = golden[name][system]["revert"]
     file = Path(SHARED) / "parity/pred" / name / f"{system}.tsv"
@@ -135,7 +135,7 @@ rows = st.lists(st.tuples(*[st.text(letters, min_size=2, max_size=2)] * 3), min_
 
 @given(rows)
 def test_parts_add_up_to_the_whole(triples):
-    """Over categories, over numbers of errors, over bands: the parts' counts are the total's."""
+    """The counts of the parts add up to the total, by category, number of errors and frequency."""
     lines = [Row(str(n), *texts) for n, texts in enumerate(triples)]
     scored = score(lines, "cscd")
     by_id = {row.id: row for row in lines}
@@ -160,7 +160,7 @@ three = st.text(st.sampled_from("甲乙丙"), max_size=6)
 
 @given(three, three, three)
 def test_an_aligned_picture_spells_all_three_texts(source, prediction, reference):
-    """Read along one line, the pieces are the source, the prediction, the reference."""
+    """The aligned pieces spell the source, the prediction and the reference."""
     pieces = aligned(source, prediction, reference)
     for place, text in enumerate((source, prediction, reference)):
         assert "".join(p if isinstance(p, str) else p[place] for p in pieces) == text
@@ -168,7 +168,7 @@ def test_an_aligned_picture_spells_all_three_texts(source, prediction, reference
 
 
 def test_judgements():
-    """Right, missed, wrong and over-corrected are told apart by the three texts alone."""
+    """The three texts decide between right, missed, wrong and over-corrected."""
     assert judgement(Row("1", "己", "已", "已")) is None
     assert judgement(Row("1", "己", "已", "己")) == "missed"
     assert judgement(Row("1", "己", "已", "以")) == "wrong"
@@ -176,7 +176,7 @@ def test_judgements():
 
 
 def test_compare_refuses_different_signatures_and_says_what_differs(bench, tmp_path):
-    """Exit 5 with the fields that differ; --force compares all the same; equal ones are tested."""
+    """Other signatures exit with 5 and name the fields; --force compares; equal ones are tested."""
     system = f"predictions:{tmp_path / 'good.txt'}"
     run(bench, system, "--out", tmp_path / "a")
     run(bench, "copy", "--out", tmp_path / "b")
@@ -193,7 +193,7 @@ def test_compare_refuses_different_signatures_and_says_what_differs(bench, tmp_p
 
 
 def test_a_folder_of_another_run_is_refused(bench, tmp_path):
-    """The same command verifies and exits 0; another system in the folder is exit 5."""
+    """The same command verifies and exits with 0; another system in the folder exits with 5."""
     run(bench, "copy", "--out", tmp_path / "a")
     run(bench, "copy", "--out", tmp_path / "a")
     run(bench, f"predictions:{tmp_path / 'good.txt'}", "--out", tmp_path / "a", code=5)
@@ -223,7 +223,7 @@ def test_a_folder_of_another_run_is_refused(bench, tmp_path):
     ],
 )
 def test_expected_failures_end_with_their_code_and_no_traceback(bench, arguments, code, says):
-    """What a user can do wrong is told in words, with the exit code of its kind."""
+    """Each mistake of a user gives a message and the exit code of its kind, without a traceback."""
     filled = [text.replace("{own}", str(bench)) for text in arguments]
     empty = {"XDG_CACHE_HOME": str(bench.parent / "none"), "CECBENCH_DATA": ""}
     result = cecbench(*filled, code=code, **empty)
@@ -232,7 +232,7 @@ def test_expected_failures_end_with_their_code_and_no_traceback(bench, arguments
 
 
 def test_help_is_quick_and_imports_nothing_heavy():
-    """`cecbench --help` needs well under half a second: no numpy, torch or pyarrow is imported."""
+    """`cecbench --help` imports no numpy, torch, pyarrow, transformers or polars."""
     code = (
         "import sys\nfrom cecbench.cli import cli\n"
         "cli(['--help'], standalone_mode=False)\n"
@@ -243,13 +243,13 @@ def test_help_is_quick_and_imports_nothing_heavy():
 
 
 def test_every_command_has_help_and_an_example(bench):
-    """Each command of the table explains itself and shows how it is called."""
+    """The help of each command has an example."""
     for name in COMMANDS:
         assert "Example: cecbench" in cecbench(name, "--help").output
 
 
 class Page(HTMLParser):
-    """What a browser would load or show of a page."""
+    """The addresses that a browser would load for a page, and its tags."""
 
     def __init__(self):
         super().__init__()
@@ -270,7 +270,7 @@ def reported(bench, tmp_path):
 
 
 def test_the_page_is_self_contained_and_holds_the_misjudged_sentences(reported):
-    """No address is loaded; the embedded sentences are those that were misjudged."""
+    """The page loads no address, and embeds the misjudged sentences."""
     text = (reported / "index.html").read_text(encoding="utf-8")
     page = Page()
     page.feed(text)
@@ -289,7 +289,7 @@ def test_the_page_is_self_contained_and_holds_the_misjudged_sentences(reported):
 
 
 def test_a_page_cannot_be_broken_by_what_a_system_wrote(bench, tmp_path):
-    """Markup in a prediction or a system's name is text, in the page and in its data."""
+    """Markup in a prediction or a system's name is escaped in the page and in its data."""
     evil = tmp_path / "<b>evil.txt"
     evil.write_text("</script><script>alert(1)</script>\n" * 5, encoding="utf-8")
     run(bench, f"predictions:{evil}", "--out", tmp_path / "runs")
@@ -300,7 +300,7 @@ def test_a_page_cannot_be_broken_by_what_a_system_wrote(bench, tmp_path):
 
 
 def test_a_system_has_one_name_and_one_colour_on_all_benchmarks(bench, tmp_path):
-    """--name joins the files of several sets in one row; its colour is its own in every figure."""
+    """Runs with the same --name share a row, and have the same colour in all figures."""
     other = tmp_path / "other.tsv"
     other.write_text(bench.read_text(encoding="utf-8"), encoding="utf-8")
     answers = tmp_path / "good.txt"
@@ -326,7 +326,7 @@ def test_a_system_has_one_name_and_one_colour_on_all_benchmarks(bench, tmp_path)
 
 
 def test_a_large_predictions_file_takes_time_in_step_with_its_rows(tmp_path):
-    """40,000 rows are scored within seconds: nothing looks through all rows for each of them."""
+    """The time for predictions is linear in the rows: 40,000 are scored within seconds."""
     sources = [f"第{number}句。" for number in range(40_000)]
     bench, answers = tmp_path / "large.tsv", tmp_path / "answers.txt"
     bench.write_text("".join(f"{s}\t{s}\n" for s in sources), encoding="utf-8")
@@ -337,7 +337,7 @@ def test_a_large_predictions_file_takes_time_in_step_with_its_rows(tmp_path):
 
 
 def test_a_run_is_read_back_whatever_its_sentences_hold(tmp_path):
-    """Line and paragraph separators inside a sentence do not break a run's file into other rows."""
+    """Line and paragraph separators inside a sentence do not split a row of a run's file."""
     odd = "他\u2028己\x85经\u2029来。"
     bench = tmp_path / "odd.jsonl"
     bench.write_text(json.dumps({"source": odd, "reference": odd}) + "\n", encoding="utf-8")
@@ -346,7 +346,7 @@ def test_a_run_is_read_back_whatever_its_sentences_hold(tmp_path):
 
 
 def test_markdown_latex_csv_and_json_hold_the_same_numbers(reported, tmp_path):
-    """All five forms show the run's headline; published rows stand beside it."""
+    """All five forms of a report have the run's headline and the published rows."""
     values = json.loads((tmp_path / "runs/good/score.json").read_text())
     printed = f"{values['S_C_f1']:.2f}"
     record = json.loads((reported / "report.json").read_text())
@@ -364,7 +364,7 @@ def test_markdown_latex_csv_and_json_hold_the_same_numbers(reported, tmp_path):
 
 
 def test_the_published_tables_are_those_of_the_paper():
-    """21 systems by nine sets; a printed average that is not the mean is marked."""
+    """The table has 21 systems and nine sets; averages that are not the mean are recomputed."""
     main_table = published.table("main")
     assert len(main_table.rows) == 21
     wrong = {
@@ -384,8 +384,8 @@ def test_the_published_tables_are_those_of_the_paper():
 
 
 @needs_shared
-def test_every_published_number_stands_in_the_papers_source():
-    """No cell was mistyped: each row's numbers follow each other in the paper's LaTeX."""
+def test_every_published_number_is_in_the_papers_source():
+    """The numbers of each row occur in this order in the paper's LaTeX source."""
     paper = next((Path(SHARED) / "paper").glob("*.txt")).read_text(encoding="utf-8")
     numbers = re.sub(r"\\cellcolor\{\w+\}|\\textbf\{([\d.]+)\}", r"\1", paper)
     runs = [" ".join(re.findall(r"\d+\.\d+", line)) for line in numbers.split("\\\\")]
@@ -396,7 +396,7 @@ def test_every_published_number_stands_in_the_papers_source():
 
 
 def test_the_suite_runs_what_is_here_and_names_what_is_not(tmp_path, bench, monkeypatch):
-    """Every set found is scored and reported; every other one is named with the way to it."""
+    """The suite scores and reports each set that is present, and says how to get the others."""
     monkeypatch.setattr(suite, "find_spec", lambda name: None if name == "torch" else name)
     data = tmp_path / "data" / "cs"
     data.mkdir(parents=True)
@@ -416,8 +416,8 @@ def test_the_suite_runs_what_is_here_and_names_what_is_not(tmp_path, bench, monk
     assert all(Path(path).is_file() for path in record["report"])
 
 
-def test_the_policy_that_ships_stands_in_for_one_that_was_not_trained(tmp_path, bench):
-    """A fresh clone sees more than `copy`; once there is a model of one's own, that one runs."""
+def test_the_built_in_policy_replaces_one_that_was_not_trained(tmp_path, bench):
+    """The built-in policy is scored until there is a trained one."""
     data = tmp_path / "data"
     (data / "cs").mkdir(parents=True)
     (data / "cs" / "test.tsv").write_text(bench.read_text(encoding="utf-8"), encoding="utf-8")
@@ -435,7 +435,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_the_docs_name_every_benchmark_system_status_and_category():
-    """A new entry of a table is not done before the docs have it, with its rows and its file."""
+    """The docs have each benchmark with its rows and file, each category, system and status."""
     from cecbench import errortypes
     from cecbench.benchmarks.catalogue import benchmarks
     from cecbench.systems.answer import STATUSES
@@ -455,7 +455,7 @@ def test_the_docs_name_every_benchmark_system_status_and_category():
 
 
 def test_the_documented_customer_service_file_is_read(tmp_path):
-    """The example in the docs is a file that runs."""
+    """The example of the docs is a file that can be scored."""
     text = (DOCS / "cs-format.md").read_text(encoding="utf-8")
     example = re.search(r"```json\n(.*?)```", text, re.DOTALL)[1]
     (tmp_path / "cs").mkdir()
@@ -480,7 +480,9 @@ ssize_t copy_file_range(int a, off_t *b, int c, off_t *d, size_t n, unsigned f) 
     reason="needs Linux and a C compiler (cc)",
 )
 def test_a_copy_that_stops_early_is_not_published(tmp_path):
-    """Predictions get their name only with the SHA-256 that was meant; then the run can go on."""
+    """Predictions are published only if their bytes are those that were written; the same command
+    then finishes the run.
+    """
     source, library = tmp_path / "unwilling.c", tmp_path / "unwilling.so"
     source.write_text(UNWILLING, "utf-8")
     subprocess.run(["cc", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)

@@ -1,4 +1,4 @@
-"""What scripts may rely on: the options of `score` and `run`, and the keys of their one object."""
+"""The interface for scripts: the options of `score` and `run`, and the keys of their output."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ COMBINATIONS = [
 
 @pytest.mark.parametrize("options", COMBINATIONS, ids=lambda options: "-".join(options[1::2]))
 def test_run_prints_the_keys_of_score(options: tuple[str, ...], table: Path) -> None:
-    """Every scorer takes its options in both commands, and `run` says all that `score` says."""
+    """Both commands take the options of each scorer, and `run` prints all keys of `score`."""
     mine = said("score", str(table), *options, "--bootstrap", "1000", "--json")
     ran = said(
         "run", "--benchmark", str(table), "--system", f"predictions:{table}", *options, "--json"
@@ -60,7 +60,7 @@ def test_run_prints_the_keys_of_score(options: tuple[str, ...], table: Path) -> 
 
 @pytest.mark.parametrize("scorer", sorted(SCORERS))
 def test_score_prints_the_headline_first_and_every_number(scorer: str, table: Path) -> None:
-    """People see the headline, then one line for each group of numbers; none is left out."""
+    """Without --json the headline comes first, then all other numbers, one line for each group."""
     values = said("score", str(table), "--scorer", scorer, "--json")
     done = CliRunner().invoke(cli, ["score", str(table), "--scorer", scorer])
     lines = done.stdout.splitlines()
@@ -75,7 +75,7 @@ def test_score_prints_the_headline_first_and_every_number(scorer: str, table: Pa
 
 
 def test_a_header_line_is_no_row_of_a_table(table: Path) -> None:
-    """`score` takes tables without a header; a line of column names is refused, not scored."""
+    """A line of column names is refused and not scored, because tables have no header."""
     table.write_text("id\tsource\ttarget\tprediction\n" + table.read_text("utf-8"), "utf-8")
     done = CliRunner().invoke(cli, ["score", str(table)])
     assert done.exit_code == 1
@@ -83,7 +83,7 @@ def test_a_header_line_is_no_row_of_a_table(table: Path) -> None:
 
 
 def test_copys_nothing_is_compared_as_a_number(table: Path, tmp_path: Path) -> None:
-    """Where the published script divides by zero, `compare` shows the value that was resampled."""
+    """If the published script divides by zero, `compare` shows the value of the interval."""
     for name, system in (("a", "copy"), ("b", f"predictions:{table}")):
         said("run", "--benchmark", str(table), "--system", system, "--out", str(tmp_path / name),
              "--json")  # fmt: skip
@@ -107,7 +107,7 @@ def test_report_reads_the_runs_of_the_suite_by_default(table: Path, tmp_path: Pa
 def test_a_cilin_file_goes_through_both_commands_into_the_signature(
     table: Path, tmp_path: Path
 ) -> None:
-    """--cilin and --confusion are read by `score` and `run`, and another file is another score."""
+    """`score` and `run` read --cilin and --confusion, whose digests are part of the signature."""
     names = []
     for number, line in enumerate(("Aa01A01= 己 已\n", "Aa01A01= 己 己已\n")):
         cilin, confusion = tmp_path / f"{number}.txt", tmp_path / "confusion.txt"
@@ -125,7 +125,7 @@ def test_a_cilin_file_goes_through_both_commands_into_the_signature(
 
 
 def test_a_run_with_a_cilin_is_compared_with_that_cilin(table: Path, tmp_path: Path) -> None:
-    """`compare` scores again with the file that the run was made with, and refuses another one."""
+    """`compare` scores again with the Cilin file of the run, and refuses to without it."""
     cilin = tmp_path / "cilin.txt"
     cilin.write_text("Aa01A01= 己 已\n", encoding="utf-8")
     for name, system in (("a", "copy"), ("b", f"predictions:{table}")):
@@ -142,7 +142,7 @@ def test_a_run_with_a_cilin_is_compared_with_that_cilin(table: Path, tmp_path: P
 
 
 def test_few_draws_are_refused(table: Path) -> None:
-    """An interval takes a thousand draws or more: fewer are a usage error."""
+    """Fewer than 1,000 draws for an interval are a usage error."""
     done = CliRunner().invoke(cli, ["score", str(table), "--bootstrap", "10"])
     assert done.exit_code == 2
     assert "at least 1000" in done.output
@@ -151,7 +151,7 @@ def test_few_draws_are_refused(table: Path) -> None:
 @pytest.mark.skipif(SHARED is None, reason="CEC_SHARED is not set")
 @pytest.mark.parametrize("scorer", ["cscd", "lemon", "sighan", "pycorrector"])
 def test_keys_are_those_of_the_golden_files(scorer: str) -> None:
-    """`cecbench score … --json` prints every key of the golden files, joined with dots."""
+    """`cecbench score --json` prints all keys of the golden files, joined with dots."""
     parity = Path(str(SHARED)) / "parity"
     golden = json.loads((parity / "golden" / f"{scorer}.json").read_text(encoding="utf-8"))
     file = parity / "pred" / "car" / "detect.tsv"

@@ -1,4 +1,4 @@
-"""Ways in which a key or a password could reach another host, a file or a message."""
+"""No key or password reaches another host, a file or a message."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ FAST = ApiOptions(key_variable="LEAK_TEST_KEY", retries=0, backoff_s=0.01, timeo
 
 @pytest.fixture(autouse=True)
 def key(monkeypatch):
-    """The key where a user would put it."""
+    """Set the key where a user would."""
     monkeypatch.setenv("LEAK_TEST_KEY", KEY)
 
 
 @pytest.fixture
 def rows(tmp_path):
-    """A set of two sentences."""
+    """Return a benchmark of two sentences."""
     path = tmp_path / "own.tsv"
     path.write_text("他己经来了。\t他已经来了。\n我们在见。\t我们再见。\n", "utf-8")
     return path
@@ -39,7 +39,7 @@ def rows(tmp_path):
 
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
 def test_no_redirect_is_followed(code):
-    """The key and the prompt go to the host that was named, and an answer comes from it alone."""
+    """A redirect is an error, so that the key and the prompt reach only the named host."""
     with serving() as elsewhere:
         port = elsewhere.server_address[1]
         target = f"http://me:{PASSWORD}@localhost:{port}/v1/chat/completions?key={KEY}"
@@ -56,7 +56,7 @@ def test_no_redirect_is_followed(code):
 
 
 def test_a_redirect_to_nowhere_is_an_error_too():
-    """Without an address, or with one of another kind, there is nothing to follow either."""
+    """A redirect without an address, or to one of another scheme, is an error, too."""
     for headers in ({}, {"Location": "file:///etc/passwd"}, {"Location": "http://[::1"}):
         act = status(302, **headers)
         with serving(lambda *_, a=act: a) as server, pytest.raises(EndpointError, match="302"):
@@ -64,7 +64,7 @@ def test_a_redirect_to_nowhere_is_an_error_too():
 
 
 def everything(folder) -> str:
-    """All that lies below a folder, names and contents."""
+    """Return the names and contents of all files below a folder."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     return "\n".join(f"{path}\n{path.read_bytes().decode('utf-8', 'replace')}" for path in files)
 
@@ -104,7 +104,7 @@ OTHER = "another-secret-31c8"  # not the value of the key: told by its name or i
     ],
 )
 def test_a_secret_anywhere_in_the_body_is_refused(rows, tmp_path, capsys, field):
-    """At any depth, by its name, by its look or because it is the key: nothing is sent or kept."""
+    """A secret at any depth of --body is refused before anything is sent or written."""
     out = tmp_path / "out"
     with serving() as server:
         assert bench(server, rows, out, "--body", field) == 2
@@ -116,7 +116,7 @@ def test_a_secret_anywhere_in_the_body_is_refused(rows, tmp_path, capsys, field)
 
 
 def test_a_caller_in_python_is_held_to_the_same():
-    """What the command line refuses, the record of options refuses too, once it is used."""
+    """A secret in the body is refused in Python, too."""
     for body in ({"a": {"api_key": OTHER}}, {"user": KEY}):
         options = ApiOptions(key_variable="LEAK_TEST_KEY", body=body)
         with pytest.raises(UsageError, match="--body") as caught:
@@ -125,7 +125,7 @@ def test_a_caller_in_python_is_held_to_the_same():
 
 
 def test_ordinary_fields_are_taken(rows, tmp_path):
-    """Names that only sound like a secret, and texts that only look like an address, are none."""
+    """Fields whose names or values only resemble secrets are sent."""
     body = {
         "max_tokens": 5,
         "prompt_cache_key": "bench",
@@ -144,7 +144,7 @@ def test_ordinary_fields_are_taken(rows, tmp_path):
 
 @pytest.mark.parametrize("key", ["EMPTY", "x"])
 def test_a_placeholder_is_no_secret(rows, tmp_path, monkeypatch, key):
-    """Local servers are given any word as a key: what happens to hold that word is not refused."""
+    """A short key is a placeholder, and texts that contain it are not refused."""
     monkeypatch.setenv("LEAK_TEST_KEY", key)
     with serving() as server:
         server.misbehave = lambda *_: says("x他已经来了。")
@@ -154,7 +154,7 @@ def test_a_placeholder_is_no_secret(rows, tmp_path, monkeypatch, key):
 
 
 def test_the_key_in_place_of_a_name_is_refused(rows, tmp_path, capsys):
-    """As the model, in the URL's path, as the name of its variable: refused and not repeated."""
+    """The key as a model's name, in the URL or as a variable's name is refused, not repeated."""
     with serving() as server:
         for system in (f"api:{KEY}@{server.url}", f"api:m@{server.url}/{KEY}"):
             words = ["run", "--system", system, "--benchmark", str(rows)]
@@ -169,7 +169,7 @@ def test_the_key_in_place_of_a_name_is_refused(rows, tmp_path, capsys):
 
 @pytest.mark.parametrize("key", ["k3y-one-line\nk3y-two", "k3y-密钥-of-nobody", "k3y with a gap"])
 def test_a_key_that_no_header_can_hold(rows, tmp_path, monkeypatch, capsys, key):
-    """A key with a line end, a space or a Chinese character is refused, by its variable's name."""
+    """A key that no header can hold is refused, and the message names only its variable."""
     monkeypatch.setenv("LEAK_TEST_KEY", key)
     with serving() as server:
         assert bench(server, rows, tmp_path / "out") == 2
@@ -179,7 +179,7 @@ def test_a_key_that_no_header_can_hold(rows, tmp_path, monkeypatch, capsys, key)
 
 
 def test_an_echo_of_the_key_where_nobody_looks(rows, tmp_path):
-    """The reason for the end of an answer is kept too."""
+    """A key that is echoed as the finish reason is not written to a file."""
     with serving(lambda *_: says("他已经来了。", finish=KEY)) as server:
         assert bench(server, rows, tmp_path / "out") == 0
     assert KEY not in everything(tmp_path / "out")
@@ -187,7 +187,7 @@ def test_an_echo_of_the_key_where_nobody_looks(rows, tmp_path):
 
 @pytest.mark.parametrize("written", ["{}", r"k3y\/5b1f+of==", "k3y%2F5b1f%2Bof%3D%3D"])
 def test_an_echo_of_the_key_in_other_words(rows, tmp_path, capsys, monkeypatch, written):
-    """A key of base64 has characters that JSON and URLs write in two ways."""
+    """An echoed key is masked as JSON and URLs write it, too."""
     key = "k3y/5b1f+of=="
     monkeypatch.setenv("LEAK_TEST_KEY", key)
     said = written.format(key)
@@ -218,7 +218,7 @@ def test_an_echo_of_the_key_in_other_words(rows, tmp_path, capsys, monkeypatch, 
 )
 @pytest.mark.parametrize("command", ["run", "suite", "speed"])
 def test_a_password_in_the_address_of_an_endpoint(rows, tmp_path, capsys, command, rest):
-    """Wherever in --system it stands, it is refused, and no message and no file repeats it."""
+    """A password anywhere in --system is refused, and no message or file repeats it."""
     words = [command, "--system", "api:" + rest.replace("PW", PASSWORD)]
     more = ["--benchmark", str(rows)]
     if command == "suite":
@@ -233,7 +233,7 @@ def test_a_password_in_the_address_of_an_endpoint(rows, tmp_path, capsys, comman
 
 @pytest.mark.parametrize("form", ["copy:{}", "{}", "oops:{}", "tagger:{}", "policy:{}"])
 def test_a_password_in_another_system(rows, tmp_path, capsys, form):
-    """An address where none belongs is told without who is to log in."""
+    """The error for an address in place of a path does not show its user and password."""
     system = form.format(f"https://user:{PASSWORD}@host/v1")
     words = ["run", "--system", system, "--benchmark", str(rows), "--out", str(tmp_path / "out")]
     assert run(cli, words) != 0
@@ -242,7 +242,7 @@ def test_a_password_in_another_system(rows, tmp_path, capsys, form):
 
 
 def test_a_password_of_the_model_hub(rows, tmp_path):
-    """The message about a model that cannot be had does not show who logs in at HF_ENDPOINT."""
+    """The error for a missing model does not show the user and password in HF_ENDPOINT."""
     pytest.importorskip("transformers", reason="transformers is not installed (extra: bench)")
     with serving() as server:
         server.get = lambda handler: handler.reply({"error": "no such model"}, 404)
@@ -263,7 +263,7 @@ def test_a_password_of_the_model_hub(rows, tmp_path):
 
 
 def test_what_the_hubs_libraries_log(monkeypatch, caplog):
-    """While a model loads, whatever is logged loses the password and the token; then no more."""
+    """While a model loads, logged messages lose the password and the token."""
     monkeypatch.setenv("HF_ENDPOINT", f"http://user:{PASSWORD}@127.0.0.1:9")
     monkeypatch.setenv("HF_TOKEN", f"hf_{KEY}")
     url = f"http://user:{PASSWORD}@127.0.0.1:9/x/y/resolve/main/config.json"
@@ -282,7 +282,7 @@ def test_what_the_hubs_libraries_log(monkeypatch, caplog):
 
 
 def test_a_hub_address_that_is_none(rows, tmp_path):
-    """A password with a slash makes no address: that is an error of ours, without the password."""
+    """An invalid HF_ENDPOINT is refused, and the message does not show its password."""
     pytest.importorskip("transformers", reason="transformers is not installed (extra: bench)")
     environment = {**os.environ, "HF_ENDPOINT": f"http://user:{PASSWORD}/x@127.0.0.1:9"}
     words = (sys.executable, "-c", "from cecbench.cli import main; main()", "run", "--system",
@@ -296,7 +296,7 @@ def test_a_hub_address_that_is_none(rows, tmp_path):
 
 
 def test_a_password_in_place_of_a_benchmark(capsys):
-    """No benchmark is called so, and the message leaves out who logs in."""
+    """The error for an address as a benchmark does not show its user and password."""
     name = f"https://user:{PASSWORD}@host/x.tsv"
     assert run(cli, ["run", "--system", "copy", "--benchmark", name]) == 2
     said = capsys.readouterr()
@@ -305,7 +305,7 @@ def test_a_password_in_place_of_a_benchmark(capsys):
 
 
 def _shards(folder):
-    """A folder that a suite takes: one validation shard and nothing else."""
+    """Return a folder with one validation shard, as a suite takes it."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

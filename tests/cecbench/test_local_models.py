@@ -1,4 +1,4 @@
-"""The adapters of local models, over tiny checkpoints with random weights made in the test."""
+"""Systems that run a local model, tested with tiny checkpoints of random weights."""
 
 import json
 import re
@@ -51,7 +51,7 @@ def llm(folder, **options):
 
 
 def test_a_tagger_keeps_the_length_and_what_it_does_not_know(bert):
-    """One character in, one out; a character outside the vocabulary stays and is named."""
+    """A tagger keeps the length, and characters outside its vocabulary, which the status names."""
     answers = list(tagger(bert).correct(SOURCES))
     assert [len(a.text) for a in answers] == [len(s) for s in SOURCES]
     assert [a.status for a in answers] == ["ok", "ok", "unknown", "ok"]
@@ -60,7 +60,7 @@ def test_a_tagger_keeps_the_length_and_what_it_does_not_know(bert):
 
 
 def test_a_tagger_agrees_with_the_model_asked_one_by_one(bert):
-    """Padding, batching and sorting change nothing: each sentence alone gives the same."""
+    """A batch gives the same answers as the model gives for each sentence alone."""
     system = tagger(bert)
     alone = [next(iter(system.correct([source]))).text for source in SOURCES]
     assert [a.text for a in system.correct(SOURCES)] == alone
@@ -74,8 +74,8 @@ def test_a_tagger_agrees_with_the_model_asked_one_by_one(bert):
     assert alone[0] == "".join(oracle)
 
 
-def test_a_tagger_keeps_what_stands_behind_its_longest_input(bert):
-    """Beyond max_length the text stays as written, and the answer says truncated."""
+def test_a_tagger_keeps_the_text_beyond_its_longest_input(bert):
+    """Text beyond max_length is kept unchanged, and the answer is `truncated`."""
     source = "天气很好。" * 8
     answer = next(iter(tagger(bert).correct([source])))
     assert answer.status == "truncated"
@@ -83,7 +83,7 @@ def test_a_tagger_keeps_what_stands_behind_its_longest_input(bert):
 
 
 def test_upper_case_survives_a_lower_casing_vocabulary(bert):
-    """A letter that the tokenizer lowers is changed only where the model changes it."""
+    """An upper-case letter that the tokenizer lowers is changed only where the model changes it."""
     system = tagger(bert)
     encoded = system._encode("A好")
     answer = system._answer("A好", encoded, encoded.tokens, 0.0)
@@ -91,7 +91,7 @@ def test_upper_case_survives_a_lower_casing_vocabulary(bert):
 
 
 def test_a_token_classifier_and_relms_form_run_too(tmp_path, bert):
-    """Labels may be the vocabulary; ReLM's form reads the answer off the masks."""
+    """Labels may be the vocabulary; in the form of ReLM the masks hold the answer."""
     labels = tagger(tiny_models.bert(tmp_path / "labels", labels=True))
     relm = tagger(bert, rephrase=True)
     for system in (labels, relm):
@@ -104,7 +104,7 @@ def test_a_token_classifier_and_relms_form_run_too(tmp_path, bert):
 
 @pytest.mark.parametrize("labels", [False, True])
 def test_a_tagger_that_lacks_tensors_is_refused(tmp_path, labels):
-    """A head that is drawn at random corrects at random; the tied one, not stored, is no lack."""
+    """A checkpoint without its head is refused; a tied head that is not stored is not missing."""
     from safetensors.torch import load_file, save_file
 
     folder = tiny_models.bert(tmp_path / "bert", labels=labels)
@@ -119,7 +119,7 @@ def test_a_tagger_that_lacks_tensors_is_refused(tmp_path, labels):
 
 
 def test_a_language_model_answers_in_order_and_is_read(qwen3):
-    """Random words are no correction: they are named so, and the source is kept."""
+    """The source is kept where the output of a model is no correction."""
     answers = list(llm(qwen3, max_new_tokens=8).correct(SOURCES))
     assert len(answers) == 4
     assert all(a.status in ("chatter", "unparsable", "empty") for a in answers)
@@ -128,7 +128,7 @@ def test_a_language_model_answers_in_order_and_is_read(qwen3):
 
 
 def test_thinking_is_switched_off_in_the_template(qwen3):
-    """The chat template is asked with enable_thinking=False."""
+    """The chat template is applied with enable_thinking=False."""
     system = llm(qwen3)
     text = system._tokenizer.decode(system._prompt("他己经来了。"))
     assert re.search(r"assistant\n<think>\s*</think>\s*$", text)
@@ -149,7 +149,7 @@ def test_batching_and_sampling_are_repeatable_and_move_no_generator(qwen3):
 
 
 def test_the_policy_is_read_with_the_prompt_of_its_training(tmp_path, qwen3):
-    """policy:DIR finds the model folder and takes the prompt version that lies beside it."""
+    """policy:DIR reads the model's folder and the prompt version in it."""
     from cecbench.systems.policy import policy_system
 
     folder = tmp_path / "train"
@@ -164,7 +164,7 @@ def test_the_policy_is_read_with_the_prompt_of_its_training(tmp_path, qwen3):
 
 
 def test_the_policy_that_ships_has_a_name(tmp_path, monkeypatch):
-    """policy:builtin is the shipped weights; a folder of that name is ./builtin."""
+    """policy:builtin names the shipped weights, and ./builtin a folder."""
     from cecbench.systems.policy import policy_system
     from cectrain.corrector.folder import WEIGHTS
 
@@ -176,13 +176,13 @@ def test_the_policy_that_ships_has_a_name(tmp_path, monkeypatch):
 
 
 def test_a_folder_without_a_model_is_named(tmp_path):
-    """What cannot be loaded is one error that names the checkpoint."""
+    """The error for a folder without a model names the folder."""
     with pytest.raises(InputError, match="cannot be loaded"):
         tagger(tmp_path)
 
 
 def test_a_whole_run_with_a_model_resumes_from_its_journal(tmp_path, bert, monkeypatch):
-    """A second run of the same command asks the model nothing and gives the same score."""
+    """A finished run gives the same score again without asking the model."""
     bench = tmp_path / "own.tsv"
     bench.write_text("".join(f"{s}\t{s}\n" for s in SOURCES), encoding="utf-8")
     settings = Settings(str(bench), f"tagger:{bert}", tmp_path / "run", options=ON_CPU)
@@ -212,7 +212,7 @@ def test_a_whole_run_with_a_model_resumes_from_its_journal(tmp_path, bert, monke
     ],
 )
 def test_a_checkpoint_is_all_of_its_files(tmp_path, qwen3, name, counts):
-    """Whatever a model may be read from is in its digest; what people read, or git, is not."""
+    """A model's digest includes all files that loading may read, and no README or hidden file."""
     from cectrain.corrector.loading import checkpoint_identity
 
     folder = tmp_path / "model"
@@ -230,7 +230,7 @@ def test_a_checkpoint_is_all_of_its_files(tmp_path, qwen3, name, counts):
 
 
 def test_a_run_does_not_go_on_with_another_template(tmp_path, qwen3):
-    """Two templates would stand in one score: the folder of the run is refused, by name."""
+    """A run does not resume with another chat template."""
     folder = tmp_path / "model"
     shutil.copytree(qwen3, folder)
     bench = tmp_path / "own.tsv"
@@ -245,7 +245,7 @@ def test_a_run_does_not_go_on_with_another_template(tmp_path, qwen3):
 
 
 def test_the_identity_names_the_libraries_that_compute(bert, qwen3):
-    """Another torch or transformers may give other answers: a run is bound to their versions."""
+    """The identity includes the versions of torch and transformers."""
     import transformers
 
     for system in (tagger(bert), llm(qwen3)):
@@ -258,7 +258,7 @@ def test_the_identity_names_the_libraries_that_compute(bert, qwen3):
 
 @pytest.mark.parametrize("kind", ["tagger", "llm"])
 def test_a_small_model_computes_with_one_thread(bert, qwen3, kind, monkeypatch):
-    """One thread by default, so many as --threads says otherwise, and torch's number afterwards."""
+    """A small model uses one thread, or --threads of them; torch's own number is then restored."""
     seen = []
     monkeypatch.setattr(torch, "inference_mode", partial(_noting, seen, torch.inference_mode))
     make = partial(tagger, bert) if kind == "tagger" else partial(llm, qwen3, max_new_tokens=2)
@@ -285,8 +285,8 @@ READ_BY = {
 
 
 @pytest.mark.parametrize("kind", READ_BY)
-def test_what_a_local_model_reads_stands_in_its_identity(bert, qwen3, kind):
-    """Every option is either named here as free or changes the identity of who reads it."""
+def test_what_a_local_model_reads_is_part_of_its_identity(bert, qwen3, kind):
+    """Each option either changes the identity of the system or is listed here as free."""
     others = {**OTHERWISE, "dtype": "bfloat16", "max_length": 10}
     record = TaggerOptions if kind == "tagger" else LlmOptions
     names = {field.name for field in fields(record)} - {"device"}  # of which `run_identity` tells

@@ -1,4 +1,4 @@
-"""Predictions beside their rows, answers read out of chatter, prompts."""
+"""Predictions and their rows, the extraction of answers, prompts, the table of systems."""
 
 import json
 import time
@@ -62,7 +62,7 @@ FORMS = {
 
 @pytest.mark.parametrize("name", FORMS)
 def test_predictions_find_their_rows_in_every_form_and_order(tmp_path, name):
-    """By id, by order, or by source: the same predictions reach the same rows."""
+    """Predictions reach the same rows by id, by source and by order."""
     assert answers(made(tmp_path, FORMS[name], name)) == TEXTS
 
 
@@ -80,7 +80,7 @@ def test_predictions_find_their_rows_in_every_form_and_order(tmp_path, name):
     ],
 )
 def test_predictions_that_do_not_fit_are_refused_in_words(tmp_path, text, says):
-    """Another count, an unknown or doubled id, another source: named, and nothing is scored."""
+    """Predictions that do not fit the benchmark are refused, and the message names the reason."""
     with pytest.raises(InputError, match=says):
         made(tmp_path, text)
 
@@ -89,7 +89,7 @@ NUMBERED = [Row(str(n), f"第{n}句。", f"第{n}行。") for n in range(1, 13)]
 
 
 def test_numbered_ids_are_matched_as_ids(tmp_path):
-    """A benchmark of three columns, its ids from 1, and predictions in another order: all right."""
+    """Ids from 1 are matched as ids, in whatever order the predictions are."""
     bench = tmp_path / "own.tsv"
     bench.write_text("".join(f"{r.id}\t{r.source}\t{r.reference}\n" for r in NUMBERED), "utf-8")
     mixed = sorted(NUMBERED, key=lambda row: row.source)
@@ -111,7 +111,7 @@ def test_numbered_ids_are_matched_as_ids(tmp_path):
 
 
 def test_ids_that_the_benchmark_does_not_know_are_named(tmp_path):
-    """The order of the lines never replaces ids, neither where all are unknown nor for one."""
+    """Unknown ids are an error; the order of the lines does not replace them."""
     typo = ["a", "bb", "c"]
     for ids in (typo, ["x1", "x2", "x3"]):
         text = "".join(f"{name}\t{t}\n" for name, t in zip(ids, TEXTS, strict=True))
@@ -126,8 +126,8 @@ def test_ids_that_the_benchmark_does_not_know_are_named(tmp_path):
 
 
 def test_two_predictions_for_one_sentence_are_not_chosen_from(tmp_path):
-    """Without ids a source with two different predictions is refused; with two equal ones it is
-    not.
+    """Without ids, two different predictions for one source are refused, unless the lines are in
+    the benchmark's order.
     """
     rows = [*ROWS, Row("d", ROWS[0].source, ROWS[0].reference)]
     path = tmp_path / "p.jsonl"
@@ -148,8 +148,8 @@ def test_two_predictions_for_one_sentence_are_not_chosen_from(tmp_path):
     assert system.identity["matched_by"] == "order"
 
 
-def test_a_part_is_scored_only_when_told_and_the_signature_says_so(tmp_path):
-    """--partial scores the rows that have a prediction; their number stands in the signature."""
+def test_a_part_is_scored_only_on_request_and_the_signature_says_so(tmp_path):
+    """--partial scores the rows that have a prediction, and the signature has their number."""
     bench = tmp_path / "own.tsv"
     bench.write_text("".join(f"{r.id}\t{r.source}\t{r.reference}\n" for r in ROWS), "utf-8")
     (tmp_path / "p.tsv").write_text(f"b\t{ROWS[1].reference}\n", "utf-8")
@@ -163,7 +163,7 @@ def test_a_part_is_scored_only_when_told_and_the_signature_says_so(tmp_path):
 
 
 def test_empty_predictions_are_counted(tmp_path):
-    """A blank line is a prediction, an empty one; it is scored as such and counted."""
+    """A blank line is an empty prediction, which is scored as it is and counted."""
     bench = tmp_path / "own.tsv"
     bench.write_text("".join(f"{r.source}\t{r.reference}\n" for r in ROWS), "utf-8")
     (tmp_path / "p.txt").write_text(f"{TEXTS[0]}\n\n{TEXTS[2]}\n", "utf-8")
@@ -197,8 +197,8 @@ FIXED = "他已经来了，我们明天再见。"
         (f"<think>\n\n</think>\n\n{FIXED}", "cleaned"),
     ],
 )
-def test_an_answer_is_freed_of_what_stands_around_it(raw, status):
-    """Fences, quotes, lead-ins, remarks and thoughts come off; the sentence is what was meant."""
+def test_a_sentence_is_freed_of_the_text_around_it(raw, status):
+    """Fences, quotes, lead-ins, remarks and thoughts around the sentence are removed."""
     found = extract(raw, SOURCE)
     assert (found.text, found.status) == (FIXED, status)
 
@@ -218,7 +218,7 @@ def test_an_answer_is_freed_of_what_stands_around_it(raw, status):
     ],
 )
 def test_what_is_no_sentence_leaves_the_source_and_says_why(raw, status):
-    """Silence, refusals, broken thoughts and talk are named; the source is what is kept."""
+    """For an output without a sentence the source is kept, and the status names the reason."""
     found = extract(raw, SOURCE)
     assert (found.text, found.status) == (SOURCE, status)
 
@@ -228,19 +228,19 @@ def test_what_is_no_sentence_leaves_the_source_and_says_why(raw, status):
     ["“他已经来了。”", "对不起，我来晚了。", "输出：三百吨。", "```", "抱歉，我不能回答。"],
 )
 def test_what_belongs_to_the_sentence_stays(sentence):
-    """Quotes, apologies and colons of the sentence itself are not taken for wrapping."""
+    """Quotes, apologies and colons of the sentence itself are kept."""
     assert extract(sentence, sentence).text == sentence
 
 
 @given(st.text(st.characters(blacklist_categories=("Cs",)), min_size=1).filter(str.strip))
 def test_any_sentence_given_back_is_that_sentence(sentence):
-    """A model that copies, copies: extraction changes no source, whatever it holds."""
+    """An output that equals the source is returned unchanged."""
     assert extract(sentence, sentence).text == sentence
 
 
 @given(st.text(), st.text(min_size=1))
 def test_extraction_never_fails_and_never_strays_far(raw, source):
-    """Whatever a model says, the text is the source or near to it, and the status is known."""
+    """For any output the text is the source or similar to it, and the status is known."""
     from rapidfuzz.distance import Levenshtein
 
     from cecbench.systems.answer import STATUSES
@@ -252,7 +252,7 @@ def test_extraction_never_fails_and_never_strays_far(raw, source):
 
 
 def test_prompts_are_versioned_and_frozen():
-    """A published version never changes: its digest is pinned here."""
+    """A published version of the prompt never changes."""
     assert prompts.sha256("1")[:16] == "da47fa94bea0706a"
     assert prompts.sha256("2")[:16] == "c09d3c1e7dbc3eba"
     assert "{" not in prompts.messages("好", "2")[-1]["content"]
@@ -262,7 +262,7 @@ def test_prompts_are_versioned_and_frozen():
 
 
 def test_the_table_names_every_system_and_refuses_others():
-    """Each kind has a name of its own; an unknown one names the nearest."""
+    """Names of kinds are distinct; the error for an unknown one names the nearest."""
     assert len(table.SYSTEMS) == len(table.KINDS)
     with pytest.raises(UsageError, match="did you mean 'tagger'"):
         table.check_spec("taggr:x")
@@ -294,7 +294,7 @@ def test_the_table_names_every_system_and_refuses_others():
     ids=lambda raw: raw[:4],
 )
 def test_reading_an_answer_takes_time_in_step_with_its_length(raw):
-    """No answer that an endpoint can send keeps a run busy: 100,000 signs take well under 1 s."""
+    """The time of an extraction is linear in the output: 100,000 characters take less than 1 s."""
     started = time.process_time()
     extract(raw, SOURCE)
     assert time.process_time() - started < 1

@@ -1,4 +1,4 @@
-"""Tiny checkpoints with random weights, built on the spot: their tokenizers are made here too."""
+"""Tiny checkpoints with random weights, and their tokenizers."""
 
 import json
 
@@ -13,7 +13,7 @@ TEMPLATE = (
 
 
 def bert(folder, *, labels=False, lower=True):
-    """A BERT masked-language model, or a token classifier whose labels are the vocabulary."""
+    """Write a BERT masked-language model, or a token classifier whose labels are the vocabulary."""
     import torch
     import transformers
 
@@ -36,7 +36,7 @@ def bert(folder, *, labels=False, lower=True):
 
 
 def qwen3(folder):
-    """A Qwen3 with a byte-level tokenizer and a chat template that has the thinking switch."""
+    """Write a Qwen3 with a byte-level tokenizer and a chat template with the thinking switch."""
     import torch
     import transformers
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
