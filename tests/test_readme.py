@@ -1,9 +1,12 @@
-"""The README says only what is there."""
+"""The README and its Chinese version say what is there, and their code runs."""
 
 from __future__ import annotations
 
 import importlib
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -12,6 +15,12 @@ from click.testing import CliRunner
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
+CHINESE = (ROOT / "README.zh-CN.md").read_text("utf-8")
+
+
+def blocks(text: str, language: str) -> list[str]:
+    """Code blocks of a page."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
 def test_make_targets_exist() -> None:
@@ -23,7 +32,7 @@ def test_make_targets_exist() -> None:
 
 @pytest.mark.parametrize("tool", ["cecdata", "cectrain", "cecbench"])
 def test_commands_exist(tool: str) -> None:
-    """Every command line of the README names a command that is there, with options that it has."""
+    """Every command line of the README has a command and options that exist, and its arguments."""
     table = importlib.import_module(f"{tool}.cli").COMMANDS
     lines = re.findall(rf"^\.venv/bin/{tool} ([\w-]+)(.*)$", README, re.MULTILINE)
     assert lines
@@ -31,14 +40,49 @@ def test_commands_exist(tool: str) -> None:
         module, _, attribute = table[name][0].partition(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
         known = {option for p in command.params for option in p.opts} | {"--help"}
-        assert set(re.findall(r"--[a-z-]+", rest.partition("#")[0])) <= known
+        words = rest.partition("#")[0].replace("'", "").split()
+        assert {word for word in words if word.startswith("--")} <= known
+        command.make_context(name, words)  # raises where an argument is missing
 
 
-def test_rows_of_the_operators_are_what_they_write() -> None:
-    """What the README's table shows for an operator is among its candidates."""
+def test_python_prints_what_the_readme_says(tmp_path: Path) -> None:
+    """Each comment below a line that prints is its output, with the sample built as `make data`."""
+    pytest.importorskip("torch", reason="the extra `train` is not installed")
+    from cecdata.config import load
+    from cecdata.pipeline.build import build
+
+    build(["sample"], tmp_path / "out" / "data", load(filters=("levenshtein",)))
+    code = "".join(blocks(README, "python"))
+    expected = re.findall(r"^# (.*)$", code, re.MULTILINE)
+    environment = {**os.environ, "HF_HOME": str(tmp_path / "hf"), "PYTHONPATH": str(ROOT)}
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert ran.stdout.splitlines() == expected
+    assert len(expected) == len(blocks(README, "python"))
+
+
+def test_the_chinese_readme_has_the_same_code_and_figures() -> None:
+    """Code blocks are equal but for comments of shell lines; so are links and tables' numbers."""
+    uncommented = [re.sub(r" +#.*$", "", one, flags=re.MULTILINE) for one in blocks(README, "sh")]
+    assert uncommented == [
+        re.sub(r" +#.*$", "", one, flags=re.MULTILINE) for one in blocks(CHINESE, "sh")
+    ]
+    assert blocks(README, "python") == blocks(CHINESE, "python")
+    links = [set(re.findall(r"\]\(([^)]+)\)", text)) for text in (README, CHINESE)]
+    assert links[0] - {"README.zh-CN.md"} == links[1] - {"README.md"}
+    measured = (README.partition("## Measured")[2], CHINESE.partition("## 实测")[2])
+    numbers = [re.findall(r"[−+]?\d[\d,.]* ?[×%]", text) for text in measured]
+    assert numbers[0] == numbers[1]
+
+
+@pytest.mark.parametrize("text", [README, CHINESE], ids=["English", "Chinese"])
+def test_rows_of_the_operators_are_what_they_write(text: str) -> None:
+    """The table shows for each operator one of its candidates."""
     from cecdata.cli import cli
 
-    rows = re.findall(r"^\| `(\w+)` \| (\S+) \| (\S+) \|$", README, re.MULTILINE)
+    rows = re.findall(r"^\| `(\w+)`\S* \| (\S+) \| (\S+) \|$", text, re.MULTILINE)
     assert [row[0] for row in rows] == ["homophone", "near_glyph", "radical", "split", "noise"]
     for operator, target, shown in rows[:-1]:
         before, written, after = re.split(r"\*\*", shown)
@@ -48,7 +92,7 @@ def test_rows_of_the_operators_are_what_they_write() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"]
+    "page", ["README.md", "README.zh-CN.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"]
 )
 def test_links_lead_somewhere(page: str) -> None:
     """Every relative link of the top-level pages leads to a file of the repository."""
