@@ -1,9 +1,10 @@
-"""What kind of error a sentence holds, told from the characters alone.
+"""Categories of errors, which depend on the characters only.
 
-Each error may have several properties: 己 for 已 looks alike and has as many strokes, 再 for 在
-sounds the same. The first that holds, in the order of LEAVES, is its category; the cross table
-counts all of them, so that one can see what the order decided. One refinement: syllables that
-are only a slip of the keyboard apart (ji, yi) come after the look-alikes and components.
+An error may have several properties: 己 for 已 looks similar and has the same number of strokes; 再
+for 在 sounds the same. Its category is the first of its properties in the order of LEAVES; the
+cross table of a breakdown counts all of them and so shows the effect of that order. Syllables that
+differ by a slip of the keyboard only (ji, yi) are an exception: they come after look-alikes and
+components.
 """
 
 from __future__ import annotations
@@ -31,31 +32,31 @@ LEAVES = (
     "other",
 )
 STROKE = ("more-stroke", "fewer-stroke", "same-stroke")
-#: a sentence's category: that of its errors, `stroke` where they differ in strokes only, else mixed
+#: a sentence's category: that of its errors, `stroke` if all are of STROKE, else mixed
 SENTENCE = (*LEAVES[:5], "stroke", *LEAVES[5:], "mixed", "clean")
 MEANING = {
     "homophone": "one character for another of the same reading, tone included",
-    "near-sound": "one for another that sounds alike: tone, zh/z, n/l, an/ang, a key beside",
+    "near-sound": "one for another that sounds similar: tone, zh/z, n/l, an/ang, a key beside",
     "more-stroke": "a look-alike with more strokes than the right character",
     "fewer-stroke": "a look-alike with fewer strokes",
-    "same-stroke": "a look-alike with as many strokes",
+    "same-stroke": "a look-alike with the same number of strokes",
     "radical": "a component was dropped, added or exchanged",
     "split-merge": "a character written as its parts, or parts as one character",
-    "symbol": "punctuation or a symbol too much, missing, or another one",
-    "order": "two stretches of text changed places",
-    "other": "none of these: a word left out, added or mistaken",
-    "stroke": "several look-alikes that differ in more or fewer strokes",
+    "symbol": "a punctuation mark or symbol that is added, missing or wrong",
+    "order": "two parts of the text in exchanged places",
+    "other": "none of these: a missing, added or wrong word",
+    "stroke": "several look-alikes, with more, fewer or equally many strokes",
     "mixed": "errors of several categories in one sentence",
     "clean": "no error",
 }
 #: bands of the rarest right character among a sentence's errors, occurrences per million
 FREQUENCY_BANDS = ((1000.0, "≥ 1000"), (100.0, "100–1000"), (10.0, "10–100"), (0.0, "< 10"))
-REACH = 4  # code points over which a moved stretch still counts as changed order
+REACH = 4  # the largest distance in code points that text can move and count as changed order
 
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """One error: the edit (target = right, source = wrong), its category, all that holds of it."""
+    """One error: the edit (its source is wrong, its target right), its category, its properties."""
 
     edit: Edit
     category: str
@@ -72,7 +73,7 @@ class SentenceType:
 
 
 def errors_of(source: str, reference: str) -> tuple[Typed, ...]:
-    """Every error of a sentence with its category.
+    """Return the errors of a sentence, each with its category.
 
     >>> [error.category for error in errors_of("言吴会己经#", "误会已经")]
     ['split-merge', 'same-stroke', 'symbol']
@@ -81,7 +82,7 @@ def errors_of(source: str, reference: str) -> tuple[Typed, ...]:
 
 
 def sentence_type(source: str, reference: str) -> SentenceType:
-    """The category that a sentence is counted under.
+    """Return a sentence's category, errors and frequency band.
 
     >>> sentence_type("我门在一起", "我们在一起").category
     'near-sound'
@@ -100,7 +101,7 @@ def sentence_type(source: str, reference: str) -> SentenceType:
 
 
 def in_row(category: str, row: str) -> bool:
-    """Whether a sentence of `category` counts in a row of the table; stroke takes its three in.
+    """Return whether a sentence of `category` counts in a row; the row `stroke` includes STROKE.
 
     >>> in_row("more-stroke", "stroke"), in_row("stroke", "more-stroke")
     (True, False)
@@ -111,7 +112,7 @@ def in_row(category: str, row: str) -> bool:
 def fixed(
     source: str, prediction: str, errors: Sequence[Typed], reference: str
 ) -> tuple[bool, ...]:
-    """For each error of `errors_of(source, reference)`: is it undone, just so, in the prediction?
+    """Return for each error of `errors_of(source, reference)` whether the prediction corrects it.
 
     >>> errors = errors_of("己经在见", "已经再见")
     >>> fixed("己经在见", "已经在见", errors, "已经再见")
@@ -119,10 +120,10 @@ def fixed(
     """
     if prediction == reference:
         return (True,) * len(errors)
-    # Both sets of edits in code points of the source, so that they can be compared.
-    made = {_in_source(edit) for edit in _with_shift(align(source, prediction))}
-    wanted = _with_shift(tuple(error.edit for error in errors))
-    return tuple(_in_source(edit) in made for edit in wanted)
+    # Both sets of edits get offsets of the source, so that they can be compared.
+    predicted = {_in_source(edit) for edit in _with_shift(align(source, prediction))}
+    right = _with_shift(tuple(error.edit for error in errors))
+    return tuple(_in_source(edit) in predicted for edit in right)
 
 
 def _typed(edit: Edit) -> Typed:
@@ -132,41 +133,41 @@ def _typed(edit: Edit) -> Typed:
 
 @lru_cache(maxsize=65536)
 def _properties(wrong: str, right: str) -> tuple[str, ...]:
-    held = set()
+    properties = set()
     if len(wrong) == len(right) == 1 and is_han(ord(wrong)) and is_han(ord(right)):
-        held = _of_characters(wrong, right)
+        properties = _of_characters(wrong, right)
     elif _is_split(wrong, right) or _is_split(right, wrong):
-        held.add("split-merge")
+        properties.add("split-merge")
     elif all(_is_symbol(character) for character in wrong + right):
-        held.add("symbol")
+        properties.add("symbol")
     elif sorted(wrong) == sorted(right):
-        held.add("order")
-    ordered = sorted(held, key=LEAVES.index)
+        properties.add("order")
+    ordered = sorted(properties, key=LEAVES.index)
     if ordered[:1] == ["near-sound"] and _only_mistyped(wrong, right):
         ordered = [*ordered[1:], "near-sound"]
     return tuple(ordered) or ("other",)
 
 
 def _only_mistyped(wrong: str, right: str) -> bool:
-    """Whether the link is a slip of the keyboard; then a look-alike explains 己 for 已 better."""
+    """Return whether only a slip of the keyboard links them: 己 for 已 is rather a look-alike."""
     return readings.near_sound(wrong, right) in ("keyboard", "edit1")
 
 
 def _of_characters(wrong: str, right: str) -> set[str]:
-    held = set()
+    properties = set()
     if readings.same_sound(wrong, right):
-        held.add("homophone")
+        properties.add("homophone")
     elif readings.near_sound(wrong, right) is not None:
-        held.add("near-sound")
+        properties.add("near-sound")
     if shapes.similarity(wrong, right) > 0:
         more = shapes.stroke_count(wrong) - shapes.stroke_count(right)
-        held.add("more-stroke" if more > 0 else "fewer-stroke" if more < 0 else "same-stroke")
+        properties.add("more-stroke" if more > 0 else "fewer-stroke" if more < 0 else "same-stroke")
     if not (is_standard(wrong) and is_standard(right)):
-        return held
+        return properties
     changed = (components.deletions, components.additions, components.exchanges)
     if any(right in change(wrong) for change in changed):
-        held.add("radical")
-    return held
+        properties.add("radical")
+    return properties
 
 
 def _is_split(parts: str, whole: str) -> bool:
@@ -178,7 +179,7 @@ def _is_symbol(character: str) -> bool:
 
 
 def _joined(edits: Sequence[Edit], reference: str) -> list[Edit]:
-    """The edits, with two that only move text made one: ba for ab, and bxa for xab."""
+    """Return the edits, with two that only move text joined: ba for ab, and bxa for xab."""
     joined: list[Edit] = []
     for edit in edits:
         last = joined[-1] if joined else None
@@ -197,7 +198,7 @@ def _joined(edits: Sequence[Edit], reference: str) -> list[Edit]:
 
 def _swapped(left: Edit, right: Edit) -> bool:
     crossed = left.target == right.source and left.source == right.target
-    moved = not (left.target and left.source)  # text left one place and came in at the other
+    moved = not (left.target and left.source)  # deleted at one place and inserted at the other
     gap = right.start - left.end
     return crossed and left.source != left.target and (gap == 0 or (moved and gap <= REACH))
 

@@ -1,8 +1,7 @@
-"""Bootstrap intervals over sentences, from counts per sentence or from how often each kind came.
+"""Bootstrap intervals over sentences.
 
-Sentences with the same counts are the same to any statistic of the sums, so resampling them means
-drawing how often each distinct row of counts occurs: a multinomial draw is exactly a draw of
-sentences with replacement.
+A statistic of sums cannot distinguish sentences with equal counts. So a draw of sentences with
+replacement is a multinomial draw of how often each distinct row of counts occurs.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ Floats = NDArray[np.float64]
 Statistic = Callable[[Floats], Floats]
 
 DRAWS = 1000
-FEWEST_DRAWS = 1000  # an end of a 95 % interval is then found from 25 draws beyond it
+FEWEST_DRAWS = 1000  # then 25 draws lie beyond each end of a 95 % interval
 SEED = 12345
 CELLS_AT_ONCE = 4_000_000
 
@@ -39,11 +38,11 @@ class Interval:
 
     @property
     def signature(self) -> str:
-        """How it stands in a score's signature."""
+        """The interval's part of a score's signature."""
         return f"{self.draws}/{self.level:g}/seed{self.seed}"
 
     def as_dict(self, measure: str) -> dict[str, object]:
-        """For JSON; the numbers are fractions."""
+        """Return the interval for JSON, as fractions."""
         return {
             "measure": measure,
             "value": self.value,
@@ -55,7 +54,7 @@ class Interval:
 
 
 def f_statistic(tp: int, predicted: int, gold: int, beta: float = 1.0) -> Statistic:
-    """F of three columns as a fraction; 0 where nothing was predicted or nothing is to be found.
+    """Return F of three columns, as a fraction that is 0 where the denominator is 0.
 
     >>> float(f_statistic(0, 1, 2)(np.array([[1.0, 2.0, 2.0]]))[0])
     0.5
@@ -71,26 +70,6 @@ def f_statistic(tp: int, predicted: int, gold: int, beta: float = 1.0) -> Statis
 
 
 def bootstrap(
-    counts: IntArray,
-    statistic: Statistic,
-    *,
-    draws: int = DRAWS,
-    seed: int = SEED,
-    level: float = 0.95,
-) -> Interval:
-    """The percentile interval of a statistic over sentences drawn with replacement.
-
-    >>> counts = np.array([[1, 1, 1]] * 60 + [[0, 1, 1]] * 40)
-    >>> interval = bootstrap(counts, f_statistic(0, 1, 2))
-    >>> round(interval.value, 2), interval.low < 0.6 < interval.high
-    (0.6, True)
-    """
-    check_counts(counts, draws)
-    kinds, times = np.unique(counts, axis=0, return_counts=True)
-    return of_kinds(kinds, times, statistic, draws=draws, seed=seed, level=level)
-
-
-def of_kinds(
     kinds: IntArray,
     times: IntArray,
     statistic: Statistic,
@@ -99,9 +78,13 @@ def of_kinds(
     seed: int = SEED,
     level: float = 0.95,
 ) -> Interval:
-    """The same from the distinct rows of counts and how many sentences have each."""
+    """Return the percentile interval of a statistic over sentences drawn with replacement.
+
+    kinds: the distinct rows of counts, shape (kinds, fields); times: how many sentences have each.
+    """
+    check_counts(kinds, draws)
     if not 0 < level < 1:
-        raise UsageError(f"an interval's level lies between 0 and 1, not {level}")
+        raise UsageError(f"an interval's level must be between 0 and 1, not {level}")
     sentences = int(times.sum())
     generator = np.random.default_rng(seed)
     values = np.empty(draws, dtype=np.float64)
@@ -119,16 +102,16 @@ def of_kinds(
 def interval_of(
     triples: IntArray, times: IntArray, *, beta: float = 1.0, draws: int = DRAWS
 ) -> Interval:
-    """The interval of F from distinct triples (tp, predicted, gold) of a sentence.
+    """Return the interval of F from distinct triples (tp, predicted, gold) of a sentence.
 
     >>> interval_of(np.array([[0, 1, 1], [1, 1, 1]]), np.array([40, 60])).value
     0.6
     """
-    return of_kinds(triples, times, f_statistic(0, 1, 2, beta), draws=draws)
+    return bootstrap(triples, times, f_statistic(0, 1, 2, beta), draws=draws)
 
 
 def check_draws(draws: int) -> None:
-    """Refuses so few draws that an interval would be a guess; 0 is none at all."""
+    """Raise UsageError for too few draws; 0, which means no interval, is allowed."""
     if draws != 0 and draws < FEWEST_DRAWS:
         raise UsageError(
             f"{draws} draws are too few for an interval: at least {FEWEST_DRAWS}, or 0 for none"
@@ -136,14 +119,14 @@ def check_draws(draws: int) -> None:
 
 
 def sums_of(times: NDArray[np.int64], kinds: IntArray) -> Floats:
-    """Sums of the fields, shape (draws, fields), for numbers of each kind, shape (draws, kinds)."""
-    # float64 is exact up to 2^53 and has a fast matrix product; int64 has none
+    """Return the sums of the fields, shape (draws, fields); `times` has shape (draws, kinds)."""
+    # float64 is exact up to 2^53 and, other than int64, has a fast matrix product
     sums: Floats = times.astype(np.float64) @ kinds.astype(np.float64)
     return sums
 
 
 def check_counts(counts: IntArray, draws: int) -> None:
-    """Refuses no sentences and no draws."""
+    """Raise UsageError without sentences or draws."""
     if len(counts) == 0:
         raise UsageError("no sentence was scored: there is nothing to resample")
     if draws < 1:

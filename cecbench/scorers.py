@@ -35,7 +35,7 @@ from cecbench.metrics.rows import (
     read_raw,
 )
 from cecbench.metrics.sighan import Sighan
-from cecbench.resampling import DRAWS, Interval, check_counts, check_draws, interval_of
+from cecbench.resampling import DRAWS, Interval, check_draws, interval_of
 from cecbench.signature import Signature
 from cecbench.tally import Tally
 from cecdata.common.errors import InputError, UsageError
@@ -76,7 +76,6 @@ class Score:
 
     def interval(self, draws: int = DRAWS) -> Interval:
         """Return the bootstrap interval of the headline, as a fraction."""
-        check_counts(self.counts, draws)
         triples = self.counts[:, list(self.scorer.headline_columns)]
         kinds, times = np.unique(triples, axis=0, return_counts=True)
         return interval_of(kinds, times, beta=self.scorer.beta, draws=draws)

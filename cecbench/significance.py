@@ -1,8 +1,6 @@
-"""How sure a number is: bootstrap intervals, paired randomisation, Holm's correction.
+"""Comparison of scores: paired randomisation and Holm's correction.
 
-Everything works on counts per sentence, shape (sentences, fields). Sentences with the same counts
-are the same to any statistic of the sums, so resampling them means drawing how often each distinct
-row of counts occurs: a multinomial draw is exactly a draw of sentences with replacement.
+Everything works on counts per sentence, shape (sentences, fields).
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ Key = TypeVar("Key")
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two systems on the same sentences: difference of a statistic and how often chance does it."""
+    """A statistic of two systems on the same sentences, and the p-value of its difference."""
 
     first: float
     second: float
@@ -40,14 +38,14 @@ class Comparison:
 
     @property
     def difference(self) -> float:
-        """Of the two values: first - second."""
+        """The difference first - second."""
         return self.first - self.second
 
 
 def statistic_of(score: Score, key: str | None = None) -> Statistic:
-    """The statistic behind one of a score's keys (its headline where none is named), as a fraction.
+    """Return the statistic of one of a score's keys, by default its headline, as a fraction.
 
-    It is F of the sums, not rounded on the way as the published scripts do.
+    It is F of the sums, without the intermediate rounding of some published scripts.
     """
     key = key or score.scorer.headline
     if key not in score.scorer.ratios:
@@ -66,10 +64,11 @@ def paired_randomisation(
     draws: int = 10_000,
     seed: int = SEED,
 ) -> Comparison:
-    """Approximate randomisation: each sentence's two results change sides with probability 1/2.
+    """Compare two systems by approximate randomisation.
 
-    Rows of both are the same sentences in the same order. The p-value is two-sided, with one added
-    above and below, so that it is never 0.
+    Each draw exchanges the two results of a sentence with probability 1/2. The rows of both counts
+    are the same sentences in the same order. The p-value is two-sided, with 1 added to numerator
+    and denominator, so that it is never 0.
     """
     check_counts(first, draws)
     if first.shape != second.shape:
@@ -88,7 +87,7 @@ def paired_randomisation(
         swapped = generator.binomial(times, 0.5, size=(min(step, draws - start), len(together)))
         shift = sums_of(swapped, moved)
         differences = statistic(sums_first + shift) - statistic(sums_second - shift)
-        # The least of tolerances: a tie must count as a tie in spite of the last bit.
+        # The tolerance makes ties count as ties in spite of rounding.
         extreme += int(np.count_nonzero(np.abs(differences) >= observed - 1e-12))
     return Comparison(
         first=_value(first, statistic),
@@ -100,7 +99,7 @@ def paired_randomisation(
 
 
 def compare_scores(first: Score, second: Score, key: str | None = None) -> Comparison:
-    """Paired randomisation of two scores, sentence by sentence; other sentences are refused."""
+    """Compare two scores; raise UsageError if their sentences or scorers differ."""
     if first.ids != second.ids or first.scorer.fields != second.scorer.fields:
         raise UsageError(
             "these two scores are not of the same sentences and scorer: score both under one"
@@ -110,7 +109,7 @@ def compare_scores(first: Score, second: Score, key: str | None = None) -> Compa
 
 
 def holm(p_values: Mapping[Key, float]) -> dict[Key, float]:
-    """Holm's step-down correction for many comparisons.
+    """Return p-values after Holm's step-down correction for many comparisons.
 
     >>> adjusted = holm({"a": 0.01, "b": 0.04, "c": 0.03})
     >>> {name: round(value, 6) for name, value in adjusted.items()}

@@ -60,7 +60,7 @@ def difference(
     _, place_N = np.unique(np.asarray(clusters_N), return_inverse=True)
     columns = (before, first, after, second)
     sums_C_4 = np.stack([np.bincount(place_N, part.sum(axis=0)) for part in columns], 1)
-    interval = resampling.of_kinds(
+    interval = resampling.bootstrap(
         sums_C_4.astype(np.int64), np.ones(len(sums_C_4), np.int64), _change, draws=_DRAWS
     )
     rates = _rates(sums_C_4.sum(axis=0))

@@ -9,13 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cecbench.resampling import bootstrap, f_statistic
+from cecbench import resampling
+from cecbench.resampling import Interval, Statistic, f_statistic
 from cecbench.scorers import score
 from cecbench.significance import compare_scores, holm, paired_randomisation, statistic_of
 from cecdata.common.errors import UsageError
 
 F = f_statistic(0, 1, 2)
 COUNTS = np.array([[1, 1, 1]] * 30 + [[0, 1, 1]] * 20 + [[0, 0, 1]] * 10 + [[0, 0, 0]] * 40)
+
+
+def bootstrap(counts: np.ndarray, statistic: Statistic, **more: float) -> Interval:
+    kinds, times = np.unique(counts, axis=0, return_counts=True)
+    return resampling.bootstrap(kinds, times, statistic, **more)
 
 
 def test_the_interval_is_that_of_drawn_sentences() -> None:
@@ -100,7 +106,7 @@ def test_nothing_cannot_be_resampled() -> None:
         bootstrap(COUNTS[:0], F)
     with pytest.raises(UsageError, match="at least one draw"):
         bootstrap(COUNTS, F, draws=0)
-    with pytest.raises(UsageError, match="between 0 and 1"):
+    with pytest.raises(UsageError, match="between 0 and 1, not 1"):
         bootstrap(COUNTS, F, level=1)
     with pytest.raises(UsageError, match="the same sentences"):
         paired_randomisation(COUNTS, COUNTS[1:], F)
