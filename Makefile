@@ -6,7 +6,7 @@ BASE := .venv/.base
 DEV := .venv/.dev
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev data bench train train-evidence pretrain test test-slow check audit lock clean
+.PHONY: help setup setup-dev data bench train train-evidence pretrain lm test test-slow check audit lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/; s/[$$][$$]/$$/g' | expand -t 16
@@ -51,6 +51,12 @@ train-evidence: $(DEV)  ## is PPO above its start, and above SFT of the same cos
 pretrain: OUT ?= out/pretrain
 pretrain: $(DEV)  ## the built-in policy from nothing, hours: CORPUS=… (columns text, origin) OUT=…
 	@$(BIN)/cectrain pretrain "$(CORPUS)" --out "$(OUT)" $(FLAGS)
+
+lm: PACKAGE ?= libime-data-language-model
+lm: $(BASE)  ## the input-method n-gram model of Debian (LGPL-2.1-or-later) for the noisy channel
+	@rm -rf .venv/lm && mkdir -p .venv/lm
+	@cd .venv/lm && apt-get download --quiet "$(PACKAGE)" && dpkg-deb --extract *.deb .
+	@$(BIN)/cectrain lm .venv/lm/usr/lib/*/libime/zh_CN.lm $(if $(OUT),--out "$(OUT)")
 
 bench: DATA ?= out/data
 bench: MODEL ?= out/train/model

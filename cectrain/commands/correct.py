@@ -30,7 +30,12 @@ _EXAMPLES = 12  # unreadable characters that stderr shows
     "name",
     default=BUILTIN,
     show_default=True,
-    help="Folder of a run or of a model, or a hub id.",
+    help="Folder of a run or of a model, a hub id, or channel: the noisy channel.",
+)
+@click.option(
+    "--lm",
+    help="N-gram model of the noisy channel: a table of `cectrain lm`, an ARPA file or a KenLM"
+    " trie; words is what ships.  [default: the table of `cectrain lm`, else words]",
 )
 @click.option(
     "--file",
@@ -57,6 +62,7 @@ _EXAMPLES = 12  # unreadable characters that stderr shows
 def correct(
     sentences: tuple[str, ...],
     name: str,
+    lm: str | None,
     path: Path | None,
     batch: int,
     threads: int | None,
@@ -76,7 +82,7 @@ def correct(
         if sys.stdin is None or sys.stdin.isatty():
             raise click.UsageError("give sentences, a file with --file, or text through a pipe")
         path = Path("-")
-    corrector = Corrector(name, batch=batch, threads=threads)
+    corrector = Corrector(name, batch=batch, threads=threads, lm=lm)
     diff = diff or (sys.stdout.isatty() and not as_json)
     report = _Report()
     number: Counter[str] = Counter()

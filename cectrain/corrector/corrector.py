@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import groupby
 
 from cecdata.hanzi.characters import is_han
+from cectrain.corrector.channel.open import CHANNEL, open_channel
 from cectrain.corrector.correction import Correction, Edit, Kept, Proposer, apply
 from cectrain.corrector.folder import BUILTIN
 from cectrain.corrector.passthrough import filtered, stand_in
@@ -19,7 +20,8 @@ _CHUNK, _CHUNK_CHARS = 256, 1 << 16  # texts and characters that a stream correc
 class Corrector:
     """Corrects Chinese spelling; the model is loaded when it is first asked.
 
-    model: `builtin`, the folder of a model or of a `cectrain` run, a hub id, or any `Proposer`.
+    model: `builtin`, the folder of a model or of a `cectrain` run, a hub id, `channel` (the noisy
+    channel), or any `Proposer`. lm: the channel's n-gram model, see `cecdata.ngram.models.find`.
     batch: pieces in a forward pass. device: `auto` is the first GPU, or the processor without one.
     threads: of torch, while it corrects; None: one for a small model on a processor. protect: names
     that are not to be changed.
@@ -36,15 +38,18 @@ class Corrector:
         device: str = "auto",
         threads: int | None = None,
         protect: Iterable[str] = (),
+        lm: str | None = None,
     ) -> None:
         self._model, self._batch, self._device, self._threads = model, batch, device, threads
-        self._protect = tuple(protect)
+        self._protect, self._lm = tuple(protect), lm
 
     @cached_property
     def proposer(self) -> Proposer:
         """The model, loaded. Raises InputError where nothing loads."""
         if not isinstance(self._model, str):
             return self._model
+        if self._model == CHANNEL:
+            return open_channel(self._lm)
         from cectrain.corrector.policy import load
         from cectrain.corrector.proposals import PolicyProposer
 

@@ -1,0 +1,67 @@
+"""One file of named arrays with a note about it: NumPy's zip format, without pickles.
+
+Each array has a CRC in the zip, so that a damaged file is noticed.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cecdata.common.durable import write_bytes
+from cecdata.common.errors import InputError
+
+_ABOUT = "about"
+Array = NDArray[np.generic]
+
+
+def save(path: Path, kind: str, about: Mapping[str, object], arrays: Mapping[str, Array]) -> None:
+    """Write arrays and what is said about them; `kind` names the file's kind and its version."""
+    note = json.dumps({"kind": kind, **about}, ensure_ascii=False, sort_keys=True).encode()
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, array in {_ABOUT: np.frombuffer(note, np.uint8), **arrays}.items():
+            # a fixed time: the same arrays give the same bytes
+            entry = zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0))
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            held = io.BytesIO()
+            np.lib.format.write_array(held, np.ascontiguousarray(array), allow_pickle=False)
+            file.writestr(entry, held.getvalue())
+    write_bytes(path, buffer.getvalue())
+
+
+def load(path: Path, kind: str, mend: str) -> tuple[dict[str, object], dict[str, Array]]:
+    """Return what is said about the arrays, and the arrays.
+
+    Raises `InputError`, which ends with `mend`, where the file is missing, damaged or of another
+    kind.
+    """
+    try:
+        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        about = json.loads(arrays.pop(_ABOUT).tobytes())
+        found = about["kind"]
+    except FileNotFoundError as error:
+        raise InputError(f"{path} does not exist. {mend}") from error
+    except (OSError, KeyError, ValueError, TypeError, zipfile.BadZipFile, zlib.error) as error:
+        raise InputError(f"{path} is damaged or of another kind ({error}). {mend}") from error
+    if found != kind:
+        raise InputError(f"{path} is of kind {found!r}, not {kind!r}. {mend}")
+    return about, arrays
+
+
+def joined(texts: tuple[str, ...]) -> NDArray[np.uint8]:
+    """Return texts without line ends as one array of UTF-8 bytes."""
+    return np.frombuffer("\n".join(texts).encode(), np.uint8)
+
+
+def parted(array: Array) -> tuple[str, ...]:
+    """Return the texts of an array that `joined` made."""
+    return tuple(array.tobytes().decode().split("\n"))

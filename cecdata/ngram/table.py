@@ -1,0 +1,172 @@
+"""A trigram model of words as flat arrays: what kernels look up, and the file that keeps it.
+
+Log-probabilities are natural logarithms. A word is a number below 2**20; number 0 is the unknown
+word. In memory a bigram is one 64-bit slot of a hash table: 20 + 20 bits of words, 12 bits of
+log P and 12 bits of back-off, so that a look-up costs one access to memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cecdata.common import arrays
+from cecdata.common.errors import InputError
+from cecdata.ngram import kernels
+
+KIND = "cecdata n-gram table 1"
+MOST_WORDS, MOST_PAIRS = 1 << 20, 1 << 23  # bits of a slot's key
+LONGEST = 8  # characters of the longest word that a lattice uses
+Longs = NDArray[np.uint64]
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int32]
+
+
+class Tables(NamedTuple):
+    """The arrays that kernels take.
+
+    `edges` is a hash table of the character trie: key (node << 21 | code point), value the next
+    node; `word` gives the word that ends at a node, or -1. `log_prob` and `backoff` are by word,
+    `most` bounds log P of a word after any other.
+    """
+
+    edge_keys: Longs
+    edge_nodes: Ints
+    word: Ints
+    log_prob: Floats
+    backoff: Floats
+    most: Floats
+    bigrams: Longs
+    trigrams: Longs
+
+
+@dataclass(frozen=True, slots=True)
+class Ngrams:
+    """The n-grams of a model, sorted by their words.
+
+    `words` by number; `pairs` [N2, 2] and `triples` [N3, 3] hold word numbers in reading order.
+    Back-offs of `words` and `pairs` are natural logarithms, as are the log-probabilities.
+    """
+
+    name: str
+    licence: str
+    words: tuple[str, ...]
+    word_log_prob: Floats
+    word_backoff: Floats
+    pairs: Ints
+    pair_log_prob: Floats
+    pair_backoff: Floats
+    triples: Ints
+    triple_log_prob: Floats
+
+    def tables(self) -> Tables:
+        """Build the hash tables; about half a second for two million bigrams.
+
+        Raises `InputError` where the model has more words or bigrams than a slot can number.
+        """
+        for what, size, most in (
+            ("words", len(self.words), MOST_WORDS),
+            ("bigrams", len(self.pairs), MOST_PAIRS),
+        ):
+            if size >= most:
+                raise InputError(
+                    f"{self.name} has {size:,} {what}; at most {most - 1:,} can be used: prune it"
+                )
+        edge_keys, edge_nodes, word = _trie(self.words)
+        bigrams = _slots(len(self.pairs))
+        kernels.fill_bigrams(
+            bigrams,
+            self.pairs,
+            kernels.quantise(self.pair_log_prob),
+            kernels.quantise(self.pair_backoff),
+        )
+        trigrams = _slots(len(self.triples))
+        lost = kernels.fill_trigrams(
+            trigrams, bigrams, self.triples, kernels.quantise(self.triple_log_prob)
+        )
+        if lost:
+            raise InputError(f"{self.name}: {lost} trigrams continue a bigram that is not listed")
+        bound = self.word_log_prob.copy()
+        np.maximum.at(bound, self.pairs[:, 1], self.pair_log_prob)
+        return Tables(
+            edge_keys,
+            edge_nodes,
+            word,
+            self.word_log_prob,
+            self.word_backoff,
+            bound,
+            bigrams,
+            trigrams,
+        )
+
+    def save(self, path: Path) -> None:
+        """Write the model as one compressed file of arrays."""
+        order = np.lexsort((self.pairs[:, 1], self.pairs[:, 0]))
+        pairs = self.pairs[order]
+        triple_order = np.lexsort((self.triples[:, 2], self.triples[:, 1], self.triples[:, 0]))
+        arrays.save(
+            path,
+            KIND,
+            {"name": self.name, "licence": self.licence},
+            {
+                "words": arrays.joined(self.words),
+                "word_log_prob": self.word_log_prob.astype("<f4"),
+                "word_backoff": self.word_backoff.astype("<f4"),
+                "pair_counts": np.bincount(pairs[:, 0], minlength=len(self.words)).astype("<i4"),
+                "pair_second": pairs[:, 1].astype("<i4"),
+                "pair_log_prob": kernels.quantise(self.pair_log_prob[order]),
+                "pair_backoff": kernels.quantise(self.pair_backoff[order]),
+                "triples": self.triples[triple_order].astype("<i4"),
+                "triple_log_prob": kernels.quantise(self.triple_log_prob[triple_order]),
+            },
+        )
+
+
+def load(path: Path) -> Ngrams:
+    """Read a model that `Ngrams.save` wrote.
+
+    Raises `InputError` where the file is damaged or of another kind.
+    """
+    mend = "Compile it again: cectrain lm MODEL --out TABLE"
+    about, held = arrays.load(path, KIND, mend)
+    try:
+        words = arrays.parted(held["words"])
+        counts, second = held["pair_counts"], held["pair_second"]
+        first = np.repeat(np.arange(len(words), dtype=np.int32), counts.astype(np.int64))
+        return Ngrams(
+            name=str(about["name"]),
+            licence=str(about["licence"]),
+            words=words,
+            word_log_prob=held["word_log_prob"].astype(np.float32),
+            word_backoff=held["word_backoff"].astype(np.float32),
+            pairs=np.column_stack([first, second]),
+            pair_log_prob=kernels.restored(held["pair_log_prob"]),
+            pair_backoff=kernels.restored(held["pair_backoff"]),
+            triples=held["triples"].astype(np.int32),
+            triple_log_prob=kernels.restored(held["triple_log_prob"]),
+        )
+    except (KeyError, ValueError) as error:
+        raise InputError(f"{path} is damaged ({error}). {mend}") from error
+
+
+def _slots(count: int) -> Longs:
+    """An empty hash table that `count` entries fill to two thirds at most."""
+    size = 1 << max(10, int(count * 1.5).bit_length())
+    return np.zeros(size, np.uint64)
+
+
+def _trie(words: tuple[str, ...]) -> tuple[Longs, Ints, Ints]:
+    """The trie of the words' characters; words longer than `LONGEST` are left out."""
+    kept = [number for number, text in enumerate(words) if number > 0 and len(text) <= LONGEST]
+    texts = [words[number] for number in kept]
+    bounds = np.cumsum([0, *map(len, texts)]).astype(np.int64)
+    points = np.frombuffer("".join(texts).encode("utf-32-le"), np.uint32).astype(np.int64)
+    keys = _slots(int(bounds[-1]) + 1)
+    nodes = np.zeros(len(keys), np.int32)
+    word = np.full(int(bounds[-1]) + 1, -1, np.int32)
+    used = kernels.fill_trie(keys, nodes, word, points, bounds, np.array(kept, np.int32))
+    return keys, nodes, word[:used]

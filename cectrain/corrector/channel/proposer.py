@@ -1,0 +1,123 @@
+"""A noisy channel as a corrector asks it: n-gram model × P(observed | right), without torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cecdata.channel.table import Channel, of_recipe
+from cecdata.hanzi.characters import is_han
+from cecdata.ngram.table import Ngrams
+from cectrain.corrector.channel.arrays import channel_arrays
+from cectrain.corrector.channel.lattice import Edits, Settings, correct, workspace
+from cectrain.corrector.correction import Alternative, Edit
+
+#: Least posterior of an edit that is proposed. Chosen with `Settings` on synthetic held-out pairs,
+#: half of them clean, by sentence-level F1: benchmarks/tune_channel.py.
+LEAST = 0.5
+_SHOWN = 0.02  # least posterior of an alternative
+_COUNTED = 0.0005  # least posterior of a word: the posterior of an edit is the sum over its words
+_MOST_EDITS = 64  # edits of a text for which there is room at first
+
+
+class ChannelProposer:
+    """The noisy-channel corrector over an n-gram model and the channel of a recipe.
+
+    least: least posterior of an edit that is proposed, 0..1: a higher one gives fewer and surer
+    edits. settings: the decoder's weights.
+    """
+
+    longest: int | None = None
+
+    def __init__(
+        self,
+        model: Ngrams,
+        channel: Channel | None = None,
+        *,
+        least: float = LEAST,
+        settings: Settings | None = None,
+    ) -> None:
+        channel = channel or of_recipe("realistic")
+        self.name = f"channel {channel.recipe} × {model.name}"
+        self._least, self._settings = least, settings or Settings()
+        self.identity = {
+            "model": model.name,
+            "words": len(model.words),
+            "pairs": len(model.pairs),
+            "triples": len(model.triples),
+            "recipe": channel.recipe,
+            "least": least,
+            **self._settings._asdict(),
+        }
+        self._words, self._tables = model.words, model.tables()
+        self._channel = channel_arrays(channel, model)
+        self._work = workspace()
+
+    def unread(self, text: str) -> list[bool]:
+        """Return False for each character: what is no Han character separates clauses."""
+        return [False] * len(text)
+
+    def readable(self, character: str) -> bool:
+        """Return whether a character is Han."""
+        return is_han(ord(character))
+
+    def propose(self, pieces: Sequence[str]) -> list[list[Edit]]:
+        """Return the edits of each piece, sorted; confidence is the posterior of the edit."""
+        points = np.frombuffer("".join(pieces).encode("utf-32-le"), np.uint32).astype(np.int32)
+        offsets = np.cumsum([0, *map(len, pieces)]).astype(np.int64)
+        room = _MOST_EDITS * len(pieces) + len(points)
+        while True:
+            out = Edits(
+                np.zeros((room, 6), np.int64), np.zeros(room), np.zeros(room, np.uint8)
+            )
+            rows = correct(
+                points,
+                offsets,
+                self._tables,
+                self._channel,
+                self._settings,
+                _COUNTED,
+                self._work,
+                out,
+            )
+            if rows >= 0:
+                break
+            room *= 2
+        return self._edits(pieces, out, rows)
+
+    def _edits(self, pieces: Sequence[str], out: Edits, rows: int) -> list[list[Edit]]:
+        posterior: list[dict[tuple[int, int, str], float]] = [{} for _ in pieces]
+        best: list[set[tuple[int, int, str]]] = [set() for _ in pieces]
+        for row in range(rows):
+            place, start, end, word, low, high = out.place[row].tolist()
+            key = start, end, self._words[word][low:high]
+            share = posterior[place].get(key, 0.0) + float(out.share[row])
+            posterior[place][key] = min(share, 1.0)
+            if out.path[row]:
+                best[place].add(key)
+        return [
+            self._chosen(piece, own, chosen)
+            for piece, own, chosen in zip(pieces, posterior, best, strict=True)
+        ]
+
+    def _chosen(
+        self,
+        piece: str,
+        posterior: dict[tuple[int, int, str], float],
+        best: set[tuple[int, int, str]],
+    ) -> list[Edit]:
+        edits = []
+        for start, end, target in sorted(best):
+            confidence = posterior[start, end, target]
+            if confidence < self._least:
+                continue
+            others = [
+                Alternative(text, round(share, 4))
+                for (low, high, text), share in posterior.items()
+                if (low, high) == (start, end) and text != target and share >= _SHOWN
+            ]
+            others.sort(key=lambda one: (-one.confidence, one.target))
+            source = piece[start:end]
+            edits.append(Edit(start, end, source, target, round(confidence, 4), tuple(others)))
+        return edits

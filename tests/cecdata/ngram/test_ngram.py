@@ -1,0 +1,200 @@
+"""N-gram tables: what is read, kept and looked up is what the model says."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+
+from cecdata.common.errors import InputError
+from cecdata.ngram import arpa, kenlm_trie, models
+from cecdata.ngram.kernels import STEP, child, find_bigram, find_trigram, shift_of
+from cecdata.ngram.table import Ngrams, load
+
+ARPA = """\\data\\
+ngram 1=4
+ngram 2=3
+ngram 3=1
+
+\\1-grams:
+-2.0\t<unk>
+-1.0\t病情\t-0.5
+-1.2\t已经\t-0.3
+-1.5\t好转
+
+\\2-grams:
+-0.4\t病情 已经\t-0.2
+-0.6\t已经 好转
+-0.9\t病情 好转
+
+\\3-grams:
+-0.1\t病情 已经 好转
+
+\\end\\
+"""
+
+
+def model(seed: int = 1, words: int = 40) -> Ngrams:
+    """A random model over words of one to three characters."""
+    draw = random.Random(seed)
+    signs = "的一是在不了有和人这中大为上个国我以要他"
+    texts = sorted({"".join(draw.choices(signs, k=draw.randint(1, 3))) for _ in range(words)})
+    texts = ["<unk>", *texts]
+    pairs = sorted({tuple(draw.choices(range(1, len(texts)), k=2)) for _ in range(200)})
+    triples = sorted(
+        {(a, b, draw.randrange(1, len(texts))) for a, b in pairs for _ in range(3)}
+    )
+
+    def some(count: int, low: float) -> np.ndarray:
+        return np.array([draw.uniform(low, 0) for _ in range(count)], np.float32)
+
+    return Ngrams(
+        "random", "none", tuple(texts),
+        some(len(texts), -9), some(len(texts), -2),
+        np.array(pairs, np.int32), some(len(pairs), -9), some(len(pairs), -2),
+        np.array(triples, np.int32), some(len(triples), -9),
+    )  # fmt: skip
+
+
+@numba.njit
+def _bigram(slots, left, right):
+    return find_bigram(slots, len(slots) - 1, shift_of(len(slots)), left, right)
+
+
+@numba.njit
+def _trigram(slots, first, word):
+    return find_trigram(slots, len(slots) - 1, shift_of(len(slots)), first, word)
+
+
+@numba.njit
+def _child(keys, nodes, node, point):
+    return child(keys, nodes, len(keys) - 1, shift_of(len(keys)), node, point)
+
+
+def test_every_ngram_is_looked_up_and_no_other() -> None:
+    """A listed n-gram has its probability to half a step; one that is not listed has no slot."""
+    held = model()
+    tables = held.tables()
+    listed = {tuple(pair): n for n, pair in enumerate(held.pairs.tolist())}
+    three = {tuple(triple): n for n, triple in enumerate(held.triples.tolist())}
+    for left in range(len(held.words)):
+        for right in range(len(held.words)):
+            at = _bigram(tables.bigrams, left, right)
+            assert (at >= 0) == ((left, right) in listed)
+            if at < 0:
+                continue
+            value = -STEP * (int(tables.bigrams[at]) >> 12 & 4095)
+            assert abs(value - held.pair_log_prob[listed[left, right]]) <= STEP / 2 + 1e-5
+            for word in range(len(held.words)):
+                found = _trigram(tables.trigrams, at, word)
+                place = three.get((left, right, word))
+                assert (found >= 0) == (place is not None)
+                if place is not None:
+                    assert abs(-STEP * found - held.triple_log_prob[place]) <= STEP / 2 + 1e-5
+
+
+def test_the_trie_holds_the_words_and_no_other() -> None:
+    """Walking a text's characters ends at a word's number where the text is a word."""
+    held = model()
+    tables = held.tables()
+    signs = sorted({sign for word in held.words[1:] for sign in word})
+    numbers = {word: number for number, word in enumerate(held.words)}
+    draw = random.Random(2)
+    for text in {"".join(draw.choices(signs, k=draw.randint(1, 3))) for _ in range(500)}:
+        node = 0
+        for sign in text:
+            node = _child(tables.edge_keys, tables.edge_nodes, node, ord(sign)) if node >= 0 else -1
+        word = int(tables.word[node]) if node >= 0 else -1
+        assert word == numbers.get(text, -1)
+
+
+def test_a_table_is_kept_whole_and_the_same_model_gives_the_same_bytes(tmp_path: Path) -> None:
+    """Saving and loading changes a log-probability by half a step at most."""
+    held = model()
+    held.save(tmp_path / "one.ngram")
+    held.save(tmp_path / "two.ngram")
+    assert (tmp_path / "one.ngram").read_bytes() == (tmp_path / "two.ngram").read_bytes()
+    again = load(tmp_path / "one.ngram")
+    assert again.words == held.words
+    assert (again.pairs == held.pairs).all()
+    assert (again.triples == held.triples).all()
+    np.testing.assert_allclose(again.pair_log_prob, held.pair_log_prob, atol=STEP / 2 + 1e-5)
+
+
+@pytest.mark.parametrize("place", [0.1, 0.3, 0.5])
+def test_a_damaged_table_is_refused(tmp_path: Path, place: float) -> None:
+    """A flipped byte of an array is an error that names the file and the command that mends it."""
+    model().save(tmp_path / "x.ngram")
+    data = bytearray((tmp_path / "x.ngram").read_bytes())
+    data[int(place * len(data))] ^= 0x55
+    (tmp_path / "x.ngram").write_bytes(data)
+    with pytest.raises(InputError, match=r"x\.ngram.*cectrain lm"):
+        load(tmp_path / "x.ngram")
+
+
+def test_an_arpa_file_is_compiled(tmp_path: Path) -> None:
+    """Words, log-probabilities (base 10 in the file) and back-offs are those of the file."""
+    (tmp_path / "m.arpa").write_text(ARPA, "utf-8")
+    held = models.read(tmp_path / "m.arpa")
+    assert held.words == ("<unk>", "病情", "已经", "好转")
+    assert held.word_log_prob[1] == pytest.approx(-np.log(10), rel=1e-6)
+    assert held.pairs.tolist() == [[1, 2], [1, 3], [2, 3]]
+    assert held.triples.tolist() == [[1, 2, 3]]
+    assert held.pair_backoff[0] == pytest.approx(-0.2 * np.log(10), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("ngram 2=3", "ngram 2=4", "3 2-grams where 4 are announced"),
+        ("-0.6\t已经 好转", "-0.6\t已经 转好", "line 14"),
+        ("-0.6\t已经", "x\t已经", "line 14"),
+        ("\\end\\", "", "cut short"),
+    ],
+)
+def test_a_wrong_arpa_file_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
+    """The message names the file and the line, or what is missing."""
+    (tmp_path / "m.arpa").write_text(ARPA.replace(old, new), "utf-8")
+    with pytest.raises(InputError, match=message):
+        models.read(tmp_path / "m.arpa")
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    """A text, a KenLM binary that is cut short, a missing file: an error that names it."""
+    (tmp_path / "a.txt").write_text("他来了。\n", "utf-8")
+    (tmp_path / "b.lm").write_bytes(kenlm_trie.MAGIC.ljust(88, b"\0") + b"\0" * 400)
+    for name in ("a.txt", "b.lm", "c.lm"):
+        with pytest.raises(InputError, match=name):
+            models.read(tmp_path / name)
+
+
+def test_a_kenlm_trie_says_what_the_library_says() -> None:
+    """Each n-gram of a real trie has the log-probability that KenLM's library computes."""
+    path = os.environ.get("CEC_INPUT_METHOD_LM", "")
+    if not path:
+        pytest.skip("CEC_INPUT_METHOD_LM does not name a KenLM trie such as libime's zh_CN.lm")
+    kenlm = pytest.importorskip("kenlm")
+    words, orders = kenlm_trie.read(Path(path))
+    library = kenlm.Model(path)
+    draw = random.Random(3)
+    for order in orders:
+        for at in draw.sample(range(len(order.log_prob)), 500):
+            state = kenlm.State()
+            library.NullContextWrite(state)
+            for number in order.words[at]:
+                after = kenlm.State()
+                score = library.BaseScore(state, words[number], after)
+                state = after
+            assert score == pytest.approx(float(order.log_prob[at]), abs=1e-4)
+
+
+def test_arpa_is_recognised_by_its_first_line(tmp_path: Path) -> None:
+    """A file is an ARPA file where \\data\\ begins it; a table is none."""
+    (tmp_path / "m.arpa").write_text(ARPA, "utf-8")
+    model().save(tmp_path / "x.ngram")
+    assert arpa.is_arpa(tmp_path / "m.arpa")
+    assert not arpa.is_arpa(tmp_path / "x.ngram")

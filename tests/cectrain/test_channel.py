@@ -1,0 +1,186 @@
+"""The noisy channel: posteriors are those of a plain enumeration, and text stays unharmed."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+from cecdata.channel.table import Channel
+from cecdata.ngram.table import Ngrams
+from cectrain.corrector.channel.lattice import Settings
+from cectrain.corrector.channel.proposer import ChannelProposer
+from cectrain.corrector.corrector import Corrector
+
+SIGNS = "的得地在再"
+SETTINGS = Settings(error=1.0, margin=1e6, temperature=1.5, repeated=-2.0)
+
+
+def small_model(draw: random.Random) -> Ngrams:
+    """All single characters and some words, with random n-grams."""
+    words = ["<unk>", *SIGNS]
+    words += sorted({"".join(draw.choices(SIGNS, k=draw.choice([2, 2, 3]))) for _ in range(12)})
+    count = len(words)
+
+    def some(size: int, low: float) -> np.ndarray:
+        # multiples of the tables' step, so that nothing is rounded
+        most = int(-low / 0.005)
+        return np.array([-0.005 * draw.randrange(most) for _ in range(size)], np.float32)
+
+    pairs = sorted({(draw.randrange(1, count), draw.randrange(1, count)) for _ in range(60)})
+    triples = sorted({(*draw.choice(pairs), draw.randrange(1, count)) for _ in range(60)})
+    return Ngrams(
+        "small", "none", tuple(words), some(count, -6), some(count, -1),
+        np.array(pairs, np.int32), some(len(pairs), -6), some(len(pairs), -1),
+        np.array(triples, np.int32), some(len(triples), -6),
+    )  # fmt: skip
+
+
+def small_channel(draw: random.Random, model: Ngrams) -> Channel:
+    """Each character may stand for some others; some spans for words."""
+    rows: dict[str, list[tuple[str, float]]] = {}
+    for sign in SIGNS:
+        others = draw.sample([other for other in SIGNS if other != sign], 2)
+        rows[sign] = [(other, draw.uniform(-3, -0.5)) for other in others]
+    longer = [word for word in model.words if len(word) > 1 and word != "<unk>"]
+    for _ in range(4):
+        word = draw.choice(longer)
+        observed = "".join(draw.choices(SIGNS, k=draw.choice([2, 3])))
+        if observed != word:
+            rows.setdefault(observed, []).append((word, draw.uniform(-3, -1)))
+    rows = {text: list(dict(row).items()) for text, row in rows.items()}
+    observed = tuple(sorted(rows))
+    return Channel(
+        "small", observed, np.cumsum([0, *(len(rows[text]) for text in observed)]),
+        tuple(right for text in observed for right, _ in rows[text]),
+        np.array([chance for text in observed for _, chance in rows[text]], np.float32), -2.0,
+    )  # fmt: skip
+
+
+def edges(text: str, model: Ngrams, channel: Channel) -> list[tuple[int, int, int, float]]:
+    """(start, end, word, price) of every word that can be read in the text, by enumeration."""
+    made = []
+    for number, word in enumerate(model.words[1:], 1):
+        for start, end in itertools.combinations(range(len(text) + 1), 2):
+            span = text[start:end]
+            if len(span) == len(word):
+                wrong = [(x, y) for x, y in zip(span, word, strict=True) if x != y]
+                if len(wrong) <= 2 and all(y in dict(channel.row(x)) for x, y in wrong):
+                    price = sum(dict(channel.row(x))[y] - SETTINGS.error for x, y in wrong)
+                    made.append((start, end, number, price))
+            if len(span) == len(word) + 1 and len(span) > 1:
+                made += [
+                    (start, end, number, SETTINGS.repeated - SETTINGS.error)
+                    for k in range(1, len(span))
+                    if span[k] == span[k - 1] and span[:k] + span[k + 1 :] == word
+                ]
+            if len(span) > 1:
+                row = dict(channel.row(span))
+                if word in row:
+                    made.append((start, end, number, row[word] - SETTINGS.error))
+    return made
+
+
+def oracle(text: str, model: Ngrams, channel: Channel) -> dict[tuple[int, int, str], float]:
+    """The posterior of each edit: the share of the paths with it, by walking all paths."""
+    pairs = {tuple(p): n for n, p in enumerate(model.pairs.tolist())}
+    triples = {tuple(t): n for n, t in enumerate(model.triples.tolist())}
+
+    def score(before: tuple[int, ...], word: int) -> float:
+        if not before:
+            return float(model.word_log_prob[word])
+        if len(before) > 1 and (*before[-2:], word) in triples:
+            return float(model.triple_log_prob[triples[(*before[-2:], word)]])
+        back = float(model.pair_backoff[pairs[before[-2:]]]) if before[-2:] in pairs else 0.0
+        if (before[-1], word) in pairs:
+            return back + float(model.pair_log_prob[pairs[before[-1], word]])
+        return back + float(model.word_backoff[before[-1]] + model.word_log_prob[word])
+
+    starting = defaultdict(list)
+    for edge in edges(text, model, channel):
+        starting[edge[0]].append(edge)
+    share: dict[tuple[int, int, str], float] = defaultdict(float)
+    whole = 0.0
+
+    def walk(place: int, words: tuple[int, ...], total: float, edits: tuple) -> None:
+        nonlocal whole
+        if place == len(text):
+            chance = math.exp(total / SETTINGS.temperature)
+            whole += chance
+            for edit in edits:
+                share[edit] += chance
+            return
+        for start, end, word, price in starting[place]:
+            more = edits
+            if price or text[start:end] != model.words[word]:
+                more = (*edits, trimmed(text, start, end, model.words[word]))
+            walk(end, (*words, word), total + price + score(words, word), more)
+
+    walk(0, (), 0.0, ())
+    return {edit: chance / whole for edit, chance in share.items()}
+
+
+def trimmed(text: str, start: int, end: int, word: str) -> tuple[int, int, str]:
+    """An edit without what both sides have in common at the ends."""
+    low, high = 0, len(word)
+    while start < end and low < high and text[start] == word[low]:
+        start, low = start + 1, low + 1
+    while start < end and low < high and text[end - 1] == word[high - 1]:
+        end, high = end - 1, high - 1
+    return start, end, word[low:high]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_posteriors_are_those_of_all_paths(seed: int) -> None:
+    """Every proposed edit has the posterior that an enumeration of all readings gives."""
+    draw = random.Random(seed)
+    model = small_model(draw)
+    channel = small_channel(draw, model)
+    proposer = ChannelProposer(model, channel, least=0.0, settings=SETTINGS)
+    seen = 0
+    for _ in range(20):
+        text = "".join(draw.choices(SIGNS, k=draw.randint(1, 5)))
+        expected = oracle(text, model, channel)
+        for edit in proposer.propose([text])[0]:
+            seen += 1
+            key = edit.start, edit.end, edit.target
+            assert edit.confidence == pytest.approx(expected[key], abs=2e-3)
+            for other in edit.alternatives:
+                chance = expected[edit.start, edit.end, other.target]
+                assert other.confidence == pytest.approx(chance, abs=2e-3)
+    assert seen > 2
+
+
+@pytest.fixture(scope="module")
+def shipped() -> Corrector:
+    from cecdata.ngram.models import find
+
+    return Corrector(ChannelProposer(find("words")))
+
+
+def test_only_han_is_changed(shipped: Corrector) -> None:
+    """Signs, Latin words, emoji, traditional and rare characters come back as they were."""
+    for text in ("R&D部门 45.6%", "加油！！！💪", "３斤①㎡€", "", " \t ", "𠮷野家", "a" * 1000):
+        assert shipped.correct(text)[0].target == text
+
+
+def test_company_changes_nothing(shipped: Corrector) -> None:
+    """A text has the same correction alone and among others, and twice."""
+    texts = ["他的病情己经好转。", "我门去公园吧", "今天天气很好", "的" * 300]
+    together = shipped.correct(texts)
+    assert together == [shipped.correct(text)[0] for text in texts]
+    assert together == shipped.correct(texts)
+
+
+def test_edits_lead_to_the_target(shipped: Corrector) -> None:
+    """Each edit quotes the source, and applying all of them gives the target."""
+    for correction in shipped.correct(["我们以经到了学校，天汽很好", "他己经来了"]):
+        text = correction.source
+        for edit in reversed(correction.edits):
+            assert text[edit.start : edit.end] == edit.source
+            text = text[: edit.start] + edit.target + text[edit.end :]
+        assert text == correction.target
