@@ -1,42 +1,76 @@
-"""A policy of `cectrain`: a causal language model in its output folder, or the one that ships."""
+"""A policy of `cectrain`, asked exactly as `cectrain correct` asks it."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from cecbench.systems.answer import System
+from cecbench.systems.answer import Answer
 from cecbench.systems.kind import Kind
-from cecbench.systems.llm import LlmOptions, LlmSystem
-from cecbench.systems.pieces import InPieces
+from cecbench.systems.options import LocalOptions
 from cecdata.common.errors import InputError
-from cectrain.corrector import folder
+from cectrain.corrector import loading, prompts
+from cectrain.corrector.correction import Correction
+from cectrain.corrector.corrector import Corrector
+from cectrain.corrector.folder import BUILTIN, model_folder
+from cectrain.corrector.policy import load
+from cectrain.corrector.proposals import PolicyProposer
 
 
-def policy_system(rest: str | Path, options: LlmOptions) -> System:
-    """The model in a folder or its `model` subfolder, asked with the prompt of its training.
+class PolicySystem:
+    """The corrector with the policy of a folder; `builtin` is the one that ships.
 
-    `builtin` is the one that ships; `./builtin` a folder of that name. Sources that are longer than
-    those of its training are asked in pieces: what is scored is what `cectrain correct` answers.
+    The folder is a model's or a run's; `./builtin` is a folder of that name.
     """
-    name = str(rest)
-    model = Path(folder.model_folder(name) or "")
-    if not (model / "config.json").is_file():
-        raise InputError(
-            f"{name} holds no model (no config.json there or in its `model` folder): "
-            "name the output folder of a finished `cectrain` run, or policy:builtin"
+
+    def __init__(self, name: str, options: LocalOptions) -> None:
+        torch, transformers = loading.torch_and_transformers()
+        where = model_folder(name) or ""
+        if not (Path(where) / "config.json").is_file():
+            raise InputError(
+                f"{name} holds no model (no config.json there or in its `model` folder): "
+                "name the output folder of a finished `cectrain` run, or policy:builtin"
+            )
+        policy = load(name, device=options.device, dtype=loading.pick_dtype(torch, options.dtype))
+        proposer = PolicyProposer(policy, options.batch, options.threads)
+        self._corrector = Corrector(proposer)
+        self.block = 8 * options.batch
+        self.name = BUILTIN if name == BUILTIN else "policy"
+        self.identity: Mapping[str, object] = {
+            "kind": "policy",
+            **loading.checkpoint_identity(where, None),
+            **loading.run_identity(torch, transformers, str(policy.model.device)),
+            "prompt": f"{policy.prompt}@{prompts.sha256(policy.prompt)[:8]}",
+            "dtype": str(policy.model.dtype),
+            "longest_piece": proposer.longest,
+            "unchanged": "what is not Han, what the policy cannot read, answers that stray",
+        }
+
+    def correct(self, sources: Sequence[str]) -> Iterator[Answer]:
+        """Return one answer a source, in the order of the sources."""
+        started = time.perf_counter()
+        corrections = self._corrector.correct(sources)
+        seconds = (time.perf_counter() - started) / max(1, len(sources))
+        return (
+            Answer(one.target, one.target, _status(one), seconds=seconds) for one in corrections
         )
-    options = replace(options, prompt=folder.trained_prompt(name))
-    folder.check_template(model)
-    longest = folder.longest_source(name)
-    called = folder.BUILTIN if name == folder.BUILTIN else "policy"
-    made = LlmSystem(str(model), options, name=called)
-    return made if longest is None else InPieces(made, longest)
+
+
+def _status(correction: Correction) -> str:
+    """Return what was kept as written: a refused answer, a piece of the text, or a character."""
+    kept = {one.reason for one in correction.kept}
+    whole = any((one.start, one.end) == (0, len(correction.source)) for one in correction.kept)
+    if "strayed" in kept and whole:
+        return "chatter"
+    if kept & {"strayed", "too_long"}:
+        return "truncated"
+    return "unknown" if "unreadable" in kept else "ok"
 
 
 KIND = Kind(
     "policy:DIR",
     "an output folder of `cectrain`; policy:builtin is what ships",
-    LlmOptions,
-    lambda argument, options, _: policy_system(argument, options),
+    LocalOptions,
+    lambda argument, options, _: PolicySystem(argument, options),
 )

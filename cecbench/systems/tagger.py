@@ -17,8 +17,8 @@ import click
 from cecbench.systems.answer import Answer
 from cecbench.systems.kind import Kind
 from cecbench.systems.options import LocalOptions, option
-from cecbench.systems.threads import thread_count, threads
 from cectrain.corrector import loading
+from cectrain.corrector.threads import thread_count, use_threads
 
 
 class Ids(Protocol):
@@ -136,7 +136,7 @@ class TaggerSystem:
         pad = int(self._tokenizer.pad_token_id or 0)  # type: ignore[attr-defined]
         ids = torch.tensor([e.tokens + [pad] * (width - len(e.tokens)) for e in batch])
         mask = torch.tensor([[1] * len(e.tokens) + [0] * (width - len(e.tokens)) for e in batch])
-        with threads(self._threads), torch.inference_mode():
+        with use_threads(self._threads), torch.inference_mode():
             logits = self._model(
                 input_ids=ids.to(self._device), attention_mask=mask.to(self._device)
             ).logits

@@ -52,8 +52,10 @@ _EXAMPLES = 12  # unreadable characters that stderr shows
 )
 @click.option(
     "--threads",
-    type=click.IntRange(1),
-    help="Number of threads that compute.  [default: 1 for a small model on a CPU]",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Number of processor threads; 0 takes one for a small model, and all cores for others.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each text.")
 @click.option(
@@ -65,7 +67,7 @@ def correct(
     lm: str | None,
     path: Path | None,
     batch: int,
-    threads: int | None,
+    threads: int,
     as_json: bool,
     diff: bool,
 ) -> None:

@@ -77,10 +77,9 @@ def apply(source: str, edits: Iterable[Edit]) -> str:
 class Proposer(Protocol):
     """A model behind a corrector: a policy, or a noisy channel.
 
-    name: of the model. longest: the most characters that it reads at once; None: any number.
+    longest: the most characters that it reads at once; None: any number.
     """
 
-    name: str
     longest: int | None
 
     def unread(self, text: str) -> Sequence[bool]:

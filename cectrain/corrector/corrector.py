@@ -23,8 +23,8 @@ class Corrector:
     model: `builtin`, the folder of a model or of a `cectrain` run, a hub id, `channel` (the noisy
     channel), or any `Proposer`. lm: the channel's n-gram model, see `cecdata.ngram.models.find`.
     batch: pieces in a forward pass. device: `auto` is the first GPU, or the processor without one.
-    threads: of torch, while it corrects; None: one for a small model on a processor. protect: names
-    that are not to be changed.
+    threads: of the processor; 0 takes one for a small model, and torch's default for others.
+    protect: names that are not to be changed.
 
     >>> Corrector().correct("他的病情己经好转。")[0].target  # doctest: +SKIP
     '他的病情已经好转。'
@@ -36,7 +36,7 @@ class Corrector:
         *,
         batch: int = 64,
         device: str = "auto",
-        threads: int | None = None,
+        threads: int = 0,
         protect: Iterable[str] = (),
         lm: str | None = None,
     ) -> None:
@@ -54,7 +54,7 @@ class Corrector:
         from cectrain.corrector.proposals import PolicyProposer
 
         policy = load(self._model, device=self._device)
-        return PolicyProposer(policy, self._model, self._batch, self._threads)
+        return PolicyProposer(policy, self._batch, self._threads)
 
     def correct(self, texts: str | Iterable[str]) -> list[Correction]:
         """Return one correction a text, in order; a single text gives a list of one."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cectrain.corrector import speculative
@@ -67,12 +66,12 @@ def greedy(policy: Policy, sources: Sequence[str], batch: int) -> list[Written]:
 
     def run(chosen: list[int]) -> list[Written]:
         texts = [sources[i] for i in chosen]
-        rooms = [token_budget(policy, text) for text in texts]
-        written = write(policy, [asked[i] for i in chosen], texts, rooms)
+        budgets = [token_budget(policy, text) for text in texts]
+        written = write(policy, [asked[i] for i in chosen], texts, budgets)
         # Each row is cut at its own budget, so that an answer does not depend on its batch.
         return [
-            Written(one.tokens[:room], one.log_probs[:room])
-            for one, room in zip(written, rooms, strict=True)
+            Written(one.tokens[:budget], one.log_probs[:budget])
+            for one, budget in zip(written, budgets, strict=True)
         ]
 
     was_training = policy.model.training
@@ -93,12 +92,12 @@ def corrections(policy: Policy, sources: Sequence[str], batch: int = 64) -> list
 def generate(
     policy: Policy,
     asked: Sequence[Sequence[int]],
-    rooms: Sequence[int],
+    budgets: Sequence[int],
     settings: Mapping[str, object] = GREEDY,
 ) -> list[list[int]]:
     """Return the tokens that `transformers` generates for each question, padding left out.
 
-    rooms: the most tokens of each answer. settings: of `generate`.
+    budgets: the most tokens of each answer. settings: of `generate`.
     """
     import torch
 
@@ -109,32 +108,19 @@ def generate(
     output: torch.Tensor = model.generate(
         input_ids=torch.tensor(rows, device=model.device),
         attention_mask=torch.tensor(mask, device=model.device),
-        max_new_tokens=max(rooms),
+        max_new_tokens=max(budgets),
         pad_token_id=pad,
         **settings,
     )
     written = output[:, width:].tolist()
     return [
-        [token for token in row[:room] if token != pad]
-        for row, room in zip(written, rooms, strict=True)
+        [token for token in row[:budget] if token != pad]
+        for row, budget in zip(written, budgets, strict=True)
     ]
 
 
-@contextmanager
-def threads(count: int | None) -> Iterator[None]:
-    """Let torch compute with so many threads inside; None changes nothing."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(count or before)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 def _checked(
-    policy: Policy, asked: Sequence[Sequence[int]], sources: Sequence[str], rooms: Sequence[int]
+    policy: Policy, asked: Sequence[Sequence[int]], sources: Sequence[str], budgets: Sequence[int]
 ) -> list[Written]:
     named = policy.model.generation_config.eos_token_id
     stops = list(named) if isinstance(named, (list, tuple)) else [int(named)] if named else []
@@ -145,7 +131,7 @@ def _checked(
         1,
         end=int(policy.tokenizer.eos_token_id),
         stops=stops,
-        longest=max(rooms),
+        longest=max(budgets),
         temperature=None,
     )
 
@@ -154,9 +140,9 @@ def _token_by_token(
     policy: Policy,
     asked: Sequence[Sequence[int]],
     sources: Sequence[str],  # noqa: ARG001 - the other way drafts with them
-    rooms: Sequence[int],
+    budgets: Sequence[int],
 ) -> list[Written]:
-    answers = generate(policy, asked, rooms)
+    answers = generate(policy, asked, budgets)
     return [
         Written(answer, _log_probs(policy.model, question, answer))
         for question, answer in zip(asked, answers, strict=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 _LINES = re.compile(r"[^\n]*\n+|[^\n]+")
 # Closing quotation marks and brackets belong to the sentence before them.
 _SENTENCES = re.compile(r"[^。！？；…!?;]*[。！？；…!?;]+[”’」』）》】]*|[^。！？；…!?;]+")
-_CLAUSES = re.compile(r"(?:[^，,、]|,(?=\d))*[，,、]|[^，,、]+")
+_CLAUSES = re.compile(r"(?:[^，、,]|,(?=\d))*(?:[，、]|,(?!\d))|(?:[^，、,]|,(?=\d))+")
 _CONTEXT = 0.25  # most text that is read before a clause, as a share of the longest
 
 

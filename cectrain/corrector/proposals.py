@@ -9,25 +9,24 @@ from functools import cached_property
 
 from cecdata.hanzi.edits import align
 from cectrain.corrector.correction import Edit
-from cectrain.corrector.generation import EXTRA_TOKENS, greedy, threads
+from cectrain.corrector.generation import EXTRA_TOKENS, greedy
 from cectrain.corrector.policy import Policy, decode, prompt_ids
 from cectrain.corrector.speculative import Written
+from cectrain.corrector.threads import thread_count, use_threads
 
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")  # the token of a byte, for characters without their own
-_SMALL = 50_000_000  # parameters, up to which one thread is faster than several
 
 
 class PolicyProposer:
-    """A policy as a corrector asks it; `threads` of torch, by default one for a small model."""
+    """A policy as a corrector asks it.
 
-    def __init__(
-        self, policy: Policy, name: str, batch: int = 64, threads: int | None = None
-    ) -> None:
-        self.policy, self.name = policy, name
-        self._batch, self._readable = batch, dict[str, bool]()
-        small = sum(p.numel() for p in policy.model.parameters()) < _SMALL
-        default = 1 if small and policy.model.device.type == "cpu" else None
-        self._threads = threads or default
+    batch: pieces in a forward pass. threads: of the processor; 0 takes one for a small model.
+    """
+
+    def __init__(self, policy: Policy, batch: int = 64, threads: int = 0) -> None:
+        self.policy, self._batch = policy, batch
+        self._readable: dict[str, bool] = {}
+        self._threads = thread_count(policy.model, threads)
         self.longest = self._longest()
 
     def unread(self, text: str) -> list[bool]:
@@ -52,7 +51,7 @@ class PolicyProposer:
 
     def propose(self, pieces: Sequence[str]) -> list[list[Edit]]:
         """Return the edits of each piece, one for each run of changed characters."""
-        with threads(self._threads):
+        with use_threads(self._threads):
             written = greedy(self.policy, pieces, self._batch)
         answers = decode(self.policy, [one.tokens for one in written])
         return [

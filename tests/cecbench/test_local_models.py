@@ -12,8 +12,10 @@ from test_api import OTHERWISE
 
 from cecbench.evaluate import Settings, evaluate
 from cecbench.systems.llm import LlmOptions
+from cecbench.systems.options import LocalOptions
 from cecbench.systems.tagger import TaggerOptions
 from cecdata.common.errors import InputError, RefusedError
+from cectrain.corrector.policy import prompt_ids
 
 torch = pytest.importorskip("torch", reason="torch is not installed (extra: bench)")
 pytest.importorskip("transformers", reason="transformers is not installed (extra: bench)")
@@ -130,7 +132,7 @@ def test_a_language_model_answers_in_order_and_is_read(qwen3):
 def test_thinking_is_switched_off_in_the_template(qwen3):
     """The chat template is applied with enable_thinking=False."""
     system = llm(qwen3)
-    text = system._tokenizer.decode(system._prompt("他己经来了。"))
+    text = system._policy.tokenizer.decode(prompt_ids(system._policy, "他己经来了。"))
     assert re.search(r"assistant\n<think>\s*</think>\s*$", text)
     assert "他己经来了。" in text
 
@@ -150,29 +152,30 @@ def test_batching_and_sampling_are_repeatable_and_move_no_generator(qwen3):
 
 def test_the_policy_is_read_with_the_prompt_of_its_training(tmp_path, qwen3):
     """policy:DIR reads the model's folder and the prompt version in it."""
-    from cecbench.systems.policy import policy_system
+    from cecbench.systems.policy import PolicySystem
 
     folder = tmp_path / "train"
     folder.mkdir()
     (folder / "model").symlink_to(qwen3)
-    assert str(policy_system(folder, LlmOptions(**ON_CPU)).identity["prompt"]).startswith("1@")
+    made = PolicySystem(str(folder), LocalOptions(**ON_CPU))
+    assert str(made.identity["prompt"]).startswith("1@")
     own = tiny_models.qwen3(tmp_path / "own")
     tiny_models.prompt_file(own, "2")
-    assert str(policy_system(own, LlmOptions(**ON_CPU)).identity["prompt"]).startswith("2@")
+    assert str(PolicySystem(str(own), LocalOptions(**ON_CPU)).identity["prompt"]).startswith("2@")
     with pytest.raises(InputError, match=r"config\.json"):
-        policy_system(tmp_path / "nothing", LlmOptions(**ON_CPU))
+        PolicySystem(str(tmp_path / "nothing"), LocalOptions(**ON_CPU))
 
 
 def test_the_policy_that_ships_has_a_name(tmp_path, monkeypatch):
     """policy:builtin names the shipped weights, and ./builtin a folder."""
-    from cecbench.systems.policy import policy_system
+    from cecbench.systems.policy import PolicySystem
     from cectrain.corrector.folder import WEIGHTS
 
-    system = policy_system("builtin", LlmOptions(**ON_CPU))
+    system = PolicySystem("builtin", LocalOptions(**ON_CPU))
     assert (system.name, system.identity["checkpoint"]) == ("builtin", WEIGHTS.name)
     tiny_models.qwen3(tmp_path / "builtin")
     monkeypatch.chdir(tmp_path)
-    assert policy_system("./builtin", LlmOptions(**ON_CPU)).name == "policy"
+    assert PolicySystem("./builtin", LocalOptions(**ON_CPU)).name == "policy"
 
 
 def test_a_folder_without_a_model_is_named(tmp_path):

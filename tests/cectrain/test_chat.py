@@ -72,7 +72,7 @@ def test_the_question_is_cecbenchs(made, folder):
     from cecbench.systems.llm import LlmOptions, LlmSystem
 
     ours = prompt_ids(made, "他己经来了。")
-    theirs = LlmSystem(str(folder), LlmOptions())._prompt("他己经来了。")
+    theirs = prompt_ids(LlmSystem(str(folder), LlmOptions())._policy, "他己经来了。")
     text = made.tokenizer.decode(ours)
     assert ours == theirs
     assert prompts.prompt().instruction in text

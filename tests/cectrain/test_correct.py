@@ -11,8 +11,8 @@ import pytest
 
 pytest.importorskip("torch", reason="the extra `train` is not installed")
 
-from cecbench.systems.llm import LlmOptions
-from cecbench.systems.policy import policy_system
+from cecbench.systems.options import LocalOptions
+from cecbench.systems.policy import PolicySystem
 from cecdata.common.command_group import run
 from cecdata.common.errors import InputError
 from cectrain import Corrector
@@ -113,8 +113,7 @@ def test_a_stream_and_batches_of_any_size_give_the_same(corrector):
     texts = [WRONG, "", "天气很好。", WRONG * 3, "💪"] * 60
     together = corrector.correct(texts)
     assert list(corrector.stream(iter(texts))) == together
-    alone = Corrector(batch=1)
-    alone.proposer = PolicyProposer(corrector.proposer.policy, "builtin", batch=1)
+    alone = Corrector(PolicyProposer(corrector.proposer.policy, batch=1))
     assert [one.target for one in alone.correct(texts[:5])] == [c.target for c in together[:5]]
 
 
@@ -127,7 +126,7 @@ def test_a_long_line_is_corrected_piece_by_piece(capsys):
 
 def test_a_benchmark_scores_what_is_answered_here():
     """A long source is asked in the same pieces; one that cannot be cut is left."""
-    system = policy_system("builtin", LlmOptions(device="cpu"))
+    system = PolicySystem("builtin", LocalOptions(device="cpu"))
     answers = list(system.correct([WRONG, WRONG * 10, LONG]))
     assert [answer.text for answer in answers] == [RIGHT, RIGHT * 10, LONG]
     assert [answer.status for answer in answers] == ["ok", "ok", "truncated"]
@@ -216,6 +215,14 @@ def test_what_has_come_through_a_pipe_is_cut_into_lines():
     assert list(_arrived(io.BytesIO(b"\n\r\n\r"))) == [["", ""], ["\r"]]
 
 
+def test_standard_input_is_read_where_nothing_is_named(monkeypatch, capsys):
+    """A pipe needs no option; a terminal, or a closed standard input, is a wrong call."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("他己经来了。\n".encode())))
+    assert lines(capsys).out == "他已经来了。\n"
+    monkeypatch.setattr(sys, "stdin", None)
+    assert run(cli, ["correct"]) == 2
+
+
 def test_standard_input_that_is_no_text_is_refused(monkeypatch, capsys):
     """As a file of that kind is."""
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff\n")))
@@ -235,7 +242,7 @@ def refused(folder, match):
     with pytest.raises(InputError, match=match):
         load_policy(PolicyConfig(name=str(folder)), 7, "cpu")
     with pytest.raises(InputError, match=match):
-        policy_system(folder, LlmOptions(device="cpu"))
+        PolicySystem(str(folder), LocalOptions(device="cpu"))
 
 
 def test_a_policy_without_its_template_is_refused(stored, tmp_path):

@@ -18,7 +18,7 @@ def thread_count(model: object, wanted: int) -> int | None:
 
 
 @contextmanager
-def threads(count: int | None) -> Iterator[None]:
+def use_threads(count: int | None) -> Iterator[None]:
     """Let torch compute with `count` threads inside; None leaves their number as it is."""
     import torch
 

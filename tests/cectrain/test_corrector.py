@@ -1,0 +1,141 @@
+"""Whatever a model proposes, the rules of a corrector keep the rest of the text unharmed."""
+
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cecdata.hanzi.characters import is_han
+from cectrain.corrector.correction import Edit, apply
+from cectrain.corrector.corrector import Corrector
+from cectrain.corrector.pieces import pieces
+
+TEXTS = st.lists(st.text("他己来了，。！、” \n\u3000a1R&%𠀀㻂😀\r\t", max_size=60), max_size=5)
+UNREADABLE = "㻂😀\r\t"
+
+
+class Proposer:
+    """Proposes random edits over the whole of each piece."""
+
+    def __init__(self, longest, rate=0.0, seed=0):
+        self.longest, self._rate, self._random, self.asked = longest, rate, random.Random(seed), []
+
+    def unread(self, text):
+        return [character in UNREADABLE for character in text]
+
+    def readable(self, character):
+        return character not in UNREADABLE
+
+    def propose(self, asked):
+        self.asked += asked
+        return [list(self._edits(piece)) for piece in asked]
+
+    def _edits(self, piece):
+        at = 0
+        while at < len(piece):
+            if self._random.random() < self._rate:
+                end = at + self._random.randrange(3)
+                target = "".join(self._random.choices("已经，,b", k=self._random.randrange(3)))
+                yield Edit(at, min(end, len(piece)), piece[at:end], target, 0.5)
+                at = end
+            at += 1
+
+
+def without_han(text):
+    return "".join(character for character in text if not is_han(ord(character)))
+
+
+@given(TEXTS, st.integers(1, 12) | st.none())
+def test_a_model_that_changes_nothing_changes_nothing(texts, longest):
+    """Whatever the white space and the signs; no more is asked at once than the limit allows."""
+    proposer = Proposer(longest)
+    corrections = Corrector(proposer).correct(texts)
+    assert [one.target for one in corrections] == [one.source for one in corrections] == texts
+    assert all(0 < len(piece) <= (longest or 60) for piece in proposer.asked)
+    assert not {character for piece in proposer.asked for character in UNREADABLE} & set(
+        "".join(proposer.asked)
+    )
+
+
+@given(TEXTS, st.integers(1, 12), st.integers(0, 2**32))
+def test_only_readable_han_characters_change(texts, longest, seed):
+    """Every other character comes back, in order; edits lead from source to target."""
+    for one in Corrector(Proposer(longest, 0.2, seed)).correct(texts):
+        assert without_han(one.target) == without_han(one.source)
+        assert one.target.count("㻂") == one.source.count("㻂")
+        assert apply(one.source, one.edits) == one.target
+        assert all(one.source[e.start : e.end] == e.source for e in one.edits)
+        assert [e.start for e in one.edits] == sorted(e.start for e in one.edits)
+        assert all(one.source[k.start : k.end] == k.source for k in one.kept)
+
+
+@given(st.text("他己来了，,。！!、” \n\u30001", max_size=80), st.integers(1, 12))
+def test_pieces_are_the_text(text, longest):
+    """Nothing is lost or doubled; context comes before a piece, and both together fit."""
+    cut = pieces(text, longest)
+    assert "".join(text[piece.start : piece.end] for piece in cut) == text
+    for piece in cut:
+        assert piece.context <= piece.start < piece.end
+        fits = len(text[piece.context : piece.end].strip()) <= longest
+        assert fits or piece.context == piece.start
+
+
+def test_sentences_are_read_alone_and_clauses_with_context():
+    """As in training, where a text is too long; a number keeps its comma."""
+
+    def asked(text, longest):
+        return [(text[p.context : p.start], text[p.start : p.end]) for p in pieces(text, longest)]
+
+    assert asked("一二三。四", 6) == [("", "一二三。四")]
+    assert asked("一二三。”四五……六七", 6) == [("", "一二三。”"), ("", "四五……"), ("", "六七")]
+    assert asked("一，二，三四五，六七八九十。", 8) == [
+        ("", "一，二，三四五，"),
+        ("", "六七八九十。"),
+    ]
+    assert asked("一二三四五六，七，八九十一二三。", 10) == [
+        ("", "一二三四五六，七，"),
+        ("七，", "八九十一二三。"),
+    ]
+    assert asked("一二1,299元三四", 6) == [("", "一二1,299元三四")]
+
+
+class Fixed(Proposer):
+    """Proposes the same edits for each piece."""
+
+    def __init__(self, *edits):
+        super().__init__(None)
+        self._fixed = edits
+
+    def propose(self, asked):
+        return [self._fixed for _ in asked]
+
+
+def test_a_protected_name_is_not_changed():
+    """Neither changed nor parted; the correction says what was kept."""
+    proposer = Fixed(Edit(0, 1, "习", "西", 0.9), Edit(4, 5, "己", "已", 0.9))
+    (one,) = Corrector(proposer, protect=["习小明"]).correct("习小明自己经来了。")
+    assert one.target == "习小明自已经来了。"
+    assert [(kept.source, kept.reason) for kept in one.kept] == [("习", "protected")]
+
+
+def test_an_answer_that_strays_is_refused():
+    """Too many changes, or too many characters more or fewer, leave the source as it is."""
+    text = "我们明天去公园看花。"
+    for edits in (
+        [Edit(n, n + 1, text[n], "的", 0.9) for n in range(4)],
+        [Edit(2, 2, "", "的的的", 0.9)],
+        [Edit(0, 3, "我们明", "", 0.9)],
+    ):
+        (one,) = Corrector(Fixed(*edits)).correct(text)
+        assert one.target == text
+        assert [(kept.source, kept.reason) for kept in one.kept] == [(text, "strayed")]
+    (one,) = Corrector(Fixed(*[Edit(n, n + 1, text[n], "的", 0.9) for n in range(2)])).correct(text)
+    assert one.target == "的的明天去公园看花。"
+
+
+def test_nothing_is_inserted_into_a_number_or_a_link():
+    """45.6%, R&D and https://a.cn stay in one piece; beside a Han character it is allowed."""
+    proposer = Fixed(Edit(4, 4, "", "的", 0.9))
+    (number, han) = Corrector(proposer).correct(["涨了45.6%啊", "他说的是话啊"])
+    assert number.target == "涨了45.6%啊"
+    assert han.target == "他说的是的话啊"
