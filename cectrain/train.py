@@ -51,10 +51,10 @@ def train(
     encoder = load_encoder(config)
     cache = open_cache(config, encoder)
     rank0 = distributed.is_rank0()
-    if overwrite and rank0:  # what it removes must not be what stops the run afterwards
+    if overwrite and rank0:  # before it deletes an earlier run, check that the policy loads
         load_policy(config.policy, config.seed, "cpu")
     identity = reproducibility.run_identity(config, dataset, encoder)
-    # 3. Open the folder, on rank 0 alone. `naming` covers what other libraries write there, too.
+    # 3. Open the folder on rank 0. `naming` also covers files that other libraries write there.
     reads = (str(data), config.policy.name, config.data.cache, *folders_of(config.encoder))
     workspace = Workspace(out, identity, overwrite=overwrite, reads=reads)
     with naming(out), workspace if rank0 else nullcontext() as work:

@@ -83,7 +83,7 @@ def held_out(
     the pairs' sentences if there are enough.
     """
     split = TRAIN if config.tuning else HELD_OUT
-    # Twice as many, for other clean sentences; the tuning part keeps a tenth of what is drawn.
+    # Twice as many, for other clean sentences; of the draw the tuning part keeps a tenth.
     count = (12 if config.tuning else 2) * (config.held_out + config.held_out_clean)
     drawn = sample(dataset, split, count, seed, limit)
     if config.tuning:
@@ -102,7 +102,7 @@ def _tuning(drawn: Sequence[Pair]) -> list[Pair]:
 
 
 def unsigned(ids: Sequence[int]) -> npt.NDArray[np.uint64]:
-    """Return the bits of ids, which draws are made from: signed ones, or unsigned of version 1."""
+    """Return the bits of ids as uint64; ids are signed, or unsigned in datasets of version 1."""
     return np.array([number % 2**64 for number in ids], np.uint64)
 
 

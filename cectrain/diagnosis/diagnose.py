@@ -1,4 +1,4 @@
-# ruff: noqa: N803, N806 - axes stand in the names
+# ruff: noqa: N803, N806 - axes are in the names
 """Measure a reward on simulated candidates of known quality, before any training."""
 
 from __future__ import annotations

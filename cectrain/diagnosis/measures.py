@@ -138,7 +138,7 @@ def verdict(diagnosis: Diagnosis) -> list[str]:
     copying = given.profiles["copying"]
     lines.append(
         f"Copying the input earns {given.lone_copy:.2f} of at most 1; the pooled AUC there is "
-        f"{_shown(copying.auc)}, the accuracy within groups, which is what teaches, "
+        f"{_shown(copying.auc)}, the accuracy within groups, which matters for training, "
         f"{_shown(copying.pair_accuracy)}."
     )
     return lines

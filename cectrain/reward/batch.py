@@ -1,5 +1,5 @@
 # ruff: noqa: N802, N803, N815 - axes are in the names
-"""The groups of candidates that are rewarded together, and what several terms need of them.
+"""The groups of candidates that are rewarded together, with the values that terms share.
 
 Axes: P sources, L candidates of each, D components of an embedding.
 """

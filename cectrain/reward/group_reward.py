@@ -155,7 +155,7 @@ def text_of(completion: object) -> str:
 def behaviour(
     sources: Sequence[str], targets: Sequence[str], groups: Sequence[Sequence[str]]
 ) -> dict[str, float]:
-    """Return rates of what the candidates do, whatever they earn; see docs/metrics.md.
+    """Return the rates of exact, copied, empty … candidates; docs/metrics.md explains them.
 
     A rate without a denominator is left out.
     """

@@ -1,4 +1,4 @@
-"""What a reward term is: its name, its weight, its values, and the figures that it logs."""
+"""The type of a reward term: its name, weight, values, and the figures that it logs."""
 
 from __future__ import annotations
 

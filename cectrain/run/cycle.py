@@ -1,4 +1,4 @@
-"""What the trainer's hooks hand to one another within one batch of candidates."""
+"""The state of one batch of candidates, which the trainer's hooks share."""
 
 from __future__ import annotations
 

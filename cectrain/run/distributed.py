@@ -1,4 +1,4 @@
-"""Ranks that a launcher started: how many there are, how they meet, and what rank 0 tells the rest.
+"""The ranks that a launcher started: their number, their process group, and broadcasts.
 
 A process that no launcher started is rank 0 of 1 and has no process group.
 """

@@ -1,4 +1,4 @@
-"""What the stages of a training run share, and what PPO returns."""
+"""The inputs that the stages of a training run share, and the result of PPO."""
 
 from __future__ import annotations
 

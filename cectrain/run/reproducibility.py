@@ -1,4 +1,4 @@
-"""Seeds, and the record of what decides a run's weights."""
+"""Seeds, and the record of everything that decides a run's weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names of what is logged, and the file metrics.jsonl; docs/metrics.md explains them."""
+"""The file metrics.jsonl and the names in it, which docs/metrics.md explains."""
 
 from __future__ import annotations
 
