@@ -35,7 +35,7 @@ class GroupReward:
     `from_cache` and `encoded` count the references and sources embedded so far, by origin.
     """
 
-    __name__ = "consensus"  # TRL logs the reward under this name
+    __name__ = "group_reward"  # TRL logs the reward under this name
 
     def __init__(
         self,
