@@ -1,1 +1,1 @@
-"""Share errors, the command group, JSON, recipes and durable files among the three packages."""
+"""What the three packages share: errors, command lines, JSON, settings and durable files."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 
 class CecError(Exception):
-    """Base of every expected failure; `exit_code` is what the command line ends with."""
+    """Base of every expected failure; `exit_code` is that of the command line."""
 
     exit_code = 1
 
 
 class InputError(CecError, ValueError):
-    """The input cannot be used: a missing file, an unknown column, an empty corpus."""
+    """An input cannot be used: a missing file, an unknown column, an empty corpus."""
 
 
 class UsageError(CecError, ValueError):
@@ -26,23 +26,23 @@ class TooManyRejectsError(CecError, RuntimeError):
 
 
 class VerificationError(CecError, RuntimeError):
-    """What lies on disk is not what the manifest promises."""
+    """Files are damaged: they differ from what was recorded of them."""
 
     exit_code = 4
 
 
 class RefusedError(CecError, RuntimeError):
-    """Going on would mix or destroy something: other configuration, foreign folder, held lock."""
+    """To continue would mix or destroy something: another configuration, a foreign folder."""
 
     exit_code = 5
 
 
 class DiskFullError(CecError, OSError):
-    """No space is left where an output must go."""
+    """No space is left for an output."""
 
 
 class MissingPackageError(CecError, ImportError):
-    """An optional package is needed; the message names the extra that brings it."""
+    """An optional package is missing; the message names the extra that installs it."""
 
 
 def how_to_install(extra: str) -> str:
@@ -57,7 +57,7 @@ def how_to_install(extra: str) -> str:
 
 
 def did_you_mean(name: str, known: list[str]) -> str:
-    """The sentence that follows an unknown name: the nearest known one, then all of them.
+    """Return what follows an unknown name in a message: the nearest known one, then all.
 
     >>> did_you_mean("homofone", ["homophone", "noise"])
     "did you mean 'homophone'? available: homophone, noise"

@@ -1,4 +1,4 @@
-"""Which commit of the source tree a result was made by."""
+"""The commit of the source tree that computes a result."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 
 def git_commit(of: Path = Path(__file__)) -> str:
-    """The commit of the tree that holds this source file, with `-dirty` behind it where tracked
-    files were changed; empty for an installed package, inside another project's tree too, or
-    without git.
+    """Return the commit of the tree that contains this source file; `-dirty` marks changed files.
+
+    Return "" for an installed package, also inside another project's tree, and without git.
     """
     here = of.resolve()
     if not _git(here.parent, "ls-files", here.name):

@@ -1,4 +1,4 @@
-"""The folder of a model: what of it decides the answers and the vectors."""
+"""The digest of a model's folder, over all files that decide its answers and vectors."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from cecdata.common import durable
 
 
 def sha256_of_model(folder: Path) -> str:
-    """SHA-256 (hex) over the names and bytes of all that a model is read from: beside the weights
-    its tokenizer, pooling, chat template and settings.
+    """Return the SHA-256 (hex) over the names and bytes of a model's files.
+
+    These are the weights, tokenizer, pooling, chat template and settings.
     """
     total = hashlib.sha256()
     for name in sorted(_files_of(folder)):
@@ -22,8 +23,10 @@ def sha256_of_model(folder: Path) -> str:
 
 
 def _files_of(folder: Path) -> Iterator[str]:
-    """Relative names of a model's files. Which of them a library reads differs with its version, so
-    all count, but for the card, what is hidden, and output folders of ours that lie in there.
+    """Yield the relative names of a model's files.
+
+    Which of them a library reads depends on its version, so all count, except the card, hidden
+    files, and output folders of this product inside the model's folder.
     """
     for place, below, names in os.walk(folder):
         inner = (name for name in below if not name.startswith("."))

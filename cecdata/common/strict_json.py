@@ -1,4 +1,4 @@
-"""JSON from outside: whatever the bytes are, a value that can be written again, or a ValueError."""
+"""Strict JSON: any bytes give a value that can be written again, or a ValueError."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import re
 from cecdata.common.codec import Json
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-_NUMBERS = 400  # digits; Python refuses more than 4,300, and no figure of ours has so many
+_NUMBERS = 400  # digits; Python itself refuses more than 4,300
 
 
 def parse(data: bytes | str) -> Json:
-    r"""The value of UTF-8 or text; a byte order mark is passed over.
+    r"""Return the value of JSON text, or of its UTF-8; a byte order mark is skipped.
 
-    ValueError for what is not JSON, for bytes that are no UTF-8, for nesting without end, for NaN
-    and numbers beyond a float, and for half of a surrogate pair, which no file can hold.
+    Raises ValueError for what is not JSON or not UTF-8, for nesting that is too deep, for NaN and
+    numbers beyond a float, and for half of a surrogate pair, which no UTF-8 file can contain.
 
     >>> parse(b'{"text": "\xe5\xa5\xbd"}')
     {'text': '好'}
@@ -42,17 +42,17 @@ def _decoder() -> json.JSONDecoder:
 
 
 def _refused(name: str) -> float:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _finite(digits: str) -> float:
     value = float(digits)
     if not math.isfinite(value):
-        raise ValueError(f"{digits[:20]} is beyond what a number can be")
+        raise ValueError(f"{digits[:20]} is too large for a number")
     return value
 
 
 def _whole(digits: str) -> int:
     if len(digits) > _NUMBERS:
-        raise ValueError(f"a number of {len(digits)} digits")
+        raise ValueError(f"a number of {len(digits)} digits is too long")
     return int(digits)

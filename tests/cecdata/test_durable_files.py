@@ -131,7 +131,7 @@ def test_a_full_disk_is_named(tmp_path):
     for part in (
         f"{path.parent}: no space left",
         "bytes free",
-        "12,345 bytes wanted",
+        "12,345 bytes needed",
         "run the same command",
     ):
         assert part in message

@@ -182,7 +182,7 @@ def test_a_run_that_would_read_its_own_output_is_refused(tmp_path, name, overwri
     (tmp_path / "link").symlink_to(out / name)
     for path in (out / name, tmp_path / "link", str(out / name)):
         with (
-            pytest.raises(RefusedError, match="lies in the output folder"),
+            pytest.raises(RefusedError, match="is in the output folder"),
             Workspace(out, {"seed": 7}, overwrite=overwrite, reads=[tmp_path, path]),
         ):
             pass

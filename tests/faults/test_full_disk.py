@@ -81,7 +81,7 @@ def test_an_export_to_a_full_disk(place, zygote):
         ended = zygote.run(*words)
         assert ended.code == 1, ended.text
         assert "Traceback" not in ended.text
-        wanted = re.search(r"no space left \([\d,]+ bytes free, ([\d,]+) bytes wanted", ended.text)
+        wanted = re.search(r"no space left \([\d,]+ bytes free, ([\d,]+) bytes needed", ended.text)
         assert str(place / "disk") in ended.text
         assert out.read_text() == "kept\n"
         assert [path.name for path in out.parent.iterdir()] == [out.name]

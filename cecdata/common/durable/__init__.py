@@ -1,7 +1,7 @@
-"""The one place that writes files: atomic files, journals, locks, workspaces.
+"""Durable files: atomic writes, journals, locks and workspaces. All files are written here.
 
 The order of every write: temporary file on the same filesystem → fsync → re-read → sha256 →
-rename → fsync of the folder → journal. What carries its final name is therefore whole.
+rename → fsync of the folder → journal. A file with its final name is therefore complete.
 """
 
 from __future__ import annotations

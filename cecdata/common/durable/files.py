@@ -1,4 +1,4 @@
-"""One file or one folder appears under its final name whole, or not at all."""
+"""Atomic writes: a file or a folder appears complete under its final name, or not at all."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from cecdata.common.durable import targets
 from cecdata.common.errors import CecError, DiskFullError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
-# Rust and C++ libraries sometimes pass the operating system's word on without its number.
+# Rust and C++ libraries sometimes repeat the system's message without its error number.
 _FULL_TEXT = ("no space left on device", "disk quota exceeded")
-# What FAISS, torch, and libraries in Rust say when a write fails for any other reason.
+# Messages of FAISS, torch and Rust libraries for any other failed write.
 _BROKEN_TEXT = ("write error in", "pytorchstreamwriter failed", "(os error ")
-# A folder cannot be synced on some network and FUSE filesystems; there the rename is all there is.
+# Some network and FUSE filesystems cannot sync a folder; there the rename has to be enough.
 _NO_FOLDER_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EBADF}
 
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
-    """A file that was written and read back: its path, SHA-256 (hex) and size."""
+    """The path, SHA-256 (hex) and size in bytes of a file that was written and read back."""
 
     path: Path
     sha256: str
@@ -34,7 +34,7 @@ class FileRecord:
 
 
 def sha256_of(path: Path) -> FileRecord:
-    """Hash a file in blocks of 1 MiB; memory is constant."""
+    """Hash a file in blocks of 1 MiB, in constant memory."""
     digest, size = hashlib.sha256(), 0
     with naming(path), path.open("rb") as file:
         while block := file.read(1 << 20):
@@ -52,13 +52,13 @@ def write(
     expected_bytes: int | Callable[[], int] | None = None,
     guard: Callable[[], None] = lambda: None,
 ) -> FileRecord:
-    """Let `fill` write a temporary file, prove it, and move it to `path`.
+    """Let `fill` write a temporary file, check it, and rename it to `path`.
 
-    `check` re-reads the temporary file (a footer, a row count) and raises when it is not whole.
-    `tmp` is a folder on the same filesystem; without one `path` is its user's word: links are
-    followed, and a device, a pipe or /dev/stdout is given the bytes. An existing file is replaced.
-    `guard` runs before the rename and raises where the file must not get its name.
-    Raises `DiskFullError` or `CecError` with the path; an error leaves no trace.
+    `check` reads the temporary file (a footer, a row count) and raises where it is not complete.
+    `tmp` is a folder on the same filesystem. Without it `path` is taken as its user wrote it:
+    links are followed, and a device, a pipe or /dev/stdout receives the bytes. An existing file is
+    replaced. `guard` runs before the rename and raises where the file must not get its name.
+    Raises `DiskFullError` or `CecError` with the path, and leaves nothing behind.
     """
     path = Path(path)
     if tmp is None:
@@ -81,7 +81,7 @@ def write(
         temporary.replace(path)
         fsync_folder(path.parent)
     except BaseException as error:
-        # What cannot be removed now goes when the workspace is next opened.
+        # A file that cannot be removed now is removed when the workspace is next opened.
         with contextlib.suppress(OSError):
             temporary.unlink()
         if isinstance(error, DiskFullError) or not isinstance(error, Exception):
@@ -96,7 +96,7 @@ def write(
 def _pour(
     path: Path, fill: Callable[[Path], None], check: Callable[[Path], None] | None
 ) -> FileRecord:
-    """Fill and prove a file elsewhere, then write it to the stream at `path`: whole or nothing."""
+    """Fill and check a temporary file, then copy it to the stream at `path`."""
     with tempfile.TemporaryDirectory() as folder:
         filled = Path(folder) / path.name
         with naming(filled):
@@ -109,7 +109,7 @@ def _pour(
                 shutil.copyfileobj(file, stream)
         except OSError as error:
             if isinstance(error, BrokenPipeError):
-                raise  # its reader wants no more: that is no error of a disk
+                raise  # its reader has closed it, which is no disk error
             raise describe_os_error(error, path, wanted=proof.bytes) or error from error
     return FileRecord(path, proof.sha256, proof.bytes)
 
@@ -117,27 +117,27 @@ def _pour(
 def write_bytes(
     path: Path, data: bytes, *, tmp: Path | None = None, guard: Callable[[], None] = lambda: None
 ) -> FileRecord:
-    """`write` for bytes already in memory; reads them back and compares."""
+    """Write bytes as `write` does, read them back and compare."""
 
     def fill(temporary: Path) -> None:
         temporary.write_bytes(data)
 
     def check(temporary: Path) -> None:
         if temporary.read_bytes() != data:
-            raise CecError(f"{path}: what was read back differs from what was written")
+            raise CecError(f"{path}: the bytes read back differ from those written")
 
     return write(path, fill, check, tmp=tmp, expected_bytes=len(data), guard=guard)
 
 
 def write_text(path: Path, text: str, *, tmp: Path | None = None) -> FileRecord:
-    """`write_bytes` of the UTF-8 of `text`."""
+    """Write the UTF-8 of `text` as `write_bytes` does."""
     return write_bytes(path, text.encode("utf-8"), tmp=tmp)
 
 
 def publish(staged: Path, final: Path) -> None:
-    """Rename a finished folder into place: it appears whole or not at all.
+    """Rename a finished folder into place: it appears complete or not at all.
 
-    `final` may be absent or an empty folder; anything else is an error, and nothing moves.
+    `final` may be absent or an empty folder; anything else is an error, and nothing is moved.
     """
     with naming(final):
         settle(staged)
@@ -148,9 +148,10 @@ def publish(staged: Path, final: Path) -> None:
 
 
 def republish(staged: Path, final: Path) -> None:
-    """Move each file of `staged` over its older self in the published `final`, one by one.
+    """Replace files of the published folder `final` by those of `staged`, one by one.
 
-    For what was redone after publishing: every file is whole before and after; `staged` goes.
+    This is for files that were written again after publishing: each is complete at any time.
+    `staged` is removed.
     """
     with naming(final):
         settle(staged)
@@ -165,8 +166,9 @@ def republish(staged: Path, final: Path) -> None:
 
 
 def settle(folder: Path) -> None:
-    """Make all that others wrote in `folder` survive a power cut, with the permissions that the
-    umask gives: safetensors, for one, syncs nothing and lets nobody else read.
+    """Sync all that libraries wrote in `folder`, and give it the permissions of the umask.
+
+    safetensors, for one, syncs nothing and allows no one else to read.
     """
     mode = targets.usual_mode()
     paths = sorted(folder.rglob("*"))
@@ -179,7 +181,7 @@ def settle(folder: Path) -> None:
 
 
 def fsync_folder(folder: Path) -> None:
-    """Make the names in `folder` survive a power cut."""
+    """Sync a folder, so that the names in it survive a power failure."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -200,7 +202,7 @@ def _fsync(path: Path, flags: int = os.O_RDWR) -> None:
 
 @contextlib.contextmanager
 def naming(path: Path, *, wanted: int | None = None) -> Iterator[None]:
-    """Turn an error of the operating system into one that names the path and the way out."""
+    """Turn an error of the operating system into a CecError that names the path and the remedy."""
     try:
         yield
     except CecError:
@@ -215,18 +217,18 @@ def naming(path: Path, *, wanted: int | None = None) -> Iterator[None]:
 def describe_os_error(
     error: BaseException, path: Path, *, wanted: int | None = None
 ) -> CecError | None:
-    """The `CecError` that says what happened to `path`; None when the disk is not to blame."""
+    """Return the `CecError` for a disk error at `path`; None for an error of another kind."""
     text = str(error).lower()
     if _is_full(error):
         folder = _nearest_folder(path)
         free = _bytes_free(folder)
         shown = "unknown" if free is None else f"{free:,}"
-        need = "" if wanted is None else f", {wanted:,} bytes wanted"
+        need = "" if wanted is None else f", {wanted:,} bytes needed"
         if wanted is not None and free is not None and wanted > free:
             need += f", {wanted - free:,} bytes missing"
         return DiskFullError(
             f"{folder}: no space left ({shown} bytes free{need}) while writing "
-            f"{path.name}. Free some space and run the same command again: it goes on from there."
+            f"{path.name}. Free some space and run the same command again to continue."
         )
     if isinstance(error, OSError):
         reason = error.strerror or str(error)
@@ -234,7 +236,7 @@ def describe_os_error(
         return CecError(f"{where}: {reason}. Check the disk and the permissions of its folder.")
     if any(words in text for words in _BROKEN_TEXT):
         return CecError(f"{path}: {error}. Check the disk and the permissions of its folder.")
-    # a library's own error may be raised from the disk's
+    # a library may raise its own error from that of the disk
     return describe_os_error(error.__cause__, path, wanted=wanted) if error.__cause__ else None
 
 
@@ -251,7 +253,7 @@ def _is_full(error: BaseException) -> bool:
 def _wanted(
     error: Exception, fill: Callable[[Path], None], known: int | Callable[[], int] | None
 ) -> int | None:
-    """Bytes of the whole file, where a full disk makes it worth the work to find out."""
+    """Return the bytes of the whole file, which are measured only for a full disk."""
     if known is None or isinstance(known, int):
         return _measured(fill) if known is None and _is_full(error) else known
     with contextlib.suppress(Exception):
@@ -260,7 +262,7 @@ def _wanted(
 
 
 def _measured(fill: Callable[[Path], None]) -> int | None:
-    """How large the file would have become: filled once more, in memory. None: cannot be told."""
+    """Return the size that the file would have, filled again in memory; None where unknown."""
     with contextlib.suppress(Exception):  # memfd_create is Linux's alone
         descriptor = os.memfd_create("measured")
         try:

@@ -1,4 +1,4 @@
-"""What a run was begun with: a file to read, and its SHA-256 as the journal's first entry."""
+"""The identity of a run: a readable file, and its SHA-256 as the first entry of the journal."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from cecdata.common.errors import RefusedError
 from cecdata.common.strict_json import parse
 
 FILE = "fingerprint.json"
-BOUND = "bound"  # the step of the entry that holds the SHA-256
+BOUND = "bound"  # the step of the entry with the SHA-256
 
 
 def dumps(identity: Mapping[str, object]) -> bytes:
-    """The bytes of the file."""
+    """Return the bytes of the file."""
     text = json.dumps(identity, ensure_ascii=False, indent=1, sort_keys=True)
     return (text + "\n").encode()
 
 
 def named(path: Path) -> object:
-    """What the file says; None where it says nothing."""
+    """Return the value in the file; None where it is missing or not JSON."""
     with naming(path):
         text = path.read_bytes() if path.exists() else b""
     try:
@@ -32,7 +32,7 @@ def named(path: Path) -> object:
 
 
 def bind(journal: Journal, record: FileRecord) -> None:
-    """Let the journal begin with the SHA-256 of the file: neither goes on without the other."""
+    """Record the SHA-256 of the file in the journal: neither is used without the other."""
     bound = journal.get(BOUND, FILE)
     if bound is None or bound.facts != {"sha256": record.sha256}:
         journal.record(BOUND, FILE, sha256=record.sha256)
@@ -41,33 +41,32 @@ def bind(journal: Journal, record: FileRecord) -> None:
 def refuse_another(
     root: Path, journal: Journal, path: Path, identity: Mapping[str, object]
 ) -> None:
-    """RefusedError unless what lies in `root` was begun with this very identity."""
+    """Raise RefusedError unless the run in `root` was begun with this identity."""
     bound, saved = journal.get(BOUND, FILE), named(path)
     if not path.exists():
-        what = f"{path} is gone"
+        what = f"{path} is missing"
     elif bound is None:
         what = (
-            f"{journal.path} does not name its {FILE}: its first line is damaged, or an earlier "
-            "version began it"
+            f"{journal.path} does not name its {FILE}: its first line is damaged"
         )
     elif sha256_of(path).sha256 != bound.facts.get("sha256") or not isinstance(saved, dict):
-        what = f"{path} is damaged or edited: it is not the one that the run began with"
+        what = f"{path} is damaged or was edited"
     elif saved != identity:
-        told = "\n".join(f"  {line}" for line in differences(saved, identity))
+        changes = "\n".join(f"  {line}" for line in differences(saved, identity))
         raise RefusedError(
-            f"{root} holds a run with another configuration:\n{told}\n"
+            f"{root} holds a run with another configuration:\n{changes}\n"
             "Choose another output folder, or --overwrite to replace it."
         )
     else:
         return
     raise RefusedError(
-        f"{what}. Which configuration made what lies here cannot be told, and another one must not "
-        f"be mixed with it: remove the folder {root}, all of it, or choose another output folder."
+        f"{what}. The configuration of the files there is therefore unknown, and they must not be "
+        f"mixed with others: remove the folder {root}, or choose another output folder."
     )
 
 
 def differences(was: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
-    """What differs, one readable line a key.
+    """Return the differences, one line for each key.
 
     >>> differences({"seed": 42, "prior": {"noise": 0.2}}, {"seed": 7, "prior": {"noise": 0.2}})
     ['seed: 42 → 7']

@@ -20,12 +20,12 @@ from cecdata.common.durable.files import (
 from cecdata.common.errors import VerificationError
 from cecdata.common.seal import sealed, unsealed
 
-MOVED = "publish"  # the step that says: the folder `facts["staged"]` now stands at `key`
+MOVED = "publish"  # a step: the folder `facts["staged"]` was moved to `key`
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One recorded step: its files lie below the journal's root, `facts` are JSON values."""
+    """A recorded step: its files are below the journal's root, `facts` are JSON values."""
 
     step: str
     key: str
@@ -36,8 +36,8 @@ class Entry:
 class Journal:
     """The record of a run under `root`; the latest entry of a (step, key) counts.
 
-    A torn last line, as a killed run leaves it, is cut off. A damaged line further up is skipped
-    and named in `damage`: what it recorded counts as not done.
+    A torn last line, as a killed run leaves it, is removed. Any other damaged line is skipped and
+    named in `damage`: its step counts as not done.
     """
 
     def __init__(self, path: Path, root: Path) -> None:
@@ -49,13 +49,13 @@ class Journal:
         self._load()
 
     def __iter__(self) -> Iterator[Entry]:
-        """All entries that count, in the order of their first appearance."""
+        """Yield the entries that count, in the order of their first appearance."""
         return iter(list(self._entries.values()))
 
     def record(
         self, step: str, key: str, files: Sequence[FileRecord] = (), **facts: object
     ) -> Entry:
-        """Append one line and sync it; safe to call from several threads."""
+        """Append one line and sync it; several threads may call this."""
         entry = Entry(step, key, tuple(files), facts)
         line = _encode(entry, self.root)
         with self._guard, naming(self.path, wanted=len(line)):
@@ -64,14 +64,14 @@ class Journal:
         return entry
 
     def get(self, step: str, key: str) -> Entry | None:
-        """What was recorded, without a look at the files."""
+        """Return the entry without a look at its files; None where there is none."""
         return self._entries.get((step, key))
 
     def done(self, step: str, key: str, *, verify: bool = False) -> Entry | None:
-        """The entry, when all its files lie there with their size, else None.
+        """Return the entry if all its files exist with their size, else None.
 
-        `verify` compares the SHA-256 too. The paths of the answer are where the files lie now,
-        also after a folder was published.
+        `verify` compares the SHA-256 as well. The returned entry has the present paths of the
+        files, also after their folder was published.
         """
         entry = self._entries.get((step, key))
         if entry is None:
@@ -108,7 +108,7 @@ class Journal:
                 rest = rest[os.write(descriptor, rest) :]
             os.fsync(descriptor)
         except BaseException:
-            os.ftruncate(descriptor, before)  # half a line must not glue itself to the next one
+            os.ftruncate(descriptor, before)  # the next line must not continue half a line
             raise
         finally:
             os.close(descriptor)
@@ -148,7 +148,7 @@ def read_lines(path: Path, root: Path) -> tuple[list[Entry], list[str], int, int
             if number == len(lines):
                 whole -= len(line)
             else:
-                damage.append(f"{path}, line {number}: {error}; its step is done again")
+                damage.append(f"{path}, line {number}: {error}; its step is repeated")
     return entries, damage, whole, len(data)
 
 
@@ -182,18 +182,18 @@ def _decode(line: bytes, root: Path) -> Entry:
 
 
 def _check_move(entry: Entry, root: Path) -> None:
-    """A published folder lay and lies inside the root, and so does all that moved with it."""
+    """Raise VerificationError for a publication from or to a place outside the root."""
     if entry.step != MOVED:
         return
     names = entry.facts["names"]
     if not isinstance(names, list):
-        raise VerificationError(f"names is no list: {names!r:.60}")
+        raise VerificationError(f"names must be a list, not {names!r:.60}")
     for name in (entry.key, entry.facts["staged"], *names):
         _inside(root, str(name))
 
 
 def _is_file(path: Path) -> bool:
-    """False, too, for a name that is longer than any file's: a damaged line may hold it."""
+    """Return whether a file exists; a name too long for any file, as damage makes it, has none."""
     try:
         return path.is_file()
     except OSError as error:
@@ -207,5 +207,5 @@ def _inside(root: Path, name: str) -> Path:
     if pure.is_absolute() or ".." in pure.parts:
         raise VerificationError(f"{name!r} leads out of {root}")
     if "\0" in name:
-        raise VerificationError(f"{name!r} holds a NUL: no file is called so")
+        raise VerificationError(f"{name!r} contains a NUL, which no file name has")
     return root / pure

@@ -1,4 +1,4 @@
-"""One run at a time in one folder; the lock of a dead process opens by itself."""
+"""A lock that allows one run at a time in a folder; it ends with its process."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from cecdata.common.strict_json import parse
 
 
 class Lock:
-    """An advisory lock on a file that stays in place (unlinking it would let two runs in).
+    """An advisory lock on a file that stays in place (without it two runs could enter).
 
-    The kernel lets go of it when its holder dies, so a held lock means a living process.
+    The kernel releases it when its holder ends, so a held lock means a running process.
     """
 
     def __init__(self, path: Path) -> None:
@@ -27,11 +27,11 @@ class Lock:
 
     @property
     def held(self) -> bool:
-        """Is it this object's?"""
+        """Whether this object holds the lock."""
         return self._descriptor is not None
 
     def in_place(self) -> bool:
-        """Is the file that we hold still the one that others would find?"""
+        """Return whether the locked file is still the one at the path."""
         if self._descriptor is None:
             return False
         try:
@@ -40,7 +40,7 @@ class Lock:
             return False
 
     def acquire(self) -> None:
-        """Take the lock, or raise `RefusedError` that names its holder."""
+        """Take the lock, or raise RefusedError with the name of its holder."""
         with naming(self.path):
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
             descriptor = os.open(self.path, flags, 0o666)
@@ -61,14 +61,14 @@ class Lock:
         self._descriptor = descriptor
 
     def release(self) -> None:
-        """Let go; a lock that is not held is left alone."""
+        """Release the lock; do nothing if it is not held."""
         if self._descriptor is None:
             return
         descriptor, self._descriptor = self._descriptor, None
-        with contextlib.suppress(OSError):  # only the note inside, the lock goes with close
+        with contextlib.suppress(OSError):  # this removes only the note; close releases the lock
             os.ftruncate(descriptor, 0)
-        # Whatever close complains of, the kernel has let go of the descriptor and of the lock;
-        # all that counts was synced before, and an error here would only hide another one.
+        # Even if close fails, the kernel has released the descriptor and the lock. All data was
+        # synced before, and an error here would only hide another one.
         with contextlib.suppress(OSError):
             os.close(descriptor)
 
@@ -88,5 +88,5 @@ def _holder(note: bytes) -> str:
     text = f"process {pid} on {host} since {since}"
     gone = Path("/proc").is_dir() and not Path(f"/proc/{pid}").exists()
     if gone and host == socket.gethostname():
-        text += " (it has ended, a process it started still holds the lock)"
+        text += " (it has ended; a process that it started still holds the lock)"
     return text

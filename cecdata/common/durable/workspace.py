@@ -25,7 +25,7 @@ from cecdata.common.durable.journal import MOVED, Entry, Journal, read_lines
 from cecdata.common.durable.lock import Lock
 from cecdata.common.errors import CecError, RefusedError
 
-STATE = ".cecdata"  # everything a run needs for itself lies below OUT/.cecdata
+STATE = ".cecdata"  # the folder below OUT for what only the run itself reads
 _WRITTEN = "file"
 _JOURNAL = "journal.jsonl"
 _DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}
@@ -33,13 +33,13 @@ _DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 @final
 class Workspace:
-    """Opens `out` for one run: `with Workspace(out, {"seed": 42}) as work: …`.
+    """Open `out` for one run: `with Workspace(out, {"seed": 42}) as work: …`.
 
-    Refuses (`RefusedError`, exit 5) a folder that is not ours, a living run's folder, and one that
-    was made from another `identity` (JSON values), naming each difference. `overwrite` removes
-    what this workspace wrote, and nothing else; with a foreign file inside it refuses too.
-    The same identity resumes: `journal` knows what is done. `reads` are the files and folders that
-    the run reads; one inside `out` is refused, because `overwrite` would remove it.
+    Raises RefusedError (exit code 5) for a folder that this product did not make, for one in use by
+    another process, and for one of another `identity` (JSON values), with each difference.
+    `overwrite` removes the files that earlier runs wrote here, and refuses where others exist.
+    With the same identity the run resumes: `journal` has the finished steps. `reads` are the files
+    and folders that the run reads; one inside `out` is refused, as `overwrite` would remove it.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Workspace:
 
     @property
     def journal(self) -> Journal:
-        """The record of what is done."""
+        """The record of finished steps."""
         if self._journal is None:
             raise RuntimeError("the workspace is not open: use `with Workspace(…) as work`")
         return self._journal
@@ -95,7 +95,7 @@ class Workspace:
         *,
         expected_bytes: int | None = None,
     ) -> FileRecord:
-        """`durable.write` of `name` below the root, through this workspace's `tmp`."""
+        """Write the file `name` below the root as `durable.write` does."""
         path = self._own(name)
         return write(
             path,
@@ -107,18 +107,18 @@ class Workspace:
         )
 
     def write_bytes(self, name: str, data: bytes) -> FileRecord:
-        """`durable.write_bytes` of `name` below the root."""
+        """Write the file `name` below the root as `durable.write_bytes` does."""
         return write_bytes(self._own(name), data, tmp=self.tmp, guard=self._still_ours)
 
     def write_text(self, name: str, text: str) -> FileRecord:
-        """`write_bytes` of the UTF-8 of `text`."""
+        """Write the UTF-8 of `text` as `write_bytes` does."""
         return self.write_bytes(name, text.encode("utf-8"))
 
     def publish(self, staged: str, final: str) -> None:
-        """Rename the folder `staged` (below the root) to `final`; does nothing when it is done.
+        """Rename the folder `staged` (below the root) to `final`, unless that is done already.
 
-        Where `final` was published before, what was redone replaces its older self file by file.
-        The intent is recorded before the rename: a run killed between the two finds its files.
+        If `final` was published before, the files of `staged` replace older ones one by one. The
+        journal records the move first, so that a run killed between the two still knows its files.
         """
         source, target = self._inside(staged), self._inside(final)
         self._still_ours()
@@ -133,7 +133,7 @@ class Workspace:
         (republish if again else publish)(source, target)
 
     def owned(self) -> set[Path]:
-        """The files outside `.cecdata` that this workspace wrote or was about to write."""
+        """Return the files outside `.cecdata` that runs here wrote or were about to write."""
         paths: set[Path] = set()
         for entry in self.journal:
             if entry.step == _WRITTEN:
@@ -143,18 +143,18 @@ class Workspace:
         return paths
 
     def _still_ours(self) -> None:
-        """Before anything gets its name: a thread may outlive its run, a folder may be deleted."""
+        """Raise an error if the run has ended (a thread may go on) or its folder was removed."""
         if not self._lock.held:
             raise RefusedError(f"{self.root}: the run that wrote here has ended")
         if not self._lock.in_place():
             raise CecError(
-                f"{self.root} was removed or replaced while this run was writing there, and what "
-                "it held is gone. Run the same command again: it begins anew."
+                f"{self.root} was removed or replaced while this run was writing there. Run the "
+                "same command again: it starts from the beginning."
             )
 
     def _own(self, name: str) -> Path:
         path = self._inside(name)
-        # Recorded before it exists: `overwrite` then knows it as ours, whenever the run ends.
+        # Recorded before it exists, so that `overwrite` may remove it whenever the run ends.
         if not path.is_relative_to(self.state) and self.journal.get(_WRITTEN, name) is None:
             self.journal.record(_WRITTEN, name)
         return path
@@ -162,7 +162,7 @@ class Workspace:
     def _inside(self, name: str) -> Path:
         path = self.root / name
         if not path.resolve().is_relative_to(self.root.resolve()):
-            raise RefusedError(f"{name!r} leads out of {self.root}: it is left alone")
+            raise RefusedError(f"{name!r} leads out of {self.root}: nothing is written there")
         return path
 
     def _open(self) -> None:
@@ -171,14 +171,14 @@ class Workspace:
             fingerprint.refuse_another(self.root, self.journal, self._named_by, self.identity)
             self.resumed = True
         else:
-            # A run that recorded nothing (a mistyped column, an empty corpus) binds no other one.
+            # A run without a recorded step (a mistyped column, an empty corpus) binds no other one.
             same = fingerprint.named(self._named_by) == self.identity
             self.resumed = same and not self._overwrite
             if not self.resumed:
                 self._clear()
                 self._journal = self._read_journal()
         with naming(self.tmp):
-            shutil.rmtree(self.tmp, ignore_errors=True)  # what a killed run left half-written
+            shutil.rmtree(self.tmp, ignore_errors=True)  # temporary files of a killed run
             self.tmp.mkdir(exist_ok=True)
         if not self._begun():
             data = fingerprint.dumps(self.identity)
@@ -189,12 +189,12 @@ class Workspace:
         return Journal(self.state / _JOURNAL, self.root)
 
     def _begun(self) -> bool:
-        """Is there anything that belongs to a configuration: a step, an output, a kept answer?"""
+        """Return whether anything here depends on the configuration: a step, a file, an answer."""
         steps = [entry for entry in self.journal if entry.step != fingerprint.BOUND]
-        # Paid answers lie in a journal of their own long before they are a step of this one.
+        # Answers of an endpoint have a journal of their own, before they are a step of this one.
         kept = (p for p in self.state.glob("*.jsonl") if p.name != _JOURNAL)
-        paid = any(path.stat().st_size for path in kept)
-        return bool(steps or self.journal.damage or paid or _files(self.root, self.state))
+        answered = any(path.stat().st_size for path in kept)
+        return bool(steps or self.journal.damage or answered or _files(self.root, self.state))
 
     def _clear(self) -> None:
         owned = self.owned()
@@ -211,8 +211,8 @@ class Workspace:
             for folder in sorted((p for p in self.root.rglob("*") if p.is_dir()), reverse=True):
                 if not folder.is_relative_to(self.state) and not any(folder.iterdir()):
                     folder.rmdir()
-            # The journal goes last but one and the fingerprint last: a run killed here
-            # still knows what was its own.
+            # The journal is removed last but one and the fingerprint last, so that the next run
+            # after a kill still knows which files it may remove.
             last = [_JOURNAL, fingerprint.FILE]
             for path in sorted(self.state.iterdir(), key=lambda p: (p.name in last, p.name)):
                 if path.name not in ("lock", *last):
@@ -247,12 +247,12 @@ def _names(entry: Entry) -> list[str]:
 
 
 def _refuse_to_read_below(root: Path, paths: Iterable[Path]) -> None:
-    """RefusedError for an input that exists inside the output folder, or is that folder."""
+    """Raise RefusedError for an input that is the output folder or exists inside it."""
     real = os.path.realpath(root)
     for path in paths:
         if os.path.commonpath([real, os.path.realpath(path)]) == real and path.exists():
             raise RefusedError(
-                f"{path} lies in the output folder {root}, which a run may replace: choose another "
+                f"{path} is in the output folder {root}, which a run may replace: choose another "
                 "output folder"
             )
 
@@ -286,9 +286,9 @@ def _make_state(root: Path, state: Path) -> None:
 
 
 def _refuse_links(state: Path) -> None:
-    """RefusedError for a link at `state` or anywhere below it.
+    """Raise RefusedError for a link at `state` or anywhere below it.
 
-    No run makes one there, but git and tar carry links; what one leads to is not ours to remove.
+    No run makes one there, but git and tar can bring one, and its target is not ours to remove.
     """
     links = [state] if state.is_symlink() else []
     for folder, folders, names in os.walk(state) if not links else ():

@@ -260,7 +260,7 @@ def test_overwrite_refuses_a_corpus_inside_out(cecdata, copy_of_built, flags, tr
         "build", corpus, "--text-column", column, "--out", copy_of_built, *flags, "--overwrite"
     )
     assert code == 5
-    assert "lies in the output folder" in errors
+    assert "is in the output folder" in errors
     assert tree_of(copy_of_built) == before
 
 
