@@ -25,8 +25,8 @@ from listing import Listing
 from listing import Table as ListingTable
 from listing import tables as listing_tables
 
+from cecdata.common.kernels.utf8 import string_buffers
 from cecdata.config import Config
-from cecdata.corpus.xxh3 import utf8
 from cecdata.hanzi.characters import standard_characters
 from cecdata.operators import OPERATORS, Operator
 from cecdata.perturbation import kernel
@@ -70,7 +70,7 @@ class Work:
         return int(kernel.perturb(given, self.draws, self.tables.arrays, self.room, self.output))
 
     def c(self, library: ctypes.CDLL) -> int:
-        data, offsets = utf8(self.batch.column("text"))
+        data, offsets = string_buffers(self.batch.column("text"))
         c, arrays = self.config, self.tables.arrays
         slots, operators = len(arrays.eligible), len(arrays.inserts)
         read = (

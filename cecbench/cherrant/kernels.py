@@ -10,19 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import TypeVar
+from cecdata.common.kernels.jit import compiled
+from cecdata.common.kernels.mix import mix
 
+if TYPE_CHECKING:
     from cecbench.cherrant.costs import Attributes
 
-    _F = TypeVar("_F", bound=Callable[..., object])
-
-    def njit(*, cache: bool) -> Callable[[_F], _F]:
-        """The decorator, for the type checker."""
-
-else:
-    from numba import njit
 
 MATCH, TRANSPOSE, SUBSTITUTE, INSERT, DELETE = 1, 2, 4, 8, 16
 #: The lowest cost of a substitution; if even this is too much, the look-up is saved.
@@ -38,7 +31,7 @@ Floats = NDArray[np.float64]
 Grid = tuple[Floats, Bytes, Widths, NDArray[np.uint64], NDArray[np.uint64]]
 
 
-@njit(cache=True)
+@compiled
 def _shares(starts: Ints, values: Ints, a: int, b: int) -> bool:
     for i in range(starts[a], starts[a + 1]):
         for j in range(starts[b], starts[b + 1]):
@@ -47,7 +40,7 @@ def _shares(starts: Ints, values: Ints, a: int, b: int) -> bool:
     return False
 
 
-@njit(cache=True)
+@compiled
 def _substitution(a: int, b: int, known: Attributes) -> float:
     """Return the cost of writing character b for a; both are numbers of the table."""
     sem = known.unknown
@@ -67,23 +60,21 @@ def _substitution(a: int, b: int, known: Attributes) -> float:
     return sem + form + kind  # in this order, as published: sums are compared by `==`
 
 
-@njit(cache=True)
+@compiled
 def _scatter(number: int) -> np.uint64:
     # SplitMix64. Sums of these distinguish multisets; a collision is ruled out by a comparison.
     z = np.uint64(number) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+    return mix(z)  # type: ignore[arg-type, return-value]
 
 
-@njit(cache=True)
+@compiled
 def _same_characters(source: Ints, target: Ints, i: int, j: int, k: int) -> bool:
     left = np.sort(source[i - k : i + 1])
     right = np.sort(target[j - k : j + 1])
     return bool(np.all(left == right))
 
 
-@njit(cache=True)
+@compiled
 def _fill_row(i: int, source: Ints, target: Ints, grid: Grid, known: Attributes) -> None:
     """Fill row i + 1 of the grid from the rows above it."""
     cost, operations, widths, left, right = grid
@@ -116,7 +107,7 @@ def _fill_row(i: int, source: Ints, target: Ints, grid: Grid, known: Attributes)
         operations[i + 1, j + 1] = bits | DELETE * (delete == best)
 
 
-@njit(cache=True)
+@compiled
 def fill(source: Ints, target: Ints, known: Attributes) -> tuple[Bytes, Widths]:
     """Return the cheapest operations of every cell, and the widths of transpositions.
 
@@ -136,7 +127,7 @@ def fill(source: Ints, target: Ints, known: Attributes) -> tuple[Bytes, Widths]:
     return operations, widths
 
 
-@njit(cache=True)
+@compiled
 def _run_kind(kind: int, operation: int) -> int:
     """Return the kind of a run after an operation is added: that operation, or SUBSTITUTE if mixed.
 
@@ -148,7 +139,7 @@ def _run_kind(kind: int, operation: int) -> int:
     return SUBSTITUTE if together & SUBSTITUTE else INSERT | DELETE
 
 
-@njit(cache=True)
+@compiled
 def _with_path(steps: Ints, used: int, stack: Ints, depth: int) -> Ints:
     """Return `steps` with a path after the first `used`; `stack` has it from its end backwards."""
     if used + depth > steps.shape[0]:
@@ -160,7 +151,7 @@ def _with_path(steps: Ints, used: int, stack: Ints, depth: int) -> Ints:
     return steps
 
 
-@njit(cache=True)
+@compiled
 def _with_length(lengths: Ints, count: int, depth: int) -> Ints:
     """Return `lengths` with one more after the first `count`."""
     if count == lengths.size:
@@ -171,7 +162,7 @@ def _with_length(lengths: Ints, count: int, depth: int) -> Ints:
     return lengths
 
 
-@njit(cache=True)
+@compiled
 def _step_back(step: Ints, operation: int, wide: int, i: int, j: int) -> tuple[int, int]:
     """Write the operation that ends in cell (i, j) to `step`; return the cell where it begins."""
     down = wide if operation != INSERT else 0
@@ -182,7 +173,7 @@ def _step_back(step: Ints, operation: int, wide: int, i: int, j: int) -> tuple[i
     return i - down, j - across
 
 
-@njit(cache=True)
+@compiled
 def paths(
     operations: Bytes, widths: Widths, first_only: bool, limit: int
 ) -> tuple[Ints, Ints, bool]:

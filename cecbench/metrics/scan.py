@@ -10,22 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import TypeVar
-
-    _F = TypeVar("_F", bound=Callable[..., object])
-
-    def njit(*, cache: bool) -> Callable[[_F], _F]:
-        """The decorator, for the type checker."""
-
-else:
-    from numba import njit
+from cecdata.common.kernels.jit import compiled
 
 Bytes = NDArray[np.uint8]
 Facts = NDArray[np.int32]
@@ -116,7 +105,7 @@ def hashes_of(ids: Sequence[str]) -> NDArray[np.int64]:
     return _hashes(np.frombuffer(b"".join(texts), dtype=np.uint8), ends)
 
 
-@njit(cache=True)
+@compiled
 def _hash(text: Bytes) -> np.int64:
     """Return the 64-bit FNV-1a hash."""
     mixed = np.uint64(0xCBF29CE484222325)
@@ -125,7 +114,7 @@ def _hash(text: Bytes) -> np.int64:
     return np.int64(mixed)
 
 
-@njit(cache=True)
+@compiled
 def _hashes(joined: Bytes, ends: NDArray[np.int64]) -> NDArray[np.int64]:
     hashes = np.empty(ends.size, dtype=np.int64)
     start = 0
@@ -135,7 +124,7 @@ def _hashes(joined: Bytes, ends: NDArray[np.int64]) -> NDArray[np.int64]:
     return hashes
 
 
-@njit(cache=True)
+@compiled
 def _follow(raw: Bytes, at: int, count: int) -> bool:
     """Return whether `count` continuation bytes of UTF-8 begin here."""
     seen = 0
@@ -145,7 +134,7 @@ def _follow(raw: Bytes, at: int, count: int) -> bool:
     return seen == count
 
 
-@njit(cache=True)
+@compiled
 def _rare(raw: Bytes, at: int) -> int:
     """Return the width of a character beside ASCII and common three-byte ones; 0 if malformed."""
     first, second = raw[at], raw[at + 1]
@@ -160,7 +149,7 @@ def _rare(raw: Bytes, at: int) -> int:
     return 4 if sound and _follow(raw, at + 1, 3) else 0
 
 
-@njit(cache=True)
+@compiled
 def _separators(raw: Bytes, places: NDArray[np.int32]) -> int:
     """Write the places of tabs and line ends to `places`, and return their number.
 
@@ -187,7 +176,7 @@ def _separators(raw: Bytes, places: NDArray[np.int32]) -> int:
     return count
 
 
-@njit(cache=True)
+@compiled
 def _characters(text: Bytes) -> int:
     count = 0
     for byte in text:
@@ -195,7 +184,7 @@ def _characters(text: Bytes) -> int:
     return count
 
 
-@njit(cache=True)
+@compiled
 def _differ(first: Bytes, second: Bytes) -> bool:
     """Return whether two texts differ; without an early exit, so that the loop is vectorised."""
     if first.size != second.size:
@@ -206,13 +195,13 @@ def _differ(first: Bytes, second: Bytes) -> bool:
     return different
 
 
-@njit(cache=True)
+@compiled
 def _wide(first: int) -> int:
     """Return the width of a valid character from its first byte."""
     return 1 + (first >= 0xC0) + (first >= 0xE0) + (first >= 0xF0)
 
 
-@njit(cache=True)
+@compiled
 def _same(raw: Bytes, a: int, b: int, wide: int) -> bool:
     """Return whether `wide` bytes are the same at two places."""
     at = 0
@@ -221,7 +210,7 @@ def _same(raw: Bytes, a: int, b: int, wide: int) -> bool:
     return at == wide
 
 
-@njit(cache=True)
+@compiled
 def _shared(raw: Bytes, row: Facts) -> int:
     """Return the number of bytes of the common prefix of the three cells, in whole characters."""
     s, t, p = row[0], row[1], row[2]
@@ -234,7 +223,7 @@ def _shared(raw: Bytes, row: Facts) -> int:
     return at
 
 
-@njit(cache=True)
+@compiled
 def _positions(raw: Bytes, row: Facts) -> None:
     """Write the counts of positions of a row whose cells and lengths are known."""
     skipped = _shared(raw, row)
@@ -260,7 +249,7 @@ def _positions(raw: Bytes, row: Facts) -> None:
     row[14] = gold
 
 
-@njit(cache=True)
+@compiled
 def _fill(raw: Bytes, row: Facts) -> None:
     """Write the facts of a row whose cells are known."""
     source, target = raw[row[0] : row[1] - 1], raw[row[1] : row[2] - 1]
@@ -273,7 +262,7 @@ def _fill(raw: Bytes, row: Facts) -> None:
         _positions(raw, row)
 
 
-@njit(cache=True)
+@compiled
 def _scan(
     raw: Bytes, places: NDArray[np.int32], facts: Facts, ids: NDArray[np.int64], identity: Bytes
 ) -> int:

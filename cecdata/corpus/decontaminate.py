@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cecdata.corpus.compiled import compiled
+from cecdata.common.kernels.jit import compiled
+from cecdata.common.kernels.utf8 import Bytes, Int32s, Points, decode, string_buffers
 from cecdata.corpus.dedup import Mask
 from cecdata.corpus.inputs import resolve
 from cecdata.corpus.lines import blocks, split
@@ -22,7 +23,7 @@ from cecdata.corpus.normalise import Fault, Normalised, normalise_text, reject
 from cecdata.corpus.reading import read
 from cecdata.corpus.rows import gather
 from cecdata.corpus.sources import Source, opened
-from cecdata.corpus.xxh3 import Bytes, Int32s, Uint64s, ids, utf8
+from cecdata.corpus.xxh3 import Uint64s, ids
 
 NGRAM = 13  # code points; the usual width in decontamination of language-model corpora
 _BASE = np.uint64(0x9E3779B97F4A7C15)  # odd: multiplication by it is a bijection modulo 2**64
@@ -57,7 +58,7 @@ def contaminated(text: pa.Array, benchmarks: Benchmarks) -> Mask:
         return np.zeros(0, dtype=np.bool_)
     mask = np.isin(ids(forms), benchmarks.sentences)
     if len(benchmarks.ngrams):
-        data, offsets = utf8(forms)
+        data, offsets = string_buffers(forms)
         _shares(data, offsets, benchmarks.ngram, _table(benchmarks.ngrams), mask)
     return mask
 
@@ -108,7 +109,7 @@ def _table(values: Uint64s) -> Uint64s:
 def _all_ngrams(forms: pa.Array, ngram: int) -> Uint64s:
     if len(forms) == 0:
         return np.zeros(0, dtype=np.uint64)
-    data, offsets = utf8(forms)
+    data, offsets = string_buffers(forms)
     out = np.empty(int(offsets[-1] - offsets[0]), dtype=np.uint64)
     return out[: _ngrams(data, offsets, ngram, out)]
 
@@ -124,25 +125,10 @@ def _fill(slots: Uint64s, values: Uint64s) -> None:
 
 
 @compiled
-def _decode(data: Bytes, start: int, end: int, codes: Uint64s) -> int:
-    """The code points of valid UTF-8 into `codes`; gives their number."""
-    count = 0
-    for at in range(start, end):
-        byte = np.uint64(data[at])
-        if byte & 0xC0 != 0x80:  # a first byte: its payload bits by its length
-            payload = byte if byte < 0x80 else byte & 0x1F if byte < 0xE0 else byte & 0x0F
-            codes[count] = payload if byte < 0xF0 else byte & 0x07
-            count += 1
-        else:
-            codes[count - 1] = (codes[count - 1] << np.uint64(6)) | (byte & 0x3F)
-    return count
-
-
-@compiled
-def _hash(codes: Uint64s, start: int, ngram: int) -> np.uint64:
+def _hash(codes: Points, start: int, ngram: int) -> np.uint64:
     value = np.uint64(0)
     for place in range(start, start + ngram):
-        value = value * _BASE + codes[place] + np.uint64(1)
+        value = value * _BASE + np.uint64(codes[place]) + np.uint64(1)
     return value
 
 
@@ -157,8 +143,8 @@ def _ngrams(data: Bytes, offsets: Int32s, ngram: int, out: Uint64s) -> int:
     found = 0
     for row in range(offsets.size - 1):
         start, end = offsets[row], offsets[row + 1]
-        codes = np.empty(end - start, dtype=np.uint64)
-        count = _decode(data, start, end, codes)
+        codes = np.empty(end - start, dtype=np.uint32)
+        count = decode(data, start, end, codes)
         for place in range(count - ngram + 1):
             out[found] = _mixed(_hash(codes, place, ngram))
             found += 1
@@ -174,9 +160,9 @@ def _shares(data: Bytes, offsets: Int32s, ngram: int, table: Uint64s, mask: Mask
     longest = 0
     for row in range(mask.size):
         longest = max(longest, offsets[row + 1] - offsets[row])
-    codes = np.empty(longest, dtype=np.uint64)
+    codes = np.empty(longest, dtype=np.uint32)
     for row in range(mask.size):
-        count = _decode(data, offsets[row], offsets[row + 1], codes)
+        count = decode(data, offsets[row], offsets[row + 1], codes)
         if mask[row] or count < ngram:
             continue
         value = _hash(codes, 0, ngram)
@@ -189,5 +175,5 @@ def _shares(data: Bytes, offsets: Int32s, ngram: int, table: Uint64s, mask: Mask
                 mask[row] = True
                 break
             if last < count:
-                leaving = (codes[last - ngram] + np.uint64(1)) * oldest
-                value = value * _BASE + codes[last] + np.uint64(1) - leaving
+                leaving = (np.uint64(codes[last - ngram]) + np.uint64(1)) * oldest
+                value = value * _BASE + np.uint64(codes[last]) + np.uint64(1) - leaving

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from cecdata.corpus.compiled import compiled
+from cecdata.common.kernels.jit import compiled
 from cecdata.corpus.xxh3 import Int64s, Uint64s
 
 Mask = npt.NDArray[np.bool_]

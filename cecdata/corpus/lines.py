@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cecdata.common.errors import InputError
-from cecdata.corpus.compiled import compiled
+from cecdata.common.kernels.jit import compiled
 from cecdata.corpus.rows import MAX_BYTES, Int64s, Reject, excerpt
 from cecdata.corpus.sources import UTF8, Source
 

@@ -16,14 +16,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cecdata.common.kernels.jit import compiled
+from cecdata.common.kernels.utf8 import Bytes, Int32s, code_point, string_buffers
 from cecdata.corpus import characters as ch
-from cecdata.corpus.compiled import compiled
 from cecdata.corpus.dedup import Dedup
-from cecdata.corpus.xxh3 import id_column, utf8
+from cecdata.corpus.xxh3 import id_column
 from cecdata.shards.schema import REJECTED_ROW, SENTENCE
-
-Int32s = npt.NDArray[np.int32]
-Bytes = npt.NDArray[np.uint8]
 
 # The pool's row before it is written: SENTENCE plus where it came from.
 LOCATED_SENTENCE = pa.schema(
@@ -162,7 +160,7 @@ def scan(text: pa.Array) -> tuple[Int32s, Bytes]:
     lengths = np.zeros(len(text), dtype=np.int32)
     flags = np.zeros(len(text), dtype=np.uint8)
     if len(text):
-        data, offsets = utf8(text)
+        data, offsets = string_buffers(text)
         _scan(data, offsets, ch.classes(), lengths, flags)
     return lengths, flags
 
@@ -236,27 +234,14 @@ def _rejected(batch: pa.RecordBatch, which: Int32s, faults: list[Fault]) -> pa.R
 
 @compiled
 def _scan(data: Bytes, offsets: Int32s, classes: Bytes, lengths: Int32s, flags: Bytes) -> None:
-    """Decode UTF-8 that is known to be valid; 8, 16, 24, 32 bits a character by its first byte."""
+    """Count each row's code points, and set its flags."""
     for row in range(lengths.size):
-        at, end = offsets[row], offsets[row + 1]
+        at, end = np.uint64(offsets[row]), np.uint64(offsets[row + 1])
         count = 0
         flag = np.uint8(0)
         space = True  # the edge of the text counts as a space: a space beside it is one too many
         while at < end:
-            lead = np.uint32(data[at])
-            if lead < 0x80:
-                code = lead
-                at += 1
-            elif lead < 0xE0:
-                code = ((lead & 0x1F) << 6) | (data[at + 1] & 0x3F)
-                at += 2
-            elif lead < 0xF0:
-                code = ((lead & 0x0F) << 12) | ((data[at + 1] & 0x3F) << 6) | (data[at + 2] & 0x3F)
-                at += 3
-            else:
-                code = ((lead & 0x07) << 18) | ((data[at + 1] & 0x3F) << 12)
-                code |= ((data[at + 2] & 0x3F) << 6) | (data[at + 3] & 0x3F)
-                at += 4
+            code, at = code_point(data, at)
             count += 1
             kind = classes[code] if code < 0x30000 else np.uint8(1 if code < 0x3FFFE else 3)
             if kind == 2:

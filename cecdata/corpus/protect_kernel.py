@@ -1,18 +1,14 @@
-"""The compiled half of `protect`: one pass over the bytes of a batch.
-
-One file, because numba's cache does not see a change in another one.
-"""
+"""The compiled half of `protect`: one pass over the bytes of a batch."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from cecdata.corpus.compiled import compiled
+from cecdata.common.kernels.jit import compiled
+from cecdata.common.kernels.utf8 import Bytes, Points, code_point
 
-Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int32]
-Points = npt.NDArray[np.uint32]
 Longs = npt.NDArray[np.uint64]
 
 FIRST, FURTHER = 1, 2  # marks: a span begins here; within a span; 0 is outside
@@ -58,30 +54,12 @@ def mark(
 
 @compiled
 def _decode(data: Bytes, start: int, stop: int, points: Points) -> tuple[int, bool]:
-    """The code points of valid UTF-8; and whether a word may be among them."""
-    n, at, words, low = 0, start, False, np.uint32(0x3F)
-    while at < stop:
-        b = np.uint32(data[at])
-        if b < 0x80:
-            point = b
-            at += 1
-            if b >= 0x30:
-                words = True
-        elif b < 0xE0:
-            point = (b & np.uint32(0x1F)) << np.uint32(6) | (np.uint32(data[at + 1]) & low)
-            at += 2
+    """Write the code points; return their number, and whether a word may be among them."""
+    n, at, end, words = 0, np.uint64(start), np.uint64(stop), False
+    while at < end:
+        point, at = code_point(data, at)
+        if point >= 0x30 and (point < 0x800 or _is_word(point)):  # of the lower, as good as all
             words = True
-        else:
-            point = (np.uint32(data[at + 1]) & low) << np.uint32(6) | np.uint32(data[at + 2]) & low
-            if b < 0xF0:
-                point |= (b & np.uint32(0x0F)) << np.uint32(12)
-                at += 3
-            else:
-                point = point << np.uint32(6) | (np.uint32(data[at + 3]) & low)
-                point |= (b & np.uint32(0x07)) << np.uint32(18)
-                at += 4
-            if _is_word(point):
-                words = True
         points[n] = point
         n += 1
     return n, words

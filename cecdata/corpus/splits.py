@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from cecdata.common import durable
 from cecdata.common.errors import InputError, UsageError
+from cecdata.common.kernels.mix import splitmix64
 from cecdata.corpus.dedup import Mask
 from cecdata.corpus.xxh3 import Int64s, Uint64s
 
@@ -31,16 +32,7 @@ def is_validation(ids: Uint64s | Int64s, holdout: float) -> Mask:
         raise UsageError(f"holdout {holdout}: a fraction from 0 to 1 is wanted")
     if holdout == 1.0:
         return np.ones(len(ids), dtype=np.bool_)
-    return _mixed(ids.view(np.uint64)) < np.uint64(int(holdout * 2**64))
-
-
-def _mixed(ids: Uint64s) -> Uint64s:
-    """The finaliser of SplitMix64 (Steele et al. 2014) on the id and the purpose."""
-    value = ids ^ _PURPOSE
-    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed: Uint64s = value ^ (value >> np.uint64(31))
-    return mixed
+    return splitmix64(ids.view(np.uint64) ^ _PURPOSE) < np.uint64(int(holdout * 2**64))
 
 
 def digest(sentence: str) -> str:

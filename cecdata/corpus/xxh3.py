@@ -17,12 +17,11 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from cecdata.corpus.compiled import compiled
+from cecdata.common.kernels.jit import compiled
+from cecdata.common.kernels.utf8 import Bytes, Int32s, string_buffers
 
 Uint64s = npt.NDArray[np.uint64]
 Int64s = npt.NDArray[np.int64]
-Int32s = npt.NDArray[np.int32]
-Bytes = npt.NDArray[np.uint8]
 
 _SECRET = bytes.fromhex(
     "b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db7240a4a4b7b3671f"
@@ -51,7 +50,7 @@ def ids(text: pa.Array) -> Uint64s:
     """
     out = np.empty(len(text), dtype=np.uint64)
     if len(text):
-        data, offsets = utf8(text)
+        data, offsets = string_buffers(text)
         _hash_rows(data, offsets, _secret(), out)
     return out
 
@@ -63,16 +62,6 @@ def id_column(text: pa.Array) -> pa.Array:
     [3202059530852669036]
     """
     return pa.array(ids(text).view(np.int64))
-
-
-def utf8(text: pa.Array) -> tuple[Bytes, Int32s]:
-    """The bytes and offsets behind a string array without nulls; nothing is copied."""
-    _, offsets, data = text.buffers()
-    raw = np.frombuffer(data if data is not None and data.size else b"\0", dtype=np.uint8)
-    bounds = np.frombuffer(offsets, dtype=np.int32)[text.offset : text.offset + len(text) + 1]
-    # Arrow's buffers may be writable or not; a compiled kernel is compiled again for the other.
-    raw.flags.writeable = bounds.flags.writeable = False
-    return raw, bounds
 
 
 @functools.cache

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from cecdata.common.codec import Json
 from cecdata.common.errors import InputError
-from cecdata.corpus.xxh3 import utf8
+from cecdata.common.kernels.utf8 import string_buffers
 from cecdata.embed import Scored
 from cecdata.embed import static_kernel as kernel
 
@@ -65,7 +65,7 @@ class StaticEncoder:
         """Unit vectors, shape [sentences, 56]; an empty sentence gives a zero vector."""
         texts = pa.array(sentences, pa.string())
         sums = np.zeros((len(texts), kernel.WIDTH), np.int32)
-        data, offsets = utf8(texts)
+        data, offsets = string_buffers(texts)
         kernel.sums(offsets, data, _longest(offsets), self._weights, sums)
         found = sums[:, : kernel.SPAN].astype(np.float64)
         # one row at a time in the same order: a blocked sum could differ with the batch
@@ -74,7 +74,10 @@ class StaticEncoder:
 
     def pair_scores(self, targets: pa.Array, sources: pa.Array) -> Floats:
         """Predicted cosine of each (target, source), both string arrays; from the texts alone."""
-        (target_data, target_at), (source_data, source_at) = utf8(targets), utf8(sources)
+        (target_data, target_at), (source_data, source_at) = (
+            string_buffers(targets),
+            string_buffers(sources),
+        )
         found = np.empty(len(targets), np.float32)
         longest = max(_longest(target_at), _longest(source_at))
         kernel.scores(target_at, target_data, source_at, source_data, longest, self._weights, found)
@@ -99,7 +102,7 @@ class StaticEncoder:
         target = pairs.column("target").combine_chunks()
         if not isinstance(target, pa.DictionaryArray):
             target = target.dictionary_encode()
-        data, offsets = utf8(target.dictionary.cast(pa.string()))
+        data, offsets = string_buffers(target.dictionary.cast(pa.string()))
         edits = pairs.column("edits").combine_chunks()
         struck = edits.values
         source = struck.field("source")
@@ -117,7 +120,10 @@ class StaticEncoder:
 
 def raw_scores(targets: pa.Array, sources: pa.Array) -> Floats:
     """Scores before the knot is applied; what `tools/encoder/judge.py` finds the knot from."""
-    (target_data, target_at), (source_data, source_at) = utf8(targets), utf8(sources)
+    (target_data, target_at), (source_data, source_at) = (
+        string_buffers(targets),
+        string_buffers(sources),
+    )
     found = np.empty(len(targets), np.float32)
     longest = max(_longest(target_at), _longest(source_at))
     kernel.scores(target_at, target_data, source_at, source_data, longest, weights(), found)

@@ -1,6 +1,6 @@
 """The built-in encoder's arithmetic: sums of integer vectors, so that no order of adding can show.
 
-One file for all kernels, because numba's cache does not see a change in another one. A sentence's
+A sentence's
 sum is over its characters and its pairs of neighbours, a boundary standing at each end. All sums
 are of integers and therefore exact; what follows is +, -, *, / and √ on float64, each rounded once
 by IEEE 754: the same score on every machine, batch, shard and order, whether the source's sum is
@@ -13,7 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from cecdata.common.kernels.jit import compiled, inlined
+from cecdata.common.kernels.utf8 import decode
 
 WIDTH = 64  # integers of a row: the vector and, last, the traits that only the calibration reads
 TRAITS = 8
@@ -40,7 +42,7 @@ class Weights(NamedTuple):
     third: npt.NDArray[np.float64]  # [HIDDEN[1] + 1]
 
 
-@njit(cache=True, inline="always")
+@inlined
 def _pair_row(left, right):
     h = np.uint64(left) * np.uint64(0x9E3779B97F4A7C15)
     h ^= np.uint64(right) * np.uint64(0xC2B2AE3D27D4EB4F)
@@ -49,47 +51,19 @@ def _pair_row(left, right):
     return np.uint64(CHARACTERS) + ((h >> np.uint64(40)) & np.uint64(PAIRS - 1))
 
 
-@njit(cache=True, inline="always")
+@inlined
 def _add(total, rows, row):
     for d in range(WIDTH):
         total[d] += np.int32(rows[row, d])
 
 
-@njit(cache=True, inline="always")
+@inlined
 def _subtract(total, rows, row):
     for d in range(WIDTH):
         total[d] -= np.int32(rows[row, d])
 
 
-@njit(cache=True, inline="always")
-def _decode(data, start, stop, points):
-    """Code points of one text of valid UTF-8; gives their number."""
-    n, at, end = np.uint64(0), np.uint64(start), np.uint64(stop)
-    low = np.uint32(0x3F)
-    while at < end:
-        b = np.uint32(data[at])
-        if b < 0x80:
-            points[n] = b
-            at += np.uint64(1)
-        elif b < 0xE0:
-            points[n] = (b & np.uint32(0x1F)) << np.uint32(6)
-            points[n] |= np.uint32(data[at + np.uint64(1)]) & low
-            at += np.uint64(2)
-        else:
-            point = (np.uint32(data[at + np.uint64(1)]) & low) << np.uint32(6)
-            point |= np.uint32(data[at + np.uint64(2)]) & low
-            if b < 0xF0:
-                points[n] = point | ((b & np.uint32(0x0F)) << np.uint32(12))
-                at += np.uint64(3)
-            else:
-                point = (point << np.uint32(6)) | (np.uint32(data[at + np.uint64(3)]) & low)
-                points[n] = point | ((b & np.uint32(0x07)) << np.uint32(18))
-                at += np.uint64(4)
-        n += np.uint64(1)
-    return np.int64(n)
-
-
-@njit(cache=True, inline="always")
+@inlined
 def _sum(points, n, weights, total):
     """total = the sum of the text's rows."""
     total[:] = 0
@@ -102,7 +76,7 @@ def _sum(points, n, weights, total):
     _add(total, weights.rows, _pair_row(left, np.uint32(END)))
 
 
-@njit(cache=True, inline="always")
+@inlined
 def _features(target, n_target, source, n_source, features, i):
     """features[:, i] = what the calibration reads of two sums; a row of zeros for an empty text."""
     tt, ts, ss = np.int64(0), np.int64(0), np.int64(0)
@@ -141,7 +115,7 @@ def _features(target, n_target, source, n_source, features, i):
         features[7 + 2 * HEADS + TRAITS + d, i] = there - mine
 
 
-@njit(cache=True)
+@compiled
 def _calibrate(features, count, weights, one, two, out, at):
     """out[at:at + count] = predicted cosines; pairs in the innermost loop, one in each lane."""
     for h in range(HIDDEN[0]):
@@ -169,16 +143,16 @@ def _calibrate(features, count, weights, one, two, out, at):
         out[at + i] = min(1.0, max(-1.0, found))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def sums(offsets, data, longest, weights: Weights, out):
     """out[row] = the sum of text `row` of an Arrow string array: [N, WIDTH] int32."""
     points = np.empty(longest + 1, np.uint32)
     for row in range(len(offsets) - 1):
-        n = _decode(data, offsets[row], offsets[row + 1], points)
+        n = decode(data, offsets[row], offsets[row + 1], points)
         _sum(points, n, weights, out[row])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def scores(
     target_offsets, target_data, source_offsets, source_data, longest, weights: Weights, out
 ):
@@ -189,9 +163,9 @@ def scores(
     one, two = np.empty((HIDDEN[0], BLOCK)), np.empty((HIDDEN[1], BLOCK))
     pairs = len(target_offsets) - 1
     for row in range(pairs):
-        n = _decode(target_data, target_offsets[row], target_offsets[row + 1], points)
+        n = decode(target_data, target_offsets[row], target_offsets[row + 1], points)
         _sum(points, n, weights, target)
-        m = _decode(source_data, source_offsets[row], source_offsets[row + 1], points)
+        m = decode(source_data, source_offsets[row], source_offsets[row + 1], points)
         _sum(points, m, weights, source)
         i = row % BLOCK
         _features(target, n, source, m, features, i)
@@ -199,7 +173,7 @@ def scores(
             _calibrate(features, i + 1, weights, one, two, out, row - i)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def edited_scores(
     offsets, data, rows, longest, edit_offsets, starts, ends, replacements, texts,
     weights: Weights, out,
@@ -218,7 +192,7 @@ def edited_scores(
     for pair in range(len(rows)):
         if rows[pair] != held:
             held = rows[pair]
-            n = _decode(data, offsets[held], offsets[held + 1], points)
+            n = decode(data, offsets[held], offsets[held + 1], points)
             _sum(points, n, weights, target)
         source[:] = target
         m = n

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from cecdata.corpus.compiled import compiled
+from cecdata.common.kernels.jit import compiled
 
 
 @compiled

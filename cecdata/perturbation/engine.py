@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cecdata.common.errors import InputError, UsageError, VerificationError
+from cecdata.common.kernels.utf8 import string_buffers
 from cecdata.config import Config, from_manifest
 from cecdata.corpus.protect import NOTHING, Protection
-from cecdata.corpus.xxh3 import utf8
 from cecdata.perturbation import kernel
 from cecdata.perturbation.calibrate import Rate, calibrate, count_table
 from cecdata.perturbation.kernel.arrays import Draws, Output, Room, Sentences
@@ -54,7 +54,7 @@ class Histogram:
 
     def add(self, text: pa.Array) -> None:
         """Count a batch of sentences of at most `max_chars` code points."""
-        data, offsets = utf8(text)
+        data, offsets = string_buffers(text)
         given = Sentences(offsets, data, _NO_IDS, self._protection.marks(data, offsets))
         kernel.place_histogram(given, self.tables.arrays, self._priors, self._room, self.counts)
 
@@ -197,7 +197,7 @@ class Perturber:
 
 def sentence_arrays(sentences: pa.RecordBatch, protection: Protection = NOTHING) -> Sentences:
     """What the kernel reads of a batch of the schema SENTENCE; no text is copied."""
-    data, offsets = utf8(sentences.column("text"))
+    data, offsets = string_buffers(sentences.column("text"))
     marks = protection.marks(data, offsets)
     return Sentences(offsets, data, np.asarray(sentences.column("id")).view(np.uint64), marks)
 

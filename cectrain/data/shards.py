@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cecdata.common.errors import InputError
+from cecdata.common.kernels.mix import splitmix64
 from cecdata.shards.reader import Dataset, open_dataset
 from cectrain.config import DataConfig
 
@@ -157,6 +158,4 @@ def _mixed(values: npt.NDArray[np.uint64], seed: int) -> npt.NDArray[np.uint64]:
     """Return the finaliser of SplitMix64 (Steele et al. 2014) of each value and the seed."""
     step = (seed * 0x9E3779B97F4A7C15) % 2**64
     mixed = (values ^ np.uint64(step)) + np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))
+    return splitmix64(mixed)

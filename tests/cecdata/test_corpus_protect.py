@@ -6,7 +6,6 @@ import json
 import re
 from dataclasses import replace
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
@@ -17,10 +16,11 @@ from cecdata.commands.build import build
 from cecdata.commands.datasets import verify
 from cecdata.commands.look import preview
 from cecdata.common.errors import InputError
+from cecdata.common.kernels.utf8 import string_buffers
 from cecdata.config import RECIPES, load
 from cecdata.corpus.protect import Protection, read_names, spans_of
 from cecdata.corpus.protect_kernel import FIRST, FURTHER
-from cecdata.corpus.xxh3 import id_column, utf8
+from cecdata.corpus.xxh3 import id_column
 from cecdata.operators import OPERATORS
 from cecdata.perturbation.engine import Perturber
 from cecdata.shards.schema import SENTENCE
@@ -70,7 +70,7 @@ def slow_marks(text, names=(), spans=True):
 @given(TEXTS, st.lists(st.sampled_from(NAMES), max_size=4), st.booleans())
 def test_marks_are_those_of_a_slow_search(text, names, spans):
     """The compiled scan marks what regular expressions and substring search find."""
-    data, offsets = utf8(pa.array([text]))
+    data, offsets = string_buffers(pa.array([text]))
     found = Protection.of(spans, names).marks(data, offsets).tolist()
     slow = slow_marks(text, names, spans)
     assert (found or [0] * len(text)) == slow
@@ -80,7 +80,8 @@ def test_marks_are_those_of_a_slow_search(text, names, spans):
 def test_a_slice_of_a_batch_is_marked_alike(texts, first):
     """Sentences of a batch, or of a slice of it, are marked as each by itself."""
     protection = Protection.of(True, NAMES)
-    data, offsets = utf8(pa.array(["前", *texts], pa.string()).slice(min(first, len(texts)) + 1))
+    batch = pa.array(["前", *texts], pa.string()).slice(min(first, len(texts)) + 1)
+    data, offsets = string_buffers(batch)
     held = texts[min(first, len(texts)) :]
     found = protection.marks(data, offsets)
     slow = [mark for text in held for mark in slow_marks(text, NAMES)]
@@ -129,11 +130,12 @@ def test_bad_lists_of_names_are_refused(tmp_path, content, said):
 
 def test_nothing_to_protect_costs_no_mark():
     """Without spans and names there are no marks at all."""
-    data, offsets = utf8(pa.array(["3.14"]))
+    data, offsets = string_buffers(pa.array(["3.14"]))
     assert len(Protection.of(False, []).marks(data, offsets)) == 0
-    data, offsets = utf8(pa.array(["我们", ""]))
+    data, offsets = string_buffers(pa.array(["我们", ""]))
     assert len(Protection.of(True, ["张三"]).marks(data, offsets)) == 0
-    assert np.asarray(Protection.of(True, []).marks(*utf8(pa.array([], pa.string())))).size == 0
+    data, offsets = string_buffers(pa.array([], pa.string()))
+    assert Protection.of(True, []).marks(data, offsets).size == 0
 
 
 EVERY = load(

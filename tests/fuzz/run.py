@@ -291,7 +291,7 @@ def _guided(options: argparse.Namespace) -> int:
 
 def _kernels(packages: list[str]) -> list[str]:
     """Modules with compiled functions: numba compiles no bytecode that counts its coverage."""
-    root, makers = HERE.parents[1], re.compile(r"numba|import compiled|kernel\.jit import")
+    root, makers = HERE.parents[1], re.compile(r"numba|kernels\.jit import")
     files = (path for package in packages for path in (root / package).rglob("*.py"))
     found = (path for path in files if makers.search(path.read_text("utf-8")))
     return [".".join(path.relative_to(root).with_suffix("").parts) for path in found]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cecdata.perturbation.kernel.jit import called, inlined
+from cecdata.common.kernels.jit import called, inlined
 
 
 @inlined

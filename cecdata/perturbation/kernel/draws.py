@@ -1,24 +1,17 @@
 """Random draws as pure functions of (seed, id, copy, purpose, index), and nothing else.
 
-splitmix64's finaliser over a counter, so order, sharding, workers and restarts change no row.
+The finaliser of SplitMix64 over a counter, so order, sharding, workers and restarts change no row.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from cecdata.perturbation.kernel.jit import inlined
+from cecdata.common.kernels.jit import inlined
+from cecdata.common.kernels.mix import mix
 
 # What a draw is for. A new purpose takes a new number; a used one is never taken again.
 UNCHANGED, OPERATOR, COUNT, PLACE, REPLACEMENT, MIXED, MIXED_OPERATOR, SAMPLE = range(8)
-
-
-@inlined
-def mix(z):
-    # splitmix64's finaliser (Steele, Lea, Flood 2014)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
 
 
 @inlined

@@ -8,8 +8,10 @@ looking them up seldom waits for memory.
 from __future__ import annotations
 
 import numpy as np
+from numba import types
+from numba.extending import intrinsic
 
-from cecdata.perturbation.kernel.jit import inlined, set_bits
+from cecdata.common.kernels.jit import inlined
 from cecdata.perturbation.kernel.layout import (
     FINAL,
     GOES_ON,
@@ -25,6 +27,16 @@ from cecdata.perturbation.kernel.layout import (
 
 _TAG = (1 << TAG_BITS) - 1
 _OPERATORS = (1 << (GOES_ON - OPERATORS_SHIFT)) - 1
+
+
+@intrinsic
+def set_bits(typing_context, word):
+    """Count the set bits of a 64-bit word, as one instruction."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.ctpop(arguments[0])
+
+    return types.uint64(types.uint64), generate
 
 
 @inlined

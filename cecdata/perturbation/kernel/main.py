@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from cecdata.common.kernels.jit import entry, inlined
 from cecdata.perturbation.kernel.arrays import Draws, Output, Room, Sentences
 from cecdata.perturbation.kernel.distance import distance_of, is_new
 from cecdata.perturbation.kernel.draws import MIXED, OPERATOR, SAMPLE, UNCHANGED, draw, key_of, unit
 from cecdata.perturbation.kernel.find_spans import look_up, mark_spans
-from cecdata.perturbation.kernel.jit import entry, inlined
 from cecdata.perturbation.kernel.layout import Tables
 from cecdata.perturbation.kernel.places import (
     able_of,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from cecdata.common.kernels.jit import called, inlined
 from cecdata.perturbation.kernel.draws import COUNT, MIXED_OPERATOR, PLACE, below, draw, unit
-from cecdata.perturbation.kernel.jit import called, inlined
 
 _SPARSE = 24  # tries after which places are counted out
 

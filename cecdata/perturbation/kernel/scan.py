@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cecdata.perturbation.kernel.jit import called, inlined
+from cecdata.common.kernels.jit import called, inlined
+from cecdata.common.kernels.utf8 import code_point
 from cecdata.perturbation.kernel.layout import (
     CLINGS_AFTER,
     CLINGS_BEFORE,
@@ -24,29 +25,11 @@ def scan(data, start, stop, tables, insert_mask, room):
     """Reads one sentence of valid UTF-8 into `room`; gives its number of code points n."""
     points, bounds, mask, slots = room.points, room.bounds, room.mask, room.slots
     code_points, eligible = tables.code_points, tables.eligible
-    # unsigned indices throughout: signed ones are tested for wrapping round at every access
     n, at, end = np.uint64(0), np.uint64(start), np.uint64(stop)
-    low, bits, special = np.uint32(0x3F), np.uint16(insert_mask), False
+    bits, special = np.uint16(insert_mask), False
     while at < end:
-        b = np.uint32(data[at])
         bounds[n] = at
-        if b >= 0xE0:
-            point = (np.uint32(data[at + np.uint64(1)]) & low) << np.uint32(6)
-            point |= np.uint32(data[at + np.uint64(2)]) & low
-            if b < 0xF0:
-                point |= (b & np.uint32(0x0F)) << np.uint32(12)
-                at += np.uint64(3)
-            else:
-                point = (point << np.uint32(6)) | (np.uint32(data[at + np.uint64(3)]) & low)
-                point |= (b & np.uint32(0x07)) << np.uint32(18)
-                at += np.uint64(4)
-        elif b < 0x80:
-            point = b
-            at += np.uint64(1)
-        else:
-            point = (b & np.uint32(0x1F)) << np.uint32(6)
-            point |= np.uint32(data[at + np.uint64(1)]) & low
-            at += np.uint64(2)
+        point, at = code_point(data, at)
         value = np.uint32(code_points[point])
         slot = np.uint32(0)
         if value >= FIRST_SLOT:

@@ -7,8 +7,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from cecdata.common.kernels.jit import inlined
 from cecdata.perturbation.kernel.draws import REPLACEMENT, draw
-from cecdata.perturbation.kernel.jit import inlined
 from cecdata.perturbation.kernel.layout import (
     ALIAS_BITS,
     COST_BITS,

@@ -1,0 +1,62 @@
+"""How kernels are compiled, and a cache on disk that notices a change in any file they are made of.
+
+numba's cache watches the file of a kernel alone. What it inlines or calls may be in other files:
+those of this folder, and for an `entry` those of its own folder. The cache's key has what a
+function's closure holds, so each kernel gets a closure with a digest of these files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from types import CellType, FunctionType
+from typing import TypeVar, cast
+
+import numba
+
+# Without numba's counting of references: each access to a tuple of arrays would count, which takes
+# eight times as long as the rest. Such kernels allocate nothing, so there is nothing to free.
+_UNCOUNTED = {"_nrt": False}
+Kernel = TypeVar("Kernel", bound=Callable[..., object])
+
+
+def compiled(kernel: Kernel) -> Kernel:
+    """Compile a kernel that may allocate, cached on disk, without the interpreter's lock.
+
+    Kernels that call each other are in one file; those of `common.kernels` may be called anywhere.
+    """
+    return _cached(kernel, sources())
+
+
+def entry(kernel: Kernel) -> Kernel:
+    """Compile a kernel that allocates nothing and is made of the files of its folder."""
+    folder = Path(kernel.__code__.co_filename).parent
+    return _cached(kernel, sources(folder), **_UNCOUNTED)
+
+
+def inlined(function: Kernel) -> Kernel:
+    """Write a part of kernels into each place that calls it; it allocates nothing."""
+    return cast("Kernel", numba.njit(inline="always", **_UNCOUNTED)(function))
+
+
+def called(function: Kernel) -> Kernel:
+    """Compile a part of kernels that is called; it allocates nothing and is not cached alone."""
+    return cast("Kernel", numba.njit(**_UNCOUNTED)(function))
+
+
+@cache
+def sources(*folders: Path) -> str:
+    """Return the SHA-256 of the files of this folder and of others."""
+    files = (path for where in (Path(__file__).parent, *folders) for path in where.glob("*.py"))
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in sorted(files))).hexdigest()
+
+
+def _cached(kernel: Kernel, digest: str, **options: bool) -> Kernel:
+    code = kernel.__code__.replace(co_freevars=("sources",))
+    function = FunctionType(
+        code, kernel.__globals__, kernel.__name__, kernel.__defaults__, (CellType(digest),)
+    )
+    function.__doc__, function.__qualname__ = kernel.__doc__, kernel.__qualname__
+    return cast("Kernel", numba.njit(cache=True, nogil=True, **options)(function))
