@@ -62,9 +62,11 @@ def _records(path: Path) -> Iterator[Mapping[str, object]]:
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             names = file.schema_arrow.names
-            columns = [
-                n for n in (*ID_NAMES, "copy", *SOURCE_NAMES, *REFERENCE_NAMES) if n in names
-            ]
+            known = (*ID_NAMES, "copy", *SOURCE_NAMES, *REFERENCE_NAMES)
+            columns = [name for name in known if name in names]
+            twice = next((name for name in columns if names.count(name) > 1), None)
+            if twice is not None:
+                raise InputError(f"{path} has two columns {twice!r}: remove or rename one")
             for batch in file.iter_batches(columns=columns, batch_size=_BATCH):
                 size += sum(_text_bytes(column) for column in batch.columns)
                 if size > _LARGEST:

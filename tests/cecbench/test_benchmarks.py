@@ -114,6 +114,16 @@ def test_a_small_parquet_file_that_says_gigabytes_is_refused(tmp_path, coded):
         sum(1 for _ in records.parquet((path,), "a"))
 
 
+def test_a_parquet_file_with_two_columns_of_one_name_is_refused(tmp_path):
+    """A column that occurs twice is named, because either of the two could be meant."""
+    names, columns = ["source", "target", "source"], [["甲"], ["甲"], ["乙"]]
+    pq.write_table(
+        pa.Table.from_arrays([pa.array(c) for c in columns], names), tmp_path / "a.parquet"
+    )
+    with pytest.raises(InputError, match=r"a\.parquet has two columns 'source'"):
+        locate.load(str(tmp_path / "a.parquet"))
+
+
 def test_parquet_and_the_shards_validation_split_are_read(tmp_path):
     """A dataset gives its validation split, marked as synthetic, with (id, copy) as ids."""
     columns = {"source": [s for s, _ in PAIRS], "target": [r for _, r in PAIRS]}
