@@ -1,6 +1,6 @@
-"""What language models are asked: one numbered text for all of them, here and in training.
+"""The prompts of language models: numbered texts, the same in training and in benchmarks.
 
-A published text never changes; another wording is another version, so that scores say which.
+A published text never changes. Another wording is another version, which scores name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Message = dict[str, str]  # {"role": …, "content": …}, as chat templates tak
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """The instruction and the frame around a sentence; `{sentence}` marks its place."""
+    """An instruction, the frame around a sentence (`{sentence}` marks its place), and examples."""
 
     instruction: str
     frame: str
@@ -45,14 +45,14 @@ _VERSIONS = {
 
 
 def prompt(version: str = DEFAULT) -> Prompt:
-    """The text of a version, or UsageError with the known ones."""
+    """Return the prompt of a version. Raises UsageError, which lists the versions."""
     if version not in _VERSIONS:
         raise UsageError(f"no prompt version {version!r}: {did_you_mean(version, list(_VERSIONS))}")
     return _VERSIONS[version]
 
 
 def messages(source: str, version: str = DEFAULT) -> list[Message]:
-    """The chat that asks for a correction of `source`.
+    """Return the chat that asks for a correction of `source`.
 
     >>> [message["role"] for message in messages("他己经来了。")]
     ['system', 'user']
@@ -69,7 +69,7 @@ def messages(source: str, version: str = DEFAULT) -> list[Message]:
 
 
 def sha256(version: str = DEFAULT) -> str:
-    """SHA-256 (hex) of a version's whole text; part of what identifies a run.
+    """Return the SHA-256 (hex) of a version's whole text, which is part of a run's identity.
 
     >>> sha256("1") == sha256("2")
     False

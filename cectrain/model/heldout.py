@@ -23,9 +23,10 @@ from cectrain.data.shards import Pair
 class HeldOut:
     """Scores on held-out pairs; rates are fractions, None where nothing can be divided.
 
-    exact: erroneous sentences corrected to the letter. copied: erroneous ones left as they were.
-    over_correction: clean sentences changed. f1: CSCD-NS sentence-level correction F1, rows of
-    other length reverted. by_operator: exact by what struck the source.
+    exact: share of erroneous sentences that became their target. copied: share of them that stayed
+    as they were. over_correction: share of clean sentences that were changed. f1: sentence-level
+    correction F1 of CSCD-NS, answers of another length reverted. by_operator: `exact` by the
+    operator of the source's error.
     """
 
     rows: int
@@ -35,26 +36,26 @@ class HeldOut:
     length_differs: float | None
     f1: float | None
     by_operator: dict[str, float]
-    samples: tuple[tuple[str, ...], ...]  # source, answer, target
-    answers: tuple[str, ...] = ()  # of all sentences, the pairs' first, then the clean ones'
+    samples: tuple[tuple[str, ...], ...]  # (source, answer, target)
+    answers: tuple[str, ...] = ()  # to all sentences: first the pairs, then the clean ones
 
 
-def write_held_out(path: Path, found: HeldOut) -> None:
-    """Keep the scores for a run that goes on, sealed: they end in its summary."""
-    plain = encode(found)
+def write_held_out(path: Path, scores: HeldOut) -> None:
+    """Write the scores, sealed, for a resumed run, whose summary has them."""
+    plain = encode(scores)
     assert isinstance(plain, dict)
     durable.write_bytes(path, sealed(plain))
 
 
 def read_held_out(path: Path) -> HeldOut:
-    """The scores that `write_held_out` kept; VerificationError where they are damaged."""
+    """Read what `write_held_out` wrote. Raises VerificationError where it is damaged."""
     try:
-        found = decode_record(HeldOut, unsealed(path.read_bytes()), str(path))
+        scores = decode_record(HeldOut, unsealed(path.read_bytes()), str(path))
     except ValueError as error:
         raise _damaged(path, str(error)) from error
-    if any(len(row) != 3 for row in found.samples):
-        raise _damaged(path, "a sample is a source, an answer and a target")
-    return found
+    if any(len(row) != 3 for row in scores.samples):
+        raise _damaged(path, "a sample must be a source, an answer and a target")
+    return scores
 
 
 def _damaged(path: Path, why: str) -> VerificationError:
@@ -63,15 +64,14 @@ def _damaged(path: Path, why: str) -> VerificationError:
     )
 
 
-def shown(found: HeldOut, count: int = 3) -> list[str]:
-    """A few samples, a line each: source, answer, and the target where that is another.
+def shown(scores: HeldOut, count: int = 3) -> list[str]:
+    """Return a few samples, one a line: source, answer, and the target if it differs.
 
-    >>> found = HeldOut(1, 0.0, 0.0, None, 0.0, None, {}, (("己经", "己经", "已经"),))
-    >>> shown(found)
+    >>> shown(HeldOut(1, 0.0, 0.0, None, 0.0, None, {}, (("己经", "己经", "已经"),)))
     ['  己经 → 己经  ✗ 已经']
     """
     lines = []
-    for source, answer, target in found.samples[:count]:
+    for source, answer, target in scores.samples[:count]:
         mark = "✓" if answer == target else f"✗ {target}"
         lines.append(f"  {source} → {answer}  {mark}")
     return lines

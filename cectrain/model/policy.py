@@ -29,14 +29,14 @@ def load_policy(config: PolicyConfig, seed: int, device: str = "auto") -> Policy
 
 
 def new_builtin(seed: int) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """The built-in policy with random weights: Qwen3's architecture over characters, 5.1 M."""
+    """Return the built-in policy with random weights: Qwen3 over characters, 5.1 M parameters."""
     return small_qwen3(character_tokenizer(), seed)
 
 
 def small_qwen3(
     tokenizer: PreTrainedTokenizerBase, seed: int, hidden: int = 256, layers: int = 4
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """A Qwen3 of a given width and depth for a tokenizer; the global generator stays as it was."""
+    """Return a Qwen3 of this size with its tokenizer; the global generator stays as it was."""
     import torch
     from transformers import GenerationConfig, Qwen3Config, Qwen3ForCausalLM
 
