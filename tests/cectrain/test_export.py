@@ -81,7 +81,7 @@ def test_the_card_is_of_the_merged_model(adapted, start, tmp_path):
 def test_an_adapter_is_merged_into_its_base_read_again(adapted, start):
     """The weights equal peft's merge, and the trained policy is unchanged."""
     before = {name: value.clone() for name, value in adapted.model.state_dict().items()}
-    found = export.merged_anew(adapted.model)
+    found = export.merged_with_base(adapted.model)
     now = adapted.model.state_dict()
     assert all(torch.equal(now[name], before[name]) for name in before)
     assert same(found, copy.deepcopy(adapted.model).merge_and_unload())
@@ -93,7 +93,7 @@ def test_a_base_in_4_bits_is_not_merged_into(adapted, tmp_path, monkeypatch):
     set by hand, and merging into the marked base fails."""
     from transformers import AutoModelForCausalLM
 
-    wanted = export.merged_anew(adapted.model)
+    wanted = export.merged_with_base(adapted.model)
     adapted.model.get_base_model().is_loaded_in_4bit = True
 
     def refuse(*_given, **_named):
