@@ -74,7 +74,7 @@ def load(name: str, data: Path | None = None) -> Dataset:
     rows = _distinct(READERS[copy.reader](paths, name.rsplit("/", 1)[-1]), paths[0])
     if benchmark.rows is not None and len(rows) != benchmark.rows:
         notes.append(f"{len(rows)} rows were read, {benchmark.rows} are published")
-    return Dataset(name, rows, digest(paths), paths, benchmark.licence, notes=tuple(notes))
+    return Dataset(name, rows, digest(paths), benchmark.licence, notes=tuple(notes))
 
 
 def digest(paths: tuple[Path, ...]) -> str:
@@ -95,7 +95,7 @@ def _read_own(path: Path) -> Dataset:
             "how it is read"
         )
     rows = _distinct(READERS[reader]((path,), path.stem), path)
-    return Dataset(path.stem, rows, digest((path,)), (path,), notes=("a file of the user's own",))
+    return Dataset(path.stem, rows, digest((path,)), notes=("a file of the user's own",))
 
 
 def _read_shards(folder: Path) -> Dataset:
@@ -112,7 +112,6 @@ def _read_shards(folder: Path) -> Dataset:
         "synthetic-validation",
         rows,
         digest(paths),
-        paths,
         "see the dataset card of the shards",
         synthetic=True,
         notes=("synthetic errors: the score does not say how well people's errors are corrected",),

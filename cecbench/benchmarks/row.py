@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,6 @@ class Dataset:
     name: str
     rows: tuple[Row, ...]
     sha256: str  # of the bytes of its files, one after the other
-    paths: tuple[Path, ...]
     licence: str = "not stated"
     synthetic: bool = False
     notes: tuple[str, ...] = ()

@@ -80,4 +80,4 @@ class PromptOptions(NoOptions):
         "Share of the probability that sampling draws from.",
         type=Finite(0, 1, min_open=True),
     )
-    seed: int = option(42, "Seed of sampling, and of the pauses before a request is sent again.")
+    seed: int = option(42, "Seed of sampling.")

@@ -67,14 +67,13 @@ class EndpointError(CecError):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A reply: the JSON object, or None and the reason; `tries` is the number of requests sent.
+    """A reply: the JSON object, or None and the reason.
 
     filtered: whether the endpoint's own content filter declined the sentence.
     """
 
     body: Mapping[str, object] | None
-    trouble: str
-    tries: int
+    trouble: str = ""
     filtered: bool = False
 
 
@@ -195,14 +194,14 @@ class Endpoint:
                 self._wait(trouble, attempt, name)
             self._take_turn()
             if self.stop.is_set():
-                return Reply(None, "the run was stopped", attempt)
+                return Reply(None, "the run was stopped")
             outcome = self._try(data)
             if not isinstance(outcome, _Trouble):
-                return Reply(outcome.body, outcome.trouble, attempt + 1, outcome.filtered)
+                return outcome
             trouble = outcome
             with self._guard:
                 self.troubles[trouble.what] = self.troubles.get(trouble.what, 0) + 1
-        return Reply(None, trouble.what, self._options.retries + 1)
+        return Reply(None, trouble.what)
 
     def hidden(self, text: str) -> str:
         """Return the text without the key, should an endpoint echo it."""
@@ -244,7 +243,7 @@ class Endpoint:
         if error.code in RETRIED:
             return _Trouble(f"HTTP {error.code}", _retry_after(error.headers.get("Retry-After")))
         if error.code in (400, 403, 422) and ("content_filter" in text or "inspection" in text):
-            return Reply(None, f"HTTP {error.code}: {text[:500]}", 0, filtered=True)
+            return Reply(None, f"HTTP {error.code}: {text[:500]}", filtered=True)
         hints = {
             401: f"set the key in the environment variable {self._options.key_variable}",
             403: f"check the key in {self._options.key_variable} and what it may use",
@@ -260,7 +259,7 @@ class Endpoint:
             return _Trouble("not JSON" if data.strip() else "an empty body")
         if not isinstance(body, dict) or not self._is_answer(body):
             return _Trouble("JSON, but no answer")
-        return Reply(body, "", 0)
+        return Reply(body)
 
     def _wait(self, trouble: _Trouble, attempt: int, name: str) -> None:
         full = min(LONGEST_PAUSE_S, self._options.backoff_s * 2 ** (attempt - 1))
