@@ -1,13 +1,13 @@
-"""Speed and memory of the scorers, beside restatements of the published scripts in plain Python.
+"""Speed and memory of the scorers, compared with plain Python that does what published scripts do.
 
-The published scripts are not part of this repository. `published_cscd` does what the CSCD-NS script
-does for a sentence, operation for operation in kind: three lists of characters, dictionaries of
-counts, tuples compared, the report of wrong sentences made and written; it is timed from file to
-numbers, as `score_file` is. `slow_annotate` of tests/cecbench/scorer_oracles.py restates ChERRANT's
+The published scripts are not part of this repository. `published_cscd` has the same kinds of
+operations per sentence as the CSCD-NS script: three lists of characters, dictionaries of counts,
+comparisons of tuples, and a written report of wrong sentences; it is timed from file to numbers, as
+`score_file` is. `slow_annotate` of tests/cecbench/scorer_oracles.py has those of ChERRANT's
 alignment: a cost table of Python floats, a count of characters per candidate transposition, a
-recursion over all cheapest paths; it is spared the original's look-up of readings per comparison.
+recursion over all cheapest paths. Unlike the original, it looks up each reading only once.
 
-Ratios are of processor time, the two sides in turn, and the median of the rounds is printed.
+Ratios are of CPU time; the two sides take turns, and the median of the rounds is printed.
 
     python benchmarks/bench_scorers.py [--rows 100000] [--rounds 5]
 """
@@ -34,7 +34,7 @@ from scorer_oracles import made_rows, slow_annotate
 
 
 def published_cscd(path: Path, report: Path) -> dict[str, float]:
-    """The twelve numbers of a file, the published way, with the report of wrong sentences."""
+    """Return the twelve numbers of a file as published, and write the report of wrong sentences."""
     columns: list[list[str]] = [[], [], []]
     with path.open(encoding="utf-8") as file:
         for line in file:
@@ -45,7 +45,9 @@ def published_cscd(path: Path, report: Path) -> dict[str, float]:
     sides = [[list(text) for text in column] for column in columns]
     assert all([len(s) == len(t) == len(p) for s, t, p in zip(*sides)])  # noqa: B905, C419
     table = {level: {"tp": 0, "pred": 0, "gold": 0} for level in cscd.LEVELS}
-    wrong = [_told(*row) for row in zip(*sides, strict=True) if not _published_row(table, *row)]
+    wrong = [
+        _report_of(*row) for row in zip(*sides, strict=True) if not _published_row(table, *row)
+    ]
     numbers = {}
     for level, of in table.items():
         printed = cscd.percentages(of["tp"], of["pred"], of["gold"]) or (0.0, 0.0, 0.0)
@@ -59,10 +61,10 @@ def published_cscd(path: Path, report: Path) -> dict[str, float]:
 def _published_row(
     table: dict[str, dict[str, int]], source: list[str], target: list[str], answer: list[str]
 ) -> bool:
-    """Adds a sentence to the counts; whether its answer is the target."""
+    """Add a sentence to the counts; return whether its answer is the target."""
     gold: list[int] = []
     changed: list[int] = []
-    ignored = ""  # the script asks for every character whether it is to be left out
+    ignored = ""  # the script looks up every character in it
     for place, (s, t, p) in enumerate(zip(source, target, answer)):  # noqa: B905
         if s in ignored:
             continue
@@ -86,8 +88,8 @@ def _published_row(
     return right
 
 
-def _told(source: list[str], target: list[str], answer: list[str]) -> list[str]:
-    """The lines of the report on a sentence whose answer is not the target."""
+def _report_of(source: list[str], target: list[str], answer: list[str]) -> list[str]:
+    """Return the report's lines on a sentence whose answer is not the target."""
     texts = ["".join(side) for side in (source, target, answer)]
     kind = "both"
     if texts[0] == texts[1]:
@@ -104,15 +106,15 @@ def _told(source: list[str], target: list[str], answer: list[str]) -> list[str]:
 
 
 def processor_seconds(work: Callable[[], object]) -> float:
-    """Processor time of one call: waiting for a busy machine does not count."""
+    """Return the CPU time of one call, which excludes waiting for a busy machine."""
     start = time.process_time()
     work()
     return time.process_time() - start
 
 
 def ratio(slow: Callable[[], object], fast: Callable[[], object], rounds: int) -> tuple[float, str]:
-    """Seconds of the fast side at its best, and the ratios of all rounds in words."""
-    fast()  # compiles, reads tables
+    """Return the best time of the fast side in seconds, and a text on the ratios of all rounds."""
+    fast()  # compiles and reads tables
     times = [(processor_seconds(slow), processor_seconds(fast)) for _ in range(rounds)]
     ratios = sorted(a / b for a, b in times)
     words = f"{ratios[len(ratios) // 2]:.1f} × (rounds {ratios[0]:.1f} to {ratios[-1]:.1f})"
@@ -127,14 +129,14 @@ def _annotate_slowly(rows: Sequence[Row]) -> None:
 
 
 def written(path: Path, rows: int) -> Path:
-    """A file of so many made rows."""
+    """Write a file of generated rows; return its path."""
     with path.open("w", encoding="utf-8") as file:
         file.writelines("\t".join(row) + "\n" for row in made_rows(rows, equal=True))
     return path
 
 
 def memory_mb(path: Path, code: str) -> float:
-    """Peak memory of a fresh process that does this with a file."""
+    """Return the peak memory of a new process that runs the code with a file."""
     tail = "\nimport resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     done = subprocess.run(
         [sys.executable, "-c", code + tail, str(path)], check=True, capture_output=True, text=True
@@ -149,7 +151,7 @@ evaluate(Settings(sys.argv[1], "predictions:" + sys.argv[1]))"""
 
 
 def show_memory(folder: Path, sizes: tuple[int, int]) -> None:
-    """Peaks for two numbers of rows, and how the larger relates to the smaller."""
+    """Print the peaks for two numbers of rows, and their ratio."""
     files = [written(folder / f"{size}.tsv", size) for size in sizes]
     for name, code in (
         ("score, cscd", SCORE.format(scorer="cscd")),
@@ -162,14 +164,14 @@ def show_memory(folder: Path, sizes: tuple[int, int]) -> None:
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=5)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        # First, because a child's peak counts what its parent held when it was born.
+        # First, because a child's peak includes the memory of its parent at the fork.
         show_memory(folder, (given.rows // 5, given.rows))
         file, report = folder / f"{given.rows}.tsv", folder / "report.txt"
         fast, words = ratio(

@@ -1,6 +1,6 @@
-"""Slow, obvious restatements of the scorers in plain Python, and rows to compare them on.
+"""Slow, obvious scorers in plain Python, and rows to compare them on.
 
-The tests hold the compiled code against them; `benchmarks/bench_scorers.py` times them.
+The tests compare the compiled code with them; `benchmarks/bench_scorers.py` times them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CLASSES = (("的地得", 0.0),)
 
 
 def slow_cscd(rows: Sequence[Row]) -> dict[str, list[int]]:
-    """Counts (tp, predicted, gold) of the four levels, position by position."""
+    """Return the counts (tp, predicted, gold) of the four levels, position by position."""
     counts = {level: [0, 0, 0] for level in cscd.LEVELS}
     for _, source, target, prediction in rows:
         assert len(source) == len(target) == len(prediction)
@@ -34,11 +34,11 @@ def slow_cscd(rows: Sequence[Row]) -> dict[str, list[int]]:
                 changed.append(place)
                 if prediction[place] == target[place]:
                     right.append(place)
-        found = [place for place in changed if place in gold]
+        detected = [place for place in changed if place in gold]
         for level, hits, said, meant in (
             ("S_D", gold == changed and gold != [], changed != [], gold != []),
             ("S_C", gold == changed == right and gold != [], changed != [], gold != []),
-            ("C_D", len(found), len(changed), len(gold)),
+            ("C_D", len(detected), len(changed), len(gold)),
             ("C_C", len([p for p in right if p in gold]), len(changed), len(gold)),
         ):
             for at, value in enumerate((hits, said, meant)):
@@ -48,14 +48,14 @@ def slow_cscd(rows: Sequence[Row]) -> dict[str, list[int]]:
 
 @functools.cache
 def readings(character: str) -> frozenset[str]:
-    """Toneless readings of one Chinese character."""
+    """Return the toneless readings of a Chinese character."""
     from pypinyin import Style, pinyin
 
     return frozenset(pinyin(character, style=Style.NORMAL, heteronym=True)[0])
 
 
 def substitution(a: str, b: str) -> float:
-    """Cost of writing b for a, without dictionaries."""
+    """Return the cost of writing b for a, without dictionaries."""
     both = is_chinese(a) and is_chinese(b)
     sem = next((cost for alike, cost in CLASSES if a in alike and b in alike), 1.0)
     marks = (a in PUNCTUATION) + (b in PUNCTUATION)
@@ -65,7 +65,7 @@ def substitution(a: str, b: str) -> float:
 
 
 def slow_paths(source: str, target: str) -> list[list[Step]]:
-    """Every cheapest alignment, matches included."""
+    """Return every cheapest alignment, including matches."""
     n, m = len(source), len(target)
     cost = [[0.0] * (m + 1) for _ in range(n + 1)]
     choices: list[list[list[str]]] = [[[] for _ in range(m + 1)] for _ in range(n + 1)]
@@ -87,9 +87,9 @@ def slow_paths(source: str, target: str) -> list[list[Step]]:
             best = min(price for _, price in options)
             cost[i + 1][j + 1] = best
             choices[i + 1][j + 1] = [name for name, price in options if price == best]
-    found: list[list[Step]] = []
-    _follow(n, m, [], choices, found, first=abs(n - m) > 10)
-    return found
+    paths: list[list[Step]] = []
+    _follow(n, m, [], choices, paths, first=abs(n - m) > 10)
+    return paths
 
 
 def _transposition(
@@ -108,23 +108,23 @@ def _follow(
     j: int,
     path: list[Step],
     choices: list[list[list[str]]],
-    found: list[list[Step]],
+    paths: list[list[Step]],
     *,
     first: bool,
 ) -> None:
     if i == j == 0:
-        found.append(path[::-1])
+        paths.append(path[::-1])
         return
     for choice in choices[i][j][:1] if first else choices[i][j]:
         width = int(choice[1:])
         down = 0 if choice[0] == "I" else width
         across = 0 if choice[0] == "D" else width
         step = (choice[0], i - down, i, j - across, j)
-        _follow(i - down, j - across, [*path, step], choices, found, first=first)
+        _follow(i - down, j - across, [*path, step], choices, paths, first=first)
 
 
 def slow_edits(path: list[Step], source: str, target: str) -> list[SpanEdit]:
-    """Runs merged, moves recognised, types given."""
+    """Return an alignment's edits: runs are merged, moves recognised, types assigned."""
     runs: list[Step] = []
     for kind, group in groupby(path, key=lambda step: step[0] if step[0] in "MT" else "edit"):
         steps = list(group)
@@ -167,7 +167,7 @@ def _typed(step: Step, source: str, target: str) -> SpanEdit:
 
 
 def slow_annotate(source: str, target: str) -> tuple[tuple[SpanEdit, ...], ...]:
-    """Distinct readings of a changed sentence's cheapest alignments."""
+    """Return the distinct readings of a changed sentence's cheapest alignments."""
     distinct: list[list[SpanEdit]] = []
     for path in slow_paths(source, target):
         edits = slow_edits(path, source, target)
@@ -177,7 +177,7 @@ def slow_annotate(source: str, target: str) -> tuple[tuple[SpanEdit, ...], ...]:
 
 
 def made_rows(count: int, *, equal: bool, seed: int = 7) -> Iterator[Row]:
-    """Sentences of 20 to 60 common characters; a third with an error, answers of mixed quality."""
+    """Yield sentences of 20 to 60 characters, some with errors, and answers of mixed quality."""
     draw = random.Random(seed)
     alphabet = [chr(code) for code in range(0x4E00, 0x4E00 + 1200)] + list("，。、,的了在是")
     for number in range(count):

@@ -21,7 +21,7 @@ PAIRS = [
     ("明天在见。", "明天再见。"),
     ("天气很好。",) * 2,
 ]
-# A browser's window has a least width, a frame has none.
+# A frame may be narrower than a browser's window.
 WRAPPER = """<!doctype html>{frames}<script>
 onload = () => {{
   const seen = [...document.querySelectorAll("iframe")].map((frame) => {{
@@ -62,7 +62,7 @@ def reported(folder: Path, systems: int) -> Path:
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
 @pytest.mark.parametrize("systems", [1, 30])
 def test_a_page_fits_its_window_and_its_filter_works(tmp_path: Path, systems: int) -> None:
-    """Nothing scrolls sideways but tables and figures in their boxes, on a desk and on a phone."""
+    """On a desktop and a phone, only tables and figures scroll sideways, in their boxes."""
     page = reported(tmp_path, systems).as_uri()
     frames = "".join(f'<iframe src="{page}" width="{w}" height="800"></iframe>' for w in WIDTHS)
     wrapper = tmp_path / "wrapper.html"
@@ -84,9 +84,9 @@ def test_a_page_fits_its_window_and_its_filter_works(tmp_path: Path, systems: in
         check=True,
         timeout=120,
     )
-    found = re.search(r'data-seen="([^"]*)"', done.stdout)
-    assert found is not None, done.stderr[-2000:]
-    seen = json.loads(html.unescape(found[1]))
+    match = re.search(r'data-seen="([^"]*)"', done.stdout)
+    assert match is not None, done.stderr[-2000:]
+    seen = json.loads(html.unescape(match[1]))
     for width, frame in zip(WIDTHS, seen, strict=True):
         assert frame["window"] == width
         assert frame["page"] <= width

@@ -33,12 +33,12 @@ def test_the_kernel_equals_the_slow_oracle(source: str, target: str) -> None:
 
 
 def test_long_and_uneven_sentences_equal_the_slow_oracle() -> None:
-    """Past a difference of ten characters one alignment is followed, and it is the oracle's."""
+    """Beyond a difference of ten characters there is one alignment, that of the oracle."""
     for row in made_rows(25, equal=False):
         for target in (row.target, row.prediction, row.prediction[:-12], row.target * 2):
             if target != row.source:
-                found = annotate(row.source, target).readings
-                assert found == slow_annotate(row.source, target)
+                readings = annotate(row.source, target).readings
+                assert readings == slow_annotate(row.source, target)
 
 
 def test_unlike_texts_are_one_edit_at_once() -> None:
@@ -46,10 +46,10 @@ def test_unlike_texts_are_one_edit_at_once() -> None:
     source = "".join(chr(0x4E00 + number) for number in range(40))
     for shift in (0, 3, 9):
         target = "".join(chr(0x6000 + number) for number in range(40 + shift))
-        found = annotate(source, target)
-        assert not found.capped
-        assert found.edits[0].kind == "S"
-        assert len(found.readings) <= 2
+        annotation = annotate(source, target)
+        assert not annotation.capped
+        assert annotation.edits[0].kind == "S"
+        assert len(annotation.readings) <= 2
 
 
 @given(text, text)
@@ -102,14 +102,14 @@ def test_what_counts_as_moved(deleted: str, inserted: str, *, same: bool) -> Non
 
 
 def test_what_counts_as_exchanged() -> None:
-    """Long strings may differ by one character each, whatever their length; short ones by none."""
+    """Strings of two or more characters may each differ by one; shorter ones must be equal."""
     assert swapped(("甲乙丙丁", "甲乙丙戊"), ("老李", "老王"))
     assert not swapped(("甲乙丙丁", "甲乙庚辛"), ("老李", "老李"))
     assert not swapped(("小", "小"), ("老李", "老王"))
 
 
 def test_a_reference_that_cannot_be_annotated_counts_nothing() -> None:
-    """Where the target says 无法标注 the published script skips the sentence."""
+    """A sentence whose target is 无法标注 is skipped, as published."""
     values = score([("1", "他来", "无法标注", "他走")], "cherrant").values
     assert values["tp_fp_fn"] == [0, 0, 0]
 
@@ -120,13 +120,13 @@ def test_nothing_has_no_reading() -> None:
 
 
 def test_tokens() -> None:
-    """Whitespace of every kind goes; the target side is simplified, one call or many."""
+    """All kinds of whitespace are removed; texts with line breaks are simplified too."""
     assert characters(" 他\u3000来\u00a0了\t") == "他来了"
     assert simplify(["頭髮", "他\n頭", "", "後"]) == ["头发", "他\n头", "", "后"]
 
 
 def test_counts_follow_multiplicity() -> None:
-    """Hits and misses count as often as the reference has the edit, alarms as the hypothesis."""
+    """Hits and misses follow the reference's multiplicity, false positives the hypothesis'."""
     a, b = SpanEdit(0, 1, "S", "甲"), SpanEdit(2, 2, "M", "乙")
     assert compare((a, b, b), (a, a), "cs") == (2, 2, 0)
     assert compare((NOOP,), (a, a), "cs") == (0, 0, 2)
@@ -142,7 +142,7 @@ def test_counts_follow_multiplicity() -> None:
 @given(text, text, text)
 @settings(deadline=None)
 def test_an_edit_list_against_itself_is_all_hits(source: str, target: str, other: str) -> None:
-    """Against itself there are hits alone; against another, hits and misses make the reference."""
+    """A list has only hits against itself; hits and misses add up to the reference."""
     mine, right = annotate(source, target).edits, annotate(source, other).edits
     for level in LEVELS:
         assert compare(mine, mine, level)[1:] == (0, 0)
@@ -151,7 +151,7 @@ def test_an_edit_list_against_itself_is_all_hits(source: str, target: str, other
 
 
 def test_printed_precision_and_recall() -> None:
-    """Precision is 1 without alarms and recall 1 without misses, whatever else is missing."""
+    """Precision is 1 without false positives, and recall 1 without misses."""
     assert f_beta(1, 0, 0, 0.5) == (1, 1, 1)
     assert f_beta(0, 2, 0, 0.5) == (0, 1, 0)
 
@@ -165,7 +165,7 @@ def test_without_cheapest_ties_there_is_one_reading() -> None:
 
 
 def test_cilin_decides_ties(tmp_path: Path) -> None:
-    """With a Cilin two characters of one class cost less, and a substitution beats a swap."""
+    """With Cilin, characters of one class cost less, so substitutions are cheaper than a swap."""
     cilin = tmp_path / "cilin.txt"
     cilin.write_text("Aa01A01= 己 几 己几\nBb02B02# 丙\n", encoding="utf-8")
     known = Dictionaries(cilin=cilin)
@@ -181,7 +181,7 @@ def cost(a: str, b: str, dictionaries: Dictionaries) -> float:
 
 
 def test_cilin_is_read_as_published(tmp_path: Path) -> None:
-    """GBK or UTF-8; a character's last class holds; levels count each for itself."""
+    """The file is GBK or UTF-8; a character's last class counts; levels are compared separately."""
     lines = "Aa01A01= 人 士\nBa01B02# 丙 人\nCc03C01@ 士\n"
     for encoding in ("gbk", "utf-8"):
         path = tmp_path / f"{encoding}.txt"
@@ -239,7 +239,7 @@ def test_a_long_confusion_list_costs_a_new_character_little(tmp_path: Path) -> N
 
 
 def test_files_that_are_no_dictionaries_are_refused(tmp_path: Path) -> None:
-    """A Cilin without a Cilin's lines, or none at all, is named."""
+    """A missing file, and one without lines of Cilin, are named."""
     path = tmp_path / "x.txt"
     path.write_text("甲 乙\n", encoding="utf-8")
     with pytest.raises(InputError, match="no line such as"):

@@ -34,12 +34,12 @@ CASES = [
 
 @pytest.mark.parametrize(("source", "reference", "categories"), CASES)
 def test_every_category_by_an_example(source, reference, categories):
-    """Each category is what its one line of meaning says."""
+    """Each category agrees with its description."""
     assert [error.category for error in errors_of(source, reference)] == categories
 
 
 def test_a_sentences_category_follows_from_its_errors():
-    """None is clean, one is itself, several of strokes are stroke, several of others mixed."""
+    """Without errors it is clean; equal categories keep theirs; others are stroke or mixed."""
     assert sentence_type("好", "好").category == "clean"
     assert sentence_type("他以经来了", "他已经来了").category == "homophone"
     assert sentence_type("太家看大阳", "大家看太阳").category == "stroke"
@@ -47,7 +47,7 @@ def test_a_sentences_category_follows_from_its_errors():
 
 
 def test_the_stroke_row_takes_its_three_in_and_no_other():
-    """Stroke overall holds more, fewer, same and the sentences that mix them."""
+    """The row `stroke` includes more, fewer, same, and sentences that mix them."""
     rows = {name for name in SENTENCE if in_row(name, "stroke")}
     assert rows == {"more-stroke", "fewer-stroke", "same-stroke", "stroke"}
     assert set(SENTENCE) == set(errortypes.MEANING)
@@ -59,7 +59,7 @@ texts = st.text(alphabet, max_size=8)
 
 @given(texts, texts)
 def test_errors_lead_from_the_reference_to_the_source(source, reference):
-    """Undone one by one the errors give the source: none is lost, none is told twice."""
+    """Applied to the reference, the errors give the source: none is lost or counted twice."""
     errors = errors_of(source, reference)
     assert apply(reference, [error.edit for error in errors]) == source
     for error in errors:
@@ -69,7 +69,7 @@ def test_errors_lead_from_the_reference_to_the_source(source, reference):
 
 @given(texts, texts)
 def test_the_reference_fixes_every_error_and_the_source_none(source, reference):
-    """fixed() is all true for the reference, all false for a copy of the source."""
+    """`fixed` is true of every error for the reference, and of none for a copy of the source."""
     errors = errors_of(source, reference)
     assert all(fixed(source, reference, errors, reference))
     assert not any(fixed(source, source, errors, reference)) or source == reference

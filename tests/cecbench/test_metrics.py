@@ -1,4 +1,4 @@
-"""Scorers: what holds for any rows, files, policies, and a slow oracle for the counts."""
+"""Scorers: properties of any rows, files and policies, and a slow oracle for the counts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from cecbench.metrics.rows import Row, read_tsv
 from cecbench.scorers import SCORERS, Options, find_scorer, score, score_file
 from cecdata.common.errors import InputError, UsageError
 
-# Few characters, so that strings are alike: with an extension B one, full width, a mark, an emoji.
+# Few characters, so that strings are similar: also extension B, full width, a mark, an emoji.
 ALPHABET = "的得已己𠀀，, Ａ\u0301👧"
 text = st.text(alphabet=ALPHABET, min_size=1, max_size=7)
 any_rows = st.lists(st.tuples(text, text, st.text(alphabet=ALPHABET, max_size=8)), max_size=12)
@@ -55,7 +55,7 @@ def test_cscd_counts_equal_the_slow_oracle(rows: list[Row]) -> None:
 
 
 def test_cscd_counts_of_many_rows_equal_the_slow_oracle() -> None:
-    """Blocks of sentences are put together in order, whatever their number."""
+    """The counts of blocks of sentences are joined in order."""
     rows = list(made_rows(2500, equal=True))
     counts = CSCD.count(rows)
     assert CSCD.report(totals(CSCD.fields, counts))["counts_tp_pred_gold"] == slow_cscd(rows)
@@ -115,7 +115,7 @@ def test_behaviour_counts_clean_sentences_alone() -> None:
 @given(any_rows)
 @settings(deadline=None)
 def test_policies_keep_their_promises(texts: list[tuple[str, str, str]]) -> None:
-    """After revert and drop lengths agree; strict keeps all; revert keeps every equal target."""
+    """After revert and drop lengths are equal; strict keeps all; revert keeps equal targets."""
     rows = numbered(texts)
     assert apply_policy(rows, "strict") == rows
     for policy in ("revert", "drop"):
@@ -126,7 +126,7 @@ def test_policies_keep_their_promises(texts: list[tuple[str, str, str]]) -> None
 
 
 def test_where_the_published_script_stops_ours_says_so_and_goes_on() -> None:
-    """Unequal lengths under strict are an error in words, scored under the policy it names."""
+    """Different lengths under strict give an error, and numbers of the policy that it names."""
     rows = [("1", "他己经来", "他已经来", "他已经来了"), ("2", "己经", "已经", "已经")]
     strict, revert = score(rows, "cscd", "strict"), score(rows, "cscd", "revert")
     assert strict.values["error"] == "AssertionError"
@@ -173,7 +173,7 @@ def test_malformed_files_are_named_by_line(
 
 
 def test_only_line_feeds_end_lines(tmp_path: Path) -> None:
-    """A separator inside a sentence stays; a byte order mark and carriage returns do not."""
+    """A separator inside a sentence is kept; a byte order mark and carriage returns are not."""
     path = tmp_path / "answers.tsv"
     path.write_bytes("\ufeff1\t好\u2028\t好\u2028\t好\u2028\r\n2\t己\t已\t\r\n".encode())
     assert list(read_tsv(path)) == [
@@ -183,7 +183,7 @@ def test_only_line_feeds_end_lines(tmp_path: Path) -> None:
 
 
 def test_a_file_gives_what_its_rows_give(tmp_path: Path) -> None:
-    """Scoring in blocks from a file equals scoring the rows at once, signature included."""
+    """A file that is read in blocks gives the score of its rows, including the signature."""
     rows = list(made_rows(2500, equal=False))
     path = tmp_path / "answers.tsv"
     path.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")

@@ -1,7 +1,7 @@
 """The published scorers' own numbers, digit by digit.
 
-Golden values: parity/golden of the shared folder, printed by the published scripts at the commits
-that its versions.json names. Read at run time from CEC_SHARED; nothing of them stands here.
+The golden values are in parity/golden of the folder CEC_SHARED. The published scripts printed them
+at the commits that versions.json there names; this repository has none of them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PROJECTIONS = {
     "difflib": "difflib",
     "difflib_if_len_differs": "difflib_if_len_differs",
 }
-#: blocks of 13,200 that only Cilin decides, and the (set, system) pairs that they lie in
+#: of 13,200 blocks, those that only Cilin decides, and the number of their (set, system) pairs
 CILIN_BLOCKS = 7
 CILIN_PAIRS = 4
 
@@ -69,7 +69,7 @@ def probes() -> dict[str, Row]:
 
 
 def differing(expected: Mapping, values: Mapping) -> dict[str, tuple[object, object]]:
-    """Keys of the golden values that ours miss or give otherwise: value, type and all."""
+    """Return the golden values that ours lack or that differ in value or type, with ours."""
     wrong = {}
     for key, value in flatten(expected).items():
         ours = values.get(key, "missing")
@@ -81,7 +81,7 @@ def differing(expected: Mapping, values: Mapping) -> dict[str, tuple[object, obj
 def check(expected: Mapping, given: tuple[Row, ...], scorer: str, options: Options) -> None:
     values = score(given, scorer, options.policy, options=options).values
     if "error" in expected:
-        # There the published script prints nothing: ours names its error, says why, and goes on.
+        # The published script prints nothing here; ours names the error and its cause, and goes on.
         assert values["error"] == expected["error"]
         assert values["error_because"]
         assert values["rows"] == expected.get("rows", 0)
@@ -92,7 +92,7 @@ def check(expected: Mapping, given: tuple[Row, ...], scorer: str, options: Optio
 @pytest.mark.parametrize("scorer", ["cscd", "lemon", "sighan", "pycorrector"])
 @pytest.mark.parametrize("pair", pairs(), ids="-".join)
 def test_numbers_of_a_policy(scorer: str, pair: tuple[str, str]) -> None:
-    """Every count and every printed number of a scorer is the published script's, by policy."""
+    """Under each policy, every count and number equals that of the published script."""
     name, system = pair
     for policy, expected in golden(scorer)[name][system].items():
         if not policy.startswith("pipeline"):  # LEMON's tokeniser belongs to the systems
@@ -101,7 +101,7 @@ def test_numbers_of_a_policy(scorer: str, pair: tuple[str, str]) -> None:
 
 @pytest.mark.parametrize("scorer", ["cscd", "lemon", "sighan", "pycorrector"])
 def test_probes(scorer: str) -> None:
-    """Each of the one-rule probes alone gives the published numbers."""
+    """Each probe of a single rule gives the published numbers."""
     for number, row in probes().items():
         expected = golden("edge")[number][scorer]
         if expected is None:
@@ -134,7 +134,7 @@ def test_projected_probes() -> None:
 
 
 def test_cherrant_projections() -> None:
-    """C-LLM's numbers with ChERRANT are the published ones but where Cilin decides a tie."""
+    """C-LLM's numbers with ChERRANT are the published ones unless Cilin decides a tie."""
     wrong = set()
     for name, system in pairs():
         for key, expected in golden("cllm")[name][system].items():
@@ -162,7 +162,7 @@ def test_cherrant_probes() -> None:
 
 @pytest.mark.parametrize("mode", ["default", "first", "nosimp"])
 def test_cherrant_counts(mode: str) -> None:
-    """Counts and printed P, R, F at every level are ChERRANT's but where Cilin decides a tie."""
+    """Counts and printed P, R, F at every level are ChERRANT's unless Cilin decides a tie."""
     wrong = set()
     for name, by_system in golden("cherrant")[mode].items():
         for system, expected in by_system.items():
@@ -178,7 +178,7 @@ def blocks(name: str, system: str) -> Iterator[str]:
 
 
 def differing_blocks(dictionaries: Dictionaries) -> tuple[int, int]:
-    """How many published blocks there are, and how many of ours differ from them."""
+    """Return the number of published blocks, and of those that differ from ours."""
     wrong = total = 0
     for name in sets():
         for system in ["ref", *systems(name)]:
@@ -194,7 +194,7 @@ def differing_blocks(dictionaries: Dictionaries) -> tuple[int, int]:
 
 
 def test_m2_blocks() -> None:
-    """M2 files are ChERRANT's line by line but for the blocks that only Cilin decides."""
+    """M2 files are ChERRANT's line by line, except blocks that only Cilin decides."""
     total, wrong = differing_blocks(NO_DICTIONARIES)
     assert total >= 13_200
     assert wrong <= CILIN_BLOCKS

@@ -1,5 +1,5 @@
-"""Rules of the published scripts that ordinary sentences seldom touch: what files do to whitespace,
-which alignment is looked at, which characters are Chinese. The oracles write and read the lines.
+"""Rules of the published scripts that ordinary sentences rarely meet: whitespace in files, the
+choice of alignments, which characters are Chinese. The oracles write and read the files' lines.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NONE = Dictionaries()
 
 
 def test_whitespace_is_gone_before_a_text_is_simplified() -> None:
-    """OpenCC sees 乾坤 as one word, which keeps its 乾, however the answer was spaced."""
+    """OpenCC takes 乾坤 for a word, which keeps its 乾, also if the answer has a space in it."""
     row = Row("1", "乾坤大", "乾坤大", "乾 坤大")
     ((_, reference, hypothesis),) = annotate_rows([row], "default", NONE)
     assert reference.unchanged
@@ -33,14 +33,14 @@ def test_whitespace_is_gone_before_a_text_is_simplified() -> None:
 
 
 def test_an_answer_that_cannot_be_annotated_has_its_own_tier() -> None:
-    """无法标注 is a false alarm of the tier N, the first letter of its type."""
+    """无法标注 is a false positive of the tier N, the first letter of its type."""
     values = score([Row("1", "己经", "已经", "无法标注")], "cherrant").values
     assert (values["op_tier.N.tp"], values["op_tier.N.fp"]) == (0, 1)
     assert values["op_tier.S.fn"] == 1
 
 
 def test_a_projection_cuts_off_the_lead_in() -> None:
-    """What stands up to 纠错后的句子： is no part of an answer; it would lengthen an edit."""
+    """The text up to 纠错后的句子： is cut off, because it would lengthen an edit."""
     answer = "纠错后的句子：已经来了"
     assert project_cherrant([Row("1", "己经来了", "已经来了", answer)], NONE) == ["已经来了"]
     assert project_cherrant([Row("1", "己经来了", "已经来了", "纠错后：已经来了")], NONE) != [
@@ -49,7 +49,7 @@ def test_a_projection_cuts_off_the_lead_in() -> None:
 
 
 def test_a_projection_looks_at_the_first_alignment_alone() -> None:
-    """Where two alignments cost the same, edits of the second are not written."""
+    """If two alignments cost the same, only edits of the first are applied."""
     row = Row("1", "那是在……", "那是在……", "那那迥在…")
     ((_, _, hypothesis),) = annotate_rows([row], "default", NONE)
     first, second = hypothesis.readings
@@ -64,7 +64,7 @@ def test_difflib_takes_fewer_characters_for_chinese() -> None:
 
 
 def test_a_batch_of_pycorrector_reads_lines() -> None:
-    """Whitespace at a line's ends is lost; a comment, and a line without a target, passed over."""
+    """Lines are stripped; comments and lines without a target are skipped."""
     rows = [
         ("1", " 好", "好", "好"),
         ("2", "好", "坏 ", "坏"),
@@ -86,7 +86,7 @@ def lines(rows: list[Row], side: int) -> list[str]:
 
 
 def realise(rows: list[Row]) -> dict[str, float]:
-    """Sentence level of ReaLiSe, from the lines."""
+    """Return ReaLiSe's sentence level, computed from the lines."""
     sides = []
     for side in (3, 2):
         read = []
@@ -102,7 +102,7 @@ def realise(rows: list[Row]) -> dict[str, float]:
 
 
 def paddle(rows: list[Row]) -> str:
-    """Paddle's precision of correction as a fraction, or its error, from the lines."""
+    """Return Paddle's precision of correction as a fraction, or its error, from the lines."""
     alarms = hits = 0
     for said, meant in zip(lines(rows, 3), lines(rows, 2), strict=True):
         sides = []
@@ -134,7 +134,7 @@ def rows_with_whitespace(draw: st.DrawFn) -> list[Row]:
 @given(rows_with_whitespace())
 @settings(deadline=None, max_examples=150)
 def test_edits_that_write_whitespace_are_read_back_as_published(rows: list[Row]) -> None:
-    """Where a script of the family stops at such lines, or loses a character, so does ours."""
+    """If a script of the family stops at such lines, or loses a character, so does ours."""
     values = score(rows, "sighan", "strict").values
     try:
         expected: object = realise(rows)
@@ -145,7 +145,7 @@ def test_edits_that_write_whitespace_are_read_back_as_published(rows: list[Row])
     if isinstance(expected, dict):
         got = {part: values[f"realise.sent-correct-{part}"] for part in "pr"}
         assert got == expected
-    elif values["realise.error"] != expected:  # several such rows: the first is not known
+    elif values["realise.error"] != expected:  # of several such rows, the first is not known
         assert "a place and a comma" in str(values["realise.error"])
         assert "invalid literal" in str(expected)
     key = "paddle_sighan_evaluate."
@@ -159,7 +159,7 @@ def test_edits_that_write_whitespace_are_read_back_as_published(rows: list[Row])
     reason="CEC_CILIN names no Cilin file, or CEC_SHARED no folder with parity/",
 )
 def test_with_cilin_everything_is_exact() -> None:
-    """Given a Cilin file, all 13,200 blocks, every count and every projection are ChERRANT's."""
+    """With Cilin, all 13,200 blocks, counts and projections of these sets are ChERRANT's."""
     cilin = Dictionaries(cilin=Path(str(CILIN)))
     assert parity.differing_blocks(cilin) == (13_200, 0)
     for mode, by_set in parity.golden("cherrant").items():

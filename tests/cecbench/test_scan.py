@@ -1,4 +1,4 @@
-"""The compiled scan of a file against the parser and the scorers that make rows of it."""
+"""The compiled scan of a file, compared with the parser and scoring of rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ rows = st.lists(
 
 
 def written(given_rows: list[tuple[str, str, str, str]]) -> bytes:
-    # Half of what is drawn has equal strings, as most sentences do.
+    # About half of the rows get equal strings, as most sentences have.
     return "".join(
         f"{name}\t{s or 'x'}\t{s or 'x' if len(t) > 3 else t}\t{t if len(p) > 4 else p}\n"
         for name, s, t, p in given_rows
@@ -58,7 +58,7 @@ def test_a_scan_counts_what_the_rows_give(given_rows: list[tuple[str, str, str, 
 
 @given(st.binary(max_size=40), st.integers(0, 40))
 def test_only_sound_blocks_are_scanned(noise: bytes, at: int) -> None:
-    """A block is scanned exactly where Python decodes it and every line has its four cells."""
+    """A block is scanned if and only if Python can decode it and every line has four cells."""
     sound = "1\t己经\t已经\t𠀀\n".encode()
     raw = sound[:at] + noise + sound[at:]
     try:
@@ -84,7 +84,7 @@ TAILS = (
 
 
 def test_every_lead_byte_is_judged_as_python_does() -> None:
-    """Overlong forms, half surrogate pairs and bytes beyond the last plane are no UTF-8."""
+    """Overlong forms, surrogates and code points beyond the last plane are refused."""
     for raw in (
         b"1\tx\ty\t" + bytes([first]) + tail + b"\n"
         for first in (0x41, *range(0x80, 0x100))
@@ -102,7 +102,7 @@ def test_every_lead_byte_is_judged_as_python_does() -> None:
 def test_a_scanned_file_scores_as_a_parsed_one(
     scorer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One object comes out of `score_file` whichever way the file was read, interval included."""
+    """`score_file` returns the same for a scanned and a parsed file, including the interval."""
     draw = np.random.default_rng(3)
     alphabet = list("己已经以他她，。")
     path = tmp_path / "rows.tsv"
@@ -128,7 +128,7 @@ def test_a_scanned_file_scores_as_a_parsed_one(
 def test_an_id_that_comes_twice_is_found_across_the_ways_of_reading(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A repeated id is named where one of its rows was scanned and the other one parsed."""
+    """A repeated id is reported also if one of its rows was scanned and the other parsed."""
     path = tmp_path / "rows.tsv"
     lines = [f"{n}\t己经{'。' * 60}\t已经\t已经\n" for n in range(3000)]
     path.write_text("".join(lines) + "7\ta\ta\ta\r\n", encoding="utf-8", newline="\n")

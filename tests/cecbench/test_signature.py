@@ -1,4 +1,4 @@
-"""Signatures: what two scores must share to be compared."""
+"""Signatures, which must be equal before scores are compared."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OTHER = [("1", "他己经来", "他已经来", "他己经来"), ("2", "今天好
 
 
 def test_two_systems_on_one_benchmark_share_their_signature() -> None:
-    """The predictions do not stand in the signature; the benchmark's sentences do."""
+    """The signature depends on the benchmark's sentences, but not on the predictions."""
     mine, theirs = score(ROWS, "cscd", "revert"), score(OTHER, "cscd", "revert")
     assert mine.signature == theirs.signature
     assert mine.signature.differences(theirs.signature) == ()
@@ -42,14 +42,14 @@ def test_whatever_moves_a_number_moves_the_signature() -> None:
 
 
 def test_differences_name_the_field_and_both_values() -> None:
-    """Each differing field is named with mine and theirs."""
+    """Each field that differs is named with both values."""
     mine = score(ROWS, "cscd", "revert").signature
     theirs = dataclasses.replace(mine, beta=0.5, version="9")
     assert mine.differences(theirs) == (("beta", 1.0, 0.5), ("version", mine.version, "9"))
 
 
 def test_signatures_survive_json() -> None:
-    """The dictionary form gives the signature back; another dictionary is refused."""
+    """The dictionary form gives an equal signature; another dictionary is refused."""
     mine = score(ROWS, "cherrant").signature
     assert Signature.from_dict(dict(mine.as_dict())) == mine
     with pytest.raises(InputError, match="the key 'benchmark' is missing"):
@@ -57,7 +57,7 @@ def test_signatures_survive_json() -> None:
 
 
 def test_flattening_joins_keys_with_dots() -> None:
-    """Nested scorers are joined with dots; the counts stay one object beside their own keys."""
+    """Nested keys are joined with dots; the counts also remain one object."""
     nested = {"a": {"b": {"c": 1}}, "counts_tp_pred_gold": {"S_C": [1, 2, 3]}}
     assert flatten(nested) == {
         "a.b.c": 1,

@@ -49,7 +49,7 @@ def test_no_global_generator_is_touched() -> None:
 
 
 def test_randomisation_equals_all_exchanges() -> None:
-    """On few sentences the p-value is near the exact share over every exchange of sides."""
+    """The p-value of few sentences is near the exact share over all exchanges of sides."""
     first = np.array([[1, 1, 1]] * 6 + [[0, 1, 1]] * 2)
     second = np.array([[0, 1, 1]] * 5 + [[1, 1, 1]] * 3)
     observed = abs(F(first.sum(0)[None] * 1.0)[0] - F(second.sum(0)[None] * 1.0)[0])
@@ -59,15 +59,15 @@ def test_randomisation_equals_all_exchanges() -> None:
         a, b = np.where(flip, second, first), np.where(flip, first, second)
         extreme += abs(F(a.sum(0)[None] * 1.0)[0] - F(b.sum(0)[None] * 1.0)[0]) >= observed - 1e-12
         total += 1
-    found = paired_randomisation(first, second, F, draws=20_000)
-    assert found.p_value == pytest.approx(extreme / total, abs=0.015)
-    assert found.difference == pytest.approx(6 / 8 - 3 / 8)
+    comparison = paired_randomisation(first, second, F, draws=20_000)
+    assert comparison.p_value == pytest.approx(extreme / total, abs=0.015)
+    assert comparison.difference == pytest.approx(6 / 8 - 3 / 8)
 
 
 def test_a_system_against_itself_is_chance() -> None:
     """Equal systems differ by nothing, with a p-value of 1."""
-    found = paired_randomisation(COUNTS, COUNTS, F, draws=200)
-    assert (found.difference, found.p_value) == (0, 1)
+    comparison = paired_randomisation(COUNTS, COUNTS, F, draws=200)
+    assert (comparison.difference, comparison.p_value) == (0, 1)
 
 
 @given(st.dictionaries(st.integers(), st.floats(0, 1), min_size=1, max_size=8))
@@ -101,7 +101,7 @@ def test_other_sentences_are_not_compared() -> None:
 
 
 def test_nothing_cannot_be_resampled() -> None:
-    """No sentence, no draw, and a level outside 0 to 1 are refused."""
+    """No sentences, no draws, and a level that is not between 0 and 1 are refused."""
     with pytest.raises(UsageError, match="no sentence was scored"):
         bootstrap(COUNTS[:0], F)
     with pytest.raises(UsageError, match="at least one draw"):
