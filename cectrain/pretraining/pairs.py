@@ -43,8 +43,8 @@ def held_out_pairs(sentences: pa.Table, config: PretrainConfig) -> list[Pair]:
     """Return the held-out sentences corrupted by the recipe of the last stage, none left clean."""
     last = [stage for stage in config.stages if stage.kind == "pairs"][-1:]
     stage = replace(last[0] if last else Stage("pairs", 1), density=1.0, mixed=0.0, clean=0.0)
-    made = _Corruption(replace(stage, prior={}), sentences)
-    return made.pairs(sentences, config.seed + _HELD_OUT_SEED)
+    corruption = _Corruption(replace(stage, prior={}), sentences)
+    return corruption.pairs(sentences, config.seed + _HELD_OUT_SEED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +89,9 @@ class _Corruption:
 
         columns = [sentences.column(name).combine_chunks() for name in SENTENCE.names]
         batch = pa.RecordBatch.from_arrays(columns, schema=SENTENCE)
-        made = self.engine.with_seed(seed).pairs(batch).table
+        table = self.engine.with_seed(seed).pairs(batch).table
         names = ("id", "source", "target", "operator")
-        rows = zip(*(made.column(name).to_pylist() for name in names), strict=True)
+        rows = zip(*(table.column(name).to_pylist() for name in names), strict=True)
         return [Pair(key, 0, source, target, operator) for key, source, target, operator in rows]
 
 
@@ -124,8 +124,8 @@ class _Corrupted:
         rows = self._table.take(self._places(chunk, self._rows - words - signs))
         pairs = self._corruption.pairs(rows, int(generator.integers(2**62)))
         if words:
-            made = as_sentences(rows_of_words(words, stage.longest, generator))
-            pairs += self._corruption.pairs(made, int(generator.integers(2**62)))
+            added = as_sentences(rows_of_words(words, stage.longest, generator))
+            pairs += self._corruption.pairs(added, int(generator.integers(2**62)))
         texts = rows_of_signs(signs, stage.shortest, stage.longest, generator)
         pairs += [Pair(n, 0, text, text, "unchanged") for n, text in enumerate(texts)]
         sizes = np.array([len(pair.source) + len(pair.target) + _MARKS for pair in pairs])

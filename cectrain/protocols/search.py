@@ -145,11 +145,11 @@ def check(experiment: Experiment, trials: Sequence[tuple[Run, Settings]], pairs:
     for run, chosen in trials:
         named = " ".join(f"{name}={value}" for name, value in chosen.items())
         try:
-            made = config.load(experiment.recipe, [*experiment.settings, *run.settings])
+            loaded = config.load(experiment.recipe, [*experiment.settings, *run.settings])
         except CecError as error:
             raise UsageError(f"a trial cannot run ({named}): {error}") from error
-        ppo, seen = made.ppo, made.data.limit or pairs
-        if ppo.unseen and (made.sft.steps or ppo.supervised):
+        ppo, seen = loaded.ppo, loaded.data.limit or pairs
+        if ppo.unseen and (loaded.sft.steps or ppo.supervised):
             seen = int(seen * ppo.unseen)
         if (sources := ppo.groups * ppo.oversampling) > seen:
             raise UsageError(

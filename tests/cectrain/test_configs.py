@@ -21,14 +21,14 @@ def test_a_shipped_configuration_loads_and_divides(path, tmp_path):
     """Its keys are known, its values in range, and eight processes can divide its batches."""
     from cectrain.run.trainer import arguments
 
-    made = config.load(str(path))
+    loaded = config.load(str(path))
     for processes in (1, 8):
         args = arguments(
             config.load(str(path), ["ppo.bf16=false"]).ppo,
             out=tmp_path, seed=1, new_tokens=8, processes=processes, cpu=True,
         )  # fmt: skip
         batch = args.per_device_train_batch_size * processes * args.steps_per_generation
-        assert batch == made.ppo.groups * made.ppo.candidates
+        assert batch == loaded.ppo.groups * loaded.ppo.candidates
         assert args.per_device_train_batch_size * args.steps_per_generation % 4 == 0
 
 
@@ -56,8 +56,8 @@ def test_a_launcher_configuration_is_understood(path):
     """accelerate accepts every key of the shipped files."""
     from accelerate.commands.config.config_args import load_config_from_file
 
-    found = load_config_from_file(str(path))
-    assert found.num_processes == yaml.safe_load(path.read_text("utf-8"))["num_processes"] == 8
+    launcher = load_config_from_file(str(path))
+    assert launcher.num_processes == yaml.safe_load(path.read_text("utf-8"))["num_processes"] == 8
 
 
 def test_settings_of_vllm_reach_trl(tmp_path):
@@ -67,16 +67,17 @@ def test_settings_of_vllm_reach_trl(tmp_path):
 
     from cectrain.run.trainer import arguments
 
-    def told(*settings):
+    def arguments_of(*settings):
         ppo = config.load("small", settings).ppo
         args = arguments(ppo, out=tmp_path, seed=1, new_tokens=8, processes=1, cpu=True)
         return [getattr(args, name) for name in names]
 
     names = ("vllm_server_base_url", "vllm_gpu_memory_utilization", "vllm_tensor_parallel_size")
-    assert told() == [GRPOConfig.__dataclass_fields__[name].default for name in names]
+    assert arguments_of() == [GRPOConfig.__dataclass_fields__[name].default for name in names]
     server = ["ppo.vllm=server", "ppo.vllm_url=http://10.0.0.7:8001"]
-    assert told(*server)[0] == "http://10.0.0.7:8001"
-    assert told("ppo.vllm=colocate", "ppo.vllm_memory=0.45", "ppo.vllm_parallel=2")[1:] == [0.45, 2]
+    assert arguments_of(*server)[0] == "http://10.0.0.7:8001"
+    local = ["ppo.vllm=colocate", "ppo.vllm_memory=0.45", "ppo.vllm_parallel=2"]
+    assert arguments_of(*local)[1:] == [0.45, 2]
 
 
 @pytest.mark.parametrize(

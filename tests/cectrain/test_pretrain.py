@@ -1,5 +1,5 @@
 # ruff: noqa: E402 - what is not installed is asked first
-"""Pretraining: the fast pass is transformers' own, steps depend on the seed alone, kills resume."""
+"""Pretraining: the fast pass equals transformers, steps depend on the seed alone, kills resume."""
 
 import hashlib
 import importlib.util
@@ -73,7 +73,7 @@ def tiny_policy(seed=7):
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    """Sentences of the sample as a table with origins, and faults of each kind among them."""
+    """Sentences of the sample as a table with origins, with faults of each kind among them."""
     path = tmp_path_factory.mktemp("corpus") / "clean.jsonl"
     rows = [
         {"text": line, "origin": name}
@@ -100,34 +100,34 @@ def pool(corpus, recipe, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def finished(corpus, recipe, tmp_path_factory):
-    """One run that nothing broke."""
+    """One run without an interruption."""
     out = tmp_path_factory.mktemp("run") / "out"
     return out, pretrain([str(corpus)], out, load(str(recipe)))
 
 
 def test_the_fast_pass_is_the_model_s_own():
-    """Loss and every gradient equal those of transformers, in fp32 to its rounding."""
-    made = tiny_policy()
-    batch = loop.collate(made, PAIRS)
+    """The loss and every gradient equal those of transformers up to the rounding of fp32."""
+    tiny = tiny_policy()
+    batch = loop.collate(tiny, PAIRS)
     gradients = []
     for loss in (
-        made.model(**batch).loss,
-        qwen3_forward.answer_loss(made.model, batch["input_ids"], batch["labels"], torch.float32),
+        tiny.model(**batch).loss,
+        qwen3_forward.answer_loss(tiny.model, batch["input_ids"], batch["labels"], torch.float32),
     ):
-        made.model.zero_grad()
+        tiny.model.zero_grad()
         loss.backward()
-        gradients.append({n: p.grad.clone() for n, p in made.model.named_parameters()})
-    assert qwen3_forward.supports(made.model)
+        gradients.append({n: p.grad.clone() for n, p in tiny.model.named_parameters()})
+    assert qwen3_forward.supports(tiny.model)
     for name, wanted in gradients[0].items():
         assert torch.allclose(gradients[1][name], wanted, atol=2e-6, rtol=2e-4), name
 
 
 def test_half_precision_is_near():
-    """Products in bf16 move the loss by less than a hundredth."""
-    made = tiny_policy()
-    batch = loop.collate(made, PAIRS)
+    """Products in bf16 change the loss by less than a hundredth."""
+    tiny = tiny_policy()
+    batch = loop.collate(tiny, PAIRS)
     wide, half = (
-        qwen3_forward.answer_loss(made.model, batch["input_ids"], batch["labels"], dtype).item()
+        qwen3_forward.answer_loss(tiny.model, batch["input_ids"], batch["labels"], dtype).item()
         for dtype in (torch.float32, torch.bfloat16)
     )
     assert abs(wide - half) < 0.01 * wide
@@ -135,36 +135,36 @@ def test_half_precision_is_near():
 
 def test_other_models_take_transformers_own_pass():
     """A model that is not a bare trained Qwen3 goes through its own forward, to the same loss."""
-    made = tiny_policy()
-    batch = loop.collate(made, PAIRS)
-    fast = loop.loss_function(made, "fp32")(batch).item()
-    made.model.model.norm.weight.requires_grad_(False)
-    assert not qwen3_forward.supports(made.model)
-    assert loop.loss_function(made, "fp32")(batch).item() == pytest.approx(fast, rel=1e-5)
+    tiny = tiny_policy()
+    batch = loop.collate(tiny, PAIRS)
+    fast = loop.loss_function(tiny, "fp32")(batch).item()
+    tiny.model.model.norm.weight.requires_grad_(False)
+    assert not qwen3_forward.supports(tiny.model)
+    assert loop.loss_function(tiny, "fp32")(batch).item() == pytest.approx(fast, rel=1e-5)
 
 
 def test_one_pass_sees_what_greedy_decoding_takes():
-    """answer_hits is the choice of decoding token by token, place by place; exact means all."""
-    made = tiny_policy()
-    asked, end = prompt_ids(made, "他己经来了"), made.tokenizer.eos_token_id
+    """answer_hits agrees with decoding token by token; a pair is exact if all tokens hit."""
+    tiny = tiny_policy()
+    asked, end = prompt_ids(tiny, "他己经来了"), tiny.tokenizer.eos_token_id
     written = []
     for _ in range(6):  # transformers' own pass over one beginning after the other
-        logits = made.model(input_ids=torch.tensor([asked + written])).logits
+        logits = tiny.model(input_ids=torch.tensor([asked + written])).logits
         written.append(int(logits[0, -1].argmax()))
     ids = torch.tensor([asked + written + [end]])
     labels = ids.clone()
     labels[:, : len(asked)] = -100
-    found = qwen3_forward.answer_hits(made.model, ids, labels, torch.float32).tolist()
-    assert found[:6] == [True] * 6
+    hits = qwen3_forward.answer_hits(tiny.model, ids, labels, torch.float32).tolist()
+    assert hits[:6] == [True] * 6
     changed = ids.clone()
     changed[0, len(asked) + 2] += 1
     labels[0, len(asked) + 2] += 1
-    assert not qwen3_forward.answer_hits(made.model, changed, labels, torch.float32)[2]
-    assert exact_greedy(made, PAIRS, "fp32") == [False] * len(PAIRS)
+    assert not qwen3_forward.answer_hits(tiny.model, changed, labels, torch.float32)[2]
+    assert exact_greedy(tiny, PAIRS, "fp32") == [False] * len(PAIRS)
 
 
 def test_every_sentence_is_kept_or_left_out_for_a_reason(pool):
-    """read = kept + left out; unlisted origins, caps and rare characters each have their count."""
+    """read = kept + left out; unlisted origins, caps and rare characters have counts of their own."""
     kept, left = pool.counts["kept"], pool.counts["left_out"]
     assert pool.counts["read"] == sum(kept.values()) + sum(left.values())
     assert kept["cars"] == 60
@@ -175,17 +175,17 @@ def test_every_sentence_is_kept_or_left_out_for_a_reason(pool):
 
 
 def test_a_benchmark_s_sentences_are_left_out(corpus, recipe, tmp_path):
-    """What shares 13 characters with a benchmark is not seen."""
+    """A sentence that shares 13 characters with a benchmark is left out."""
     known = [s for s in (SAMPLE / "news.txt").read_text("utf-8").splitlines() if len(s) < 40][:9]
     bench = tmp_path / "bench.txt"
     bench.write_text("\n".join(known), "utf-8")
-    found = make_pool([str(corpus)], [str(bench)], load(str(recipe)), tmp_path)
-    assert found.counts["left_out"]["contaminated"] >= 9
-    assert not set(known) & set(found.table.column("text").to_pylist())
+    made_pool = make_pool([str(corpus)], [str(bench)], load(str(recipe)), tmp_path)
+    assert made_pool.counts["left_out"]["contaminated"] >= 9
+    assert not set(known) & set(made_pool.table.column("text").to_pylist())
 
 
 def test_too_little_text_is_said_with_the_reasons(tmp_path, recipe):
-    """Origins that the recipe does not list leave nothing, and the message says so."""
+    """If the recipe lists no origin of the corpus, the message gives the reason."""
     path = tmp_path / "other.jsonl"
     path.write_text('{"text": "今天天气很好。", "origin": "web"}\n', "utf-8")
     with pytest.raises(InputError, match="origin not listed 1"):
@@ -193,7 +193,7 @@ def test_too_little_text_is_said_with_the_reasons(tmp_path, recipe):
 
 
 def test_a_step_s_pairs_depend_on_seed_and_step_alone(pool, recipe):
-    """Any order of asking gives the same pairs; another seed gives others."""
+    """Steps may be asked for in any order; another seed gives other pairs."""
     config = load(str(recipe))
     first, second = Batches(pool.trained, config), Batches(pool.trained, config)
     walked = [first.at(step) for step in range(config.steps)]
@@ -203,7 +203,7 @@ def test_a_step_s_pairs_depend_on_seed_and_step_alone(pool, recipe):
 
 
 def test_an_epoch_walks_every_sentence_once_and_corrupts_anew(pool):
-    """Over two epochs each sentence comes twice, as a rule with different sources."""
+    """In two epochs each sentence occurs twice, mostly with different sources."""
     rows = len(pool.trained)
     stage = Stage("pairs", 400, tokens=64, longest=40)
     config = PretrainConfig(origins={"news": Origin("ours")}, stages=(stage,))
@@ -216,18 +216,18 @@ def test_an_epoch_walks_every_sentence_once_and_corrupts_anew(pool):
     sources = {}
     for pair in seen:
         sources.setdefault(pair.target, set()).add(pair.source)
-    assert sum(len(found) > 1 for found in sources.values()) > 0.8 * rows
+    assert sum(len(texts) > 1 for texts in sources.values()) > 0.8 * rows
 
 
 def test_copied_rows_are_given_back_unchanged(pool, recipe):
-    """A copying stage has standard characters alone, equal on both sides, about so many tokens."""
+    """A copying stage has equal sources and targets and about the number of tokens that it names."""
     batch = Batches(pool.trained, load(str(recipe))).at(0)
     assert all(pair.source == pair.target for pair in batch)
     assert 150 <= sum(2 * len(pair.source) + 3 for pair in batch) <= 200
 
 
 def test_rows_of_words_and_signs_join_a_stage(pool):
-    """Their shares of a stage's rows come: words are corrupted too, signs only copied."""
+    """Both have their shares of the rows; words are corrupted too, signs only copied."""
     stage = Stage("pairs", 64, tokens=400, longest=40, words=0.3, scattered=0.2)
     config = PretrainConfig(origins={"news": Origin("ours")}, stages=(stage,))
     batches = Batches(pool.trained, config)
@@ -243,7 +243,7 @@ def test_rows_of_words_and_signs_join_a_stage(pool):
 
 
 def test_held_out_pairs_are_wrong_and_not_those_of_a_step(pool, recipe):
-    """What is watched has errors in nearly all rows and is the same every time."""
+    """Held-out pairs have errors in nearly all rows and are the same every time."""
     config = load(str(recipe))
     pairs = held_out_pairs(pool.watched, config)
     assert len(pairs) == config.held_out
@@ -264,9 +264,9 @@ def test_characters_of_one_sound_start_near():
 
 def test_a_finished_run_is_left_alone_and_another_refused(finished, corpus, recipe):
     """The same call reads the summary; another seed in the same folder is refused."""
-    out, found = finished
+    out, summary = finished
     lines = []
-    assert pretrain([str(corpus)], out, load(str(recipe)), tell=lines.append) == found
+    assert pretrain([str(corpus)], out, load(str(recipe)), tell=lines.append) == summary
     assert "finished" in lines[0]
     with pytest.raises(RefusedError, match="seed"):
         pretrain([str(corpus)], out, load(str(recipe), seed=137))
@@ -276,7 +276,7 @@ def test_a_finished_run_is_left_alone_and_another_refused(finished, corpus, reci
 
 
 def test_a_killed_run_ends_with_the_same_weights(finished, corpus, recipe, tmp_path):
-    """SIGKILL after the first checkpoint, the same command again: bit for bit the same model."""
+    """SIGKILL after the first checkpoint and the same command again give the same model, bit for bit."""
     out = tmp_path / "out"
     code = (
         "import sys, torch; torch.set_num_threads(1); from cectrain.cli import main; "
@@ -291,9 +291,9 @@ def test_a_killed_run_ends_with_the_same_weights(finished, corpus, recipe, tmp_p
         running.send_signal(signal.SIGKILL)
     assert not (out / "summary.json").exists()
     lines = []
-    found = pretrain([str(corpus)], out, load(str(recipe)), tell=lines.append)
+    summary = pretrain([str(corpus)], out, load(str(recipe)), tell=lines.append)
     assert any("continuing from step" in line for line in lines)
-    assert found["model_sha256"] == finished[1]["model_sha256"]
+    assert summary["model_sha256"] == finished[1]["model_sha256"]
     steps = [json.loads(line) for line in (out / "metrics.jsonl").read_text("utf-8").splitlines()]
     assert [x["step"] for x in steps if x["phase"] == "sft"] == list(range(1, 9))
 
@@ -350,7 +350,7 @@ def test_an_unfinished_or_changed_run_is_not_shipped(ship, finished, dataset_pat
     ],
 )
 def test_a_recipe_that_cannot_be_is_refused(text, message, tmp_path):
-    """Unknown keys, wrong types and impossible numbers are named."""
+    """The message names an unknown key, a wrong type or an impossible number."""
     path = tmp_path / "bad.toml"
     kept = "" if "stages" in text else '\n[[stages]]\nkind = "copy"\nsteps = 1\n'
     path.write_text(f'{text}{kept}\n[origins]\nnews = {{ licence = "ours" }}\n', "utf-8")

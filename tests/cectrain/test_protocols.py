@@ -52,7 +52,7 @@ def do(experiment, run):
 
 
 def slowly(before, after, clusters, draws=3000):
-    """The bootstrap as its words say: draw clusters, take all of their rows, subtract means."""
+    """The bootstrap by definition: draw clusters, take all of their rows, subtract means."""
     rng = np.random.default_rng(0)
     names, values = sorted(set(clusters)), []
     for _ in range(draws):
@@ -113,36 +113,36 @@ def test_an_interval_of_f1_is_the_bootstrap_by_cluster():
 
 @pytest.mark.parametrize(("lower", "higher"), [(0.55, 0.58), (0.61, 0.62), (0.62, 0.59)])
 def test_the_supervised_side_gets_its_best_rate_and_share(monkeypatch, lower, higher):
-    """Of the rates tried the one of the greatest F1, then the share where one has more than the
-    recipe's; a single rate is taken without a trial."""
+    """The rate of the highest F1 is used, then a share if one beats the recipe's; a single rate is
+    used without a trial."""
     monkeypatch.setattr(evidence_protocol, "equal_steps", lambda _ppo, _timed: 7)
     rates = {"rate-0.0004": 0.5, "rate-0.0002": 0.6, "rate-0.0001": 0.55}
     scores = {**rates, "share-0.1": lower, "share-0.3": higher}
     monkeypatch.setattr(evidence_protocol, "f1", scores.get)
-    found = {**{name: name for name in scores}, "ppo-42": None, "sft-timing": None}
+    done = {**{name: name for name in scores}, "ppo-42": None, "sft-timing": None}
     listed = evidence_protocol.runs_of([42, 137], [4e-4, 2e-4, 1e-4], [0.1, 0.3])
     runs = {run.name: run for run in listed}
     assert list(runs) == ["ppo-42", "ppo-137", "sft-timing", *scores, "sft-42", "sft-137"]
     wanted = max((0.6, None), (lower, 0.1), (higher, 0.3))[1]
     for name in ("sft-42", "sft-137"):
         assert set(scores) <= set(runs[name].needs)
-        ready = runs[name].complete(found)
+        ready = runs[name].complete(done)
         assert "sft.learning_rate=0.0002" in ready.settings
         shares = [one for one in ready.settings if one.startswith("data.clean_share")]
         assert shares == ([f"data.clean_share={wanted}"] if wanted else [])
         assert "data.tuning=true" not in ready.settings
-    assert "data.tuning=true" in runs["rate-0.0001"].complete(found).settings
+    assert "data.tuning=true" in runs["rate-0.0001"].complete(done).settings
     assert set(rates) <= set(runs["share-0.3"].needs)
-    tried = runs["share-0.3"].complete(found).settings
+    tried = runs["share-0.3"].complete(done).settings
     assert {"sft.learning_rate=0.0002", "data.clean_share=0.3", "data.tuning=true"} <= {*tried}
     (*_, only) = evidence_protocol.runs_of([42], [3e-4], [0.1, 0.3])
     assert only.needs == ("ppo-42", "sft-timing")
-    assert "sft.learning_rate=0.0003" in only.complete(found).settings
+    assert "sft.learning_rate=0.0003" in only.complete(done).settings
 
 
 def test_equal_cost_is_counted_in_the_steps_of_the_run_itself():
-    """100 s of PPO and 60 of its warm start, a step of it 0.5 s behind the first line: 320 steps;
-    a run without a warm start takes the timed run's 0.2 s."""
+    """100 s of PPO and 60 s of warm start, at 0.5 s a step of that, are 320 steps; without a warm
+    start a step costs the 0.2 s of the timed run."""
 
     def done(seconds, *lines):
         log = [dict(zip(("step", "cpu_seconds"), line, strict=True)) for line in lines]
@@ -187,7 +187,7 @@ def test_what_each_measure_counts():
 
 
 def test_copies_are_no_further_sentences():
-    """The same outcomes four times over leave the interval as wide as it was."""
+    """Repeating all outcomes four times leaves the interval as wide as it was."""
     rng = np.random.default_rng(1)
     before, after = rng.random(40) < 0.3, rng.random(40) < 0.6
     one = difference(before, after, range(40))
@@ -249,7 +249,7 @@ def test_each_side_is_drawn_beside_the_start_of_its_seeds():
 
 
 def test_the_course_is_that_of_the_first_and_last_tenth(tmp_path):
-    """Twenty batches: the means of the first two and of the last two."""
+    """Of twenty batches the table has the means of the first two and of the last two."""
     lines = [json.dumps({"phase": "ppo", "step": n, "reward": n / 10}) for n in range(1, 21)]
     (tmp_path / "metrics.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
     ppo = {"ppo-42": FinishedRun(Run("ppo-42", ()), tmp_path, {})}
@@ -260,7 +260,7 @@ def test_the_course_is_that_of_the_first_and_last_tenth(tmp_path):
 
 
 def test_a_finished_run_is_one_of_these_settings(experiment):
-    """Other settings under the same name are not taken for it."""
+    """Results of other settings under the same name are not used."""
     run = Run("one", ("data.held_out=4", "data.held_out_clean=2", "ppo.eval_every=0"))
     assert finished(experiment, run) is None
     do(experiment, run)
@@ -269,7 +269,7 @@ def test_a_finished_run_is_one_of_these_settings(experiment):
 
 
 def test_a_finished_run_is_one_of_this_dataset(experiment, tmp_path):
-    """Another dataset's results are not handed out, nor those of none, nor any that were edited."""
+    """Results of another dataset, of a missing one, or that were edited are not used."""
     from cecdata.config import load as load_recipe
     from cecdata.pipeline.build import build
 
@@ -296,7 +296,7 @@ def test_a_finished_run_is_one_of_this_dataset(experiment, tmp_path):
 
 
 def test_a_failed_run_stops_no_other(experiment):
-    """One run is finished, one cannot start: the first is reported, then the failure is raised."""
+    """If one run is finished and one cannot start, the first is reported before the error."""
     seen = []
     good = Run("one", ("data.held_out=4", "data.held_out_clean=2", "ppo.eval_every=0"))
     bad = Run("bad", ("seed=1", "ppo.groups=9999"))
@@ -310,7 +310,7 @@ def test_a_failed_run_stops_no_other(experiment):
 
 
 def test_a_run_waits_for_those_it_needs(experiment):
-    """Settings of a later run come from an earlier one; where that failed it is not started."""
+    """A run that derives settings from another starts after it, and not at all if that failed."""
     good = Run("one", ("data.held_out=4", "data.held_out_clean=2", "ppo.eval_every=0"))
     if finished(experiment, good) is None:
         do(experiment, good)
@@ -367,7 +367,7 @@ def test_set_overrides_a_study_and_a_variant_overrides_both(experiment, monkeypa
     monkeypatch.setattr(study_protocol, "run_all", record)
     given = replace(experiment, settings=(*experiment.settings, "ppo.clip=0.2", "ppo.kl=0.2"))
     run_study(given, study)
-    assert [(made.ppo.clip, made.ppo.kl, made.seed) for made in seen] == [(0.3, 0.2, 42)]
+    assert [(loaded.ppo.clip, loaded.ppo.kl, loaded.seed) for loaded in seen] == [(0.3, 0.2, 42)]
 
 
 def row(name, billions, **values):
@@ -422,8 +422,8 @@ def test_every_shipped_study_loads_over_every_recipe(name, recipe):
     from cectrain.commands.study import study as command
 
     study = load(name)
-    made = [config.load(recipe, (*study.settings, *one.settings)) for one in study.variants]
-    assert all(a != b for n, a in enumerate(made) for b in made[:n])
+    loaded = [config.load(recipe, (*study.settings, *one.settings)) for one in study.variants]
+    assert all(a != b for n, a in enumerate(loaded) for b in loaded[:n])
     assert study.published or not any(one.published for one in study.variants)
     assert name in command.help
 
@@ -433,10 +433,10 @@ def test_studies_of_the_reward_differ_in_the_reward_alone(name):
     """Nothing else than the reward teaches from the references, and a copy has no price."""
     study = load(name)
     for variant in study.variants:
-        made = config.load("small", (*study.settings, *variant.settings))
-        assert made.sft.steps == made.ppo.supervised == made.ppo.unseen == 0
-        assert made.ppo.oversampling == 1
-        assert made.reward.copy is None
+        loaded = config.load("small", (*study.settings, *variant.settings))
+        assert loaded.sft.steps == loaded.ppo.supervised == loaded.ppo.unseen == 0
+        assert loaded.ppo.oversampling == 1
+        assert loaded.reward.copy is None
 
 
 def test_the_printed_cells_are_swept_with_the_paper_s_alpha():
@@ -448,8 +448,8 @@ def test_the_printed_cells_are_swept_with_the_paper_s_alpha():
     assert cells.items() <= {v.cells: v.published for v in full.variants}.items()
     assert len(full.variants) == 15
     for variant in full.variants:
-        made = config.load("small", (*full.settings, *variant.settings)).reward
-        assert (made.alpha, made.tau, made.beta) == (0.5, *map(float, variant.cells))
+        loaded = config.load("small", (*full.settings, *variant.settings)).reward
+        assert (loaded.alpha, loaded.tau, loaded.beta) == (0.5, *map(float, variant.cells))
 
 
 @pytest.mark.parametrize(
@@ -540,9 +540,9 @@ def test_a_recipe_s_price_of_copies_goes_with_its_own_constants(experiment, chos
     ((run, _),) = search_protocol.trials_of(small, plan, 9827)
     (again,) = search_protocol.retrained(small, plan, [(chosen, 0.5)]).variants
     for settings in (run.settings, again.settings):
-        made = config.load("small", settings)
-        assert made.reward.copy == copy
-        assert made.ppo.oversampling == 1
+        loaded = config.load("small", settings)
+        assert loaded.reward.copy == copy
+        assert loaded.ppo.oversampling == 1
 
 
 def test_more_trials_begin_with_the_same(experiment):
@@ -602,7 +602,7 @@ def searching(experiment, out):
 
 
 def emptied(group, seconds):
-    """Whether no process of the group is left within so many seconds; a run takes longer."""
+    """Return whether the group has no process left within `seconds`; a run takes longer."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         try:

@@ -1,5 +1,5 @@
 # ruff: noqa: E402 - what is not installed is asked first
-"""The shipped weights: small, whole, the ones that the card names, and they correct."""
+"""The shipped weights are small and complete, match their card, and correct errors."""
 
 import hashlib
 import json
@@ -39,7 +39,7 @@ def test_the_built_in_policy_is_trained_and_small(builtin):
 
 
 def test_the_card_names_these_weights(builtin):
-    """SHA-256, parameters and every origin of the recipe with its licence stand in the card."""
+    """SHA-256, parameters and every origin of the recipe with its licence are in the card."""
     content = (folder.WEIGHTS / "model.safetensors").read_bytes()
     assert hashlib.sha256(content).hexdigest() in CARD
     assert f"{sum(p.numel() for p in builtin.model.parameters()):,}" in CARD
@@ -49,18 +49,18 @@ def test_the_card_names_these_weights(builtin):
 
 
 def test_the_card_holds_no_path_of_a_machine():
-    """Files are named, folders are not."""
+    """The card names files without their folders."""
     assert not re.search(r"(?<![\w.])/(?:home|root|tmp|work|Users|mnt)\b", CARD)
 
 
 def test_its_tokenizer_is_the_one_in_the_code(builtin):
-    """Tokens, ids, template and side of the padding."""
-    made = character_tokenizer()
-    assert builtin.tokenizer.get_vocab() == made.get_vocab()
-    assert builtin.tokenizer.chat_template == made.chat_template
+    """Tokens, ids, template and padding side are equal."""
+    tokenizer = character_tokenizer()
+    assert builtin.tokenizer.get_vocab() == tokenizer.get_vocab()
+    assert builtin.tokenizer.chat_template == tokenizer.chat_template
     assert builtin.tokenizer.padding_side == "left"
     text = "他己经<PHONE>𠀀来了。abc\n"
-    assert builtin.tokenizer.encode(text) == made.encode(text)
+    assert builtin.tokenizer.encode(text) == tokenizer.encode(text)
 
 
 def test_it_is_asked_with_the_prompt_of_its_training():
