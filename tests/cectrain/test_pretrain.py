@@ -164,7 +164,7 @@ def test_one_pass_sees_what_greedy_decoding_takes():
 
 
 def test_every_sentence_is_kept_or_left_out_for_a_reason(pool):
-    """read = kept + left out; unlisted origins, caps and rare characters have counts of their own."""
+    """read = kept + left out; unlisted origins, caps and rare characters are counted."""
     kept, left = pool.counts["kept"], pool.counts["left_out"]
     assert pool.counts["read"] == sum(kept.values()) + sum(left.values())
     assert kept["cars"] == 60
@@ -220,7 +220,7 @@ def test_an_epoch_walks_every_sentence_once_and_corrupts_anew(pool):
 
 
 def test_copied_rows_are_given_back_unchanged(pool, recipe):
-    """A copying stage has equal sources and targets and about the number of tokens that it names."""
+    """A copying stage has equal sources and targets, and about as many tokens as it names."""
     batch = Batches(pool.trained, load(str(recipe))).at(0)
     assert all(pair.source == pair.target for pair in batch)
     assert 150 <= sum(2 * len(pair.source) + 3 for pair in batch) <= 200
@@ -276,7 +276,7 @@ def test_a_finished_run_is_left_alone_and_another_refused(finished, corpus, reci
 
 
 def test_a_killed_run_ends_with_the_same_weights(finished, corpus, recipe, tmp_path):
-    """SIGKILL after the first checkpoint and the same command again give the same model, bit for bit."""
+    """A run killed after its first checkpoint and restarted gives the same model, bit for bit."""
     out = tmp_path / "out"
     code = (
         "import sys, torch; torch.set_num_threads(1); from cectrain.cli import main; "
