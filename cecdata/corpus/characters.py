@@ -9,7 +9,7 @@ import unicodedata
 import numpy as np
 import numpy.typing as npt
 
-PLAIN, HAN, SPACE, SLOW = 0, 1, 2, 3  # SLOW: the row needs a look in Python
+PLAIN, SPACE, SLOW = 0, 1, 2  # SLOW: the row needs a look in Python
 TABLE_SIZE = 0x30000  # planes 0-2; above: plane 3 is Han, 14 variation selectors, 15-16 private
 
 WHITESPACE = "\t\n\x0b\x0c\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
@@ -36,9 +36,8 @@ def classes() -> npt.NDArray[np.uint8]:
     change: of non-zero combining class, not its own NFC, or the second half of a composition.
     """
     table = np.zeros(TABLE_SIZE, dtype=np.uint8)
-    for pattern, kind in ((HAN_CLASS, HAN), (_slow_class(), SLOW)):
-        for start, end in _ranges(pattern):
-            table[start : min(end, TABLE_SIZE - 1) + 1] = kind
+    for start, end in _ranges(_slow_class()):
+        table[start : min(end, TABLE_SIZE - 1) + 1] = SLOW
     table[sorted(map(ord, unstable()))] = SLOW
     table[0x1160:0x1200] = SLOW  # Hangul vowels and finals compose by arithmetic
     table[ord(" ")] = SPACE

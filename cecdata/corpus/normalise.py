@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from cecdata.common.kernels.jit import compiled
 from cecdata.common.kernels.utf8 import Bytes, Int32s, code_point, string_buffers
 from cecdata.corpus import characters as ch
-from cecdata.corpus.dedup import Dedup
+from cecdata.corpus.dedup import Dedup, Mask
 from cecdata.corpus.xxh3 import id_column
 from cecdata.shards.schema import REJECTED_ROW, SENTENCE
 
@@ -34,13 +34,11 @@ class Options:
     """What counts as a sentence. Lengths are code points after normalisation.
 
     `min_chars` 5: below, one edit is over a fifth of the sentence (the paper's customer-service
-    corpus takes 10). `max_chars` 512: the window of the encoders. `require_han`: a sentence
-    without any Han character can only be struck by noise; it is kept by default.
+    corpus takes 10). `max_chars` 512: the window of the encoders.
     """
 
     min_chars: int = 5
     max_chars: int = 512
-    require_han: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +64,15 @@ def normalise(batch: pa.RecordBatch, options: Options = DEFAULTS) -> Normalised:
     """Normalise a batch of the schema ROW and give every sentence its id.
 
     Reasons: empty, control_character, replacement_character, private_use, noncharacter,
-    too_short, too_long, no_han.
+    too_short, too_long.
     """
     text = batch.column("text")
-    lengths, flags = scan(text)
+    lengths, flagged = scan(text)
     which, faults = np.full(len(text), -1, dtype=np.int32), list[Fault]()
-    slow = np.flatnonzero(flags & _SLOW_BIT)
+    slow = np.flatnonzero(flagged)
     if len(slow):
-        text = _repair(text, slow, lengths, flags, which, faults)
-    _judge(lengths, flags, options, which, faults)
+        text = _repair(text, slow, lengths, which, faults)
+    _judge(lengths, options, which, faults)
     rejected = _rejected(batch, which, faults)  # with the text as it came
     batch = batch.set_column(0, batch.schema.field("text"), text)
     if faults:
@@ -155,28 +153,24 @@ def _forbidden() -> list[tuple[str, re.Pattern[str]]]:
     return [(reason, re.compile(f"[{chars}]")) for reason, chars in ch.FORBIDDEN.items()]
 
 
-def scan(text: pa.Array) -> tuple[Int32s, Bytes]:
-    """Code points and flags (bit 0: has Han, bit 1: needs `normalise_text`) of every string."""
+def scan(text: pa.Array) -> tuple[Int32s, Mask]:
+    """Return every string's number of code points, and whether it needs `normalise_text`."""
     lengths = np.zeros(len(text), dtype=np.int32)
-    flags = np.zeros(len(text), dtype=np.uint8)
+    slow = np.zeros(len(text), dtype=np.bool_)
     if len(text):
         data, offsets = string_buffers(text)
-        _scan(data, offsets, ch.classes(), lengths, flags)
-    return lengths, flags
-
-
-_HAN_BIT, _SLOW_BIT = np.uint8(1), np.uint8(2)
+        _scan(data, offsets, ch.classes(), lengths, slow)
+    return lengths, slow
 
 
 def _repair(
     text: pa.Array,
     slow: npt.NDArray[np.int64],
     lengths: Int32s,
-    flags: Bytes,
     which: Int32s,
     faults: list[Fault],
 ) -> pa.Array:
-    """Send the flagged rows through `normalise_text`; lengths and flags become those after it.
+    """Send the flagged rows through `normalise_text`; `lengths` become those after it.
 
     `which` gets the place in `faults` of what is wrong with a row. Equal texts go through once: a
     few hundred compressed bytes may hold a million of them.
@@ -192,19 +186,15 @@ def _repair(
             repaired[place] = found
     which[slow] = fault_of[coded.indices.to_numpy()]
     replacement = pa.array(repaired, pa.string()).take(coded.indices)
-    lengths[slow], flags[slow] = scan(replacement)
+    lengths[slow], _ = scan(replacement)
     mask = np.zeros(len(text), dtype=np.bool_)
     mask[slow] = True
     return pc.replace_with_mask(text, pa.array(mask), replacement)
 
 
-def _judge(
-    lengths: Int32s, flags: Bytes, options: Options, which: Int32s, faults: list[Fault]
-) -> None:
-    """Add what is wrong with a row's length, or with its having no Han; each length once."""
+def _judge(lengths: Int32s, options: Options, which: Int32s, faults: list[Fault]) -> None:
+    """Add what is wrong with the rows' lengths, each length once."""
     outside = (lengths < max(options.min_chars, 1)) | (lengths > options.max_chars)
-    if options.require_han:
-        outside |= (flags & _HAN_BIT) == 0
     outside &= which < 0
     sizes, places = np.unique(lengths[outside], return_inverse=True)
     which[outside] = len(faults) + places
@@ -216,9 +206,7 @@ def _fault(length: int, options: Options) -> Fault:
         return Fault("empty", "nothing but whitespace")
     if length < options.min_chars:
         return Fault("too_short", f"{length} characters, at least {options.min_chars}")
-    if length > options.max_chars:
-        return Fault("too_long", f"{length} characters, at most {options.max_chars}")
-    return Fault("no_han", "no Han character")
+    return Fault("too_long", f"{length} characters, at most {options.max_chars}")
 
 
 def _rejected(batch: pa.RecordBatch, which: Int32s, faults: list[Fault]) -> pa.RecordBatch:
@@ -233,28 +221,19 @@ def _rejected(batch: pa.RecordBatch, which: Int32s, faults: list[Fault]) -> pa.R
 
 
 @compiled
-def _scan(data: Bytes, offsets: Int32s, classes: Bytes, lengths: Int32s, flags: Bytes) -> None:
-    """Count each row's code points, and set its flags."""
+def _scan(data: Bytes, offsets: Int32s, classes: Bytes, lengths: Int32s, slow: Mask) -> None:
+    """Count each row's code points, and mark the rows that are not in normal form for sure."""
     for row in range(lengths.size):
         at, end = np.uint64(offsets[row]), np.uint64(offsets[row + 1])
         count = 0
-        flag = np.uint8(0)
+        flag = False
         space = True  # the edge of the text counts as a space: a space beside it is one too many
         while at < end:
             code, at = code_point(data, at)
             count += 1
-            kind = classes[code] if code < 0x30000 else np.uint8(1 if code < 0x3FFFE else 3)
-            if kind == 2:
-                if space:
-                    flag |= np.uint8(2)
-                space = True
-                continue
-            space = False
-            if kind == 1:
-                flag |= np.uint8(1)
-            elif kind == 3:
-                flag |= np.uint8(2)
-        if space:
-            flag |= np.uint8(2)
+            # above the table: Han as far as U+3FFFD
+            kind = classes[code] if code < ch.TABLE_SIZE else ch.SLOW * (code >= 0x3FFFE)
+            flag |= kind == ch.SLOW or (space and kind == ch.SPACE)
+            space = kind == ch.SPACE
         lengths[row] = count
-        flags[row] = flag
+        slow[row] = flag or space

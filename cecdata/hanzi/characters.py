@@ -8,7 +8,6 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from cecdata.common.errors import InputError
 from cecdata.hanzi.data import rows, table
 
 # First and last code point of each block of ideographs, compatibility ideographs included.
@@ -33,8 +32,6 @@ _HAN_FIRST = tuple(first for first, _ in HAN_RANGES)
 # The printable ASCII characters and the space, and their full-width forms.
 TO_HALF_WIDTH = {code + 0xFEE0: code for code in range(0x21, 0x7F)} | {0x3000: 0x20}
 TO_FULL_WIDTH = {half: full for full, half in TO_HALF_WIDTH.items()}
-
-SENTENCE_ENDS = frozenset("。！？!?…")
 
 Ranges = NDArray[np.int32]
 
@@ -120,36 +117,3 @@ def regional_range() -> tuple[int, int]:
     """First and last regional indicator; two of them are a flag and are not parted."""
     firsts, lasts = _ranges("pair")
     return int(firsts[0]), int(lasts[0])
-
-
-def _within(code_point: int, ranges: tuple[Ranges, Ranges]) -> bool:
-    firsts, lasts = ranges
-    place = int(np.searchsorted(firsts, code_point, side="right")) - 1
-    return place >= 0 and code_point <= int(lasts[place])
-
-
-def insertion_allowed(text: str, i: int) -> bool:
-    """Whether something may be inserted before code point `i` without parting a visible character.
-
-    Only the two neighbours are looked at, so that a kernel can do the same. The rule is stricter
-    than UAX #29 where it must see more: nothing goes between any two regional indicators, after a
-    joiner that joins nothing, or before a combining mark that has no base.
-
-    >>> insertion_allowed("他说👍🏽", 2), insertion_allowed("他说👍🏽", 3)
-    (True, False)
-
-    Raises InputError if `i` is not in 0..len(text).
-    """
-    if not 0 <= i <= len(text):
-        raise InputError(f"insertion at {i}: the text has {len(text)} code points")
-    before = ord(text[i - 1]) if i else None
-    after = ord(text[i]) if i < len(text) else None
-    if after is not None and _within(after, extend_ranges()):
-        return False
-    if before is not None and _within(before, joiner_ranges()):
-        return False
-    if before is None or after is None:
-        return True
-    first, last = regional_range()
-    flag = first <= before <= last and first <= after <= last
-    return not flag and not (before == 0x0D and after == 0x0A)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache
-from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cecdata.hanzi.characters import frequency, is_han, standard_characters
+from cecdata.hanzi.characters import frequency, standard_characters
 from cecdata.hanzi.data import table
 from cecdata.hanzi.syllables import FINAL_PAIRS, INITIAL_PAIRS, confusion, split_syllable
 
@@ -30,15 +29,6 @@ class Reading:
 
     def __str__(self) -> str:
         return f"{self.syllable}{self.tone}"
-
-
-@dataclass(frozen=True, slots=True)
-class SoundAlike:
-    """A character that sounds nearly the same: the confusion, the chance that both are read so."""
-
-    character: str
-    kind: str
-    weight: float
 
 
 @cache
@@ -187,24 +177,6 @@ def near_syllables(syllable: str) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(_near_syllables()[syllable], key=lambda link: link[0] != syllable))
 
 
-def near_homophones(character: str, kinds: tuple[str, ...] = KINDS) -> tuple[SoundAlike, ...]:
-    """Standard characters that sound nearly the same, by code point.
-
-    `kinds` narrows the confusions that count: ``edit1`` alone makes two thirds of them.
-    """
-    links: dict[str, list[tuple[float, str]]] = defaultdict(list)
-    for reading in common_readings(character):
-        for syllable, kind in _near_syllables()[reading.syllable]:
-            if kind.partition(":")[0] not in kinds:
-                continue
-            for other, share in _by_syllable()[syllable]:
-                links[other].append((reading.share * share, kind))
-    for other in (character, *homophones(character)):
-        links.pop(other, None)
-    best = ((other, min(found, key=_likeliest)) for other, found in sorted(links.items()))
-    return tuple(SoundAlike(other, kind, weight) for other, (weight, kind) in best)
-
-
 @cache
 def _near_syllables() -> dict[str, tuple[tuple[str, str], ...]]:
     """Syllable → (syllable it may be confused with, kind); itself, in another tone, included."""
@@ -234,24 +206,3 @@ def _loose_forms(syllable: str) -> set[str]:
         | fuzzy_initials
         | fuzzy_finals
     )
-
-
-def read_in_context(text: str) -> tuple[str, ...]:
-    """For each code point its reading in this text (``hang2``); '' where it has none.
-
-    >>> read_in_context("银行A")
-    ('yin2', 'hang2', '')
-
-    Needs pypinyin, which is loaded on the first call.
-    """
-    from pypinyin import Style, lazy_pinyin
-    from pypinyin.constants import PINYIN_DICT
-
-    found: list[str] = []
-    for known, run in groupby(text, lambda sign: is_han(ord(sign)) and ord(sign) in PINYIN_DICT):
-        signs = "".join(run)
-        if known:
-            found += lazy_pinyin(signs, style=Style.TONE3, neutral_tone_with_five=True)
-        else:
-            found += [""] * len(signs)
-    return tuple(found)

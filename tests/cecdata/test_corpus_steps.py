@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import hashlib
 import re
 import time
 
@@ -11,7 +10,7 @@ import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cecdata.common.errors import InputError, UsageError
+from cecdata.common.errors import UsageError
 from cecdata.corpus import decontaminate, privacy, sentences, splits
 from cecdata.corpus.normalise import normalise
 from cecdata.corpus.rows import constant
@@ -174,20 +173,6 @@ def test_holdout_takes_its_share():
     assert splits.is_validation(ids, 1.0).all()
     with pytest.raises(UsageError, match="from 0 to 1"):
         splits.is_validation(ids, 1.5)
-
-
-def test_lists_of_hashes(tmp_path):
-    """A list holds sorted, distinct SHA-256; a line that is none is named."""
-    path = tmp_path / "valid.sha256"
-    splits.write_list(path, ["乙句", "甲句", "乙句"])
-    listed = splits.read_list(path)
-    assert listed == {hashlib.sha256(t.encode()).hexdigest() for t in ("甲句", "乙句")}
-    assert splits.in_list(pa.array(["甲句", "丙句"]), listed).tolist() == [True, False]
-    path.write_text(path.read_text() + "zz\n")
-    with pytest.raises(InputError, match="line 3"):
-        splits.read_list(path)
-    with pytest.raises(InputError, match="cannot be read"):
-        splits.read_list(tmp_path / "none")
 
 
 MARKS = "\u0301\u0316"  # of two combining classes, in the wrong order

@@ -45,7 +45,6 @@ def readers() -> tuple[Reader, ...]:
                suite=500),
         Reader("corpus-zst", "a.txt.zst", _read, Mutator(lambda: _packed(_zstd), "binary"),
                suite=1000),
-        Reader("sha256-list", "a.sha256", _listed, Mutator(_digests, "lines")),
         Reader("audit-pairs", "a.tsv", _audited, Mutator(lambda: _csv("\t"), "lines"), suite=1000),
         Reader("confusion-text", "a.txt", _confusions, Mutator(_confusion_lines, "text")),
         Reader("confusion-json", "a.json", _confusions, Mutator(_confusion_json, "json")),
@@ -61,12 +60,6 @@ def _read(path: Path) -> Iterable[str]:
             yield from batch.column("text").to_pylist()
             yield from batch.column("origin").to_pylist()
         yield from rows.rejected.column("detail").to_pylist()
-
-
-def _listed(path: Path) -> Iterable[str]:
-    from cecdata.corpus.splits import read_list
-
-    return read_list(path)
 
 
 def _audited(path: Path) -> Iterable[str]:
@@ -167,11 +160,6 @@ def _gzip(data: bytes) -> bytes:
 
 def _zstd(data: bytes) -> bytes:
     return bytes(pa.compress(data, codec="zstd", asbytes=True))
-
-
-def _digests() -> tuple[bytes, ...]:
-    line = "0123456789abcdef" * 4
-    return (f"{line}\n{line.upper()}  a.txt\n\n".encode(), b"")
 
 
 def _confusion_lines() -> tuple[bytes, ...]:

@@ -11,7 +11,7 @@ from cecdata.config import Config
 from cecdata.hanzi.characters import frequency, is_standard, standard_characters
 from cecdata.hanzi.components import additions, deletions, exchanges
 from cecdata.hanzi.lexicon import LENGTHS, words
-from cecdata.hanzi.readings import common_readings, homophones, near_homophones, spoken
+from cecdata.hanzi.readings import common_readings, homophones, near_sound, spoken
 from cecdata.hanzi.shapes import look_alikes, shape_pairs
 from cecdata.hanzi.syllables import confusion
 from cecdata.operators import OPERATORS, function_word, homophone, lexical, near_glyph, radical
@@ -91,7 +91,7 @@ def test_every_homophone_and_near_homophone_is_linked():
     links = _links()
     for sign in SAMPLE:
         row = links.key[links.key // len(STANDARD) == PLACE[sign]] % len(STANDARD)
-        near = {item.character for item in near_homophones(sign)}
+        near = {other for other in STANDARD if near_sound(sign, other)}
         assert {STANDARD[place] for place in row} == near | set(homophones(sign))
 
 

@@ -1,0 +1,56 @@
+"""The oracle's rule for insertions, which the kernel follows, against Unicode's clusters."""
+
+from __future__ import annotations
+
+import regex
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from perturb_oracle import insertion_allowed
+
+from cecdata.hanzi import characters
+
+# Texts rich in what makes clusters: marks, selectors, joiners, flags, keycaps, jamo, viramas.
+PIECES = st.sampled_from(
+    [
+        "好", "𠀀", "a", " ", "。", "e\u0301", "\u0301", "葛\U000e0100", "\ufe0f", "\u200d",
+        "\u200c", "👍🏽", "👨\u200d👩\u200d👧", "🏳️\u200d🌈", "🇨", "🇳", "🇨🇳", "1️⃣", "\r\n", "\r",
+        "\n", "각", "ᄀ", "ᅡ", "ᆨ", "क्ष", "क", "\u094d", "\u0600", "が", "ｶﾞ",
+        "\U000e0067", "\u0e33", "\u3099", "𑂽",
+    ]
+)  # fmt: skip
+TEXTS = st.lists(PIECES | st.characters(), max_size=12).map("".join)
+
+
+@given(TEXTS)
+@settings(deadline=None)
+@example("👩🏿\u200d❤️\u200d💋\u200d👨🏻好")
+def test_insertion_never_parts_a_grapheme_cluster(text):
+    """Where an insertion is allowed, UAX #29 sees a boundary between clusters."""
+    boundaries = {0, len(text)} | {match.end() for match in regex.finditer(r"\X", text)}
+    for place in range(len(text) + 1):
+        if insertion_allowed(text, place):
+            assert place in boundaries
+
+
+@given(TEXTS)
+@settings(deadline=None)
+def test_insertion_is_forbidden_at_boundaries_only_for_stated_reasons(text):
+    """A boundary is closed only before a lone mark, after a lone joiner, or between flags."""
+    for match in regex.finditer(r"\X", text):
+        place = match.end()
+        if not insertion_allowed(text, place):
+            after_joiner = _in(text[place - 1], characters.joiner_ranges())
+            before_mark = place < len(text) and _in(text[place], characters.extend_ranges())
+            flags = regex.fullmatch(r"\p{RI}{2}", text[place - 1 : place + 1])
+            assert after_joiner or before_mark or flags
+
+
+def _in(sign, ranges):
+    return any(first <= ord(sign) <= last for first, last in zip(*ranges, strict=True))
+
+
+@given(st.text(alphabet=st.sampled_from(characters.standard_characters()[:500])))
+@settings(deadline=None)
+def test_insertion_is_allowed_everywhere_in_plain_chinese(text):
+    """Han characters never cling together, and the ends of a text are open."""
+    assert all(insertion_allowed(text, place) for place in range(len(text) + 1))
