@@ -59,7 +59,7 @@ def test_full_at_many_points(place, zygote, name, shares):
             ended = zygote.run(*scenario.words(out))
             assert ended.code == 1, f"{kib} KiB: {ended.text}"
             assert re.search(rf"{place}/disk\S*: no space left \([\d,]+ bytes free, [\d,]+ bytes "
-                             r"wanted", ended.text), ended.text  # fmt: skip
+                             r"needed", ended.text), ended.text  # fmt: skip
             assert "run the same command again" in ended.text
             assert "Traceback" not in ended.text
             assert scenario.partial(out, wanted) == []
