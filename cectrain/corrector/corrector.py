@@ -26,8 +26,7 @@ class Corrector:
     threads: of the processor; 0 takes one for a small model, and torch's default for others.
     protect: names that are not to be changed.
 
-    >>> Corrector().correct("他的病情己经好转。")[0].target  # doctest: +SKIP
-    '他的病情已经好转。'
+    `Corrector().correct("他的病情己经好转。")[0].target` is 他的病情已经好转。
     """
 
     def __init__(

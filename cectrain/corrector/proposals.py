@@ -41,6 +41,8 @@ class PolicyProposer:
 
     def readable(self, character: str) -> bool:
         """Return whether a character has a token of its own, or several that are not its bytes."""
+        if "\ud800" <= character <= "\udfff":  # a lone surrogate is no text that can be encoded
+            return False
         if character not in self._readable:
             tokenizer = self.policy.tokenizer
             ids = tokenizer.encode(character, add_special_tokens=False)

@@ -10,7 +10,10 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 from cectrain import config
 from cectrain.config import DataConfig
 from cectrain.corrector import prompts
+from cectrain.corrector.correction import apply
+from cectrain.corrector.generation import corrections
 from cectrain.corrector.policy import prompt_ids
+from cectrain.corrector.proposals import PolicyProposer
 from cectrain.data.training_pairs import training_pairs
 from cectrain.model import policy
 from cectrain.reward.group_reward import GroupReward
@@ -77,6 +80,17 @@ def test_the_question_is_cecbenchs(made, folder):
     assert ours == theirs
     assert prompts.prompt().instruction in text
     assert text.rstrip().endswith("</think>")
+
+
+def test_edits_of_a_byte_level_policy_spell_its_answer(made):
+    """Several tokens a character: the edits lead to the answer, each with a probability."""
+    pieces = ["他己经来了。", "天气𠀀很好，真的。"]
+    for piece, answer, edits in zip(
+        pieces, corrections(made, pieces), PolicyProposer(made).propose(pieces), strict=True
+    ):
+        assert apply(piece, edits) == answer
+        assert all(0 <= edit.confidence <= 1 for edit in edits)
+        assert edits  # random weights
 
 
 def test_ppo_runs_on_the_chat_path(made, dataset, encoder, tmp_path):

@@ -19,6 +19,7 @@ from cectrain import Corrector
 from cectrain.cli import cli
 from cectrain.commands.correct import _arrived
 from cectrain.config import PolicyConfig
+from cectrain.corrector import speculative
 from cectrain.corrector.correction import apply
 from cectrain.corrector.folder import BUILTIN_CHARS
 from cectrain.corrector.policy import prompt_ids, target_ids
@@ -65,6 +66,7 @@ UNHARMED = [
     "#萌宠日常#猫又",
     "真的!太好了,我们走吧?",
     "第一栏\t第二栏\x00\x1b[0m\r",
+    "半个\ud83d字符",
 ]
 
 
@@ -97,6 +99,17 @@ def test_a_confidence_is_the_policys_probability(corrector):
         logits = policy.model(torch.tensor([question + answer])).logits[0]
     chance = logits[len(question)].softmax(-1)[answer[1]].item()
     assert correction.edits[0].confidence == pytest.approx(chance, rel=1e-4)
+
+
+def test_a_model_without_drafts_gives_the_same(corrector, monkeypatch):
+    """Token by token the answers, and their probabilities, are those of draft and check."""
+    texts = [WRONG, "天气很好。", "我门在这里，他己经来了。"]
+    drafted = corrector.correct(texts)
+    monkeypatch.setattr(speculative, "supported", lambda _: False)
+    for one, other in zip(corrector.correct(texts), drafted, strict=True):
+        assert one.target == other.target
+        confidences = [edit.confidence for edit in other.edits]
+        assert [edit.confidence for edit in one.edits] == pytest.approx(confidences, rel=1e-3)
 
 
 def test_a_document_is_corrected_line_by_line(corrector):
