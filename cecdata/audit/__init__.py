@@ -1,1 +1,1 @@
-"""How well a recipe's errors resemble people's: coverage and bits against real ones."""
+"""The audit of a recipe: how well its errors resemble real ones."""

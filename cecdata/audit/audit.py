@@ -1,4 +1,4 @@
-"""Real errors against a recipe: what is covered, how likely, and beside which other sets."""
+"""Coverage and bits of real errors under a recipe, and under other confusion sets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNCOVERED_LISTED = 50
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """One distinct error: how often, what links the two, and what the recipe makes of it.
+    """One distinct error: its count, its family, and its probability under the recipe.
 
     `share` is P(wrong | right), `rank` counts from 1 among the candidates; 0 and 0 if uncovered.
     """
@@ -36,7 +36,7 @@ class Explained:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What one set of choices is worth on these errors."""
+    """The scores of one confusion set on the errors."""
 
     name: str
     coverage: float
@@ -46,7 +46,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """The outcome. `scores` begins with the recipe's own."""
+    """The result of an audit. The first of `scores` is the recipe's own."""
 
     recipe: str
     limited: bool
@@ -56,7 +56,7 @@ class Audit:
     explained: tuple[Explained, ...]  # the most frequent first
 
     def coverage_by_family(self) -> dict[str, dict[str, float]]:
-        """Family → its tokens, their share of all, and the share of them that is covered."""
+        """Return for each family its tokens, their share, their coverage and their bits."""
         found: dict[str, dict[str, float]] = {}
         for name in FAMILIES:
             of_it = [item for item in self.explained if item.family == name]
@@ -73,7 +73,7 @@ class Audit:
         return found
 
     def by_operator(self) -> dict[str, int]:
-        """Tokens by the operator that makes them likeliest."""
+        """Return the tokens by the operator that gives them the highest probability."""
         found: Counter[str] = Counter()
         for item in self.explained:
             if item.rank:
@@ -81,11 +81,11 @@ class Audit:
         return dict(found.most_common())
 
     def uncovered(self) -> list[Explained]:
-        """What the recipe never writes, the most frequent first."""
+        """Return the errors that the recipe never writes, the most frequent first."""
         return [item for item in self.explained if not item.rank]
 
     def as_dict(self, *, each: bool = False) -> dict[str, Json]:
-        """For `--json`; with `each`, every distinct error as well."""
+        """Return the audit as JSON; with `each`, with every distinct error."""
         own = self.scores[0]
         plain: dict[str, Json] = {
             "recipe": self.recipe,
@@ -125,7 +125,7 @@ def audit(
     limited: bool = True,
     compared: Sequence[Choices] = (),
 ) -> Audit:
-    """How a recipe's substitutions fare on real ones, beside the usual lists and given sets."""
+    """Score a recipe's substitutions on real errors, with the usual lists and other sets."""
     own = recipe_choices(recipe, config.prior, config.weights, limited=limited)
     beside = (uniform("own candidates, uniform", own.key), same_pinyin(), *compared)
     explained = sorted(
@@ -137,7 +137,7 @@ def audit(
 
 
 def score(choices: Choices, errors: Errors) -> Score:
-    """Coverage and bits over the tokens; 0 errors give 0."""
+    """Return coverage and bits over the tokens; 0 without errors."""
     items = list(errors.substitutions.items())
     chance = np.array([choices.of(*pair)[0] for pair, _ in items])
     counts = np.array([count for _, count in items], np.float64)

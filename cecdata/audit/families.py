@@ -1,4 +1,4 @@
-"""What links a wrong character to the right one: by ear first, then by eye."""
+"""Families of errors: by sound first, then by shape."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FAMILIES = (
 
 
 def family(right: str, wrong: str) -> str:
-    """The first family that links the two; knows nothing of any operator.
+    """Return the first family that relates the two characters, whatever the operators.
 
     >>> family("已", "以"), family("在", "载"), family("未", "末"), family("们", "們")
     ('same_sound', 'same_sound', 'look_alike', 'variant')

@@ -1,4 +1,4 @@
-"""Confusion sets from files, to set beside a recipe's."""
+"""Confusion sets from files, for comparison with a recipe's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cecdata.hanzi.characters import code_point_slots, is_han, standard_characte
 
 
 def read_confusion_set(path: Path) -> Choices:
-    """A published confusion set, every candidate equally likely.
+    """Read a published confusion set; all candidates are equally likely.
 
     JSON is an object, character → string or list of characters. In any other text each line
     begins with a character, and every further Han character of the line is its candidate: so
@@ -52,10 +52,10 @@ def _json_rows(path: Path, text: str) -> Iterator[tuple[str, str]]:
     except ValueError as error:
         raise InputError(f"{path}: not valid JSON ({error})") from error
     if not isinstance(found, dict):
-        raise InputError(f"{path}: a JSON object is wanted, character → its confusions")
+        raise InputError(f"{path}: must be a JSON object, character → its confusions")
     for right, others in found.items():
         if not isinstance(others, (str, list)):
-            raise InputError(f"{path}: {right!r}: a string or a list of characters is wanted")
+            raise InputError(f"{path}: {right!r} must have a string or a list of characters")
         names = others if isinstance(others, str) else "".join(map(str, others))
         if len(right) == 1:
             yield right, "".join(sign for sign in names if is_han(ord(sign)))

@@ -1,4 +1,4 @@
-"""What a recipe writes for a character when it puts another in its place: P(wrong | right)."""
+"""The probability P(wrong | right) of a recipe's substitutions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Weights = Mapping[str, Mapping[str, float]]  # by operator, what a recipe change
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What is written for each character: [C] (key = right · characters + wrong, sorted; P).
+    """The substitutions of each character: [C] (key = right · characters + wrong, sorted; P).
 
     `operator` names the one that gives most of P, `own` what each operator gives by itself.
     """
@@ -33,7 +33,7 @@ class Choices:
     operators: tuple[str, ...]
 
     def of(self, right: str, wrong: str) -> tuple[float, str, int]:
-        """P, the operator that gives most of it, and the rank among the candidates from 1.
+        """Return P, the operator that gives most of it, and the rank from 1.
 
         (0.0, "", 0) where the wrong character is no candidate.
         """
@@ -50,18 +50,18 @@ class Choices:
         return float(self.chance[at]), name, rank
 
     def mean_candidates(self) -> float:
-        """Candidates of a character of running text, on average."""
+        """Return the mean number of candidates of a character of running text."""
         per_character = np.bincount(self.key // len(standard_characters()), minlength=_count())
         return float(np.average(per_character, weights=_frequencies()))
 
 
 def bits(chance: NDArray[np.float64]) -> NDArray[np.float64]:
-    """-log2 of the chance of each error, the tail included."""
+    """Return -log2 of the probability of each error, including the tail."""
     return np.asarray(-np.log2((1 - TAIL) * chance + TAIL / ALPHABET))
 
 
 def substituting(prior: Mapping[str, float], weights: Weights | None = None) -> list[Operator]:
-    """The recipe's operators that put one character in the place of another, weighed its way."""
+    """Return the recipe's operators that replace single characters, with its weights."""
     found = [
         weighed(operator, (weights or {}).get(name, {}))
         for name, operator in OPERATORS.items()
@@ -75,7 +75,7 @@ def substituting(prior: Mapping[str, float], weights: Weights | None = None) -> 
 def recipe_choices(
     name: str, prior: Mapping[str, float], weights: Weights | None = None, *, limited: bool = True
 ) -> Choices:
-    """The choices of a recipe's priors; without limit, also what the engine never takes.
+    """Return the choices of a recipe; not `limited`, with those too rare for the engine.
 
     An operator strikes each place that it can strike equally often: over running text its share
     of the strikes at one place is its prior by the share of characters that it can strike.
@@ -99,26 +99,26 @@ def recipe_choices(
 
 
 def struck(table: ConfusionSet) -> float:
-    """The share of running text that an operator with this set can strike."""
+    """Return the share of running text that an operator with this set can replace."""
     return max(float(np.average(np.diff(table.bounds) > 0, weights=_frequencies())), 1e-9)
 
 
 def table_of(operator: Operator, *, limited: bool) -> ConfusionSet:
-    """The operator's set as the engine has it, or whole."""
+    """Return the operator's set, as limited as in the engine or complete."""
     bulk = operator.confusions
     assert isinstance(bulk, InBulk)
     return bulk.build(bulk.least if limited else 0.0)
 
 
 def uniform(name: str, key: NDArray[np.int64]) -> Choices:
-    """Every candidate of a character as likely as any other; `key` sorted and distinct."""
+    """Return choices with equal probabilities; `key` is sorted and distinct."""
     rows = key // _count()
     chance = 1 / np.maximum(np.bincount(rows, minlength=_count()), 1)[rows]
     return Choices(name, key, chance, np.zeros(len(key), np.int8), ())
 
 
 def same_pinyin() -> Choices:
-    """The list that most tools use: every character with a syllable in common, of any tone."""
+    """Return the list that most tools use: all characters with a common syllable."""
     from cecdata.operators.sound_links import sound_links
 
     kinds = ("same_sound", "tone")

@@ -1,4 +1,4 @@
-"""An audit for people: text for the terminal, HTML in one file that asks nothing of a network."""
+"""An audit as text for a terminal, and as a self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _UNCOVERED_HEAD = ("right → wrong", "count", "family")
 
 
 def text(audit: Audit) -> str:
-    """The audit for a terminal."""
+    """Return the audit as text."""
     lines = [_headline(audit), ""]
     lines += [f"{'':30}{'coverage':>10}{'bits/error':>12}{'candidates':>12}"]
     lines += [

@@ -1,4 +1,4 @@
-"""Real errors out of pairs of source and target: single characters, and every other kind."""
+"""Real errors in pairs of source and target: single characters, and all other kinds."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Errors:
 
     @property
     def tokens(self) -> int:
-        """How many single characters were written for another."""
+        """The number of characters that were replaced by another one."""
         return self.substitutions.total()
 
 
@@ -65,7 +65,7 @@ def read_pairs(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def read_errors(path: Path) -> Errors:
-    """All errors of a file of pairs; InputError if there is none."""
+    """Read all errors of a file of pairs; InputError if there is none."""
     found = errors_of(read_pairs(path))
     if not found.tokens and not found.others:
         raise InputError(f"{path}: {found.pairs} pairs and no error; source and target are equal")
@@ -73,7 +73,7 @@ def read_errors(path: Path) -> Errors:
 
 
 def errors_of(pairs: Iterator[tuple[str, str]]) -> Errors:
-    """The errors of the pairs, by minimal alignment.
+    """Return the errors of the pairs, by minimal alignment.
 
     >>> found = errors_of(iter([("我门去公圆。", "我们去公园。")]))
     >>> sorted(found.substitutions)
@@ -101,7 +101,7 @@ def errors_of(pairs: Iterator[tuple[str, str]]) -> Errors:
 
 
 def _without_swaps(edits: Sequence[Edit], target: str) -> tuple[list[Edit], int]:
-    """The edits that are no part of two neighbours changing places, and how often they did."""
+    """Return the edits without swaps of two neighbours, and the number of these swaps."""
     kept: list[Edit] = []
     swaps = 0
     for edit in edits:
@@ -114,7 +114,7 @@ def _without_swaps(edits: Sequence[Edit], target: str) -> tuple[list[Edit], int]
 
 
 def _swapped(first: Edit, second: Edit, target: str) -> bool:
-    """字典 for 典字: aligned as two substitutions, or as a loss here and a gain two places on."""
+    """Return whether two edits are a swap, as 典字 for 字典."""
     if _single(first) and _single(second):
         mutual = (first.target, first.source) == (second.source, second.target)
         return mutual and first.end == second.start
@@ -131,7 +131,7 @@ def _single(edit: Edit) -> bool:
 
 
 def _kind(edit: Edit, target: str) -> str:
-    """The family of an edit that is not one Han character for another."""
+    """Return the kind of an edit that does not replace one Han character by another."""
     from cecdata.hanzi.components import splits
 
     old, new = edit.target, edit.source

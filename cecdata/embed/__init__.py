@@ -1,4 +1,4 @@
-"""Sentence encoders behind one protocol, in one table."""
+"""Sentence encoders: their protocol, and the table of their names."""
 
 from __future__ import annotations
 
@@ -18,43 +18,43 @@ from cecdata.common.errors import UsageError, did_you_mean
 
 
 class Encoder(Protocol):
-    """Sentences to unit vectors. The same sentence gives the same bytes in whatever company."""
+    """An encoder of sentences as unit vectors; equal sentences get equal bytes in any batch."""
 
     @property
     def name(self) -> str:
-        """What a user types."""
+        """The name on the command line."""
 
     @property
     def revision(self) -> str:
-        """Which weights; a change of it makes stored vectors worthless."""
+        """The version of the weights; stored vectors of another one cannot be used."""
 
     @property
     def dimension(self) -> int:
-        """Length of a vector."""
+        """The length of a vector."""
 
     @property
     def fingerprint(self) -> str:
-        """What the vectors depend on, as one string: a cache is used with no other."""
+        """All that the vectors depend on, as text; a cache accepts only its own."""
 
     @property
     def max_length(self) -> int | None:
-        """Tokens of a sentence that are read; None: all."""
+        """The tokens of a sentence that are read; None for all."""
 
     @property
     def normalised(self) -> bool:
-        """Are the vectors of unit length?"""
+        """Whether the vectors have unit length."""
 
     @property
     def sentences_per_s(self) -> float:
-        """Nominal speed on one core: decides, the same everywhere, whether all pairs are scored."""
+        """The nominal speed on one core; it decides whether a build scores all pairs."""
 
     def encode(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Unit vectors: shape [sentences, dimension]. Threads may call it at once."""
+        """Return unit vectors [sentences, dimension]. Several threads may call this."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """Cosines of pairs, [pairs] float32, and how many of them were asked of a second encoder."""
+    """Cosines of pairs, [pairs] float32; `passed_on` of them come from a second encoder."""
 
     cosine: npt.NDArray[np.float32]
     passed_on: int = 0
@@ -65,10 +65,10 @@ class PairScorer(Protocol):
     """An encoder that scores pairs without embedding both sides."""
 
     def score(self, pairs: pa.Table) -> Scored:
-        """Of a table of the schema PAIR; of each pair by itself, whatever stands beside it."""
+        """Score a table of the schema PAIR; a score depends on its own pair alone."""
 
     def about(self) -> dict[str, Json]:
-        """For the manifest: band, teacher, agreement measured."""
+        """Return the band, the teacher and their measured agreement, for the manifest."""
 
 
 @cache
@@ -93,7 +93,7 @@ CASCADE = "builtin+"  # what follows decides the pairs of which the built-in one
 
 
 def default_encoder() -> str:
-    """What a cache is made with where no encoder is asked for: the paper's, if it can be run.
+    """Return the default encoder of a new cache: the paper's, if it can be run.
 
     `builtin` without sentence-transformers. A build's default is a setting of its own
     (`cecdata.config`), the same on every machine.
@@ -114,7 +114,7 @@ def folders_of(name: str) -> list[str]:
 
 
 def encoder(name: str, *, alone: bool = True) -> Encoder:
-    """The encoder of that name, loaded.
+    """Load and return the encoder of that name.
 
     A name of the table; ``builtin+usem3``: the built-in one with a teacher for its band; else a
     sentence-transformers model by its name on a hub (``BAAI/bge-large-zh-v1.5``) or its folder.

@@ -23,7 +23,7 @@ _LEVEL = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """One encoder beside the ratings; intervals are 95 % bootstrap percentiles over the pairs."""
+    """The agreement of an encoder with ratings, with 95 % bootstrap intervals over the pairs."""
 
     encoder: str
     revision: str
@@ -39,7 +39,7 @@ class Study:
 
 
 def read_ratings(path: Path) -> tuple[list[str], list[str], Floats]:
-    """Inputs, outputs and ratings of a .csv or .tsv with the columns input, output, rating."""
+    """Read inputs, outputs and ratings from a .csv or .tsv with these columns."""
     if not path.is_file():
         raise InputError(f"{path}: no such file; wanted: input, output, rating (.csv or .tsv)")
     tabs = path.suffix == ".tsv"
@@ -66,7 +66,7 @@ def study(
     model: Encoder, inputs: list[str], outputs: list[str], ratings: Floats, *,
     threshold: float = 0.65, seed: int = 42,
 ) -> Study:  # fmt: skip
-    """Score the pairs with one encoder and compare."""
+    """Score the pairs with an encoder and compare with the ratings."""
     # what is compiled or loaded at first use is not what is measured
     _cosines(model, inputs[:1], outputs[:1])
     started = time.perf_counter()
@@ -97,7 +97,7 @@ def _cosines(model: Encoder, inputs: list[str], outputs: list[str]) -> Floats:
 
 
 def pearson(left: Floats, right: Floats) -> float:
-    """Pearson's r; nan where one side does not vary.
+    """Return Pearson's r; nan if one side does not vary.
 
     >>> round(pearson(np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 7.0])), 4)
     0.9934
@@ -108,7 +108,7 @@ def pearson(left: Floats, right: Floats) -> float:
 
 
 def spearman(left: Floats, right: Floats) -> float:
-    """Spearman's r: Pearson's of the ranks, ties getting their mean rank.
+    """Return Spearman's r: Pearson's r of the ranks, with mean ranks for ties.
 
     >>> spearman(np.array([1.0, 2.0, 3.0]), np.array([1.0, 10.0, 100.0]))
     1.0

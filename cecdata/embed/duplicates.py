@@ -68,7 +68,7 @@ def near_duplicates(
     cache: Cache, above: float, *, exact: bool = False, show: int = 20,
     progress: Progress | None = None,
 ) -> NearDuplicates:  # fmt: skip
-    """Pairs with a cosine of at least `above` are counted, the `show` likest given.
+    """Count the pairs with a cosine of at least `above`; return the `show` most similar.
 
     Memory: some 40 bytes a sentence, the vectors of 16,384 sentences and of the centres.
     """
@@ -89,7 +89,7 @@ def near_duplicates(
 
 
 class _Vectors:
-    """Unit vectors by row number. Every vector is checked in the first pass (`checked`)."""
+    """Unit vectors by row number; the first pass (`checked`) checks each."""
 
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
@@ -103,7 +103,7 @@ class _Vectors:
         return len(self.keys)
 
     def first(self, rows: Rows) -> Floats:
-        """`take` before the first pass: each vector is checked."""
+        """Return vectors by row as `take` does, each checked."""
         return _unit(self._cache.get(self.keys[rows]).astype(np.float32))
 
     def checked(self) -> Iterator[Floats]:
@@ -151,7 +151,7 @@ class _Cells:
         return cls(centres, np.sqrt(np.maximum(apart, 0)), order, starts, cell[order], width)
 
     def reach(self, vectors: Floats, places: Rows) -> npt.NDArray[np.bool_]:
-        """[rows, C]: which cells each sentence is compared with."""
+        """Return which cells each sentence is compared with, [rows, C]."""
         cell = self.cell[places]
         inside = vectors @ self.centres.T
         own = inside[np.arange(len(cell)), cell]
@@ -160,7 +160,7 @@ class _Cells:
         return np.asarray(near & (np.arange(len(self.centres)) >= cell[:, None]))
 
     def members(self, cells: Rows) -> Iterator[tuple[int, Rows]]:
-        """The places of each cell's sentences, a block at a time."""
+        """Yield the places of each cell's sentences, one block at a time."""
         for cell in cells.tolist():
             stop = int(self.starts[cell + 1])
             for first in range(int(self.starts[cell]), stop, _BLOCK):
@@ -168,7 +168,7 @@ class _Cells:
 
 
 def _centres(rows: _Vectors) -> Floats:
-    """Some steps of spherical k-means over a sample; the same for the same cache."""
+    """Return centres by spherical k-means over a sample, the same for the same cache."""
     count = 1 if len(rows) <= _FEW else min(_CELLS, int(np.sqrt(len(rows))))
     rng = np.random.default_rng(0)
     drawn = rng.permutation(len(rows))[: count * _SAMPLE]
@@ -222,7 +222,7 @@ def _compare(vectors: Floats, places: Rows, held: Floats, others: Rows, above: f
 
 
 class _Groups:
-    """Sets of rows joined by pairs: each row points to a smaller one of its set, or to itself."""
+    """Sets of rows joined by pairs: each row points to a smaller one of its set or itself."""
 
     def __init__(self, rows: int) -> None:
         self._parent = np.arange(rows)

@@ -1,4 +1,4 @@
-"""Fill a cache from a corpus, and find the sentences of ids again."""
+"""Embedding of a corpus into a cache, and the sentences of ids."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Sentences = tuple[Keys, list[str]]
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """What a run did; `rejected` counts rows of the corpus by reason."""
+    """The result of a run; `rejected` counts rows of the corpus by reason."""
 
     sentences: int
     added: int
@@ -49,10 +49,9 @@ def fill(
     compact: bool = False,
     progress: Progress = lambda _what, _more, _all: None,
 ) -> Filled:
-    """Embed what the cache does not hold; the same call goes on where a killed one stopped.
+    """Embed the sentences that the cache lacks; the same call continues a killed one.
 
-    With `overwrite` what stands goes once there is a sentence to put in its place; InputError where
-    there is none.
+    `overwrite` removes the old cache once a first sentence was read; InputError if there is none.
     """
     rejected: Counter[str] = Counter()
     sentences = added = 0
@@ -82,7 +81,7 @@ def fill(
 def sentences_of(
     corpus: Sequence[str], text_column: str | None = None, limit: int | None = None
 ) -> Iterator[Sentences]:
-    """Ids and texts of a corpus's distinct sentences, as a build normalises them."""
+    """Yield ids and texts of a corpus's distinct sentences, normalised as in a build."""
     return _read(corpus, text_column, limit, Counter())
 
 
@@ -99,7 +98,7 @@ def _read(
 
 
 def in_parts(batches: Iterator[Sentences], size: int) -> Iterator[Sentences]:
-    """The same sentences, `size` at a time."""
+    """Yield the same sentences, `size` at a time."""
     keys: list[Keys] = []
     texts: list[str] = []
     for more_keys, more in batches:
@@ -116,7 +115,7 @@ def in_parts(batches: Iterator[Sentences], size: int) -> Iterator[Sentences]:
 def texts_of(
     wanted: npt.NDArray[np.int64] | Sequence[int], corpus: Sequence[str]
 ) -> dict[int, str]:
-    """The sentences of these ids, as far as the corpus holds them."""
+    """Return the sentences of ids, as far as the corpus contains them."""
     keys = np.unique(np.asarray(wanted, np.int64))
     found: dict[int, str] = {}
     for ids, texts in sentences_of(corpus):

@@ -1,4 +1,4 @@
-"""The cascade: the built-in encoder decides what it is sure of, a teacher decides the rest."""
+"""The cascade: the built-in encoder scores pairs, and a teacher those within its band."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ class Cascade:
         self.sentences_per_s = 1 / (1 / first.sentences_per_s + _SHARE / teacher.sentences_per_s)
 
     def encode(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
-        """The teacher's vectors."""
+        """Return the teacher's vectors."""
         return self._teacher.encode(sentences)
 
     def score(self, pairs: pa.Table) -> Scored:
-        """One pair at a time decides where it goes: nothing depends on its neighbours."""
+        """Score a table; each score depends on its own pair alone."""
         return self._ask(self._first.score(pairs).cosine, pairs)
 
     def pair_scores(self, targets: pa.Array, sources: pa.Array) -> npt.NDArray[np.float32]:
-        """The same for two string arrays, from the texts alone."""
+        """Score two string arrays, from the texts alone."""
         pairs = pa.table({"target": targets, "source": sources})
         return self._ask(self._first.pair_scores(targets, sources), pairs).cosine
 
@@ -51,7 +51,7 @@ class Cascade:
         return Scored(found, len(unsure))
 
     def about(self) -> dict[str, Json]:
-        """The built-in encoder's calibration and the band."""
+        """Return the built-in encoder's calibration and the band."""
         known: dict[str, Json] = {
             "band": list(self._first.gate.band),
             "decides_in_band": self._teacher.revision,
@@ -60,7 +60,7 @@ class Cascade:
 
 
 def embedded_cosines(model: Encoder, pairs: pa.Table) -> npt.NDArray[np.float32]:
-    """Cosines of the columns `source` and `target` by vectors; equal targets are read once."""
+    """Return cosines of the columns `source` and `target`; equal targets are embedded once."""
     coded = pairs.column("target").cast(pa.string()).combine_chunks().dictionary_encode()
     targets = model.encode(coded.dictionary.to_pylist())
     sources = model.encode(pairs.column("source").to_pylist())

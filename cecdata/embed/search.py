@@ -1,4 +1,4 @@
-"""The sentences of a cache that are most like a query: found by FAISS, measured here.
+"""Search for the sentences of a cache that are most similar to a query.
 
 FAISS names candidates, from its mapped file or, where it sees a GPU, from the vectors block by
 block. Their cosines are then worked out from the stored vectors, the same way for both: whoever
@@ -21,7 +21,7 @@ _BLOCK = 131_072  # rows on the GPU at a time: half a gigabyte at d = 1024
 
 
 def nearest(cache: Cache, queries: Floats, count: int) -> tuple[Wide, Keys]:
-    """Cosine and id of the `count` nearest of each query, the likest first, equals by id.
+    """Return cosine and id of the `count` nearest of each query, nearest first, ties by id.
 
     Queries: [Q, dimension]; the answers [Q, min(count, rows)].
     """
@@ -39,7 +39,7 @@ def nearest(cache: Cache, queries: Floats, count: int) -> tuple[Wide, Keys]:
 def by_blocks(
     cache: Cache, queries: Floats, count: int, *, on_gpu: bool, block: int = _BLOCK
 ) -> Keys:
-    """Ids of the nearest, [Q, count], without the FAISS file: every vector is read and checked."""
+    """Return ids of the nearest, [Q, count], from all vectors, without the FAISS file."""
     find = block_search(np.ascontiguousarray(queries, np.float32), on_gpu=on_gpu)
     best = np.full((len(queries), 0), 0, np.float32)
     ids = np.zeros((len(queries), 0), np.uint64)
@@ -53,7 +53,7 @@ def by_blocks(
 
 
 def ranked(cache: Cache, queries: Floats, candidates: Keys, count: int) -> tuple[Wide, Keys]:
-    """The candidates [Q, C] by their exact cosine, the best `count` of them."""
+    """Return the best `count` of the candidates [Q, C] by their exact cosine."""
     cosine = np.empty(candidates.shape, np.float64)
     for row, (query, ids) in enumerate(zip(queries.astype(np.float64), candidates, strict=True)):
         vectors = cache.get(ids).astype(np.float64)

@@ -47,7 +47,7 @@ class Gate:
 
 
 class StaticEncoder:
-    """`builtin`; threads may share it."""
+    """The encoder `builtin`; threads may share it."""
 
     name = "builtin"
     dimension = kernel.SPAN
@@ -62,7 +62,7 @@ class StaticEncoder:
         self.fingerprint = fingerprint()
 
     def encode(self, sentences: Sequence[str]) -> Floats:
-        """Unit vectors, shape [sentences, 56]; an empty sentence gives a zero vector."""
+        """Return unit vectors [sentences, 56]; an empty sentence gives a zero vector."""
         texts = pa.array(sentences, pa.string())
         sums = np.zeros((len(texts), kernel.WIDTH), np.int32)
         data, offsets = string_buffers(texts)
@@ -73,7 +73,7 @@ class StaticEncoder:
         return np.asarray(found / np.maximum(sizes, 1.0)[:, None], dtype=np.float32)
 
     def pair_scores(self, targets: pa.Array, sources: pa.Array) -> Floats:
-        """Predicted cosine of each (target, source), both string arrays; from the texts alone."""
+        """Return the predicted cosine of each (target, source), two string arrays."""
         (target_data, target_at), (source_data, source_at) = (
             string_buffers(targets),
             string_buffers(sources),
@@ -84,11 +84,11 @@ class StaticEncoder:
         return bend(found, self.gate.knot)
 
     def score(self, pairs: pa.Table) -> Scored:
-        """`edited_scores`, as the filter takes it."""
+        """Return `edited_scores` in the form of the filter."""
         return Scored(self.edited_scores(pairs))
 
     def about(self) -> dict[str, Json]:
-        """What is known of the scores, for the manifest."""
+        """Return the measured properties of the scores, for the manifest."""
         found = self.gate
         known = {name: found.measured.get(name) for name in ("hard", "ordinary", "correlation")}
         return {
@@ -98,7 +98,7 @@ class StaticEncoder:
         }
 
     def edited_scores(self, pairs: pa.Table) -> Floats:
-        """The same for a table of the schema PAIR, by its columns `target` and `edits`."""
+        """Return the predicted cosines of a table of the schema PAIR, by `target` and `edits`."""
         target = pairs.column("target").combine_chunks()
         if not isinstance(target, pa.DictionaryArray):
             target = target.dictionary_encode()
@@ -119,7 +119,7 @@ class StaticEncoder:
 
 
 def raw_scores(targets: pa.Array, sources: pa.Array) -> Floats:
-    """Scores before the knot is applied; what `tools/encoder/judge.py` finds the knot from."""
+    """Return scores before the knot is applied, by which `tools/encoder` chooses the knot."""
     (target_data, target_at), (source_data, source_at) = (
         string_buffers(targets),
         string_buffers(sources),
@@ -132,7 +132,7 @@ def raw_scores(targets: pa.Array, sources: pa.Array) -> Floats:
 
 @cache
 def weights() -> kernel.Weights:
-    """The shipped weights as the kernels take them; about 10 MB."""
+    """Return the shipped weights in the form of the kernels, about 10 MB."""
     rows = np.rint(_load("rows.npy").astype(np.float64) * kernel.STEP).astype(np.int16)
     shape = (kernel.CHARACTERS + kernel.PAIRS, kernel.WIDTH)
     if rows.shape != shape:
@@ -148,13 +148,13 @@ def weights() -> kernel.Weights:
 
 @cache
 def fingerprint() -> str:
-    """SHA-256 over the weights and the knot: what the scores depend on."""
+    """Return the SHA-256 over weights and knot, which decide the scores."""
     return hashlib.sha256(f"{weights_sha256()} {gate().knot!r}".encode()).hexdigest()
 
 
 @cache
 def weights_sha256() -> str:
-    """SHA-256 over the weights alone; `gate.json` names the ones that it was measured with."""
+    """Return the SHA-256 over the weights, which `gate.json` names."""
     digest = hashlib.sha256()
     for name in _FILES:
         digest.update(_read(name))
@@ -163,7 +163,7 @@ def weights_sha256() -> str:
 
 @cache
 def gate() -> Gate:
-    """The calibration that is stored beside the weights."""
+    """Return the calibration that is stored with the weights."""
     found = json.loads(_read("gate.json"))
     low, high = found["band"]
     return Gate(
@@ -177,7 +177,7 @@ def gate() -> Gate:
 
 
 def bend(raw: Floats, knot: float) -> Floats:
-    """The rising, two-piece line through (-1, -1), (knot, 0.65) and (1, 1).
+    """Return the piecewise linear map through (-1, -1), (knot, 0.65) and (1, 1).
 
     >>> bend(np.array([-1.0, -0.2, 1.0], np.float32), 0.6).tolist()
     [-1.0, -0.17499999701976776, 1.0]
@@ -189,7 +189,7 @@ def bend(raw: Floats, knot: float) -> Floats:
 
 
 def _texts(texts: pa.Array) -> npt.NDArray[np.uint32]:
-    """[T, 1 + L]: number of code points of each text, then these."""
+    """Return the number of code points of each text and the code points, [T, 1 + L]."""
     listed = texts.to_pylist()
     found = np.zeros((len(listed), 1 + max(map(len, listed), default=0)), np.uint32)
     for row, text in enumerate(listed):

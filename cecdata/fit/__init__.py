@@ -1,1 +1,1 @@
-"""Weights of a recipe out of a small sample of real errors: labels are used, and it is said."""
+"""The fit of a recipe to a small sample of real errors, which are labels."""

@@ -42,7 +42,7 @@ class Entries:
 
 
 def entries_of(errors: Errors, prior: Mapping[str, float], reach: float) -> Entries:
-    """The candidates of every right character of the errors, each `reach` times as rare as usual.
+    """Return the candidates of the errors' right characters, up to `reach` times as rare.
 
     InputError where no error is among standard characters.
     """
@@ -79,7 +79,7 @@ def entries_of(errors: Errors, prior: Mapping[str, float], reach: float) -> Entr
 
 
 def least_by(prior: Mapping[str, float], reach: float) -> dict[str, dict[str, float]]:
-    """The recipe's `weights` that let every row reach candidates so many times rarer."""
+    """Return `weights` that admit candidates `reach` times as rare."""
     found: dict[str, dict[str, float]] = {}
     for operator in substituting(prior) if reach != 1 else ():
         assert isinstance(operator.confusions, InBulk)
@@ -96,7 +96,7 @@ def _rows(
     kinds: tuple[tuple[int, str], ...],
     operators: int,
 ) -> tuple[Places, Places, Places, Floats]:
-    """(row, wrong, kind, log weight) of one operator's candidates of these characters."""
+    """Return (row, wrong, kind, log weight) of one operator's candidates."""
     first, last = table.bounds[rights], table.bounds[rights + 1]
     size = last - first
     at = np.repeat(first - (np.cumsum(size) - size), size) + np.arange(size.sum())
@@ -110,7 +110,7 @@ def _rows(
 def _hits(
     right_of: Places, wrong_of: Places, right: Places, wrong: list[int]
 ) -> tuple[Places, Places]:
-    """(entry, error) wherever an entry writes an error."""
+    """Return the pairs (entry, error) where an entry writes an error."""
     count = len(standard_characters())
     key = right_of * count + wrong_of
     order = np.argsort(key, kind="stable")

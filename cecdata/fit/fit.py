@@ -35,7 +35,7 @@ TWO_IN_A_ROW = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A fit's outcome. `config` is a whole recipe; scores are on the sample, all three.
+    """The result of a fit. `config` is a complete recipe; the three scores are on the sample.
 
     `reached`: the recipe as it was but for its longer rows. `held_out` are bits per error by
     strength, each error predicted without itself.
@@ -52,7 +52,7 @@ class Fitted:
     unanswered: Mapping[str, int]  # kinds of errors that no operator of the recipe makes
 
     def as_dict(self) -> dict[str, Json]:
-        """For `--json`; an infinite strength is null."""
+        """Return the fit as JSON; an infinite strength is null."""
         bits = {name: getattr(self, name).bits_per_error for name in ("before", "reached", "after")}
         return {
             "fitted": self.config.fitted,
@@ -102,7 +102,7 @@ def fit(errors: Errors, config: Config, *, reach: float = 1.0) -> Fitted:
 def _counted(
     errors: Errors, prior: Mapping[str, float], entries: Entries
 ) -> tuple[dict[str, float], dict[str, int]]:
-    """Errors by operator (single characters under the first that swaps them), and the rest."""
+    """Count errors by operator (single characters under the first one), and the others."""
     found = {name: 0.0 for name, share in prior.items() if share > 0}
     unanswered: dict[str, int] = {}
     for kind, count in errors.others.items():
@@ -127,7 +127,7 @@ def _shares(
     counted: Mapping[str, float],
     strength: float,
 ) -> dict[str, float]:
-    """π: between kinds of errors by their counts, among single characters by the posterior."""
+    """Return π, from counts between kinds of errors and the posterior within single characters."""
     if not np.isfinite(strength):
         return dict(prior)
     names = [name for name in OPERATORS if prior.get(name, 0.0) > 0]
@@ -148,7 +148,7 @@ def _shares(
 def _weights(
     entries: Entries, found: Parameters, reached: Mapping[str, Mapping[str, float]]
 ) -> dict[str, dict[str, float]]:
-    """The `weights` of a recipe; what changes nothing to four digits is left out."""
+    """Return the `weights` of a recipe, without those that are neutral to four digits."""
     changes: dict[str, dict[str, float]] = {name: {} for name in entries.operators}
     for (place, kind), shift in zip(entries.kinds, found.kind, strict=True):
         changes[entries.operators[place]][kind] = float(np.exp(shift))
@@ -169,5 +169,5 @@ def _idle(key: str) -> float:
 
 
 def _rounded(value: float) -> float:
-    """Four significant digits: more would claim what no sample tells."""
+    """Round to four significant digits; a sample supports no more."""
     return float(f"{value:.4g}")

@@ -14,7 +14,7 @@ _ARMIJO = 1e-4  # share of the descent promised that a step must keep
 
 
 def minimum(function: Callable[[Floats], tuple[float, Floats]], start: Floats) -> Floats:
-    """Where a function, which gives value and slope, has its minimum; from `start` downhill.
+    """Return the local minimum of a function, which returns value and gradient, from `start`.
 
     >>> minimum(lambda x: (float((x**4 - x).sum()), 4 * x**3 - 1), np.ones(2)).round(3).tolist()
     [0.63, 0.63]
@@ -39,7 +39,7 @@ def minimum(function: Callable[[Floats], tuple[float, Floats]], start: Floats) -
 
 
 def _updated(inverse: Floats, step: Floats, change: Floats) -> Floats:
-    """The inverse Hessian after a step that changed the slope so."""
+    """Return the inverse Hessian after a step with this change of the gradient."""
     along = float(step @ change)
     if along <= 1e-12:
         return inverse

@@ -1,4 +1,4 @@
-"""How likely a recipe's parameters are, given errors and the recipe that they start from.
+"""The posterior of a recipe's parameters, given errors and the recipe to start from.
 
 The prior is a sample that was never drawn: for every error `strength / n` more at the same right
 character, spread over operators and candidates as the recipe itself writes them. For shares of
@@ -29,14 +29,14 @@ class Parameters:
 
     @classmethod
     def of(cls, vector: Floats, entries: Entries) -> Parameters:
-        """Parts of one vector of the optimiser."""
+        """Return the parameters in a vector of the optimiser."""
         operators, kinds = len(entries.operators), len(entries.kinds)
         cuts = np.cumsum([operators, kinds, operators])
         return cls(*np.split(vector, cuts))
 
     @staticmethod
     def number(entries: Entries) -> int:
-        """The length of that vector."""
+        """Return the length of that vector."""
         return 3 * len(entries.operators) + len(entries.kinds)
 
 
@@ -53,11 +53,11 @@ class Posterior:
         self._centre = self._joint(self._start)[0]
 
     def chances(self, vector: Floats) -> Floats:
-        """[I] P(wrong | right) of every distinct error."""
+        """Return P(wrong | right) of every distinct error, [I]."""
         return self._chances(self._joint(vector)[0])
 
     def __call__(self, vector: Floats, count: Floats) -> tuple[float, Floats]:
-        """Minus the objective per error, and its slope; `count` [I] weighs the errors."""
+        """Return minus the objective per error and its gradient; `count` [I] weights the errors."""
         e = self._entries
         joint, within, share = self._joint(vector)
         chance = (1 - TAIL) * self._chances(joint) + TAIL / ALPHABET
@@ -81,7 +81,9 @@ class Posterior:
         return -value / count.sum(), -slope / count.sum()
 
     def _joint(self, vector: Floats) -> tuple[Floats, Floats, Floats]:
-        """P(operator, candidate | right) [E], P(candidate | right, operator) [E], [R, O]."""
+        """Return P(operator, candidate | right) [E], P(candidate | right, operator) [E] and
+        the shares of the operators [R, O].
+        """
         e, p = self._entries, Parameters.of(vector, self._entries)
         score = (1 + p.power)[self._of] * e.log_weight + p.frequency[self._of] * e.log_frequency
         score += np.append(p.kind, 0.0)[e.kind]

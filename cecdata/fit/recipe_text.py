@@ -11,7 +11,7 @@ from cecdata.config import Config, load
 
 
 def recipe_text(config: Config, notes: Sequence[str] = ()) -> str:
-    """TOML of what differs from the paper's recipe, the tables whole, under the notes as comments.
+    """Return the settings that differ from the recipe `paper` as TOML, with notes as comments.
 
     >>> from cecdata.config import load
     >>> print(recipe_text(load("paper", copies=8), ["Eight copies."]).split("[")[0].strip())
@@ -40,5 +40,5 @@ def _table(name: str, table: Mapping[str, Json]) -> list[str]:
 
 
 def _value(value: Json) -> str:
-    """A JSON scalar or list of text is TOML as well, but for what JSON escapes otherwise."""
+    """Return the TOML of a scalar or list, which is its JSON apart from one escape."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")

@@ -1,4 +1,4 @@
-"""How much a sample is trusted: the strength of the prior that predicts its own errors best."""
+"""The strength of the prior, chosen by cross-validation within the sample."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FOLDS = 5
 
 
 def best_strength(entries: Entries) -> tuple[float, dict[float, float]]:
-    """The strength of the least held-out bits per error, and those bits of every strength.
+    """Return the strength with the fewest held-out bits per error, and the bits of each.
 
     Distinct errors, by code point, are dealt to five folds; each fold is predicted from the other
     four. Nothing but the sample is looked at; of equal strengths the greater is taken.
@@ -34,7 +34,7 @@ def best_strength(entries: Entries) -> tuple[float, dict[float, float]]:
 
 
 def fitted(entries: Entries, strength: float, count: Floats) -> Floats:
-    """The most likely parameters at that strength; zeros, the recipe, at an infinite one."""
+    """Return the most likely parameters at a strength; zeros at an infinite one."""
     start = np.zeros(Parameters.number(entries))
     if not np.isfinite(strength) or not count.any():
         return start

@@ -29,7 +29,7 @@ BlockSearch = Callable[[Floats, int], tuple[Floats, Rows]]
 
 
 def installed() -> bool:
-    """Is FAISS there, in its CPU or GPU build?"""
+    """Return whether FAISS is installed, for CPU or GPU."""
     import importlib.util
 
     return importlib.util.find_spec("faiss") is not None
@@ -37,16 +37,16 @@ def installed() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What stands before the vectors in a file of this kind, and where the row count stands in it.
+    """The bytes before the vectors in a FAISS file, and the offsets of the row count in them.
 
-    Behind it: bytes of the vectors (64 bits), the vectors, number of ids (64 bits), the ids.
+    After it: bytes of the vectors (64 bits), the vectors, number of ids (64 bits), the ids.
     """
 
     head: bytes
     counts: tuple[int, ...]
 
     def filled(self, rows: int) -> bytes:
-        """The head of a file with so many rows."""
+        """Return the head of a file with `rows` rows."""
         data = bytearray(self.head)
         for at in self.counts:
             data[at : at + 8] = _u64(rows)
@@ -79,7 +79,7 @@ def _write(file: BinaryIO, frame: Frame, cache: Cache) -> None:
 
 
 def learn_frame(dimension: int) -> Frame | None:
-    """From indexes of one and of two rows as FAISS writes them; None where they are not alike."""
+    """Return the frame of indexes of one and two rows that FAISS wrote; None if they differ."""
     one, two = _example(1, dimension), _example(2, dimension)
     if one is None or two is None or len(one) != len(two):
         return None
@@ -97,7 +97,7 @@ def learn_frame(dimension: int) -> Frame | None:
 
 
 def _example(rows: int, dimension: int) -> bytes | None:
-    """The head of a small index, where its tail is as expected."""
+    """Return the head of a small index; None if its tail is not as expected."""
     rng = np.random.default_rng(rows)
     keys = rng.integers(0, 2**64, rows, np.uint64)
     vectors = rng.standard_normal((rows, dimension)).astype(np.float16)
@@ -119,7 +119,7 @@ def _small(batches: Iterator[tuple[Keys, Halves]], dimension: int) -> Any:
 
 
 def check_index(path: Path, cache: Cache) -> None:
-    """VerificationError unless FAISS opens the file, counts the rows and gives the vectors back.
+    """Raise VerificationError unless FAISS opens the file and returns its rows and vectors.
 
     The vectors are those of some rows of every segment, the first and the last among them.
     """
@@ -140,7 +140,7 @@ def check_index(path: Path, cache: Cache) -> None:
 
 
 def open_index(cache: Cache) -> Any:
-    """The index, mapped: checked by its SHA-256 first (a second for each 1.5 GB)."""
+    """Check the SHA-256 of the index (a second for each 1.5 GB) and map it."""
     path, wanted = cache.faiss_path, cache.sidecar.faiss
     assert wanted is not None  # else faiss_path has raised
     if not path.is_file():
@@ -155,7 +155,7 @@ def open_index(cache: Cache) -> Any:
 
 
 def search(index: Any, queries: Floats, count: int) -> tuple[Floats, Keys]:
-    """Cosine and id of the nearest: two arrays [queries, count]; ids 2**64 - 1 fill up."""
+    """Return cosines and ids of the nearest, [queries, count]; padded with ids 2**64 - 1."""
     if queries.shape[1] != index.d:
         raise InputError(f"queries of {queries.shape[1]} dimensions, the index has {index.d}")
     cosine, found = index.search(np.ascontiguousarray(queries, np.float32), count)
@@ -163,12 +163,12 @@ def search(index: Any, queries: Floats, count: int) -> tuple[Floats, Keys]:
 
 
 def gpus() -> int:
-    """How many GPUs FAISS sees: none in its CPU build."""
+    """Return the number of GPUs that FAISS sees; 0 for its CPU build."""
     return int(_faiss().get_num_gpus()) if installed() else 0
 
 
 def block_search(queries: Floats, *, on_gpu: bool) -> BlockSearch:
-    """FAISS's exact search of some vectors as they come, the queries staying: no index is built."""
+    """Return an exact search by FAISS over blocks of vectors, without an index."""
     faiss = _faiss()
     if not on_gpu:
         return lambda block, count: _knn(faiss.knn(queries, block, count, _PRODUCT))

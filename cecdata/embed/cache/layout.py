@@ -1,4 +1,4 @@
-"""The sidecar `cache.json`: what the cache holds, by which encoder, sealed."""
+"""The sidecar `cache.json`: the contents of a cache and its encoder, sealed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class FaissFile:
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
-    """Everything that a reader relies on."""
+    """The facts that a reader needs."""
 
     version: int
     encoder: str
@@ -60,7 +60,7 @@ def dump_sidecar(sidecar: Sidecar) -> bytes:
 
 
 def read_sidecar(folder: Path) -> Sidecar:
-    """InputError where there is no cache; VerificationError where a bit of the sidecar is off."""
+    """Read the sidecar. InputError if there is no cache, VerificationError if it is damaged."""
     path = folder / SIDECAR
     if not path.is_file():
         raise InputError(f"{folder}: no embedding cache here ({SIDECAR} is missing): cecdata embed")

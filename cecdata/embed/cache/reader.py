@@ -1,4 +1,4 @@
-"""Look-ups by id and search by likeness."""
+"""Reading a cache: look-ups by id."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def ids_of(sentences: Sequence[str]) -> npt.NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """A cache opened for reading, as it stood at that moment; threads may share it.
+    """A cache opened for reading, in its state at that moment; threads may share it.
 
     ``Cache.open(dir, expect=encoder)`` refuses another encoder's vectors.
     """
@@ -78,14 +78,14 @@ class Cache:
         return self.sidecar.rows
 
     def has(self, keys: npt.NDArray[np.int64] | Keys) -> npt.NDArray[np.bool_]:
-        """Is each key here? [N] bool."""
+        """Return whether the cache has each key, [N] bool."""
         found = np.zeros(len(keys), np.bool_)
         for segment in self.segments:
             found |= segment.find(keys) >= 0
         return found
 
     def vectors_of(self, wanted: npt.NDArray[np.int64] | Keys | Sequence[str]) -> Found:
-        """What is here of these ids, or of these sentences (their ids: `ids_of`).
+        """Look up the vectors of ids, or of sentences (by `ids_of`).
 
         VerificationError where a vector is damaged; one that is missing is no error.
         """
@@ -105,7 +105,7 @@ class Cache:
         return Found(vectors, present)
 
     def get(self, keys: npt.NDArray[np.int64] | Keys) -> Halves:
-        """The vectors of these ids, [N, dimension] fp16; InputError where one is missing."""
+        """Return the vectors of ids, [N, dimension] fp16; InputError if one is missing."""
         found = self.vectors_of(keys)
         if not found.present.all():
             missing = np.flatnonzero(~found.present)
@@ -116,18 +116,18 @@ class Cache:
         return found.vectors
 
     def batches(self, rows: int = 8192) -> Iterator[tuple[Keys, Halves]]:
-        """Everything, segment by segment, each vector checked; memory is one batch's."""
+        """Yield all keys and vectors in batches; each vector is checked."""
         for segment in self.segments:
             yield from segment.blocks(rows)
 
     def release(self) -> None:
-        """Let go of all pages that were read."""
+        """Release the memory pages that were read."""
         for segment in self.segments:
             segment.release()
 
     @property
     def faiss_path(self) -> Path:
-        """The FAISS file; RefusedError while it does not hold all rows."""
+        """The path of the FAISS file; RefusedError if it lacks rows."""
         if self.sidecar.faiss is None:
             raise RefusedError(
                 f"{self.root}: the FAISS file is not written: rows were added and the run that "

@@ -32,7 +32,7 @@ _CACHED = 1 << 18  # bytes looked up before their sums are taken: they are in th
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A segment in use; nothing of it can be changed through here."""
+    """A segment opened for reading."""
 
     path: Path
     keys: Keys
@@ -41,14 +41,14 @@ class Opened:
     mapped: mmap.mmap | None  # None where there are no rows
 
     def find(self, keys: npt.NDArray[np.int64] | Keys) -> Rows:
-        """The row of each key, -1 where it is not here."""
+        """Return the row of each key, -1 for a missing one."""
         keys = keys.view(np.uint64)
         at = np.searchsorted(self.keys, keys)
         at[at == len(self.keys)] = 0
         return np.where(self.keys[at] == keys, at, -1) if len(self.keys) else at - 1
 
     def take(self, rows: Rows) -> Halves:
-        """These vectors, each checked; VerificationError for the first that is not what it was."""
+        """Return vectors by row, each checked; VerificationError for the first damaged one."""
         found = np.empty((len(rows), self.vectors.shape[1]), np.float16)
         wrong = np.empty(len(rows), np.bool_)
         step = max(1, _CACHED // max(1, 2 * found.shape[1]))
@@ -67,20 +67,20 @@ class Opened:
         return found
 
     def blocks(self, rows: int) -> Iterator[tuple[Keys, Halves]]:
-        """All of it in order, `rows` at a time, each vector checked; memory is one block's."""
+        """Yield all vectors in order, `rows` at a time, each checked."""
         for start in range(0, len(self.keys), rows):
             at = np.arange(start, min(start + rows, len(self.keys)))
             yield self.keys[at], self.take(at)
             self.release()
 
     def release(self) -> None:
-        """Let go of the pages that were read: the system keeps them as long as it has room."""
+        """Release the pages that were read; the system keeps them while memory is free."""
         if self.mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
             self.mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def vector_sums(vectors: Halves, keys: Keys) -> Sums:
-    """32 bits of XXH3 of each row's bytes, turned by its key: [N] uint32."""
+    """Return 32 bits of XXH3 of each row's bytes, mixed with its key: [N] uint32."""
     rows, width = len(vectors), vectors.shape[1] * 2
     found = np.empty(rows, np.uint64)
     step = max(1, _AT_ONCE // max(1, width))
@@ -94,7 +94,7 @@ def vector_sums(vectors: Halves, keys: Keys) -> Sums:
 
 
 def open_segment(root: Path, segment: Segment, dimension: int) -> Opened:
-    """Map the vectors, read and prove the ids; VerificationError where either is not whole."""
+    """Map the vectors and read the ids; VerificationError if either is damaged."""
     keys_path, path = files_of(root, segment.name)
     with naming(keys_path):
         data = keys_path.read_bytes()
@@ -117,7 +117,7 @@ def open_segment(root: Path, segment: Segment, dimension: int) -> Opened:
 
 
 def files_of(root: Path, name: str) -> tuple[Path, Path]:
-    """The two files of a segment."""
+    """Return the two paths of a segment."""
     return root / FOLDER / f"{name}.keys", root / FOLDER / f"{name}.vectors"
 
 

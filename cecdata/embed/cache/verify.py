@@ -1,4 +1,4 @@
-"""`cecdata verify` on a cache: every bit of it, and what each file says of the others."""
+"""Verification of a cache: every bit of it, and that its files agree."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _BLOCK = 8192
 
 
 def is_cache(root: Path) -> bool:
-    """Does a cache lie here, be it without its sidecar?"""
+    """Return whether a folder is a cache, even without its sidecar."""
     return (root / SIDECAR).is_file() or (root / FOLDER).is_dir()
 
 
 def verify_cache(root: Path) -> tuple[Problem, ...]:
-    """All that is wrong; damage never raises."""
+    """Return all problems; damage raises no error."""
     try:
         sidecar = read_sidecar(root)
     except CecError as error:
@@ -34,7 +34,7 @@ def verify_cache(root: Path) -> tuple[Problem, ...]:
 
 
 def prove_cache(root: Path) -> Report:
-    """`verify_cache` as `cecdata verify` reports it."""
+    """Return the result of `verify_cache` as a report."""
     problems = verify_cache(root)
     if problems:
         return Report("full", problems, 0, 0)

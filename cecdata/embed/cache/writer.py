@@ -1,4 +1,4 @@
-"""Append, compact, finish: one writer at a time, every file proved before it gets its name."""
+"""Writing a cache: append, compact, finish, by one writer at a time."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class CacheWriter:
 
     @property
     def cache(self) -> Cache:
-        """What is there by now."""
+        """The cache in its present state."""
         if self._cache is None:
             raise RuntimeError("the cache is not open: use `with CacheWriter(…) as cache`")
         return self._cache
@@ -89,7 +89,7 @@ class CacheWriter:
         self._work.__exit__(kind, error, trace)
 
     def add(self, keys: npt.NDArray[np.int64] | Keys, vectors: npt.NDArray[np.floating]) -> int:
-        """Append one segment of what is not yet here; gives the number of new rows.
+        """Append the vectors that are new as one segment; return their number.
 
         InputError for a vector of another length, or one that is zero or not finite.
         """
@@ -127,7 +127,7 @@ class CacheWriter:
         return True
 
     def compact(self) -> None:
-        """One segment in place of all; readers go on with the old files until they close them."""
+        """Replace all segments by one; open readers continue with the old files."""
         old = self.cache
         if len(old.segments) < 2:
             return
@@ -192,7 +192,7 @@ class CacheWriter:
         self._cache = Cache.open(self._work.root, expect=self._encoder)
 
     def _sweep(self) -> None:
-        """Remove what a killed run or a compaction left: files that the sidecar does not name."""
+        """Remove files that the sidecar does not name, as a killed run leaves them."""
         named = {
             path for s in self.cache.sidecar.segments for path in files_of(self._work.root, s.name)
         }
@@ -202,7 +202,7 @@ class CacheWriter:
 
 
 def check_halves(half: Halves, keys: Keys) -> None:
-    """InputError where a vector has no direction or is not finite in fp16."""
+    """Raise InputError for a vector that is zero or not finite in fp16."""
     wide = half.astype(np.float32)
     sizes = np.einsum("nd,nd->n", wide, wide)
     bad = np.flatnonzero(~(np.isfinite(sizes) & (sizes > 0)))
