@@ -317,12 +317,27 @@ def test_another_prompt_in_the_same_folder_is_refused(tmp_path):
 
 #: every option with another value than the default; an option that is missing here fails the test
 OTHERWISE = {
-    "prompt": "2", "batch": 3, "device": "cpu", "dtype": "float32", "max_length": 9,
-    "rephrase": True, "max_new_tokens": 7, "temperature": 0.7, "top_p": 0.5, "seed": 1,
-    "threads": 2, "concurrency": 2, "requests_per_minute": 1e6, "timeout_s": 9.0, "retries": 1,
-    "backoff_s": 0.5, "key_variable": "OTHER_KEY", "price_in": 1.0, "price_out": 1.0,
+    "prompt": "2",
+    "batch": 3,
+    "device": "cpu",
+    "dtype": "float32",
+    "max_length": 9,
+    "rephrase": True,
+    "max_new_tokens": 7,
+    "temperature": 0.7,
+    "top_p": 0.5,
+    "seed": 1,
+    "threads": 2,
+    "concurrency": 2,
+    "requests_per_minute": 1e6,
+    "timeout_s": 9.0,
+    "retries": 1,
+    "backoff_s": 0.5,
+    "key_variable": "OTHER_KEY",
+    "price_in": 1.0,
+    "price_out": 1.0,
     "body": {"top_k": 3},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("base", [FAST, replace(FAST, temperature=1.0)])

@@ -50,15 +50,17 @@ FORMS = {
     "bom.tsv": "\ufeff" + "".join(f"{s}\t{r}\r\n" for s, r in PAIRS),
     "rows.jsonl": "".join(json.dumps({"src": s, "tgt": r}) + "\n" for s, r in PAIRS),
     "py.json": json.dumps(
-        [{"id": n, "original_text": s, "wrong_ids": [], "correct_text": r}
-         for n, (s, r) in enumerate(PAIRS)]
+        [
+            {"id": n, "original_text": s, "wrong_ids": [], "correct_text": r}
+            for n, (s, r) in enumerate(PAIRS)
+        ]
     ),
     "edits.m2": (
         "S 他 己 经 来 了 。\nT0-A0 他 已 经 来 了 。\nA 1 2|||S|||已|||REQUIRED|||-NONE-|||0\n"
         "A 0 1|||S|||她|||REQUIRED|||-NONE-|||1\n\nS 天 气 很 好 。\nT0 没有错误\n"
         "A -1 -1|||noop|||-NONE-|||REQUIRED|||-NONE-|||0\n"
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -94,8 +96,9 @@ def test_parallel_files_belong_together_line_by_line(tmp_path):
     right = write(tmp_path / "right.txt", "已\n\n好\n\n")
     rows = list(readers.parallel((wrong, right), "s"))
     assert [(row.id, row.source, row.reference) for row in rows] == [
-        ("s-1", "己", "已"), ("s-3", "好", "好")
-    ]  # fmt: skip
+        ("s-1", "己", "已"),
+        ("s-3", "好", "好"),
+    ]
     shifted = write(tmp_path / "shifted.txt", "已\n好\n好\n")
     with pytest.raises(InputError, match=r"line 2 is blank in .*wrong\.txt"):
         list(readers.parallel((wrong, shifted), "s"))
@@ -130,10 +133,19 @@ def test_parquet_and_the_shards_validation_split_are_read(tmp_path):
     pq.write_table(pa.table(columns), tmp_path / "own.parquet")
     assert pairs_of(locate.load(str(tmp_path / "own.parquet")).rows) == PAIRS
     rows = [
-        {"id": 7, "copy": copy, "source": s, "target": r, "operator": "mixed", "edits": [],
-         "distance": 0, "cosine": None, "origin": "sample"}
+        {
+            "id": 7,
+            "copy": copy,
+            "source": s,
+            "target": r,
+            "operator": "mixed",
+            "edits": [],
+            "distance": 0,
+            "cosine": None,
+            "origin": "sample",
+        }
         for copy, (s, r) in enumerate(PAIRS)
-    ]  # fmt: skip
+    ]
     folder = tmp_path / "data"
     folder.mkdir()
     pq.write_table(pa.Table.from_pylist(rows, PAIR), folder / "validation-00000-of-00001.parquet")

@@ -80,8 +80,9 @@ def test_a_report_shows_every_run(tmp_path):
         (tmp_path / kind / "own.tsv").write_text(text, encoding="utf-8")
         for again in ("x", "y"):
             out = tmp_path / "runs" / kind / again / "copy"
-            cecbench("run", "--system", "copy", "--benchmark", tmp_path / kind / "own.tsv",
-                     "--out", out)  # fmt: skip
+            cecbench(
+                "run", "--system", "copy", "--benchmark", tmp_path / kind / "own.tsv", "--out", out
+            )
     cecbench("report", tmp_path / "runs", "--out", tmp_path / "report")
     lines = (tmp_path / "report" / "report.csv").read_text("utf-8").splitlines()
     own = {tuple(line.split(",")[:3]) for line in lines if "your runs" in line}
@@ -280,8 +281,10 @@ def test_the_page_is_self_contained_and_holds_the_misjudged_sentences(reported):
     data = re.search(r'<script id="cases-data"[^>]*>(.*?)</script>', text, re.DOTALL)
     cases = json.loads(data[1])
     assert [c["judgement"] for c in cases if c["system"] == "good"] == [
-        "over-corrected", "wrong", "missed"
-    ]  # fmt: skip
+        "over-corrected",
+        "wrong",
+        "missed",
+    ]
     assert not [c for c in cases if c["system"] == "copy"]  # it changes nothing
     assert "Not listed, because nothing was changed: copy." in text
     assert "Not drawn, because nothing was changed: copy." in text
@@ -308,9 +311,12 @@ def test_a_system_has_one_name_and_one_colour_on_all_benchmarks(bench, tmp_path)
     some = tmp_path / "some.txt"
     some.write_text("\n".join([*GOOD[:-1], "别的"]) + "\n", encoding="utf-8")
     for number, (file, system, name) in enumerate(
-        [(bench, f"predictions:{some}", "first"), (bench, f"predictions:{answers}", "mine"),
-         (other, f"predictions:{answers}", "mine")]
-    ):  # fmt: skip
+        [
+            (bench, f"predictions:{some}", "first"),
+            (bench, f"predictions:{answers}", "mine"),
+            (other, f"predictions:{answers}", "mine"),
+        ]
+    ):
         run(file, system, "--name", name, "--out", tmp_path / "named" / str(number))
     cecbench("report", tmp_path / "named", "--out", tmp_path / "report")
     text = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
@@ -493,9 +499,12 @@ def test_a_copy_that_stops_early_is_not_published(tmp_path):
     words += ["--system", f"predictions:{tmp_path / 'given.txt'}", "--out", str(out)]
     words += ["--benchmark", str(tmp_path / "own.tsv")]
     harmed = subprocess.run(
-        words, env={**os.environ, "LD_PRELOAD": str(library)}, capture_output=True, text=True,
+        words,
+        env={**os.environ, "LD_PRELOAD": str(library)},
+        capture_output=True,
+        text=True,
         check=False,
-    )  # fmt: skip
+    )
     assert harmed.returncode == 1
     assert str(out / "predictions.jsonl") in harmed.stderr
     assert "Traceback" not in harmed.stderr

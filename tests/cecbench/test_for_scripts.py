@@ -37,12 +37,17 @@ def said(*arguments: str) -> dict:
 
 
 COMBINATIONS = [
-    *(("--scorer", s, "--policy", p) for s in ("cscd", "lemon", "sighan", "pycorrector", "cherrant")
-      for p in ("strict", "revert", "drop")),
-    *(("--scorer", "cllm", "--projection", p) for p in (
-        "cherrant", "difflib", "cherrant_if_len_differs", "difflib_if_len_differs")),
+    *(
+        ("--scorer", s, "--policy", p)
+        for s in ("cscd", "lemon", "sighan", "pycorrector", "cherrant")
+        for p in ("strict", "revert", "drop")
+    ),
+    *(
+        ("--scorer", "cllm", "--projection", p)
+        for p in ("cherrant", "difflib", "cherrant_if_len_differs", "difflib_if_len_differs")
+    ),
     *(("--scorer", "cherrant", "--mode", m) for m in ("default", "first", "nosimp")),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("options", COMBINATIONS, ids=lambda options: "-".join(options[1::2]))
@@ -85,8 +90,16 @@ def test_a_header_line_is_no_row_of_a_table(table: Path) -> None:
 def test_copys_nothing_is_compared_as_a_number(table: Path, tmp_path: Path) -> None:
     """If the published script divides by zero, `compare` shows the value of the interval."""
     for name, system in (("a", "copy"), ("b", f"predictions:{table}")):
-        said("run", "--benchmark", str(table), "--system", system, "--out", str(tmp_path / name),
-             "--json")  # fmt: skip
+        said(
+            "run",
+            "--benchmark",
+            str(table),
+            "--system",
+            system,
+            "--out",
+            str(tmp_path / name),
+            "--json",
+        )
     both = [str(tmp_path / name) for name in "ab"]
     assert said("compare", *both, "--json")["pairs"][0]["first_value"] == 0.0
     done = CliRunner().invoke(cli, ["compare", *both])
@@ -129,8 +142,20 @@ def test_a_run_with_a_cilin_is_compared_with_that_cilin(table: Path, tmp_path: P
     cilin = tmp_path / "cilin.txt"
     cilin.write_text("Aa01A01= 己 已\n", encoding="utf-8")
     for name, system in (("a", "copy"), ("b", f"predictions:{table}")):
-        said("run", "--benchmark", str(table), "--system", system, "--scorer", "cherrant",
-             "--cilin", str(cilin), "--out", str(tmp_path / name), "--json")  # fmt: skip
+        said(
+            "run",
+            "--benchmark",
+            str(table),
+            "--system",
+            system,
+            "--scorer",
+            "cherrant",
+            "--cilin",
+            str(cilin),
+            "--out",
+            str(tmp_path / name),
+            "--json",
+        )
     both = [str(tmp_path / name) for name in "ab"]
     assert said("compare", *both, "--json")["pairs"][0]["p"] <= 1
     cilin.rename(tmp_path / "gone.txt")

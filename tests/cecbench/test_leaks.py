@@ -160,8 +160,23 @@ def test_the_key_in_place_of_a_name_is_refused(rows, tmp_path, capsys):
             words = ["run", "--system", system, "--benchmark", str(rows)]
             words += ["--out", str(tmp_path / "out"), "--key-variable"]
             assert run(cli, [*words, "LEAK_TEST_KEY"]) == 2
-        assert run(cli, ["run", "--system", f"api:m@{server.url}", "--benchmark", str(rows),
-                         "--out", str(tmp_path / "out"), "--key-variable", KEY]) == 2  # fmt: skip
+        assert (
+            run(
+                cli,
+                [
+                    "run",
+                    "--system",
+                    f"api:m@{server.url}",
+                    "--benchmark",
+                    str(rows),
+                    "--out",
+                    str(tmp_path / "out"),
+                    "--key-variable",
+                    KEY,
+                ],
+            )
+            == 2
+        )
         assert server.headers_seen == []
     said = capsys.readouterr()
     assert KEY not in said.out + said.err + everything(tmp_path)
@@ -248,11 +263,25 @@ def test_a_password_of_the_model_hub(rows, tmp_path):
         server.get = lambda handler: handler.reply({"error": "no such model"}, 404)
         endpoint = server.url.replace("//", f"//user:{PASSWORD}@").removesuffix("/v1")
         environment = {
-            **os.environ, "HF_ENDPOINT": endpoint, "HF_HOME": str(tmp_path / "hf"),
-            "HF_TOKEN": f"hf_{KEY}", "HF_HUB_OFFLINE": "0", "no_proxy": "127.0.0.1",
-        }  # fmt: skip
-        words = (sys.executable, "-c", "from cecbench.cli import main; main()", "run", "--system",
-                 "llm:x/y", "--benchmark", str(rows), "--out", str(tmp_path / "out"))  # fmt: skip
+            **os.environ,
+            "HF_ENDPOINT": endpoint,
+            "HF_HOME": str(tmp_path / "hf"),
+            "HF_TOKEN": f"hf_{KEY}",
+            "HF_HUB_OFFLINE": "0",
+            "no_proxy": "127.0.0.1",
+        }
+        words = (
+            sys.executable,
+            "-c",
+            "from cecbench.cli import main; main()",
+            "run",
+            "--system",
+            "llm:x/y",
+            "--benchmark",
+            str(rows),
+            "--out",
+            str(tmp_path / "out"),
+        )
         done = subprocess.run(
             words, env=environment, capture_output=True, text=True, check=False, timeout=300
         )
@@ -285,8 +314,18 @@ def test_a_hub_address_that_is_none(rows, tmp_path):
     """An invalid HF_ENDPOINT is refused, and the message does not show its password."""
     pytest.importorskip("transformers", reason="transformers is not installed (extra: bench)")
     environment = {**os.environ, "HF_ENDPOINT": f"http://user:{PASSWORD}/x@127.0.0.1:9"}
-    words = (sys.executable, "-c", "from cecbench.cli import main; main()", "run", "--system",
-             "llm:x/y", "--benchmark", str(rows), "--out", str(tmp_path / "out"))  # fmt: skip
+    words = (
+        sys.executable,
+        "-c",
+        "from cecbench.cli import main; main()",
+        "run",
+        "--system",
+        "llm:x/y",
+        "--benchmark",
+        str(rows),
+        "--out",
+        str(tmp_path / "out"),
+    )
     done = subprocess.run(
         words, env=environment, capture_output=True, text=True, check=False, timeout=300
     )

@@ -114,8 +114,11 @@ def test_a_tagger_that_lacks_tensors_is_refused(tmp_path, labels):
     assert "cls.predictions.decoder.weight" not in kept
     gone = [name for name in kept if name.startswith(("classifier.", "cls.predictions.transform"))]
     assert gone
-    save_file({n: t for n, t in kept.items() if n not in gone}, folder / "model.safetensors",
-              {"format": "pt"})  # fmt: skip
+    save_file(
+        {n: t for n, t in kept.items() if n not in gone},
+        folder / "model.safetensors",
+        {"format": "pt"},
+    )
     with pytest.raises(InputError, match=rf"lacks {len(gone)} of .*{sorted(gone)[1]}"):
         tagger(folder)
 
