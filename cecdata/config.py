@@ -87,8 +87,10 @@ class Config:
         require(self.limit is None or self.limit > 0, "limit", self.limit, "at least 1")
         require(
             self.cosine in {"auto", "all", "sample"} or self.cosine.isdecimal(),
-            "cosine", self.cosine, "auto, all, sample or a number of pairs",
-        )  # fmt: skip
+            "cosine",
+            self.cosine,
+            "auto, all, sample or a number of pairs",
+        )
         for name, value in self.rate.items():
             require(0 < value <= 1, f"rate.{name}", value, "a fraction above 0, at most 1")
         for name, value in self.prior.items():

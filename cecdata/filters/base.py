@@ -1,4 +1,4 @@
-"""What a filter is: a measure of pairs, a rule over it, and its facts in the manifest."""
+"""The parts of a filter: a measure of pairs, a rule over it, its facts in the manifest."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _no_facts(manifest: Manifest, _config: Config, _tally: Tally) -> Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What one filter did in a whole build."""
+    """The counts of one filter over a whole build."""
 
     counts: Mapping[str, int]  # sums of what its measure put into `Pairs.counts`
     dropped: Mapping[str, int]  # pairs that its rule rejected, by operator

@@ -1,4 +1,4 @@
-"""How many pairs get a cosine: it is 99 % of the pipeline's cost without a GPU."""
+"""The share of pairs that get a cosine, which costs 99 % of a build without a GPU."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Policy:
 
 
 def encoder_fingerprint(config: Config) -> str:
-    """Of the encoder that the cosine is measured with; "" where none is."""
+    """Return the fingerprint of the encoder; "" where no cosine is measured."""
     wanted = "cosine" in config.filters and config.cosine != "0"
     return encoder(config.encoder).fingerprint if wanted else ""
 
 
 def choose_policy(config: Config, sentences: int) -> Policy:
-    """By the settings and the size alone, never by this machine's speed: rows must not differ."""
+    """Choose by the settings and the size alone: no row may depend on a machine's speed."""
     if "cosine" not in config.filters:
         return Policy("none", 0.0, 0.0, None)
     model = encoder(config.encoder)

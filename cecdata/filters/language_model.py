@@ -1,4 +1,4 @@
-"""A KenLM model of Chinese, of words or of characters: how well does a text read?
+"""A KenLM model of Chinese, of words or of characters: how likely is a text?
 
 The one module that imports kenlm (PyPI `ufal-kenlm`, the extra `kenlm`).
 """
@@ -27,7 +27,7 @@ class LanguageModel:
 
     Where its tokens are words, a text is cut into those of the lexicon (one to four characters)
     whose unigrams are likeliest together; libime's model knows no punctuation, which then parts
-    what stands on its two sides. Threads may share it.
+    the text on its two sides. Threads may share it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -40,25 +40,25 @@ class LanguageModel:
         self._unknown = min(self._unigrams.values()) - 1  # below whatever is known
 
     def tokens(self, text: str) -> list[str]:
-        """The text as the model reads it: spaces left out, `<unk>` for what it does not know.
+        """Return the text as the model reads it, without spaces; unknown characters are `<unk>`.
 
         Neighbouring unknown characters are one.
         """
         cut = self._cut(text) if self.of_words else list(text)
-        found: list[str] = []
+        tokens: list[str] = []
         for token in cut:
             if token in self._unigrams or token in self._model:
-                found.append(token)
-            elif not token.isspace() and (not found or found[-1] != "<unk>"):
-                found.append("<unk>")
-        return found
+                tokens.append(token)
+            elif not token.isspace() and (not tokens or tokens[-1] != "<unk>"):
+                tokens.append("<unk>")
+        return tokens
 
     def score(self, tokens: list[str]) -> float:
-        """log10 of the chance of these tokens as a sentence."""
+        """Return log10 of the probability of these tokens as a sentence."""
         return float(self._model.score(" ".join(tokens)))
 
     def _known(self) -> dict[str, float]:
-        """log10 of the unigrams of the standard characters and, in a model of words, of words."""
+        """Return log10 of the unigrams of standard characters and, in a word model, of words."""
         listed = list(standard_characters())
         if self.of_words:
             listed += [word for length in LENGTHS for word in words(length).texts]
@@ -66,7 +66,7 @@ class LanguageModel:
         return {t: float(model.score(t, bos=False, eos=False)) for t in listed if t in model}
 
     def _cut(self, text: str) -> list[str]:
-        """The words whose unigrams are likeliest together; what is unknown stands by itself."""
+        """Return the words whose unigrams are likeliest together, unknown characters alone."""
         known, unknown = self._unigrams, self._unknown
         best, length = [0.0], [0]
         for end in range(1, len(text) + 1):
@@ -77,11 +77,11 @@ class LanguageModel:
                     top, size = here, longer
             best.append(top)
             length.append(size)
-        found, at = [], len(text)
+        cut, at = [], len(text)
         while at:
-            found.append(text[at - length[at] : at])
+            cut.append(text[at - length[at] : at])
             at -= length[at]
-        return found[::-1]
+        return cut[::-1]
 
 
 def _loaded(path: Path) -> kenlm.Model:

@@ -31,19 +31,32 @@ __all__ = ["OPERATORS", "Action", "Confusion", "Operator", "near_sound", "operat
 OPERATORS: dict[str, Operator] = {
     module.OPERATOR.name: module.OPERATOR
     for module in (
-        homophone, near_glyph, radical, split, noise, function_word, lexical,
-        missing, repeated, traditional, width, word, swap, merge, slip,
+        homophone,
+        near_glyph,
+        radical,
+        split,
+        noise,
+        function_word,
+        lexical,
+        missing,
+        repeated,
+        traditional,
+        width,
+        word,
+        swap,
+        merge,
+        slip,
     )
-}  # fmt: skip
+}
 
 
 def operator(name: str) -> Operator:
-    """The operator of that name; UsageError with the nearest one otherwise."""
+    """Return the operator of that name; UsageError with the nearest name otherwise."""
     if name not in OPERATORS:
         raise UsageError(f"no operator {name!r}; {did_you_mean(name, list(OPERATORS))}")
     return OPERATORS[name]
 
 
 def near_sound(kind: str) -> bool:
-    """Is this kind of edit a near sound? The schema says which: tone, initial, final …"""
+    """Return whether a kind of edit is a near sound: tone, initial, final …"""
     return kind in homophone.NEAR_SOUND

@@ -1,4 +1,4 @@
-"""What an operator is: a name, an action of the engine, and a weighted confusion set."""
+"""The parts of an operator: a name, an action of the engine, a weighted confusion set."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ConfusionSet:
 
 @dataclass(frozen=True, slots=True)
 class InBulk:
-    """Confusions that are computed for all characters at once; called, it gives one row.
+    """Confusions that are computed for all characters at once; a call returns one row.
 
     `build(least)` gives the set without what has a smaller share of its row than `least`, and
     caches it; `least` is the share that the engine uses.
@@ -57,15 +57,15 @@ class InBulk:
     least: float
 
     def __call__(self, character: str) -> Iterator[Confusion]:
-        """The confusions of one standard character, heaviest first; none of any other."""
+        """Yield the confusions of one standard character, heaviest first; none of any other."""
         place = int(code_point_slots()[ord(character)]) - 1
         if place < 0:
             return
-        found, names = self.build(self.least), standard_characters()
-        for at in range(int(found.bounds[place]), int(found.bounds[place + 1])):
-            other = names[found.replacement[at]]
-            weight = float(found.weight[at])
-            yield Confusion(character, other, weight, self.kinds[found.kind[at]])
+        rows, names = self.build(self.least), standard_characters()
+        for at in range(int(rows.bounds[place]), int(rows.bounds[place + 1])):
+            other = names[rows.replacement[at]]
+            weight = float(rows.weight[at])
+            yield Confusion(character, other, weight, self.kinds[rows.kind[at]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Operator:
 
 
 def popularity(exponent: float) -> Weights:
-    """[characters] the frequency of each standard character to that power."""
+    """Return [characters] the frequency of each standard character to that power."""
     # Python's power and not numpy's, whose last digit depends on the processor
     return np.array([frequency(sign) ** exponent for sign in standard_characters()])
 
@@ -96,7 +96,7 @@ def popularity(exponent: float) -> Weights:
 def confusion_set(
     source: Places, replacement: Places, weight: Weights, kind: NDArray[np.int8], least: float
 ) -> ConfusionSet:
-    """Rows out of distinct pairs in any order, without what is rarer than `least` in its row."""
+    """Return rows of distinct pairs in any order, without those rarer than `least` in their row."""
     count = len(standard_characters())
     # seven digits, so that two weights that should be equal are
     rounded = weight.astype(np.float32).astype(np.float64)

@@ -15,9 +15,18 @@ KINDS = ("function_word",)
 # here: of 200 errors read by eye those read as well as before, or nobody would make them
 # (docs/reading).
 SETS = (
-    "的地得", "吗嘛", "吧呢", "啊呀",  # particles
-    "他她它", "那哪", "在再", "做作", "和合", "已以", "像象",
-)  # fmt: skip
+    "的地得",
+    "吗嘛",
+    "吧呢",
+    "啊呀",  # particles
+    "他她它",
+    "那哪",
+    "在再",
+    "做作",
+    "和合",
+    "已以",
+    "像象",
+)
 # 地 is mostly part of a word (地铁), where nobody takes them for a particle.
 NEVER_RIGHT = "地合象"
 FREQUENCY_EXPONENT = 0.5
@@ -26,14 +35,17 @@ FREQUENCY_EXPONENT = 0.5
 @cache
 def _build(least: float) -> ConfusionSet:
     slots = code_point_slots()
-    found = dict.fromkeys(
-        (right, wrong) for members in SETS for right in members for wrong in members
+    swaps = dict.fromkeys(
+        (right, wrong)
+        for members in SETS
+        for right in members
+        for wrong in members
         if right != wrong and right not in NEVER_RIGHT
-    )  # fmt: skip
-    places = [[int(slots[ord(sign)]) - 1 for sign in pair] for pair in found]
+    )
+    places = [[int(slots[ord(sign)]) - 1 for sign in pair] for pair in swaps]
     source, other = np.array(places, np.int32).T
-    weight = np.array([frequency(wrong) ** FREQUENCY_EXPONENT for _, wrong in found])
-    return confusion_set(source, other, weight, np.zeros(len(found), np.int8), least)
+    weight = np.array([frequency(wrong) ** FREQUENCY_EXPONENT for _, wrong in swaps])
+    return confusion_set(source, other, weight, np.zeros(len(swaps), np.int8), least)
 
 
 OPERATOR = Operator("function_word", "substitute", 1, KINDS, InBulk(KINDS, _build, 0.0))

@@ -15,7 +15,7 @@ from cecdata.operators.word_pairs import word_pairs
 
 KINDS = ("same_sound", "tone", "initial", "final", "keyboard", "edit1")
 NEAR_SOUND = frozenset(KINDS[1:])  # what other lists call near_sound, without saying how near
-# How readily a near sound stands in for the right one, the same sound being 1. A pinyin input
+# How readily a near sound replaces the right one, the same sound being 1. A pinyin input
 # method does not ask for the tone, but who is sure of a word's tone is warned by it; dialects mix
 # some initials and finals; a slip of the finger is rare, and rarer away from the right key.
 LIKENESS = {"tone": 0.4, "initial": 0.12, "final": 0.12, "keyboard": 0.05, "edit1": 0.025}
@@ -23,7 +23,7 @@ LIKENESS = {"tone": 0.4, "initial": 0.12, "final": 0.12, "keyboard": 0.05, "edit
 # (as good as blind to it) and the frequency itself (as if the first one offered were taken).
 FREQUENCY_EXPONENT = 2 / 3
 # A character that sounds alike and looks alike misleads twice: a phonetic part in common counts
-# like this similarity, and full similarity makes a confusion so many times likelier.
+# like this similarity, and full similarity multiplies the chance of a confusion by this.
 PART_SIMILARITY, SIGHT = 0.5, 5.0
 # Words that sound the same (权利 权力) add their chance to that of the single character. Errors in
 # words are the commoner ones, for words are what is typed.
@@ -48,14 +48,14 @@ def _build(least: float) -> ConfusionSet:
 
 
 def _kind(both: Links, links: Links) -> Keys:
-    """The kind that the sounds alone give; words do not know about tones."""
+    """Return the kind by the sounds alone; words do not know about tones."""
     place = np.minimum(np.searchsorted(links.key, both.key), len(links.key) - 1)
     known = links.key[place] == both.key
     return np.where(known, links.kind[place], both.kind).astype(np.int64)
 
 
 def _sight(key: Keys) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """1 + SIGHT · similarity of each pair."""
+    """Return 1 + SIGHT · similarity of each pair."""
     count = len(standard_characters())
     listed, parts = shape_pairs(), one_part_apart()
     shapes = listed.left.astype(np.int64) * count + listed.right

@@ -47,8 +47,8 @@ def _joined(
 
 
 def _frames(listed: Words, fewest: int) -> tuple[Keys, Weights]:
-    """(key, mass) of words that differ in one character: Σ count · the other's share."""
-    found = []
+    """Return (key, mass) of words that differ in one character: Σ count · the other's share."""
+    parts = []
     count = len(standard_characters())
     common = listed.counts >= fewest
     characters, counts = listed.characters[common], listed.counts[common]
@@ -59,12 +59,12 @@ def _frames(listed: Words, fewest: int) -> tuple[Keys, Weights]:
         left, right = beside(frame)
         share = root[right] / totals(frame, root)[right]
         key = characters[left, place].astype(np.int64) * count + characters[right, place]
-        found.append((key, counts[left] * share))
-    return np.concatenate([key for key, _ in found]), np.concatenate([mass for _, mass in found])
+        parts.append((key, counts[left] * share))
+    return np.concatenate([key for key, _ in parts]), np.concatenate([mass for _, mass in parts])
 
 
 def _neighbours(listed: Words, fewest: int) -> tuple[Keys, Weights]:
-    """(key, mass) of characters that stand next to each other in words, either way."""
+    """Return (key, mass) of characters that are neighbours in words, in either order."""
     count = len(standard_characters())
     common = listed.counts >= fewest
     characters, counts = listed.characters[common].astype(np.int64), listed.counts[common]

@@ -1,4 +1,4 @@
-"""A missing character: typed too fast, or selected and deleted with what stood beside it."""
+"""A missing character: typed too fast, or selected and deleted with its neighbours."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cecdata.operators.base import Confusion, Operator
 
 
 def confusions(character: str) -> Iterator[Confusion]:
-    """Nothing, whatever stands there."""
+    """Yield the empty string, for every character."""
     if is_standard(character):
         yield Confusion(character, "", 1.0, "missing")
 

@@ -25,14 +25,14 @@ LEAST = 0.015  # of a character's weight: what is rarer is never missed
 
 @cache
 def _build(least: float) -> ConfusionSet:
-    """Look-alikes by measured similarity, the kind from the difference in strokes."""
+    """Return look-alikes by measured similarity, with the kind by the difference in strokes."""
     pairs = shape_pairs()
     strokes = np.array([stroke_count(sign) for sign in standard_characters()])
     difference = strokes[pairs.right] - strokes[pairs.left]
     kind = np.where(difference == 0, 2, np.where(difference > 0, 0, 1)).astype(np.int8)
     steep = np.multiply.reduce([pairs.similarity] * SIMILARITY_POWER)
     weight = steep * popularity(FREQUENCY_EXPONENT)[pairs.right]
-    # with no share too small, those below the similarity are told as well
+    # where no share is too small, those below the similarity are kept as well
     weight = np.where((pairs.similarity >= LEAST_SIMILARITY) | (least == 0), weight, 0.0)
     return confusion_set(pairs.left, pairs.right, weight, kind, least)
 

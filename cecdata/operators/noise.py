@@ -10,7 +10,7 @@ SYMBOLS = "#$%&*"  # paper, listing "Perturbation pipeline"
 
 
 def confusions(character: str) -> Iterator[Confusion]:
-    """Five symbols, equally likely, whatever stands there."""
+    """Yield five symbols, equally likely at every place."""
     for symbol in SYMBOLS:
         yield Confusion(character, symbol, 1.0, "insertion")
 

@@ -34,10 +34,10 @@ LEAST = 0.01  # of a character's weight: what is rarer is never missed
 
 @cache
 def _build(least: float) -> ConfusionSet:
-    """Every standard character one component away; the first kind that explains it counts."""
+    """Return the standard characters one component away, with the first kind that explains it."""
     pairs = one_part_apart()
     weight = popularity(FREQUENCY_EXPONENT)[pairs.other]
-    if least > 0:  # with no share too small, the unlikely are told as well
+    if least > 0:  # where no share is too small, unlikely ones are kept as well
         weight = weight * _likeness(pairs) * (_stays(pairs) & _common()[pairs.other])
     return confusion_set(pairs.source, pairs.other, weight, pairs.kind, least)
 
@@ -58,7 +58,7 @@ def _common() -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
 
 
 def _stays(pairs: Links) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Whether the smaller of two characters is the greater part of the larger, not its radical."""
+    """Return whether the smaller character is the greater part of the larger, not its radical."""
     names = standard_characters()
     strokes = np.array([stroke_count(sign) for sign in names])
     # a character that is a radical itself, by the number of that; -1 for the others

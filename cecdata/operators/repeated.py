@@ -9,7 +9,7 @@ from cecdata.operators.base import Confusion, Operator
 
 
 def confusions(character: str) -> Iterator[Confusion]:
-    """The character twice."""
+    """Yield the character twice."""
     if is_standard(character):
         yield Confusion(character, character * 2, 1.0, "repeated")
 

@@ -16,14 +16,14 @@ KINDS = ("deletion", "addition", "exchange")
 
 @cache
 def one_part_apart() -> Links:
-    """Every pair once, with the first kind that explains it and weight 1."""
+    """Return every pair once, with the first kind that explains it and weight 1."""
     count, slots = len(standard_characters()), code_point_slots()
-    found: dict[int, int] = {}
+    kind_of: dict[int, int] = {}
     families: tuple[Callable[[str], tuple[str, ...]], ...] = (deletions, additions, exchanges)
     for kind, others_of in enumerate(families):
         for place, sign in enumerate(standard_characters()):
             for other in others_of(sign):
-                found.setdefault(place * count + int(slots[ord(other)]) - 1, kind)
-    keys = np.array(sorted(found), np.int64)
-    kinds = np.array([found[int(key)] for key in keys], np.int8)
+                kind_of.setdefault(place * count + int(slots[ord(other)]) - 1, kind)
+    keys = np.array(sorted(kind_of), np.int64)
+    kinds = np.array([kind_of[int(key)] for key in keys], np.int8)
     return Links(keys, np.ones(len(keys)), kinds)

@@ -1,4 +1,4 @@
-"""Characters whose two parts stand side by side, and whether they look as they do alone."""
+"""Characters of two parts side by side, and whether the parts look as they do alone."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from cecdata.hanzi.ids import parse
 
 # Beside each other, and what a long last stroke underlines (走召 for 超).
 BESIDE, UNDERLINED = "⿰", "⿺"
-# A part that is written otherwise when it stands alone (水 for 氵) is what a person spells out;
+# A part that is drawn otherwise when alone (水 for 氵) is what a person spells out;
 # a scanner gives it as it is. These keep their look.
 _KEPT_LOOK = {"讠": "言", "钅": "金", "饣": "食", "⻊": "足", "𧾷": "足", "𤣩": "王", "攵": "文"}
 
 
 def layout(character: str) -> tuple[str, tuple[str, ...]]:
-    """(BESIDE or UNDERLINED, the two parts as they stand in it); ("", ()) for other characters.
+    """Return (BESIDE or UNDERLINED, the two parts as drawn); ("", ()) for other characters.
 
     A part without a code point is ''.
 
@@ -29,13 +29,13 @@ def layout(character: str) -> tuple[str, tuple[str, ...]]:
 
 
 def pairs(character: str) -> Iterator[Split]:
-    """The character as two others, neither of which is the character itself."""
+    """Return the character as two others, neither of which is the character itself."""
     for split in splits(character):
         if len(split.parts) == 2 and character not in split.parts and split.weight > 0:
             yield split
 
 
 def looks_like(parts: str, written: tuple[str, ...]) -> bool:
-    """Do two characters look like the parts as they stand?"""
+    """Return whether two characters look like the parts as drawn."""
     both = zip(parts, written, strict=True)
     return all(part == _KEPT_LOOK.get(sign, sign) for part, sign in both)

@@ -1,6 +1,6 @@
 """Slips within a word: its next character too soon (嘴唇 → 唇唇), a word that comes to mind.
 
-`lexical` puts the same characters wherever they may stand; here the word itself decides.
+`lexical` writes the same characters in any context; here the word itself decides.
 """
 
 from __future__ import annotations
@@ -31,9 +31,11 @@ def _build() -> SpanSet:
 def _pairs(listed: Words) -> Iterator[Pair]:
     common = np.flatnonzero(listed.counts >= LEAST_COUNT)
     texts = [listed.texts[place] for place in common]
-    found = [_frames(listed.characters[common], listed.counts[common], place)
-             for place in range(listed.characters.shape[1])]  # fmt: skip
-    left, right = (np.concatenate(column) for column in zip(*found, strict=True))
+    frames = [
+        _frames(listed.characters[common], listed.counts[common], place)
+        for place in range(listed.characters.shape[1])
+    ]
+    left, right = (np.concatenate(column) for column in zip(*frames, strict=True))
     weight = listed.counts[common][right] ** COUNT_EXPONENT
     total = np.bincount(left, weight, len(common))
     for one, other, share in zip(left, right, weight / total[left], strict=True):
@@ -47,7 +49,7 @@ def _pairs(listed: Words) -> Iterator[Pair]:
 def _frames(
     characters: NDArray[np.int32], counts: NDArray[np.float64], place: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(word, other) where the others are the most frequent with the same rest."""
+    """Return (word, other), the others being the most frequent with the same rest."""
     rest = np.delete(characters, place, axis=1)
     _, frame = np.unique(rest, axis=0, return_inverse=True)
     order = np.lexsort((-counts, frame.ravel()))
@@ -62,7 +64,7 @@ def _frames(
 
 
 def _neighbours(text: str) -> Iterator[str]:
-    """The word with a character in the place of the one before or after it."""
+    """Yield the word with a character in the place of the one before or after it."""
     for i in range(len(text) - 1):
         if text[i] != text[i + 1]:
             yield text[: i + 1] + text[i] + text[i + 2 :]

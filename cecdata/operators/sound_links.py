@@ -26,21 +26,21 @@ class Links:
 
     @property
     def source(self) -> Places:
-        """The places of the right characters."""
+        """Return the places of the right characters."""
         return (self.key // len(standard_characters())).astype(np.int32)
 
     @property
     def other(self) -> Places:
-        """The places of the wrong ones."""
+        """Return the places of the wrong ones."""
         return (self.key % len(standard_characters())).astype(np.int32)
 
 
 def sound_links(
     likeness: Mapping[str, float], kinds: Sequence[str], popular: Weights, least: float
 ) -> Links:
-    """Every pair with a sound in common or confused, and how readily the one is typed.
+    """Return every pair with a common or confusable sound, and how readily it is typed.
 
-    `likeness` is how readily a sound of each kind (`same_sound`, `tone`, `initial` …) stands in for
+    `likeness` is how readily a sound of each kind (`same_sound`, `tone`, `initial` …) replaces
     the right one; `popular` [characters] what else makes a replacement likely. Over the readings
     of both, the sum of share · share · likeness · popular; the heaviest names the kind. A link
     below `least` times what all sounds of the same syllable weigh is left out.
@@ -63,7 +63,7 @@ def _from_syllable(
     popular: Weights,
     least: float,
 ) -> tuple[Keys, Weights, NDArray[np.int8]]:
-    """The links of all readings of one syllable to all readings of those near it."""
+    """Return the links of all readings of one syllable to all readings of those near it."""
     own = slice(int(sounds.bounds[place]), int(sounds.bounds[place + 1]))
     same, tone = kinds.index("same_sound"), kinds.index("tone")
     heard = sounds.share * popular[sounds.character]
@@ -90,7 +90,7 @@ def _from_syllable(
 
 
 def merged(key: Keys, weight: Weights, kind: NDArray[np.int8]) -> Links:
-    """Equal keys as one link: weights added up, the kind of the heaviest."""
+    """Return equal keys as one link, with the sum of the weights and the kind of the heaviest."""
     order = np.sort(key << _PLACE_BITS | np.arange(len(key))) & ((1 << _PLACE_BITS) - 1)
     key, weight, kind = key[order], weight[order], kind[order]
     new = np.r_[True, key[1:] != key[:-1]]
@@ -103,6 +103,6 @@ def merged(key: Keys, weight: Weights, kind: NDArray[np.int8]) -> Links:
 
 
 def looked_up(key: Keys, known: Keys, values: Weights) -> Weights:
-    """The value of each key, 0 where there is none; `known` sorted."""
+    """Return the value of each key, 0 where there is none; `known` is sorted."""
     place = np.minimum(np.searchsorted(known, key), len(known) - 1)
     return np.where(known[place] == key, values[place], 0.0)

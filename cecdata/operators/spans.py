@@ -1,4 +1,4 @@
-"""Confusions of two to four characters at once: what a rewriting operator builds."""
+"""Confusions of two to four characters at once, for operators that rewrite spans."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ class SpanSet:
 
 @dataclass(frozen=True, slots=True)
 class InSpans:
-    """Confusions of spans; called with a span, it gives its row. `build` caches the set."""
+    """Confusions of spans; a call with a span returns its row. `build` caches the set."""
 
     kinds: tuple[str, ...]
     build: Callable[[], SpanSet]
 
     def __call__(self, span: str) -> Iterator[Confusion]:
-        """The confusions of one span, heaviest first; none of any other text."""
-        found = self.build()
-        place = int(np.searchsorted(np.array(found.sources), span)) if span else -1
-        if place < 0 or place == len(found.sources) or found.sources[place] != span:
+        """Yield the confusions of one span, heaviest first; none of any other text."""
+        rows = self.build()
+        place = int(np.searchsorted(np.array(rows.sources), span)) if span else -1
+        if place < 0 or place == len(rows.sources) or rows.sources[place] != span:
             return
-        row = range(int(found.bounds[place]), int(found.bounds[place + 1]))
-        for at in sorted(row, key=lambda at: -found.weight[at]):
-            new = found.texts[found.replacement[at]]
-            yield Confusion(span, new, float(found.weight[at]), self.kinds[found.kind[at]])
+        row = range(int(rows.bounds[place]), int(rows.bounds[place + 1]))
+        for at in sorted(row, key=lambda at: -rows.weight[at]):
+            new = rows.texts[rows.replacement[at]]
+            yield Confusion(span, new, float(rows.weight[at]), self.kinds[rows.kind[at]])
 
 
 def span_set(pairs: Sequence[tuple[str, str, float, int]], least: float = 0.0) -> SpanSet:
-    """Rows out of (source, replacement, weight, kind) in any order, one per pair at most.
+    """Return rows of (source, replacement, weight, kind) in any order, the heaviest of each pair.
 
     What has a smaller share of its row than `least` is left out.
     """

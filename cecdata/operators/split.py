@@ -14,18 +14,18 @@ from cecdata.operators.side_by_side import BESIDE, UNDERLINED, layout, looks_lik
 
 KINDS = ("left_right", "enclosure")
 _KIND = {BESIDE: KINDS[0], UNDERLINED: KINDS[1]}
-SPELLED = 0.25  # of parts that do not look like what stands there, beside those that do
+SPELLED = 0.25  # of parts that do not look as drawn in the character, relative to those that do
 
 
 def confusions(character: str) -> Iterator[Confusion]:
-    """Splits into two parts that can be typed; one part is never the character itself."""
+    """Yield splits into two parts that can be typed; neither is the character itself."""
     how, written = layout(character)
-    found: dict[str, float] = {}
+    splits: dict[str, float] = {}
     for split in pairs(character) if how else ():
-        found[split.parts] = split.weight * (1.0 if looks_like(split.parts, written) else SPELLED)
+        splits[split.parts] = split.weight * (1.0 if looks_like(split.parts, written) else SPELLED)
         if all(written):
-            found.setdefault("".join(written), split.weight)
-    for parts, weight in found.items():
+            splits.setdefault("".join(written), split.weight)
+    for parts, weight in splits.items():
         if max(parts) <= "\uffff":  # the rest is in no keyboard and in no scanner's list
             yield Confusion(character, parts, weight, _KIND[how])
 

@@ -1,6 +1,6 @@
 """Traditional and variant forms among simplified text (们 → 們), as pasted or typed elsewhere.
 
-What it writes lies outside the 8,105 standard characters: off in every recipe that ships.
+Its replacements are outside the 8,105 standard characters: off in every shipped recipe.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ VARIANT = 0.1  # a keyboard for traditional text offers these late, or not at al
 
 
 def confusions(character: str) -> Iterator[Confusion]:
-    """Traditional forms, the first one the usual one; then the other variants.
+    """Yield traditional forms, the usual one first, then the other variants.
 
     Of a character that is traditional itself nothing is known to be usual: none (法 㳒, 年 秊).
     """
     if not traditional_forms(character):
         return
-    found: dict[str, Confusion] = {}
+    by_form: dict[str, Confusion] = {}
     for forms, kind, weight in (
         (traditional_forms(character), KINDS[0], 1.0),
         (variant_forms(character), KINDS[1], VARIANT),
     ):
         for form in forms:
             if form != character:
-                found.setdefault(form, Confusion(character, form, weight, kind))
-    yield from found.values()
+                by_form.setdefault(form, Confusion(character, form, weight, kind))
+    yield from by_form.values()
 
 
 OPERATOR = Operator("traditional", "substitute", 1, KINDS, confusions)

@@ -34,7 +34,7 @@ def _build() -> SpanSet:
 
 
 def _whole(listed: Words) -> Iterator[Pair]:
-    """Words for words of the same sound, or of one that dialects take for it."""
+    """Yield words of the same sound, or of one that dialects take for it."""
     common = np.flatnonzero(listed.counts >= LEAST_COUNT)
     loose = _loose()[listed.syllables[common]].astype(np.int64)
     left, right = beside(_keys(loose))
@@ -51,7 +51,7 @@ def _whole(listed: Words) -> Iterator[Pair]:
 
 
 def _parts(listed: Words) -> Iterator[Pair]:
-    """Two characters of a longer word for a common word of their sound: 一不小心, 一部小心."""
+    """Yield longer words with a common word in place of two characters: 一不小心, 一部小心."""
     two = words(2)
     order = np.lexsort((-two.counts, _keys(two.syllables)))
     keys = _keys(two.syllables)[order]
@@ -81,16 +81,16 @@ def _keys(syllables: NDArray[np.int32] | NDArray[np.int64]) -> NDArray[np.int64]
 
 @cache
 def _loose() -> NDArray[np.int64]:
-    """Syllable → the number of what is left of it where dialects mix initials and finals."""
+    """Return for each syllable the number of its class where dialects mix initials and finals."""
     names: dict[tuple[str, str], int] = {}
     initials = dict(INITIAL_PAIRS[:3]) | {"n": "l", "f": "h", "r": "l"}
     finals = {final: short for short, final in FINAL_PAIRS}
-    found = []
+    classes = []
     for syllable in spoken().syllables:
         initial, final = split_syllable(syllable)
         form = initials.get(initial, initial), finals.get(final, final)
-        found.append(names.setdefault(form, len(names)))
-    return np.array(found, np.int64)
+        classes.append(names.setdefault(form, len(names)))
+    return np.array(classes, np.int64)
 
 
 OPERATOR = Operator("word", "rewrite", 1, KINDS, InSpans(KINDS, _build))

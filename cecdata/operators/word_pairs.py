@@ -1,4 +1,4 @@
-"""Which character stands for which in words that sound the same: 权利 for 权力, 形式 for 形势."""
+"""Characters that replace each other in words of one sound: 权利 for 权力, 形式 for 形势."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def word_pairs() -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     with a chance that grows with the root of its count.
     """
     count = len(standard_characters())
-    found = [_of_length(words(length)) for length in LENGTHS]
-    keys, inverse = np.unique(np.concatenate([key for key, _ in found]), return_inverse=True)
-    mass = np.bincount(inverse, np.concatenate([weight for _, weight in found]))
+    parts = [_of_length(words(length)) for length in LENGTHS]
+    keys, inverse = np.unique(np.concatenate([key for key, _ in parts]), return_inverse=True)
+    mass = np.bincount(inverse, np.concatenate([weight for _, weight in parts]))
     occurrences = np.full(count, 0.0)
     for length in LENGTHS:
         listed = words(length)
@@ -36,7 +36,7 @@ def word_pairs() -> tuple[NDArray[np.int64], NDArray[np.float64]]:
 
 
 def beside(group: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """All ordered pairs of different members of one group, by group.
+    """Return all ordered pairs of different members of one group, by group.
 
     >>> [places.tolist() for places in beside(np.array([7, 3, 7]))]
     [[0, 2], [2, 0]]
@@ -54,7 +54,7 @@ def beside(group: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int6
 
 
 def totals(group: NDArray[np.int64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
-    """For each member the sum over its group."""
+    """Return for each member the sum over its group."""
     _, inverse = np.unique(group, return_inverse=True)
     return np.asarray(np.bincount(inverse, weight)[inverse], np.float64)
 

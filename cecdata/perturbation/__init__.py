@@ -1,1 +1,1 @@
-"""The one engine: choose an operator, places and replacements; the same rows for the same seed."""
+"""The engine: it draws an operator, places and replacements as functions of the seed."""

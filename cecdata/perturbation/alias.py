@@ -12,7 +12,7 @@ from cecdata.common.kernels.jit import compiled
 def walker(
     bounds: npt.NDArray[np.int64], weights: npt.NDArray[np.float64]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-    """Walker's alias tables of rows of weights: (probability of keeping j, what else).
+    """Return Walker's alias tables of rows of weights: (probability of keeping j, alias of j).
 
     Row r is weights[bounds[r]:bounds[r + 1]]; the second array holds places among all weights.
 

@@ -4,7 +4,8 @@ Each eligible place is struck independently with probability r, given that at le
 most `most` are: the number of edits is a truncated binomial, so E[ED/len] over a corpus follows
 from the histogram of (length, places) alone, exactly, whatever the order of the corpus. It grows
 with r; r → 0 means one edit in every sentence, the least that a pair can have, r = 1 the most.
-Where the paper's rate lies outside (docs/paper.md row 11), the nearest reachable one is taken.
+Where the paper's rate is out of this range (docs/paper.md row 11), the nearest reachable rate is
+taken.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _NEAR = 1e-14  # of the target
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """The outcome for one operator; all are fractions.
+    """The calibrated rate of one operator; all are fractions.
 
     `target` is what was asked for, `reachable` what can be had on this corpus nearest to it,
     `per_place` the probability that an eligible place is struck which gives it.
@@ -36,7 +37,7 @@ class Rate:
 
 
 def edit_counts(places: npt.NDArray[np.int64], rate: float, most: int, least: int = 1) -> Floats:
-    """P(K = 1..most) of a binomial(places, rate), given least ≤ K ≤ most: shape [places, most].
+    """Return P(K = 1..most) of a binomial(places, rate) given least ≤ K ≤ most, [places, most].
 
     Where there are fewer places than `least`, all of them are struck.
 
@@ -74,7 +75,7 @@ class Cells:
 
     @classmethod
     def of(cls, histogram: Counts) -> Cells:
-        """One look at the whole histogram, which may be large."""
+        """Return the cells of a histogram, which may be large."""
         lengths, places = np.nonzero(histogram)
         held = (places > 0) & (lengths > 0)
         lengths, places = lengths[held], places[held]
@@ -82,7 +83,7 @@ class Cells:
         return cls(lengths, distinct, row, histogram[lengths, places])
 
     def expected(self, rate: float, most: int, cost: float) -> float:
-        """E[ED/len] where the rate per place is this and an edit costs so much on average.
+        """Return E[ED/len] at this rate per place where an edit has the mean distance `cost`.
 
         0 if no sentence has a place.
         """
@@ -94,7 +95,7 @@ class Cells:
 
 
 def calibrate(histogram: Counts, target: float, most: int, cost: float) -> Rate:
-    """The rate per place whose E[ED/len] is `target`, or the nearest end of what can be reached.
+    """Return the rate per place whose E[ED/len] is `target`, or the nearest reachable one.
 
     `histogram` [length, places] weighs sentences.
     """
@@ -119,9 +120,9 @@ def _crossing(
     high: tuple[float, float],
     scale: float,
 ) -> float:
-    """Where a rising function crosses 0, between two points (x, excess): by secants (Illinois).
+    """Return where a rising function crosses 0 between two points (x, excess), by secants.
 
-    The end that stays twice counts half, so that the other comes nearer as well.
+    The Illinois variant: an end that stays twice counts half, so that the other moves as well.
     """
     (x0, y0), (x1, y1) = low, high
     middle, side = x0, 0
@@ -139,7 +140,7 @@ def _crossing(
 
 
 def count_table(rates: list[float], mosts: list[int], places: int) -> Floats:
-    """P(K ≤ k + 1) for the kernel: shape [len(rates), places + 1, max(mosts)].
+    """Return P(K ≤ k + 1) for the kernel, [len(rates), places + 1, max(mosts)].
 
     The last row is that of mixed pairs, which have two edits at least.
     """

@@ -1,4 +1,4 @@
-"""From sentences to pairs: hands the kernel its arrays and makes a table of what it wrote."""
+"""From sentences to pairs: arrays for the kernel, and a table of its output."""
 
 from __future__ import annotations
 
@@ -143,12 +143,12 @@ class Perturber:
 
     @property
     def draws(self) -> Draws:
-        """What the draws depend on, beside the sentences' ids."""
+        """The inputs of the draws, apart from the sentences' ids."""
         c = self.config
         return Draws(c.seed, c.copies, c.mixed, c.unchanged, self._priors, self._counts)
 
     def pairs(self, sentences: pa.RecordBatch) -> Pairs:
-        """All copies of every sentence (schema SENTENCE), the copies of one next to each other."""
+        """Return all copies of every sentence (schema SENTENCE), those of one as neighbours."""
         config, tables, text = self.config, self.tables, sentences.column("text")
         lengths = np.asarray(pc.utf8_length(text))
         if len(lengths) and lengths.max() > config.max_chars:
@@ -174,7 +174,7 @@ class Perturber:
         return Pairs(pair_table(columns), np.repeat(lengths, config.copies))
 
     def output(self, given: Sentences) -> Output:
-        """Room for what the kernel writes; UsageError where it would not fit a column of text."""
+        """Return arrays for the kernel's output; UsageError where a column cannot hold the text."""
         count = len(given.offsets) - 1
         most = self._counts.shape[2] * self.config.copies * count
         size = int(given.offsets[-1]) - int(given.offsets[0])
@@ -189,21 +189,27 @@ class Perturber:
     def _edits(self, out: Output, edits: int) -> pa.Array:
         texts = self.tables.column
         return edits_array(
-            out.edits, out.start[:edits], out.end[:edits],
-            compact(out.old[:edits], texts), compact(out.new[:edits], texts),
-            out.struck[:edits], out.kind[:edits], self.tables.operators, self.tables.kinds,
-        )  # fmt: skip
+            out.edits,
+            out.start[:edits],
+            out.end[:edits],
+            compact(out.old[:edits], texts),
+            compact(out.new[:edits], texts),
+            out.struck[:edits],
+            out.kind[:edits],
+            self.tables.operators,
+            self.tables.kinds,
+        )
 
 
 def sentence_arrays(sentences: pa.RecordBatch, protection: Protection = NOTHING) -> Sentences:
-    """What the kernel reads of a batch of the schema SENTENCE; no text is copied."""
+    """Return the kernel's view of a batch of the schema SENTENCE; no text is copied."""
     data, offsets = string_buffers(sentences.column("text"))
     marks = protection.marks(data, offsets)
     return Sentences(offsets, data, np.asarray(sentences.column("id")).view(np.uint64), marks)
 
 
 def room(config: Config, tables: Compiled) -> Room:
-    """Where the kernel works on one sentence."""
+    """Return the kernel's scratch arrays for one sentence at a time."""
     arrays = tables.arrays
     return Room.of(
         config.max_chars,

@@ -59,7 +59,7 @@ def edits_array(
     operators: Sequence[str],
     kinds: Sequence[str],
 ) -> pa.ListArray:
-    """The column `edits` over flat buffers, none of them copied.
+    """Return the column `edits` over flat buffers, none of them copied.
 
     `offsets` has one entry more than there are pairs; edits of pair i are
     ``offsets[i]:offsets[i + 1]`` of the other arrays. `target` and `source` are string arrays
@@ -88,7 +88,7 @@ def edits_array(
 
 
 def named(codes: Codes, names: Sequence[str]) -> pa.DictionaryArray:
-    """Text as codes into a short list of names; what `operator` and `kind` are made of."""
+    """Return codes into a short list of names as text: the columns `operator` and `kind`."""
     return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(names, pa.string()))
 
 
@@ -110,11 +110,11 @@ def compact(codes: Codes, texts: pa.Array) -> pa.DictionaryArray:
 
 
 def repeated(rows: Offsets, texts: pa.Array) -> pa.DictionaryArray:
-    """The column `target`: for each pair the row of its sentence in the pool's `text` column."""
+    """Return the column `target`: `rows` are each pair's row in the pool's `text` column."""
     return pa.DictionaryArray.from_arrays(pa.array(rows, pa.int32()), texts)
 
 
 def pair_table(columns: dict[str, pa.Array], schema: pa.Schema = PAIR) -> pa.Table:
-    """A table in the schema's order and nullability, dictionary arrays left as they are."""
+    """Return a table in the schema's order and nullability; dictionary arrays stay as they are."""
     fields = [schema.field(name).with_type(columns[name].type) for name in schema.names]
     return pa.Table.from_arrays([columns[name] for name in schema.names], schema=pa.schema(fields))

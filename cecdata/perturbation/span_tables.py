@@ -42,7 +42,7 @@ from cecdata.perturbation.kernel.layout import (
 
 
 class Cost(NamedTuple):
-    """The Levenshtein distance of one edit: what it is on average, and at most."""
+    """The Levenshtein distance of one edit: its mean and its maximum."""
 
     mean: float
     most: int
@@ -50,7 +50,7 @@ class Cost(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """The tables, the texts that their codes stand for; of each operator a hash and its cost."""
+    """The tables, the texts of their codes, and the hash and cost of each operator."""
 
     arrays: SpanTables
     texts: tuple[str, ...]
@@ -64,7 +64,7 @@ def compile_spans(
     singles: dict[str, int],
     kinds: Sequence[str],
 ) -> Spans:
-    """The sets of the operators that rewrite spans; empty arrays where there is none.
+    """Compile the sets of the operators that rewrite spans; empty arrays where there is none.
 
     `slots` are the numbers of the characters. `singles` are the rows of `Tables.texts`: a character
     that spans are replaced with and that has none gets the next.
@@ -74,7 +74,7 @@ def compile_spans(
         for operator in operators
         if isinstance(operator.confusions, InSpans)
     }
-    parts = [found for _, found in sets.values()]
+    parts = [part for _, part in sets.values()]
     texts = tuple(dict.fromkeys(t for part in parts for t in (*part.sources, *part.texts)))
     number = {text: place for place, text in enumerate(texts)}
     assert len(texts) < 2**SPAN_TEXT_BITS
@@ -133,7 +133,7 @@ def _candidates(
 
 
 def _signs(texts: Sequence[str], singles: dict[str, int]) -> Longs:
-    """Each text as rows of `Tables.texts`, 16 bits each, the first character lowest."""
+    """Return each text as rows of `Tables.texts`, 16 bits each, the first character lowest."""
     points = _points(texts)
     row_of = np.zeros(0x110000, np.uint64)
     for point in np.unique(points[points > 0]).tolist():
@@ -143,7 +143,7 @@ def _signs(texts: Sequence[str], singles: dict[str, int]) -> Longs:
 
 
 def _cost(part: SpanSet) -> Cost:
-    """Words strike as often as they occur (jieba's counts); other spans equally often."""
+    """Return the cost of an operator; words count by their frequency, other spans equally."""
     known = {
         text: count
         for length in range(SHORTEST, LONGEST + 1)
@@ -156,15 +156,15 @@ def _cost(part: SpanSet) -> Cost:
 
 
 def _packed(sources: Sequence[str], slots: Mapping[str, int]) -> Longs:
-    """Each span as four slots of 16 bits, the first highest; 0 or NO_THIRD beyond its end."""
+    """Return each span as four slots of 16 bits, the first highest; 0 or NO_THIRD at its end."""
     slot_of = np.zeros(0x110000, np.uint64)
     slot_of[[ord(sign) for sign in slots]] = list(slots.values())
     points = _points(sources)
     assert ((points == 0) | (slot_of[points] > 0)).all(), "a span of characters without a slot"
-    found = slot_of[points]
-    found[points[:, 2] == 0, 2] = NO_THIRD  # so that it stands before the longer ones
+    packed = slot_of[points]
+    packed[points[:, 2] == 0, 2] = NO_THIRD  # so that it sorts before the longer ones
     shifts = np.uint64(16) * np.arange(LONGEST, dtype=np.uint64)[::-1]
-    return np.asarray(np.bitwise_or.reduce(found << shifts, axis=1))
+    return np.asarray(np.bitwise_or.reduce(packed << shifts, axis=1))
 
 
 class _Searchable(TypedDict):
@@ -179,7 +179,7 @@ class _Searchable(TypedDict):
 def _searchable(
     spans: Longs, own: Sequence[npt.NDArray[np.intp]]
 ) -> tuple[_Searchable, npt.NDArray[np.intp]]:
-    """What the kernel searches in, of spans as `_packed`, highest first; and the row of each span.
+    """Return the kernel's search tables of spans (`_packed`, highest first), and each span's row.
 
     `own` are the places in `spans` of those of each operator.
     """
@@ -213,7 +213,7 @@ def _searchable(
 def _heads(
     head: Longs, able: Longs, goes_on: Longs
 ) -> tuple[Longs, Words, Words, npt.NDArray[np.intp]]:
-    """A bitmap of heads, how many bits stand before each word, the entries, each head's place."""
+    """Return a bitmap of heads, the bits before each word, the entries, and each head's place."""
     spread = head * np.uint64(PAIR_FACTOR) & np.uint64(0xFFFFFFFF)
     bit, tag = spread >> np.uint64(TAG_BITS), spread & np.uint64((1 << TAG_BITS) - 1)
     starts = _bitmap(bit)
@@ -237,10 +237,10 @@ def _heads(
 
 
 def _bitmap(bits: Longs) -> Longs:
-    found = np.zeros(2**KNOWN_BITS // 64, np.uint64)
+    bitmap = np.zeros(2**KNOWN_BITS // 64, np.uint64)
     where = (bits >> np.uint64(6)).astype(np.int64)
-    np.bitwise_or.at(found, where, np.uint64(1) << (bits & np.uint64(63)))
-    return found
+    np.bitwise_or.at(bitmap, where, np.uint64(1) << (bits & np.uint64(63)))
+    return bitmap
 
 
 def _points(texts: Sequence[str]) -> npt.NDArray[np.uint32]:
@@ -249,7 +249,7 @@ def _points(texts: Sequence[str]) -> npt.NDArray[np.uint32]:
 
 
 def _hash(part: SpanSet, kinds: Sequence[str]) -> str:
-    """SHA-256 of the confusions, with shares to seven digits: what processors agree on."""
+    """Return the SHA-256 of the confusions, with shares to seven digits, as all processors give."""
     row = np.repeat(np.arange(len(part.sources)), np.diff(part.bounds))
     share = part.weight / np.bincount(row, part.weight)[row]
     digest = hashlib.sha256("\t".join((*kinds, *part.sources, *part.texts)).encode())

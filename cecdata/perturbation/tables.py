@@ -46,12 +46,12 @@ from cecdata.perturbation.span_tables import Cost, compile_spans
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """The tables with the names that their codes stand for."""
+    """The tables, and the names of their codes."""
 
     arrays: Tables
     operators: tuple[str, ...]
     kinds: tuple[str, ...]
-    # [T + T']; row s is the character of slot s, row 0 the empty string; spans stand at the end
+    # [T + T']; row s is the character of slot s, row 0 the empty string; spans come last
     texts: tuple[str, ...]
     column: pa.StringArray  # the same, for the columns of edits
     sha256: dict[str, str]  # of each operator's confusion set
@@ -82,16 +82,16 @@ def _compiled(
 
 
 def compile_tables(operators: Sequence[Operator], characters: Sequence[str]) -> Compiled:
-    """Flat arrays of these operators' confusion sets over these characters."""
+    """Compile these operators' confusion sets over these characters into flat arrays."""
     kinds = tuple(dict.fromkeys(kind for operator in operators for kind in operator.kinds))
     _check_sizes(operators, kinds)
     texts = {"": 0} | {character: slot for slot, character in enumerate(characters, 1)}
-    found = [_columns(operator, tuple(characters), kinds, texts) for operator in operators]
+    sets = [_columns(operator, tuple(characters), kinds, texts) for operator in operators]
     slots = len(characters) + 1
     bounds = np.zeros((len(operators), slots, 2), np.int32)
     eligible = np.zeros(slots, np.uint16)
     written = 0
-    for o, columns in enumerate(found):
+    for o, columns in enumerate(sets):
         counts = np.bincount(columns.slot, minlength=slots)
         bounds[o, :, 1] = counts
         bounds[o, :, 0] = np.where(counts > 0, written + np.cumsum(counts) - counts, 0)
@@ -105,7 +105,7 @@ def compile_tables(operators: Sequence[Operator], characters: Sequence[str]) -> 
         code_points=_code_points(characters),
         eligible=eligible,
         rows=bounds,
-        candidates=np.concatenate([_candidates(columns) for columns in found]),
+        candidates=np.concatenate([_candidates(columns) for columns in sets]),
         inserts=np.array([operator.action == "insert" for operator in operators], np.uint8),
         cost=np.array([operator.cost for operator in operators], np.int32),
         texts=text_table,
@@ -113,7 +113,7 @@ def compile_tables(operators: Sequence[Operator], characters: Sequence[str]) -> 
     )
     hashes = {
         operator.name: spans.hashes.get(operator.name) or _hash(columns, text_table, kinds)
-        for operator, columns in zip(operators, found, strict=True)
+        for operator, columns in zip(operators, sets, strict=True)
     }
     costs = tuple(
         spans.costs.get(operator.name, Cost(operator.cost, operator.cost)) for operator in operators
@@ -150,7 +150,7 @@ class _Columns(NamedTuple):
 def _columns(
     operator: Operator, characters: tuple[str, ...], kinds: Sequence[str], texts: dict[str, int]
 ) -> _Columns:
-    """The operator's set; texts that are new get the next numbers."""
+    """Return the operator's set; new texts get the next numbers."""
     standard = standard_characters()
     if isinstance(operator.confusions, InBulk) and characters[: len(standard)] == standard:
         table = operator.confusions.build(operator.confusions.least)
@@ -181,30 +181,30 @@ def _candidates(columns: _Columns) -> Longs:
 
 
 def _texts(texts: Sequence[str]) -> Longs:
-    found = np.zeros((len(texts), 2), np.uint64)
+    table = np.zeros((len(texts), 2), np.uint64)
     for t, text in enumerate(texts):
         raw = text.encode()
         first, second = (*map(ord, text), 0, 0)[:2]
-        found[t] = int.from_bytes(raw, "little"), len(raw) | first << 8 | second << 32
-    return found
+        table[t] = int.from_bytes(raw, "little"), len(raw) | first << 8 | second << 32
+    return table
 
 
 def _code_points(characters: Sequence[str]) -> Shorts:
-    found = np.zeros(0x110000, np.uint16)
+    classes = np.zeros(0x110000, np.uint16)
     clings = ((CLINGS_BEFORE, extend_ranges()), (CLINGS_AFTER, joiner_ranges()))
     for mark, (firsts, lasts) in clings:
         for low, high in zip(firsts, lasts, strict=True):
-            span = found[low : high + 1]
+            span = classes[low : high + 1]
             span[:] = np.where((span != PLAIN) & (span != mark), CLINGS_BOTH, mark)
     low, high = regional_range()
-    found[low : high + 1] = REGIONAL
+    classes[low : high + 1] = REGIONAL
     for slot, character in enumerate(characters, 1):
-        found[ord(character)] = FIRST_SLOT + slot - 1
-    return found
+        classes[ord(character)] = FIRST_SLOT + slot - 1
+    return classes
 
 
 def _hash(columns: _Columns, texts: Longs, kinds: Sequence[str]) -> str:
-    """SHA-256 of the confusions, with shares to seven digits: what processors agree on."""
+    """Return the SHA-256 of the confusions, with shares to seven digits, as all processors give."""
     total = np.bincount(columns.slot, columns.weight)
     share = columns.weight / total[columns.slot]
     digest = hashlib.sha256("\t".join(kinds[kind] for kind in np.unique(columns.kind)).encode())

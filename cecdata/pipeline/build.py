@@ -28,7 +28,7 @@ def build(
     command: str = "",
     progress: Progress = lambda _what, _more, _all: None,
 ) -> Manifest:
-    """Make the dataset at `out`, or go on with it; a finished one is checked and left alone.
+    """Build the dataset at `out`, or go on with it; check a finished one and leave it alone.
 
     `workers` share the chunks of the second pass by an engine, `local` or `ray`; the bytes depend
     on neither. Raises InputError, RefusedError, DiskFullError.
@@ -65,13 +65,13 @@ def build(
 def _second_pass(
     work: Workspace, plan: Plan, engine: Engine, workers: int, progress: Progress
 ) -> list[Outcome]:
-    """The outcome of every chunk, in order; those that are done already are not made again."""
+    """Return the outcome of every chunk, in order; run those that the journal does not have."""
     total = len(plan.chunks)
-    found = {k: outcome for k in range(total) if (outcome := recorded(work, k)) is not None}
-    progress("perturb", len(found), total)
-    missing = [k for k in range(total) if k not in found]
+    outcomes = {k: outcome for k in range(total) if (outcome := recorded(work, k)) is not None}
+    progress("perturb", len(outcomes), total)
+    missing = [k for k in range(total) if k not in outcomes]
     for k, outcome in engine(plan, missing, workers, work.write) if missing else ():
         record(work, k, outcome)
-        found[k] = outcome
+        outcomes[k] = outcome
         progress("perturb", 1, total)
-    return [found[k] for k in range(total)]
+    return [outcomes[k] for k in range(total)]

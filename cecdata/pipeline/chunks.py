@@ -35,7 +35,7 @@ _EXAMPLE_LENGTH = 30  # code points: what fits a line of the card
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What became of one split of one chunk; `relative_distance` is Σ distance / length."""
+    """The counts of one split of one chunk; `relative_distance` is Σ distance / length."""
 
     shard: str  # names of the files
     rejects: str  # "" where no pair was rejected
@@ -49,7 +49,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One chunk: its files and the counts that the manifest adds up."""
+    """The files of one chunk, and the counts that the manifest adds up."""
 
     files: tuple[FileRecord, ...]
     parts: tuple[Part, ...]
@@ -57,7 +57,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The frozen inputs of the second pass as plain values: another process can take them."""
+    """The frozen inputs of the second pass as plain values, which another process can take."""
 
     root: Path
     configuration: Mapping[str, Json]
@@ -107,7 +107,7 @@ class Stage:
 
 
 def recorded(work: Workspace, k: int) -> Outcome | None:
-    """What the journal holds of chunk k, if its files lie there and are whole."""
+    """Return the journal's outcome of chunk k if its files are there and whole, else None."""
     done = work.journal.done("chunk", f"{k:05d}", verify=True)
     if done is None:
         return None
@@ -116,7 +116,7 @@ def recorded(work: Workspace, k: int) -> Outcome | None:
 
 
 def record(work: Workspace, k: int, outcome: Outcome) -> None:
-    """Chunk k is done."""
+    """Write the outcome of chunk k into the journal."""
     work.journal.record("chunk", f"{k:05d}", outcome.files, parts=encode(outcome.parts))
 
 
@@ -155,12 +155,12 @@ def _by_reason(rejected: pa.Table) -> dict[str, dict[str, int]]:
 
 
 def _examples(kept: Pairs, codes: Codes, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """For each operator the first pair that is short enough to show."""
-    found: dict[str, tuple[str, ...]] = {}
+    """Return for each operator the first pair that is short enough to show."""
+    examples: dict[str, tuple[str, ...]] = {}
     short = kept.lengths <= _EXAMPLE_LENGTH
     for code, name in enumerate(names):
         rows = np.flatnonzero((codes == code) & short)[:1]
         if len(rows):
             pair = kept.table.select(["target", "source"]).slice(int(rows[0]), 1).to_pylist()[0]
-            found[name] = (pair["target"], pair["source"])
-    return found
+            examples[name] = (pair["target"], pair["source"])
+    return examples

@@ -1,4 +1,4 @@
-"""Pairs of a single sentence, calibrated on itself: for looking at, and for the documentation."""
+"""Pairs of a single sentence, calibrated on itself."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from cecdata.shards.schema import ROW, SENTENCE
 
 
 def pairs_of(sentence: str, config: Config) -> list[dict[str, Any]]:
-    """The kept copies as rows of the schema PAIR; InputError where the sentence is not one."""
+    """Return the kept copies as rows of the schema PAIR; InputError for what is no sentence."""
     row = {"text": sentence, "origin": "preview", "file": "-", "row": 1}
-    found = normalise(
+    normalised = normalise(
         pa.RecordBatch.from_pylist([row], ROW), Options(config.min_chars, config.max_chars)
     )
-    if len(found.rejected):
-        bad = found.rejected.to_pylist()[0]
+    if len(normalised.rejected):
+        bad = normalised.rejected.to_pylist()[0]
         raise InputError(f"not a sentence ({bad['reason']}: {bad['detail']})")
-    batch = found.batch.select(SENTENCE.names).cast(SENTENCE)
+    batch = normalised.batch.select(SENTENCE.names).cast(SENTENCE)
     pairs = Perturber.calibrated(config, batch.column("text")).pairs(batch)
     kept = validate(pairs, config).kept
     rows: list[dict[str, Any]] = kept.table.to_pylist()

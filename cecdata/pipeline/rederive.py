@@ -1,4 +1,4 @@
-"""Every row again, from (seed, id, copy) and the manifest alone: what `verify --full` asks."""
+"""Derive every row again from (seed, id, copy) and the manifest, for `verify --full`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COLUMNS = ("source", "operator", "edits")
 
 
 def rederiver(out: Path) -> Rederive:
-    """The function that `shards.verify` takes: (targets, ids, copies) → the pairs again.
+    """Return the function that `shards.verify` takes: (targets, ids, copies) → the pairs.
 
     VerificationError if this installation's confusion sets are not those of the manifest.
     """
@@ -51,7 +51,7 @@ def rederiver(out: Path) -> Rederive:
 
 
 def embedder(out: Path) -> Embed | None:
-    """The function that embeds pairs again; None where the build measured no cosine.
+    """Return the function that embeds pairs again; None where the build measured no cosine.
 
     Raises MissingPackageError or InputError where the encoder is not here, VerificationError
     where it is another one.

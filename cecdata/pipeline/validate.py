@@ -1,4 +1,4 @@
-"""Which pairs are kept: the rules of the engine and of the filters, a reason for every other."""
+"""Split pairs into kept ones and rejected ones with a reason."""
 
 from __future__ import annotations
 

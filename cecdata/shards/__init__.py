@@ -1,1 +1,1 @@
-"""Shards: the dataset on disk."""
+"""The dataset on disk: schemas, files, manifest, verification."""

@@ -40,7 +40,7 @@ _COLUMNS = {
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One pair for the card's table."""
+    """One pair in the card's table."""
 
     operator: str
     target: str
@@ -49,7 +49,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """What only the caller knows about the corpus."""
+    """Texts about the corpus that the manifest does not hold."""
 
     title: str
     licence: str  # identifier of the Hub: "cc0-1.0", "other", …
@@ -59,7 +59,7 @@ class Texts:
 
 
 def card(manifest: Manifest, texts: Texts) -> str:
-    """The card: front matter that `datasets` obeys, then sections for people."""
+    """Return the card: front matter that `datasets` obeys, then sections for people."""
     sections = (
         f"# {markdown.text(texts.title)}",
         _what(manifest, texts),
@@ -76,7 +76,7 @@ def card(manifest: Manifest, texts: Texts) -> str:
 
 
 def splits_with_rows(manifest: Manifest) -> dict[str, tuple[File, ...]]:
-    """The splits that have rows: `datasets` refuses a split without any."""
+    """Return the splits that have rows: `datasets` refuses a split without any."""
     outputs = manifest.outputs.items()
     return {split: files for split, files in outputs if any(file.rows for file in files)}
 
@@ -112,7 +112,7 @@ def _front_matter(manifest: Manifest, texts: Texts) -> str:
 
 
 def _feature(field: pa.Field) -> Json:
-    """One column as `datasets` writes it in a card."""
+    """Return one column as `datasets` writes it in a card."""
     if pa.types.is_list(field.type):
         return {"name": field.name, "list": [_feature(f) for f in field.type.value_type]}
     dtype = "float32" if pa.types.is_float32(field.type) else str(field.type)
@@ -124,7 +124,7 @@ def _size_category(rows: int) -> str:
 
 
 def _yaml(value: Mapping[str, Json] | Sequence[Json], indent: str = "") -> Iterator[str]:
-    r"""Block YAML; scalars as JSON, which is YAML too.
+    r"""Return block YAML; scalars are JSON, which is YAML too.
 
     >>> print("\n".join(_yaml({"a": 1, "b": [{"c": "纠错", "d": ["x"]}]})))
     a: 1
@@ -221,7 +221,7 @@ def _loading(manifest: Manifest) -> str:
 
 _LOADING = """## How to load it
 
-`OUT` stands for the path of this folder.
+`OUT` is the path of this folder.
 
 ```python
 from datasets import load_dataset

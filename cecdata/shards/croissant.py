@@ -60,7 +60,7 @@ _CONTEXT: dict[str, Json] = {
 
 
 def croissant(manifest: Manifest, texts: Texts) -> bytes:
-    """The bytes of `croissant.json`: one file object a shard, one record set a split."""
+    """Return the bytes of `croissant.json`: one file object a shard, one record set a split."""
     splits = splits_with_rows(manifest)
     document: dict[str, Json] = {
         "@context": _CONTEXT,

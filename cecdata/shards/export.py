@@ -75,7 +75,10 @@ def _pycorrector(rows: Iterable[Row]) -> Iterator[str]:
 
 
 def _pycorrector_row(row: Row) -> Row:
-    """`wrong_ids` are places in the source: of each edit's characters, or where some are missing.
+    """Return a row of pycorrector's format.
+
+    `wrong_ids` are offsets in the source: of each edit's characters, or of the place where
+    characters are missing.
 
     >>> _pycorrector_row({
     ...     "id": 7, "copy": 0, "source": "言吴会", "target": "误会",
@@ -108,9 +111,9 @@ def _json(row: Row) -> str:
 
 
 def _flat(text: str) -> str:
-    """Text that breaks neither cells nor lines.
+    """Return the text without tabs and line ends.
 
-    A tab or line end inside a sentence becomes a space: the only change any format makes.
+    Each becomes a space: the only change that any format makes to a sentence.
     """
     return " ".join(text.splitlines()).replace("\t", " ") if _BREAKS.intersection(text) else text
 

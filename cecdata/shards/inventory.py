@@ -1,4 +1,4 @@
-"""What lies on disk against what the manifest vouches for, without reading a row.
+"""Compare the files on disk with those of the manifest, without reading a row.
 
 Costs a few milliseconds a shard: presence, size, the Parquet footer. It is what a reader asks
 before it trusts a folder, and the first step of `verify`.
@@ -23,7 +23,7 @@ _SUFFIX = ".parquet"
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that is not as the manifest says; `path` is relative to the dataset."""
+    """A difference from the manifest; `path` is relative to the dataset."""
 
     path: str
     what: str
@@ -33,7 +33,7 @@ class Problem:
 
 
 def take_inventory(out: Path, manifest: Manifest) -> tuple[Problem, ...]:
-    """Every missing, resized, misshapen and foreign file, in the order of the manifest."""
+    """Return every missing, resized, misshapen and foreign file, in the order of the manifest."""
     problems = [Problem(record.path, what) for record, what in _misfits(out, manifest)]
     known = {record.path for record in manifest.files()}
     for folder in OWNED:
@@ -56,7 +56,7 @@ def _misfits(out: Path, manifest: Manifest) -> Iterator[tuple[File, str]]:
 
 
 def _misfit(path: Path, record: File, allowed: tuple[pa.Schema, ...]) -> str:
-    """What is wrong with one file; '' if nothing is."""
+    """Return what is wrong with one file; '' if nothing is."""
     try:
         size = path.stat().st_size
     except OSError as error:

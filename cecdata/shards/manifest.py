@@ -1,4 +1,4 @@
-"""What a dataset says about itself: `manifest.json`, and `run.json` for what differs run by run.
+"""The records of a dataset: `manifest.json`, and `run.json` for the facts of a single run.
 
 Two builds of the same input with the same configuration write the same `manifest.json`, byte for
 byte. Its last key is a seal (`cecdata.common.seal`).
@@ -37,7 +37,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What went in and what became of it: ``read == kept + sum(rejected.values())``."""
+    """Numbers of rows or pairs: ``read == kept + sum(rejected.values())``."""
 
     read: int
     kept: int
@@ -67,7 +67,7 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True)
 class Cosine:
-    """How far the similarity of source and target was measured."""
+    """The cosines of source and target: by which encoder, of how many pairs."""
 
     encoder: str = ""
     threshold: float | None = None
@@ -78,7 +78,7 @@ class Cosine:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Everything that decides the rows, and what came out."""
+    """Everything that decides the rows, and the numbers and files that came of it."""
 
     version: str  # of the product
     configuration: Mapping[str, Json]
@@ -110,14 +110,14 @@ class Manifest:
             raise ValueError(f"{self.pairs.kept:,} pairs kept, but the shards hold {kept:,}")
 
     def files(self) -> tuple[File, ...]:
-        """Every file of the dataset that the manifest vouches for."""
+        """Return every file of the dataset that the manifest names."""
         shards = [record for records in self.outputs.values() for record in records]
         return (*shards, *self.rejects, *self.documents)
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What no second run repeats; kept apart so that the manifest can be compared."""
+    """Facts that no second run repeats, apart from the manifest, so that manifests compare."""
 
     created: str  # UTC, ISO 8601
     seconds: float
@@ -129,7 +129,7 @@ class Run:
 
 
 def fingerprint(configuration: Mapping[str, Json]) -> str:
-    """SHA-256 of the canonical JSON: keys sorted, no spaces, no NaN.
+    """Return the SHA-256 of the canonical JSON: keys sorted, no spaces, no NaN.
 
     >>> fingerprint({"seed": 42, "copies": 4}) == fingerprint({"copies": 4, "seed": 42})
     True
@@ -145,7 +145,7 @@ def fingerprint(configuration: Mapping[str, Json]) -> str:
 
 
 def dumps(manifest: Manifest) -> bytes:
-    """The bytes of `manifest.json`, sealed."""
+    """Return the bytes of `manifest.json`, sealed."""
     first = {"product": None, "version": None, "schema_version": None, "fingerprint": None}
     document = encode(manifest)
     assert isinstance(document, dict)

@@ -38,24 +38,24 @@ class Points:
 
     @classmethod
     def of(cls, texts: pa.Array) -> Points:
-        """The code points of a string array without nulls."""
+        """Return the code points of a string array without nulls."""
         lengths = pc.utf8_length(texts).to_numpy(zero_copy_only=False)
         joined = str(_bytes_of(texts), "utf-8").encode("utf-32-le")
         return cls(np.frombuffer(joined, np.uint32), _offsets(lengths))
 
     @property
     def lengths(self) -> Ints:
-        """Code points of each text."""
+        """The number of code points of each text."""
         return np.diff(self.offsets)
 
     def take(self, rows: Ints) -> Points:
-        """Some of the texts."""
+        """Return some of the texts."""
         lengths = self.lengths[rows]
         return Points(_gather(self.points, self.offsets[rows], lengths), _offsets(lengths))
 
 
 def broken_rows(batch: pa.RecordBatch, threshold: float | None) -> Iterator[tuple[str, Mask]]:
-    """For each rule what its breach is called, and the rows that breach it."""
+    """Yield for each rule the name of its breach and the rows that breach it."""
     source, target = Points.of(batch["source"]), Points.of(batch["target"])
     edits = Edits.of(batch["edits"])
     misplaced = edits.misplaced(target.lengths)
@@ -74,9 +74,9 @@ def broken_rows(batch: pa.RecordBatch, threshold: float | None) -> Iterator[tupl
 def not_rederived(
     batch: pa.RecordBatch, rederive: Rederive, *, held_out: bool
 ) -> Iterator[tuple[str, Mask]]:
-    """For each column, the rows in which it is not what (seed, id, copy) gives."""
-    found = rederive(batch["target"], batch["id"].to_numpy(), batch["copy"].to_numpy())
-    again = {name: found.column(name).combine_chunks() for name in found.column_names}
+    """Yield for each column the rows in which it differs from what (seed, id, copy) gives."""
+    rows = rederive(batch["target"], batch["id"].to_numpy(), batch["copy"].to_numpy())
+    again = {name: rows.column(name).combine_chunks() for name in rows.column_names}
     for name, article in (("source", "a"), ("operator", "an")):
         differs = _mask(pc.not_equal(batch[name], again[name]))
         yield f"{article} {name} that (seed, id, copy) does not give", differs
@@ -86,7 +86,7 @@ def not_rederived(
 
 
 def wrongly_embedded(batch: pa.RecordBatch, embed: Embed, most: int) -> Mask:
-    """Of the first `most` rows with a cosine, those whose encoder gives another one."""
+    """Return which of the first `most` rows with a cosine get another one from the encoder."""
     wrong = np.zeros(batch.num_rows, np.bool_)
     rows = np.flatnonzero(batch["cosine"].is_valid().to_numpy(zero_copy_only=False))[:most]
     if len(rows):
@@ -109,7 +109,7 @@ def _other_edits(stated: pa.ListArray, again: pa.ListArray) -> Mask:
 
 @dataclass(frozen=True, slots=True)
 class Edits:
-    """The column `edits` opened: flat arrays, and for each edit the row it belongs to."""
+    """The column `edits` as flat arrays, and for each edit the row it belongs to."""
 
     offsets: Ints
     row: Ints
@@ -121,7 +121,7 @@ class Edits:
 
     @classmethod
     def of(cls, column: pa.ListArray) -> Edits:
-        """Open a list column; slices are understood."""
+        """Return the arrays of a list column, which may be a slice."""
         lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False).astype(np.int64)
         flat = column.flatten()
         return cls(
@@ -135,20 +135,20 @@ class Edits:
         )
 
     def misplaced(self, lengths: Ints) -> Mask:
-        """Rows with an edit that starts before the last one ended, or ends beyond the text."""
+        """Return the rows with an edit before the end of the previous one, or beyond the text."""
         last_end = np.zeros_like(self.end)
         last_end[1:] = np.where(self.row[1:] == self.row[:-1], self.end[:-1], 0)
         bad = (self.start < last_end) | (self.end < self.start) | (self.end > lengths[self.row])
         return self._rows(bad)
 
     def misquoting(self, target: Points) -> Mask:
-        """Rows with an edit whose `target` is not what stands at its place."""
+        """Return the rows with an edit whose `target` differs from the text at its offsets."""
         lengths = self.end - self.start
         quoted = _gather(target.points, target.offsets[self.row] + self.start, lengths)
         return self._rows(_differing(Points(quoted, _offsets(lengths)), self.target))
 
     def misleading(self, target: Points, source: Points) -> Mask:
-        """Rows whose edits, carried out, do not give the source."""
+        """Return the rows whose edits, applied to the target, do not give the source."""
         starts, lengths = self._pieces(target)
         texts = np.concatenate([target.points, self.source.points])
         made = _gather(texts, starts, lengths)
@@ -157,7 +157,7 @@ class Edits:
         return _differing(Points(made, _offsets(lengths)[first_piece]), source)
 
     def _pieces(self, target: Points) -> tuple[Ints, Ints]:
-        """Where each source is made of: what stays, an edit's text, what stays, …
+        """Return the pieces of each source: unchanged text, an edit's text, unchanged text, …
 
         Gives (start, length) in the points of the targets followed by those of the edits.
         """
@@ -186,11 +186,11 @@ def _wrong_operator(batch: pa.RecordBatch, edits: Edits) -> Mask:
     names = pc.unique(pa.concat_arrays([operators, edits.operator, pa.array([MIXED, UNCHANGED])]))
     codes = {name: code for code, name in enumerate(names.to_pylist())}
     stated = pc.index_in(operators, names).to_numpy(zero_copy_only=False)
-    found = pc.index_in(edits.operator, names).to_numpy(zero_copy_only=False)
+    code = pc.index_in(edits.operator, names).to_numpy(zero_copy_only=False)
     first = np.full(batch.num_rows, codes[UNCHANGED], np.int64)
     edited = np.diff(edits.offsets) > 0
-    first[edited] = found[edits.offsets[:-1][edited]]
-    first[edits.row[found != first[edits.row]]] = codes[MIXED]
+    first[edited] = code[edits.offsets[:-1][edited]]
+    first[edits.row[code != first[edits.row]]] = codes[MIXED]
     return np.asarray(stated != first)
 
 
@@ -206,8 +206,8 @@ def _wrong_distance(batch: pa.RecordBatch) -> Mask:
     if not batch.num_rows:
         return np.zeros(0, np.bool_)
     sources, targets = batch["source"].to_pylist(), batch["target"].to_pylist()
-    found = cpdist(sources, targets, scorer=Levenshtein.distance, dtype=np.int32, workers=1)
-    return np.asarray(found != batch["distance"].to_numpy())
+    distances = cpdist(sources, targets, scorer=Levenshtein.distance, dtype=np.int32, workers=1)
+    return np.asarray(distances != batch["distance"].to_numpy())
 
 
 def _wrong_id(batch: pa.RecordBatch) -> Mask:
@@ -229,7 +229,7 @@ def _wrong_cosine(batch: pa.RecordBatch, threshold: float | None) -> Mask:
 
 
 def _differing(left: Points, right: Points) -> Mask:
-    """Which texts of the two are not the same."""
+    """Return which texts of the two differ."""
     bad: Mask = left.lengths != right.lengths
     if bad.any():
         same = np.flatnonzero(~bad)
@@ -241,7 +241,7 @@ def _differing(left: Points, right: Points) -> Mask:
 
 
 def _gather(texts: npt.NDArray[np.uint32], starts: Ints, lengths: Ints) -> npt.NDArray[np.uint32]:
-    """The stretches of `texts` one after another."""
+    """Return the stretches of `texts` one after another."""
     shift = starts - (np.cumsum(lengths) - lengths)
     places = np.arange(int(lengths.sum())) + np.repeat(shift, lengths)
     gathered: npt.NDArray[np.uint32] = np.take(texts, places)
@@ -249,7 +249,7 @@ def _gather(texts: npt.NDArray[np.uint32], starts: Ints, lengths: Ints) -> npt.N
 
 
 def _bytes_of(texts: pa.Array) -> memoryview:
-    """The UTF-8 of all texts of a string array, one after another, not copied."""
+    """Return the UTF-8 of all texts of a string array, one after another, not copied."""
     _, offsets, values = texts.buffers()
     if values is None or not len(texts):
         return memoryview(b"")

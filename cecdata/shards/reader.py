@@ -1,4 +1,4 @@
-"""Reading a finished dataset: nothing is handed out before the folder passed the quick check."""
+"""Read a finished dataset; its folder must pass the quick check first."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Dataset:
     _proven: set[str] = field(default_factory=set, compare=False, repr=False)
 
     def rows(self, split: str) -> int:
-        """Number of pairs of a split."""
+        """Return the number of pairs of a split."""
         self.files(split)
         return sum(record.rows for record in self.manifest.outputs[split])
 
     def files(self, split: str) -> tuple[Path, ...]:
-        """The shards of a split, in order; UsageError for a split that is not there."""
+        """Return the shards of a split, in order; UsageError for a split that does not exist."""
         outputs = self.manifest.outputs
         if split not in outputs:
             hint = did_you_mean(split, list(outputs))
@@ -44,7 +44,7 @@ class Dataset:
         return tuple(self.path / record.path for record in outputs[split])
 
     def prove(self, split: str) -> None:
-        """VerificationError unless every shard of the split has the manifest's SHA-256.
+        """Raise VerificationError unless every shard of the split has the manifest's SHA-256.
 
         Each is hashed once, before its first row is handed out: a page's own checksum leaves out
         its header and the footer, where one bit is enough for other rows.
@@ -55,16 +55,16 @@ class Dataset:
     def _prove(self, record: File) -> None:
         if record.path in self._proven:
             return
-        found = sha256_of(self.path / record.path).sha256
-        if found != record.sha256:
+        digest = sha256_of(self.path / record.path).sha256
+        if digest != record.sha256:
             raise VerificationError(
-                f"{self.path / record.path}: damaged (its SHA-256 is {found[:16]}…, the manifest "
+                f"{self.path / record.path}: damaged (its SHA-256 is {digest[:16]}…, the manifest "
                 f"says {record.sha256[:16]}…): run the same `cecdata build` again"
             )
         self._proven.add(record.path)
 
     def scan(self, split: str) -> pl.LazyFrame:
-        """All pairs of a split as a lazy Polars frame, in order; its shards are hashed first."""
+        """Return all pairs of a split as a lazy Polars frame; its shards are hashed first."""
         import polars as pl
 
         files = list(self.files(split))
@@ -81,7 +81,7 @@ class Dataset:
     def batches(
         self, split: str, columns: Sequence[str] | None = None, rows: int = 65_536
     ) -> Iterator[pa.RecordBatch]:
-        """The pairs of a split in order, at most `rows` at a time; each shard is hashed first.
+        """Yield the pairs of a split, at most `rows` at a time; each shard is hashed first.
 
         Raises VerificationError naming the file where a checksum does not fit.
         """
@@ -95,7 +95,7 @@ class Dataset:
 
 
 def open_dataset(path: str | Path) -> Dataset:
-    """The dataset at `path`, after its files were held against its manifest.
+    """Return the dataset at `path`, after a comparison of its files with its manifest.
 
     Raises InputError if the folder is no dataset, VerificationError if it is unfinished or
     damaged. Contents are not hashed here, but before a shard's first row is handed out.
@@ -116,7 +116,7 @@ def open_dataset(path: str | Path) -> Dataset:
 def read_batches(
     path: Path, columns: Sequence[str] | None = None, rows: int = 65_536
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of one Parquet file; VerificationError naming the file if its bytes are damaged."""
+    """Yield the rows of one Parquet file; VerificationError names the file if it is damaged."""
     wanted = None if columns is None else list(columns)
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
@@ -126,11 +126,11 @@ def read_batches(
         raise VerificationError(f"{path}: damaged ({error}); see `cecdata verify`") from error
 
 
-def _check_types(path: Path, found: pa.Schema, wanted: list[str] | None) -> None:
-    """A footer may promise anything: a column of another type must not be taken for ours."""
-    for name in wanted or found.names:
+def _check_types(path: Path, schema: pa.Schema, wanted: list[str] | None) -> None:
+    """Raise VerificationError for a column of another type: a footer may claim anything."""
+    for name in wanted or schema.names:
         known = {s.field(name).type for s in (PAIR, as_written(PAIR, 1)) if name in s.names}
-        if found.get_field_index(name) < 0 or (known and found.field(name).type not in known):
+        if schema.get_field_index(name) < 0 or (known and schema.field(name).type not in known):
             raise VerificationError(
                 f"{path}: no column {name!r} of its type; see `cecdata verify`"
             )

@@ -1,4 +1,4 @@
-"""What a dataset is made of, counted by lazy Polars scans in constant memory."""
+"""Count a dataset by lazy Polars scans in constant memory."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Stats:
     confusions: tuple[Confusion, ...]  # the most frequent
 
     def as_dict(self) -> dict[str, Json]:
-        """The same as JSON values."""
+        """Return the same as JSON values."""
         document = encode(self)
         assert isinstance(document, dict)
         return document
@@ -94,7 +94,7 @@ def stats(out: str | Path) -> Stats:
 
 
 def renderable(counted: Stats) -> Group:
-    """Tables for a terminal: `rich.print(renderable(stats(out)))`."""
+    """Return tables for a terminal: `rich.print(renderable(stats(out)))`."""
     from rich.console import Group
     from rich.table import Table
 

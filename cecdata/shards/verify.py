@@ -1,4 +1,4 @@
-"""`cecdata verify`: is what lies on disk what was built, and is every row right?
+"""`cecdata verify`: compare a dataset with its manifest, and prove every row.
 
 Damage never raises here: whatever is wrong with a file becomes a `Problem` that names it.
 """
@@ -38,7 +38,7 @@ _EMBEDDED = 64  # pairs of each batch that `full` embeds again
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was looked at and what is wrong; `ok` when nothing is."""
+    """The files and rows that were checked, and the problems; `ok` where there is none."""
 
     level: Level
     problems: tuple[Problem, ...]
@@ -53,7 +53,7 @@ class Report:
 
 @dataclass(slots=True)
 class _Seen:
-    """What is gathered while the shards go by; 8 bytes a sentence."""
+    """Counts over all shards, and 8 bytes a sentence for its id."""
 
     rows: int = 0
     operators: Counter[str] = field(default_factory=Counter)
@@ -72,7 +72,7 @@ def verify(
     embed: Embed | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Report:
-    """Check the dataset at `out`; `progress` is told the rows of each batch done.
+    """Check the dataset at `out`; `progress` gets the number of rows of each batch.
 
     quick: presence, sizes, footers, foreign files. default: also SHA-256 of every file and every
     row proved anew. full: also source, operator, edits and split of every row derived again by
@@ -105,7 +105,7 @@ def verify(
 
 @dataclass(frozen=True, slots=True)
 class _Again:
-    """What `full` derives and embeds again; both None at the other levels."""
+    """The functions that `full` derives and embeds by; both None at the other levels."""
 
     rederive: Rederive | None
     embed: Embed | None
@@ -119,7 +119,7 @@ def _contents(
     again: _Again,
     progress: Callable[[int], None] | None,
 ) -> Iterator[Problem]:
-    """SHA-256 of every file; the rows of every shard whose bytes are right."""
+    """Check the SHA-256 of every file, and the rows of every shard whose bytes are right."""
     shards = {record.path for records in manifest.outputs.values() for record in records}
     rejects = {record.path for record in manifest.rejects}
     whole = 0
@@ -143,15 +143,16 @@ def _contents(
 
 
 def _reckoning(manifest: Manifest, seen: _Seen) -> Iterator[Problem]:
-    """Does what the manifest counts lie there: pairs by operator, rejected rows by reason?"""
+    """Compare the manifest's counts with the files: pairs by operator, rejects by reason."""
     counted = [
         ("pairs by operator", seen.operators, manifest.operators),
         ("rejected rows by reason", seen.rejected["rows"], manifest.rows.rejected),
         ("rejected pairs by reason", seen.rejected["pairs"], manifest.pairs.rejected),
     ]
-    for what, found, told in counted:
-        if dict(found) != _nonzero(told):
-            yield Problem(MANIFEST, f"{what} are {dict(sorted(found.items()))}, not {dict(told)}")
+    for what, actual, stated in counted:
+        if dict(actual) != _nonzero(stated):
+            counts = dict(sorted(actual.items()))
+            yield Problem(MANIFEST, f"{what} are {counts}, not {dict(stated)}")
     copies = manifest.configuration.get("copies")
     if isinstance(copies, int) and manifest.pairs.read != manifest.rows.kept * copies:
         yield Problem(
@@ -162,7 +163,7 @@ def _reckoning(manifest: Manifest, seen: _Seen) -> Iterator[Problem]:
 
 
 def _reasons(path: Path) -> tuple[str, dict[str, int]]:
-    """What a file of rejects holds, rows of the corpus or pairs, and how many for each reason."""
+    """Return whether a file of rejects holds rows or pairs, and how many for each reason."""
     counts: Counter[str] = Counter()
     with pq.ParquetFile(path) as file:
         what = "pairs" if "target" in file.schema_arrow.names else "rows"
@@ -227,7 +228,7 @@ def _note(
 def _runs(
     batch: pa.RecordBatch, last: tuple[int, int] | None
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Rows where a new sentence begins; rows whose copy does not grow within a sentence."""
+    """Return where a sentence begins, and the rows whose copy does not grow within a sentence."""
     ids, copies = batch["id"].to_numpy(), batch["copy"].to_numpy()
     starts = np.ones(len(ids), np.bool_)
     starts[1:] = ids[1:] != ids[:-1]
@@ -240,7 +241,7 @@ def _runs(
 
 
 def _repeated_ids(seen: _Seen) -> Iterator[Problem]:
-    """A sentence whose copies stand in two places, in one file or in two."""
+    """Yield a problem for sentences whose copies are in two places, in one file or in two."""
     if not seen.ids:
         return
     ids = np.concatenate(seen.ids)
@@ -251,7 +252,7 @@ def _repeated_ids(seen: _Seen) -> Iterator[Problem]:
         first = ids[again[np.searchsorted(file_ends, again, side="right") == file].min()]
         yield Problem(
             seen.paths[file],
-            f"{count:,} sentences whose copies also stand elsewhere; the first has id {first}",
+            f"{count:,} sentences whose copies also occur elsewhere; the first has id {first}",
         )
 
 

@@ -37,7 +37,7 @@ _DICTIONARY_LIMIT = 1 << 28  # bytes; beyond it a dictionary would silently be g
 
 
 def write_pairs(path: Path, tables: Iterable[pa.Table], schema: pa.Schema = PAIR) -> int:
-    """Fill `path` with the tables' rows, in row groups of 65,536; gives the number of rows.
+    """Fill `path` with the tables' rows, in row groups of 65,536; return the number of rows.
 
     Text columns may come as dictionary arrays (`edits_array`, `repeated`): they cost less and
     are read back as plain text. Each table starts a row group of its own. No table gives a
@@ -61,14 +61,14 @@ def write_pairs(path: Path, tables: Iterable[pa.Table], schema: pa.Schema = PAIR
 
 
 def check_whole(path: Path, rows: int, schema: pa.Schema = PAIR) -> None:
-    """Re-read the footer: CecError unless `path` has these rows and this schema."""
+    """Re-read the footer; raise CecError unless `path` has these rows and this schema."""
     try:
         with pq.ParquetFile(path) as file:
-            found, written = file.metadata.num_rows, file.schema_arrow
+            count, written = file.metadata.num_rows, file.schema_arrow
     except (pa.ArrowException, OSError) as error:
         raise CecError(f"{path}: the file just written has no readable footer ({error})") from error
-    if found != rows or not written.equals(schema):
-        raise CecError(f"{path}: {rows:,} rows were written, {found:,} were read back as {written}")
+    if count != rows or not written.equals(schema):
+        raise CecError(f"{path}: {rows:,} rows were written, {count:,} were read back as {written}")
 
 
 def _open(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
@@ -105,7 +105,7 @@ def _told(field: pa.Field) -> str:
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
-    """The type a reader will see: dictionaries opened, at any depth."""
+    """Return the type that a reader sees: the values of dictionaries, at any depth."""
     if pa.types.is_dictionary(kind):
         return kind.value_type
     if pa.types.is_list(kind):
@@ -116,7 +116,7 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 
 
 def _trim_dictionaries(table: pa.Table) -> pa.Table:
-    """Give the row group of a repeated column only the stretch of texts that it uses.
+    """Return the table with dictionaries of only the stretch of texts that it uses.
 
     Parquet stores a dictionary with every row group; without this each of the four groups of a
     shard would carry the shard's 65,536 sentences.

@@ -25,20 +25,20 @@ class Sentences(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """What the draws depend on, beside the ids. O operators, K edits of a pair at most."""
+    """The inputs of the draws, apart from the ids. O operators, K edits of a pair at most."""
 
     seed: int
     copies: int
     mixed: float  # share of pairs struck by several operators
     unchanged: float
     priors: Floats  # [O]
-    # [O + 1, places, K] the chance that at most k + 1 edits are made where there are so many
+    # [O + 1, places, K] the chance of at most k + 1 edits in a sentence with that number of
     # places; the last plane belongs to mixed pairs
     count_cdf: Floats
 
 
 class Room(NamedTuple):
-    """Where the kernel works on one sentence of n ≤ limit code points."""
+    """Scratch arrays for one sentence of n ≤ limit code points."""
 
     points: npt.NDArray[np.uint32]  # [n] code points
     bounds: Ints  # [n + 1] the byte where each starts
@@ -63,7 +63,7 @@ class Room(NamedTuple):
 
     @classmethod
     def of(cls, limit: int, operators: int, rewriting: int, most: int) -> Room:
-        """Room for sentences of at most `limit` code points."""
+        """Return room for sentences of at most `limit` code points."""
         longest = limit + 3 + 2 * most
         return cls(
             points=np.empty(limit + 1, np.uint32),
@@ -86,7 +86,7 @@ class Room(NamedTuple):
 
 
 class Output(NamedTuple):
-    """Where P pairs and their edits are written, one after the other.
+    """The output: P pairs and their edits, one after the other.
 
     `operator`: its index, O for mixed, O + 1 for unchanged, -1 where none can strike (the source
     is then empty). `old` and `new` are rows of the tables' texts.
@@ -106,11 +106,20 @@ class Output(NamedTuple):
 
     @classmethod
     def of(cls, pairs: int, edits: int, room: int) -> Output:
-        """Room for so many pairs, edits and bytes."""
+        """Return room for these numbers of pairs, edits and bytes."""
         offsets, first = np.empty((2, pairs + 1), np.int32)
         start, end, old, new = np.empty((4, edits), np.int32)
         struck, kind = np.empty((2, edits), np.int8)
         return cls(
-            offsets, np.empty(room + SLACK, np.uint8), np.empty(pairs, np.int8),
-            np.empty(pairs, np.int16), first, start, end, old, new, struck, kind,
-        )  # fmt: skip
+            offsets,
+            np.empty(room + SLACK, np.uint8),
+            np.empty(pairs, np.int8),
+            np.empty(pairs, np.int16),
+            first,
+            start,
+            end,
+            old,
+            new,
+            struck,
+            kind,
+        )

@@ -1,4 +1,4 @@
-"""Levenshtein distance of several edits, where it is not simply the sum of what each costs."""
+"""Levenshtein distance of several edits, where it is not the sum of their costs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cecdata.common.kernels.jit import called, inlined
 
 @inlined
 def is_new(points, n, facts):
-    """Does the target hold no character of a text? `facts` are its row of `Tables.texts`."""
+    """Return whether the target holds no character of a text, given its row of `Tables.texts`."""
     first = np.uint32((facts >> np.uint64(8)) & np.uint64(0xFFFFFF))
     second = np.uint32(facts >> np.uint64(32))
     held = _occurs(points, n, first)
@@ -20,24 +20,24 @@ def is_new(points, n, facts):
 
 @inlined
 def _occurs(points, n, wanted):
-    found = np.uint32(0)
+    occurs = np.uint32(0)
     for i in range(np.uint64(n)):  # to the end: without a way out the compiler vectorises it
-        found |= np.uint32(points[i] == wanted)
-    return found != 0
+        occurs |= np.uint32(points[i] == wanted)
+    return occurs != 0
 
 
 @called
 def distance_of(out, first, last, tables, bound, room):
-    """The distance of edits first..last - 1 of one pair, known to be at most `bound`."""
+    """Return the distance of edits first..last - 1 of one pair, known to be at most `bound`."""
     start, end = np.int64(out.start[first]), np.int64(out.end[last - 1])
     length = _rebuild(start, out, first, last, tables, room)
-    # what stands before the first edit and after the last is equal, and costs nothing
+    # the text before the first edit and after the last is equal
     return _banded(start, end - start, length, bound, room)
 
 
 @inlined
 def _rebuild(start, out, first, last, tables, room):
-    """The source's code points from the first to the last edit, at `start`; gives their number."""
+    """Write the source's code points from the first to the last edit; return their number."""
     points, written = room.points, room.written
     length, done, singles = 0, start, len(tables.texts)
     for e in range(first, last):
@@ -61,7 +61,7 @@ def _rebuild(start, out, first, last, tables, room):
 
 @inlined
 def _banded(start, n, m, bound, room):
-    """Levenshtein distance of points[start:start + n] and written[:m], at most `bound`."""
+    """Return the distance of points[start:start + n] and written[:m], at most `bound`."""
     left, right, previous, current = room.points, room.written, room.previous, room.current
     far = bound + 1
     for j in range(m + 1):

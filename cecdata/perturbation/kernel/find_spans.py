@@ -1,4 +1,4 @@
-"""Where operators that rewrite two to four characters may strike.
+"""The places where operators that rewrite two to four characters may strike.
 
 Which of a sentence's places begin a span cannot be foreseen, so a branch on it would be
 mispredicted at every third place: hence arithmetic instead of branches, and tables so small that
@@ -41,7 +41,7 @@ def set_bits(typing_context, word):
 
 @inlined
 def look_up(n, spans, room):
-    """The places where a span may begin, into `room.maybe`; what is known of each into `begun`."""
+    """Write the places where a span may begin into `room.maybe`, their heads into `begun`."""
     slots, maybe, count = room.slots, room.maybe, np.uint64(0)
     for i in range(np.uint64(max(n - 1, 0))):
         bit = np.uint64(_spread(slots, i) >> np.uint32(TAG_BITS))
@@ -63,14 +63,14 @@ def look_up(n, spans, room):
 
 @inlined
 def _spread(slots, i):
-    """The slots of the two characters from place i on, spread over 32 bits."""
+    """Return the slots of the two characters from place i on, spread over 32 bits."""
     head = slots[i] | slots[i + np.uint64(1)] << np.uint32(16)
     return np.uint32(head * np.uint32(PAIR_FACTOR))
 
 
 @inlined
 def _entry_of(spread, spans):
-    """What `heads` says of two slots whose bit is set: (place, entry)."""
+    """Return the (place, entry) in `heads` of two slots whose bit is set."""
     bit = np.uint64(spread >> np.uint32(TAG_BITS))
     word, below = bit >> np.uint64(6), (np.uint64(1) << (bit & np.uint64(63))) - np.uint64(1)
     place = np.uint64(spans.before[word]) + set_bits(spans.starts[word] & below)
@@ -86,7 +86,7 @@ def _entry_of(spread, spans):
 
 @inlined
 def _may_go_on(slots, i, longer):
-    """May a span begin with the three characters from i on? Seldom 1 where it is 0."""
+    """Return 1 if a span may begin with the three characters from i on; seldom wrongly."""
     three = np.uint64(slots[i] | slots[i + np.uint64(1)] << np.uint32(16))
     three |= np.uint64(slots[i + np.uint64(2)]) << np.uint64(32)
     bit = (three * np.uint64(KEY_FACTOR)) >> np.uint64(64 - KNOWN_BITS)
@@ -95,12 +95,12 @@ def _may_go_on(slots, i, longer):
 
 @inlined
 def mark_spans(s, tables, room):
-    """Marks the places from which rewriting operator s may strike, after `look_up`.
+    """Mark the places from which rewriting operator s may strike, after `look_up`.
 
     Spans of one operator do not overlap: the longest from the left is taken. How many there are
     stands in `room.found`.
     """
-    free, found, operator = np.int64(0), np.int64(0), np.int64(tables.spans.operator[s])
+    free, count, operator = np.int64(0), np.int64(0), np.int64(tables.spans.operator[s])
     for c in range(room.count[0]):
         i, begun = np.int64(room.maybe[c]), room.begun[c]
         span = np.int64(begun >> np.uint64(32))
@@ -111,31 +111,31 @@ def mark_spans(s, tables, room):
         room.mask[i] |= np.uint16(fits << operator)
         room.spans[s, i] = span
         free = i + size if fits else free
-        found += fits
-    room.found[s] = found
+        count += fits
+    room.found[s] = count
 
 
 @inlined
 def _longest(i, s, head, size, spans, slots):
-    """The longest span of operator s from i on: (its row, its characters).
+    """Return the longest span of operator s from i on: (its row, its characters).
 
     `size` is 2 where the head itself is one of s, else 0.
     """
-    tail, found, more = np.int64(spans.first[head]), head, True
+    tail, longest, more = np.int64(spans.first[head]), head, True
     while more:
-        told = spans.tails[tail]
-        longer = np.int64((told >> np.uint64(TAIL_OPERATORS_SHIFT + s)) & np.uint64(1))
-        longer *= _size_at(told, slots, i)
+        entry = spans.tails[tail]
+        longer = np.int64((entry >> np.uint64(TAIL_OPERATORS_SHIFT + s)) & np.uint64(1))
+        longer *= _size_at(entry, slots, i)
         if longer > size:
-            found, size = len(spans.heads) + tail, longer
-        more = not told >> np.uint64(LAST)
+            longest, size = len(spans.heads) + tail, longer
+        more = not entry >> np.uint64(LAST)
         tail += 1
-    return found, size
+    return longest, size
 
 
 @inlined
 def _size_at(tail, slots, i):
-    """3 or 4: characters of the span with this tail, if its last stand there; else 0."""
+    """Return the number of characters, 3 or 4, of the span with this tail, or 0 if it differs."""
     third = np.uint32(tail & np.uint64(0xFFFF))
     fourth = np.uint32((tail >> np.uint64(16)) & np.uint64(0xFFFF))
     if third != slots[i + 2]:

@@ -39,7 +39,7 @@ KEY_FACTOR, PAIR_FACTOR = 0x9E3779B97F4A7C15, 0x9E3779B1
 
 
 class SpanTables(NamedTuple):
-    """What the kernel reads of operators that rewrite spans of two to four characters.
+    """The tables of operators that rewrite spans of two to four characters.
 
     H heads: pairs of characters that spans begin with, whether they are one or not. What is looked
     up at every place is kept small: where these tables leave the cache, the kernel waits.
@@ -51,7 +51,7 @@ class SpanTables(NamedTuple):
     before: Words  # [words] how many bits are set before each word: the place in `heads`
     longer: Longs  # [words] a bitmap of the hashed first three characters of every longer span
     # [H and more] tag | bits of the operators that strike these two alone | 1 << 21 where a span is
-    # longer; or 1 << 22 | place where several heads have one bit: their entries stand there, the
+    # longer; or 1 << 22 | place where several heads have one bit: their entries are there, the
     # last with 1 << 23
     heads: Words
     first: Words  # [H and more] the first of the longer spans, in `tails`
@@ -68,7 +68,7 @@ class SpanTables(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """What the kernel reads. S slots (characters), O operators, C candidates in all.
+    """The tables of all operators. S slots (characters), O operators, C candidates in all.
 
     A candidate is drawn by Walker's alias method: one draw picks `j` of the row and keeps it
     where the draw's fraction is below `keep[j]`, else takes `alias[j]`.

@@ -1,4 +1,4 @@
-"""★ The main path: reads a sentence, strikes its copies, writes pairs and edits.
+"""★ The main path: read a sentence, corrupt its copies, write pairs and edits.
 
 A sentence is read once (`scan`, `find_spans`); each copy draws an operator and places (`places`),
 writes its source and edits (`strike`) and reckons the distance (`distance`). Every draw is a pure
@@ -34,7 +34,7 @@ _SENTENCE = float(1 << 20)  # one sentence in a histogram: integers add up the s
 
 @entry
 def perturb(text: Sentences, draws: Draws, tables: Tables, room: Room, out: Output):
-    """Copies 0..copies-1 of every sentence, one after the other; gives the number of edits."""
+    """Write copies 0..copies-1 of every sentence in turn; return the number of edits."""
     inserts, with_prior = insert_mask_of(tables.inserts), with_prior_of(draws.priors)
     spanning = with_prior & _rewriters(tables)
     single = with_prior & ~spanning
@@ -60,7 +60,7 @@ def perturb(text: Sentences, draws: Draws, tables: Tables, room: Room, out: Outp
 
 @inlined
 def _read(text, row, read, tables, inserts, room):
-    """One sentence into `room`; gives its number of code points."""
+    """Read one sentence into `room`; return its number of code points."""
     n = scan(text.data, text.offsets[row], text.offsets[row + 1], tables, inserts, room)
     if len(text.protected):
         protect(text.protected, read, n, inserts, room)
@@ -69,7 +69,7 @@ def _read(text, row, read, tables, inserts, room):
 
 @inlined
 def _decide(n, able, marked, key, draws, tables, room):
-    """Draws the operator and the places of a copy: (operator, number of edits, marked).
+    """Draw the operator and the places of a copy: (operator, number of edits, marked).
 
     `able` are the operators that may strike, of those that rewrite spans all: whether there is a
     span is looked up where one is drawn. `marked` are those looked up in this sentence.
@@ -93,7 +93,7 @@ def _decide(n, able, marked, key, draws, tables, room):
 
 @inlined
 def _with_span(o, n, able, marked, key, draws, tables, room):
-    """The operator, drawn again without it where it has no span: (operator or -1, marked).
+    """Draw again without an operator that has no span: (operator or -1, marked).
 
     Drawing again from those that are left gives each its prior, renormalised to those able.
     """
@@ -119,7 +119,7 @@ def _with_span(o, n, able, marked, key, draws, tables, room):
 
 @inlined
 def _write(text, n, o, count, key, at, edits, tables, room, out):
-    """The source and the edits of a copy: (bytes and edits written so far, the distance)."""
+    """Write the source and the edits of a copy: (bytes and edits written so far, the distance)."""
     # The tail is copied whole after each edit and the next edit written over it: runs between
     # edits, or sparing the copy where no byte moves, cost a mispredicted branch.
     base, first, spent, sure = at - room.bounds[0], edits, 0, True
@@ -157,16 +157,16 @@ def _write(text, n, o, count, key, at, edits, tables, room, out):
 
 @inlined
 def _rewriters(tables):
-    """The rewriting operators among all, as bits."""
-    found = np.int64(0)
+    """Return the rewriting operators as a set of bits."""
+    bits = np.int64(0)
     for s in range(len(tables.spans.operator)):
-        found |= np.int64(1) << tables.spans.operator[s]
-    return found
+        bits |= np.int64(1) << tables.spans.operator[s]
+    return bits
 
 
 @entry
 def place_histogram(text: Sentences, tables: Tables, priors, room: Room, histogram):
-    """Adds sentences to histogram[o, length, places]; calibration's input.
+    """Add sentences to histogram[o, length, places]; calibration's input.
 
     histogram: [O, limit + 1, limit + 2] int64, in 2**-20 sentences: each counts by the chance that
     o is drawn for it, which grows where other operators have no place.
@@ -192,7 +192,7 @@ def place_histogram(text: Sentences, tables: Tables, priors, room: Room, histogr
 
 
 def sample_words(seed: int, ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """A uniform 64-bit word for each id, to sample sentences by: [N]."""
+    """Return a uniform 64-bit word for each id, [N], by which sentences are sampled."""
     words = np.empty(len(ids), np.uint64)
     _sample(seed, ids, words)
     return words

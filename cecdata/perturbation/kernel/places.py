@@ -1,4 +1,4 @@
-"""Which operator strikes, how often, and where."""
+"""Draws of the operator, of the number of edits and of their places."""
 
 from __future__ import annotations
 
@@ -12,44 +12,44 @@ _SPARSE = 24  # tries after which places are counted out
 
 @inlined
 def insert_mask_of(inserts):
-    """The operators that insert, as a set of bits."""
-    found = 0
+    """Return the operators that insert, as a set of bits."""
+    bits = 0
     for o in range(len(inserts)):
         if inserts[o]:
-            found |= 1 << o
-    return found
+            bits |= 1 << o
+    return bits
 
 
 @inlined
 def with_prior_of(priors):
-    """The operators with a prior, as a set of bits."""
-    found = np.int64(0)
+    """Return the operators with a prior, as a set of bits."""
+    bits = np.int64(0)
     for o in range(len(priors)):
-        found |= np.int64(priors[o] > 0) << o
-    return found
+        bits |= np.int64(priors[o] > 0) << o
+    return bits
 
 
 @inlined
 def count_places(mask, n, wanted):
-    """How many of the places 0..n meet `wanted`."""
-    found, bits = np.uint16(0), np.uint16(wanted)
+    """Return how many of the places 0..n meet `wanted`."""
+    count, bits = np.uint16(0), np.uint16(wanted)
     for i in range(np.uint64(n + 1)):  # 16-bit and without branches: the compiler vectorises it
-        found = np.uint16(found + np.uint16((mask[i] & bits) != 0))
-    return np.int64(found)
+        count = np.uint16(count + np.uint16((mask[i] & bits) != 0))
+    return np.int64(count)
 
 
 @inlined
 def able_of(mask, n, with_prior):
-    """The operators with a prior that can strike somewhere, as a set of bits."""
-    found = np.uint16(0)
+    """Return the operators with a prior that can strike somewhere, as a set of bits."""
+    bits = np.uint16(0)
     for i in range(np.uint64(n + 1)):
-        found = np.uint16(found | mask[i])
-    return np.int64(found) & with_prior
+        bits = np.uint16(bits | mask[i])
+    return np.int64(bits) & with_prior
 
 
 @inlined
 def accumulate(priors, able, cumulative):
-    """cumulative[o]: the chance of an operator up to o, the priors renormalised to the set."""
+    """Write into cumulative[o] the chance of an operator up to o, of those in the set."""
     total, sum_ = 0.0, 0.0
     for o in range(len(priors)):
         if (able >> o) & 1:
@@ -69,7 +69,7 @@ def accumulate(priors, able, cumulative):
 
 @inlined
 def choose(u, cumulative):
-    """The operator that a draw means."""
+    """Return the operator that a draw selects."""
     chosen = 0
     for o in range(len(cumulative)):
         chosen += u >= cumulative[o]  # no branch: which operator it is cannot be predicted
@@ -78,7 +78,7 @@ def choose(u, cumulative):
 
 @inlined
 def take(n, o, wanted, draws, key, room):
-    """Draws how many places that meet `wanted` are struck, and which; gives their number."""
+    """Draw how many of the places that meet `wanted` are struck, and which; return the number."""
     places, u, count = count_places(room.mask, n, wanted), unit(draw(key, COUNT, 0)), 1
     count_cdf = draws.count_cdf
     while count < count_cdf.shape[2] and u >= count_cdf[o, places, count - 1]:
@@ -89,7 +89,7 @@ def take(n, o, wanted, draws, key, room):
 
 @inlined
 def _take_places(mask, n, wanted, count, key, chosen):
-    """`count` distinct places whose mask meets `wanted`, each set equally likely, ascending.
+    """Draw `count` distinct places that meet `wanted`, ascending, each set equally likely.
 
     Places are drawn from all n + 1 until one fits: eligible ones are the rule, and where they are
     rare `_SPARSE` decides that counting them out is cheaper.
@@ -116,7 +116,7 @@ def _take_places(mask, n, wanted, count, key, chosen):
 
 @called
 def _count_out(mask, n, bits, chosen, k, word):
-    """One of the places that fit and are not yet chosen, each equally likely."""
+    """Return one of the places that fit and are not yet chosen, each equally likely."""
     rank = below(word, count_places(mask, n, bits) - k)
     for place in range(n + 1):
         fresh = (mask[place] & bits) != 0
@@ -131,9 +131,9 @@ def _count_out(mask, n, bits, chosen, k, word):
 
 @called
 def take_mixed(n, able, draws, key, room):
-    """Draws places and strikes[k], an operator for each, at least two different ones among them.
+    """Draw places and strikes[k], an operator for each, at least two different ones.
 
-    Gives their number; 0 if these places do not allow that.
+    Return their number, or 0 if these places do not allow that.
     """
     mask, chosen, strikes, cumulative = room.mask, room.chosen, room.strikes, room.cumulative_here
     priors = draws.priors

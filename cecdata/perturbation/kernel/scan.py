@@ -1,4 +1,4 @@
-"""Reads a sentence: its code points, and which operator may strike where."""
+"""Reading of a sentence: its code points, and the operators that may strike at each place."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GOES_ON = 2  # in `protected`: this code point belongs to the run of the one be
 
 @inlined
 def scan(data, start, stop, tables, insert_mask, room):
-    """Reads one sentence of valid UTF-8 into `room`; gives its number of code points n."""
+    """Read one sentence of valid UTF-8 into `room`; return its number of code points n."""
     points, bounds, mask, slots = room.points, room.bounds, room.mask, room.slots
     code_points, eligible = tables.code_points, tables.eligible
     n, at, end = np.uint64(0), np.uint64(start), np.uint64(stop)
@@ -50,7 +50,7 @@ def scan(data, start, stop, tables, insert_mask, room):
 
 @inlined
 def protect(protected, first, n, insert_mask, room):
-    """Leaves runs of protected code points whole: protected[first:first + n] are this sentence's.
+    """Keep runs of protected code points whole; protected[first:first + n] are this sentence's.
 
     Of a run the first code point is 1 and the others 2; nothing is inserted before a 2.
     """
@@ -64,13 +64,13 @@ def protect(protected, first, n, insert_mask, room):
 
 @inlined
 def clings(value, how):
-    """Is a code point of this class part of a larger visible character on that side?"""
+    """Return whether a code point of this class belongs to a larger character on that side."""
     return value == how or value == CLINGS_BOTH
 
 
 @called
 def _mend_clusters(n, code_points, insert_mask, room):
-    """Nothing inside a visible character: no insertion there, no base replaced under its marks."""
+    """Allow no insertion inside a visible character, and no base replaced under its marks."""
     points, mask, slots, before = room.points, room.mask, room.slots, PLAIN
     for i in range(n + 1):
         kind = PLAIN
@@ -92,7 +92,7 @@ def _mend_clusters(n, code_points, insert_mask, room):
 
 @called
 def _mend_placeholders(n, insert_mask, room):
-    """A typed placeholder such as <ADDR> is left whole; an insertion may stand before it."""
+    """Keep a typed placeholder such as <ADDR> whole; an insertion may come before it."""
     points, mask, i = room.points, room.mask, 0
     while i < n:
         end = _placeholder_end(points, i, n) if points[i] == _LESS else i
@@ -107,7 +107,7 @@ def _mend_placeholders(n, insert_mask, room):
 
 @inlined
 def _placeholder_end(points, i, n):
-    """One past the `>` of a typed placeholder such as <ADDR> that starts at i, else i."""
+    """Return the end of a typed placeholder such as <ADDR> that starts at i, else i."""
     j = i + 1
     limit = min(n, j + _LONGEST_PLACEHOLDER)
     while j < limit and (

@@ -1,4 +1,4 @@
-"""Draws replacements and writes a source: bytes in blocks, edits in columns."""
+"""Draws of replacements, and the writing of a source: bytes in blocks, edits in columns."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _ALIAS = _COST + COST_BITS
 
 @inlined
 def strike_character(tables, struck, place, n, room, data, key, k, base, out, edit):
-    """Writes edit k, of one character or before one, and what follows; gives (base, facts).
+    """Write edit k, of one character or before one, and the rest; return (base, facts).
 
-    Byte b of the target stands at base + b of what is written, from the end of the edit on;
+    Byte b of the target is at base + b of the output, from the end of the edit on;
     `facts` are the replacement's in `Tables.texts`.
     """
     inserts = np.int64(tables.inserts[struck])
@@ -52,12 +52,12 @@ def strike_character(tables, struck, place, n, room, data, key, k, base, out, ed
 
 @inlined
 def strike_span(tables, struck, place, n, room, data, key, k, base, out, edit):
-    """Writes edit k, of a span, and what follows; gives (base, its Levenshtein distance)."""
-    found, bounds = tables.spans, room.bounds
-    s = np.int64(found.row[struck])
-    row = found.rows[np.int64(room.spans[s, place]), s]
-    chosen = _span_candidate(row, found.candidates, draw(key, REPLACEMENT, k))
-    packed, signs = found.candidates[chosen, 0], found.candidates[chosen, 1]
+    """Write edit k, of a span, and the rest; return (base, its Levenshtein distance)."""
+    spans, bounds = tables.spans, room.bounds
+    s = np.int64(spans.row[struck])
+    row = spans.rows[np.int64(room.spans[s, place]), s]
+    chosen = _span_candidate(row, spans.candidates, draw(key, REPLACEMENT, k))
+    packed, signs = spans.candidates[chosen, 0], spans.candidates[chosen, 1]
     done, to = place + np.int64(row >> np.uint64(SIZE_SHIFT)), base + bounds[place]
     start = to
     for _ in range(LONGEST):
@@ -76,7 +76,7 @@ def strike_span(tables, struck, place, n, room, data, key, k, base, out, edit):
 
 @inlined
 def copy_whole(out, base, data, start, stop):
-    """The whole target, before anything is struck."""
+    """Copy the whole target, before any edit."""
     _copy(out.data, base, data, start, stop)
 
 
@@ -92,7 +92,7 @@ def _note(out, edit, start, end, old, new, struck, kind):
 
 @inlined
 def _candidate(tables, o, slot, word):
-    """The text and the kind (packed) of a replacement, by Walker's alias method."""
+    """Return the text and the kind (packed) of a replacement, by Walker's alias method."""
     scaled = (word >> np.uint64(32)) * np.uint64(tables.rows[o, slot, 1])
     packed = tables.candidates[np.uint64(tables.rows[o, slot, 0]) + (scaled >> np.uint64(32))]
     fraction = np.uint32(word) >> np.uint32(32 - KEEP_BITS)
@@ -104,7 +104,7 @@ def _candidate(tables, o, slot, word):
 
 @inlined
 def _span_candidate(row, candidates, word):
-    """Which candidate replaces a span, by Walker's alias method."""
+    """Return the candidate that replaces a span, by Walker's alias method."""
     first = row & np.uint64((1 << COUNT_SHIFT) - 1)
     count = (row >> np.uint64(COUNT_SHIFT)) & np.uint64((1 << (SOURCE_SHIFT - COUNT_SHIFT)) - 1)
     chosen = first + (((word >> np.uint64(32)) * count) >> np.uint64(32))
@@ -117,7 +117,7 @@ def _span_candidate(row, candidates, word):
 
 @inlined
 def _copy(out, at, data, start, stop):
-    """out[at:] = data[start:stop], in blocks: may scribble 31 bytes further."""
+    """Copy data[start:stop] to out[at:], in blocks: up to 31 bytes beyond are overwritten."""
     size, to, source = np.uint64(stop - start), np.uint64(at), np.uint64(start)
     done = np.uint64(0)
     if np.uint64(stop) + np.uint64(_BLOCK) <= np.uint64(len(data)):

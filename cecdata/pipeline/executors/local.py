@@ -19,7 +19,7 @@ _PATIENCE_S = 2.0
 def run(
     plan: Plan, chunks: Sequence[int], workers: int, write: Write
 ) -> Iterator[tuple[int, Outcome]]:
-    """Each chunk's outcome as it is done; where one fails, those under way are finished first.
+    """Yield each chunk's outcome as it is done; if one fails, those under way finish first.
 
     A chunk begins when one before it has been taken by the caller, who records it: a kill costs
     no more than one chunk a worker.

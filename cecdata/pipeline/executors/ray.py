@@ -17,7 +17,7 @@ from cecdata.pipeline.chunks import Fill, Outcome, Plan, Stage, Write
 def run(
     plan: Plan, chunks: Sequence[int], workers: int, _write: Write
 ) -> Iterator[tuple[int, Outcome]]:
-    """Each chunk's outcome as it is done, on the cluster of $RAY_ADDRESS or a local one."""
+    """Yield each chunk's outcome as it is done, on the cluster of $RAY_ADDRESS or a local one."""
     try:
         import ray
     except ImportError as error:

@@ -170,8 +170,8 @@ def repeat(rows):
         (spoil(cosine=1.5), "cosine"),
         (spoil(source=lambda r: r["target"], edits=[]), "like its target"),
         (swap_copies, "does not follow"),
-        (scatter, "also stand elsewhere"),
-        (repeat, "also stand elsewhere"),
+        (scatter, "also occur elsewhere"),
+        (repeat, "also occur elsewhere"),
     ],
 )
 def test_one_wrong_row_is_found(build, rows, change, what):
