@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cecdata.common import durable
+from cecdata.common import durable, markdown
 from cecdata.common.codec import Json
 from cecdata.common.durable import targets
 from cecdata.common.durable.files import naming
@@ -122,7 +122,7 @@ def greedy(policy: Policy) -> GenerationConfig:
 def card(policy: Policy, facts: Mapping[str, Json]) -> str:
     """Return the model card: how to prompt the policy, and the facts of its training."""
     count = sum(parameter.numel() for parameter in policy.model.parameters())
-    rows = "\n".join(f"| {name} | {_cell(value)} |" for name, value in facts.items())
+    rows = markdown.table(("", ""), ((name, _cell(value)) for name, value in facts.items()))
     return f"""---
 language: zh
 library_name: transformers
@@ -142,8 +142,6 @@ transformers. vLLM does not read `do_sample`: give it the temperature.
 
 The licence depends on the starting weights and the training data; state it here before publishing.
 
-| | |
-| --- | --- |
 {rows}
 """
 
@@ -152,5 +150,5 @@ def _cell(value: Json) -> str:
     if isinstance(value, float):
         return f"{value:.4f}"
     if isinstance(value, (dict, list)):
-        return f"`{json.dumps(value, ensure_ascii=False)}`"
+        return markdown.code(json.dumps(value, ensure_ascii=False))
     return str(value)
