@@ -3,7 +3,8 @@
 A word W is letters and digits of either width. A protected span is
 
     W, then any of [-_]+ W, [./'’@&+·°] W and, from digit to digit, [,:：．~～／－—] W
-    before a digit one of $￥¥€£+-−±＋－; behind one of %％‰℃℉°; behind a letter +, ++ or #
+    before a digit one of $￥¥€£+-−±＋－, after it one of %％‰℃℉°
+    after a letter +, ++ or #
     after :// or a leading www. all of !-~, up to the last [0-9A-Za-z/=&#_-]
 
 so 3.14, 12:30, 2024-01-02, 50%, -5℃, iPhone15, C++, Wi-Fi, a.b@c.cn and https://a.cn/?q=1 are one
