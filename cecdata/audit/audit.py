@@ -104,11 +104,15 @@ class Audit:
             "compared": [_plain(score) for score in self.scores[1:]],
             "other_errors": dict(self.errors.others.most_common()),
             "uncovered": [
-                {"right": item.right, "wrong": item.wrong, "count": item.count,
-                 "family": item.family}
+                {
+                    "right": item.right,
+                    "wrong": item.wrong,
+                    "count": item.count,
+                    "family": item.family,
+                }
                 for item in self.uncovered()[:UNCOVERED_LISTED]
             ],
-        }  # fmt: skip
+        }
         if each:
             plain["each"] = [
                 {name: getattr(item, name) for name in Explained.__slots__}

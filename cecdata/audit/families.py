@@ -9,9 +9,18 @@ from cecdata.hanzi.shapes import similarity
 
 # In the order in which they are tried.
 FAMILIES = (
-    "same_sound", "tone", "initial", "final", "keyboard", "edit1", "rare_reading",
-    "look_alike", "shared_part", "variant", "other",
-)  # fmt: skip
+    "same_sound",
+    "tone",
+    "initial",
+    "final",
+    "keyboard",
+    "edit1",
+    "rare_reading",
+    "look_alike",
+    "shared_part",
+    "variant",
+    "other",
+)
 
 
 def family(right: str, wrong: str) -> str:

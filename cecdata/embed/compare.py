@@ -46,9 +46,11 @@ def read_ratings(path: Path) -> tuple[list[str], list[str], Floats]:
     known = {"input": pl.String, "output": pl.String, "rating": pl.Float64}
     try:
         frame = pl.read_csv(
-            path, schema_overrides=known, separator="\t" if tabs else ",",
+            path,
+            schema_overrides=known,
+            separator="\t" if tabs else ",",
             quote_char=None if tabs else '"',  # there a quotation mark is a character like any
-        )  # fmt: skip
+        )
     except pl.exceptions.PolarsError as error:
         raise InputError(f"{path}: cannot be read ({error})") from error
     missing = [name for name in ("input", "output", "rating") if name not in frame.columns]
@@ -63,9 +65,14 @@ def read_ratings(path: Path) -> tuple[list[str], list[str], Floats]:
 
 
 def study(
-    model: Encoder, inputs: list[str], outputs: list[str], ratings: Floats, *,
-    threshold: float = 0.65, seed: int = 42,
-) -> Study:  # fmt: skip
+    model: Encoder,
+    inputs: list[str],
+    outputs: list[str],
+    ratings: Floats,
+    *,
+    threshold: float = 0.65,
+    seed: int = 42,
+) -> Study:
     """Score the pairs with an encoder and compare with the ratings."""
     # what is compiled or loaded at first use is not what is measured
     _cosines(model, inputs[:1], outputs[:1])
@@ -76,12 +83,18 @@ def study(
     low_rank, high_rank = _interval(cosine, ratings, spearman, seed)
     rejected = cosine < threshold
     return Study(
-        model.name, model.revision, len(cosine),
-        pearson(cosine, ratings), (low, high),
-        spearman(cosine, ratings), (low_rank, high_rank),
-        2 * len(cosine) / seconds, float(rejected.mean()),
-        _mean(ratings[rejected]), _mean(ratings[~rejected]),
-    )  # fmt: skip
+        model.name,
+        model.revision,
+        len(cosine),
+        pearson(cosine, ratings),
+        (low, high),
+        spearman(cosine, ratings),
+        (low_rank, high_rank),
+        2 * len(cosine) / seconds,
+        float(rejected.mean()),
+        _mean(ratings[rejected]),
+        _mean(ratings[~rejected]),
+    )
 
 
 def _mean(ratings: Floats) -> float | None:

@@ -65,9 +65,13 @@ class _Pairs:
 
 
 def near_duplicates(
-    cache: Cache, above: float, *, exact: bool = False, show: int = 20,
+    cache: Cache,
+    above: float,
+    *,
+    exact: bool = False,
+    show: int = 20,
     progress: Progress | None = None,
-) -> NearDuplicates:  # fmt: skip
+) -> NearDuplicates:
     """Count the pairs with a cosine of at least `above`; return the `show` most similar.
 
     Memory: some 40 bytes a sentence, the vectors of 16,384 sentences and of the centres.

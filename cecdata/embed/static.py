@@ -110,11 +110,18 @@ class StaticEncoder:
             source = source.dictionary_encode()
         found = np.empty(len(pairs), np.float32)
         kernel.edited_scores(
-            offsets, data, np.asarray(target.indices), _longest(offsets),
-            np.asarray(edits.offsets), np.asarray(struck.field("start")),
-            np.asarray(struck.field("end")), np.asarray(source.indices),
-            _texts(source.dictionary), self._weights, found,
-        )  # fmt: skip
+            offsets,
+            data,
+            np.asarray(target.indices),
+            _longest(offsets),
+            np.asarray(edits.offsets),
+            np.asarray(struck.field("start")),
+            np.asarray(struck.field("end")),
+            np.asarray(source.indices),
+            _texts(source.dictionary),
+            self._weights,
+            found,
+        )
         return bend(found, self.gate.knot)
 
 

@@ -25,8 +25,12 @@ _TOKENS = {"cuda": 65_536, "cpu": 2_048}  # of a batch, about: one code point is
 _BATCH = 2_048  # sentences of a batch at most
 _PATIENCE_S = 10.0  # until a hub counts as out of reach
 _TOKENIZERS = (
-    "tokenizer.json", "vocab.txt", "tokenizer.model", "sentencepiece.bpe.model", "vocab.json",
-)  # fmt: skip
+    "tokenizer.json",
+    "vocab.txt",
+    "tokenizer.model",
+    "sentencepiece.bpe.model",
+    "vocab.json",
+)
 _PICKLED = (".bin", ".pt", ".pth", ".pkl")
 # Where the newest commit has pickled weights alone, one of its branch that has safetensors too:
 # BAAI/bge-large-zh-v1.5 got model.safetensors on 2023-09-14 (this commit), lost it on 2024-04-02.
@@ -53,9 +57,13 @@ class SentenceTransformerEncoder:
     normalised = True
 
     def __init__(
-        self, name: str, *, dtype: str = "fp16", one_by_one: bool = False,
+        self,
+        name: str,
+        *,
+        dtype: str = "fp16",
+        one_by_one: bool = False,
         devices: Sequence[str] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.name = name
         self._one_by_one = one_by_one
         self._model, self.revision = _load(name, dtype)
@@ -91,9 +99,12 @@ class SentenceTransformerEncoder:
         size = min(_BATCH, max(1, _TOKENS[self._kind] // (len(bucket[-1]) + 2)))
         size = 1 if self._one_by_one else size
         found: npt.NDArray[np.floating] = self._model.encode(
-            bucket, batch_size=size, convert_to_numpy=True, show_progress_bar=False,
+            bucket,
+            batch_size=size,
+            convert_to_numpy=True,
+            show_progress_bar=False,
             pool=self._started() if self._pool is not None or len(bucket) > size else None,
-        )  # fmt: skip
+        )
         return found
 
     def _started(self) -> Any:

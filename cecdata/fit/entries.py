@@ -47,16 +47,22 @@ def entries_of(errors: Errors, prior: Mapping[str, float], reach: float) -> Entr
     InputError where no error is among standard characters.
     """
     slots = code_point_slots()
-    places = {pair: (int(slots[ord(pair[0])]) - 1, int(slots[ord(pair[1])]) - 1)
-              for pair in errors.substitutions}  # fmt: skip
+    places = {
+        pair: (int(slots[ord(pair[0])]) - 1, int(slots[ord(pair[1])]) - 1)
+        for pair in errors.substitutions
+    }
     held = [pair for pair in sorted(places) if min(places[pair]) >= 0]
     rights = np.unique(np.array([places[pair][0] for pair in held], np.int64))
     if not len(rights):
         raise InputError("no error puts one standard character for another: nothing to fit")
     operators = substituting(prior, least_by(prior, reach))
     tables = [table_of(operator, limited=True) for operator in operators]
-    kinds = tuple((o, kind) for o, operator in enumerate(operators)
-                  if len(operator.kinds) > 1 for kind in operator.kinds)  # fmt: skip
+    kinds = tuple(
+        (o, kind)
+        for o, operator in enumerate(operators)
+        if len(operator.kinds) > 1
+        for kind in operator.kinds
+    )
     columns = [
         _rows(o, operator, table, rights, kinds, len(operators))
         for o, (operator, table) in enumerate(zip(operators, tables, strict=True))
@@ -72,10 +78,18 @@ def entries_of(errors: Errors, prior: Mapping[str, float], reach: float) -> Entr
     with np.errstate(divide="ignore"):
         share = np.log(filled.reshape(len(rights), -1) * np.array(strikes))
     return Entries(
-        tuple(operator.name for operator in operators), kinds, row, kind, weight,
-        frequent - frequent.mean(), share, right,
-        np.array([errors.substitutions[pair] for pair in held], np.float64), hit, error,
-    )  # fmt: skip
+        tuple(operator.name for operator in operators),
+        kinds,
+        row,
+        kind,
+        weight,
+        frequent - frequent.mean(),
+        share,
+        right,
+        np.array([errors.substitutions[pair] for pair in held], np.float64),
+        hit,
+        error,
+    )
 
 
 def least_by(prior: Mapping[str, float], reach: float) -> dict[str, dict[str, float]]:

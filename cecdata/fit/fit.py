@@ -22,9 +22,13 @@ from cecdata.operators.weighed import FREQUENCY, POWER
 
 # Kinds of errors beside single characters, and the operator that makes such.
 ANSWERS: Mapping[str, str] = {
-    "missing": "missing", "repeated": "repeated", "swapped": "swap", "split": "split",
-    "merged": "merge", "symbol": "width",
-}  # fmt: skip
+    "missing": "missing",
+    "repeated": "repeated",
+    "swapped": "swap",
+    "split": "split",
+    "merged": "merge",
+    "symbol": "width",
+}
 # Operators that write single characters where the word decides, and the one beside which no error
 # tells them apart without its sentence: their shares keep their ratio.
 ALONGSIDE: Mapping[str, str] = {"slip": "lexical"}
@@ -63,12 +67,13 @@ class Fitted:
             "bits_per_error": bits,
             "coverage": {"before": self.before.coverage, "after": self.after.coverage},
             "mean_candidates": {
-                "before": self.before.mean_candidates, "after": self.after.mean_candidates,
+                "before": self.before.mean_candidates,
+                "after": self.after.mean_candidates,
             },
             "held_out_bits_by_strength": {f"{s:g}": b for s, b in self.held_out.items()},
             "counted": dict(self.counted),
             "unanswered": dict(self.unanswered),
-        }  # fmt: skip
+        }
 
 
 def fit(errors: Errors, config: Config, *, reach: float = 1.0) -> Fitted:

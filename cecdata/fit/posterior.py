@@ -72,12 +72,14 @@ class Posterior:
         pull = explained - within * rows[e.row]
         by_operator = rows.reshape(-1, self._operators)
         total = by_operator.sum(axis=1, keepdims=True)
-        slope = np.concatenate([
-            (by_operator - share * total).sum(axis=0),
-            np.bincount(e.kind, pull, len(e.kinds) + 1)[:-1],
-            np.bincount(self._of, pull * e.log_weight, self._operators),
-            np.bincount(self._of, pull * e.log_frequency, self._operators),
-        ])  # fmt: skip
+        slope = np.concatenate(
+            [
+                (by_operator - share * total).sum(axis=0),
+                np.bincount(e.kind, pull, len(e.kinds) + 1)[:-1],
+                np.bincount(self._of, pull * e.log_weight, self._operators),
+                np.bincount(self._of, pull * e.log_frequency, self._operators),
+            ]
+        )
         return -value / count.sum(), -slope / count.sum()
 
     def _joint(self, vector: Floats) -> tuple[Floats, Floats, Floats]:

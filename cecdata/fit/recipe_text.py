@@ -34,8 +34,12 @@ def recipe_text(config: Config, notes: Sequence[str] = ()) -> str:
 def _table(name: str, table: Mapping[str, Json]) -> list[str]:
     plain = {key: value for key, value in table.items() if not isinstance(value, Mapping)}
     lines = ["", f"[{name}]", *(f"{key} = {_value(part)}" for key, part in plain.items())]
-    nested = [line for key, value in table.items() if isinstance(value, Mapping)
-              for line in _table(f"{name}.{key}", value)]  # fmt: skip
+    nested = [
+        line
+        for key, value in table.items()
+        if isinstance(value, Mapping)
+        for line in _table(f"{name}.{key}", value)
+    ]
     return (lines if plain else []) + nested
 
 

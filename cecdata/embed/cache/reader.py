@@ -54,9 +54,13 @@ class Cache:
 
     @classmethod
     def open(
-        cls, root: Path | str, *, expect: Encoder | None = None,
-        fingerprint: str | None = None, dimension: int | None = None,
-    ) -> Cache:  # fmt: skip
+        cls,
+        root: Path | str,
+        *,
+        expect: Encoder | None = None,
+        fingerprint: str | None = None,
+        dimension: int | None = None,
+    ) -> Cache:
         """InputError where none is, VerificationError where it is damaged, RefusedError where its
         vectors are not of the encoder that is expected, or of that fingerprint or dimension.
         """

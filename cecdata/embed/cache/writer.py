@@ -68,10 +68,17 @@ class CacheWriter:
                 model = self._encoder
                 self._publish(
                     Sidecar(
-                        VERSION, model.name, model.revision, model.fingerprint, model.dimension,
-                        DTYPE, 0, (), None,
+                        VERSION,
+                        model.name,
+                        model.revision,
+                        model.fingerprint,
+                        model.dimension,
+                        DTYPE,
+                        0,
+                        (),
+                        None,
                     )
-                )  # fmt: skip
+                )
             else:
                 self._reopen()
             self._sweep()
