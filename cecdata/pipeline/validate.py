@@ -72,5 +72,7 @@ def _is(operator: pa.DictionaryArray, name: str) -> Mask:
 
 
 def _rejected(table: pa.Table, reason: npt.NDArray[np.int8], rules: dict[str, Mask]) -> pa.Table:
+    # plain text, because the few rows would carry the dictionaries of the whole chunk
     column = named(reason, list(rules))
-    return table.append_column(REJECTED_PAIR.field("reason").with_type(column.type), column)
+    whole = table.append_column(REJECTED_PAIR.field("reason").with_type(column.type), column)
+    return whole.cast(REJECTED_PAIR)
