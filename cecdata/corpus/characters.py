@@ -1,4 +1,4 @@
-"""What the normaliser does with each character, as one table over the code points."""
+"""The treatment of each character by the normaliser, as one table over the code points."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FORBIDDEN: dict[str, str] = {
 
 @functools.cache
 def classes() -> npt.NDArray[np.uint8]:
-    """The class of every code point below TABLE_SIZE, shape (TABLE_SIZE,).
+    """Return the class of every code point below TABLE_SIZE, shape (TABLE_SIZE,).
 
     SLOW is every character that is removed, folded or forbidden, and every one that NFC might
     change: of non-zero combining class, not its own NFC, or the second half of a composition.
@@ -49,22 +49,22 @@ def _slow_class() -> str:
 
 
 def _ranges(pattern: str) -> list[tuple[int, int]]:
-    """The ranges of a character class as it stands between brackets."""
-    found = re.findall(r"(.)-(.)|(.)", pattern, re.DOTALL)
-    return [(ord(a or c), ord(b or c)) for a, b, c in found]
+    """Return the ranges of a character class as written between brackets."""
+    pairs = re.findall(r"(.)-(.)|(.)", pattern, re.DOTALL)
+    return [(ord(a or c), ord(b or c)) for a, b, c in pairs]
 
 
 @functools.cache
 def unstable() -> frozenset[str]:
     """Return the characters below TABLE_SIZE that canonical composition may touch."""
-    found: set[str] = set()
+    chars: set[str] = set()
     for char in map(chr, range(TABLE_SIZE)):
         if unicodedata.combining(char) or not unicodedata.is_normalized("NFC", char):
-            found.add(char)
+            chars.add(char)
         parts = unicodedata.decomposition(char)
         if parts and parts[0] != "<":
-            found.update(chr(int(part, 16)) for part in parts.split()[1:])
-    return frozenset(found)
+            chars.update(chr(int(part, 16)) for part in parts.split()[1:])
+    return frozenset(chars)
 
 
 @functools.cache

@@ -52,7 +52,7 @@ def load(paths: Sequence[str], ngram: int = NGRAM) -> Benchmarks:
 
 
 def contaminated(text: pa.Array, benchmarks: Benchmarks) -> Mask:
-    """For each normalised sentence: does a benchmark have it, or `ngram` characters of it?"""
+    """Return for each sentence whether a benchmark has it, or `ngram` characters of it."""
     forms = pc.replace_substring_regex(text, r"\s+", "")
     if len(forms) == 0:
         return np.zeros(0, dtype=np.bool_)
@@ -63,20 +63,20 @@ def contaminated(text: pa.Array, benchmarks: Benchmarks) -> Mask:
     return mask
 
 
-def decontaminate(found: Normalised, benchmarks: Benchmarks) -> Normalised:
+def decontaminate(clean: Normalised, benchmarks: Benchmarks) -> Normalised:
     """Move contaminated sentences to the rejects."""
-    bad = contaminated(found.batch.column("text"), benchmarks)
+    bad = contaminated(clean.batch.column("text"), benchmarks)
     if not bad.any():
-        return found
-    hit = found.batch.filter(pa.array(bad))
+        return clean
+    hit = clean.batch.filter(pa.array(bad))
     detail = f"equal to a benchmark sentence or {benchmarks.ngram} characters in common"
     rejected = reject(hit, "contaminated", [detail] * hit.num_rows)
-    merged = pa.concat_batches([found.rejected, rejected])
-    return Normalised(found.batch.filter(pa.array(~bad)), merged)
+    merged = pa.concat_batches([clean.rejected, rejected])
+    return Normalised(clean.batch.filter(pa.array(~bad)), merged)
 
 
 def _texts(source: Source) -> Iterator[list[str]]:
-    """The benchmark's sentences in the form that is compared, batch by batch."""
+    """Yield the benchmark's sentences in the form that is compared, batch by batch."""
     if source.format not in ("text", "tsv", "csv"):
         for rows in read([source.label]):
             yield _forms(rows.batch.column("text").to_pylist())
@@ -140,15 +140,15 @@ def _mixed(value: np.uint64) -> np.uint64:
 
 @compiled
 def _ngrams(data: Bytes, offsets: Int32s, ngram: int, out: Uint64s) -> int:
-    found = 0
+    written = 0
     for row in range(offsets.size - 1):
         start, end = offsets[row], offsets[row + 1]
         codes = np.empty(end - start, dtype=np.uint32)
         count = decode(data, start, end, codes)
         for place in range(count - ngram + 1):
-            out[found] = _mixed(_hash(codes, place, ngram))
-            found += 1
-    return found
+            out[written] = _mixed(_hash(codes, place, ngram))
+            written += 1
+    return written
 
 
 @compiled

@@ -1,4 +1,4 @@
-"""Which sentences are seen for the first time: an open-addressing table of 64-bit ids.
+"""Sentences that occur for the first time, by an open-addressing table of 64-bit ids.
 
 Memory: 8 bytes a slot, between 14 and 28 bytes a sentence (1.5 M sentences: 32 MiB; 38 M: 1 GiB),
 and while the table doubles once more its old half. Two different sentences that share an id would
@@ -16,12 +16,12 @@ from cecdata.corpus.xxh3 import Int64s, Uint64s
 Mask = npt.NDArray[np.bool_]
 
 _FILL = 0.55  # longest chains stay short, and a doubling is rare
-_STEP = 1 << 16  # room is made for so many ids at a time, although most may be known
+_STEP = 1 << 16  # ids for which space is reserved at a time, although most may be known
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # ids need not be well spread: spread them (Fibonacci hashing)
 
 
 class Dedup:
-    """Keeps every id it was shown.
+    """A set of ids that reports which are new.
 
     >>> seen = Dedup()
     >>> seen.first(np.array([5, 7, 5], dtype=np.uint64)).tolist()

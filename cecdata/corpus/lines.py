@@ -64,7 +64,7 @@ def blocks(stream: IO[bytes], source: Source, max_bytes: int = MAX_BYTES) -> Ite
 
 
 def _parts(body: bytes, first: int, end: int, rejects: tuple[Reject, ...]) -> Iterator[Block]:
-    """The block of the lines `first` to `end`, or several where it has very many."""
+    """Yield the block of the lines `first` to `end`, or several where it has very many."""
     start = 0
     if end - first > BLOCK_LINES:
         ends = np.flatnonzero(np.frombuffer(body, np.uint8) == ord("\n"))
@@ -126,7 +126,7 @@ def _utf8(stream: IO[bytes], source: Source) -> Iterator[bytes]:
 
 
 def _is_han_in_utf8(chunk: bytes) -> bool:
-    """Whether bytes are valid UTF-8, as far as they go, and hold Han characters."""
+    """Return whether bytes are valid UTF-8, as far as they go, and hold Han characters."""
     try:
         text = codecs.getincrementaldecoder(UTF8)().decode(chunk)
     except UnicodeDecodeError:
@@ -135,7 +135,7 @@ def _is_han_in_utf8(chunk: bytes) -> bool:
 
 
 def split(data: bytes) -> pa.BinaryArray:
-    """The lines of a block (each ended by a line feed) as an Arrow array, without the ends."""
+    """Return the lines of a block, each ended by a line feed, without their ends."""
     if not data:
         return pa.array([], pa.binary())
     raw = np.frombuffer(data, dtype=np.uint8)
@@ -147,7 +147,7 @@ def split(data: bytes) -> pa.BinaryArray:
 
 
 def numbers(first: int, count: int) -> Int64s:
-    """`count` line numbers from `first` on."""
+    """Return `count` line numbers from `first` on."""
     return np.arange(first, first + count, dtype=np.int64)
 
 

@@ -51,7 +51,7 @@ class Normalised:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a text is no sentence."""
+    """Why a text is not a sentence."""
 
     reason: str
     detail: str
@@ -83,21 +83,21 @@ def normalise(batch: pa.RecordBatch, options: Options = DEFAULTS) -> Normalised:
     return Normalised(pa.RecordBatch.from_arrays(placed, schema=LOCATED_SENTENCE), rejected)
 
 
-def distinct(found: Normalised, seen: Dedup) -> Normalised:
+def distinct(clean: Normalised, seen: Dedup) -> Normalised:
     """Keep the sentences whose id `seen` meets for the first time; the others: `duplicate`."""
-    first = seen.first(np.asarray(found.batch.column("id")))
+    first = seen.first(np.asarray(clean.batch.column("id")))
     if first.all():
-        return found
-    again = found.batch.filter(pa.array(~first))
+        return clean
+    again = clean.batch.filter(pa.array(~first))
     rejected = reject(
         again, "duplicate", [f"id {value}" for value in again.column("id").to_pylist()]
     )
-    merged = pa.concat_batches([found.rejected, rejected])
-    return Normalised(found.batch.filter(pa.array(first)), merged)
+    merged = pa.concat_batches([clean.rejected, rejected])
+    return Normalised(clean.batch.filter(pa.array(first)), merged)
 
 
 def reject(batch: pa.RecordBatch, reason: str, details: list[str]) -> pa.RecordBatch:
-    """Rows with columns text, origin, file, row as a batch of the schema REJECTED_ROW."""
+    """Return rows with columns text, origin, file, row as a batch of the schema REJECTED_ROW."""
     made = {
         "reason": pa.array([reason] * len(batch), pa.string()),
         "detail": pa.array(details, pa.string()),
@@ -107,7 +107,7 @@ def reject(batch: pa.RecordBatch, reason: str, details: list[str]) -> pa.RecordB
 
 
 def normalise_text(text: str) -> str | Fault:
-    r"""The normal form of one text, or the forbidden character in it.
+    r"""Return the normal form of one text, or the forbidden character in it.
 
     >>> normalise_text("\ufeff 他的\u200b病情\u3000 已经好转。\n")
     '他的病情 已经好转。'
@@ -115,8 +115,8 @@ def normalise_text(text: str) -> str | Fault:
     Fault(reason='control_character', detail='U+0000 at 2')
     """
     for reason, pattern in _forbidden():
-        if found := pattern.search(text):
-            return Fault(reason, f"U+{ord(found[0]):04X} at {found.start()}")
+        if sign := pattern.search(text):
+            return Fault(reason, f"U+{ord(sign[0]):04X} at {sign.start()}")
     text = _pattern(f"[{ch.INVISIBLE}]+").sub("", text)
     form = _nfc(text)
     while True:  # without a joiner characters may compose, and then other joiners join nothing
@@ -172,18 +172,18 @@ def _repair(
 ) -> pa.Array:
     """Send the flagged rows through `normalise_text`; `lengths` become those after it.
 
-    `which` gets the place in `faults` of what is wrong with a row. Equal texts go through once: a
+    `which` gets the place of a row's fault in `faults`. Equal texts go through once: a
     few hundred compressed bytes may hold a million of them.
     """
     coded = text.take(pa.array(slow)).dictionary_encode()
     repaired, fault_of = coded.dictionary.to_pylist(), np.full(len(coded.dictionary), -1, np.int32)
     for place, value in enumerate(repaired):
-        found = normalise_text(value)
-        if isinstance(found, Fault):
+        form = normalise_text(value)
+        if isinstance(form, Fault):
             fault_of[place] = len(faults)
-            faults.append(found)
+            faults.append(form)
         else:
-            repaired[place] = found
+            repaired[place] = form
     which[slow] = fault_of[coded.indices.to_numpy()]
     replacement = pa.array(repaired, pa.string()).take(coded.indices)
     lengths[slow], _ = scan(replacement)

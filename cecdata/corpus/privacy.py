@@ -1,8 +1,8 @@
 """Personal data → typed placeholders: <EMAIL> <URL> <ID> <CARD> <PHONE> <ADDR> <NAME>.
 
 Off by default, and careful in both directions: numbers need their checksum, an address needs a
-road with a house number after a word that introduces one, a name needs a title behind it or a
-label before it. It lowers the risk; it is no proof of anonymity.
+road with a house number after a word that introduces one, a name needs a title after it or a
+label before it. Masking lowers the risk and does not prove anonymity.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def mask_text(text: str) -> str:
     '订单号是13812345678901，总共3张。'
     """
     for rule in RULES:
-        text = rule.pattern.sub(lambda found, rule=rule: _replaced(found, rule), text)  # type: ignore[misc]
+        text = rule.pattern.sub(lambda match, rule=rule: _replaced(match, rule), text)  # type: ignore[misc]
     return text
 
 
@@ -65,11 +65,11 @@ def mask(batch: pa.RecordBatch) -> pa.RecordBatch:
     )
 
 
-def _replaced(found: re.Match[str], rule: Rule) -> str:
-    whole, it = found[0], found["it"]
+def _replaced(match: re.Match[str], rule: Rule) -> str:
+    whole, it = match[0], match["it"]
     if not rule.holds(it):
         return whole
-    start = found.start("it") - found.start()
+    start = match.start("it") - match.start()
     return whole[:start] + rule.placeholder + whole[start + len(it) :]
 
 
@@ -78,7 +78,7 @@ def _always(_: str) -> bool:
 
 
 def is_resident_id(text: str) -> bool:
-    """An 18-character resident identity number with a possible birthday and a right checksum."""
+    """Return whether an 18-character resident identity number has a right birthday and checksum."""
     try:
         date(int(text[6:10]), int(text[10:12]), int(text[12:14]))
     except ValueError:
@@ -88,9 +88,10 @@ def is_resident_id(text: str) -> bool:
 
 
 def is_card(text: str) -> bool:
-    """15 to 19 digits, spaces and hyphens aside, that pass the Luhn check and are not all alike.
+    """Return whether 15 to 19 digits, spaces and hyphens aside, pass the Luhn check.
 
-    One random number in ten passes, so the pattern also wants a first digit of a card, 3 to 6.
+    They must not all be alike. One random number in ten passes, so that the pattern also asks for
+    the first digit of a card, 3 to 6.
     """
     digits = [int(char) for char in text if char.isdigit()]
     doubled = [sum(divmod(2 * digit, 10)) for digit in digits[-2::-2]]
@@ -102,9 +103,9 @@ def _rule(placeholder: str, pattern: str, holds: Callable[[str], bool] = _always
     return Rule(placeholder, re.compile(pattern), holds)
 
 
-# A row that matches none of this (RE2) holds nothing that a rule could find.
+# A row that matches none of this (RE2) has nothing that a rule could match.
 _TRACE = r"[0-9]{3}|@|://|www\.|号|先生|女士|小姐|叫|姓名|联系人|收件人|收货人"
-_INTRODUCES = "在到至于往址住"  # none of them stands inside the name of the place itself
+_INTRODUCES = "在到至于往址住"  # none of them is part of the name of the place itself
 _NAME_OF_PLACE = rf"(?:(?![{_INTRODUCES}])[{_HAN}])"
 _UNITS = "".join(
     rf"(?:{_NAME_OF_PLACE}{{{size}}}{kind})?"

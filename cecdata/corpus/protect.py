@@ -1,4 +1,4 @@
-"""What no operator may touch: URLs, e-mail addresses, Latin words, numbers, given names.
+"""Spans that no operator may change: URLs, e-mail addresses, Latin words, numbers, names.
 
 A word W is letters and digits of either width. A protected span is
 
@@ -8,8 +8,8 @@ A word W is letters and digits of either width. A protected span is
     after :// or a leading www. all of !-~, up to the last [0-9A-Za-z/=&#_-]
 
 so 3.14, 12:30, 2024-01-02, 50%, -5℃, iPhone15, C++, Wi-Fi, a.b@c.cn and https://a.cn/?q=1 are one
-each. Names are found wherever they occur, within words too. Numbers in Han characters (三十) are
-text like any other. Typed placeholders such as <ADDR> are known to the kernel itself.
+each. Names are protected wherever they occur, within words too. Numbers in Han characters (三十)
+are text like any other. Typed placeholders such as <ADDR> are known to the kernel itself.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Names:
 
     @classmethod
     def of(cls, names: Sequence[str]) -> Names:
-        """The trie of these names."""
+        """Return the trie of these names."""
         children: dict[tuple[int, int], int] = {}
         ends = {0: 0}
         starts = np.zeros(0x110000 // 64, np.uint64)
@@ -74,27 +74,27 @@ class Protection:
 
     @classmethod
     def of(cls, spans: bool, names: Sequence[str]) -> Protection:
-        """Spans by their shape, or not, and these names, in the form that sentences have."""
+        """Protect spans by their shape, or not, and these names in their normal form."""
         forms = {normalise_text(name) for name in names}
         held = sorted(form for form in forms if isinstance(form, str) and form)
         return cls(spans, Names.of(held))
 
     def marks(self, data: Bytes, offsets: Ints) -> Bytes:
-        """A mark for each code point of the sentences, one after the other; [0] if all are free.
+        """Return a mark for each code point of the sentences; an empty array if all are free.
 
         Valid UTF-8 between the first and the last offset.
         """
         if not len(self.names.keys) and not self.spans:
             return np.zeros(0, np.uint8)
-        found = np.zeros(int(offsets[-1]) - int(offsets[0]), np.uint8)
+        held = np.zeros(int(offsets[-1]) - int(offsets[0]), np.uint8)
         longest = int(np.diff(offsets).max()) if len(offsets) > 1 else 0
         points = np.empty(longest + 4, np.uint32)
         names = self.names
         count, some = mark(
             data, offsets, points, self.spans, names.keys, names.next, names.ends, names.starts,
-            found,
+            held,
         )  # fmt: skip
-        return found[: count if some else 0]
+        return held[: count if some else 0]
 
 
 _NO_NAMES = Names(*(np.zeros(0, kind) for kind in ("u8", "i4", "u1", "u8")))
@@ -102,7 +102,7 @@ NOTHING = Protection(False, _NO_NAMES)  # free of protection, all of it
 
 
 def spans_of(text: str, protection: Protection) -> list[tuple[int, int]]:
-    """The protected spans of one text, overlapping ones as one.
+    """Return the protected spans of one text, overlapping ones as one.
 
     >>> text = "3.14 是圆周率，见 https://a.cn/?q=1，或问张三丰。"
     >>> [text[start:end] for start, end in spans_of(text, Protection.of(True, ["张三丰"]))]
@@ -110,17 +110,17 @@ def spans_of(text: str, protection: Protection) -> list[tuple[int, int]]:
     """
     raw = np.frombuffer(text.encode() or b"\0", np.uint8)
     marks = protection.marks(raw, np.array([0, len(text.encode())], np.int32)).tolist()
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     for at, held in enumerate(marks):
         if held == FIRST:
-            found.append((at, at + 1))
+            spans.append((at, at + 1))
         elif held == FURTHER:
-            found[-1] = found[-1][0], at + 1
-    return found
+            spans[-1] = spans[-1][0], at + 1
+    return spans
 
 
 def read_names(path: Path) -> tuple[str, ...]:
-    """The names of a file, one a line; sorted, each once.
+    """Return the names of a file, one a line; sorted, each once.
 
     InputError for a file that cannot be read, has none, or has one that no sentence can hold.
     """
@@ -128,15 +128,15 @@ def read_names(path: Path) -> tuple[str, ...]:
         lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read ({error}); give a UTF-8 text file") from error
-    found = set()
+    names = set()
     for number, line in enumerate(lines, 1):
         name = normalise_text(line)
         if not isinstance(name, str):
             raise InputError(f"{path}:{number}: {name.reason}, {name.detail}: no name holds that")
         if len(name) > _LONGEST_NAME:
             raise InputError(f"{path}:{number}: a name of {len(name)} characters; one a line")
-        found.add(name)
-    found.discard("")
-    if not found:
+        names.add(name)
+    names.discard("")
+    if not names:
         raise InputError(f"{path}: no name; one a line is wanted")
-    return tuple(sorted(found))
+    return tuple(sorted(names))

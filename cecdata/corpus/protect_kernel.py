@@ -18,7 +18,7 @@ _KEY_FACTOR = 0x9E3779B97F4A7C15  # spreads a key over the upper bits (the golde
 
 @compiled
 def insert(keys: Longs, following: Ints, packed: Longs, states: Ints) -> None:
-    """Puts the edges of a trie into open addressing; the table is never full."""
+    """Put the edges of a trie into open addressing; the table is never full."""
     empty, wrap = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(max(len(keys), 1) - 1)
     for i in range(len(packed)):
         at = ((packed[i] * np.uint64(_KEY_FACTOR)) >> np.uint64(32)) & wrap
@@ -39,7 +39,7 @@ def mark(
     starts: Longs,
     marks: Bytes,
 ) -> tuple[int, bool]:
-    """Writes the marks of all sentences; gives their code points, and whether any is marked."""
+    """Write the marks of all sentences; return their code points, and whether any is marked."""
     base, some = 0, False
     for row in range(len(offsets) - 1):
         n, words = _decode(data, offsets[row], offsets[row + 1], points)
@@ -72,7 +72,7 @@ def _is_digit(point: np.uint32) -> bool:
 
 @compiled
 def _is_word(point: np.uint32) -> bool:
-    """A letter or a digit, of either width."""
+    """Return whether a code point is a letter or a digit, of either width."""
     if point < 0x80:
         return bool(0x30 <= point <= 0x39 or 0x61 <= (point | 0x20) <= 0x7A)
     if point >= 0xFF10:
@@ -82,7 +82,7 @@ def _is_word(point: np.uint32) -> bool:
 
 @compiled
 def _mark_spans(points: Points, n: int, marks: Bytes, base: int) -> None:
-    """Marks the spans of one sentence that are known by their shape."""
+    """Mark the spans of one sentence that are known by their shape."""
     done = i = 0
     while i < n:
         if not _is_word(points[i]):
@@ -100,7 +100,7 @@ def _mark_spans(points: Points, n: int, marks: Bytes, base: int) -> None:
 
 @compiled
 def _end(points: Points, i: int, n: int) -> int:
-    """One past the span whose first word starts at i."""
+    """Return one past the span whose first word starts at i."""
     j = i + 1
     while j < n:
         if _is_word(points[j]):
@@ -130,7 +130,7 @@ def _end(points: Points, i: int, n: int) -> int:
 
 @compiled
 def _past_joint(points: Points, j: int, n: int) -> int:
-    """The place of the word behind what joins two words at j; j itself if nothing does."""
+    """Return the place of the word after what joins two words at j; j itself if nothing does."""
     point, k = points[j], j + 1
     if point in (0x2D, 0x5F):  # -_
         while k < n and points[k] in (0x2D, 0x5F):
@@ -148,19 +148,19 @@ def _past_joint(points: Points, j: int, n: int) -> int:
 
 @compiled
 def _is_sign(point: np.uint32) -> bool:
-    """$￥¥€£ + - − ± ＋－."""
+    """Return whether a code point is one of $￥¥€£ + - − ± ＋－."""
     return point in (0x24, 0xFFE5, 0xA5, 0x20AC, 0xA3, 0x2B, 0x2D, 0x2212, 0xB1, 0xFF0B, 0xFF0D)
 
 
 @compiled
 def _is_unit(point: np.uint32) -> bool:
-    """% ％ ‰ ℃ ℉ °."""
+    """Return whether a code point is one of % ％ ‰ ℃ ℉ °."""
     return point in (0x25, 0xFF05, 0x2030, 0x2103, 0x2109, 0xB0)
 
 
 @compiled
 def _url_end(points: Points, i: int, n: int) -> int:
-    """Past the visible ASCII from i on, less what is punctuation of the sentence around it."""
+    """Return the place after the visible ASCII from i on, without trailing punctuation."""
     j = i
     while j < n and 0x21 <= points[j] <= 0x7E:
         j += 1
@@ -183,7 +183,7 @@ def _mark_names(
     marks: Bytes,
     base: int,
 ) -> bool:
-    """Marks every occurrence of every name; of those from one place the longest is enough."""
+    """Mark every occurrence of every name, and return whether there is one."""
     some, wrap = False, np.uint64(len(keys) - 1)
     empty = np.uint64(0xFFFFFFFFFFFFFFFF)
     for i in range(n):

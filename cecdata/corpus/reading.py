@@ -154,7 +154,7 @@ def _slices(rows: Rows, batch_rows: int) -> Iterator[Rows]:
 
 
 def _first(rows: Rows, count: int) -> Rows:
-    """The first `count` rows, by their number in the file, of the sound and rejected together."""
+    """Return the first `count` rows of a part, counting sound and rejected ones together."""
     import numpy as np
 
     if rows.batch.num_rows + rows.rejected.num_rows <= count:

@@ -1,4 +1,4 @@
-"""What every reader yields: rows whose text is sound UTF-8, and rows that have none."""
+"""The rows that every reader yields: those with sound UTF-8, and those that are rejected."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from cecdata.common.errors import InputError, did_you_mean
 from cecdata.corpus.sources import UTF8, Source
 from cecdata.shards.schema import REJECTED_ROW, ROW
 
-_SPELT = 1 << 12  # bytes of a line that is no UTF-8 and is kept whole among the rejects
-MAX_BYTES = 1_000_000  # a line or value longer than this is no sentence
+_SPELT = 1 << 12  # a line that is not UTF-8 is kept whole among the rejects up to so many bytes
+MAX_BYTES = 1_000_000  # a longer line or value is rejected unread
 EXCERPT = 200  # code points of a rejected long text that are kept
 DEFAULT_TEXT = "text"
 DEFAULT_ORIGIN = "origin"
@@ -34,13 +34,13 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Which columns the user asked for; None: `text` (or the only string column), `origin`."""
+    """The columns that the user asked for; None: `text` (or the only string column), `origin`."""
 
     text: str | None = None
     origin: str | None = None
 
     def pick(self, available: Sequence[str], strings: Sequence[str], label: str) -> Picked:
-        """The names to read from a table with these columns, of which `strings` hold text."""
+        """Return which of a table's columns to read; `strings` are those that hold text."""
         text = self.text or default_text(available, strings, label)
         for name in (text, self.origin):
             if name is not None and name not in available:
@@ -62,7 +62,7 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """The columns that are read; `origin` None: the file's name stands in."""
+    """The columns that are read; `origin` None: the file's name is the origin."""
 
     text: str
     origin: str | None
@@ -70,7 +70,7 @@ class Picked:
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """A row that is no sentence, and why."""
+    """A row that was rejected, and why."""
 
     row: int
     origin: str
@@ -80,7 +80,7 @@ class Reject:
 
 
 def unknown_column(name: str, available: Sequence[str], label: str) -> str:
-    """The message for a column that is not there."""
+    """Return the message for a column that is not there."""
     return f"{label}: no column {name!r}; {did_you_mean(name, list(available))}"
 
 
@@ -106,7 +106,7 @@ def constant(value: str, length: int) -> pa.StringArray:
 
 
 def rejected_batch(rejects: Sequence[Reject], label: str) -> pa.RecordBatch:
-    """The rejects of one file as a batch of the schema REJECTED_ROW."""
+    """Return the rejects of one file as a batch of the schema REJECTED_ROW."""
     if not rejects:
         return _none()
     columns = [
@@ -144,8 +144,7 @@ def gather(
     """Build `Rows` from text that may hold nulls, bytes that are no UTF-8, or too much.
 
     `text` is any binary or string array, or a dictionary of one; `rows` are line or row numbers
-    from 1; `rejects` are those the format has found already. A sound batch is passed on without a
-    copy.
+    from 1; `rejects` are those of the format itself. A sound batch is passed on without a copy.
     """
     origin = _origins(source, origin, len(text))
     rejected = rejected_batch(sorted(rejects, key=lambda r: r.row), source.label)
@@ -163,7 +162,7 @@ def gather(
 
 
 def plain(text: pa.Array) -> pa.Array:
-    """A dictionary's texts written out; any other array as it is."""
+    """Return a dictionary's texts written out; any other array as it is."""
     if not pa.types.is_dictionary(text.type):
         return text
     # Arrow asks for as much as if each were of middling length: the unused may be enormous.
@@ -195,7 +194,7 @@ def _rejected(source: Source, origin: pa.Array, rows: Int64s, bad: _Bad) -> pa.R
 
 
 def _in_order(one: pa.RecordBatch, other: pa.RecordBatch) -> pa.RecordBatch:
-    """Both, by row."""
+    """Join two batches of rejected rows in the order of their rows."""
     if not one.num_rows or not other.num_rows:
         return one if one.num_rows else other
     both = pa.concat_batches([one, other])
@@ -214,7 +213,7 @@ def _nulls(text: pa.Array, _: Source) -> _Bad | None:
 
 
 def _unsound(text: pa.Array, source: Source) -> _Bad | None:
-    """What is no UTF-8 or too long; the text has no nulls."""
+    """Return the rows that are not UTF-8 or too long; the text has no nulls."""
     coded = text if pa.types.is_dictionary(text.type) else None
     if _is_sound(text if coded is None else coded.dictionary):
         return None
@@ -252,7 +251,7 @@ def _as_binary(text: pa.Array) -> pa.Array:
 
 
 def _as_string(text: pa.Array) -> pa.Array:
-    """A string array over the same bytes, unchecked; 64-bit offsets become 32-bit ones."""
+    """Return a string array over the same bytes, unchecked; 64-bit offsets become 32-bit ones."""
     if pa.types.is_binary(text.type):
         return text.view(pa.string())
     if pa.types.is_large_binary(text.type):
@@ -281,7 +280,7 @@ def fault(value: bytes, source: Source) -> tuple[str, str, str] | None:
 
 
 def excerpt(value: bytes) -> str:
-    """The beginning of a text too long to keep."""
+    """Return the beginning of a text too long to keep."""
     return value[: 4 * EXCERPT].decode("utf-8", "backslashreplace")[:EXCERPT]
 
 

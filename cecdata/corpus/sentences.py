@@ -19,7 +19,7 @@ _LINE_END = re.compile(r"[\n\r\x0b\x0c\x85\u2028\u2029]+")
 
 
 def split_text(text: str) -> list[str]:
-    """The sentences of one paragraph, with their closing quotes, without the space between them.
+    """Return the sentences of one paragraph, with closing quotes, without space between them.
 
     >>> split_text("他说：“走吧！”我没动。网址是 https://a.cn/?q=1，圆周率是3.14。")
     ['他说：“走吧！”', '我没动。', '网址是 https://a.cn/?q=1，圆周率是3.14。']

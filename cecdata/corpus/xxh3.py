@@ -43,7 +43,7 @@ _LAST_STRIPE, _MERGE, _MID_START, _MID_LAST = 192 - 64 - 7, 11, 3, 136 - 17
 
 
 def ids(text: pa.Array) -> Uint64s:
-    """The 64-bit XXH3 of each string's UTF-8.
+    """Return the 64-bit XXH3 of each string's UTF-8.
 
     >>> [hex(value) for value in ids(pa.array(["他的病情已经好转。"]))]
     ['0x2c70002d9620966c']
@@ -72,7 +72,7 @@ def _secret() -> Bytes:
 # Three instructions that numba cannot spell, as LLVM emits them. The unnamed arguments of `emit`
 # are numba's (context, builder, signature, values).
 def _load(bits: int) -> Any:
-    """`bits` bits at any address, as `memcpy` would take them, widened to a uint64."""
+    """Return code that loads `bits` bits from any address and widens them to a uint64."""
 
     def emit(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
         pointer = builder.inttoptr(arguments[0], ir.IntType(bits).as_pointer())
@@ -93,7 +93,7 @@ def _emit_load32(_: Any, address: Any) -> Any:
 
 
 def _emit_fold(_: Any, left: Any, right: Any) -> Any:
-    """The 128-bit product of two uint64, its halves xor-ed together."""
+    """Return the 128-bit product of two uint64, its halves xor-ed together."""
     del left, right
 
     def emit(_: Any, builder: Any, __: Any, arguments: Any) -> Any:

@@ -37,7 +37,7 @@ Ranges = NDArray[np.int32]
 
 
 def is_han(code_point: int) -> bool:
-    """Whether a code point is an ideograph: URO, extensions A to J, compatibility, 〇.
+    """Return whether a code point is an ideograph: URO, extensions A to J, compatibility, 〇.
 
     >>> is_han(ord("好")), is_han(ord("𠀀")), is_han(ord("あ"))
     (True, True, False)
@@ -48,27 +48,27 @@ def is_han(code_point: int) -> bool:
 
 @cache
 def standard_characters() -> tuple[str, ...]:
-    """The 8,105 characters of 通用规范汉字表, by code point."""
+    """Return the 8,105 characters of 通用规范汉字表, by code point."""
     return tuple(table("characters"))
 
 
 @cache
 def code_point_slots() -> Ranges:
-    """[0x110000] each standard character's place in `standard_characters()` plus 1; 0: none."""
-    found = np.zeros(0x110000, np.int32)
-    found[[ord(character) for character in standard_characters()]] = range(
+    """Return [0x110000] each standard character's place in `standard_characters()` plus 1, or 0."""
+    slots = np.zeros(0x110000, np.int32)
+    slots[[ord(character) for character in standard_characters()]] = range(
         1, len(standard_characters()) + 1
     )
-    return found
+    return slots
 
 
 def is_standard(character: str) -> bool:
-    """Whether this is one of the 8,105."""
+    """Return whether this is one of the 8,105."""
     return character in table("characters")
 
 
 def level(character: str) -> int:
-    """1 common (3,500), 2 less common (3,000), 3 names and terms (1,605); 0 not standard.
+    """Return a character's level: 1 common (3,500), 2 less common (3,000), 3 rare (1,605), or 0.
 
     >>> level("好"), level("翚"), level("A")
     (1, 2, 0)
@@ -78,19 +78,19 @@ def level(character: str) -> int:
 
 
 def frequency(character: str) -> float:
-    """Occurrences per million characters; above 0 for all standard ones, 0.0 for others."""
+    """Return the occurrences per million characters; above 0 for standard ones, 0.0 for others."""
     row = table("characters").get(character)
     return float(row[5]) if row else 0.0
 
 
 def traditional_forms(character: str) -> str:
-    """The traditional forms that differ from the character, as one string: 发 → 發髮."""
+    """Return the traditional forms that differ from the character, as one string: 发 → 發髮."""
     row = table("characters").get(character)
     return row[6] if row else ""
 
 
 def variant_forms(character: str) -> str:
-    """Other variants (异体字) that the standard list replaces by this character."""
+    """Return other variants (异体字) that the standard list replaces by this character."""
     row = table("characters").get(character)
     return row[7] if row else ""
 
@@ -104,16 +104,16 @@ def _ranges(rule: str) -> tuple[Ranges, Ranges]:
 
 
 def extend_ranges() -> tuple[Ranges, Ranges]:
-    """First and last code points, sorted, that cling to what stands before them."""
+    """Return first and last code points, sorted, that cling to the character before them."""
     return _ranges("before")
 
 
 def joiner_ranges() -> tuple[Ranges, Ranges]:
-    """First and last code points, sorted, that cling to what stands after them."""
+    """Return first and last code points, sorted, that cling to the character after them."""
     return _ranges("after")
 
 
 def regional_range() -> tuple[int, int]:
-    """First and last regional indicator; two of them are a flag and are not parted."""
+    """Return first and last regional indicator; two of them are a flag and are not parted."""
     firsts, lasts = _ranges("pair")
     return int(firsts[0]), int(lasts[0])

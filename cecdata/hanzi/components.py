@@ -1,4 +1,4 @@
-"""What characters are made of, and which characters differ by one component."""
+"""The components of characters, and characters that differ by one component."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Split:
 
 
 def ids(character: str) -> str:
-    """The description sequence, mainland form; the character itself where it has no parts.
+    """Return the description sequence, mainland form; the character itself where it has no parts.
 
     >>> ids("请")
     '⿰讠青'
@@ -42,7 +42,7 @@ def ids(character: str) -> str:
 
 @cache
 def tree(character: str) -> Node:
-    """The whole decomposition, components of components included; a leaf has no parts."""
+    """Return the whole decomposition, components of components included; a leaf has no parts."""
     sequence = ids(character)
     if sequence == character:
         return Node(character)
@@ -57,39 +57,39 @@ def _expand(node: Node) -> Node:
 
 
 def components(character: str) -> tuple[str, ...]:
-    """Every component with a code point, large before small, without the character itself.
+    """Return every component with a code point, large before small, without the character itself.
 
     >>> components("想")[:4]
     ('相', '目', '木', '心')
     """
-    found = dict.fromkeys(node.character for node in tree(character).walk())
-    names = [name for name in found if name not in ("", character, UNENCODED)]
+    walked = dict.fromkeys(node.character for node in tree(character).walk())
+    names = [name for name in walked if name not in ("", character, UNENCODED)]
     return tuple(sorted(names, key=lambda name: -_weighs((name,))))
 
 
 def radical(character: str) -> str:
-    """The radical in the form it has in the character (讠 for 请); '' outside the standard list."""
+    """Return the radical as the character has it (讠 for 请); '' outside the standard list."""
     row = table("characters").get(character)
     return row[3] if row else ""
 
 
 @cache
 def kangxi_radical(character: str) -> int:
-    """Number 1–214 of the radical; 0 outside the standard list."""
+    """Return the number of the radical, 1–214; 0 outside the standard list."""
     row = table("characters").get(character)
     return int(row[4]) if row else 0
 
 
 @cache
 def _splits() -> dict[str, tuple[Split, ...]]:
-    found: dict[str, list[Split]] = defaultdict(list)
+    by_character: dict[str, list[Split]] = defaultdict(list)
     for character, parts, kind, weight in rows("splits"):
-        found[character].append(Split(parts, kind, float(weight)))
-    return {character: tuple(splits) for character, splits in found.items()}
+        by_character[character].append(Split(parts, kind, float(weight)))
+    return {character: tuple(splits) for character, splits in by_character.items()}
 
 
 def splits(character: str) -> tuple[Split, ...]:
-    """Ways to write the character as two or three others, most plausible first.
+    """Return ways to write the character as two or three others, most plausible first.
 
     >>> splits("误")[0]
     Split(parts='言吴', kind='lr', weight=1.0)
@@ -98,7 +98,7 @@ def splits(character: str) -> tuple[Split, ...]:
 
 
 def deletions(character: str) -> tuple[str, ...]:
-    """Standard characters that are this one with a component dropped, most strokes first.
+    """Return standard characters that are this one with a component dropped, most strokes first.
 
     >>> deletions("请")
     ('青', '言')
@@ -109,29 +109,29 @@ def deletions(character: str) -> tuple[str, ...]:
 
 @cache
 def _additions() -> dict[str, tuple[str, ...]]:
-    found: dict[str, list[str]] = defaultdict(list)
+    by_part: dict[str, list[str]] = defaultdict(list)
     for character, (smaller,) in table("drops").items():
         for other in smaller:
-            found[other].append(character)
+            by_part[other].append(character)
     return {
         other: tuple(sorted(larger, key=lambda name: (stroke_count(name), name)))
-        for other, larger in found.items()
+        for other, larger in by_part.items()
     }
 
 
 def additions(character: str) -> tuple[str, ...]:
-    """Standard characters that are this one with a component added, fewest strokes first."""
+    """Return standard characters that are this one with a component added, fewest strokes first."""
     return _additions().get(character, ())
 
 
 @cache
 def _slots() -> dict[_Slot, tuple[str, ...]]:
-    """(operator, place left out, what stays) → the characters that share it."""
-    found: dict[_Slot, list[str]] = defaultdict(list)
+    """Return (operator, place left out, parts that stay) → the characters that share it."""
+    by_slot: dict[_Slot, list[str]] = defaultdict(list)
     for character in table("characters"):
         for slot in _slots_of(character):
-            found[slot].append(character)
-    return {slot: tuple(names) for slot, names in found.items()}
+            by_slot[slot].append(character)
+    return {slot: tuple(names) for slot, names in by_slot.items()}
 
 
 def _slots_of(character: str) -> list[_Slot]:
@@ -151,18 +151,18 @@ def _spelled(node: Node) -> str:
 
 
 def _weighs(parts: tuple[str, ...]) -> int:
-    """Strokes of all the characters that spell these parts."""
+    """Return the strokes of all the characters that spell these parts."""
     numbers = table("ids")
     return sum(int(numbers[sign][1]) for sign in "".join(parts) if sign in numbers)
 
 
 @cache
 def exchanges(character: str) -> tuple[str, ...]:
-    """Standard characters with the same structure and one component exchanged: 请 → 清情晴睛.
+    """Return standard characters with one component exchanged: 请 → 清情晴睛.
 
     What stays is the body, not a mere radical: 请 and 认 share 讠, and little else.
     """
-    found: set[str] = set()
+    others: set[str] = set()
     for slot in _slots_of(character):
         written = _radical_forms().get(slot[2], frozenset())
         size, mine = _weighs(slot[2]), kangxi_radical(character) in written
@@ -173,15 +173,15 @@ def exchanges(character: str) -> tuple[str, ...]:
             if mere and mine != theirs:
                 mere = size <= max(stroke_count(character), stroke_count(other)) - size
             if not mere:
-                found.add(other)
-    found.discard(character)
-    return tuple(sorted(found))
+                others.add(other)
+    others.discard(character)
+    return tuple(sorted(others))
 
 
 @cache
 def _radical_forms() -> dict[tuple[str, ...], frozenset[int]]:
-    """Every form a radical takes inside a character → the Kangxi numbers that have it."""
-    found: dict[tuple[str, ...], set[int]] = defaultdict(set)
+    """Return every form a radical takes inside a character → the Kangxi numbers that have it."""
+    by_form: dict[tuple[str, ...], set[int]] = defaultdict(set)
     for form, number in {(row[4], int(row[5])) for row in rows("characters")} | _SEQUENCE_FORMS:
-        found[form,].add(number)
-    return {form: frozenset(numbers) for form, numbers in found.items()}
+        by_form[form,].add(number)
+    return {form: frozenset(numbers) for form, numbers in by_form.items()}

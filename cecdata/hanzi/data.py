@@ -9,14 +9,14 @@ TABLES = Path(__file__).parent / "tables"
 
 
 def rows(name: str) -> list[tuple[str, ...]]:
-    """The rows of ``tables/<name>.tsv``, the header line left out."""
+    """Return the rows of ``tables/<name>.tsv``, the header line left out."""
     lines = (TABLES / f"{name}.tsv").read_text(encoding="utf-8").split("\n")
     return [tuple(line.split("\t")) for line in lines[1:] if line]
 
 
 @cache
 def table(name: str) -> dict[str, tuple[str, ...]]:
-    """The other cells of each row by its first one, for tables with one row per character.
+    """Return the other cells of each row by its first one, for tables with one row per character.
 
     Cells stay text: the module that owns a table parses a cell when it is asked for, so that
     loading costs no more than splitting lines.

@@ -14,7 +14,7 @@ from cecdata.common.errors import InputError
 
 @dataclass(frozen=True, slots=True, order=True)
 class Edit:
-    """One change; ``operator`` and ``kind`` are empty where nobody knows who made it."""
+    """One change; ``operator`` and ``kind`` are empty if they are unknown."""
 
     start: int
     end: int
@@ -25,7 +25,7 @@ class Edit:
 
 
 def apply(target: str, edits: Iterable[Edit]) -> str:
-    """The source: the target with every edit carried out.
+    """Return the source: the target with every edit carried out.
 
     >>> apply("误会已经解开", [Edit(0, 1, "误", "言吴"), Edit(2, 3, "已", "己")])
     '言吴会己经解开'
@@ -44,7 +44,7 @@ def apply(target: str, edits: Iterable[Edit]) -> str:
 
 
 def invert(edits: Iterable[Edit]) -> tuple[Edit, ...]:
-    """The edits that lead back, in code points of the source: apply(source, …) is the target.
+    """Return the edits that lead from the source back to the target, in code points of the source.
 
     >>> invert([Edit(0, 1, "误", "言吴"), Edit(2, 3, "已", "己", "homophone")])
     (Edit(start=0, end=2, target='言吴', source='误', operator='', kind=''), \
@@ -61,10 +61,10 @@ Edit(start=3, end=4, target='己', source='已', operator='homophone', kind=''))
 
 
 def align(source: str, target: str) -> tuple[Edit, ...]:
-    """A minimal alignment: the Levenshtein operations that made the source out of the target.
+    """Return a minimal alignment: the Levenshtein operations from the target to the source.
 
     Each substituted character is an edit of its own; where characters were added or lost beside
-    a substitution, which belongs to which cannot be told, and the whole run is one edit.
+    a substitution, the alignment is ambiguous, and the whole run is one edit.
 
     >>> align("言吴会己径", "误会已经")  # doctest: +NORMALIZE_WHITESPACE
     (Edit(start=0, end=1, target='误', source='言吴', operator='', kind=''),
@@ -85,15 +85,15 @@ def align(source: str, target: str) -> tuple[Edit, ...]:
 
 
 def checked(target: str, edits: Iterable[Edit]) -> Sequence[Edit]:
-    """The edits as given, or InputError naming the first that does not fit the target."""
+    """Return the edits; raise InputError naming the first that does not fit the target."""
     given = tuple(edits)
     done = 0
     for edit in given:
         fits = done <= edit.start <= edit.end <= len(target)
         if not fits or target[edit.start : edit.end] != edit.target:
             raise InputError(
-                f"{edit} does not fit {target!r}: edits must be sorted, lie inside the target "
-                f"without overlap (the last one ended at {done}), and quote what stands there "
+                f"{edit} does not fit {target!r}: edits must be sorted, be inside the target "
+                f"without overlap (the last one ended at {done}), and quote its text there "
                 f"({target[edit.start : edit.end]!r})"
             )
         done = edit.end
@@ -101,7 +101,7 @@ def checked(target: str, edits: Iterable[Edit]) -> Sequence[Edit]:
 
 
 def _runs(source: str, target: str) -> Iterator[tuple[int, int, int, int]]:
-    """Maximal stretches that differ: (start, end) in the target, (start, end) in the source."""
+    """Yield the longest differing stretches as (start, end) in the target and in the source."""
     from rapidfuzz.distance import Levenshtein
 
     run: tuple[int, int, int, int] | None = None

@@ -1,7 +1,7 @@
 """Ideographic Description Sequences: parsing, printing, and one canonical form.
 
 An IDS writes a character as an operator followed by its parts: 请 = ``⿰讠青``. A part may itself
-be a sequence. ``？`` stands for a part that has no code point.
+be a sequence. ``？`` is a part that has no code point.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ class Node:
     parts: tuple[Node, ...] = ()
 
     def walk(self) -> Iterator[Node]:
-        """The node and all below it, in writing order of the sequence."""
+        """Yield the node and all below it, in writing order of the sequence."""
         yield self
         for part in self.parts:
             yield from part.walk()
 
 
 def parse(sequence: str) -> Node:
-    """The tree of one IDS.
+    """Return the tree of one IDS.
 
     >>> [node.character for node in parse("⿰讠青").parts]
     ['讠', '青']
@@ -59,7 +59,7 @@ def _parse(text: str, whole: str) -> tuple[Node, str]:
 
 
 def canonical(node: Node) -> str:
-    """One spelling per structure: nested ⿰ and ⿲ (⿱ and ⿳) become one flat list.
+    """Return one spelling per structure: nested ⿰ and ⿲ (⿱ and ⿳) become one flat list.
 
     >>> canonical(parse("⿰木⿰又寸")) == canonical(parse("⿲木又寸"))
     True
@@ -70,7 +70,7 @@ def canonical(node: Node) -> str:
 
 
 def flat_parts(node: Node) -> tuple[Node, ...]:
-    """The parts of a node, with parts that run in the same direction opened up."""
+    """Return the parts of a node, with parts of the same direction opened up."""
     direction = _FLAT.get(node.operator)
     if direction is None:
         return node.parts
@@ -82,7 +82,7 @@ def flat_parts(node: Node) -> tuple[Node, ...]:
 
 
 def spell(operator: str, parts: list[str]) -> str:
-    """The canonical text of an operator over canonical parts; a single part stands for itself."""
+    """Return the canonical text of an operator over canonical parts; a single part is its own."""
     if len(parts) == 1:
         return parts[0]
     return f"({_FLAT.get(operator, operator)}{','.join(parts)})"

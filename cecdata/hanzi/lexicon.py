@@ -31,18 +31,18 @@ class Words:
 
 @cache
 def words(length: int) -> Words:
-    """All words of that many characters, 2 to 4."""
-    found = [row for row in _rows() if len(row[0]) == length]
-    points = np.frombuffer("".join(row[0] for row in found).encode("utf-32-le"), np.uint32)
+    """Return all words of that many characters, 2 to 4."""
+    chosen = [row for row in _rows() if len(row[0]) == length]
+    points = np.frombuffer("".join(row[0] for row in chosen).encode("utf-32-le"), np.uint32)
     characters = code_point_slots()[points].reshape(-1, length) - 1
     sounds = spoken()
     syllables = sounds.usual[characters]
     places = {name: place for place, name in enumerate(sounds.syllables)}
-    for place, (_, _, reading) in enumerate(found):
+    for place, (_, _, reading) in enumerate(chosen):
         if reading:
             syllables[place] = [places[name] for name in reading.split(" ")]
-    counts = np.array([row[1] for row in found], np.float64)
-    return Words(tuple(row[0] for row in found), characters, syllables, counts)
+    counts = np.array([row[1] for row in chosen], np.float64)
+    return Words(tuple(row[0] for row in chosen), characters, syllables, counts)
 
 
 @cache

@@ -33,7 +33,7 @@ class Reading:
 
 @cache
 def readings(character: str) -> tuple[Reading, ...]:
-    """All readings of a standard character, most frequent first; () for any other.
+    """Return all readings of a standard character, most frequent first; () for any other.
 
     >>> [str(reading) for reading in readings("教")]
     ['jiao4', 'jiao1']
@@ -47,12 +47,12 @@ def readings(character: str) -> tuple[Reading, ...]:
 
 @cache
 def common_readings(character: str) -> tuple[Reading, ...]:
-    """The readings with a share of at least `LEAST_SHARE`; never empty for a standard character."""
+    """Return the readings of a share of at least `LEAST_SHARE`: a standard character has one."""
     return tuple(reading for reading in readings(character) if reading.share >= LEAST_SHARE)
 
 
 def same_sound(left: str, right: str) -> bool:
-    """Whether two characters share a common reading, tone included.
+    """Return whether two characters share a common reading, tone included.
 
     >>> same_sound("教", "胶"), same_sound("已", "己")
     (True, False)
@@ -61,13 +61,13 @@ def same_sound(left: str, right: str) -> bool:
 
 
 def sound_weight(left: str, right: str) -> float:
-    """The chance that both are read the same, each by its own shares: 0 to 1, symmetric."""
+    """Return the chance that both are read the same, each by its own shares: 0 to 1, symmetric."""
     shares = {str(reading): reading.share for reading in common_readings(left)}
     return sum(r.share * shares.get(str(r), 0.0) for r in common_readings(right))
 
 
 def near_sound(left: str, right: str) -> str | None:
-    """The confusion that links two characters which sound alike but not the same, or None.
+    """Return the confusion that links two characters which sound alike but not the same, or None.
 
     ``tone``, ``initial:zh/z``, ``final:an/ang``, ``keyboard`` (one letter typed beside the right
     one), ``edit1`` (one letter wrong, missing or too many). Over all common readings the likeliest
@@ -94,37 +94,37 @@ def _likeliest(link: tuple[float, str]) -> tuple[float, int, str]:
 
 @cache
 def _by_sound() -> dict[str, tuple[str, ...]]:
-    found: dict[str, list[str]] = defaultdict(list)
+    by_sound: dict[str, list[str]] = defaultdict(list)
     for character in table("readings"):
         for reading in common_readings(character):
-            found[str(reading)].append(character)
-    return {sound: tuple(characters) for sound, characters in found.items()}
+            by_sound[str(reading)].append(character)
+    return {sound: tuple(characters) for sound, characters in by_sound.items()}
 
 
 @cache
 def _by_syllable() -> dict[str, tuple[tuple[str, float], ...]]:
-    """Syllable → (character, share) for every common reading of it, of any tone."""
-    found: dict[str, list[tuple[str, float]]] = defaultdict(list)
+    """Return syllable → (character, share) for every common reading of it, of any tone."""
+    by_syllable: dict[str, list[tuple[str, float]]] = defaultdict(list)
     for character in table("readings"):
         for reading in common_readings(character):
-            found[reading.syllable].append((character, reading.share))
-    return {syllable: tuple(entries) for syllable, entries in found.items()}
+            by_syllable[reading.syllable].append((character, reading.share))
+    return {syllable: tuple(entries) for syllable, entries in by_syllable.items()}
 
 
 @cache
 def homophones(character: str) -> tuple[str, ...]:
-    """Standard characters with the same sound and tone, likeliest first.
+    """Return standard characters with the same sound and tone, likeliest first.
 
     Likely is what is frequent and mostly read so: 已 → 以, 椅, 蚁 before 佁.
     """
-    found = {
+    others = {
         other
         for reading in common_readings(character)
         for other in _by_sound()[str(reading)]
         if other != character
     }
-    weight = {other: sound_weight(character, other) * frequency(other) for other in found}
-    return tuple(sorted(found, key=lambda other: (-weight[other], other)))
+    weight = {other: sound_weight(character, other) * frequency(other) for other in others}
+    return tuple(sorted(others, key=lambda other: (-weight[other], other)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ class Spoken:
 
 @cache
 def spoken() -> Spoken:
-    """Every common reading of every standard character."""
+    """Return every common reading of every standard character."""
     every = (reading for sign in standard_characters() for reading in readings(sign))
     names = sorted({reading.syllable for reading in every})
     place = {name: number for number, name in enumerate(names)}
@@ -169,7 +169,7 @@ def spoken() -> Spoken:
 
 @cache
 def near_syllables(syllable: str) -> tuple[tuple[str, str], ...]:
-    """The syllables that this one may be confused with, and how; itself, in another tone, first.
+    """Return the syllables that this one may be confused with, and how; its other tones first.
 
     >>> near_syllables("si")[:2]
     (('si', 'tone'), ('ai', 'keyboard'))
@@ -179,7 +179,7 @@ def near_syllables(syllable: str) -> tuple[tuple[str, str], ...]:
 
 @cache
 def _near_syllables() -> dict[str, tuple[tuple[str, str], ...]]:
-    """Syllable → (syllable it may be confused with, kind); itself, in another tone, included."""
+    """Return syllable → (syllable it may be confused with, kind), its own other tones included."""
     near: dict[str, list[tuple[str, str]]] = {}
     by_form: dict[str, list[str]] = defaultdict(list)
     for name in _by_syllable():
@@ -193,15 +193,15 @@ def _near_syllables() -> dict[str, tuple[tuple[str, str], ...]]:
 
 
 def _loose_forms(syllable: str) -> set[str]:
-    """What two syllables that `confusion` links have in common: all but a letter, or a part."""
+    """Return what syllables that `confusion` links have in common: all but a letter, or a part."""
     places = range(len(syllable))
     initial, final = split_syllable(syllable)
     fuzzy_initials = {f"{'/'.join(pair)}-{final}" for pair in INITIAL_PAIRS if initial in pair}
     fuzzy_finals = {f"{initial}-{'/'.join(pair)}" for pair in FINAL_PAIRS if final in pair}
     return (
         {syllable}
-        | {f"{syllable[:place]}?{syllable[place + 1:]}" for place in places}
-        | {f"{syllable[:place]}{syllable[place + 1:]}+" for place in places}
+        | {f"{syllable[:place]}?{syllable[place + 1 :]}" for place in places}
+        | {f"{syllable[:place]}{syllable[place + 1 :]}+" for place in places}
         | {f"{syllable}+"}
         | fuzzy_initials
         | fuzzy_finals

@@ -1,4 +1,4 @@
-"""Which characters look alike, and by how much.
+"""Characters that look alike, and by how much.
 
 Three measures between 0 and 1 are kept for every pair, so that a weight can be explained:
 
@@ -40,7 +40,7 @@ class LookAlike:
 
 
 def combine(glyph: float, parts: float, strokes: float) -> float:
-    """One similarity from the three measures, 0 to 1.
+    """Return one similarity from the three measures, 0 to 1.
 
     >>> round(combine(0.9, 0.9, 0.9), 3)
     0.9
@@ -53,7 +53,7 @@ def combine(glyph: float, parts: float, strokes: float) -> float:
 
 @cache
 def look_alikes(character: str) -> tuple[LookAlike, ...]:
-    """Standard characters that look like this one, most alike first; () for any other character.
+    """Return standard characters that look like this one, most alike first; () for any other.
 
     >>> [other.character for other in look_alikes("己")][:2]
     ['已', '巳']
@@ -63,14 +63,14 @@ def look_alikes(character: str) -> tuple[LookAlike, ...]:
         return ()
     neighbours, codes = row
     own = stroke_count(character)
-    found = []
+    similar = []
     for place, neighbour in enumerate(neighbours):
         code = codes[_CODE * place : _CODE * (place + 1)]
         glyph, parts, strokes_ = (int(code[digit : digit + 2]) / 100 for digit in (0, 2, 4))
         similarity_ = combine(glyph, parts, strokes_)
         difference = stroke_count(neighbour) - own
-        found.append(LookAlike(neighbour, similarity_, difference, glyph, parts, strokes_))
-    return tuple(found)
+        similar.append(LookAlike(neighbour, similarity_, difference, glyph, parts, strokes_))
+    return tuple(similar)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class ShapePairs:
 
 @cache
 def shape_pairs() -> ShapePairs:
-    """What `look_alikes` gives, for all characters at once."""
+    """Return the look-alikes of all characters at once."""
     lines = [table("shapes").get(sign, ("", "")) for sign in standard_characters()]
     points = np.frombuffer("".join(names for names, _ in lines).encode("utf-32-le"), np.uint32)
     digits = np.frombuffer("".join(codes for _, codes in lines).encode(), np.uint8) - ord("0")
@@ -105,7 +105,7 @@ def _similarities(character: str) -> dict[str, float]:
 
 
 def similarity(left: str, right: str) -> float:
-    """Similarity of two characters, the same both ways; 0.0 where neither lists the other.
+    """Return the symmetric similarity of two characters; 0.0 if neither lists the other.
 
     >>> similarity("未", "末") == similarity("末", "未") > 0.9
     True
@@ -117,7 +117,7 @@ def similarity(left: str, right: str) -> float:
 
 
 def strokes(character: str) -> str:
-    """Stroke classes in writing order, 1 横 2 竖 3 撇 4 点 5 折; '' outside the standard list.
+    """Return the strokes in writing order, 1 横 2 竖 3 撇 4 点 5 折; '' outside the standard list.
 
     >>> strokes("木")
     '1234'
@@ -127,5 +127,5 @@ def strokes(character: str) -> str:
 
 
 def stroke_count(character: str) -> int:
-    """Number of strokes; 0 outside the standard list."""
+    """Return the number of strokes; 0 outside the standard list."""
     return len(strokes(character))

@@ -8,7 +8,7 @@ INITIALS = (
     "zh", "ch", "sh", "b", "p", "m", "f", "d", "t", "n", "l", "g", "k", "h", "j", "q", "x", "r",
     "z", "c", "s", "y", "w",
 )  # fmt: skip
-# Pairs that whole regions do not tell apart. The order is that of how common the mistake is.
+# Pairs that whole regions do not distinguish. The order is that of how common the mistake is.
 INITIAL_PAIRS = (
     ("zh", "z"), ("ch", "c"), ("sh", "s"), ("n", "l"), ("h", "f"), ("r", "l"),
 )  # fmt: skip
@@ -20,7 +20,7 @@ _VOWELS = frozenset("aeiouv")
 
 
 def split_syllable(syllable: str) -> tuple[str, str]:
-    """Initial (y and w counted as such, '' if there is none) and final.
+    """Return the initial (y and w counted as such, '' if there is none) and final.
 
     >>> split_syllable("zhuang"), split_syllable("an"), split_syllable("ng")
     (('zh', 'uang'), ('', 'an'), ('', 'ng'))
@@ -35,7 +35,7 @@ def split_syllable(syllable: str) -> tuple[str, str]:
 
 @cache
 def confusion(left: str, right: str) -> str | None:
-    """How two syllables without tone are confused, or None; the same both ways.
+    """Return how two syllables without tone are confused, or None; the same both ways.
 
     >>> confusion("shi", "si"), confusion("lan", "lang"), confusion("ma", "ma")
     ('initial:sh/s', 'final:an/ang', 'tone')
@@ -64,7 +64,7 @@ def _named(left: str, right: str, pairs: tuple[tuple[str, str], ...], what: str)
 
 
 def _typed(left: str, right: str) -> str | None:
-    """A slip of one letter. Syllables of one letter or a nasal alone are too short for it."""
+    """Return the kind of a slip of one letter; one letter or a nasal alone is too short for it."""
     if min(len(left), len(right)) < 2 or not (_VOWELS & set(left) and _VOWELS & set(right)):
         return None
     if len(left) == len(right):
@@ -80,7 +80,7 @@ def _typed(left: str, right: str) -> str | None:
 
 @cache
 def _neighbours() -> dict[str, frozenset[str]]:
-    """Letter → letters beside it on a QWERTY keyboard, rows set off by half a key each."""
+    """Return letter → letters beside it on a QWERTY keyboard, rows set off by half a key each."""
     places = {key: (row, 2 * column + row) for row, keys in enumerate(_KEY_ROWS)
               for column, key in enumerate(keys)}  # fmt: skip
     return {

@@ -18,12 +18,12 @@ from cecdata.corpus.sources import Source, opened
 
 
 def _read_csv(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
-    """CSV (RFC 4180): a field may be quoted and then hold commas, quotes and line ends."""
+    """Read CSV (RFC 4180): a quoted field may hold commas, quotes and line ends."""
     return _read(source, columns, batch_rows, delimiter=",", quoting=csv.QUOTE_MINIMAL)
 
 
 def _read_tsv(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
-    """TSV: tabs separate, nothing quotes, so a stray quotation mark is a character."""
+    """Read TSV: tabs separate, nothing quotes, so a quotation mark is a character."""
     return _read(source, columns, batch_rows, delimiter="\t", quoting=csv.QUOTE_NONE)
 
 
@@ -33,8 +33,8 @@ _Record = tuple[int, list[str]]  # number of its first line, fields
 class _Feed:
     """The lines of a file for `csv.reader`, with a way back to after a broken record's first line.
 
-    A quotation mark that never closes would otherwise swallow every good row behind it.
-    Undecodable bytes travel as surrogates U+DC80..U+DCFF and are found again in the fields.
+    A quotation mark that never closes would otherwise swallow every good row after it.
+    Undecodable bytes become surrogates U+DC80..U+DCFF, which the fields still hold.
     """
 
     def __init__(self, stream: IO[bytes], source: Source) -> None:
@@ -61,7 +61,7 @@ class _Feed:
         self.taken.clear()
 
     def give_back(self) -> tuple[int, str]:
-        """Put all lines of the record but the first back; gives that first one."""
+        """Put all lines of the record but the first back, and return the first."""
         first, *rest = self.taken
         self._ahead.extendleft(reversed(rest))
         return first
@@ -88,7 +88,7 @@ def _place(header: list[str], name: str | None) -> int | None:
 
 
 def _records(feed: _Feed, source: Source, delimiter: str, quoting: int) -> Iterator[_Record | None]:
-    """(line number, fields) of every sound record; None for one that went to `feed.rejects`."""
+    """Yield (line number, fields) of every sound record, and None for a rejected one."""
     reader = csv.reader(feed, delimiter=delimiter, quoting=quoting, strict=True)  # type: ignore[arg-type]
     while True:
         feed.start_record()
@@ -139,10 +139,10 @@ def _flush(
     feed: _Feed, source: Source, texts: list[bytes], origins: list[str], rows: list[int]
 ) -> Rows:
     text, origin = pa.array(texts, pa.binary()), pa.array(origins, pa.string())
-    found = gather(source, text, origin, np.array(rows, dtype=np.int64), feed.rejects)
+    gathered = gather(source, text, origin, np.array(rows, dtype=np.int64), feed.rejects)
     for pending in (texts, origins, rows, feed.rejects):
         pending.clear()
-    return found
+    return gathered
 
 
 def _readable(field: str) -> str:

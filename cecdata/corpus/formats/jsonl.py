@@ -75,7 +75,7 @@ def _load(line: bytes) -> object:
 
 
 def _parse_fast(block: Block, picked: Picked) -> pa.Table | None:
-    """Arrow's parser over the whole block; None where it cannot vouch for one row a line.
+    """Parse the whole block with Arrow; None if that may not give one row a line.
 
     Every line opens and closes with a brace and none is blank, so that no object can span lines;
     as many rows as lines then means one object in each.
@@ -103,12 +103,12 @@ def _parse_lines(block: Block, picked: Picked, source: Source) -> Rows:
     rows: list[int] = []
     rejects = list(block.rejects)
     for row, line in enumerate(block.data.split(b"\n")[:-1], block.first_line):
-        found = _parse_line(line, row, picked, source)
-        if isinstance(found, Reject):
-            rejects.append(found)
+        parsed = _parse_line(line, row, picked, source)
+        if isinstance(parsed, Reject):
+            rejects.append(parsed)
             continue
-        texts.append(found[0])
-        origins.append(found[1])
+        texts.append(parsed[0])
+        origins.append(parsed[1])
         rows.append(row)
     text, origin = pa.array(texts, pa.binary()), pa.array(origins, pa.string())
     return gather(source, text, origin, np.array(rows, dtype=np.int64), rejects)
@@ -117,7 +117,7 @@ def _parse_lines(block: Block, picked: Picked, source: Source) -> Rows:
 def _parse_line(
     line: bytes, row: int, picked: Picked, source: Source
 ) -> tuple[bytes, str] | Reject:
-    """The text (UTF-8) and origin of one line, or why there is none."""
+    """Return the text (UTF-8) and origin of one line, or why there is none."""
     shown = line.decode("utf-8", "backslashreplace")
     default = source.origin
     if not line.strip():
@@ -146,8 +146,8 @@ def _parse_line(
 
 
 def _origin(value: dict[str, object], picked: Picked, default: str) -> str:
-    found = value.get(str(picked.origin))
-    text = default if found is None else str(found)
+    named = value.get(str(picked.origin))
+    text = default if named is None else str(named)
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 

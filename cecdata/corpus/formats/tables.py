@@ -29,7 +29,7 @@ _LARGE, _BUFFER = 1 << 26, 1 << 20  # bytes of a Parquet file, and of it at a ti
 
 
 def _read_parquet(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
-    """The rows of a Parquet file, a batch at a time; only the two columns are decoded."""
+    """Yield the rows of a Parquet file, a batch at a time; only the two columns are decoded."""
     import pyarrow.parquet as pq
 
     assert source.path is not None
@@ -39,7 +39,9 @@ def _read_parquet(source: Source, columns: Columns, batch_rows: int) -> Iterator
 
 
 def _options(path: Path) -> dict[str, int]:
-    """Never mapped: its pages would count as ours. A large file comes a megabyte at a time.
+    """Return how to open a Parquet file: not mapped, and a large one a megabyte at a time.
+
+    Mapped pages would count as memory of this process.
 
     A smaller one comes by whole column chunks: a page that comes through a buffer is given all the
     bytes that its header claims, up to two gibibytes, before anybody looks whether they are there.
@@ -51,7 +53,7 @@ def _options(path: Path) -> dict[str, int]:
 def _batches(
     file: pq.ParquetFile, path: Path, names: list[str], rows: int
 ) -> Iterator[pa.RecordBatch]:
-    """The batches of a file; row groups whose dictionary holds long texts stay coded.
+    """Yield the batches of a file; row groups whose dictionary holds long texts stay coded.
 
     Reading all of them coded would cost more than it spares.
     """
@@ -69,20 +71,20 @@ def _batches(
 
 
 def _weight(file: pq.ParquetFile, group: int, rows: int) -> int:
-    """Bytes that a batch cannot exceed: every row as long as the row group."""
+    """Return bytes that a batch cannot exceed: every row as long as the row group."""
     facts = file.metadata.row_group(group)
     return min(rows, int(facts.num_rows)) * int(facts.total_byte_size)
 
 
 def _swells(coded: pq.ParquetFile, group: int, names: list[str], rows: int) -> bool:
-    """May a batch of this row group be too long, every row being as long as the longest text?"""
+    """Return whether a batch may be too long, if every row is as long as the longest text."""
     first = next(coded.iter_batches(1, [group], names, use_threads=False), None)
     lengths = [] if first is None else [pc.binary_length(c.dictionary) for c in first.columns]
     return any(rows * (pc.max(length).as_py() or 0) > _AT_ONCE for length in lengths)
 
 
 def _read_arrow(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
-    """The rows of an Arrow IPC file (`.arrow`, `.feather`) or stream (`save_to_disk`)."""
+    """Yield the rows of an Arrow IPC file (`.arrow`, `.feather`) or stream (`save_to_disk`)."""
     assert source.path is not None
     with _naming(source), pa.memory_map(str(source.path)) as mapped:
         is_file = mapped.read(len(_MAGIC)) == _MAGIC
@@ -110,7 +112,7 @@ def _rows(source: Source, picked: Picked, batches: Iterator[pa.RecordBatch]) -> 
 
 
 def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The batch after a look at every offset, in parts that make so many bytes of text or less."""
+    """Check every offset of a batch, and yield it in parts of at most `_AT_ONCE` bytes of text."""
     columns = [_sound(column) for column in batch.columns]
     longest = 1
     for column in columns:
@@ -124,7 +126,7 @@ def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def _sound(array: pa.Array) -> pa.Array:
-    """Strings as one run of bytes, or a dictionary of such, after a look at every offset.
+    """Check every offset of strings; return them as one run of bytes, or a dictionary of such.
 
     Arrow itself trusts the file. Whether the bytes are UTF-8 is asked later, row by row.
     """
