@@ -62,18 +62,33 @@ def preview(
 
 
 @click.command()
-@click.argument("operator")
-@click.argument("text")
+@click.argument("operator", required=False)
+@click.argument("text", required=False)
+@click.option("--observed", help="Character or span that was read: print what may have been meant.")
+@click.option(
+    "--recipe", default="realistic", show_default=True, help="Recipe of --observed: name or file."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
-def inspect(operator: str, text: str, as_json: bool) -> None:
+def inspect(
+    operator: str | None, text: str | None, observed: str | None, recipe: str, as_json: bool
+) -> None:
     """Print what OPERATOR may write for TEXT, with the probability of each.
 
-    TEXT is a character, or two to four for an operator that rewrites spans.
+    TEXT is a character, or two to four for an operator that rewrites spans. With --observed, print
+    the right texts that a recipe writes so, with P(observed | right) where an error strikes.
 
     \b
     cecdata inspect homophone 在
     cecdata inspect word 权利
+    cecdata inspect --observed 在
     """
+    if observed is not None:
+        if operator is not None:
+            raise click.UsageError("give OPERATOR and TEXT, or --observed, not both")
+        _print_right(observed, recipe, as_json=as_json)
+        return
+    if operator is None or text is None:
+        raise click.UsageError("give OPERATOR and TEXT, or --observed TEXT")
     from cecdata.operators import operator as named
     from cecdata.operators.spans import LONGEST, SHORTEST
 
@@ -102,3 +117,21 @@ def inspect(operator: str, text: str, as_json: bool) -> None:
         click.echo(f"{operator} has nothing for {text}")
     for row in rows:
         click.echo(f"{row['replacement']}\t{row['share']:.4f}\t{row['kind']}")
+
+
+def _print_right(observed: str, recipe: str, *, as_json: bool) -> None:
+    import math
+
+    from cecdata.channel.table import of_recipe
+
+    row = [
+        {"right": right, "observed": observed, "probability": round(math.exp(log_prob), 6)}
+        for right, log_prob in of_recipe(recipe).row(observed)
+    ]
+    if as_json:
+        print_json(row)
+    elif not row:
+        click.echo(f"recipe {recipe} writes {observed} for no other text")
+    else:
+        for item in row:
+            click.echo(f"{item['right']}\t{item['probability']:.6f}")

@@ -6,6 +6,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from cecdata.common.kernels.jit import compiled
+
 # 12 bits of a log-probability in natural logarithms: 0 to -20.475 in steps of 0.005
 STEP = np.float32(0.005)
 MOST = 4095
@@ -29,7 +31,7 @@ def place_of(key, mask, shift):
     return np.int64((key * FACTOR) >> shift) & mask
 
 
-@numba.njit(cache=True)
+@compiled
 def shift_of(size):
     bits = 0
     while (1 << bits) < size:
@@ -37,7 +39,7 @@ def shift_of(size):
     return np.uint64(64 - bits)
 
 
-@numba.njit(cache=True)
+@compiled
 def fill_bigrams(slots, pairs, log_prob, backoff):
     """Put each bigram into its slot: 40 bits of words plus one, then log P and back-off."""
     mask, shift = len(slots) - 1, shift_of(len(slots))
@@ -50,7 +52,7 @@ def fill_bigrams(slots, pairs, log_prob, backoff):
         slots[at] = key << np.uint64(24) | low
 
 
-@numba.njit(cache=True)
+@compiled
 def fill_trigrams(slots, bigrams, triples, log_prob):
     """Put each trigram into its slot: the bigram's slot and the third word; count the lost."""
     mask, shift = len(slots) - 1, shift_of(len(slots))
@@ -104,7 +106,7 @@ def find_trigram(slots, mask, shift, first, word):
     return found
 
 
-@numba.njit(cache=True)
+@compiled
 def fill_trie(keys, nodes, word, points, bounds, numbers):
     """Add each text to the trie; return the number of nodes, the root being 0."""
     mask, shift = len(keys) - 1, shift_of(len(keys))

@@ -12,7 +12,7 @@ import pytest
 
 from cecdata.channel.table import Channel
 from cecdata.ngram.table import Ngrams
-from cectrain.corrector.channel.lattice import Settings
+from cectrain.corrector.channel.layout import Settings
 from cectrain.corrector.channel.proposer import ChannelProposer
 from cectrain.corrector.corrector import Corrector
 

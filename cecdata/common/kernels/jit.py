@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from types import CellType, FunctionType
+from types import CellType, FunctionType, ModuleType
 from typing import TypeVar, cast
 
 import numba
@@ -28,6 +28,16 @@ def compiled(kernel: Kernel) -> Kernel:
     Kernels that call each other are in one file; those of `common.kernels` may be called anywhere.
     """
     return _cached(kernel, sources())
+
+
+def compiled_with(*packages: ModuleType) -> Callable[[Kernel], Kernel]:
+    """Compile as `compiled` does a kernel made of its folder's files and of other packages."""
+
+    def compile_(kernel: Kernel) -> Kernel:
+        folders = (Path(str(package.__file__)).parent for package in packages)
+        return _cached(kernel, sources(Path(kernel.__code__.co_filename).parent, *folders))
+
+    return compile_
 
 
 def entry(kernel: Kernel) -> Kernel:

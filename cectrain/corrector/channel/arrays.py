@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from cecdata.channel.table import Channel
 from cecdata.ngram.table import Ngrams
-from cectrain.corrector.channel.lattice import MOST_WORD, ChannelArrays, fill_spans
+from cectrain.corrector.channel.lattice import fill_spans
+from cectrain.corrector.channel.layout import MOST_WORD, ChannelArrays
 
 Ints = NDArray[np.int32]
 

@@ -1,83 +1,33 @@
-"""The word lattice of a clause, compiled by numba: what was written, and what may have been meant.
+"""The word lattice of a clause, compiled by numba: words as written, and with errors undone.
 
 A clause is a run of Han characters. Its lattice has an edge for each word of the n-gram model that
 can be read there, as written or with errors undone; an edge's price is λ · log P(observed | right)
 minus θ for each error. Two passes:
 
-1. Bigrams over the words as written give the best score before and after each place, so that the
-   gain of a single edited edge is local. Edges that gain less than a margin go.
-2. Trigrams over the edges that are left: forward and backward sums give the posterior probability
-   of each edit, the best path says which edits belong together.
+1. Here, bigrams over the words as written give the best score before and after each place, so that
+   the gain of a single edited edge is local. Edges that lose more than a margin go.
+2. In `decode.py`, trigrams over the edges that are left: forward and backward sums give the
+   posterior of each edit; the best path says which edits belong together.
 """
 
 from __future__ import annotations
 
-import math
-from typing import NamedTuple
-
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
+from cecdata import ngram
+from cecdata.common.kernels.jit import compiled_with
 from cecdata.ngram.kernels import STEP, child, find_bigram, find_trigram, place_of, shift_of
+from cectrain.corrector.channel.layout import MOST_EDGES, MOST_KEPT, MOST_WORD
 
-LONGEST_CLAUSE = 48  # characters; a longer run of Han is cut there
-MOST_EDGES = 6000  # of a clause before the first pass
-MOST_KEPT = 160  # edited edges after it
-MOST_WORD = 8  # characters of the longest word
 SECOND = 12  # candidates
-_LOW = np.float32(-1e9)
+LOW = np.float32(-1e9)
 _STEP = np.float32(STEP)
 _12_BITS = np.uint64(4095)
 
 
-class ChannelArrays(NamedTuple):
-    """A channel for the kernel.
-
-    `slot` [0x110000] is an observed character's row plus 1; row r is [bounds[r]:bounds[r + 1]] of
-    `right` (code points) and `log_prob`. `span_keys` is a hash table of observed spans, whose rows
-    lead to `span_words` (numbers of words) and `span_log_prob`. `word_points` [V, MOST_WORD] and
-    `word_size` [V] are the texts of the n-gram model's words.
-    """
-
-    slot: NDArray[np.int32]
-    bounds: NDArray[np.int64]
-    right: NDArray[np.int32]
-    log_prob: NDArray[np.float32]
-    span_keys: NDArray[np.uint64]
-    span_rows: NDArray[np.int32]
-    span_bounds: NDArray[np.int64]
-    span_words: NDArray[np.int32]
-    span_log_prob: NDArray[np.float32]
-    word_points: NDArray[np.int32]
-    word_size: NDArray[np.int32]
-
-
-class Settings(NamedTuple):
-    """The weights of the decoder; scores are natural logarithms."""
-
-    channel: float = 1.0  # λ
-    error: float = 3.0  # θ, for each error
-    margin: float = 6.0  # an edited edge that loses more than this goes
-    temperature: float = 2.0  # of the posteriors
-    unknown: float = -8.0  # beside log P of the unknown word
-    repeated: float = -3.0  # log P that a character is written twice
-
-
-class Work(NamedTuple):
-    """Scratch space for one clause."""
-
-    start: NDArray[np.int32]
-    end: NDArray[np.int32]
-    word: NDArray[np.int32]
-    price: NDArray[np.float32]
-    before: NDArray[np.float32]
-    after: NDArray[np.float32]
-    chain: NDArray[np.int32]
-
-
 @numba.njit(inline="always")
-def _pair(lm, mask, shift, left, right):
+def pair(lm, mask, shift, left, right):
     """Log P(right | left)."""
     at = find_bigram(lm.bigrams, mask, shift, left, right)
     if at >= 0:
@@ -88,15 +38,15 @@ def _pair(lm, mask, shift, left, right):
 
 
 @numba.njit(inline="always")
-def _triple(lm, mask, shift, mask3, shift3, slot, left, right):
+def triple(lm, mask, shift, mask3, shift3, slot, left, right):
     """Log P(right | the word before left, left), whose bigram is in `slot` (-1: not listed)."""
-    value = _LOW
+    value = LOW
     if slot >= 0:
         found = find_trigram(lm.trigrams, mask3, shift3, slot, right)
         if found >= 0:
             value = -_STEP * np.float32(found)
-    if value == _LOW:
-        value = _pair(lm, mask, shift, left, right)
+    if value == LOW:
+        value = pair(lm, mask, shift, left, right)
         if slot >= 0:
             value -= _STEP * np.float32(lm.bigrams[slot] & _12_BITS)
     return value
@@ -112,7 +62,7 @@ def span_key(points, first, last):
     return key | np.uint64(1)
 
 
-@numba.njit(cache=True)
+@compiled_with(ngram)
 def fill_spans(keys, rows, points, sizes):
     """Put each span [T, MOST_WORD] into the hash table, with its row."""
     mask, shift = len(keys) - 1, shift_of(len(keys))
@@ -124,7 +74,7 @@ def fill_spans(keys, rows, points, sizes):
         keys[at], rows[at] = key, row
 
 
-@numba.njit(cache=True)
+@numba.njit
 def _add(work, used, first, last, word, price):
     if used < MOST_EDGES:
         work.start[used] = first
@@ -135,7 +85,7 @@ def _add(work, used, first, last, word, price):
     return used
 
 
-@numba.njit(cache=True)
+@numba.njit
 def _walk(points, n, begin, place, node, price, lm, mask, shift, work, used):
     """Add the words that go on from this node, which stands for [begin, place), as written."""
     while True:
@@ -151,8 +101,8 @@ def _walk(points, n, begin, place, node, price, lm, mask, shift, work, used):
     return used
 
 
-@numba.njit(cache=True)
-def _observed(points, n, lm, work, first, unknown):
+@numba.njit
+def observed_edges(points, n, lm, work, first, unknown):
     """Add the edges of the words as written; `first` [n + 1] is each place's first edge."""
     mask, shift = len(lm.edge_keys) - 1, shift_of(len(lm.edge_keys))
     used = 0
@@ -167,8 +117,8 @@ def _observed(points, n, lm, work, first, unknown):
     return used
 
 
-@numba.njit(cache=True)
-def _edited(points, n, lm, channel, settings, work, used):
+@numba.njit
+def edited_edges(points, n, lm, channel, settings, work, used):
     """Add the edges that undo one error or two in a word."""
     mask, shift = len(lm.edge_keys) - 1, shift_of(len(lm.edge_keys))
     weight, cost = np.float32(settings.channel), np.float32(settings.error)
@@ -197,7 +147,7 @@ def _edited(points, n, lm, channel, settings, work, used):
     return used
 
 
-@numba.njit(cache=True)
+@numba.njit
 def _second(points, n, begin, place, node, price, lm, channel, settings, work, used):
     """Add the edges with another error after the first, the right character being likely."""
     mask, shift = len(lm.edge_keys) - 1, shift_of(len(lm.edge_keys))
@@ -218,8 +168,8 @@ def _second(points, n, begin, place, node, price, lm, channel, settings, work, u
     return used
 
 
-@numba.njit(cache=True)
-def _spans(points, n, channel, settings, work, used):
+@numba.njit
+def span_edges(points, n, channel, settings, work, used):
     """Add the edges that put a whole word for an observed span."""
     mask, shift = len(channel.span_keys) - 1, shift_of(len(channel.span_keys))
     for begin in range(n - 1):
@@ -237,42 +187,42 @@ def _spans(points, n, channel, settings, work, used):
     return used
 
 
-@numba.njit(cache=True)
-def _best_before_and_after(n, lm, work, first, used, head):
+@numba.njit
+def best_before_and_after(n, lm, work, first, used, head):
     """Score the words as written: `before` and `after` of each edge; return the best path's."""
     mask, shift = len(lm.bigrams) - 1, shift_of(len(lm.bigrams))
     for edge in range(used):
         work.chain[edge] = head[work.end[edge]]
         head[work.end[edge]] = edge
     for edge in range(used):
-        word, best = work.word[edge], _LOW
+        word, best = work.word[edge], LOW
         if work.start[edge] == 0:
             best = lm.log_prob[word]
         left = head[work.start[edge]]
         while left >= 0:
-            best = max(best, work.before[left] + _pair(lm, mask, shift, work.word[left], word))
+            best = max(best, work.before[left] + pair(lm, mask, shift, work.word[left], word))
             left = work.chain[left]
         work.before[edge] = best + work.price[edge]
-    whole = _LOW
+    whole = LOW
     for edge in range(used - 1, -1, -1):
         best = np.float32(0.0)
         if work.end[edge] == n:
             whole = max(whole, work.before[edge])
         else:
-            best = _LOW
+            best = LOW
             for right in range(first[work.end[edge]], first[work.end[edge] + 1]):
-                score = _pair(lm, mask, shift, work.word[edge], work.word[right])
+                score = pair(lm, mask, shift, work.word[edge], work.word[right])
                 best = max(best, score + work.price[right] + work.after[right])
         work.after[edge] = best
     return whole
 
 
-@numba.njit(cache=True)
+@numba.njit
 def _ceiling(n, lm, work, first, head, before, after):
     """Bound the best scores before and after each place, the word between them apart."""
     for place in range(n + 1):
-        before[place] = np.float32(0.0) if place == 0 else _LOW
-        after[place] = np.float32(0.0) if place == n else _LOW
+        before[place] = np.float32(0.0) if place == 0 else LOW
+        after[place] = np.float32(0.0) if place == n else LOW
         left = head[place]
         while left >= 0:
             before[place] = max(before[place], work.before[left])
@@ -283,31 +233,31 @@ def _ceiling(n, lm, work, first, head, before, after):
                 after[place] = max(after[place], score)
 
 
-@numba.njit(cache=True)
+@numba.njit
 def _gain(n, lm, work, first, head, edge, floor, after):
     """Return the best bigram score of the clause with this edited edge, or little below `floor`."""
     mask, shift = len(lm.bigrams) - 1, shift_of(len(lm.bigrams))
-    word, score = work.word[edge], _LOW
+    word, score = work.word[edge], LOW
     if work.start[edge] == 0:
         score = lm.log_prob[word]
     left = head[work.start[edge]]
     while left >= 0:
-        score = max(score, work.before[left] + _pair(lm, mask, shift, work.word[left], word))
+        score = max(score, work.before[left] + pair(lm, mask, shift, work.word[left], word))
         left = work.chain[left]
     score += work.price[edge]
     if score + after[work.end[edge]] < floor:
-        return _LOW
+        return LOW
     if work.end[edge] < n:
-        best = _LOW
+        best = LOW
         for right in range(first[work.end[edge]], first[work.end[edge] + 1]):
-            pair = _pair(lm, mask, shift, word, work.word[right])
-            best = max(best, pair + work.price[right] + work.after[right])
+            score_of_pair = pair(lm, mask, shift, word, work.word[right])
+            best = max(best, score_of_pair + work.price[right] + work.after[right])
         score += best
     return score
 
 
-@numba.njit(cache=True)
-def _prune(n, lm, settings, work, first, head, observed, used, whole):
+@numba.njit
+def prune(n, lm, settings, work, first, head, observed, used, whole):
     """Keep the edited edges within the margin of the words as written; return how many are left."""
     floor = whole - np.float32(settings.margin)
     before = np.empty(n + 1, np.float32)
@@ -326,194 +276,3 @@ def _prune(n, lm, settings, work, first, head, observed, used, whole):
         work.word[kept], work.price[kept] = work.word[edge], work.price[edge]
         kept += 1
     return kept
-
-
-@numba.njit(cache=True)
-def _states(n, work, used):
-    """Order edges by start; number the states (edge before, edge).
-
-    Returns the order, the first state of each edge, the number of its states, and their edges
-    before (-1 at the start of the clause).
-    """
-    order = np.argsort(work.start[:used], kind="mergesort")
-    head = np.full(n + 1, -1, np.int32)
-    leading = np.zeros(n + 1, np.int64)
-    for edge in range(used):
-        work.chain[edge] = head[work.end[edge]]
-        head[work.end[edge]] = edge
-        leading[work.end[edge]] += 1
-    low, count, total = np.empty(used, np.int64), np.empty(used, np.int64), 0
-    for edge in order:
-        low[edge] = total
-        count[edge] = leading[work.start[edge]] if work.start[edge] else 1
-        total += count[edge]
-    previous = np.full(total, -1, np.int32)
-    for edge in range(used):
-        state, left = low[edge], head[work.start[edge]]
-        while left >= 0:
-            previous[state] = left
-            state += 1
-            left = work.chain[left]
-    return order, low, count, previous
-
-
-@numba.njit(inline="always")
-def _log_add(one, other):
-    high, low = max(one, other), min(one, other)
-    return high if low < -1e8 else high + math.log1p(math.exp(low - high))
-
-
-@numba.njit(cache=True)
-def _posteriors(n, lm, settings, work, used, observed, share, path):
-    """Fill the posterior of each edited edge and whether it is on the best path.
-
-    `share` and `path` [edges - observed] are written.
-    """
-    mask, shift = len(lm.bigrams) - 1, shift_of(len(lm.bigrams))
-    mask3, shift3 = len(lm.trigrams) - 1, shift_of(len(lm.trigrams))
-    cool = 1.0 / settings.temperature
-    order, low, count, previous = _states(n, work, used)
-    total = len(previous)
-    slot = np.full(total, -1, np.int64)
-    forward, best = np.full(total, -1e9), np.full(total, -1e9)
-    back = np.full(total, -1, np.int64)
-    entry = np.empty(total, np.int32)
-    for edge in order:
-        word, price = work.word[edge], work.price[edge]
-        for state in range(low[edge], low[edge] + count[edge]):
-            left = previous[state]
-            entry[state] = edge
-            if left < 0:
-                best[state] = lm.log_prob[word] + price
-                forward[state] = best[state] * cool
-                continue
-            slot[state] = find_bigram(lm.bigrams, mask, shift, work.word[left], word)
-            for one in range(low[left], low[left] + count[left]):
-                score = price + _triple(
-                    lm, mask, shift, mask3, shift3, slot[one], work.word[left], word
-                )
-                forward[state] = _log_add(forward[state], forward[one] + score * cool)
-                if best[one] + score > best[state]:
-                    best[state], back[state] = best[one] + score, one
-    whole, top, last = -1e9, -1e9, -1
-    backward = np.full(total, -1e9)
-    for state in range(total):
-        if work.end[entry[state]] == n:
-            backward[state] = 0.0
-            whole = _log_add(whole, forward[state])
-            if best[state] > top:
-                top, last = best[state], state
-    for state in range(total - 1, -1, -1):
-        left, edge = previous[state], entry[state]
-        if left < 0:
-            continue
-        for one in range(low[left], low[left] + count[left]):
-            score = work.price[edge] + _triple(
-                lm, mask, shift, mask3, shift3, slot[one], work.word[left], work.word[edge]
-            )
-            backward[one] = _log_add(backward[one], backward[state] + score * cool)
-    share[: used - observed] = 0.0
-    path[: used - observed] = 0
-    for state in range(total):
-        if entry[state] >= observed:
-            share[entry[state] - observed] += math.exp(
-                min(0.0, forward[state] + backward[state] - whole)
-            )
-    while last >= 0:
-        if entry[last] >= observed:
-            path[entry[last] - observed] = 1
-        last = back[last]
-
-
-@numba.njit(cache=True)
-def _is_han(point):
-    return 0x4E00 <= point <= 0x9FFF or 0x3400 <= point <= 0x4DBF or point == 0x3007
-
-
-@numba.njit(cache=True)
-def _write(points, begin, sentence, edge, share, path, work, channel, out, rows):
-    """Write one edit, what the word and the text have in common at both ends left out."""
-    word = work.word[edge]
-    first, last = work.start[edge], work.end[edge]
-    low, high = 0, channel.word_size[word]
-    while first < last and low < high and points[first] == channel.word_points[word, low]:
-        first += 1
-        low += 1
-    while first < last and low < high and points[last - 1] == channel.word_points[word, high - 1]:
-        last -= 1
-        high -= 1
-    out.place[rows, 0] = sentence
-    out.place[rows, 1], out.place[rows, 2] = begin + first, begin + last
-    out.place[rows, 3], out.place[rows, 4], out.place[rows, 5] = word, low, high
-    out.share[rows] = share
-    out.path[rows] = path
-
-
-class Edits(NamedTuple):
-    """What the kernel writes: [E, 6] sentence, start, end, word, and the part of the word."""
-
-    place: NDArray[np.int64]
-    share: NDArray[np.float64]
-    path: NDArray[np.uint8]
-
-
-@numba.njit(nogil=True, cache=True)
-def correct(points, offsets, lm, channel, settings, least, work, out):
-    """Write the edits of sentences [offsets[s]:offsets[s + 1]] of `points`; return how many.
-
-    An edit is written where its posterior is `least` or it is on its clause's best path. Returns
-    minus the number of the sentence that found `out` full.
-    """
-    share = np.empty(MOST_KEPT, np.float64)
-    path = np.empty(MOST_KEPT, np.uint8)
-    head = np.empty(LONGEST_CLAUSE + 1, np.int32)
-    first = np.empty(LONGEST_CLAUSE + 1, np.int64)
-    rows = 0
-    for sentence in range(len(offsets) - 1):
-        begin, stop = offsets[sentence], offsets[sentence + 1]
-        while begin < stop:
-            if not _is_han(points[begin]):
-                begin += 1
-                continue
-            n = 1
-            while n < LONGEST_CLAUSE and begin + n < stop and _is_han(points[begin + n]):
-                n += 1
-            clause = points[begin : begin + n]
-            observed = _observed(clause, n, lm, work, first, np.float32(settings.unknown))
-            used = _edited(clause, n, lm, channel, settings, work, observed)
-            used = _spans(clause, n, channel, settings, work, used)
-            head[: n + 1] = -1
-            whole = _best_before_and_after(n, lm, work, first, observed, head)
-            used = _prune(n, lm, settings, work, first, head, observed, used, whole)
-            if used > observed:
-                _posteriors(n, lm, settings, work, used, observed, share, path)
-                for edge in range(observed, used):
-                    if share[edge - observed] >= least or path[edge - observed]:
-                        if rows == len(out.share):
-                            return -sentence - 1
-                        _write(
-                            clause,
-                            begin - offsets[sentence],
-                            sentence,
-                            edge,
-                            share[edge - observed],
-                            path[edge - observed],
-                            work,
-                            channel,
-                            out,
-                            rows,
-                        )
-                        rows += 1
-            begin += n
-    return rows
-
-
-def workspace() -> Work:
-    """Return scratch space for `correct`, for one thread."""
-    def integers() -> NDArray[np.int32]:
-        return np.empty(MOST_EDGES, np.int32)
-
-    def floats() -> NDArray[np.float32]:
-        return np.empty(MOST_EDGES, np.float32)
-
-    return Work(integers(), integers(), integers(), floats(), floats(), floats(), integers())

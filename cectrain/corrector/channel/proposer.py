@@ -10,7 +10,8 @@ from cecdata.channel.table import Channel, of_recipe
 from cecdata.hanzi.characters import is_han
 from cecdata.ngram.table import Ngrams
 from cectrain.corrector.channel.arrays import channel_arrays
-from cectrain.corrector.channel.lattice import Edits, Settings, correct, workspace
+from cectrain.corrector.channel.decode import Edits, correct
+from cectrain.corrector.channel.layout import Settings, workspace
 from cectrain.corrector.correction import Alternative, Edit
 
 #: Least posterior of an edit that is proposed. Chosen with `Settings` on synthetic held-out pairs,

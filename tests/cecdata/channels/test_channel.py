@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from cecdata.audit.model import recipe_choices
 from cecdata.channel.table import Channel, invert, of_recipe, read
+from cecdata.cli import cli
 from cecdata.common.errors import InputError
 from cecdata.config import load
 
@@ -45,6 +48,18 @@ def test_what_the_recipe_never_writes_has_no_row(paper: Channel) -> None:
     assert paper.row("A") == []
     assert paper.row("权力") == []
     assert paper.repeated is None
+
+
+def test_inspect_prints_the_row() -> None:
+    """`cecdata inspect --observed` gives the right texts with their probabilities."""
+    done = CliRunner().invoke(cli, ["inspect", "--observed", "在", "--json"])
+    assert done.exit_code == 0, done.output
+    row = of_recipe("realistic").row("在")
+    assert [(item["right"], item["probability"]) for item in json.loads(done.stdout)] == [
+        (right, round(math.exp(log_prob), 6)) for right, log_prob in row
+    ]
+    assert CliRunner().invoke(cli, ["inspect"]).exit_code == 2
+    assert CliRunner().invoke(cli, ["inspect", "homophone", "--observed", "在"]).exit_code == 2
 
 
 @pytest.mark.slow
