@@ -40,7 +40,7 @@ def fetch(name: str, *, accept: Callable[[Benchmark], bool]) -> tuple[Path, ...]
 
 def _one(benchmark: Benchmark, file: File) -> Path:
     path = cache_folder() / file.path
-    wanted = file.sha256 or read_digests().get(file.path)
+    wanted = file.sha256 or read_digests(cache_folder()).get(file.path)
     if path.is_file() and wanted and durable.sha256_of(path).sha256 == wanted:
         return path
     data = _download(benchmark, file)
@@ -52,7 +52,7 @@ def _one(benchmark: Benchmark, file: File) -> Path:
         )
     durable.write_bytes(path, data)
     if file.sha256 is None:
-        digests = {**read_digests(), file.path: digest}
+        digests = {**read_digests(cache_folder()), file.path: digest}
         text = json.dumps(digests, indent=1, sort_keys=True) + "\n"
         durable.write_text(cache_folder() / DIGESTS, text)
     return path

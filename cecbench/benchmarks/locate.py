@@ -70,7 +70,7 @@ def load(name: str, data: Path | None = None) -> Dataset:
     copy, paths = found
     notes = [note for note in (copy.note, benchmark.note) if note]
     for file, place in zip(copy.files, paths, strict=True):
-        notes += _checked(place, file.sha256 or read_digests().get(file.path))
+        notes += _checked(place, file.sha256 or read_digests(cache_folder()).get(file.path))
     rows = _distinct(READERS[copy.reader](paths, name.rsplit("/", 1)[-1]), paths[0])
     if benchmark.rows is not None and len(rows) != benchmark.rows:
         notes.append(f"{len(rows)} rows were read, {benchmark.rows} are published")
@@ -143,9 +143,9 @@ def _checked(path: Path, sha256: str | None) -> list[str]:
     return []
 
 
-def read_digests() -> dict[str, str]:
-    """Return file → SHA-256 of its first download; empty if nothing was downloaded."""
-    path = cache_folder() / DIGESTS
+def read_digests(cache: Path) -> dict[str, str]:
+    """Return file → SHA-256 of its first download into a cache; empty if there was none."""
+    path = cache / DIGESTS
     if not path.is_file():
         return {}
     try:

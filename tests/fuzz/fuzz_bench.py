@@ -173,7 +173,7 @@ def _report(path: Path) -> Iterable[str]:
 def _digests(path: Path) -> Iterable[str]:
     from cecbench.benchmarks.locate import read_digests
 
-    return [a + b for a, b in read_digests(path).items()]
+    return [a + b for a, b in read_digests(path.parent).items()]
 
 
 # --- endpoints ----------------------------------------------------------------------------------
