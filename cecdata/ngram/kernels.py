@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from cecdata.common.kernels.jit import compiled
+from cecdata.common.kernels.jit import compiled, inlined
 
 # 12 bits of a log-probability in natural logarithms: 0 to -20.475 in steps of 0.005
 STEP = np.float32(0.005)
@@ -26,7 +25,7 @@ def restored(steps: NDArray[np.generic]) -> NDArray[np.float32]:
     return np.asarray(-STEP * steps.astype(np.float32), np.float32)
 
 
-@numba.njit(inline="always")
+@inlined
 def place_of(key, mask, shift):
     return np.int64((key * FACTOR) >> shift) & mask
 
@@ -71,7 +70,7 @@ def fill_trigrams(slots, bigrams, triples, log_prob):
     return lost
 
 
-@numba.njit(inline="always")
+@inlined
 def find_bigram(slots, mask, shift, left, right):
     """The slot of a bigram, or -1."""
     key = np.uint64(left) << np.uint64(20) | np.uint64(right)
@@ -88,7 +87,7 @@ def find_bigram(slots, mask, shift, left, right):
     return found
 
 
-@numba.njit(inline="always")
+@inlined
 def find_trigram(slots, mask, shift, first, word):
     """The 12-bit log P of a trigram whose bigram is in slot `first`, or -1."""
     key = np.uint64(first) << np.uint64(20) | np.uint64(word)
@@ -127,7 +126,7 @@ def fill_trie(keys, nodes, word, points, bounds, numbers):
     return used
 
 
-@numba.njit(inline="always")
+@inlined
 def child(keys, nodes, mask, shift, node, point):
     """The node after this character, or -1."""
     key = np.uint64(node) << np.uint64(21) | np.uint64(point)

@@ -56,6 +56,11 @@ def called(function: Kernel) -> Kernel:
     return cast("Kernel", numba.njit(**_UNCOUNTED)(function))
 
 
+def allocating(function: Kernel) -> Kernel:
+    """Compile a part of kernels that is called and may allocate; it is not cached alone."""
+    return cast("Kernel", numba.njit(function))
+
+
 @cache
 def sources(*folders: Path) -> str:
     """Return the SHA-256 of the files of this folder and of others."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from cecdata import ngram
-from cecdata.common.kernels.jit import compiled_with
+from cecdata.common.kernels.jit import allocating, called, compiled_with, inlined
 from cecdata.ngram.kernels import find_bigram, shift_of
 from cectrain.corrector.channel.lattice import (
     best_before_and_after,
@@ -23,7 +22,7 @@ from cectrain.corrector.channel.lattice import (
 from cectrain.corrector.channel.layout import LONGEST_CLAUSE, MOST_KEPT
 
 
-@numba.njit
+@allocating
 def _states(n, work, used):
     """Order edges by start; number the states (edge before, edge).
 
@@ -52,13 +51,13 @@ def _states(n, work, used):
     return order, low, count, previous
 
 
-@numba.njit(inline="always")
+@inlined
 def _log_add(one, other):
     high, low = max(one, other), min(one, other)
     return high if low < -1e8 else high + math.log1p(math.exp(low - high))
 
 
-@numba.njit
+@allocating
 def _posteriors(n, lm, settings, work, used, observed, share, path):
     """Fill the posterior of each edited edge and whether it is on the best path.
 
@@ -120,12 +119,12 @@ def _posteriors(n, lm, settings, work, used, observed, share, path):
         last = back[last]
 
 
-@numba.njit
+@called
 def _is_han(point):
     return 0x4E00 <= point <= 0x9FFF or 0x3400 <= point <= 0x4DBF or point == 0x3007
 
 
-@numba.njit
+@called
 def _write(points, begin, sentence, edge, share, path, work, channel, out, rows):
     """Write one edit, what the word and the text have in common at both ends left out."""
     word = work.word[edge]

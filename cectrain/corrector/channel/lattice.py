@@ -12,11 +12,10 @@ minus θ for each error. Two passes:
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from cecdata import ngram
-from cecdata.common.kernels.jit import compiled_with
+from cecdata.common.kernels.jit import allocating, called, compiled_with, inlined
 from cecdata.ngram.kernels import STEP, child, find_bigram, find_trigram, place_of, shift_of
 from cectrain.corrector.channel.layout import MOST_EDGES, MOST_KEPT, MOST_WORD
 
@@ -26,7 +25,7 @@ _STEP = np.float32(STEP)
 _12_BITS = np.uint64(4095)
 
 
-@numba.njit(inline="always")
+@inlined
 def pair(lm, mask, shift, left, right):
     """Log P(right | left)."""
     at = find_bigram(lm.bigrams, mask, shift, left, right)
@@ -37,7 +36,7 @@ def pair(lm, mask, shift, left, right):
     return value
 
 
-@numba.njit(inline="always")
+@inlined
 def triple(lm, mask, shift, mask3, shift3, slot, left, right):
     """Log P(right | the word before left, left), whose bigram is in `slot` (-1: not listed)."""
     value = LOW
@@ -52,7 +51,7 @@ def triple(lm, mask, shift, mask3, shift3, slot, left, right):
     return value
 
 
-@numba.njit(inline="always")
+@inlined
 def span_key(points, first, last):
     """A 64-bit key of a span of characters."""
     key = np.uint64(last - first)
@@ -74,7 +73,7 @@ def fill_spans(keys, rows, points, sizes):
         keys[at], rows[at] = key, row
 
 
-@numba.njit
+@called
 def _add(work, used, first, last, word, price):
     if used < MOST_EDGES:
         work.start[used] = first
@@ -85,7 +84,7 @@ def _add(work, used, first, last, word, price):
     return used
 
 
-@numba.njit
+@called
 def _walk(points, n, begin, place, node, price, lm, mask, shift, work, used):
     """Add the words that go on from this node, which stands for [begin, place), as written."""
     while True:
@@ -101,7 +100,7 @@ def _walk(points, n, begin, place, node, price, lm, mask, shift, work, used):
     return used
 
 
-@numba.njit
+@called
 def observed_edges(points, n, lm, work, first, unknown):
     """Add the edges of the words as written; `first` [n + 1] is each place's first edge."""
     mask, shift = len(lm.edge_keys) - 1, shift_of(len(lm.edge_keys))
@@ -117,7 +116,7 @@ def observed_edges(points, n, lm, work, first, unknown):
     return used
 
 
-@numba.njit
+@called
 def edited_edges(points, n, lm, channel, settings, work, used):
     """Add the edges that undo one error or two in a word."""
     mask, shift = len(lm.edge_keys) - 1, shift_of(len(lm.edge_keys))
@@ -147,7 +146,7 @@ def edited_edges(points, n, lm, channel, settings, work, used):
     return used
 
 
-@numba.njit
+@called
 def _second(points, n, begin, place, node, price, lm, channel, settings, work, used):
     """Add the edges with another error after the first, the right character being likely."""
     mask, shift = len(lm.edge_keys) - 1, shift_of(len(lm.edge_keys))
@@ -168,7 +167,7 @@ def _second(points, n, begin, place, node, price, lm, channel, settings, work, u
     return used
 
 
-@numba.njit
+@called
 def span_edges(points, n, channel, settings, work, used):
     """Add the edges that put a whole word for an observed span."""
     mask, shift = len(channel.span_keys) - 1, shift_of(len(channel.span_keys))
@@ -187,7 +186,7 @@ def span_edges(points, n, channel, settings, work, used):
     return used
 
 
-@numba.njit
+@called
 def best_before_and_after(n, lm, work, first, used, head):
     """Score the words as written: `before` and `after` of each edge; return the best path's."""
     mask, shift = len(lm.bigrams) - 1, shift_of(len(lm.bigrams))
@@ -217,7 +216,7 @@ def best_before_and_after(n, lm, work, first, used, head):
     return whole
 
 
-@numba.njit
+@called
 def _ceiling(n, lm, work, first, head, before, after):
     """Bound the best scores before and after each place, the word between them apart."""
     for place in range(n + 1):
@@ -233,7 +232,7 @@ def _ceiling(n, lm, work, first, head, before, after):
                 after[place] = max(after[place], score)
 
 
-@numba.njit
+@called
 def _gain(n, lm, work, first, head, edge, floor, after):
     """Return the best bigram score of the clause with this edited edge, or little below `floor`."""
     mask, shift = len(lm.bigrams) - 1, shift_of(len(lm.bigrams))
@@ -256,7 +255,7 @@ def _gain(n, lm, work, first, head, edge, floor, after):
     return score
 
 
-@numba.njit
+@allocating
 def prune(n, lm, settings, work, first, head, observed, used, whole):
     """Keep the edited edges within the margin of the words as written; return how many are left."""
     floor = whole - np.float32(settings.margin)
