@@ -35,6 +35,7 @@ data: $(BASE)  ## training pairs: CORPUS=… OUT=… COPIES=… SEED=… LIMIT=�
 	@$(BIN)/cecdata build "$(CORPUS)" --out "$(OUT)" $(if $(COPIES),--copies $(COPIES)) \
 		$(if $(SEED),--seed $(SEED)) $(if $(LIMIT),--limit $(LIMIT)) \
 		$(if $(WORKERS),--workers $(WORKERS)) $(FLAGS)
+	@$(BIN)/cecdata report "$(OUT)"
 
 train: DATA ?= out/data
 train: OUT ?= out/train

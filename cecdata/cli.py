@@ -17,6 +17,7 @@ COMMANDS = {
         "Check that a dataset is undamaged and correct.",
     ),
     "stats": ("cecdata.commands.datasets:stats", "Count the contents of a dataset."),
+    "report": ("cecdata.commands.datasets:report", "Write a page to look at a dataset."),
     "export": (
         "cecdata.commands.datasets:export",
         "Write a split as JSONL, TSV or pycorrector JSON.",

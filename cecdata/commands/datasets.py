@@ -1,4 +1,4 @@
-"""`cecdata verify`, `stats` and `export`, which read a finished dataset."""
+"""`cecdata verify`, `stats`, `report` and `export`, which read a finished dataset."""
 
 from __future__ import annotations
 
@@ -83,6 +83,35 @@ def stats(dataset: Path, as_json: bool) -> None:
 
     # with NO_COLOR rich removes colours, but not bold
     Console(color_system=None if colour() is False else "auto").print(renderable(counted))
+
+
+@click.command()
+@_DATASET
+@click.option(
+    "--sample",
+    type=click.IntRange(1),
+    default=200_000,
+    show_default=True,
+    help="Number of pairs to read; a larger dataset is described by a sample of that size.",
+)
+@click.option(
+    "--to",
+    type=click.Path(path_type=Path),
+    show_default="DATASET",
+    help="Folder for the two files of the report.",
+)
+def report(dataset: Path, sample: int, to: Path | None) -> None:
+    """Write DATASET/report.html and report.md: counts, charts, confusions, pairs to browse.
+
+    \b
+    cecdata report out/data
+
+    The page is one file that loads nothing from the network.
+    """
+    from cecdata.report.write import write_report
+
+    for path in write_report(dataset, sample=sample, to=to):
+        click.echo(path)
 
 
 @click.command()

@@ -101,7 +101,7 @@ def told(out: Path, manifest: Manifest) -> str:
         count = manifest.operators.get(name, 0)
         lines.append(f"  {name:<14}{count:>10,}{rates.get(name, '')}")
     lines.append(f"  {_cosine(manifest)}")
-    lines.append(f'  load_dataset("{out}")   ·   cecdata stats {out}   ·   cecdata verify {out}')
+    lines.append(f'  load_dataset("{out}")   ·   cecdata report {out}   ·   cecdata verify {out}')
     return "\n".join(lines) + "\n"
 
 

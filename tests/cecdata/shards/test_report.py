@@ -1,0 +1,88 @@
+"""The report of a dataset counts what its rows hold, and its page loads nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+
+import polars as pl
+import pytest
+
+from cecdata.hanzi.edits import Edit, apply
+from cecdata.report import sample
+from cecdata.report.facts import count
+from cecdata.report.sample import draw
+from cecdata.report.write import write_report
+from cecdata.shards.reader import open_dataset
+
+
+def rows_of(out):
+    dataset = open_dataset(out)
+    splits = dataset.manifest.outputs
+    return pl.concat([dataset.scan(split) for split in splits]).collect().to_dicts()
+
+
+def data_of(page):
+    return json.loads(re.search(r'id="report-data"[^>]*>(.*?)</script>', page, re.DOTALL)[1])
+
+
+def test_the_counts_are_those_of_the_rows(dataset):
+    """Counted in plain Python, pair by pair, the numbers are the same."""
+    rows = rows_of(dataset)
+    facts = count(draw(open_dataset(dataset), 10**6))
+    edits = [(row, edit) for row in rows for edit in row["edits"]]
+    assert (facts.pairs, facts.edits) == (len(rows), len(edits))
+    assert facts.kinds == Counter(f"{e['operator']}/{e['kind']}" for _, e in edits)
+    assert facts.origins == Counter(row["origin"] for row in rows)
+    wrong = Counter((e["target"], e["source"]) for _, e in edits if e["target"] and e["source"])
+    assert {(c.target, c.source): c.count for c in facts.confusions} == wrong
+    distances = Counter(str(row["distance"]) for row in rows)
+    assert facts.histograms["Levenshtein distance"] == distances
+    tenths = Counter(str(min(9, e["start"] * 10 // max(1, len(r["target"])))) for r, e in edits)
+    assert facts.histograms["Place of an edit, in tenths of the sentence"] == tenths
+
+
+def test_a_sample_is_the_same_on_every_call_and_not_larger(dataset, monkeypatch):
+    """Of many row groups some are drawn, and of these no more pairs than were asked for."""
+    monkeypatch.setattr(sample, "GROUPS", 1)
+    opened = open_dataset(dataset)
+    first, second = draw(opened, 20), draw(opened, 20)
+    assert not first.whole
+    assert 0 < len(first.pairs) <= 20
+    assert first.pairs.equals(second.pairs)
+
+
+def test_the_pairs_in_the_page_are_those_of_the_dataset(dataset, tmp_path):
+    """Each pair in the browser has an edit list that leads to the source of a row."""
+    html, markdown = write_report(dataset, to=tmp_path / "seen")
+    rows = {(row["source"], row["target"]) for row in rows_of(dataset)}
+    kept = [pair for pair in data_of(html.read_text("utf-8"))["pairs"] if pair[4] == "kept"]
+    for target, edits, operator, *_ in kept:
+        spans = [Edit(s, e, target[s:e], text, "noise", "insertion") for s, e, text, *_ in edits]
+        assert (apply(target, spans), target) in rows, operator
+    assert len(kept) == len(rows_of(dataset))
+    assert "## Confusions" in markdown.read_text("utf-8")
+
+
+def test_a_page_loads_nothing_and_runs_no_text(dataset, tmp_path):
+    """No address of another server, and every "<" of a row stays data."""
+    page = write_report(dataset, to=tmp_path)[0].read_text("utf-8")
+    assert not re.search(r"(src|href)=[\"'](?!#)|url\(|@import|https?://", page)
+    assert page.count("<script") == 2
+    data = re.search(r'id="report-data"[^>]*>(.*?)</script>', page, re.DOTALL)[1]
+    assert "<" not in data
+
+
+def test_a_dataset_stays_finished_beside_its_report(dataset):
+    """The report is not part of the dataset: the quick check of a reader passes."""
+    write_report(dataset)
+    assert open_dataset(dataset).manifest.pairs.kept
+
+
+@pytest.mark.parametrize("name", ["report.html", "report.md"])
+def test_a_report_is_the_same_on_every_call(dataset, tmp_path, name):
+    """Same dataset, same bytes."""
+    for folder in ("one", "two"):
+        write_report(dataset, to=tmp_path / folder)
+    assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
