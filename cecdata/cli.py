@@ -45,6 +45,7 @@ COMMANDS = {
         "cecdata.commands.fit:fit",
         "Fit a recipe to a sample of real errors (uses labels).",
     ),
+    "doctor": ("cecdata.commands.doctor:doctor", "Show what this machine and installation have."),
 }
 
 

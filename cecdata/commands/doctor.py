@@ -1,0 +1,132 @@
+"""`cecdata doctor`: what this machine and this installation have."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections import defaultdict
+from importlib import metadata
+from pathlib import Path
+
+import click
+
+from cecdata import __version__
+from cecdata.commands.show import default_workers, print_json
+from cecdata.common.codec import Json
+
+DISTRIBUTION = "cec-zero"
+#: what each extra adds
+EXTRAS = {
+    "embed": "encoders of sentence-transformers, a FAISS index",
+    "gpu": "the same with FAISS on a GPU",
+    "train": "training and the built-in policy (PyTorch, TRL)",
+    "bench": "pretrained systems in cecbench",
+    "ray": "builds on a Ray cluster",
+    "kenlm": "the plausibility filter by an n-gram model",
+    "vllm": "generation by vLLM in PPO",
+    "dev": "tests, linters and type checks",
+}
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+def doctor(as_json: bool) -> None:
+    """Show versions, cores, memory, disk, GPUs, and which optional packages are installed."""
+    facts = examine()
+    if as_json:
+        print_json(facts)
+        return
+    for name in ("version", "python", "platform", "cores", "memory_gib", "disk_free_gib"):
+        click.echo(f"{name:24}{facts[name]}")
+    gpus = facts["gpus"]
+    assert isinstance(gpus, list)
+    click.echo(f"{'gpus':24}{', '.join(map(str, gpus)) or 'none (nvidia-smi lists none)'}")
+    model = facts["input_method_model"]
+    click.echo(f"{'input-method model':24}{model or 'not installed: `make lm`'}")
+    extras = facts["extras"]
+    assert isinstance(extras, dict)
+    click.echo("\noptional packages (install with: pip install -e '.[NAME]')")
+    for name, extra in extras.items():
+        assert isinstance(extra, dict)
+        missing = extra["missing"]
+        assert isinstance(missing, list)
+        state = f"missing {', '.join(map(str, missing))}" if missing else "installed"
+        click.echo(f"  {name:8}{extra['adds']}: {state}")
+
+
+def examine() -> dict[str, Json]:
+    """Return the facts as JSON values; sizes in GiB."""
+    from cecdata.ngram.models import user_table
+
+    table = user_table()
+    return {
+        "version": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cores": default_workers(),
+        "memory_gib": _memory_gib(),
+        "disk_free_gib": round(shutil.disk_usage(Path.cwd()).free / 2**30, 1),
+        "gpus": list(_gpus()),
+        "input_method_model": str(table) if table.is_file() else None,
+        "packages": dict(sorted(_packages().items())),
+        "extras": {
+            name: {"adds": adds, "missing": list(_missing(name))} for name, adds in EXTRAS.items()
+        },
+    }
+
+
+def _memory_gib() -> float | None:
+    """Return the memory that this process may use: of the machine, or of its control group."""
+    limits = []
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    group = Path("/sys/fs/cgroup/memory.max")
+    if group.is_file() and (limit := group.read_text().strip()).isdigit():
+        limits.append(int(limit))
+    return round(min(limits) / 2**30, 1) if limits else None
+
+
+def _gpus() -> list[str]:
+    """Return the lines of `nvidia-smi -L`, one for each GPU."""
+    command = shutil.which("nvidia-smi")
+    if command is None:
+        return []
+    done = subprocess.run([command, "-L"], capture_output=True, text=True, check=False)  # noqa: S603
+    return [line.partition(" (UUID")[0] for line in done.stdout.splitlines() if line]
+
+
+def _requirements() -> dict[str, list[str]]:
+    """Return the required packages by extra; those of the base are under ''."""
+    needed: dict[str, list[str]] = defaultdict(list)
+    for line in metadata.requires(DISTRIBUTION) or ():
+        requirement, _, marker = line.partition(";")
+        name = re.match(r"[\w.-]+", requirement.strip())
+        extra = re.search(r"extra == ['\"]([\w-]+)['\"]", marker)
+        older = re.search(r"python_version < ['\"]3\.(\d+)['\"]", marker)
+        newer = re.search(r"python_version >= ['\"]3\.(\d+)['\"]", marker)
+        applies = (not older or sys.version_info < (3, int(older[1]))) and (
+            not newer or sys.version_info >= (3, int(newer[1]))
+        )
+        if name and applies:
+            needed[extra[1] if extra else ""].append(name[0])
+    return needed
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _packages() -> dict[str, Json]:
+    names = {name for needed in _requirements().values() for name in needed}
+    return {name: version for name in names if (version := _version(name))}
+
+
+def _missing(extra: str) -> list[str]:
+    return [name for name in _requirements()[extra] if _version(name) is None]
