@@ -13,6 +13,8 @@ MOST = 4095
 EMPTY = np.uint64(0)
 # Fibonacci hashing: the golden ratio of 2**64
 FACTOR = np.uint64(0x9E3779B97F4A7C15)
+MARKS = np.uint64(2)  # log2 of the marks for each slot
+_SIX, _63 = np.uint64(6), np.uint64(63)
 
 
 def quantise(values: NDArray[np.float32]) -> NDArray[np.uint16]:
@@ -30,8 +32,14 @@ def place_of(key, mask, shift):
     return np.int64((key * FACTOR) >> shift) & mask
 
 
+@inlined
+def _bit_of(key, shift):
+    return (key * FACTOR) >> (shift - MARKS)
+
+
 @compiled
 def shift_of(size):
+    """Return the shift that leaves as many bits as number the slots of a table."""
     bits = 0
     while (1 << bits) < size:
         bits += 1
@@ -39,8 +47,29 @@ def shift_of(size):
 
 
 @compiled
+def marks_of(slots, shift, low):
+    """Return the marks of a hash table whose keys are above the `low` bits of its slots."""
+    marks = np.zeros((len(slots) << MARKS) >> 6, np.uint64)
+    for slot in slots:
+        if slot != EMPTY:
+            bit = _bit_of(slot >> low, shift)
+            marks[bit >> _SIX] |= np.uint64(1) << (bit & _63)
+    return marks
+
+
+@inlined
+def _marked(marks, key, shift):
+    """Whether a key may be listed; most look-ups are of what is not, and end here.
+
+    The marks are small enough for the processor's cache; the table itself is not.
+    """
+    bit = _bit_of(key, shift)
+    return (marks[bit >> _SIX] >> (bit & _63)) & np.uint64(1) != EMPTY
+
+
+@compiled
 def fill_bigrams(slots, pairs, log_prob, backoff):
-    """Put each bigram into its slot: 40 bits of words plus one, then log P and back-off."""
+    """Put each bigram into its slot: 40 bits of words, then 12 of log P and 12 of back-off."""
     mask, shift = len(slots) - 1, shift_of(len(slots))
     for n in range(len(pairs)):
         key = np.uint64(pairs[n, 0]) << np.uint64(20) | np.uint64(pairs[n, 1])
@@ -52,13 +81,13 @@ def fill_bigrams(slots, pairs, log_prob, backoff):
 
 
 @compiled
-def fill_trigrams(slots, bigrams, triples, log_prob):
+def fill_trigrams(slots, bigrams, marks, triples, log_prob):
     """Put each trigram into its slot: the bigram's slot and the third word; count the lost."""
     mask, shift = len(slots) - 1, shift_of(len(slots))
-    two_mask, two_shift = len(bigrams) - 1, shift_of(len(bigrams))
+    two_shift = shift_of(len(bigrams))
     lost = 0
     for n in range(len(triples)):
-        first = find_bigram(bigrams, two_mask, two_shift, triples[n, 0], triples[n, 1])
+        first = find_bigram(bigrams, marks, two_shift, triples[n, 0], triples[n, 1])
         if first < 0:
             lost += 1
             continue
@@ -71,38 +100,41 @@ def fill_trigrams(slots, bigrams, triples, log_prob):
 
 
 @inlined
-def find_bigram(slots, mask, shift, left, right):
+def find_bigram(slots, marks, shift, left, right):
     """The slot of a bigram, or -1."""
     key = np.uint64(left) << np.uint64(20) | np.uint64(right)
-    at = place_of(key, mask, shift)
-    found = -1
-    while True:
-        held = slots[at]
-        if held == EMPTY:
-            break
-        if held >> np.uint64(24) == key:
-            found = at
-            break
-        at = (at + 1) & mask
-    return found
+    place = -1
+    if _marked(marks, key, shift):
+        mask = len(slots) - 1
+        at = place_of(key, mask, shift)
+        while True:
+            slot = slots[at]
+            if slot == EMPTY:
+                break
+            if slot >> np.uint64(24) == key:
+                place = at
+                break
+            at = (at + 1) & mask
+    return place
 
 
 @inlined
-def find_trigram(slots, mask, shift, first, word):
+def find_trigram(slots, shift, first, word):
     """The 12-bit log P of a trigram whose bigram is in slot `first`, or -1."""
     key = np.uint64(first) << np.uint64(20) | np.uint64(word)
+    mask = len(slots) - 1
     at = place_of(key, mask, shift)
     wanted = key + np.uint64(1)
-    found = -1
+    value = -1
     while True:
-        held = slots[at]
-        if held == EMPTY:
+        slot = slots[at]
+        if slot == EMPTY:
             break
-        if held >> np.uint64(12) == wanted:
-            found = np.int64(held & np.uint64(4095))
+        if slot >> np.uint64(12) == wanted:
+            value = np.int64(slot & np.uint64(4095))
             break
         at = (at + 1) & mask
-    return found
+    return value
 
 
 @compiled
@@ -127,17 +159,18 @@ def fill_trie(keys, nodes, word, points, bounds, numbers):
 
 
 @inlined
-def child(keys, nodes, mask, shift, node, point):
+def child(keys, nodes, marks, shift, node, point):
     """The node after this character, or -1."""
     key = np.uint64(node) << np.uint64(21) | np.uint64(point)
-    at = place_of(key, mask, shift)
-    found = -1
-    while True:
-        held = keys[at]
-        if held == EMPTY:
-            break
-        if held == key:
-            found = nodes[at]
-            break
-        at = (at + 1) & mask
-    return found
+    to = -1
+    if _marked(marks, key, shift):
+        mask = len(keys) - 1
+        at = place_of(key, mask, shift)
+        while True:
+            if keys[at] == EMPTY:
+                break
+            if keys[at] == key:
+                to = nodes[at]
+                break
+            at = (at + 1) & mask
+    return to

@@ -31,17 +31,23 @@ class Tables(NamedTuple):
 
     `edges` is a hash table of the character trie: key (node << 21 | code point), value the next
     node; `word` gives the word that ends at a node, or -1. `log_prob` and `backoff` are by word,
-    `most` bounds log P of a word after any other.
+    `most` bounds log P of a word after any other. The marks of a hash table say what it does not
+    hold, and its shift is that of `kernels.place_of`.
     """
 
     edge_keys: Longs
     edge_nodes: Ints
+    edge_marks: Longs
+    edge_shift: np.uint64
     word: Ints
     log_prob: Floats
     backoff: Floats
     most: Floats
     bigrams: Longs
+    bigram_marks: Longs
+    bigram_shift: np.uint64
     trigrams: Longs
+    trigram_shift: np.uint64
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,23 +90,31 @@ class Ngrams:
             kernels.quantise(self.pair_log_prob),
             kernels.quantise(self.pair_backoff),
         )
+        shift = _shift(bigrams)
+        marks = kernels.marks_of(bigrams, shift, np.uint64(24))
         trigrams = _slots(len(self.triples))
         lost = kernels.fill_trigrams(
-            trigrams, bigrams, self.triples, kernels.quantise(self.triple_log_prob)
+            trigrams, bigrams, marks, self.triples, kernels.quantise(self.triple_log_prob)
         )
         if lost:
             raise InputError(f"{self.name}: {lost} trigrams continue a bigram that is not listed")
         bound = self.word_log_prob.copy()
         np.maximum.at(bound, self.pairs[:, 1], self.pair_log_prob)
+        edge_shift = _shift(edge_keys)
         return Tables(
             edge_keys,
             edge_nodes,
+            kernels.marks_of(edge_keys, edge_shift, np.uint64(0)),
+            edge_shift,
             word,
             self.word_log_prob,
             self.word_backoff,
             bound,
             bigrams,
+            marks,
+            shift,
             trigrams,
+            _shift(trigrams),
         )
 
     def save(self, path: Path) -> None:
@@ -157,6 +171,10 @@ def _slots(count: int) -> Longs:
     """An empty hash table that `count` entries fill to two thirds at most."""
     size = 1 << max(10, int(count * 1.5).bit_length())
     return np.zeros(size, np.uint64)
+
+
+def _shift(slots: Longs) -> np.uint64:
+    return np.uint64(kernels.shift_of(len(slots)))
 
 
 def _trie(words: tuple[str, ...]) -> tuple[Longs, Ints, Ints]:

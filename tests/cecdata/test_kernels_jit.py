@@ -14,7 +14,7 @@ from cecdata.perturbation import kernel
 
 DECORATED = re.compile(r"^@(compiled|entry|inlined|called)$", re.MULTILINE)
 ROOT = Path(__file__).parents[2]
-# Rooms whose entries name further packages in their digest, by `compiled_with`.
+# Rooms whose entries name further packages in their digest, by `compiled_with` or `entry_with`.
 WITH = {"cectrain.corrector.channel": ("cecdata.ngram",)}
 MODULE = """
 from cecdata.common.kernels.jit import entry

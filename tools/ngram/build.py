@@ -23,7 +23,7 @@ from cecdata.corpus.splits import is_validation
 from cecdata.corpus.xxh3 import ids
 from cecdata.hanzi.characters import frequency, standard_characters
 from cecdata.hanzi.data import rows
-from cecdata.ngram.kernels import child, shift_of
+from cecdata.ngram.kernels import child, marks_of, shift_of
 from cecdata.ngram.table import LONGEST, Ngrams, _trie
 
 ORIGINS = (
@@ -39,9 +39,9 @@ MOST_PER_ORIGIN = 60_000  # sentences: statutes and manuals would drown the rest
 
 
 @numba.njit(cache=True)
-def segment(points, offsets, keys, nodes, word, cost, out, ends):  # noqa: ANN001, ANN201
+def segment(points, offsets, keys, nodes, marks, word, cost, out, ends):  # noqa: ANN001, ANN201
     """Write the words of each sentence's runs of Han, -1 after a run; return their number."""
-    mask, shift = len(keys) - 1, shift_of(len(keys))
+    shift = shift_of(len(keys))
     used = 0
     best = np.empty(4096, np.float32)
     back = np.empty(4096, np.int32)
@@ -62,7 +62,7 @@ def segment(points, offsets, keys, nodes, word, cost, out, ends):  # noqa: ANN00
                     best[i + 1], back[i + 1], chosen[i + 1] = best[i] + 25.0, i, 0
                 node = 0
                 for j in range(i, min(n, i + LONGEST)):
-                    node = child(keys, nodes, mask, shift, node, points[begin + j])
+                    node = child(keys, nodes, marks, shift, node, points[begin + j])
                     if node < 0:
                         break
                     w = word[node]
@@ -170,7 +170,8 @@ def main() -> None:
     keys, nodes, word = _trie(words)
     out = np.empty(2 * len(points) + 1, np.int32)
     ends = np.empty(len(texts), np.int64)
-    used = segment(points, offsets, keys, nodes, word, cost, out, ends)
+    marks = marks_of(keys, np.uint64(shift_of(len(keys))), np.uint64(0))
+    used = segment(points, offsets, keys, nodes, marks, word, cost, out, ends)
     print(f"{len(texts):,} sentences, {len(points):,} characters, {used:,} words")
     made = model(out[:used], words, counts)
     print(f"{len(made.words):,} words, {len(made.pairs):,} pairs, {len(made.triples):,} triples")

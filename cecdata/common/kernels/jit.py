@@ -46,6 +46,17 @@ def entry(kernel: Kernel) -> Kernel:
     return _cached(kernel, sources(folder), **_UNCOUNTED)
 
 
+def entry_with(*packages: ModuleType) -> Callable[[Kernel], Kernel]:
+    """Compile as `entry` does a kernel made of its folder's files and of other packages."""
+
+    def compile_(kernel: Kernel) -> Kernel:
+        folders = (Path(str(package.__file__)).parent for package in packages)
+        digest = sources(Path(kernel.__code__.co_filename).parent, *folders)
+        return _cached(kernel, digest, **_UNCOUNTED)
+
+    return compile_
+
+
 def inlined(function: Kernel) -> Kernel:
     """Write a part of kernels into each place that calls it; it allocates nothing."""
     return cast("Kernel", numba.njit(inline="always", **_UNCOUNTED)(function))
@@ -54,11 +65,6 @@ def inlined(function: Kernel) -> Kernel:
 def called(function: Kernel) -> Kernel:
     """Compile a part of kernels that is called; it allocates nothing and is not cached alone."""
     return cast("Kernel", numba.njit(**_UNCOUNTED)(function))
-
-
-def allocating(function: Kernel) -> Kernel:
-    """Compile a part of kernels that is called and may allocate; it is not cached alone."""
-    return cast("Kernel", numba.njit(function))
 
 
 @cache

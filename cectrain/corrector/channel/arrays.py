@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cecdata.channel.table import Channel
+from cecdata.ngram.kernels import shift_of
 from cecdata.ngram.table import Ngrams
 from cectrain.corrector.channel.lattice import fill_spans
 from cectrain.corrector.channel.layout import MOST_WORD, ChannelArrays
@@ -41,6 +42,7 @@ def channel_arrays(channel: Channel, model: Ngrams) -> ChannelArrays:
         right=np.array(first, np.int32),
         log_prob=channel.log_prob[of_single],
         span_keys=keys,
+        span_shift=np.uint64(shift_of(len(keys))),
         span_rows=rows,
         span_bounds=np.cumsum([0, *kept[kept > 0]]).astype(np.int64),
         span_words=word[listed],

@@ -9,114 +9,137 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cecdata import ngram
-from cecdata.common.kernels.jit import allocating, called, compiled_with, inlined
-from cecdata.ngram.kernels import find_bigram, shift_of
+from cecdata.common.kernels.jit import called, entry_with
+from cecdata.ngram.kernels import find_bigram
+from cectrain.corrector.channel.edits import edited_edges
 from cectrain.corrector.channel.lattice import (
     best_before_and_after,
-    edited_edges,
+    bounds,
+    link,
     observed_edges,
-    prune,
-    span_edges,
     triple,
 )
-from cectrain.corrector.channel.layout import LONGEST_CLAUSE, MOST_KEPT
+from cectrain.corrector.channel.layout import LONGEST_CLAUSE, MOST_STATES, MOST_STEPS
 
 
-@allocating
-def _states(n, work, used):
-    """Order edges by start; number the states (edge before, edge).
+@called
+def _sort(n, work, used):
+    """Sort the edges by start: those as written are sorted, and so are the edited ones."""
+    edited, place = work.first[n], 0
+    for start in range(n):
+        for edge in range(work.first[start], work.first[start + 1]):
+            work.sorted[place] = edge
+            place += 1
+        while edited < used and work.start[edited] == start:
+            work.sorted[place] = edited
+            edited, place = edited + 1, place + 1
 
-    Returns the order, the first state of each edge, the number of its states, and their edges
-    before (-1 at the start of the clause).
-    """
-    order = np.argsort(work.start[:used], kind="mergesort")
-    head = np.full(n + 1, -1, np.int32)
-    leading = np.zeros(n + 1, np.int64)
-    for edge in range(used):
-        work.chain[edge] = head[work.end[edge]]
-        head[work.end[edge]] = edge
-        leading[work.end[edge]] += 1
-    low, count, total = np.empty(used, np.int64), np.empty(used, np.int64), 0
-    for edge in order:
-        low[edge] = total
-        count[edge] = leading[work.start[edge]] if work.start[edge] else 1
-        total += count[edge]
-    previous = np.full(total, -1, np.int32)
-    for edge in range(used):
-        state, left = low[edge], head[work.start[edge]]
-        while left >= 0:
-            previous[state] = left
+
+@called
+def _states(work, used):
+    """Number the states (edge before, edge); return how many, or -1 where not all fit."""
+    total = steps = 0
+    for place in range(used):
+        edge = work.sorted[place]
+        state, left = total, -1
+        if work.start[edge]:
+            left = work.head[work.start[edge]]
+        work.low[edge] = state
+        work.states[edge] = 1 if work.start[edge] == 0 else work.leading[work.start[edge]]
+        total += work.states[edge]
+        if total > MOST_STATES:
+            return -1
+        while state < total:
+            work.entry[state], work.previous[state] = edge, left
+            if left >= 0:
+                steps += work.states[left]
+                left = work.chain[left]
             state += 1
-            left = work.chain[left]
-    return order, low, count, previous
+    return total if steps <= MOST_STEPS else -1
 
 
-@inlined
-def _log_add(one, other):
-    high, low = max(one, other), min(one, other)
-    return high if low < -1e8 else high + math.log1p(math.exp(low - high))
-
-
-@allocating
-def _posteriors(n, lm, settings, work, used, observed, share, path):
-    """Fill the posterior of each edited edge and whether it is on the best path.
-
-    `share` and `path` [edges - observed] are written.
-    """
-    mask, shift = len(lm.bigrams) - 1, shift_of(len(lm.bigrams))
-    mask3, shift3 = len(lm.trigrams) - 1, shift_of(len(lm.trigrams))
-    cool = 1.0 / settings.temperature
-    order, low, count, previous = _states(n, work, used)
-    total = len(previous)
-    slot = np.full(total, -1, np.int64)
-    forward, best = np.full(total, -1e9), np.full(total, -1e9)
-    back = np.full(total, -1, np.int64)
-    entry = np.empty(total, np.int32)
-    for edge in order:
-        word, price = work.word[edge], work.price[edge]
-        for state in range(low[edge], low[edge] + count[edge]):
-            left = previous[state]
-            entry[state] = edge
-            if left < 0:
-                best[state] = lm.log_prob[word] + price
-                forward[state] = best[state] * cool
-                continue
-            slot[state] = find_bigram(lm.bigrams, mask, shift, work.word[left], word)
-            for one in range(low[left], low[left] + count[left]):
-                score = price + triple(
-                    lm, mask, shift, mask3, shift3, slot[one], work.word[left], word
-                )
-                forward[state] = _log_add(forward[state], forward[one] + score * cool)
-                if best[one] + score > best[state]:
-                    best[state], back[state] = best[one] + score, one
-    whole, top, last = -1e9, -1e9, -1
-    backward = np.full(total, -1e9)
+@called
+def _forward(lm, cool, work, total):
+    """Fill `best`, `back` and `forward` of each state, and the chances of the steps; count them."""
+    step = 0
     for state in range(total):
-        if work.end[entry[state]] == n:
-            backward[state] = 0.0
-            whole = _log_add(whole, forward[state])
-            if best[state] > top:
-                top, last = best[state], state
+        edge, left = work.entry[state], work.previous[state]
+        word, price = work.word[edge], work.price[edge]
+        work.slot[state], work.back[state] = -1, -1
+        if left < 0:
+            work.best[state] = lm.log_prob[word] + price
+            work.forward[state] = 1.0
+            continue
+        before = work.word[left]
+        work.slot[state] = find_bigram(lm.bigrams, lm.bigram_marks, lm.bigram_shift, before, word)
+        low, count = work.low[left], work.states[left]
+        best = -1e9
+        for k in range(count):
+            score = price + triple(lm, work.slot[low + k], before, word)
+            score += work.best[low + k]
+            work.step[step + k] = score
+            if score > best:
+                best, work.back[state] = score, low + k
+        forward = 0.0
+        for k in range(count):
+            chance = math.exp((work.step[step + k] - best) * cool)
+            work.step[step + k] = chance
+            forward += work.forward[low + k] * chance
+        work.best[state], work.forward[state] = best, forward
+        step += count
+    return step
+
+
+@called
+def _backward(n, cool, work, total, step):
+    """Fill `backward` of each state; return the sum over all paths and the best path's last state.
+
+    `step` is the number of steps, which are gone through from the last one.
+    """
+    last = -1
+    for state in range(total):
+        work.backward[state] = 0.0
+        if work.end[work.entry[state]] == n and (last < 0 or work.best[state] > work.best[last]):
+            last = state
+    whole = 0.0
     for state in range(total - 1, -1, -1):
-        left, edge = previous[state], entry[state]
+        if work.end[work.entry[state]] == n:
+            work.backward[state] = math.exp((work.best[state] - work.best[last]) * cool)
+            whole += work.forward[state] * work.backward[state]
+        left = work.previous[state]
         if left < 0:
             continue
-        for one in range(low[left], low[left] + count[left]):
-            score = work.price[edge] + triple(
-                lm, mask, shift, mask3, shift3, slot[one], work.word[left], work.word[edge]
-            )
-            backward[one] = _log_add(backward[one], backward[state] + score * cool)
-    share[: used - observed] = 0.0
-    path[: used - observed] = 0
-    for state in range(total):
-        if entry[state] >= observed:
-            share[entry[state] - observed] += math.exp(
-                min(0.0, forward[state] + backward[state] - whole)
-            )
+        for k in range(work.states[left] - 1, -1, -1):
+            step -= 1
+            work.backward[work.low[left] + k] += work.backward[state] * work.step[step]
+    return whole, last
+
+
+@called
+def _posteriors(n, lm, settings, work, used):
+    """Fill the posterior of each edited edge, and whether it is on the best path.
+
+    Sums over paths are kept relative to the best path to a state, which keeps them near 1. Returns
+    whether the clause's states fit into the workspace.
+    """
+    observed, cool = work.first[n], 1.0 / settings.temperature
+    _sort(n, work, used)
+    total = _states(work, used)
+    if total < 0:
+        return False
+    step = _forward(lm, cool, work, total)
+    whole, last = _backward(n, cool, work, total, step)
+    for edge in range(observed, used):
+        share = 0.0
+        for state in range(work.low[edge], work.low[edge] + work.states[edge]):
+            share += work.forward[state] * work.backward[state]
+        work.share[edge - observed] = min(1.0, share / whole)
+        work.path[edge - observed] = 0
     while last >= 0:
-        if entry[last] >= observed:
-            path[entry[last] - observed] = 1
-        last = back[last]
+        if work.entry[last] >= observed:
+            work.path[work.entry[last] - observed] = 1
+        last = work.back[last]
+    return True
 
 
 @called
@@ -125,7 +148,24 @@ def _is_han(point):
 
 
 @called
-def _write(points, begin, sentence, edge, share, path, work, channel, out, rows):
+def _read(points, n, lm, channel, settings, work):
+    """Fill the edges of a clause of n characters; return how many, or 0 where none is edited."""
+    observed = observed_edges(points, n, lm, np.float32(settings.unknown), work)
+    link(n, work, 0, observed)
+    floor = best_before_and_after(n, lm, work, observed) - np.float32(settings.margin)
+    bounds(n, lm, work)
+    used = edited_edges(points, n, lm, channel, settings, floor, work, observed)
+    if used == observed:
+        return 0
+    link(n, work, observed, used)
+    while not _posteriors(n, lm, settings, work, used):
+        used = observed + (used - observed) // 2
+        link(n, work, 0, used)
+    return used
+
+
+@called
+def _write(points, begin, sentence, edge, work, channel, out, rows):
     """Write one edit, what the word and the text have in common at both ends left out."""
     word = work.word[edge]
     first, last = work.start[edge], work.end[edge]
@@ -139,8 +179,8 @@ def _write(points, begin, sentence, edge, share, path, work, channel, out, rows)
     out.place[rows, 0] = sentence
     out.place[rows, 1], out.place[rows, 2] = begin + first, begin + last
     out.place[rows, 3], out.place[rows, 4], out.place[rows, 5] = word, low, high
-    out.share[rows] = share
-    out.path[rows] = path
+    out.share[rows] = work.share[edge - work.first[len(points)]]
+    out.path[rows] = work.path[edge - work.first[len(points)]]
 
 
 class Edits(NamedTuple):
@@ -151,17 +191,13 @@ class Edits(NamedTuple):
     path: NDArray[np.uint8]
 
 
-@compiled_with(ngram)
+@entry_with(ngram)
 def correct(points, offsets, lm, channel, settings, least, work, out):
     """Write the edits of sentences [offsets[s]:offsets[s + 1]] of `points`; return how many.
 
     An edit is written where its posterior is `least` or it is on its clause's best path. Returns
     minus the number of the sentence that found `out` full.
     """
-    share = np.empty(MOST_KEPT, np.float64)
-    path = np.empty(MOST_KEPT, np.uint8)
-    head = np.empty(LONGEST_CLAUSE + 1, np.int32)
-    first = np.empty(LONGEST_CLAUSE + 1, np.int64)
     rows = 0
     for sentence in range(len(offsets) - 1):
         begin, stop = offsets[sentence], offsets[sentence + 1]
@@ -173,30 +209,14 @@ def correct(points, offsets, lm, channel, settings, least, work, out):
             while n < LONGEST_CLAUSE and begin + n < stop and _is_han(points[begin + n]):
                 n += 1
             clause = points[begin : begin + n]
-            observed = observed_edges(clause, n, lm, work, first, np.float32(settings.unknown))
-            used = edited_edges(clause, n, lm, channel, settings, work, observed)
-            used = span_edges(clause, n, channel, settings, work, used)
-            head[: n + 1] = -1
-            whole = best_before_and_after(n, lm, work, first, observed, head)
-            used = prune(n, lm, settings, work, first, head, observed, used, whole)
-            if used > observed:
-                _posteriors(n, lm, settings, work, used, observed, share, path)
-                for edge in range(observed, used):
-                    if share[edge - observed] >= least or path[edge - observed]:
-                        if rows == len(out.share):
-                            return -sentence - 1
-                        _write(
-                            clause,
-                            begin - offsets[sentence],
-                            sentence,
-                            edge,
-                            share[edge - observed],
-                            path[edge - observed],
-                            work,
-                            channel,
-                            out,
-                            rows,
-                        )
-                        rows += 1
+            place = begin - offsets[sentence]
+            used = _read(clause, n, lm, channel, settings, work)
+            for edge in range(work.first[n], used):
+                kept = edge - work.first[n]
+                if work.share[kept] >= least or work.path[kept]:
+                    if rows == len(out.share):
+                        return -sentence - 1
+                    _write(clause, place, sentence, edge, work, channel, out, rows)
+                    rows += 1
             begin += n
     return rows

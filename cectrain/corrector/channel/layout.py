@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 LONGEST_CLAUSE = 48  # characters; a longer run of Han is cut there
-MOST_EDGES = 6000  # of a clause before the first pass
-MOST_KEPT = 160  # edited edges after it
 MOST_WORD = 8  # characters of the longest word
+MOST_KEPT = 160  # edited edges of a clause
+MOST_EDGES = LONGEST_CLAUSE * MOST_WORD + MOST_KEPT
+MOST_STATES = 1 << 14  # pairs of edges, one after the other
+MOST_STEPS = 1 << 19  # triples of edges
 
 
 class ChannelArrays(NamedTuple):
@@ -27,6 +29,7 @@ class ChannelArrays(NamedTuple):
     right: NDArray[np.int32]
     log_prob: NDArray[np.float32]
     span_keys: NDArray[np.uint64]
+    span_shift: np.uint64
     span_rows: NDArray[np.int32]
     span_bounds: NDArray[np.int64]
     span_words: NDArray[np.int32]
@@ -47,23 +50,61 @@ class Settings(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Scratch space for one clause."""
+    """Scratch space for one clause, so that the kernels allocate nothing.
+
+    By edge [MOST_EDGES]: `start`, `end`, `word` and `price`; `before` and `after`, the best scores
+    of the words as written up to and with the edge, and after it; `chain`, another edge that ends
+    at the same place; `low` and `states`, its first state and how many. `sorted` holds the edges by
+    start. By place [LONGEST_CLAUSE + 1]: `first`, the first edge that starts there; `head`, the
+    last one that ends there; `leading`, how many do; `ahead` and `rest`, bounds of the scores
+    before and after it.
+
+    A state is an edge after another one: `entry` after `previous`. `slot` is the bigram of their
+    words, `best` the score of the best path to it and `back` the state before it there; `forward`
+    and `backward` are sums over all paths, relative to the best. `step` [MOST_STEPS] holds the
+    chance of each step between states, relative to the best path.
+    """
 
     start: NDArray[np.int32]
     end: NDArray[np.int32]
     word: NDArray[np.int32]
+    chain: NDArray[np.int32]
+    low: NDArray[np.int32]
+    states: NDArray[np.int32]
+    sorted: NDArray[np.int32]
     price: NDArray[np.float32]
     before: NDArray[np.float32]
     after: NDArray[np.float32]
-    chain: NDArray[np.int32]
+    first: NDArray[np.int32]
+    head: NDArray[np.int32]
+    leading: NDArray[np.int32]
+    ahead: NDArray[np.float32]
+    rest: NDArray[np.float32]
+    entry: NDArray[np.int32]
+    previous: NDArray[np.int32]
+    back: NDArray[np.int32]
+    slot: NDArray[np.int64]
+    best: NDArray[np.float64]
+    forward: NDArray[np.float64]
+    backward: NDArray[np.float64]
+    step: NDArray[np.float64]
+    share: NDArray[np.float64]
+    path: NDArray[np.uint8]
 
 
 def workspace() -> Work:
     """Return scratch space for `correct`, for one thread."""
-    def integers() -> NDArray[np.int32]:
-        return np.empty(MOST_EDGES, np.int32)
-
-    def floats() -> NDArray[np.float32]:
-        return np.empty(MOST_EDGES, np.float32)
-
-    return Work(integers(), integers(), integers(), floats(), floats(), floats(), integers())
+    edge, place, state = MOST_EDGES, LONGEST_CLAUSE + 2, MOST_STATES
+    kinds = (
+        (7, edge, np.int32),
+        (3, edge, np.float32),
+        (3, place, np.int32),
+        (2, place, np.float32),
+        (3, state, np.int32),
+        (1, state, np.int64),
+        (3, state, np.float64),
+        (1, MOST_STEPS, np.float64),
+        (1, MOST_KEPT, np.float64),
+        (1, MOST_KEPT, np.uint8),
+    )
+    return Work._make(np.empty(size, kind) for count, size, kind in kinds for _ in range(count))

@@ -12,7 +12,7 @@ import pytest
 
 from cecdata.common.errors import InputError
 from cecdata.ngram import arpa, kenlm_trie, models
-from cecdata.ngram.kernels import STEP, child, find_bigram, find_trigram, shift_of
+from cecdata.ngram.kernels import STEP, child, find_bigram, find_trigram
 from cecdata.ngram.table import Ngrams, load
 
 ARPA = """\\data\\
@@ -61,18 +61,18 @@ def model(seed: int = 1, words: int = 40) -> Ngrams:
 
 
 @numba.njit
-def _bigram(slots, left, right):
-    return find_bigram(slots, len(slots) - 1, shift_of(len(slots)), left, right)
+def _bigram(lm, left, right):
+    return find_bigram(lm.bigrams, lm.bigram_marks, lm.bigram_shift, left, right)
 
 
 @numba.njit
-def _trigram(slots, first, word):
-    return find_trigram(slots, len(slots) - 1, shift_of(len(slots)), first, word)
+def _trigram(lm, first, word):
+    return find_trigram(lm.trigrams, lm.trigram_shift, first, word)
 
 
 @numba.njit
-def _child(keys, nodes, node, point):
-    return child(keys, nodes, len(keys) - 1, shift_of(len(keys)), node, point)
+def _child(lm, node, point):
+    return child(lm.edge_keys, lm.edge_nodes, lm.edge_marks, lm.edge_shift, node, point)
 
 
 def test_every_ngram_is_looked_up_and_no_other() -> None:
@@ -83,14 +83,14 @@ def test_every_ngram_is_looked_up_and_no_other() -> None:
     three = {tuple(triple): n for n, triple in enumerate(held.triples.tolist())}
     for left in range(len(held.words)):
         for right in range(len(held.words)):
-            at = _bigram(tables.bigrams, left, right)
+            at = _bigram(tables, left, right)
             assert (at >= 0) == ((left, right) in listed)
             if at < 0:
                 continue
             value = -STEP * (int(tables.bigrams[at]) >> 12 & 4095)
             assert abs(value - held.pair_log_prob[listed[left, right]]) <= STEP / 2 + 1e-5
             for word in range(len(held.words)):
-                found = _trigram(tables.trigrams, at, word)
+                found = _trigram(tables, at, word)
                 place = three.get((left, right, word))
                 assert (found >= 0) == (place is not None)
                 if place is not None:
@@ -107,7 +107,7 @@ def test_the_trie_holds_the_words_and_no_other() -> None:
     for text in {"".join(draw.choices(signs, k=draw.randint(1, 3))) for _ in range(500)}:
         node = 0
         for sign in text:
-            node = _child(tables.edge_keys, tables.edge_nodes, node, ord(sign)) if node >= 0 else -1
+            node = _child(tables, node, ord(sign)) if node >= 0 else -1
         word = int(tables.word[node]) if node >= 0 else -1
         assert word == numbers.get(text, -1)
 
