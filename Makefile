@@ -4,9 +4,10 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 BASE := .venv/.base
 DEV := .venv/.dev
+DOCS := .venv/.docs
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev data bench train train-evidence pretrain lm test test-slow check audit lock clean
+.PHONY: help setup setup-dev data bench train train-evidence pretrain lm docs test test-slow check audit lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/; s/[$$][$$]/$$/g' | expand -t 16
@@ -27,6 +28,11 @@ $(DEV): $(BASE) requirements/dev.lock tools/install_torch.py
 	@echo "installing torch and the packages for tests, training and benchmarks into .venv …"
 	@$(BIN)/python tools/install_torch.py
 	@$(PIP) --require-hashes --no-deps -r requirements/dev.lock
+	@touch $@
+
+$(DOCS): $(BASE) requirements/docs.lock
+	@echo "installing the packages for the documentation into .venv …"
+	@$(PIP) --require-hashes --no-deps -r requirements/docs.lock
 	@touch $@
 
 CORPUS ?= sample
@@ -66,6 +72,9 @@ bench: $(DEV)  ## scores: DATA=… MODEL=… OUT=…, and the real sets in $$CEC
 	@test -e "$(DATA)/manifest.json" || $(MAKE) --no-print-directory data OUT="$(DATA)"
 	@$(BIN)/cecbench suite --shards "$(DATA)" --out "$(OUT)" \
 		$(if $(wildcard $(MODEL)/config.json),--model "$(MODEL)") $(FLAGS)
+
+docs: $(DOCS)  ## the documentation site, in site/
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet && echo "site/index.html"
 
 test: $(DEV)  ## the test suite, under ten minutes
 	@$(BIN)/python -m pytest -q -m "not slow" --numprocesses=2 --dist=loadfile

@@ -28,6 +28,7 @@ COMMANDS = {
     "study": ("cectrain.commands.study:study", "Compare variants of a recipe in one table."),
     "search": ("cectrain.commands.search:search", "Search hyper-parameters, retrain the best."),
     "correct": ("cectrain.commands.correct:correct", "Correct sentences with a trained policy."),
+    "serve": ("cectrain.commands.serve:serve", "Serve a page for correcting text."),
     "lm": ("cectrain.commands.lm:lm", "Compile an n-gram model for the noisy channel."),
     "export": (
         "cectrain.commands.export:export",

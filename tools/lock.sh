@@ -7,5 +7,7 @@ compile requirements/build.in -o requirements/build.lock
 compile pyproject.toml -o requirements/base.lock
 compile pyproject.toml --extra dev --extra bench --extra embed --extra train --extra ray \
     -c requirements/base.lock -o requirements/dev.lock
+compile pyproject.toml --extra docs -c requirements/base.lock -c requirements/dev.lock \
+    -o requirements/docs.lock
 sed -i.bak '/^ *# *-c requirements/d' requirements/*.lock
 rm -f requirements/*.bak

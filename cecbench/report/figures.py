@@ -177,7 +177,7 @@ class _Axes:
         body = "\n".join([*self._grid(), *parts])
         return (
             f'<figure><figcaption>{escape(title)}</figcaption><div class="legend">{legend}</div>'
-            f'<div class="scroll"><svg viewBox="0 0 {self.width:.0f} {HEIGHT}" '
+            f'<div class="scroll" tabindex="0"><svg viewBox="0 0 {self.width:.0f} {HEIGHT}" '
             f'width="{self.width:.0f}" height="{HEIGHT}" role="img" '
             f'aria-label="{escape(title, quote=True)}">\n{body}\n</svg></div></figure>'
         )

@@ -87,7 +87,8 @@ def _scores(view: Overview) -> str:
         rows.append(f"<tr{kind}>{name}{cells}</tr>")
     listed = "".join(f"<li>{escape(text)}</li>" for text in notes)
     return (
-        '<section id="scores"><h2>Scores</h2><div class="scroll"><table><thead><tr><th>system</th>'
+        '<section id="scores"><h2>Scores</h2><div class="scroll" tabindex="0"><table><thead><tr>'
+        "<th>system</th>"
         f"{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
         f'<ol class="notes">{listed}</ol><p class="soft">The second column counts the sentences '
         "without an error that a system changed, over all benchmarks together: over-correction, "

@@ -28,6 +28,7 @@ EXTRAS = {
     "ray": "builds on a Ray cluster",
     "kenlm": "the plausibility filter by an n-gram model",
     "vllm": "generation by vLLM in PPO",
+    "docs": "the documentation site",
     "dev": "tests, linters and type checks",
 }
 

@@ -27,7 +27,7 @@ def page(title: str, body: str, style: str = "") -> str:
 def table(
     head: Sequence[str], rows: Iterable[Sequence[object]], words: Collection[int] = ()
 ) -> Html:
-    """Return a table that scrolls by itself on a narrow screen.
+    """Return a table that scrolls by itself on a narrow screen, also by the keyboard.
 
     Cells other than `Html` are escaped. The columns whose numbers are in `words` hold text, which
     is aligned to the left and may wrap; so does the first column, without wrapping.
@@ -44,8 +44,8 @@ def table(
         for row in rows
     )
     return Html(
-        f'<div class="scroll"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
-        "</div>"
+        f'<div class="scroll" tabindex="0"><table><thead><tr>{top}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
     )
 
 

@@ -149,7 +149,7 @@ def _coverage(facts: Facts) -> str:
     return (
         "<h2 id='coverage'>Coverage</h2><p>Characters of 通用规范汉字表 and words of the lexicon "
         "that occur in the targets, and those on which an error struck.</p>"
-        + table(("", "in the list", "in the targets", "share", "perturbed"), rows)
+        + table(("what", "in the list", "in the targets", "share", "perturbed"), rows)
     )
 
 
@@ -159,8 +159,8 @@ def _browser() -> str:
         for name in ("operator", "origin", "verdict")
     )
     return (
-        "<h2 id='pairs'>Pairs</h2><p>An edit shows the right text above, struck out, and the text "
-        "that was written for it.</p>"
+        "<h2 id='pairs'>Pairs</h2><p>In each pair the right text is green and struck out, and "
+        "what was written for it follows in red.</p>"
         f'<div class="filters">{filters}<label>text<input id="pair-text" type="search" lang="zh" '
         'autocomplete="off"></label></div><p id="pair-count" role="status"></p>'
         '<div id="pair-list"></div><button id="pair-more" type="button">Show more</button>'

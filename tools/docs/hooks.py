@@ -1,0 +1,86 @@
+"""Pages of the site that are made when it is built: one for each command, and the top-level pages.
+
+mkdocs calls `on_files` (https://www.mkdocs.org/user-guide/configuration/#hooks).
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from pathlib import Path
+
+import click
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+#: page of the site → file at the top level, whose relative links are turned
+TOP = {
+    "architecture.md": "ARCHITECTURE.md",
+    "contributing.md": "CONTRIBUTING.md",
+    "changelog.md": "CHANGELOG.md",
+}
+TOOLS = ("cecdata", "cectrain", "cecbench")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the generated pages to those of docs/."""
+    for page, source in TOP.items():
+        text = (ROOT / source).read_text("utf-8")
+        files.append(File.generated(config, page, content=_turned(text)))
+    for page, text in command_pages().items():
+        files.append(File.generated(config, page, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, **_: object) -> str:
+    """Turn links that leave docs/ in the repository into links of the site, or into plain text."""
+    return _turned(markdown.replace("](../", "]("))
+
+
+def command_pages() -> dict[str, str]:
+    """Return one page for each command with what its `--help` prints, and an index."""
+    pages, index = {}, ["# Commands", "Each page shows what `--help` prints."]
+    for tool in TOOLS:
+        group = importlib.import_module(f"{tool}.cli").cli
+        context = click.Context(group, info_name=tool)
+        index.append(f"## {tool}\n\n{_first(group)}\n\n| command | |\n| --- | --- |")
+        rows = []
+        for name, (_, about) in group.table.items():
+            command = group.get_command(context, name)
+            assert command is not None
+            inner = click.Context(command, info_name=name, parent=context)
+            text = f"# {tool} {name}\n\n{about}\n\n```text\n{command.get_help(inner)}\n```\n"
+            if isinstance(command, click.Group):
+                for sub in command.list_commands(inner):
+                    below = command.get_command(inner, sub)
+                    assert below is not None
+                    deeper = click.Context(below, info_name=sub, parent=inner)
+                    text += f"\n## {tool} {name} {sub}\n\n```text\n{below.get_help(deeper)}\n```\n"
+            pages[f"commands/{tool}/{name}.md"] = text
+            rows.append(f"| [`{tool} {name}`]({tool}/{name}.md) | {about} |")
+        index.append("\n".join(rows))
+    pages["commands/index.md"] = "\n\n".join(index).replace("| --- | --- |\n\n", "| --- | --- |\n")
+    return pages
+
+
+def _first(command: click.Command) -> str:
+    return (command.help or "").partition("\n")[0]
+
+
+def _turned(text: str) -> str:
+    """Return Markdown whose links to files of the repository fit the site."""
+    pages = {source: page for page, source in TOP.items()}
+
+    def target(match: re.Match[str]) -> str:
+        label, path, anchor = match[1], match[2], match[3] or ""
+        path = path.removeprefix("docs/")
+        if path in pages:
+            return f"[{label}]({pages[path]}{anchor})"
+        if "://" in path or not path or (ROOT / "docs" / path).is_file():
+            return f"[{label}]({path}{anchor})"
+        return f"`{path}`" if (ROOT / path).exists() else match[0]
+
+    return re.sub(r"\[([^\]]*)\]\(([^)#\s]*)(#[^)\s]*)?\)", target, text)
