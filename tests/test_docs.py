@@ -1,0 +1,64 @@
+"""The code of the tutorial and the how-tos runs in both languages, and links lead somewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+#: English page → the same page in Chinese
+PAGES = {
+    "tutorial.md": "zh/tutorial.md",
+    "howto/corpus.md": "zh/corpus.md",
+    "howto/correct.md": "zh/correct.md",
+    "howto/score.md": "zh/score.md",
+}
+BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page: str) -> list[tuple[str, str]]:
+    """The language and the text of each block that can be run."""
+    return BLOCK.findall((DOCS / page).read_text("utf-8"))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_code_of_a_page_runs(page, tmp_path):
+    """All blocks in order in an empty folder; each comment under a print is what it prints."""
+    pytest.importorskip("torch", reason="the extra `train` is not installed")
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "HF_HOME": str(tmp_path / "hf"),
+    }
+    assert blocks(page)
+    for language, code in blocks(page):
+        command = ["bash", "-ec", code] if language == "sh" else [sys.executable, "-c", code]
+        ran = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert ran.returncode == 0, (code, ran.stderr)
+        if language == "python":
+            assert ran.stdout.splitlines() == re.findall(r"^# (.*)$", code, re.MULTILINE)
+
+
+@pytest.mark.parametrize(("page", "chinese"), PAGES.items())
+def test_the_chinese_page_has_the_same_code(page, chinese):
+    """A reader of either language runs the same commands."""
+    assert blocks(page) == blocks(chinese)
+
+
+@pytest.mark.parametrize("page", [p.relative_to(DOCS).as_posix() for p in DOCS.rglob("*.md")])
+def test_links_lead_somewhere(page):
+    """Each relative link of a page is a file of the repository, or a page that the site makes."""
+    made = {"architecture.md", "contributing.md", "changelog.md"}
+    path = DOCS / page
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text("utf-8")):
+        if "://" not in target and target not in made and not target.startswith("commands/"):
+            assert (path.parent / target).exists(), target
