@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cecdata.audit.classifier import Realism
 from cecdata.audit.families import FAMILIES, family
 from cecdata.audit.model import Choices, bits, recipe_choices, same_pinyin, uniform
 from cecdata.audit.pairs import Errors
@@ -54,6 +55,7 @@ class Audit:
     errors: Errors
     scores: tuple[Score, ...]
     explained: tuple[Explained, ...]  # the most frequent first
+    realism: Realism | None = None  # where a classifier was asked for
 
     def coverage_by_family(self) -> dict[str, dict[str, float]]:
         """Return for each family its tokens, their share, their coverage and their bits."""
@@ -113,6 +115,8 @@ class Audit:
                 for item in self.uncovered()[:UNCOVERED_LISTED]
             ],
         }
+        if self.realism is not None:
+            plain |= self.realism.as_dict()
         if each:
             plain["each"] = [
                 {name: getattr(item, name) for name in Explained.__slots__}

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from cecdata.audit.audit import Audit, Explained
+from cecdata.audit.classifier import Realism
 from cecdata.common.html import page, percent, table
 
 # What each family means, beside its name.
@@ -26,6 +27,7 @@ _FORMULA = (
     "Bits per error: mean of −log2(0.99 · P(wrong | right) + 0.01 / 8104). Candidates: of a "
     "character of running text, on average."
 )
+_REALISM = "Can a classifier tell the real errors from the recipe's?"
 _EACH = 3_000
 _UNCOVERED_HEAD = ("right → wrong", "count", "family")
 
@@ -57,6 +59,13 @@ def text(audit: Audit) -> str:
         f"other errors   {others or 'none'}",
         f"not covered    {uncovered or 'nothing'}",
     ]
+    if audit.realism is not None:
+        groups = ", ".join(f"{name} {value:.3f}" for name, value in _realism(audit.realism)[2:])
+        lines += [
+            "",
+            f"{_REALISM}: AUC {audit.realism.auc:.3f}; null test {audit.realism.auc_null:.3f}",
+            f"by group       {groups}",
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -72,6 +81,7 @@ def html(audit: Audit) -> str:
         f"<p>{escape(_headline(audit))}</p>",
         f"<p>{_FORMULA}</p>",
         table(("set", "coverage", "bits per error", "candidates"), sets),
+        *_realism_part(audit.realism),
         "<h2>By family</h2>",
         _families(audit),
         "<h2>Other errors</h2>",
@@ -84,6 +94,25 @@ def html(audit: Audit) -> str:
         _covered([item for item in audit.explained if item.rank]),
     ]
     return page(f"Audit of {audit.recipe}", "\n".join(parts))
+
+
+def _realism(realism: Realism) -> list[tuple[str, float]]:
+    return [
+        ("all features", realism.auc),
+        ("null test: two sources by the recipe", realism.auc_null),
+        *realism.auc_by_group.items(),
+    ]
+
+
+def _realism_part(realism: Realism | None) -> list[str]:
+    if realism is None:
+        return []
+    rows = [(name, f"{value:.3f}") for name, value in _realism(realism)]
+    return [
+        f"<h2>{_REALISM}</h2>",
+        f"<p>AUC of gradient-boosted trees on {realism.pairs:,} targets; 0.5: it cannot.</p>",
+        table(("features", "AUC"), rows),
+    ]
 
 
 def _headline(audit: Audit) -> str:

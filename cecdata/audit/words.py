@@ -1,0 +1,97 @@
+"""Words and pairs of characters in a text: how it is cut, and how well its parts fit together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+
+from cecdata.hanzi.characters import frequency, standard_characters
+from cecdata.hanzi.lexicon import LENGTHS, words
+from cecdata.ngram.characters import shipped_pairs
+from cecdata.ngram.models import shipped
+
+NEVER = -2.0  # the fit of a pair of characters that does not occur
+UNKNOWN = -20.0  # log P of a word that a model does not hold
+_SINGLE = 0.2  # share of running text that is words of one character, roughly
+
+
+def cut(text: str) -> tuple[str, ...]:
+    """Return the words of the lexicon that are the likeliest together; else single characters."""
+    return _likeliest(text, lexicon)
+
+
+@cache
+def _likeliest(text: str, listed: Callable[[], dict[str, float]]) -> tuple[str, ...]:
+    known = listed()
+    best, size = [0.0], [0]
+    for end in range(1, len(text) + 1):
+        options = [(best[end - 1] + known.get(text[end - 1], UNKNOWN), 1)]
+        for longer in range(2, min(max(LENGTHS), end) + 1):
+            here = known.get(text[end - longer : end])
+            if here is not None:
+                options.append((best[end - longer] + here, longer))
+        top, length = max(options)
+        best.append(top)
+        size.append(length)
+    chosen, at = [], len(text)
+    while at:
+        chosen.append(text[at - size[at] : at])
+        at -= size[at]
+    return tuple(chosen[::-1])
+
+
+@cache
+def score(text: str) -> float:
+    """Return the log-probability of the words of a text, by pairs of words."""
+    number, single, backoff, pairs = _model()
+    total, last = 0.0, 0
+    for word in _likeliest(text, _of_model):
+        this = number.get(word, 0)
+        known = pairs.get((last, this))
+        total += known if known is not None else backoff[last] + single[this]
+        last = this
+    return total
+
+
+@cache
+def fit(left: str, right: str) -> float:
+    """Return by how much oftener two characters are neighbours than by chance, as a logarithm."""
+    keys, joint, single = shipped_pairs()
+    key = ord(left) << 21 | ord(right)
+    place = int(np.searchsorted(keys, key))
+    if place == len(keys) or keys[place] != key:
+        return NEVER
+    chance = single[ord(left)] * single[ord(right)] / single.sum()
+    return max(float(np.log(joint[place] / chance)), NEVER + 1e-3)
+
+
+@cache
+def lexicon() -> dict[str, float]:
+    """Return log P of the words of two to four characters and of the single ones."""
+    counts = {
+        text: count
+        for length in LENGTHS
+        for text, count in zip(words(length).texts, words(length).counts.tolist(), strict=True)
+    }
+    total = sum(counts.values()) / (1 - _SINGLE)
+    return {
+        **{text: float(np.log(count / total)) for text, count in counts.items()},
+        **{s: float(np.log(_SINGLE * frequency(s) / 1e6)) for s in standard_characters()},
+    }
+
+
+@cache
+def _of_model() -> dict[str, float]:
+    model = shipped()
+    return dict(zip(model.words[1:], model.word_log_prob[1:].tolist(), strict=True))
+
+
+@cache
+def _model() -> tuple[dict[str, int], list[float], list[float], dict[tuple[int, ...], float]]:
+    model = shipped()
+    number = {word: place for place, word in enumerate(model.words)}
+    pairs = (tuple(pair) for pair in model.pairs.tolist())
+    log_prob = dict(zip(pairs, model.pair_log_prob.tolist(), strict=True))
+    return number, model.word_log_prob.tolist(), model.word_backoff.tolist(), log_prob
