@@ -1,3 +1,28 @@
-"""Clean Chinese text in, validated (source, target) training pairs out."""
+"""Clean Chinese text in, validated (source, target) training pairs out.
 
+The common calls are here; they are imported when they are first used, so that `import cecdata`
+loads nothing. `import cecdata.polars` gives Polars' expressions the namespace `cec`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cecdata.frames.calls import build, perturb, scan
+    from cecdata.frames.rates import rates
+
+__all__ = ["build", "perturb", "rates", "scan"]
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"cecdata.frames.{'rates' if name == 'rates' else 'calls'}"), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,20 +74,14 @@ class Stage:
 
     def __init__(self, plan: Plan, write: Write) -> None:
         self._plan, self._write_file = plan, write
-        self._config = from_manifest(plan.configuration)
-        self._perturber = Perturber.of(self._config, plan.rates)
+        self._perturber = Perturber.of(from_manifest(plan.configuration), plan.rates)
 
     def make(self, k: int) -> Outcome:
         """Write the shards and rejected pairs of chunk k and count them."""
         chunk = read_chunk(self._plan.chunks[k])
-        held_out = is_validation(np.asarray(chunk.column("id")), self._config.holdout)
         files: list[FileRecord] = []
         parts: list[Part] = []
-        for split, chosen in zip(SPLITS, (~held_out, held_out), strict=True):
-            sentences = chunk if chosen.all() else chunk.filter(pa.array(chosen))
-            pairs = self._perturber.pairs(sentences)
-            measured = measure(pairs, self._config, self._plan.sentences)
-            valid = validate(measured, self._config)
+        for split, valid in pairs_of_chunk(self._perturber, chunk, self._plan.sentences):
             shard = f"{split}-{k:05d}-of-{len(self._plan.chunks):05d}.parquet"
             rejects = f"pairs-{shard}" if len(valid.rejected) else ""
             files.append(self._write(f"{STAGED}/{shard}", valid.kept.table, PAIR))
@@ -104,6 +98,17 @@ class Stage:
             check_whole(path, len(table), schema)
 
         return self._write_file(name, fill, check)
+
+
+def pairs_of_chunk(
+    perturber: Perturber, chunk: pa.RecordBatch, sentences: int
+) -> Iterator[tuple[str, Validated]]:
+    """Yield the pairs of a chunk (schema SENTENCE) by split; `sentences` counts the whole pool."""
+    config = perturber.config
+    held_out = is_validation(np.asarray(chunk.column("id")), config.holdout)
+    for split, chosen in zip(SPLITS, (~held_out, held_out), strict=True):
+        part = chunk if chosen.all() else chunk.filter(pa.array(chosen))
+        yield split, validate(measure(perturber.pairs(part), config, sentences), config)
 
 
 def recorded(work: Workspace, k: int) -> Outcome | None:

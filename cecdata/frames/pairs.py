@@ -1,0 +1,118 @@
+"""Pairs as values of a Polars column: a list of structs for each text."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from cecdata.filters import measure
+from cecdata.frames.texts import BATCH, sentences, strings_of
+from cecdata.perturbation.engine import Perturber
+from cecdata.perturbation.pairs import Mask
+from cecdata.pipeline.validate import validate
+from cecdata.shards.schema import SENTENCE
+
+EDITS = pl.List(
+    pl.Struct(
+        {
+            "start": pl.Int32,
+            "end": pl.Int32,
+            "target": pl.String,
+            "source": pl.String,
+            "operator": pl.String,
+            "kind": pl.String,
+        }
+    )
+)
+PAIRS = pl.List(
+    pl.Struct(
+        {
+            "copy": pl.Int16,
+            "source": pl.String,
+            "operator": pl.String,
+            "edits": EDITS,
+            "distance": pl.Int16,
+        }
+    )
+)
+
+
+def perturbed(series: pl.Series, engine: Perturber, count: int) -> pl.Series:
+    """Return the pairs of each text that a build keeps, as a series of the type `PAIRS`.
+
+    A text that is no sentence has none, and a null stays null. `count` is the number of distinct
+    sentences in the whole column.
+    """
+    parts = [_perturbed(part, engine, count) for part in _parts(series)]
+    return pl.concat(parts).alias(series.name) if parts else pl.Series(series.name, [], PAIRS)
+
+
+def _parts(series: pl.Series) -> list[pl.Series]:
+    return [series.slice(start, BATCH) for start in range(0, len(series), BATCH)]
+
+
+def _perturbed(series: pl.Series, engine: Perturber, count: int) -> pl.Series:
+    text = strings_of(series)
+    clean = sentences(text, None, engine.config).batch
+    pairs = measure(engine.pairs(clean.select(SENTENCE.names)), engine.config, count)
+    table = validate(pairs, engine.config).kept.table
+    places = np.asarray(clean.column("row"))[_indices(table, "target")]
+    ends = np.cumsum(np.bincount(places, minlength=len(text)), dtype=np.int64)
+    structs = _struct(
+        {
+            "copy": _column(table, "copy"),
+            "source": _column(table, "source"),
+            "operator": as_views(_column(table, "operator")),
+            "edits": _edits(_column(table, "edits")),
+            "distance": _column(table, "distance"),
+        }
+    )
+    lists = pa.LargeListArray.from_arrays(pa.array(np.r_[0, ends]), structs, mask=_nulls(text))
+    made = pl.from_arrow(lists)
+    assert isinstance(made, pl.Series)
+    return made
+
+
+def _nulls(text: pa.Array) -> pa.Array | None:
+    return text.is_null() if text.null_count else None
+
+
+def _column(table: pa.Table, name: str) -> pa.Array:
+    return table.column(name).combine_chunks()
+
+
+def _indices(table: pa.Table, name: str) -> Mask:
+    return np.asarray(_column(table, name).indices)
+
+
+def _edits(edits: pa.ListArray) -> pa.ListArray:
+    """Return the column with text in place of dictionaries."""
+    first, last = edits.offsets[0].as_py(), edits.offsets[-1].as_py()
+    values = edits.values.slice(first, last - first)
+    offsets = pa.array(np.asarray(edits.offsets) - np.int32(first))
+    columns = {field.name: values.field(field.name) for field in values.type}
+    texts = {
+        name: as_views(column) if pa.types.is_dictionary(column.type) else column
+        for name, column in columns.items()
+    }
+    return pa.ListArray.from_arrays(offsets, _struct(texts))
+
+
+def _struct(columns: dict[str, pa.Array]) -> pa.StructArray:
+    return pa.StructArray.from_arrays(list(columns.values()), list(columns))
+
+
+def as_views(coded: pa.DictionaryArray) -> pa.Array:
+    """Return a dictionary array as plain text (string_view), which shares the dictionary's bytes.
+
+    A view has 16 bytes, so to decode is to take numbers of that size: several times faster than
+    pyarrow and Polars, whose casts go through each string.
+
+    >>> as_views(pa.array(["已", "己", "已"]).dictionary_encode()).to_pylist()
+    ['已', '己', '已']
+    """
+    _, views, *texts = coded.dictionary.cast(pa.string_view()).buffers()
+    table = np.frombuffer(views, np.complex128, len(coded.dictionary))
+    taken = pa.py_buffer(table[np.asarray(coded.indices)])
+    return pa.Array.from_buffers(pa.string_view(), len(coded), [None, taken, *texts])
