@@ -8,14 +8,24 @@ from pathlib import Path
 import click
 
 from cectrain.commands.options import tell
-from cectrain.pretraining.config import RECIPE, load
+from cectrain.pretraining.config import RECIPE, RECIPES, load
 
 
 @click.command()
 @click.argument("corpus", nargs=-1, required=True)
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder of the run.")
 @click.option(
-    "--recipe", default=RECIPE, show_default=True, help="The shipped recipe, or a TOML file."
+    "--recipe",
+    default=RECIPE,
+    show_default=True,
+    help=f"Recipe: {', '.join(RECIPES)}, or a path to a TOML file.",
+)
+@click.option(
+    "--start",
+    default="",
+    metavar="POLICY",
+    help="Policy to train on from, instead of random weights: a folder of a model or of a run, or"
+    " builtin.",
 )
 @click.option(
     "--decontaminate",
@@ -31,20 +41,25 @@ def pretrain(
     corpus: tuple[str, ...],
     out: Path,
     recipe: str,
+    start: str,
     benchmarks: tuple[str, ...],
     seed: int | None,
     overwrite: bool,
     as_json: bool,
 ) -> None:
-    """Train the built-in policy from random weights on CORPUS.
+    """Train the built-in policy on CORPUS, from random weights or from a policy.
 
     CORPUS has the columns text and origin; the recipe lists the origins that may be used.
 
-    Example: cectrain pretrain clean.parquet --out out/pretrain --decontaminate car.txt
+    \b
+    cectrain pretrain clean.parquet --out out/pretrain --decontaminate car.txt
+    cectrain pretrain clean.parquet --out out/more --recipe cooldown --start builtin
     """
     from cectrain.pretraining.run import pretrain as run
 
     config = load(recipe, seed=seed)
-    summary = run(corpus, out, config, benchmarks=benchmarks, overwrite=overwrite, tell=tell)
+    summary = run(
+        corpus, out, config, start=start, benchmarks=benchmarks, overwrite=overwrite, tell=tell
+    )
     line = f"held-out exact rate {summary['heldout_exact']:.1%}, weights in {out / 'model'}"
     click.echo(json.dumps(summary, ensure_ascii=False, indent=1) if as_json else line)

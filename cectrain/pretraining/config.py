@@ -16,6 +16,7 @@ from cecdata.common.settings import (
 )
 
 RECIPE = "pretrain"
+RECIPES = (RECIPE, "cooldown")
 KINDS = ("copy", "pairs")
 
 
@@ -78,6 +79,7 @@ class PretrainConfig:
     max_chars: int = 64
     min_han: float = 0.6  # share of a sentence's characters that are Han
     held_out: int = 500  # sentences to score the policy on, never trained on
+    evaluation: float = 0.0  # share of the sentences, by id, that are kept for other evaluations
     watch_every: int = 250  # steps
     save_every: int = 250
     log_every: int = 25
@@ -87,6 +89,7 @@ class PretrainConfig:
     def __post_init__(self) -> None:
         require(0 <= self.seed < 2**31, "seed", self.seed, "0 to 2**31 - 1")
         require(0 < self.cooldown <= 1, "cooldown", self.cooldown, "a fraction above 0")
+        require_fractions(self, "evaluation")
         require(self.hidden % 64 == 0, "hidden", self.hidden, "a multiple of 64")
         counts = ("layers", "watch_every", "save_every", "log_every", "held_out")
         require_at_least(1, self, *counts)
@@ -129,6 +132,6 @@ def load(recipe: str = RECIPE, **flags: object) -> PretrainConfig:
     >>> load(seed=137).seed
     137
     """
-    tree = read_recipe(recipe, "cectrain", [RECIPE])
+    tree = read_recipe(recipe, "cectrain", RECIPES)
     tree.update({name: value for name, value in flags.items() if value is not None})
     return from_tree(PretrainConfig, tree, recipe)

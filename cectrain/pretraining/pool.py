@@ -21,6 +21,7 @@ from cecdata.corpus import decontaminate
 from cecdata.corpus.dedup import Dedup
 from cecdata.corpus.normalise import Options, distinct, normalise
 from cecdata.corpus.reading import read
+from cecdata.corpus.splits import is_validation
 from cecdata.hanzi.characters import is_han
 from cectrain.data import shards
 from cectrain.model.tokenizer import placeholders, vocabulary
@@ -115,6 +116,9 @@ def _chosen(
         texts = sentences.batch.column("text").to_pylist()
         fit = np.array([_fits(text, known, config.min_han) for text in texts], np.bool_)
         left_out["few Han characters, or rare ones"] += len(texts) - int(fit.sum())
+        kept_back = is_validation(sentences.batch.column("id").to_numpy(), config.evaluation)
+        left_out["kept for evaluation"] += int((fit & kept_back).sum())
+        fit &= ~kept_back
         tables.append(
             pa.Table.from_batches([sentences.batch.filter(pa.array(fit))]).select(_COLUMNS)
         )

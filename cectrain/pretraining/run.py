@@ -9,9 +9,11 @@ from pathlib import Path
 from cecdata.common.codec import Json
 from cecdata.common.durable import STATE, Workspace
 from cecdata.corpus.reading import inputs
-from cectrain.corrector.folder import MODEL
+from cectrain.config import PolicyConfig
+from cectrain.corrector.folder import MODEL, model_folder
 from cectrain.corrector.policy import Policy
 from cectrain.model.export import save_model
+from cectrain.model.policy import load_policy
 from cectrain.pretraining.config import PretrainConfig
 from cectrain.pretraining.pairs import Batches, held_out_pairs
 from cectrain.pretraining.pool import Pool, make_pool
@@ -31,16 +33,18 @@ def pretrain(
     out: Path,
     config: PretrainConfig,
     *,
+    start: str = "",
     benchmarks: Sequence[str] = (),
     overwrite: bool = False,
     tell: Tell = lambda _line: None,
 ) -> dict[str, Json]:
     """Train the built-in policy from random weights; return the contents of summary.json.
 
-    The same call continues where a killed one stopped. Sentences of the files `benchmarks` are left
-    out. Raises InputError, UsageError, RefusedError, VerificationError, DiskFullError.
+    start: a policy (folder of a model or of a run, or `builtin`) to train on from instead. The same
+    call continues where a killed one stopped. Sentences of the files `benchmarks` are left out.
+    Raises InputError, UsageError, RefusedError, VerificationError, DiskFullError.
     """
-    identity = _identity(corpus, benchmarks, config)
+    identity = _identity(corpus, benchmarks, config, start)
     with Workspace(out, identity, overwrite=overwrite) as work:
         if (done := finished(out)) is not None:
             tell(f"{out} already holds the finished run")
@@ -57,7 +61,7 @@ def pretrain(
         pool = make_pool(corpus, benchmarks, config, state)
         tell(f"{len(pool.table):,} sentences of {len(pool.counts['kept']):,} origins")  # type: ignore[arg-type]
         started = time.monotonic()
-        policy = new_policy(config)
+        policy = load_policy(PolicyConfig(name=start), config.seed) if start else new_policy(config)
         log = MetricsLog(out / metrics_log.FILE, tell)
         _run(policy, pool, config, state, log)
         summary = _summary(policy, pool, config, time.monotonic() - started)
@@ -105,7 +109,7 @@ def _steps_done(state: Path) -> int:
 
 
 def _identity(
-    corpus: Sequence[str], benchmarks: Sequence[str], config: PretrainConfig
+    corpus: Sequence[str], benchmarks: Sequence[str], config: PretrainConfig, start: str
 ) -> dict[str, object]:
     """Return what must be the same for a run to continue."""
 
@@ -116,6 +120,7 @@ def _identity(
         "configuration": config.as_dict(),
         "corpus": files(corpus),
         "benchmarks": files(benchmarks) if benchmarks else {},
+        "start": reproducibility.weights_sha256(Path(model_folder(start) or "")) if start else "",
         "versions": reproducibility.versions(),
     }
 

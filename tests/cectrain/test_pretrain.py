@@ -19,6 +19,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
 
 from cecdata.common.errors import InputError, RefusedError, UsageError, VerificationError
+from cecdata.corpus.splits import is_validation
 from cectrain.corrector.policy import Policy, prompt_ids
 from cectrain.data.shards import Pair
 from cectrain.fast import qwen3_forward
@@ -368,3 +369,27 @@ def test_the_shipped_recipe_ends_at_nothing():
     assert shares[-1] == pytest.approx(0.02)
     assert all(origin.licence for origin in config.origins.values())
     assert config.stage_at(config.steps - 1)[0] == len(config.stages) - 1
+
+
+def test_a_run_starts_from_a_policy(finished, corpus, recipe, tmp_path):
+    """With rates of nothing the weights stay those of the start; without one they are others."""
+    start, summary = finished
+    still = tmp_path / "still.toml"
+    text = recipe.read_text("utf-8")
+    still.write_text("matrix_rate = 0.0\nrate = 0.0\nweight_decay = 0.0\n" + text, "utf-8")
+    out = tmp_path / "out"
+    again = pretrain([str(corpus)], out, load(str(still)), start=str(start))
+    assert again["model_sha256"] == summary["model_sha256"]
+    with pytest.raises(RefusedError, match="start"):
+        pretrain([str(corpus)], out, load(str(still)))
+
+
+def test_sentences_for_other_evaluations_are_left_out(corpus, recipe, tmp_path):
+    """Those that `is_validation` chooses by id are in no part of the pool, and are counted."""
+    text = "evaluation = 0.25\n" + recipe.read_text("utf-8")
+    (tmp_path / "some.toml").write_text(text, "utf-8")
+    pool = make_pool([str(corpus)], [], load(str(tmp_path / "some.toml")), tmp_path)
+    assert not is_validation(pool.table.column("id").to_numpy(), 0.25).any()
+    assert pool.counts["left_out"]["kept for evaluation"] > 0
+    kept, left_out = pool.counts["kept"].values(), pool.counts["left_out"].values()
+    assert pool.counts["read"] == sum(kept) + sum(left_out)

@@ -48,11 +48,13 @@ def ship(
     benchmarks: Sequence[str] = (),
     bench_data: Path | None = None,
     note: str = "",
+    before: str = "",
 ) -> dict[str, Json]:
     """Write the model of the pretraining in `run` to `out` in fp16, and return its scores.
 
     `dataset` holds the shards whose validation split is scored; `benchmarks` are names that
-    `cecbench` finds in `bench_data`; `note` enters the card beside the scores. Raises InputError
+    `cecbench` finds in `bench_data`; `note` enters the card beside the scores, and `before` says
+    how the weights were made from which the run started. Raises InputError
     for a run that is not finished, VerificationError for one that was changed or is too large.
     """
     summary = finished(run)
@@ -70,7 +72,8 @@ def ship(
     rates = {**rates_of(half), **f1_of(pairs, clean, half)}
     scores = [scored(staged, name, bench_data, run / STATE / "bench") for name in benchmarks]
     stored = f"of {len(full.answers):,} answers {differ:,} differ from those of the fp32 weights"
-    text = card(run, summary, staged / "model.safetensors", rates, scores, stored, note)
+    weights = staged / "model.safetensors"
+    text = card(run, summary, weights, rates, scores, stored, note=note, before=before)
     durable.write_text(staged / CARD, text)
     size = sum(path.stat().st_size for path in staged.iterdir())
     if size > MOST_BYTES:
@@ -137,7 +140,9 @@ def card(
     rates: dict[str, object],
     scores: Sequence[Score],
     stored: str,
+    *,
     note: str,
+    before: str,
 ) -> str:
     """Return the model card, in Markdown."""
     facts = json.loads((run / RUN).read_text("utf-8"))
@@ -154,10 +159,14 @@ def card(
     kept = sentences["kept"]
     licences = [(name, config.origins[name].licence, f"{n:,}") for name, n in kept.items()]
     flags = [f"--decontaminate {name}" for name in facts["benchmarks"]]
+    if facts.get("start"):
+        flags += ["--recipe cooldown", "--start START"]
+        before = f"The run started from weights with the digest `{facts['start'][:12]}…`. {before}"
     command = ["cectrain pretrain", *facts["corpus"], "--out out/pretrain", *flags]
     return TEMPLATE.read_text("utf-8").format(
         config=config,
         note=note,
+        before=before,
         machine=machine_of(facts, summary),
         command=" ".join(command),
         corpus=files(facts["corpus"]),
@@ -242,6 +251,7 @@ def main() -> None:
     parser.add_argument("--dataset", type=Path, required=True, help="shards that are scored")
     parser.add_argument("--benchmark", dest="benchmarks", action="append", default=[])
     parser.add_argument("--data", dest="bench_data", type=Path, help="folder of the benchmarks")
+    parser.add_argument("--before", default="", help="how the start of the run was made")
     parser.add_argument("--note", default="", help="a remark for the card, beside the scores")
     print(json.dumps(ship(**vars(parser.parse_args())), ensure_ascii=False, indent=1))
 
