@@ -20,8 +20,9 @@ Floats = NDArray[np.float64]
 Statistic = Callable[[Floats], Floats]
 
 DRAWS = 1000
-FEWEST_DRAWS = 1000  # then 25 draws lie beyond each end of a 95 % interval
+FEWEST_DRAWS = 1000  # then 25 draws are outside each end of a 95 % interval
 SEED = 12345
+LEVEL = 0.95  # of the intervals
 CELLS_AT_ONCE = 4_000_000
 
 
@@ -76,15 +77,12 @@ def bootstrap(
     *,
     draws: int = DRAWS,
     seed: int = SEED,
-    level: float = 0.95,
 ) -> Interval:
-    """Return the percentile interval of a statistic over sentences drawn with replacement.
+    """Return the 95 % percentile interval of a statistic over sentences drawn with replacement.
 
     kinds: the distinct rows of counts, shape (kinds, fields); times: how many sentences have each.
     """
     check_counts(kinds, draws)
-    if not 0 < level < 1:
-        raise UsageError(f"an interval's level must be between 0 and 1, not {level}")
     sentences = int(times.sum())
     generator = np.random.default_rng(seed)
     values = np.empty(draws, dtype=np.float64)
@@ -93,10 +91,10 @@ def bootstrap(
         size = min(step, draws - start)
         drawn = generator.multinomial(sentences, times / sentences, size=size)
         values[start : start + size] = statistic(sums_of(drawn, kinds))
-    tail = (1 - level) / 2
+    tail = (1 - LEVEL) / 2
     low, high = np.quantile(values, (tail, 1 - tail))
     value = float(statistic(sums_of(times[None, :], kinds))[0])
-    return Interval(value, float(low), float(high), level, draws, seed)
+    return Interval(value, float(low), float(high), LEVEL, draws, seed)
 
 
 def interval_of(

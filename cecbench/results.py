@@ -67,13 +67,10 @@ def write_files(work: Workspace, lines: Lines, values: Mapping[str, object]) -> 
     lines.close()
     wanted = dict(zip((PREDICTIONS, TABLE), lines.sha256, strict=True))
     for name, path in ((PREDICTIONS, lines.records), (TABLE, lines.table)):
-        work.write(name, partial(_copied, path), partial(_meant, work.root / name, wanted[name]))
+        as_written = partial(_meant, work.root / name, wanted[name])
+        work.write(name, partial(shutil.copyfile, path), as_written)
     sums = {"predictions_sha256": wanted[PREDICTIONS], "table_sha256": wanted[TABLE]}
     work.write_bytes(SCORE, sealed({**values, **sums}))
-
-
-def _copied(source: Path, target: Path) -> None:
-    shutil.copyfile(source, target)
 
 
 def _meant(final: Path, sha256: str, written: Path) -> None:

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from cecbench.benchmarks.readers import REFERENCE_NAMES, SOURCE_NAMES
 from cecbench.cherrant.costs import NO_DICTIONARIES, Dictionaries
 from cecbench.metrics.base import Options, Report, Scorer
 from cecbench.metrics.cherrant import Cherrant
@@ -165,6 +166,8 @@ def score_file(
     tally = Tally(rules, policy, triples=bootstrap > 0)
     seen = SeenIds()
     for block, hashes in _blocks(path, scanned=rules.scans):
+        if tally.read == 0:
+            _refuse_header(path, block[0][1:] if isinstance(block, list) else block.texts(0))
         seen.add(hashes)
         if isinstance(block, list):
             tally.take(block)
@@ -179,6 +182,16 @@ def score_file(
     interval = interval_of(*tally.triples(), beta=rules.beta, draws=bootstrap)
     signature = tally.signature(benchmark or "file", interval.signature)
     return {**tally.values(signature), "interval": interval.as_dict(rules.headline)}
+
+
+def _refuse_header(path: Path, first: Sequence[str]) -> None:
+    """Raise InputError if the source and the target of the first row are names of columns."""
+    source, target, _ = (cell.strip().lower() for cell in first)
+    if source in SOURCE_NAMES and target in REFERENCE_NAMES:
+        raise InputError(
+            f"{path}, line 1 names columns ({', '.join(first)}), and the file is read without a "
+            "header: remove the line, for example with `tail -n +2`"
+        )
 
 
 def _blocks(path: Path, *, scanned: bool) -> Iterator[tuple[list[Row] | Scan, NDArray[np.int64]]]:

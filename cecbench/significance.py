@@ -42,18 +42,12 @@ class Comparison:
         return self.first - self.second
 
 
-def statistic_of(score: Score, key: str | None = None) -> Statistic:
-    """Return the statistic of one of a score's keys, by default its headline, as a fraction.
+def statistic_of(score: Score) -> Statistic:
+    """Return the statistic of a score's headline, as a fraction.
 
     It is F of the sums, without the intermediate rounding of some published scripts.
     """
-    key = key or score.scorer.headline
-    if key not in score.scorer.ratios:
-        known = ", ".join(score.scorer.ratios)
-        raise UsageError(f"{score.scorer.name} has no interval for {key!r}; available: {known}")
-    fields = score.scorer.fields
-    tp, predicted, gold = (fields.index(name) for name in score.scorer.ratios[key])
-    return f_statistic(tp, predicted, gold, score.scorer.beta)
+    return f_statistic(*score.scorer.headline_columns, score.scorer.beta)
 
 
 def paired_randomisation(
@@ -98,14 +92,14 @@ def paired_randomisation(
     )
 
 
-def compare_scores(first: Score, second: Score, key: str | None = None) -> Comparison:
+def compare_scores(first: Score, second: Score) -> Comparison:
     """Compare two scores; raise UsageError if their sentences or scorers differ."""
     if first.ids != second.ids or first.scorer.fields != second.scorer.fields:
         raise UsageError(
             "these two scores are not of the same sentences and scorer: score both under one"
             " policy that leaves no row of either out (revert, not drop)"
         )
-    return paired_randomisation(first.counts, second.counts, statistic_of(first, key))
+    return paired_randomisation(first.counts, second.counts, statistic_of(first))
 
 
 def holm(p_values: Mapping[Key, float]) -> dict[Key, float]:

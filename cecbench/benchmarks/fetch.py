@@ -17,6 +17,7 @@ from cecdata.common import durable
 from cecdata.common.errors import CecError, InputError, RefusedError, VerificationError
 
 TIMEOUT_S = 60.0
+LARGEST_MIB = 64  # of a file; the largest published one has 3 MB
 
 
 def fetch(name: str, *, accept: Callable[[Benchmark], bool]) -> tuple[Path, ...]:
@@ -62,10 +63,16 @@ def _download(benchmark: Benchmark, file: File) -> bytes:
     assert file.url is not None
     try:
         with urllib.request.urlopen(file.url, timeout=TIMEOUT_S) as answer:  # noqa: S310 - catalogue or test URL
-            return bytes(answer.read())
+            data = bytes(answer.read((LARGEST_MIB << 20) + 1))
     except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
         reason = getattr(error, "reason", None) or error
         raise CecError(_by_hand(benchmark, f"could not be downloaded ({reason})")) from None
+    if len(data) > LARGEST_MIB << 20:
+        raise VerificationError(
+            f"{file.url} sends more than {LARGEST_MIB} MiB, and no benchmark is so large: nothing "
+            f"was kept. See {benchmark.homepage}"
+        )
+    return data
 
 
 def _by_hand(benchmark: Benchmark, why: str) -> str:

@@ -64,13 +64,13 @@ def load(name: str, data: Path | None = None) -> Dataset:
     if name not in benchmarks() and path.is_file():
         return _read_own(path)
     benchmark = lookup(name)
-    found = find(benchmark, data)
-    if found is None:
+    place = find(benchmark, data)
+    if place is None:
         raise InputError(_where_to_place(benchmark, data))
-    copy, paths = found
+    copy, paths = place
     notes = [note for note in (copy.note, benchmark.note) if note]
-    for file, place in zip(copy.files, paths, strict=True):
-        notes += _checked(place, file.sha256 or read_digests(cache_folder()).get(file.path))
+    for file, path in zip(copy.files, paths, strict=True):
+        notes += _checked(path, file.sha256 or read_digests(cache_folder()).get(file.path))
     rows = _distinct(READERS[copy.reader](paths, name.rsplit("/", 1)[-1]), paths[0])
     if benchmark.rows is not None and len(rows) != benchmark.rows:
         notes.append(f"{len(rows)} rows were read, {benchmark.rows} are published")

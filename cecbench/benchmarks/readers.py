@@ -25,17 +25,19 @@ def lines(path: Path, *, blank: bool = False) -> Iterator[tuple[int, str]]:
 
     Raises InputError where the file is not UTF-8.
     """
-    try:
-        with path.open(encoding="utf-8-sig", newline="\n") as file:
-            for number, line in enumerate(file, 1):
-                text = line.rstrip("\r\n")
-                if blank or text.strip():
-                    yield number, text
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{path} is not UTF-8 ({error.reason} at byte {error.start}); convert it, for "
-            "example with `iconv -f gb18030 -t utf-8`"
-        ) from None
+    before = 0
+    with path.open("rb") as file:
+        for number, raw in enumerate(file, 1):
+            try:
+                text = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+            except UnicodeDecodeError as error:
+                raise InputError(
+                    f"{path} is not UTF-8 ({error.reason} at byte {before + error.start}); convert "
+                    "it, for example with `iconv -f gb18030 -t utf-8`"
+                ) from None
+            before += len(raw)
+            if blank or text.strip():
+                yield number, text
 
 
 def lemon(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:

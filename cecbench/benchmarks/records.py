@@ -17,13 +17,19 @@ if TYPE_CHECKING:
 
 def jsonl(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
     """Read a JSON object from each line."""
-    for number, line in lines(paths[0]):
-        where = f"{paths[0]}, line {number}"
+    for number, where, record in json_lines(paths[0]):
+        yield _row(record, where, f"{prefix}-{number}")
+
+
+def json_lines(path: Path) -> Iterator[tuple[int, str, Mapping[str, object]]]:
+    """Yield the number, the place for messages, and the JSON object of each line."""
+    for number, line in lines(path):
+        where = f"{path}, line {number}"
         try:
             record = parse(line)
         except ValueError as error:
             raise InputError(f"{where} is not JSON: {error}") from None
-        yield _row(record, where, f"{prefix}-{number}")
+        yield number, where, _object(record, where)
 
 
 def json_list(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
@@ -35,7 +41,8 @@ def json_list(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
     if not isinstance(records, list):
         raise InputError(f"{paths[0]} holds a {type(records).__name__}, not a list of records")
     for number, record in enumerate(records, 1):
-        yield _row(record, f"{paths[0]}, record {number}", f"{prefix}-{number}")
+        where = f"{paths[0]}, record {number}"
+        yield _row(_object(record, where), where, f"{prefix}-{number}")
 
 
 def parquet(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
@@ -97,11 +104,15 @@ def validation_shards(folder: Path) -> tuple[Path, ...]:
     return tuple(sorted((folder / "data").glob("validation-*.parquet")))
 
 
-def _row(record: object, where: str, name: str) -> Row:
+def _object(record: object, where: str) -> Mapping[str, object]:
     if not isinstance(record, Mapping):
         raise InputError(f"{where} is a {type(record).__name__}, not an object")
-    source = _cell(record, SOURCE_NAMES, where)
-    reference = _cell(record, REFERENCE_NAMES, where)
+    return record
+
+
+def _row(record: Mapping[str, object], where: str, name: str) -> Row:
+    source = cell(record, SOURCE_NAMES, where)
+    reference = cell(record, REFERENCE_NAMES, where)
     given = next((record[key] for key in ID_NAMES if record.get(key) is not None), None)
     if given is not None:
         # Copies of one sentence share an id in the shards: (id, copy) identifies the pair.
@@ -109,7 +120,8 @@ def _row(record: object, where: str, name: str) -> Row:
     return Row(name, source, reference)
 
 
-def _cell(record: Mapping[str, object], names: tuple[str, ...], where: str) -> str:
+def cell(record: Mapping[str, object], names: tuple[str, ...], where: str) -> str:
+    """Return the text under the first of these names; raise InputError if none has a text."""
     for name in names:
         value = record.get(name)
         if isinstance(value, str):

@@ -8,7 +8,7 @@ each character of the span (for an insertion, the character to its right); cse s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable
 
 from cecbench.cherrant.edits import SpanEdit
 
@@ -17,31 +17,13 @@ TYPES = ("M", "N", "R", "S", "W")
 Counts = tuple[int, int, int]
 
 
-def _span_text(edit: SpanEdit) -> Iterator[Hashable]:
-    yield edit.start, edit.end, edit.text
-
-
-def _span(edit: SpanEdit) -> Iterator[Hashable]:
-    yield edit.start, edit.end
-
-
-def _characters(edit: SpanEdit) -> Iterator[Hashable]:
-    if edit.start == edit.end:
-        # also −1, for an annotation without a place
-        yield edit.start
-        return
-    yield from range(edit.start, edit.end)
-
-
-def _typed(edit: SpanEdit) -> Iterator[Hashable]:
-    yield edit
-
-
-LEVELS: dict[str, Callable[[SpanEdit], Iterator[Hashable]]] = {
-    "cs": _span_text,
-    "ds": _span,
-    "dt": _characters,
-    "cse": _typed,
+#: level → the keys of an edit, by which edits are equal
+LEVELS: dict[str, Callable[[SpanEdit], Iterable[Hashable]]] = {
+    "cs": lambda edit: [(edit.start, edit.end, edit.text)],
+    "ds": lambda edit: [(edit.start, edit.end)],
+    # an insertion has one place; that of an annotation without a place is −1
+    "dt": lambda edit: range(edit.start, max(edit.end, edit.start + 1)),
+    "cse": lambda edit: [edit],
 }
 
 

@@ -9,12 +9,10 @@ from pathlib import Path
 
 import click
 
-from cecbench.benchmarks.readers import REFERENCE_NAMES, SOURCE_NAMES
 from cecbench.commands.scoring_options import scoring_from, scoring_options
 from cecbench.commands.sections import SectionCommand
 from cecbench.metrics.base import Report
 from cecbench.scorers import score_file
-from cecdata.common.errors import InputError
 
 
 @click.command(
@@ -41,7 +39,6 @@ def score(
     **given: object,
 ) -> None:
     """Score FILE: UTF-8, tabs between id, source, target and prediction, no header."""
-    _refuse_header(file)
     options = scoring_from(given)
     values = score_file(
         file,
@@ -58,20 +55,6 @@ def score(
     else:
         for line in _lines(values):
             click.echo(line)
-
-
-def _refuse_header(file: Path) -> None:
-    try:
-        with file.open("rb") as opened:
-            first = opened.readline(1 << 12).decode("utf-8-sig", "replace")
-    except OSError:
-        return  # `score_file` names the reason
-    cells = [cell.strip().lower() for cell in first.split("\t")]
-    if len(cells) == 4 and cells[1] in SOURCE_NAMES and cells[2] in REFERENCE_NAMES:
-        raise InputError(
-            f"{file}, line 1 names columns ({', '.join(cells)}), and the file is read without a "
-            "header: remove the line, for example with `tail -n +2`"
-        )
 
 
 #: last parts of keys that belong to one group of numbers

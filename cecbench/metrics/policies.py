@@ -8,10 +8,6 @@ from cecbench.metrics.rows import Row, columns_of
 from cecdata.common.errors import UsageError
 
 
-def _strict(rows: Sequence[Row]) -> list[Row]:
-    return list(rows)
-
-
 def _revert(rows: Sequence[Row]) -> list[Row]:
     if not any_length_differs(rows):
         return list(rows)
@@ -22,21 +18,15 @@ def _revert(rows: Sequence[Row]) -> list[Row]:
     ]
 
 
-def _drop(rows: Sequence[Row]) -> list[Row]:
-    return [row for row in rows if len(row.source) == len(row.target) == len(row.prediction)]
-
-
-def _project(rows: Sequence[Row]) -> list[Row]:
-    # The published pipeline has no block for an empty answer.
-    return [row for row in rows if len(row.source) == len(row.target) and row.prediction.strip()]
-
-
 #: policy → function that returns the scored rows; the scorer `cllm` itself projects predictions
 POLICIES: dict[str, Callable[[Sequence[Row]], list[Row]]] = {
-    "strict": _strict,
+    "strict": list,
     "revert": _revert,
-    "drop": _drop,
-    "project": _project,
+    "drop": lambda rows: [r for r in rows if len(r.source) == len(r.target) == len(r.prediction)],
+    # The published pipeline has no block for an empty answer.
+    "project": lambda rows: [
+        r for r in rows if len(r.source) == len(r.target) and r.prediction.strip()
+    ],
     "revert_ignore_punct": _revert,
 }
 

@@ -63,11 +63,6 @@ def parse(raw: bytes, before: int, path: Path) -> list[Row]:
     return _parse_sound(raw) or _parse_lines(raw, before, path)
 
 
-def read_tsv(path: Path) -> Iterator[Row]:
-    """Yield the rows of a file one by one."""
-    return chain.from_iterable(read_blocks(path))
-
-
 def _parse_lines(raw: bytes, before: int, path: Path) -> list[Row]:
     lines = raw.removesuffix(b"\n").split(b"\n")
     return [_parse(line, before + number, path) for number, line in enumerate(lines, start=1)]

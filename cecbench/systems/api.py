@@ -14,16 +14,16 @@ import time
 import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from cecbench.systems.answer import Answer
 from cecbench.systems.extract import Extracted, extract
-from cecbench.systems.kind import Context, Kind
+from cecbench.systems.kind import Kind
 from cecbench.systems.options import FROM_1, NOT_NEGATIVE, PromptOptions, option
 from cecbench.systems.secrets import holds, refuse_in_body
 from cecbench.systems.transport import Endpoint, Reply, RequestOptions
-from cecdata.common.codec import decode, encode
+from cecdata.common.codec import decode
 from cecdata.common.durable import Journal
 from cecdata.common.errors import UsageError, VerificationError
 from cecdata.common.strict_json import parse
@@ -80,13 +80,17 @@ class ApiSystem:
         prompts.prompt(options.prompt)
         key = _key(base, options)
         refuse_in_body(options.body, key)
-        _refuse_in_name(model, base, key)
+        if holds(model, key) or holds(base, key):
+            raise UsageError(
+                "the model's name or the URL contains the key, and outputs name both: the key "
+                "belongs in the environment alone (--key-variable says which variable)"
+            )
         self.name = model.rsplit("/", 1)[-1]
         self._model = model
         self._options = options
         self._state = state
         self._endpoint = Endpoint(
-            _completions(base),
+            f"{base.removesuffix('/chat/completions')}/chat/completions",
             key,
             options,
             lambda body: _content(body) is not None,
@@ -145,16 +149,16 @@ class ApiSystem:
         name = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
         kept = self._cache.get("reply", name) if self._cache else None
         if kept is not None:
-            return self._read(source, *_kept(kept.facts, f"{self._state}/{CACHE}"))
+            return _answer(source, _kept(kept.facts, f"{self._state}/{CACHE}"))
         started = time.perf_counter()
         came = self._endpoint.post(body, name)
         seconds = time.perf_counter() - started
-        facts = self._facts(came)
+        facts = self._facts(came, seconds)
         if facts is None:
             return Answer(source, came.trouble, "failed", seconds=seconds)
         if self._cache:
-            self._cache.record("reply", name, reply=encode(facts), seconds=seconds)
-        return self._read(source, facts, seconds)
+            self._cache.record("reply", name, **asdict(facts))
+        return _answer(source, facts)
 
     def _body(self, source: str) -> dict[str, object]:
         options = self._options
@@ -171,62 +175,50 @@ class ApiSystem:
         # A field set to null is left out: some endpoints refuse `temperature`, for example.
         return {k: v for k, v in {**body, **options.body}.items() if v is not None}
 
-    def _facts(self, reply: Reply) -> _Facts | None:
+    def _facts(self, reply: Reply, seconds: float) -> _Facts | None:
         """Return the facts of a reply; None if it holds no answer."""
+        hidden = self._endpoint.hidden
         if reply.filtered:
-            return _Facts(self._endpoint.hidden(reply.trouble), "filtered", (0, 0))
-        if reply.body is None:
+            return _Facts(hidden(reply.trouble), "filtered", 0, 0, seconds)
+        answer = None if reply.body is None else _content(reply.body)
+        if reply.body is None or answer is None:
             return None
-        answer = _content(reply.body)
-        assert answer is not None  # Endpoint tries again where `_content` returns None
-        content, finish = answer
         usage = reply.body.get("usage")
         counted = usage if isinstance(usage, Mapping) else {}
-        tokens = (_whole(counted.get(key)) for key in ("prompt_tokens", "completion_tokens"))
-        hidden = self._endpoint.hidden
-        return _Facts(hidden(content), hidden(finish), tuple(tokens))
-
-    def _read(self, source: str, facts: _Facts, seconds: float) -> Answer:
-        if facts.finish in ("filtered", "content_filter"):
-            extracted = Extracted(source, "refusal")
-        elif facts.finish == "length":  # cut off: half a sentence is no correction
-            extracted = Extracted(source, "unparsable")
-        else:
-            extracted = extract(facts.raw, source)
-        read, written = facts.tokens
-        return Answer(extracted.text, facts.raw, extracted.status, read, written, seconds)
+        read, written = (_whole(counted.get(f"{key}_tokens")) for key in ("prompt", "completion"))
+        return _Facts(hidden(answer[0]), hidden(answer[1]), read, written, seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """The facts of a reply that are kept; tokens: read, written."""
+    """The facts of a reply, as a line of the cache keeps them."""
 
     raw: str
     finish: str
-    tokens: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        if len(self.tokens) != 2:
-            raise ValueError(f"{len(self.tokens)} counts of tokens; there must be two")
-
-
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """The facts of a line of the cache."""
-
-    reply: _Facts
+    tokens_in: int
+    tokens_out: int
     seconds: float
 
 
-def _kept(facts: Mapping[str, object], where: str) -> tuple[_Facts, float]:
+def _answer(source: str, facts: _Facts) -> Answer:
+    if facts.finish in ("filtered", "content_filter"):
+        extracted = Extracted(source, "refusal")
+    elif facts.finish == "length":  # cut off: half a sentence is no correction
+        extracted = Extracted(source, "unparsable")
+    else:
+        extracted = extract(facts.raw, source)
+    counts = (facts.tokens_in, facts.tokens_out, facts.seconds)
+    return Answer(extracted.text, facts.raw, extracted.status, *counts)
+
+
+def _kept(facts: Mapping[str, object], where: str) -> _Facts:
     try:
-        kept = decode(_Kept, dict(facts), where)  # type: ignore[arg-type]  # what JSON held
+        return decode(_Facts, dict(facts), where)  # type: ignore[arg-type]  # what JSON held
     except ValueError as error:
         raise VerificationError(
             f"{where}: an answer in it cannot be read ({error}): another version wrote it. Remove "
             "the file, and the same command asks again"
         ) from error
-    return kept.reply, kept.seconds
 
 
 def _content(body: Mapping[str, object]) -> tuple[str, str] | None:
@@ -279,15 +271,10 @@ def model_and_url(rest: str) -> tuple[str, str]:
     return match["model"], match["url"].rstrip("/")
 
 
-def _completions(base: str) -> str:
-    return base if base.endswith("/chat/completions") else f"{base}/chat/completions"
-
-
 def _key(base: str, options: ApiOptions) -> str | None:
     variable = options.key_variable
-    if not re.fullmatch(
-        r"[A-Za-z_]\w*", variable, re.ASCII
-    ):  # the message does not repeat it: it may be the key
+    if not re.fullmatch(r"[A-Za-z_]\w*", variable, re.ASCII):
+        # The message does not repeat it: it may be the key.
         raise UsageError(
             "--key-variable: give the name of an environment variable, such as OPENAI_API_KEY. The "
             "key itself must not be on the command line"
@@ -306,18 +293,10 @@ def _key(base: str, options: ApiOptions) -> str | None:
     return key
 
 
-def _refuse_in_name(model: str, base: str, key: str | None) -> None:
-    if holds(model, key) or holds(base, key):
-        raise UsageError(
-            "the model's name or the URL contains the key, and outputs name both: the key belongs "
-            "in the environment alone (--key-variable says which variable)"
-        )
-
-
-def _make(argument: str, options: ApiOptions, context: Context) -> ApiSystem:
-    return ApiSystem(argument, options, context.state)
-
-
 KIND = Kind(
-    "api:MODEL@URL", "an OpenAI-compatible endpoint", ApiOptions, _make, check=model_and_url
+    "api:MODEL@URL",
+    "an OpenAI-compatible endpoint",
+    ApiOptions,
+    lambda argument, options, context: ApiSystem(argument, options, context.state),
+    check=model_and_url,
 )

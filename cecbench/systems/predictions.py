@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from cecbench.benchmarks.readers import ID_NAMES, REFERENCE_NAMES, SOURCE_NAMES, lines
+from cecbench.benchmarks.records import cell, json_lines
 from cecbench.benchmarks.row import Row
 from cecbench.systems.answer import Answer
-from cecbench.systems.kind import Context, Kind
+from cecbench.systems.kind import Kind
 from cecbench.systems.options import NoOptions, option
 from cecdata.common import durable
 from cecdata.common.errors import InputError
-from cecdata.common.strict_json import parse
 
 PREDICTION_NAMES = ("prediction", "predict", "pred", "hypothesis", "output", "answer")
 
@@ -179,7 +179,7 @@ def _by_source(
 def _read_text(path: Path) -> Iterator[Prediction]:
     """Yield the lines of a text file; a blank line is an empty prediction."""
     names: tuple[str, ...] = ()
-    for number, line in _text_lines(path):
+    for number, line in lines(path, blank=True):
         cells = line.split("\t")
         if number == 1:
             names = _header(cells)
@@ -209,41 +209,17 @@ def _header(cells: Sequence[str]) -> tuple[str, ...]:
     roles = {"prediction": PREDICTION_NAMES, "id": ID_NAMES, "source": SOURCE_NAMES}
     roles["target"] = REFERENCE_NAMES
     named = (cell.strip().lower() for cell in cells)
-    found = [next((role for role, known in roles.items() if n in known), "") for n in named]
-    distinct = len(set(found)) == len(found) > 1
-    return tuple(found) if distinct and all(found) and "prediction" in found else ()
-
-
-def _text_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield all lines with their numbers from 1, without their ends."""
-    at = 0
-    with path.open("rb") as file:
-        for number, raw in enumerate(file, 1):
-            try:
-                text = raw.decode("utf-8-sig" if number == 1 else "utf-8")
-            except UnicodeDecodeError as error:
-                raise InputError(
-                    f"{path} is not UTF-8 ({error.reason} at byte {at + error.start})"
-                ) from None
-            at += len(raw)
-            yield number, text.removesuffix("\n").removesuffix("\r")
+    columns = [next((role for role, known in roles.items() if n in known), "") for n in named]
+    distinct = len(set(columns)) == len(columns) > 1
+    return tuple(columns) if distinct and all(columns) and "prediction" in columns else ()
 
 
 def _read_jsonl(path: Path) -> Iterator[Prediction]:
     first: Prediction | None = None
-    for number, line in lines(path):
-        where = f"{path}, line {number}"
-        try:
-            record = parse(line)
-        except ValueError as error:
-            raise InputError(f"{where} is not JSON: {error}") from None
-        if not isinstance(record, Mapping):
-            raise InputError(f"{where} is not a JSON object")
-        text = _text(record, PREDICTION_NAMES)
-        if text is None:
-            raise InputError(f"{where} has no text under any of: {', '.join(PREDICTION_NAMES)}")
+    for _, where, record in json_lines(path):
         name = next((str(record[key]) for key in ID_NAMES if record.get(key) is not None), None)
-        prediction = Prediction(name, _text(record, SOURCE_NAMES), text)
+        source = next((v for n in SOURCE_NAMES if isinstance(v := record.get(n), str)), None)
+        prediction = Prediction(name, source, cell(record, PREDICTION_NAMES, where))
         first = first or prediction
         for key in ("id", "source"):
             if (getattr(first, key) is None) != (getattr(prediction, key) is None):
@@ -252,19 +228,12 @@ def _read_jsonl(path: Path) -> Iterator[Prediction]:
         yield prediction
 
 
-def _text(record: Mapping[str, object], names: Iterable[str]) -> str | None:
-    values = (record.get(name) for name in names)
-    return next((value for value in values if isinstance(value, str)), None)
-
-
-def _make(argument: str, options: PredictionOptions, context: Context) -> PredictionSystem:
-    return PredictionSystem(Path(argument), context.rows, partial=options.partial)
-
-
 KIND = Kind(
     "predictions:FILE",
     "answers in a TSV or JSONL file",
     PredictionOptions,
-    _make,
+    lambda argument, options, context: PredictionSystem(
+        Path(argument), context.rows, partial=options.partial
+    ),
     recorded=False,
 )

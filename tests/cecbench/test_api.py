@@ -397,7 +397,7 @@ def test_a_killed_run_asks_only_for_what_was_not_answered(tmp_path):
         first.wait()
         # What was on disk, in whole lines; more may have been on its way.
         lines = cache.read_bytes().split(b"\n")[:-1]
-        replies = {json.loads(line)["facts"]["reply"]["raw"] for line in lines}
+        replies = {json.loads(line)["facts"]["raw"] for line in lines}
         kept = [sentence for sentence in sources if corrected(sentence) in replies]
         stalled[0] = False
         second = subprocess.run(command, env=environment, capture_output=True, check=True)

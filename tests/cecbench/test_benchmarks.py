@@ -190,10 +190,11 @@ def test_a_bad_file_is_named_with_its_line(tmp_path, name, text, says):
 
 
 def test_bytes_that_are_not_utf8_are_named(tmp_path):
-    """A file in another encoding is refused, and the message says how to convert it."""
+    """A file in another encoding is refused; the message has the byte's place in the file, however
+    far down it is, and says how to convert it."""
     path = tmp_path / "gbk.tsv"
-    path.write_bytes("好\t好\n".encode("gb18030"))
-    with pytest.raises(InputError, match="iconv"):
+    path.write_bytes("好\t好\n".encode() * 300_000 + "好\t好\n".encode("gb18030"))
+    with pytest.raises(InputError, match=r"at byte 2400000\).*iconv"):
         locate.load(str(path))
 
 
@@ -334,6 +335,16 @@ def test_without_a_published_digest_the_first_download_is_recorded(served):
     path.unlink()
     with pytest.raises(VerificationError):
         fetch.fetch("own", accept=lambda _: True)
+
+
+def test_a_download_without_end_is_stopped(served, monkeypatch):
+    """A file beyond the size limit is refused, and nothing is kept."""
+    entry, _ = served
+    entry()
+    monkeypatch.setattr(fetch, "LARGEST_MIB", 0)
+    with pytest.raises(VerificationError, match="more than 0 MiB"):
+        fetch.fetch("own", accept=lambda _: True)
+    assert not locate.cache_folder().exists()
 
 
 def test_a_licence_must_be_accepted_and_a_network_be_there(served):

@@ -12,7 +12,8 @@ from click.testing import CliRunner
 from cecbench.cherrant import costs
 from cecbench.cli import cli
 from cecbench.metrics.base import flatten
-from cecbench.scorers import SCORERS
+from cecbench.scorers import SCORERS, score_file
+from cecdata.common.errors import InputError
 
 ROWS = (
     ("1", "他己经来了。", "他已经来了。", "他已经来了。"),
@@ -80,11 +81,13 @@ def test_score_prints_the_headline_first_and_every_number(scorer: str, table: Pa
 
 
 def test_a_header_line_is_no_row_of_a_table(table: Path) -> None:
-    """A line of column names is refused and not scored, because tables have no header."""
+    """Tables have no header: a line of column names is refused, from Python as well."""
     table.write_text("id\tsource\ttarget\tprediction\n" + table.read_text("utf-8"), "utf-8")
     done = CliRunner().invoke(cli, ["score", str(table)])
     assert done.exit_code == 1
     assert "line 1 names columns" in done.output
+    with pytest.raises(InputError, match="line 1 names columns"):
+        score_file(table, "cscd")
 
 
 def test_copys_nothing_is_compared_as_a_number(table: Path, tmp_path: Path) -> None:

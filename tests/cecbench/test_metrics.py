@@ -19,7 +19,7 @@ from cecbench.metrics import behaviour
 from cecbench.metrics.base import totals
 from cecbench.metrics.cscd import Cscd
 from cecbench.metrics.policies import POLICIES, apply_policy
-from cecbench.metrics.rows import Row, read_tsv
+from cecbench.metrics.rows import Row, read_blocks
 from cecbench.scorers import SCORERS, Options, find_scorer, score, score_file
 from cecdata.common.errors import InputError, UsageError
 
@@ -176,7 +176,7 @@ def test_only_line_feeds_end_lines(tmp_path: Path) -> None:
     """A separator inside a sentence is kept; a byte order mark and carriage returns are not."""
     path = tmp_path / "answers.tsv"
     path.write_bytes("\ufeff1\t好\u2028\t好\u2028\t好\u2028\r\n2\t己\t已\t\r\n".encode())
-    assert list(read_tsv(path)) == [
+    assert [row for block in read_blocks(path) for row in block] == [
         Row("1", "好\u2028", "好\u2028", "好\u2028"),
         Row("2", "己", "已", ""),
     ]

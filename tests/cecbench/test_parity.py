@@ -19,7 +19,7 @@ from scorer_oracles import m2_block
 from cecbench.cherrant.costs import NO_DICTIONARIES, Dictionaries
 from cecbench.metrics.base import flatten
 from cecbench.metrics.cherrant import annotate_rows
-from cecbench.metrics.rows import Row, read_tsv
+from cecbench.metrics.rows import Row, read_blocks
 from cecbench.scorers import Options, score
 
 SHARED = os.environ.get("CEC_SHARED")
@@ -58,7 +58,8 @@ def golden(name: str) -> dict:
 
 @functools.cache
 def rows(name: str, system: str) -> tuple[Row, ...]:
-    return tuple(read_tsv(PARITY / "pred" / name / f"{system}.tsv"))
+    blocks = read_blocks(PARITY / "pred" / name / f"{system}.tsv")
+    return tuple(row for block in blocks for row in block)
 
 
 @functools.cache

@@ -82,13 +82,10 @@ def test_holm_is_between_plain_and_bonferroni(values: dict[int, float]) -> None:
 
 
 def test_scores_give_their_statistics() -> None:
-    """A score's own keys can be resampled; others are refused with the list of those."""
+    """A score's headline can be resampled."""
     rows = [("1", "他己经来", "他已经来", "他已经来"), ("2", "今天好", "今天好", "今天很")]
     result = score(rows, "cscd")
     assert bootstrap(result.counts, statistic_of(result)).value == pytest.approx(2 / 3)
-    assert bootstrap(result.counts, statistic_of(result, "C_D_f1")).value == pytest.approx(2 / 3)
-    with pytest.raises(UsageError, match="available: S_D_f1"):
-        statistic_of(result, "S_C_p")
 
 
 def test_other_sentences_are_not_compared() -> None:
@@ -101,12 +98,10 @@ def test_other_sentences_are_not_compared() -> None:
 
 
 def test_nothing_cannot_be_resampled() -> None:
-    """No sentences, no draws, and a level that is not between 0 and 1 are refused."""
+    """No sentences and no draws are refused."""
     with pytest.raises(UsageError, match="no sentence was scored"):
         bootstrap(COUNTS[:0], F)
     with pytest.raises(UsageError, match="at least one draw"):
         bootstrap(COUNTS, F, draws=0)
-    with pytest.raises(UsageError, match="between 0 and 1, not 1"):
-        bootstrap(COUNTS, F, level=1)
     with pytest.raises(UsageError, match="the same sentences"):
         paired_randomisation(COUNTS, COUNTS[1:], F)

@@ -8,6 +8,7 @@ import io
 import json
 import urllib.error
 from collections.abc import Callable, Iterable
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
@@ -191,17 +192,17 @@ def _api() -> object:
 
 
 def _api_answer(path: Path) -> Iterable[str]:
+    from cecbench.systems.api import _answer
     from cecbench.systems.transport import Reply
-    from cecdata.common.codec import encode
 
     system = _api()
     came = system._endpoint._parsed(path.read_bytes())
     if not isinstance(came, Reply):
         return []
-    facts = system._facts(came)
+    facts = system._facts(came, 0.1)
     assert facts is not None
-    json.dumps(encode(facts), ensure_ascii=False).encode()
-    answer = system._read(PAIRS[0][0], facts, 0.1)
+    json.dumps(asdict(facts), ensure_ascii=False).encode()
+    answer = _answer(PAIRS[0][0], facts)
     return [answer.text, answer.raw]
 
 
@@ -380,7 +381,8 @@ def _errors() -> tuple[bytes, ...]:
 def _kept() -> tuple[bytes, ...]:
     body = _api()._body(PAIRS[0][0])
     name = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
-    facts = {"reply": {"raw": "他已经来了。", "finish": "stop", "tokens": [1, 2]}, "seconds": 0.5}
+    facts = {"raw": "他已经来了。", "finish": "stop"}
+    facts |= {"tokens_in": 1, "tokens_out": 2, "seconds": 0.5}
     entry = {"step": "reply", "key": name, "files": [], "facts": facts}
     return (reseal(json.dumps(entry).encode()),)
 
