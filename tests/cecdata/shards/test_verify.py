@@ -4,7 +4,6 @@ import random
 import shutil
 from dataclasses import replace
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -14,8 +13,8 @@ from hypothesis import strategies as st
 from cecdata.common.errors import InputError, UsageError
 from cecdata.hanzi.edits import Edit, apply
 from cecdata.shards.manifest import MANIFEST, Counts, dumps, read_manifest
-from cecdata.shards.proofs import Edits, Points
-from cecdata.shards.schema import EDIT, PAIR
+from cecdata.shards.proofs import broken_rows
+from cecdata.shards.schema import PAIR
 from cecdata.shards.verify import verify
 
 FIRST = "data/train-00000-of-00002.parquet"
@@ -265,7 +264,7 @@ EDITS = st.lists(st.builds(Edit, st.integers(0, 4), st.integers(0, 4), TEXT, TEX
 
 @given(st.lists(st.tuples(TEXT, TEXT, EDITS, st.booleans()), max_size=6))
 def test_vectorised_proofs_agree_with_one_row_at_a_time(cases):
-    """Carrying out edits by gathering finds exactly the rows that `apply` refuses or alters."""
+    """Carrying out edits on whole columns finds exactly the rows that `apply` refuses or alters."""
     targets, sources, lists = [], [], []
     for target, source, drawn, honest in cases:
         edits = sorted(drawn)
@@ -275,13 +274,22 @@ def test_vectorised_proofs_agree_with_one_row_at_a_time(cases):
         targets.append(target)
         sources.append(apply(target, edits) if honest else source)
         lists.append(edits)
-    column = pa.array(
-        [[{n: getattr(e, n) for n in Edit.__slots__} for e in edits] for edits in lists],
-        pa.list_(pa.field("element", EDIT, nullable=False)),
-    )
-    opened, t = Edits.of(column), Points.of(pa.array(targets, pa.string()))
-    s = Points.of(pa.array(sources, pa.string()))
-    misplaced = opened.misplaced(t.lengths)
+    rows = [
+        {
+            "id": 0,
+            "copy": 0,
+            "target": target,
+            "source": source,
+            "operator": "",
+            "edits": [{n: getattr(e, n) for n in Edit.__slots__} for e in edits],
+            "distance": 0,
+            "cosine": None,
+            "origin": "",
+        }
+        for target, source, edits in zip(targets, sources, lists, strict=True)
+    ]
+    breaches = dict(broken_rows(pa.RecordBatch.from_pylist(rows, PAIR), None))
+    misplaced = breaches["edits out of order, overlapping or outside the target"]
     assert misplaced.tolist() == [
         not _in_place(target, edits) for target, edits in zip(targets, lists, strict=True)
     ]
@@ -290,12 +298,12 @@ def test_vectorised_proofs_agree_with_one_row_at_a_time(cases):
             all(tgt[e.start : e.end] == e.target for e in es)
             for tgt, es in zip(targets, lists, strict=True)
         ]
-        assert (~opened.misquoting(t)).tolist() == quotes
+        assert (~breaches["edits that do not quote their target"]).tolist() == quotes
         leads = [
             _carried_out(tgt, es) == src
             for tgt, es, src in zip(targets, lists, sources, strict=True)
         ]
-        assert (~opened.misleading(t, s)).tolist() == leads
+        assert (~breaches["edits that do not lead to the source"]).tolist() == leads
 
 
 def _in_place(target, edits):
@@ -313,10 +321,11 @@ def _carried_out(target, edits):
     return target
 
 
-def test_slices_are_understood():
-    """A slice of a column proves its own rows, not those of the whole."""
-    texts = pa.array(["误会", "已经", "再见"]).slice(1, 2)
-    points = Points.of(texts)
-    assert points.lengths.tolist() == [2, 2]
-    assert "".join(map(chr, points.points)) == "已经再见"
-    assert np.array_equal(Points.of(pa.array(["已经", "再见"])).points, points.points)
+def test_slices_are_understood(rows):
+    """A slice of a batch proves its own rows, not those of the whole."""
+    broken = [{**rows[0], "source": "。"}, *rows[1:]]
+    batch = pa.RecordBatch.from_pylist(broken, PAIR)
+    of_all = dict(broken_rows(batch, None))["edits that do not lead to the source"]
+    of_rest = dict(broken_rows(batch.slice(1), None))["edits that do not lead to the source"]
+    assert of_all.tolist() == [True, *of_rest]
+    assert not of_rest.any()
