@@ -98,7 +98,7 @@ def kernel_alone(frame: pl.DataFrame) -> None:
     model, spent = StaticEncoder(), []
     for _ in range(5):
         started = time.process_time()
-        model.edited_scores(table)
+        model.score(table)
         spent.append(time.process_time() - started)
     print(f"scoring alone, from edits  {1e6 * np.min(spent) / len(table):12.3f} µs CPU a pair")
 

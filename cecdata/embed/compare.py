@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +15,7 @@ import pyarrow as pa
 
 from cecdata.common.errors import InputError
 from cecdata.embed import Encoder
-from cecdata.embed.gate import Cascade
-from cecdata.embed.static import StaticEncoder
+from cecdata.embed.gate import score_pairs
 
 Floats = npt.NDArray[np.float64]
 _RESAMPLES = 1000
@@ -75,9 +76,10 @@ def study(
 ) -> Study:
     """Score the pairs with an encoder and compare with the ratings."""
     # what is compiled or loaded at first use is not what is measured
-    _cosines(model, inputs[:1], outputs[:1])
+    pairs = pa.table({"source": inputs, "target": outputs})
+    score_pairs(model, pairs.slice(0, 1))
     started = time.perf_counter()
-    cosine = _cosines(model, inputs, outputs)
+    cosine = score_pairs(model, pairs).cosine.astype(np.float64)
     seconds = time.perf_counter() - started
     low, high = _interval(cosine, ratings, pearson, seed)
     low_rank, high_rank = _interval(cosine, ratings, spearman, seed)
@@ -101,23 +103,13 @@ def _mean(ratings: Floats) -> float | None:
     return float(ratings.mean()) if len(ratings) else None
 
 
-def _cosines(model: Encoder, inputs: list[str], outputs: list[str]) -> Floats:
-    if isinstance(model, StaticEncoder | Cascade):
-        found = model.pair_scores(pa.array(outputs, pa.string()), pa.array(inputs, pa.string()))
-    else:
-        found = np.einsum("pd,pd->p", model.encode(inputs), model.encode(outputs))
-    return found.astype(np.float64)
-
-
 def pearson(left: Floats, right: Floats) -> float:
     """Return Pearson's r; nan if one side does not vary.
 
     >>> round(pearson(np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 7.0])), 4)
     0.9934
     """
-    a, b = left - left.mean(), right - right.mean()
-    size = float(np.sqrt((a @ a) * (b @ b)))
-    return float(a @ b) / size if size else float("nan")
+    return _correlation(left, right, "pearson")
 
 
 def spearman(left: Floats, right: Floats) -> float:
@@ -126,15 +118,16 @@ def spearman(left: Floats, right: Floats) -> float:
     >>> spearman(np.array([1.0, 2.0, 3.0]), np.array([1.0, 10.0, 100.0]))
     1.0
     """
-    return round(pearson(_ranks(left), _ranks(right)), 12)
+    return round(_correlation(left, right, "spearman"), 12)
 
 
-def _ranks(values: Floats) -> Floats:
-    return pl.Series(values).rank("average").to_numpy().astype(np.float64)
+def _correlation(left: Floats, right: Floats, method: Literal["pearson", "spearman"]) -> float:
+    return float(pl.select(pl.corr(pl.Series(left), pl.Series(right), method=method)).item())
 
 
-def _interval(left: Floats, right: Floats, measure: object, seed: int) -> tuple[float, float]:
-    assert callable(measure)
+def _interval(
+    left: Floats, right: Floats, measure: Callable[[Floats, Floats], float], seed: int
+) -> tuple[float, float]:
     rng = np.random.default_rng(seed)
     drawn = [
         measure(left[rows], right[rows])

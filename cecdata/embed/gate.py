@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cecdata.common.codec import Json
-from cecdata.embed import Encoder, Scored
+from cecdata.embed import Encoder, PairScorer, Scored
 from cecdata.embed.static import StaticEncoder
 
 _SHARE = 0.02  # of ordinary pairs that lie in the band, roughly: for the nominal speed alone
@@ -36,19 +36,12 @@ class Cascade:
 
     def score(self, pairs: pa.Table) -> Scored:
         """Score a table; each score depends on its own pair alone."""
-        return self._ask(self._first.score(pairs).cosine, pairs)
-
-    def pair_scores(self, targets: pa.Array, sources: pa.Array) -> npt.NDArray[np.float32]:
-        """Score two string arrays, from the texts alone."""
-        pairs = pa.table({"target": targets, "source": sources})
-        return self._ask(self._first.pair_scores(targets, sources), pairs).cosine
-
-    def _ask(self, found: npt.NDArray[np.float32], pairs: pa.Table) -> Scored:
+        cosine = self._first.score(pairs).cosine
         low, high = self._first.gate.band
-        unsure = np.flatnonzero((found >= np.float32(low)) & (found < np.float32(high)))
+        unsure = np.flatnonzero((cosine >= np.float32(low)) & (cosine < np.float32(high)))
         if len(unsure):
-            found[unsure] = embedded_cosines(self._teacher, pairs.take(pa.array(unsure)))
-        return Scored(found, len(unsure))
+            cosine[unsure] = score_pairs(self._teacher, pairs.take(pa.array(unsure))).cosine
+        return Scored(cosine, len(unsure))
 
     def about(self) -> dict[str, Json]:
         """Return the built-in encoder's calibration and the band."""
@@ -59,12 +52,14 @@ class Cascade:
         return self._first.about() | known
 
 
-def embedded_cosines(model: Encoder, pairs: pa.Table) -> npt.NDArray[np.float32]:
+def score_pairs(model: Encoder, pairs: pa.Table) -> Scored:
     """Return cosines of the columns `source` and `target`; equal targets are embedded once."""
+    if isinstance(model, PairScorer):
+        return model.score(pairs)
     coded = pairs.column("target").cast(pa.string()).combine_chunks().dictionary_encode()
     targets = model.encode(coded.dictionary.to_pylist())
     sources = model.encode(pairs.column("source").to_pylist())
     # vectors are of unit length; in float64, or the sum's order would show
     wide = targets.astype(np.float64)[np.asarray(coded.indices)]
-    found = np.einsum("pd,pd->p", sources.astype(np.float64), wide)
-    return np.asarray(found, dtype=np.float32)
+    cosine = np.einsum("pd,pd->p", sources.astype(np.float64), wide)
+    return Scored(cosine.astype(np.float32))

@@ -14,13 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cecdata.common.codec import Json
+from cecdata.common.codec import Json, decode
 from cecdata.common.errors import InputError
 from cecdata.common.kernels.utf8 import string_buffers
 from cecdata.embed import Scored
@@ -43,7 +42,7 @@ class Gate:
     knot: float
     band: tuple[float, float]
     weights: str  # SHA-256
-    measured: dict[str, object]
+    measured: dict[str, Json]
 
 
 class StaticEncoder:
@@ -56,7 +55,6 @@ class StaticEncoder:
     normalised = True
 
     def __init__(self) -> None:
-        self._weights = weights()
         self.gate = gate()
         self.revision = f"builtin {fingerprint()[:12]}"
         self.fingerprint = fingerprint()
@@ -66,75 +64,67 @@ class StaticEncoder:
         texts = pa.array(sentences, pa.string())
         sums = np.zeros((len(texts), kernel.WIDTH), np.int32)
         data, offsets = string_buffers(texts)
-        kernel.sums(offsets, data, _longest(offsets), self._weights, sums)
-        found = sums[:, : kernel.SPAN].astype(np.float64)
+        kernel.sums(offsets, data, _longest(offsets), weights(), sums)
+        wide = sums[:, : kernel.SPAN].astype(np.float64)
         # one row at a time in the same order: a blocked sum could differ with the batch
-        sizes = np.sqrt(np.einsum("nd,nd->n", found, found))
-        return np.asarray(found / np.maximum(sizes, 1.0)[:, None], dtype=np.float32)
-
-    def pair_scores(self, targets: pa.Array, sources: pa.Array) -> Floats:
-        """Return the predicted cosine of each (target, source), two string arrays."""
-        (target_data, target_at), (source_data, source_at) = (
-            string_buffers(targets),
-            string_buffers(sources),
-        )
-        found = np.empty(len(targets), np.float32)
-        longest = max(_longest(target_at), _longest(source_at))
-        kernel.scores(target_at, target_data, source_at, source_data, longest, self._weights, found)
-        return bend(found, self.gate.knot)
+        sizes = np.sqrt(np.einsum("nd,nd->n", wide, wide))
+        return np.asarray(wide / np.maximum(sizes, 1.0)[:, None], dtype=np.float32)
 
     def score(self, pairs: pa.Table) -> Scored:
-        """Return `edited_scores` in the form of the filter."""
-        return Scored(self.edited_scores(pairs))
+        """Score a table by `target` and `edits`; where it has no edits, by `target` and `source`.
+
+        No bit of a score depends on which of the two it is.
+        """
+        raw = _edited_scores(pairs) if "edits" in pairs.column_names else raw_scores(pairs)
+        return Scored(bend(raw, self.gate.knot))
 
     def about(self) -> dict[str, Json]:
         """Return the measured properties of the scores, for the manifest."""
-        found = self.gate
-        known = {name: found.measured.get(name) for name in ("hard", "ordinary", "correlation")}
+        measured = {n: self.gate.measured.get(n) for n in ("hard", "ordinary", "correlation")}
         return {
-            "teacher": found.teacher,
-            "teacher_revision": found.teacher_revision,
-            "measured": cast("Json", known),
+            "teacher": self.gate.teacher,
+            "teacher_revision": self.gate.teacher_revision,
+            "measured": measured,
         }
 
-    def edited_scores(self, pairs: pa.Table) -> Floats:
-        """Return the predicted cosines of a table of the schema PAIR, by `target` and `edits`."""
-        target = pairs.column("target").combine_chunks()
-        if not isinstance(target, pa.DictionaryArray):
-            target = target.dictionary_encode()
-        data, offsets = string_buffers(target.dictionary.cast(pa.string()))
-        edits = pairs.column("edits").combine_chunks()
-        struck = edits.values
-        source = struck.field("source")
-        if not isinstance(source, pa.DictionaryArray):
-            source = source.dictionary_encode()
-        found = np.empty(len(pairs), np.float32)
-        kernel.edited_scores(
-            offsets,
-            data,
-            np.asarray(target.indices),
-            _longest(offsets),
-            np.asarray(edits.offsets),
-            np.asarray(struck.field("start")),
-            np.asarray(struck.field("end")),
-            np.asarray(source.indices),
-            _texts(source.dictionary),
-            self._weights,
-            found,
-        )
-        return bend(found, self.gate.knot)
 
-
-def raw_scores(targets: pa.Array, sources: pa.Array) -> Floats:
-    """Return scores before the knot is applied, by which `tools/encoder` chooses the knot."""
-    (target_data, target_at), (source_data, source_at) = (
-        string_buffers(targets),
-        string_buffers(sources),
+def _edited_scores(pairs: pa.Table) -> Floats:
+    target = pairs.column("target").combine_chunks()
+    if not isinstance(target, pa.DictionaryArray):
+        target = target.dictionary_encode()
+    data, offsets = string_buffers(target.dictionary.cast(pa.string()))
+    edits = pairs.column("edits").combine_chunks()
+    struck = edits.values
+    source = struck.field("source")
+    if not isinstance(source, pa.DictionaryArray):
+        source = source.dictionary_encode()
+    raw = np.empty(len(pairs), np.float32)
+    kernel.edited_scores(
+        offsets,
+        data,
+        np.asarray(target.indices),
+        _longest(offsets),
+        np.asarray(edits.offsets),
+        np.asarray(struck.field("start")),
+        np.asarray(struck.field("end")),
+        np.asarray(source.indices),
+        _texts(source.dictionary),
+        weights(),
+        raw,
     )
-    found = np.empty(len(targets), np.float32)
+    return raw
+
+
+def raw_scores(pairs: pa.Table) -> Floats:
+    """Return scores of (target, source) before the knot is applied; `tools/encoder` chooses it."""
+    (target_data, target_at), (source_data, source_at) = (
+        string_buffers(pairs.column(name).cast(pa.string()).combine_chunks())
+        for name in ("target", "source")
+    )
+    raw = np.empty(len(pairs), np.float32)
     longest = max(_longest(target_at), _longest(source_at))
-    kernel.scores(target_at, target_data, source_at, source_data, longest, weights(), found)
-    return found
+    kernel.scores(target_at, target_data, source_at, source_data, longest, weights(), raw)
+    return raw
 
 
 @cache
@@ -171,16 +161,7 @@ def weights_sha256() -> str:
 @cache
 def gate() -> Gate:
     """Return the calibration that is stored with the weights."""
-    found = json.loads(_read("gate.json"))
-    low, high = found["band"]
-    return Gate(
-        str(found["teacher"]),
-        str(found["teacher_revision"]),
-        float(found["knot"]),
-        (float(low), float(high)),
-        str(found["weights"]),
-        dict(found["measured"]),
-    )
+    return decode(Gate, json.loads(_read("gate.json")), "gate.json")
 
 
 def bend(raw: Floats, knot: float) -> Floats:
@@ -198,11 +179,11 @@ def bend(raw: Floats, knot: float) -> Floats:
 def _texts(texts: pa.Array) -> npt.NDArray[np.uint32]:
     """Return the number of code points of each text and the code points, [T, 1 + L]."""
     listed = texts.to_pylist()
-    found = np.zeros((len(listed), 1 + max(map(len, listed), default=0)), np.uint32)
+    points = np.zeros((len(listed), 1 + max(map(len, listed), default=0)), np.uint32)
     for row, text in enumerate(listed):
-        found[row, 0] = len(text)
-        found[row, 1 : 1 + len(text)] = [ord(character) for character in text]
-    return found
+        points[row, 0] = len(text)
+        points[row, 1 : 1 + len(text)] = [ord(character) for character in text]
+    return points
 
 
 def _longest(offsets: npt.NDArray[np.int32]) -> int:

@@ -44,26 +44,14 @@ class Usem3:
         """Return unit vectors [sentences, 512].
 
         One sentence at a time: in a batch its last bits would depend on its neighbours, and so
-        on shards and copies (`encode_together` is two to three times as fast). Long lists are
-        shared among threads, as many as there are cores: the matrix products release the
-        interpreter's lock.
+        on shards and copies. Long lists are shared among threads, as many as there are cores:
+        the matrix products release the interpreter's lock.
         """
         if len(sentences) <= _SHARE:
             return self._encode(sentences)
         parts = [sentences[at : at + _SHARE] for at in range(0, len(sentences), _SHARE)]
         with _threads() as threads:
             return np.concatenate(list(threads.map(self._encode, parts)))
-
-    def encode_together(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Encode in batches of similar length; last bits then depend on the batch."""
-        order = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))
-        parts = [order[at : at + _SHARE] for at in range(0, len(order), _SHARE)]
-        found = np.empty((len(sentences), self.dimension), np.float32)
-        with _threads() as threads:
-            texts = ([sentences[i] for i in part] for part in parts)
-            for part, vectors in zip(parts, threads.map(self._model.encode, texts), strict=True):
-                found[part] = vectors
-        return found
 
     def _encode(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
         vectors = [self._model.encode([sentence]) for sentence in sentences]

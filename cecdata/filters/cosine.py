@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from cecdata.common.codec import Json
 from cecdata.config import Config
 from cecdata.embed import PairScorer, folders_of
-from cecdata.embed.gate import embedded_cosines
+from cecdata.embed.gate import score_pairs
 from cecdata.filters.base import Filter, Tally
 from cecdata.filters.cosine_policy import choose_policy, encoder_fingerprint
 from cecdata.perturbation.kernel import sample_words
@@ -26,19 +26,15 @@ def _measure(pairs: Pairs, config: Config, sentences: int) -> Pairs:
         return pairs
     words = sample_words(config.seed, np.asarray(pairs.column("id")).view(np.uint64))
     chosen = np.flatnonzero(words < np.uint64(policy.sampled))
-    sample, passed_on = pairs.table, 0
+    sample = pairs.table
     if len(chosen) < len(sample):
         sample = sample.take(pa.array(chosen))
-    if isinstance(policy.encoder, PairScorer):
-        scored = policy.encoder.score(sample)
-        cosine, passed_on = scored.cosine, scored.passed_on
-    else:
-        cosine = embedded_cosines(policy.encoder, sample)
+    scored = score_pairs(policy.encoder, sample)
     values = np.zeros(len(pairs.table), np.float32)
-    values[chosen] = cosine
+    values[chosen] = scored.cosine
     unknown = np.ones(len(pairs.table), np.bool_)
     unknown[chosen] = False
-    counts = {"scored": len(chosen), "passed_on": passed_on}
+    counts = {"scored": len(chosen), "passed_on": scored.passed_on}
     filled = pairs.with_column("cosine", pa.array(values, pa.float32(), mask=unknown))
     return replace(filled, counts={**pairs.counts, "cosine": counts})
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 from cecdata.common.errors import VerificationError
 from cecdata.config import from_manifest
 from cecdata.corpus.splits import is_validation
-from cecdata.embed import PairScorer, encoder
-from cecdata.embed.gate import embedded_cosines
+from cecdata.embed import encoder
+from cecdata.embed.gate import score_pairs
 from cecdata.perturbation.engine import Perturber
 from cecdata.shards.manifest import read_manifest
 from cecdata.shards.proofs import Embed, Rederive
@@ -68,8 +68,6 @@ def embedder(out: Path) -> Embed | None:
         )
 
     def embed(pairs: pa.Table) -> npt.NDArray[np.float32]:
-        if isinstance(model, PairScorer):
-            return model.score(pairs).cosine
-        return embedded_cosines(model, pairs)
+        return score_pairs(model, pairs).cosine
 
     return embed

@@ -38,7 +38,7 @@ def text(column: pl.Series) -> pa.Array:
 
 
 def with_scores(pairs: pl.DataFrame) -> pl.DataFrame:
-    raw = raw_scores(text(pairs["target"]), text(pairs["source"]))
+    raw = raw_scores(pairs.select("target", "source").to_arrow())
     return pairs.with_columns(pl.Series("raw", raw))
 
 
@@ -63,10 +63,9 @@ def ordinary_pairs(given: argparse.Namespace, teacher: str) -> pl.DataFrame:
         parts.append(part.with_columns(pl.lit(recipe).alias("recipe")))
     pairs = pl.concat(parts).join(targets.select(target="text", origin="origin"), on="target")
     model = encoder(teacher, alone=False)
-    encode = getattr(model, "encode_together", model.encode)
     distinct = pl.concat([pairs["target"], pairs["source"]]).unique(maintain_order=True)
     row = {sentence: i for i, sentence in enumerate(distinct.to_list())}
-    vectors = encode(distinct.to_list())
+    vectors = model.encode(distinct.to_list())
     one, other = (
         vectors[np.array([row[sentence] for sentence in pairs[name].to_list()])]
         for name in ("target", "source")

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
@@ -187,9 +186,7 @@ def with_teacher(pairs: pl.DataFrame, model: Encoder, out: Path) -> None:
     """Write the pairs with the teacher's cosine, its vectors, and the texts that these are of."""
     texts = pl.concat([pairs["target"], pairs["source"]]).unique(maintain_order=True)
     started = time.monotonic()
-    # in batches, where the encoder has them: to train and to judge, last bits are nothing
-    encode = getattr(model, "encode_together", model.encode)
-    vectors: npt.NDArray[np.float32] = encode(texts.to_list())
+    vectors = model.encode(texts.to_list())
     print(f"{len(texts)} sentences by {model.revision} in {time.monotonic() - started:.0f} s")
     row = {text: i for i, text in enumerate(texts.to_list())}
     at = np.array([[row[t], row[s]] for t, s in pairs.select("target", "source").iter_rows()])

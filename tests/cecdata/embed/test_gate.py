@@ -12,7 +12,7 @@ import pytest
 from cecdata.common.errors import RefusedError, VerificationError
 from cecdata.config import load
 from cecdata.embed import PairScorer, encoder
-from cecdata.embed.gate import Cascade, embedded_cosines
+from cecdata.embed.gate import Cascade, score_pairs
 from cecdata.embed.static import StaticEncoder
 from cecdata.pipeline.build import build
 from cecdata.pipeline.rederive import embedder
@@ -47,7 +47,7 @@ def test_every_pair_of_a_build_is_scored(corpus, tmp_path):
     assert manifest.cosine.extra["measured"]["hard"]["caught"] >= 0.9
     model = StaticEncoder()
     for row in rows:
-        alone = model.pair_scores(pa.array([row["target"]]), pa.array([row["source"]]))[0]
+        alone = model.score(pa.table({n: [row[n]] for n in ("target", "source")})).cosine[0]
         assert np.float32(row["cosine"]) == alone
     assert verify(tmp_path / "out").ok
 
@@ -96,7 +96,7 @@ def test_the_teacher_decides_in_the_band_and_nowhere_else():
     inside = (alone >= low) & (alone < high)
     assert found.passed_on == inside.sum()
     assert np.array_equal(found.cosine[~inside], alone[~inside])
-    assert np.array_equal(found.cosine[inside], embedded_cosines(teacher, table)[inside])
+    assert np.array_equal(found.cosine[inside], score_pairs(teacher, table).cosine[inside])
 
 
 def test_a_cascade_is_an_encoder_by_name():

@@ -28,8 +28,9 @@ def model() -> StaticEncoder:
     return StaticEncoder()
 
 
-def strings(*texts: str) -> pa.Array:
-    return pa.array(texts, pa.string())
+def texts_of(targets: list[str], sources: list[str]) -> pa.Table:
+    """Return pairs without edits, so that scores come from the texts."""
+    return pa.table({"target": targets, "source": sources})
 
 
 def slow_sum(text: str) -> np.ndarray:
@@ -78,7 +79,7 @@ def slow_score(target: str, source: str) -> float:
 @settings(max_examples=40, deadline=None)
 def test_a_score_is_what_the_network_says_of_both_sums(target, source):
     """The kernel's score is the plain arithmetic over the two sums."""
-    found = raw_scores(strings(target), strings(source))[0]
+    found = raw_scores(texts_of([target], [source]))[0]
     assert found == pytest.approx(slow_score(target, source), abs=1e-5)
 
 
@@ -99,10 +100,9 @@ def test_edits_give_the_very_score_of_the_texts(texts, rate):
     """Whether the source's sum comes from its text or from the edits, no bit differs."""
     model = StaticEncoder()
     table = engine_pairs(texts, copies=3, mixed=0.5, max_distance=16, rate=rate)
-    target = table.column("target").cast(pa.string()).combine_chunks()
-    source = table.column("source").combine_chunks()
     made = np.asarray(table.column("distance")) > 0  # where none could strike there are no edits
-    edited, whole = model.edited_scores(table), model.pair_scores(target, source)
+    edited = model.score(table).cosine
+    whole = model.score(table.select(["target", "source"])).cosine
     assert edited[made].tobytes() == whole[made].tobytes()
 
 
@@ -127,27 +127,28 @@ def test_adjacent_insertions_and_deletions(model):
     table = pa.table(
         {"target": pa.array([target] * 3), "edits": pa.array(rows, PAIR.field("edits").type)}
     )
-    wanted = model.pair_scores(strings(*[target] * 3), strings(*sources))
-    assert model.edited_scores(table).tobytes() == wanted.tobytes()
+    wanted = model.score(texts_of([target] * 3, sources)).cosine
+    assert model.score(table).cosine.tobytes() == wanted.tobytes()
 
 
 def test_company_changes_no_score(model):
     """A pair's score is the same alone, in a batch, and in another order."""
     texts = [f"第{i}次检查时他的病情已经好转。" for i in range(300)]
     table = engine_pairs(texts, copies=2, rate=0.3)
-    whole = model.edited_scores(table)
+    whole = model.score(table).cosine
     order = np.random.default_rng(0).permutation(len(table))
-    assert np.array_equal(model.edited_scores(table.take(pa.array(order))), whole[order])
-    alone = [model.edited_scores(table.slice(i, 1))[0] for i in range(0, 600, 37)]
+    assert np.array_equal(model.score(table.take(pa.array(order))).cosine, whole[order])
+    alone = [model.score(table.slice(i, 1)).cosine[0] for i in range(0, 600, 37)]
     assert np.array_equal(alone, whole[::37])
 
 
 def test_scores_are_what_they_are(model):
     """Equal texts score near 1, unrelated ones far below the threshold, empty ones nothing."""
-    same, other, empty = model.pair_scores(
-        strings("他的病情已经好转。", "他的病情已经好转。", "他"),
-        strings("他的病情已经好转。", "请在窗口输入命令。", ""),
+    pairs = texts_of(
+        ["他的病情已经好转。", "他的病情已经好转。", "他"],
+        ["他的病情已经好转。", "请在窗口输入命令。", ""],
     )
+    same, other, empty = model.score(pairs).cosine
     assert same > 0.95
     assert other < 0.4
     assert empty < 0.65
