@@ -27,6 +27,10 @@ COMMANDS = {
         "cecdata.commands.look:inspect",
         "Show what an operator may write for a character.",
     ),
+    "contamination": (
+        "cecdata.commands.contamination:contamination",
+        "Find the rows of a corpus that benchmarks also have.",
+    ),
     "embed": ("cecdata.commands.embed:embed", "Embed sentences into a cache of vectors."),
     "neighbours": (
         "cecdata.commands.embed:neighbours",

@@ -54,6 +54,7 @@ class Config:
     mask: bool = False  # personal data → typed placeholders
     protect_spans: bool = False  # no operator touches URLs, e-mail, Latin words, numbers
     protect: tuple[str, ...] = ()  # nor these names
+    decontaminate: tuple[str, ...] = ()  # files and folders of benchmarks: their sentences go
     format: str | None = None  # of all files, in place of their suffixes
     encoding: str = "utf-8"  # of text formats
     text_column: str | None = None

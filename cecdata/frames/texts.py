@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from cecdata.common.errors import InputError, UsageError, did_you_mean
 from cecdata.config import Config
+from cecdata.contamination.lists import benchmarks, decontaminate
 from cecdata.corpus.normalise import Normalised, Options, normalise
 from cecdata.corpus.privacy import mask
 from cecdata.shards.schema import ROW
@@ -72,7 +73,9 @@ def sentences(text: pa.Array, origin: pa.Array | None, config: Config) -> Normal
         )
     options = Options(config.min_chars, config.max_chars)
     rows = rows_of(text, origin)
-    return normalise(mask(rows) if config.mask else rows, options)
+    clean = normalise(mask(rows) if config.mask else rows, options)
+    known = benchmarks(config.decontaminate)
+    return clean if known is None else decontaminate(clean, known)
 
 
 def rows_of(text: pa.Array, origin: pa.Array | None = None) -> pa.RecordBatch:

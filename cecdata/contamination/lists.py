@@ -1,0 +1,132 @@
+"""Hash lists: of benchmark files, and as files of their own, which hold no text."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from cecdata.common.durable import sha256_of
+from cecdata.common.errors import InputError, UsageError
+from cecdata.contamination.hashes import HASHED, hashed
+from cecdata.contamination.index import CONTAMINATED, EXACT, NEAR, OVERLAP, Flags, Index
+from cecdata.contamination.texts import texts
+from cecdata.corpus.normalise import Normalised, reject
+
+ENVIRONMENT = "CECBENCH_DATA"
+SUFFIX = ".hashes"
+REASON = "contaminated"
+_READABLE = (".txt", ".tsv", ".csv", ".json", ".jsonl", ".parquet", ".arrow", ".m2", SUFFIX)
+
+
+def benchmark_files(names: Sequence[str]) -> dict[str, Path]:
+    """Return the benchmark's name and path for each file; those in a folder have its name first.
+
+    With no name, the folders of $CECBENCH_DATA. Raises UsageError where that is not set either,
+    InputError for a path that does not exist or a folder without readable files.
+    """
+    given = list(names) or [n for n in os.environ.get(ENVIRONMENT, "").split(os.pathsep) if n]
+    if not given:
+        raise UsageError(f"no benchmark: name files or folders, or set ${ENVIRONMENT} to a folder")
+    files: dict[str, Path] = {}
+    for name in given:
+        path = Path(name)
+        if path.is_dir() and not (path / "data").is_dir():
+            below = sorted(p for p in path.rglob("*") if p.suffix in _READABLE and p.is_file())
+            if not below:
+                raise InputError(f"{name}: no file there ends in one of {', '.join(_READABLE)}")
+            files |= {f"{path.name}/{p.relative_to(path).as_posix()}": p for p in below}
+        elif path.exists():
+            files[name] = path
+        else:
+            raise InputError(f"{name}: there is no such file or folder")
+    return files
+
+
+def hash_list(name: str, path: Path) -> pa.Table:
+    """Return the hash list (schema HASHED) of a benchmark's file, or the list in a `.hashes`."""
+    if path.suffix != SUFFIX:
+        return hashed(texts(str(path)), name)
+    try:
+        table = pq.read_table(path)
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{path}: not a list of hashes ({error})") from error
+    if not table.schema.equals(HASHED):
+        raise InputError(f"{path}: not a list of hashes of this version")
+    return table
+
+
+def write_list(path: Path, tables: Sequence[pa.Table]) -> None:
+    """Fill a file with hash lists; the same lists give the same bytes."""
+    with pq.ParquetWriter(path, HASHED, compression="zstd", use_dictionary=["benchmark"]) as file:
+        file.write_table(pa.concat_tables(tables))
+
+
+class Benchmarks:
+    """The hash lists of some benchmarks, and their index."""
+
+    def __init__(self, lists: Sequence[pa.Table]) -> None:
+        self.lists = tuple(lists)
+        self.index = Index(self.lists)
+
+
+def load(names: Sequence[str]) -> Benchmarks:
+    """Return the benchmarks of these files and folders."""
+    files = benchmark_files(names)
+    return _loaded(tuple((name, path, sha256_of(path).sha256) for name, path in files.items()))
+
+
+def benchmarks(names: Sequence[str]) -> Benchmarks | None:
+    """Return the benchmarks that a configuration's `decontaminate` names; None for none."""
+    return load(names) if names else None
+
+
+def digests(names: Sequence[str]) -> dict[str, str]:
+    """Return the SHA-256 of each benchmark's file by its name; nothing for no names."""
+    if not names:
+        return {}
+    return {name: sha256_of(path).sha256 for name, path in benchmark_files(names).items()}
+
+
+@lru_cache(maxsize=1)
+def _loaded(files: tuple[tuple[str, Path, str], ...]) -> Benchmarks:
+    return Benchmarks([hash_list(name, path) for name, path, _ in files])
+
+
+def decontaminate(
+    clean: Normalised, benchmarks: Benchmarks, *, kinds: int = CONTAMINATED
+) -> Normalised:
+    """Move the sentences that a benchmark has to the rejects, as `contaminated`.
+
+    `kinds` are the flags of `Index.find` that count.
+    """
+    flags = benchmarks.index.find(clean.batch.column("text")) & np.uint8(kinds)
+    bad = flags.any(axis=1)
+    if not bad.any():
+        return clean
+    details = [_detail(row, benchmarks.index.benchmarks) for row in flags[bad]]
+    rejected = reject(clean.batch.filter(pa.array(bad)), REASON, details)
+    merged = pa.concat_batches([clean.rejected, rejected])
+    return Normalised(clean.batch.filter(pa.array(~bad)), merged)
+
+
+def by_benchmark(rejected: pa.Table) -> dict[str, int]:
+    """Count rejected rows by what a benchmark has of them, as `detail` says it."""
+    bad = rejected.filter(pc.equal(rejected.column("reason"), REASON))
+    return {
+        part["values"]: part["counts"] for part in bad.column("detail").value_counts().to_pylist()
+    }
+
+
+def _detail(flags: Flags, names: Sequence[str]) -> str:
+    """Return what the first benchmark of a row has of it."""
+    first = int(np.flatnonzero(flags)[0])
+    named = ((EXACT, "the same text"), (OVERLAP, "a text inside the other"), (NEAR, "nearly it"))
+    what = next((what for flag, what in named if flags[first] & flag), "a stretch of it")
+    return f"{names[first]} has {what}"

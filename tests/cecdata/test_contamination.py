@@ -1,0 +1,210 @@
+"""Sentences of benchmarks in a corpus: found as they were planted, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rapidfuzz.distance import Levenshtein
+
+from cecdata.cli import cli
+from cecdata.common.command_group import run
+from cecdata.contamination.hashes import Keys, hashed
+from cecdata.contamination.index import CONTAMINATED, EXACT, NEAR, OVERLAP, Index
+from cecdata.contamination.texts import texts
+from cecdata.shards.manifest import read_manifest
+from cecdata.shards.schema import REJECTED_ROW
+
+# Written for these tests: subjects, verbs and objects that make 1,000 sentences of 20 and more.
+PARTS = (
+    """早上六点钟 下了班以后 上个星期天 趁着天还没黑 听到这个消息 隔壁的邻居说 按照说明书
+    在河对岸的树林里 开完会回来 等到雨停了""",
+    """他把自行车推进了院子 小陈终于修好了那台风扇 我们在站台上等了半个小时 老师让大家打开课本
+    母亲煮了一锅绿豆汤 司机绕道去了加油站 医生又量了一遍血压 几个孩子爬上了山坡
+    店主把招牌擦得很亮 会计重新核对了账目""",
+    """谁也没有说话。 这让人放心了不少。 可是已经来不及了。 后来才发现弄错了地方。
+    大家都松了一口气！ 还顺便买了两斤苹果。 事情就这样定下来了。 直到灯亮起来为止。
+    并且把经过写进了日记。 第二天又做了一次。""",
+)
+FIRST, MIDDLE, LAST = (part.split() for part in PARTS)
+SENTENCES = [f"{a}，{b}，{c}" for a in FIRST for b in MIDDLE for c in LAST]
+
+
+def index(*benchmarks):
+    lists = [
+        hashed([(pa.array(part), np.arange(1, len(part) + 1), len(part))], f"b{number}")
+        for number, part in enumerate(benchmarks)
+    ]
+    return Index(lists)
+
+
+def wide(text):
+    """Full width for ASCII, spaces between all characters, other punctuation."""
+    signs = {"，": ", ", "。": "．", "！": "…"}
+    return " ".join(signs.get(c, chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c) for c in text)
+
+
+def changed(text, generator):
+    """Two characters put in place of others, or removed, or added."""
+    places = sorted(generator.sample(range(len(text)), 2), reverse=True)
+    for place in places:
+        new = generator.choice(["", "鑫", "鑫" + text[place]])
+        text = text[:place] + new + text[place + 1 :]
+    return text
+
+
+def test_what_was_planted_is_found():
+    """Verbatim, in another width or punctuation, and inside a longer line: all of it; with two
+    characters changed: 99 of 100."""
+    generator = random.Random(7)
+    known = index(SENTENCES[::2])
+    planted = SENTENCES[::2]
+    assert (known.find(pa.array(planted)) & EXACT).all()
+    assert (known.find(pa.array([wide(text) for text in planted])) & EXACT).all()
+    inside = [f"编者按：{text}（未完待续）" for text in planted]
+    assert (known.find(pa.array(inside)) & OVERLAP).all()
+    near = [changed(text, generator) for text in planted if len(text) >= 20]
+    found = known.find(pa.array(near)) & CONTAMINATED
+    assert found.astype(bool).mean() >= 0.99
+
+
+def test_unrelated_sentences_are_not_hit(cec_shared):
+    """Of 100,000 sentences of laws and news none is hit by the benchmarks about other things."""
+    known = index(SENTENCES)
+    clean = pq.read_table(cec_shared / "clean/clean.parquet", columns=["text"])
+    text = clean.column("text").slice(0, 100_000).combine_chunks().cast(pa.string())
+    assert not (known.find(text) & CONTAMINATED).any()
+
+
+TEXT = st.text(st.sampled_from("天气很好，我们去爬山。Ａa１ "), max_size=40)
+
+
+@settings(max_examples=60)
+@given(st.lists(TEXT, min_size=1, max_size=5), st.lists(TEXT, min_size=1, max_size=5))
+def test_flags_agree_with_the_definitions(benchmark, corpus):
+    """EXACT and OVERLAP are those of the keys; NEAR has all distances up to two, none above six."""
+    flags = index(benchmark).find(pa.array(corpus))
+    if not flags.shape[1]:
+        return
+
+    def key(text):
+        return "".join(map(chr, Keys(pa.array([text])).codes))
+
+    keys = [key(text) for text in benchmark if len(key(text)) >= 3]
+    for text, got in zip(corpus, flags[:, 0].tolist(), strict=True):
+        own = key(text)
+        assert bool(got & EXACT) == (own in keys)
+        inside = any(
+            (len(k) >= 7 and k in own) or (len(own) >= 20 and own in k) for k in keys if own
+        )
+        assert bool(got & OVERLAP) == inside
+        distances = [Levenshtein.distance(own, k) for k in keys if len(k) >= 16]
+        if not got & EXACT:
+            assert bool(got & NEAR) >= any(d <= 2 for d in distances)
+        if got & NEAR:
+            assert min(distances) <= 6
+
+
+FILES = {
+    "b.txt": "0\t他把自行车推近了院子里。\t他把自行车推进了院子里。\n",
+    "b.jsonl": '{"label": "老师让大家打开课本", "m": [{"v": "他把自行车推进了院子里。"}]}\n',
+    "b.json": '[{"wrong": "他把自行车推近了院子里", "correct_text": "他把自行车推进了院子里"}]',
+    "b.csv": 'source,target\n他把自行车推近了院子里,"他把自行车,推进了院子里。"\n',
+    "b.m2": "S 他 把 自 行 车 推 进 了 院 子 里 。\nA 5 6|||S|||近|||REQUIRED|||-NONE-|||0\n",
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_both_sides_of_pairs_in_any_format(name, tmp_path):
+    """Texts of each format are read, on both sides; ids and labels are no texts."""
+    (tmp_path / name).write_text(FILES[name], "utf-8")
+    known = Index([hashed(texts(str(tmp_path / name)), name)])
+    rows = pa.array(["他把自行车推进了院子里", "老师让大家打开课本"])
+    assert (known.find(rows)[:, 0] & EXACT).tolist() == [1, 0]
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory):
+    """A corpus with sentences of two benchmarks in it."""
+    folder = tmp_path_factory.mktemp("planted")
+    (folder / "bench").mkdir()
+    pairs = [f"{text.replace('了', '子')}\t{text}\n" for text in SENTENCES[:20]]
+    (folder / "bench/one.tsv").write_text("".join(pairs), "utf-8")
+    (folder / "bench/two.txt").write_text("".join(f"{t}\n" for t in SENTENCES[30:40]), "utf-8")
+    lines = [*SENTENCES[500:560], SENTENCES[3], wide(SENTENCES[4]), SENTENCES[35], SENTENCES[35]]
+    (folder / "corpus.txt").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    return folder
+
+
+def test_a_report_for_each_benchmark(planted, capsys, monkeypatch):
+    """`cecdata contamination` counts distinct rows of the corpus for each benchmark; without names
+    it takes $CECBENCH_DATA, and a list of hashes gives the same."""
+    corpus, bench = str(planted / "corpus.txt"), str(planted / "bench/one.tsv")
+    assert run(cli, ["contamination", corpus, bench, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["rows"], report["hits"]) == (64, 2)
+    assert [(b["hits"], b["exact"], b["near"]) for b in report["benchmarks"]] == [(2, 2, 0)]
+    assert report["benchmarks"][0]["examples"][0]["row"] == 61
+    monkeypatch.setenv("CECBENCH_DATA", str(planted / "bench"))
+    hashes = str(planted / "all.hashes")
+    assert run(cli, ["contamination", corpus, "--json", "--hashes", hashes]) == 0
+    everything = json.loads(capsys.readouterr().out)
+    assert [b["hits"] for b in everything["benchmarks"]] == [2, 2]
+    assert run(cli, ["contamination", corpus, hashes, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == everything
+    assert "自行车".encode() not in (planted / "all.hashes").read_bytes()
+
+
+def test_a_build_leaves_the_sentences_of_benchmarks_out(planted, tmp_path, capsys):
+    """`--decontaminate` rejects them with the benchmark's name, the manifest counts them, and the
+    dataset has the hash lists, by which it is clean."""
+    out = tmp_path / "out"
+    words = ["build", str(planted / "corpus.txt"), "--filters", "levenshtein"]
+    words += ["--decontaminate", str(planted / "bench"), "--out", str(out)]
+    assert run(cli, words) == 0
+    manifest = read_manifest(out)
+    assert manifest.rows.rejected == {"contaminated": 3, "duplicate": 1}
+    assert manifest.extra["contaminated"] == {
+        "bench/one.tsv has the same text": 2,
+        "bench/two.txt has the same text": 1,
+    }
+    bad = pq.read_table(out / "rejects/rows-00000.parquet", schema=REJECTED_ROW).to_pylist()
+    assert [row["row"] for row in bad if row["reason"] == "contaminated"] == [61, 62, 63]
+    assert run(cli, ["verify", str(out)]) == 0
+    capsys.readouterr()
+    assert run(cli, ["contamination", str(out), str(out / "benchmarks.hashes"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["hits"] == 0
+
+
+def test_another_benchmark_is_another_build(planted, tmp_path, capsys):
+    """A benchmark that changed between two runs of a build is refused, not mixed in."""
+    bench = tmp_path / "one.tsv"
+    shutil.copy(planted / "bench/one.tsv", bench)
+    words = ["build", str(planted / "corpus.txt"), "--filters", "levenshtein", "--out"]
+    words += [str(tmp_path / "out"), "--decontaminate", str(bench)]
+    assert run(cli, words) == 0
+    bench.write_text("完全不同的句子在这里。\n", "utf-8")
+    assert run(cli, words) == 5
+    assert "one.tsv" in capsys.readouterr().err
+
+
+def test_missing_benchmarks_are_named(tmp_path, capsys, monkeypatch):
+    """No benchmark at all, one that does not exist, and a folder without any are refused."""
+    monkeypatch.delenv("CECBENCH_DATA", raising=False)
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("他的病情已经好转。\n", "utf-8")
+    assert run(cli, ["contamination", str(corpus)]) == 2
+    assert "CECBENCH_DATA" in capsys.readouterr().err
+    assert run(cli, ["contamination", str(corpus), str(tmp_path / "no.txt")]) == 1
+    (tmp_path / "empty").mkdir()
+    assert run(cli, ["contamination", str(corpus), str(tmp_path / "empty")]) == 1
+    (tmp_path / "b.json").write_text("{", "utf-8")
+    assert run(cli, ["contamination", str(corpus), str(tmp_path / "b.json")]) == 1
+    assert "b.json: not JSON" in capsys.readouterr().err
