@@ -12,6 +12,7 @@ from cecdata.common import command_group
 #: command → (module:attribute, what `--help` says of it)
 COMMANDS = {
     "build": ("cecdata.commands.build:build", "Make training pairs from clean text."),
+    "pool": ("cecdata.commands.pool:pool", "Gather clean, distinct sentences into a dataset."),
     "verify": (
         "cecdata.commands.datasets:verify",
         "Check that a dataset is undamaged and correct.",

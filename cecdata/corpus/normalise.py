@@ -21,11 +21,11 @@ from cecdata.common.kernels.utf8 import Bytes, Int32s, code_point, string_buffer
 from cecdata.corpus import characters as ch
 from cecdata.corpus.dedup import Dedup, Mask
 from cecdata.corpus.xxh3 import id_column
-from cecdata.shards.schema import REJECTED_ROW, SENTENCE
+from cecdata.shards.schema import POOLED, REJECTED_ROW
 
-# The pool's row before it is written: SENTENCE plus where it came from.
+# The pool's row before it is written, with its place in the corpus.
 LOCATED_SENTENCE = pa.schema(
-    [*SENTENCE, pa.field("file", pa.string(), False), pa.field("row", pa.int64(), False)]
+    [*POOLED, pa.field("file", pa.string(), False), pa.field("row", pa.int64(), False)]
 )
 
 

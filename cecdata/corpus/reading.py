@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from cecdata.common.errors import InputError
+from cecdata.corpus.columns import Columns
 from cecdata.corpus.formats import FORMATS
 from cecdata.corpus.inputs import InputFile, inputs, resolve
-from cecdata.corpus.rows import Columns, Rows, by_reason
+from cecdata.corpus.rows import Rows, by_reason
 from cecdata.corpus.sources import Source
 
 __all__ = ["FileReport", "InputFile", "Rows", "empty_corpus", "inputs", "read", "resolve"]
@@ -50,6 +51,8 @@ def read(
     *,
     text_column: str | None = None,
     origin_column: str | None = None,
+    licence_column: str | None = None,
+    licence: str = "",
     form: str | None = None,
     encoding: str | None = None,
     limit: int | None = None,
@@ -59,13 +62,14 @@ def read(
     """Yield the rows of a corpus in order, in batches of at most `batch_rows`, in constant memory.
 
     `text_column` None: `text`, or the only string column of a table. `origin_column` None:
-    `origin` where there is one, else the file's name. `form` and `encoding` are those of `resolve`.
-    `limit` counts rows of the corpus, rejected ones included. `report` is called once for each
-    file that was read. A bad row is in `Rows.rejected` with its reason; a bad file raises
+    `origin` where there is one, else the file's name. `licence_column` None: `licence` or `license`
+    where there is one; `licence` is that of rows that name none. `form` and `encoding` are those
+    of `resolve`. `limit` counts rows of the corpus, rejected ones included. `report` is called once
+    for each file that was read. A bad row is in `Rows.rejected` with its reason; a bad file raises
     InputError, and so does a named column where every file is plain text.
     """
-    columns = Columns(text_column, origin_column)
-    sources = resolve(paths, form, encoding)
+    columns = Columns(text_column, origin_column, licence_column)
+    sources = [replace(source, licence=licence) for source in resolve(paths, form, encoding)]
     _check_columns(columns, sources)
     yield from _joined(_parts(sources, columns, limit, batch_rows, report), batch_rows)
 
@@ -137,7 +141,7 @@ def empty_corpus(paths: Sequence[str], rejected: Mapping[str, int]) -> InputErro
 
 def _check_columns(columns: Columns, sources: Sequence[Source]) -> None:
     """Refuse a named column where no file has columns; in a mix it is that of the tables."""
-    for option, name in (("--text-column", columns.text), ("--origin-column", columns.origin)):
+    for option, name in columns.named:
         if name is not None and not any(FORMATS[source.format].columns for source in sources):
             raise InputError(
                 f"{sources[0].label}: a plain text has no column {name!r}; leave {option} out, or "

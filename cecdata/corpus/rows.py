@@ -11,15 +11,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cecdata.common.errors import InputError, did_you_mean
 from cecdata.corpus.sources import UTF8, Source
 from cecdata.shards.schema import REJECTED_ROW, ROW
 
 _SPELT = 1 << 12  # a line that is not UTF-8 is kept whole among the rejects up to so many bytes
 MAX_BYTES = 1_000_000  # a longer line or value is rejected unread
 EXCERPT = 200  # code points of a rejected long text that are kept
-DEFAULT_TEXT = "text"
-DEFAULT_ORIGIN = "origin"
 
 Int64s = npt.NDArray[np.int64]
 
@@ -33,42 +30,6 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
-    """The columns that the user asked for; None: `text` (or the only string column), `origin`."""
-
-    text: str | None = None
-    origin: str | None = None
-
-    def pick(self, available: Sequence[str], strings: Sequence[str], label: str) -> Picked:
-        """Return which of a table's columns to read; `strings` are those that hold text."""
-        text = self.text or default_text(available, strings, label)
-        for name in (text, self.origin):
-            if name is not None and name not in available:
-                raise InputError(unknown_column(name, available, label))
-        if text not in strings:
-            raise InputError(
-                f"{label}: column {text!r} does not hold strings; --text-column one of: "
-                f"{', '.join(strings) or 'none here does'}"
-            )
-        origin = self.origin or (DEFAULT_ORIGIN if DEFAULT_ORIGIN in available else None)
-        for name in (text, origin):
-            if name is not None and available.count(name) > 1:
-                raise InputError(
-                    f"{label}: {available.count(name)} columns are called {name!r}: rename all but "
-                    "one, or drop them"
-                )
-        return Picked(text, origin)
-
-
-@dataclass(frozen=True, slots=True)
-class Picked:
-    """The columns that are read; `origin` None: the file's name is the origin."""
-
-    text: str
-    origin: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class Reject:
     """A row that was rejected, and why."""
 
@@ -77,24 +38,6 @@ class Reject:
     text: str
     reason: str
     detail: str
-
-
-def unknown_column(name: str, available: Sequence[str], label: str) -> str:
-    """Return the message for a column that is not there."""
-    return f"{label}: no column {name!r}; {did_you_mean(name, list(available))}"
-
-
-def default_text(available: Sequence[str], strings: Sequence[str], label: str) -> str:
-    """Return `text`, or the only column of strings; InputError if neither is there."""
-    if DEFAULT_TEXT in available:
-        return DEFAULT_TEXT
-    candidates = [name for name in strings if name != DEFAULT_ORIGIN]
-    if len(candidates) == 1:
-        return candidates[0]
-    raise InputError(
-        f"{label}: no column {DEFAULT_TEXT!r}; say which one holds the sentences with "
-        f"--text-column: {', '.join(available) or 'the file has no columns'}"
-    )
 
 
 def constant(value: str, length: int) -> pa.StringArray:
@@ -140,24 +83,29 @@ def gather(
     origin: pa.Array | None,
     rows: Int64s,
     rejects: Sequence[Reject] = (),
+    licence: pa.Array | None = None,
 ) -> Rows:
     """Build `Rows` from text that may hold nulls, bytes that are no UTF-8, or too much.
 
     `text` is any binary or string array, or a dictionary of one; `rows` are line or row numbers
-    from 1; `rejects` are those of the format itself. A sound batch is passed on without a copy.
+    from 1; `rejects` are those of the format itself; `licence` None is that of the source. A sound
+    batch is passed on without a copy.
     """
-    origin = _origins(source, origin, len(text))
+    origin = _names(origin, source.origin, len(text))
+    licence = _names(licence, source.licence or None, len(text))
     rejected = rejected_batch(sorted(rejects, key=lambda r: r.row), source.label)
     for sift in (_nulls, _unsound):
         bad = sift(text, source)
         if bad is not None:
             rejected = _in_order(rejected, _rejected(source, origin, rows, bad))
             keep = pa.array(~bad.rows)
-            text, origin, rows = text.filter(keep), origin.filter(keep), rows[~bad.rows]
+            text, origin, licence = (part.filter(keep) for part in (text, origin, licence))
+            rows = rows[~bad.rows]
     text = plain(text)
     if not pa.types.is_string(text.type):
         text = _as_string(text)
-    arrays = [text, origin, constant(source.label, len(text)), pa.array(rows, pa.int64())]
+    file = constant(source.label, len(text))
+    arrays = [text, origin, file, pa.array(rows, pa.int64()), licence]
     return Rows(pa.RecordBatch.from_arrays(arrays, schema=ROW), rejected)
 
 
@@ -284,15 +232,16 @@ def excerpt(value: bytes) -> str:
     return value[: 4 * EXCERPT].decode("utf-8", "backslashreplace")[:EXCERPT]
 
 
-def _origins(source: Source, origin: pa.Array | None, length: int) -> pa.Array:
-    if origin is None:
-        return constant(source.origin, length)
-    if not pa.types.is_string(origin.type):
-        origin = origin.cast(pa.string())
+def _names(names: pa.Array | None, default: str | None, length: int) -> pa.Array:
+    """Return a column of origins or licences as sound strings; null where there is no default."""
+    if names is None:
+        return pa.nulls(length, pa.string()) if default is None else constant(default, length)
+    if not pa.types.is_string(names.type):
+        names = names.cast(pa.string())
     try:
-        origin.validate(full=True)
+        names.validate(full=True)
     except pa.ArrowInvalid:
-        values = origin.view(pa.binary()).to_pylist()
+        values = names.view(pa.binary()).to_pylist()
         readable = [v if v is None else v.decode("utf-8", "backslashreplace") for v in values]
-        origin = pa.array(readable, pa.string())
-    return origin.fill_null(source.origin) if origin.null_count else origin
+        names = pa.array(readable, pa.string())
+    return names.fill_null(default) if names.null_count and default is not None else names

@@ -27,6 +27,7 @@ class Source:
     compression: str = ""  # one of COMPRESSIONS, or ""
     suffix: str = ""  # the part of the name that stands for the format
     encoding: str = UTF8  # of a text format; a table's text is UTF-8
+    licence: str = ""  # of rows that name none; "": not stated
     guessed: bool = False  # neither the user nor a suffix named the format
 
     @property

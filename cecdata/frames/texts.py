@@ -84,5 +84,6 @@ def rows_of(text: pa.Array, origin: pa.Array | None = None) -> pa.RecordBatch:
     nothing = pa.repeat("", count)
     whole = pc.fill_null(text, "") if text.null_count else text
     places = pa.array(np.arange(count, dtype=np.int64))
-    columns = [whole, nothing if origin is None else origin, nothing, places]
+    named = nothing if origin is None else origin
+    columns = [whole, named, nothing, places, pa.nulls(count, pa.string())]
     return pa.RecordBatch.from_arrays(columns, schema=ROW)

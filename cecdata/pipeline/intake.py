@@ -17,10 +17,10 @@ from cecdata.corpus.privacy import mask
 from cecdata.corpus.reading import FileReport, Rows, empty_corpus, read
 from cecdata.corpus.rows import by_reason
 from cecdata.corpus.sentences import split
-from cecdata.shards.schema import REJECTED_ROW, SENTENCE
+from cecdata.shards.schema import POOLED, REJECTED_ROW
 
 Progress = Callable[[str, int, int | None], None]  # what, how many more, of how many in all
-Batch = tuple[pa.RecordBatch, pa.RecordBatch]  # kept (SENTENCE) and rejected (REJECTED_ROW)
+Batch = tuple[pa.RecordBatch, pa.RecordBatch]  # kept (POOLED) and rejected (REJECTED_ROW)
 _HELD = 1 << 28  # bytes of rejected rows: those that are too long may have a megabyte each
 
 
@@ -86,7 +86,7 @@ class Intake:
             held, bad = table.slice(full).to_batches(), []
             sentences, rejects, bad_bytes = sentences - full, 0, 0
         if sentences or rejects:
-            rest = pa.Table.from_batches(held, SENTENCE)
+            rest = pa.Table.from_batches(held, POOLED)
             yield _one(rest), pa.Table.from_batches(bad, REJECTED_ROW)
 
     def _read(self) -> Iterator[Batch]:
@@ -97,6 +97,8 @@ class Intake:
             self.corpus,
             text_column=config.text_column,
             origin_column=config.origin_column,
+            licence_column=config.licence_column,
+            licence=config.licence,
             form=config.format,
             encoding=config.encoding,
             limit=config.limit,
@@ -106,12 +108,12 @@ class Intake:
             if self._benchmarks is not None:
                 clean = decontaminate(clean, self._benchmarks)
             rejected = pa.concat_batches([rows.rejected, clean.rejected])
-            yield clean.batch.select(SENTENCE.names).cast(SENTENCE), rejected
+            yield clean.batch.select(POOLED.names).cast(POOLED), rejected
 
 
 def _one(table: pa.Table) -> pa.RecordBatch:
     batches = table.combine_chunks().to_batches()
-    return batches[0] if batches else pa.RecordBatch.from_pylist([], SENTENCE)
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], POOLED)
 
 
 def _prepare(rows: Rows, config: Config) -> pa.RecordBatch:

@@ -27,7 +27,7 @@ from cecdata.corpus.sources import STDIN
 from cecdata.filters import active
 from cecdata.perturbation.engine import Histogram
 from cecdata.pipeline.intake import Intake, Progress
-from cecdata.shards.schema import REJECTED_ROW, SENTENCE
+from cecdata.shards.schema import POOLED, REJECTED_ROW
 from cecdata.shards.writer import check_whole, write_pairs
 
 _FOLDER = ".cecdata/pool"
@@ -89,7 +89,7 @@ def fill(work: Workspace, intake: Intake, given: Sequence[InputFile]) -> Pool:
 
 
 def read_chunk(path: Path) -> pa.RecordBatch:
-    """Read a chunk (schema SENTENCE); it is not mapped, so that memory stays what is in use."""
+    """Read a chunk (schema POOLED); it is not mapped, so that memory stays what is in use."""
     with naming(path), pa.OSFile(str(path)) as file, pa.ipc.open_file(file) as reader:
         return reader.get_batch(0)
 
@@ -112,7 +112,7 @@ class _Files:
             self.written.append(_write_chunk(self.work, f"{_FOLDER}/{number:05d}.arrow", chunk))
         if len(bad):
             name = f"{_REJECTS}/rows-{number:05d}.parquet"
-            self.written.append(_write_rejects(self.work, name, bad))
+            self.written.append(write_rejects(self.work, name, bad))
             self.rejects_rows.append(len(bad))
 
 
@@ -144,7 +144,7 @@ def _write(work: Workspace, intake: Intake, given: Sequence[InputFile]) -> Entry
         path.unlink()
     files = _Files(work)
     counted = _scan(intake, files)
-    _refuse_changed(intake, given)
+    refuse_changed(intake, given)
     files.written.append(_write_counts(work, counted.histogram.counts))
     return work.journal.record(
         "pool",
@@ -178,7 +178,7 @@ def _refuse_other_text(work: Workspace, done: Entry | None, intake: Intake) -> N
         )
 
 
-def _refuse_changed(intake: Intake, given: Sequence[InputFile]) -> None:
+def refuse_changed(intake: Intake, given: Sequence[InputFile]) -> None:
     """Raise InputError unless the files still are those that fingerprint and manifest name.
 
     A file that is still being written, or fetched, would give rows that its SHA-256 does not
@@ -198,7 +198,7 @@ def _write_chunk(work: Workspace, name: str, chunk: pa.RecordBatch) -> FileRecor
         options = pa.ipc.IpcWriteOptions(compression="lz4")
         with (
             pa.OSFile(str(path), "wb") as file,
-            pa.ipc.new_file(file, SENTENCE, options=options) as writer,
+            pa.ipc.new_file(file, POOLED, options=options) as writer,
         ):
             writer.write_batch(chunk)
 
@@ -209,7 +209,9 @@ def _write_chunk(work: Workspace, name: str, chunk: pa.RecordBatch) -> FileRecor
     return work.write(name, write, check)
 
 
-def _write_rejects(work: Workspace, name: str, bad: pa.Table) -> FileRecord:
+def write_rejects(work: Workspace, name: str, bad: pa.Table) -> FileRecord:
+    """Write rejected rows (schema REJECTED_ROW) as a Parquet file."""
+
     def write(path: Path) -> None:
         write_pairs(path, [bad], REJECTED_ROW)
 

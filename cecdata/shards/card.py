@@ -11,10 +11,11 @@ import pyarrow as pa
 from cecdata.common import markdown
 from cecdata.common.codec import Json
 from cecdata.common.markdown import Markdown, code, table
-from cecdata.shards.manifest import File, Manifest
+from cecdata.shards.manifest import POOL, File, Manifest
 from cecdata.shards.schema import PAIR
 
 CARD = "README.md"
+_TAGS = ("chinese-spelling-correction", "synthetic")
 
 _SIZES = (
     (10**3, "n<1K"),
@@ -67,12 +68,13 @@ def card(manifest: Manifest, texts: Texts) -> str:
         _columns(),
         _made(manifest),
         _calibration(manifest),
-        _rejects(manifest),
+        rejects(manifest),
         _loading(manifest),
         _LIMITS,
         f"## Licence\n\n{texts.text_licence}",
     )
-    return _front_matter(manifest, texts) + "\n\n".join(s for s in sections if s) + "\n"
+    front = front_matter(manifest, texts.title, texts.licence, PAIR, _TAGS)
+    return front + "\n\n".join(s for s in sections if s) + "\n"
 
 
 def splits_with_rows(manifest: Manifest) -> dict[str, tuple[File, ...]]:
@@ -81,7 +83,10 @@ def splits_with_rows(manifest: Manifest) -> dict[str, tuple[File, ...]]:
     return {split: files for split, files in outputs if any(file.rows for file in files)}
 
 
-def _front_matter(manifest: Manifest, texts: Texts) -> str:
+def front_matter(
+    manifest: Manifest, title: str, licence: str, schema: pa.Schema, tags: Sequence[Json]
+) -> str:
+    """Return the part of a card that `datasets` obeys: the files of each split, and the columns."""
     splits = splits_with_rows(manifest)
     sizes = {name: sum(record.bytes for record in records) for name, records in splits.items()}
     rows = {name: sum(record.rows for record in records) for name, records in splits.items()}
@@ -91,15 +96,15 @@ def _front_matter(manifest: Manifest, texts: Texts) -> str:
         for name, records in splits.items()
     ]
     document: dict[str, Json] = {
-        "pretty_name": texts.title,
+        "pretty_name": title,
         "language": ["zh"],
-        "license": texts.licence,
+        "license": licence,
         "task_categories": ["text-generation"],
         "size_categories": [_size_category(sum(rows.values()))],
-        "tags": ["chinese-spelling-correction", "synthetic", manifest.product],
+        "tags": [*tags, manifest.product],
         "configs": [{"config_name": "default", "data_files": data_files}],
         "dataset_info": {
-            "features": [_feature(field) for field in PAIR],
+            "features": [_feature(field) for field in schema],
             "splits": [
                 {"name": name, "num_bytes": sizes[name], "num_examples": rows[name]}
                 for name in splits
@@ -203,10 +208,12 @@ def _calibration(manifest: Manifest) -> str:
     )
 
 
-def _rejects(manifest: Manifest) -> str:
+def rejects(manifest: Manifest) -> str:
+    """Return the section with the numbers of rejected rows and pairs by reason."""
+    counted = (("rows", manifest.rows), ("pairs", manifest.pairs))
     rows = [
         (what, f"{counts.read:,}", f"{counts.kept:,}", reason, f"{count:,}")
-        for what, counts in (("rows", manifest.rows), ("pairs", manifest.pairs))
+        for what, counts in (counted[:1] if manifest.kind == POOL else counted)
         for reason, count in (counts.rejected or {"(none)": 0}).items()
     ]
     return "## What was turned down\n\nRead = kept + turned down.\n\n" + table(

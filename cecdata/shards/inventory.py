@@ -13,8 +13,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cecdata.shards.manifest import File, Manifest
-from cecdata.shards.schema import PAIR, REJECTED_PAIR, REJECTED_ROW, as_written
+from cecdata.shards.manifest import POOL, File, Manifest
+from cecdata.shards.schema import PAIR, POOLED, REJECTED_PAIR, REJECTED_ROW, as_written
 
 # Folders that hold only what the manifest names.
 OWNED = ("data", "rejects")
@@ -48,7 +48,8 @@ def take_inventory(out: Path, manifest: Manifest) -> tuple[Problem, ...]:
 def _misfits(out: Path, manifest: Manifest) -> Iterator[tuple[File, str]]:
     shards = {record.path for records in manifest.outputs.values() for record in records}
     for record in manifest.files():
-        schemas = (PAIR,) if record.path in shards else (REJECTED_PAIR, REJECTED_ROW)
+        row = POOLED if manifest.kind == POOL else PAIR
+        schemas = (row,) if record.path in shards else (REJECTED_PAIR, REJECTED_ROW)
         allowed = tuple(as_written(schema, manifest.schema_version) for schema in schemas)
         what = _misfit(out / record.path, record, allowed)
         if what:

@@ -22,6 +22,8 @@ MANIFEST = "manifest.json"
 RUN = "run.json"
 SPLITS = ("train", "validation")
 PRODUCT = "cec-zero"
+PAIRS, POOL = "pairs", "pool"  # kinds of datasets
+_ROWS = {PAIRS: "pairs", POOL: "sentences"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +107,15 @@ class Manifest:
         object.__setattr__(self, "fingerprint", expected)
         for record in self.files():
             _check_path(record.path)
-        kept = sum(record.rows for shards in self.outputs.values() for record in shards)
-        if kept != self.pairs.kept:
-            raise ValueError(f"{self.pairs.kept:,} pairs kept, but the shards hold {kept:,}")
+        held = sum(record.rows for shards in self.outputs.values() for record in shards)
+        kept = (self.rows if self.kind == POOL else self.pairs).kept
+        if held != kept:
+            raise ValueError(f"{kept:,} {_ROWS[self.kind]} kept, but the shards hold {held:,}")
+
+    @property
+    def kind(self) -> str:
+        """What a row of the shards is: "pairs", or "pool" for a sentence."""
+        return POOL if self.extra.get("kind") == POOL else PAIRS
 
     def files(self) -> tuple[File, ...]:
         """Return every file of the dataset that the manifest names."""
@@ -181,11 +189,11 @@ def loads(data: bytes, where: str = MANIFEST) -> Manifest:
         raise VerificationError(f"{where}: {error}. {_REBUILD}") from error
 
 
-def read_manifest(out: Path) -> Manifest:
-    """Return the manifest of the dataset at `out`.
+def read_manifest(out: Path, *kinds: str) -> Manifest:
+    """Return the manifest of the dataset at `out`, which is of pairs unless `kinds` name others.
 
-    Raises InputError where the folder is no dataset, VerificationError where it is damaged or
-    unfinished.
+    Raises InputError where the folder is no dataset or one of another kind, VerificationError where
+    it is damaged or unfinished.
     """
     path = out / MANIFEST
     if not out.is_dir():
@@ -196,7 +204,11 @@ def read_manifest(out: Path) -> Manifest:
         raise _not_a_dataset(out) from None
     except OSError as error:
         raise VerificationError(f"{path}: cannot be read ({error.strerror})") from error
-    return loads(data, str(path))
+    manifest = loads(data, str(path))
+    if manifest.kind not in (kinds or (PAIRS,)):
+        uses = "a pool of sentences: `cecdata build` makes pairs from it"
+        raise InputError(f"{out} is {uses if manifest.kind == POOL else 'a dataset of pairs'}")
+    return manifest
 
 
 def dump_run(run: Run) -> bytes:

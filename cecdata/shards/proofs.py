@@ -55,7 +55,7 @@ def broken_rows(batch: pa.RecordBatch, threshold: float | None) -> Iterator[tupl
     unmarked = (rows["source"] == rows["target"]) & (rows["operator"] != UNCHANGED)
     yield "a source like its target, though not `unchanged`", unmarked.to_numpy()
     yield "a distance that rapidfuzz does not confirm", _wrong_distance(batch)
-    yield "an id that is not the hash of the target", _wrong_id(batch)
+    yield "an id that is not the hash of the target", wrong_id(batch)
     yield "a cosine out of range or below the threshold", _wrong_cosine(batch, threshold)
 
 
@@ -139,11 +139,12 @@ def _wrong_distance(batch: pa.RecordBatch) -> Mask:
     return np.asarray(distances != batch["distance"].to_numpy())
 
 
-def _wrong_id(batch: pa.RecordBatch) -> Mask:
+def wrong_id(batch: pa.RecordBatch, text: str = "target") -> Mask:
+    """Return which rows have an id that is not the hash of their text."""
     import xxhash
 
     ids = batch["id"].to_numpy().view(np.uint64)
-    targets = batch["target"].cast(pa.binary()).to_pylist()
+    targets = batch[text].cast(pa.binary()).to_pylist()
     hash_of = xxhash.xxh3_64_intdigest
     hashes = np.fromiter(map(hash_of, targets), np.uint64, len(targets))
     return np.asarray(hashes != ids)

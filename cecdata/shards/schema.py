@@ -60,10 +60,11 @@ ROW = pa.schema(
         pa.field("origin", pa.string(), nullable=False),
         pa.field("file", pa.string(), nullable=False),
         pa.field("row", pa.int64(), nullable=False),
+        pa.field("licence", pa.string(), nullable=True),  # null: not stated
     ]
 )
 
-# The pool: normalised, distinct sentences, in the order of the corpus.
+# A sentence: normalised text and its id.
 SENTENCE = pa.schema(
     [
         pa.field("id", pa.int64(), nullable=False),
@@ -71,6 +72,9 @@ SENTENCE = pa.schema(
         pa.field("origin", pa.string(), nullable=False),
     ]
 )
+
+# A row of the pool: distinct sentences, in the order of the corpus.
+POOLED = SENTENCE.append(ROW.field("licence"))
 
 
 def as_written(schema: pa.Schema, version: int) -> pa.Schema:

@@ -19,12 +19,13 @@ import pyarrow.parquet as pq
 
 from cecdata.common.errors import InputError, UsageError, VerificationError
 from cecdata.shards.inventory import Problem, take_inventory
-from cecdata.shards.manifest import MANIFEST, File, Manifest, read_manifest
+from cecdata.shards.manifest import MANIFEST, PAIRS, POOL, File, Manifest, read_manifest
 from cecdata.shards.proofs import (
     Embed,
     Rederive,
     broken_rows,
     not_rederived,
+    wrong_id,
     wrongly_embedded,
 )
 from cecdata.shards.reader import read_batches
@@ -87,7 +88,7 @@ def verify(
     if not folder.is_dir():
         raise InputError(f"{out}: no such folder")
     try:
-        manifest = read_manifest(folder)
+        manifest = read_manifest(folder, PAIRS, POOL)
     except (VerificationError, InputError, OSError) as error:
         # Shards whose manifest is gone are a damaged dataset; any other folder is a mistake.
         if isinstance(error, InputError) and not any(folder.glob("data/*.parquet")):
@@ -128,6 +129,9 @@ def _contents(
             digest = _sha256(out / record.path)
             if digest != record.sha256:
                 yield Problem(record.path, f"its SHA-256 is {digest}, not {record.sha256}")
+            elif record.path in shards and manifest.kind == POOL:
+                yield from _pooled(out, record, seen)
+                whole += 1
             elif record.path in shards:
                 yield from _shard(out, record, manifest, seen, again, progress)
                 whole += 1
@@ -170,6 +174,18 @@ def _reasons(path: Path) -> tuple[str, dict[str, int]]:
         for batch in file.iter_batches(columns=["reason"]):
             counts.update(_value_counts(batch["reason"].cast(pa.string())))
     return what, dict(counts)
+
+
+def _pooled(out: Path, record: File, seen: _Seen) -> Iterator[Problem]:
+    """Compare the id of every sentence of a pool with its text."""
+    with pq.ParquetFile(out / record.path) as file:
+        for batch in file.iter_batches(_BATCH, columns=["id", "text"]):
+            wrong = int(wrong_id(batch, "text").sum())
+            if wrong:
+                yield Problem(record.path, f"{wrong:,} rows with an id that is not of their text")
+            seen.rows += len(batch)
+            seen.ids.append(batch["id"].to_numpy())
+            seen.paths.append(record.path)
 
 
 def _shard(

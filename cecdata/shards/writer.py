@@ -25,6 +25,7 @@ _DICTIONARY = (
     "target",
     "operator",
     "origin",
+    "licence",
     "reason",
     "file",
     *(_EDIT + name for name in ("target", "source", "operator", "kind")),

@@ -17,9 +17,10 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from cecdata.corpus.columns import Columns
 from cecdata.corpus.formats.base import Format
 from cecdata.corpus.lines import blocks, numbers
-from cecdata.corpus.rows import Columns, Rows, gather
+from cecdata.corpus.rows import Rows, gather
 from cecdata.corpus.sources import Source, opened
 
 

@@ -43,6 +43,7 @@ def rows(texts) -> pa.RecordBatch:
         constant("网", count),
         constant("a.txt", count),
         pa.array(range(1, count + 1), pa.int64()),
+        pa.nulls(count, pa.string()),
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=ROW)
 

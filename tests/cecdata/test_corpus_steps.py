@@ -20,7 +20,8 @@ from cecdata.shards.schema import ROW
 def rows(texts) -> pa.RecordBatch:
     count = len(texts)
     arrays = [pa.array(texts, pa.string()), constant("网", count), constant("a.txt", count)]
-    return pa.RecordBatch.from_arrays([*arrays, pa.array(range(1, count + 1))], schema=ROW)
+    arrays += [pa.array(range(1, count + 1)), pa.nulls(count, pa.string())]
+    return pa.RecordBatch.from_arrays(arrays, schema=ROW)
 
 
 @pytest.mark.parametrize(

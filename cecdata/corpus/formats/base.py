@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from cecdata.corpus.rows import Columns, Rows
+from cecdata.corpus.columns import Columns
+from cecdata.corpus.rows import Rows
 from cecdata.corpus.sources import Source
 
 

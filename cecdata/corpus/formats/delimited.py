@@ -11,9 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from cecdata.common.errors import InputError
+from cecdata.corpus.columns import Columns
 from cecdata.corpus.formats.base import Format
 from cecdata.corpus.lines import blocks
-from cecdata.corpus.rows import EXCERPT, Columns, Reject, Rows, gather
+from cecdata.corpus.rows import EXCERPT, Reject, Rows, gather
 from cecdata.corpus.sources import Source, opened
 
 
@@ -79,12 +80,11 @@ def _read(
         if first != 1 or not header:
             raise InputError(f"{source.label}: its first line must name the columns")
         picked = columns.pick(header, header, source.label)
-        shape = header.index(picked.text), _place(header, picked.origin), len(header)
-        yield from _batches(feed, records, source, shape, batch_rows)
-
-
-def _place(header: list[str], name: str | None) -> int | None:
-    return None if name is None else header.index(name)
+        places = [
+            None if name is None else header.index(name)
+            for name in (picked.text, picked.origin, picked.licence)
+        ]
+        yield from _batches(feed, records, source, places, len(header), batch_rows)
 
 
 def _records(feed: _Feed, source: Source, delimiter: str, quoting: int) -> Iterator[_Record | None]:
@@ -110,16 +110,16 @@ def _batches(
     feed: _Feed,
     records: Iterator[_Record | None],
     source: Source,
-    shape: tuple[int, int | None, int],
+    places: list[int | None],
+    width: int,
     batch_rows: int,
 ) -> Iterator[Rows]:
-    text_at, origin_at, width = shape
     texts: list[bytes] = []
-    origins: list[str] = []
+    names: tuple[list[str | None], list[str | None]] = [], []  # origins, licences
     rows: list[int] = []
     for record in records:
         if len(rows) + len(feed.rejects) >= batch_rows:
-            yield _flush(feed, source, texts, origins, rows)
+            yield _flush(feed, source, texts, names, rows)
         if record is None:
             continue
         row, fields = record
@@ -128,19 +128,26 @@ def _batches(
             detail = f"{len(fields)} fields, the header has {width}"
             feed.rejects.append(Reject(row, source.origin, shown, "invalid_csv", detail))
             continue
-        texts.append(fields[text_at].encode("utf-8", "surrogateescape") if fields else b"")
-        named = fields[origin_at] if fields and origin_at is not None else ""
-        origins.append(_readable(named) or source.origin)
+        text, *named = ("" if at is None or not fields else fields[at] for at in places)
+        texts.append(text.encode("utf-8", "surrogateescape"))
+        for column, name in zip(names, named, strict=True):
+            column.append(_readable(name) or None)
         rows.append(row)
-    yield _flush(feed, source, texts, origins, rows)
+    yield _flush(feed, source, texts, names, rows)
 
 
 def _flush(
-    feed: _Feed, source: Source, texts: list[bytes], origins: list[str], rows: list[int]
+    feed: _Feed,
+    source: Source,
+    texts: list[bytes],
+    names: tuple[list[str | None], list[str | None]],
+    rows: list[int],
 ) -> Rows:
-    text, origin = pa.array(texts, pa.binary()), pa.array(origins, pa.string())
-    gathered = gather(source, text, origin, np.array(rows, dtype=np.int64), feed.rejects)
-    for pending in (texts, origins, rows, feed.rejects):
+    text = pa.array(texts, pa.binary())
+    origin, licence = (pa.array(column, pa.string()) for column in names)
+    numbers = np.array(rows, dtype=np.int64)
+    gathered = gather(source, text, origin, numbers, feed.rejects, licence)
+    for pending in (texts, *names, rows, feed.rejects):
         pending.clear()
     return gathered
 

@@ -9,21 +9,18 @@ import numpy as np
 import pyarrow as pa
 
 from cecdata.common.errors import InputError
-from cecdata.corpus.formats.base import Format
-from cecdata.corpus.lines import Block, blocks, numbers
-from cecdata.corpus.rows import (
+from cecdata.corpus.columns import (
     DEFAULT_ORIGIN,
     DEFAULT_TEXT,
-    EXCERPT,
     Columns,
     Picked,
-    Reject,
-    Rows,
+    default_licence,
     default_text,
-    fault,
-    gather,
     unknown_column,
 )
+from cecdata.corpus.formats.base import Format
+from cecdata.corpus.lines import Block, blocks, numbers
+from cecdata.corpus.rows import EXCERPT, Reject, Rows, fault, gather
 from cecdata.corpus.sources import Source, opened
 
 _LOOK = 100  # lines that are searched for the columns
@@ -41,8 +38,11 @@ def _read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
                 yield _parse_lines(block, picked, source)
                 continue
             rows = numbers(block.first_line, table.num_rows)
-            text, origin = (table.column(i).combine_chunks() for i in (0, 1))
-            yield gather(source, text, origin, rows, block.rejects)
+            text, origin, licence = (
+                table.column(name).combine_chunks() if name else None
+                for name in (picked.text, picked.origin, picked.licence)
+            )
+            yield gather(source, text, origin, rows, block.rejects, licence)
 
 
 def _pick(columns: Columns, block: Block, source: Source) -> Picked:
@@ -57,13 +57,14 @@ def _pick(columns: Columns, block: Block, source: Source) -> Picked:
         if isinstance(value, dict):
             keys.update(dict.fromkeys(value))
             strings.update(dict.fromkeys(k for k in value if isinstance(value[k], str)))
-    for name in (columns.text, columns.origin):
+    for _, name in columns.named:
         if keys and name is not None and name not in keys:
             raise InputError(unknown_column(name, list(keys), source.label))
     text = columns.text
     if text is None:
         text = default_text(list(keys), list(strings), source.label) if keys else DEFAULT_TEXT
-    return Picked(text, columns.origin or DEFAULT_ORIGIN)
+    licence = columns.licence or default_licence(list(strings))
+    return Picked(text, columns.origin or DEFAULT_ORIGIN, licence)
 
 
 def _load(line: bytes) -> object:
@@ -87,7 +88,7 @@ def _parse_fast(block: Block, picked: Picked) -> pa.Table | None:
     braces = data.startswith(b"{") and data.endswith(b"}\n")
     if not braces or data.count(b"}\n{") != count - 1 or picked.text == picked.origin:
         return None
-    schema = pa.schema([(picked.text, pa.string()), (str(picked.origin), pa.string())])
+    schema = pa.schema([(name, pa.string()) for name in picked.names])
     options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
     reading = pj.ReadOptions(use_threads=False, block_size=len(data) + 1)
     try:
@@ -98,57 +99,66 @@ def _parse_fast(block: Block, picked: Picked) -> pa.Table | None:
 
 
 def _parse_lines(block: Block, picked: Picked, source: Source) -> Rows:
-    texts: list[bytes] = []
-    origins: list[str] = []
+    parsed: list[_Parsed] = []
     rows: list[int] = []
     rejects = list(block.rejects)
     for row, line in enumerate(block.data.split(b"\n")[:-1], block.first_line):
-        parsed = _parse_line(line, row, picked, source)
-        if isinstance(parsed, Reject):
-            rejects.append(parsed)
+        one = _parse_line(line, row, picked, source)
+        if isinstance(one, Reject):
+            rejects.append(one)
             continue
-        texts.append(parsed[0])
-        origins.append(parsed[1])
+        parsed.append(one)
         rows.append(row)
-    text, origin = pa.array(texts, pa.binary()), pa.array(origins, pa.string())
-    return gather(source, text, origin, np.array(rows, dtype=np.int64), rejects)
+    texts, origins, licences = zip(*parsed, strict=True) if parsed else ((), (), ())
+    text, origin, licence = (
+        pa.array(texts, pa.binary()),
+        pa.array(origins, pa.string()),
+        pa.array(licences, pa.string()),
+    )
+    return gather(source, text, origin, np.array(rows, dtype=np.int64), rejects, licence)
 
 
-def _parse_line(
-    line: bytes, row: int, picked: Picked, source: Source
-) -> tuple[bytes, str] | Reject:
-    """Return the text (UTF-8) and origin of one line, or why there is none."""
+_Parsed = tuple[bytes, str | None, str | None]  # text in UTF-8, origin, licence
+
+
+def _parse_line(line: bytes, row: int, picked: Picked, source: Source) -> _Parsed | Reject:
+    """Return the text, origin and licence of one line, or why there is none."""
     shown = line.decode("utf-8", "backslashreplace")
-    default = source.origin
     if not line.strip():
-        return b"", default
+        return b"", None, None
     try:
         value = json.loads(line.decode("utf-8"))
     except UnicodeDecodeError:
         bad = fault(line, source)
         assert bad is not None
-        return Reject(row, default, *bad)
+        return Reject(row, source.origin, *bad)
     except (ValueError, RecursionError) as error:
-        return Reject(row, default, shown[:EXCERPT], "invalid_json", str(error))
+        return Reject(row, source.origin, shown[:EXCERPT], "invalid_json", str(error))
+    return parse_value(value, row, picked, source, shown[:EXCERPT])
+
+
+def parse_value(
+    value: object, row: int, picked: Picked, source: Source, shown: str
+) -> _Parsed | Reject:
+    """Return the text, origin and licence of one object, or why there is none."""
     if not isinstance(value, dict):
-        return Reject(row, default, shown[:EXCERPT], "invalid_json", "not an object")
-    origin = _origin(value, picked, default)
+        return Reject(row, source.origin, shown, "invalid_json", "not an object")
+    origin, licence = (_name(value, name) for name in (picked.origin, picked.licence))
     text = value.get(picked.text)
     if not isinstance(text, str):
         detail = f"{picked.text!r} is {'missing' if text is None else type(text).__name__}"
-        return Reject(row, origin, shown[:EXCERPT], "no_text", detail)
+        return Reject(row, origin or source.origin, shown, "no_text", detail)
     try:
-        return text.encode("utf-8"), origin
+        return text.encode("utf-8"), origin, licence
     except UnicodeEncodeError as error:
         detail = f"U+{ord(text[error.start]):04X} at {error.start}"
         readable = text.encode("utf-8", "backslashreplace").decode("utf-8")
-        return Reject(row, origin, readable, "lone_surrogate", detail)
+        return Reject(row, origin or source.origin, readable, "lone_surrogate", detail)
 
 
-def _origin(value: dict[str, object], picked: Picked, default: str) -> str:
-    named = value.get(str(picked.origin))
-    text = default if named is None else str(named)
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+def _name(value: dict[str, object], field: str | None) -> str | None:
+    named = None if field is None else value.get(field)
+    return None if named is None else str(named).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 FORMAT = Format(_read, (".jsonl", ".ndjson"))

@@ -13,9 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cecdata.common.errors import InputError
+from cecdata.corpus.columns import Columns, Picked
 from cecdata.corpus.formats.base import Format
 from cecdata.corpus.lines import numbers
-from cecdata.corpus.rows import MAX_BYTES, Columns, Picked, Rows, gather, plain
+from cecdata.corpus.rows import MAX_BYTES, Rows, gather, plain
 from cecdata.corpus.sources import Source
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def _read_parquet(source: Source, columns: Columns, batch_rows: int) -> Iterator
     assert source.path is not None
     with _naming(source), pq.ParquetFile(source.path, **_options(source.path)) as file:
         picked = _pick(columns, file.schema_arrow, source)
-        yield from _rows(source, picked, _batches(file, source.path, _names(picked), batch_rows))
+        yield from _rows(source, picked, _batches(file, source.path, picked.names, batch_rows))
 
 
 def _options(path: Path) -> dict[str, int]:
@@ -105,9 +106,13 @@ def _read_arrow(source: Source, columns: Columns, batch_rows: int) -> Iterator[R
 def _rows(source: Source, picked: Picked, batches: Iterator[pa.RecordBatch]) -> Iterator[Rows]:
     first = 1
     for batch in batches:
-        for part in _parts(batch.select(_names(picked))):
-            origin = None if picked.origin is None else plain(part.column(picked.origin))
-            yield gather(source, part.column(picked.text), origin, numbers(first, part.num_rows))
+        for part in _parts(batch.select(picked.names)):
+            origin, licence = (
+                None if name is None else plain(part.column(name))
+                for name in (picked.origin, picked.licence)
+            )
+            rows, text = numbers(first, part.num_rows), part.column(picked.text)
+            yield gather(source, text, origin, rows, (), licence)
             first += part.num_rows
 
 
@@ -150,8 +155,9 @@ def _sound(array: pa.Array) -> pa.Array:
 def _pick(columns: Columns, schema: pa.Schema, source: Source) -> Picked:
     strings = [field.name for field in schema if _is_text(field.type)]
     picked = columns.pick(schema.names, strings, source.label)
-    if picked.origin is not None and picked.origin not in strings:
-        raise InputError(f"{source.label}: column {picked.origin!r} (origin) is no string column")
+    for what, name in (("origin", picked.origin), ("licence", picked.licence)):
+        if name is not None and name not in strings:
+            raise InputError(f"{source.label}: column {name!r} ({what}) is no string column")
     return picked
 
 
@@ -160,10 +166,6 @@ def _is_text(kind: pa.DataType) -> bool:
         kind = kind.value_type
     tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
     return any(test(kind) for test in tests)
-
-
-def _names(picked: Picked) -> list[str]:
-    return [picked.text] if picked.origin is None else [picked.text, picked.origin]
 
 
 @contextmanager

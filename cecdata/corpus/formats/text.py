@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterator
 
 from cecdata.common.errors import InputError
+from cecdata.corpus.columns import Columns
 from cecdata.corpus.formats.base import Format
 from cecdata.corpus.lines import Block, blocks, numbers, split
-from cecdata.corpus.rows import Columns, Rows, gather
+from cecdata.corpus.rows import Rows, gather
 from cecdata.corpus.sources import Source, opened
 
 

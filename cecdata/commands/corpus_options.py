@@ -1,0 +1,84 @@
+"""The options of a corpus, which `cecdata build` and `cecdata pool` share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from cecdata.config import Config
+
+
+def default_of(name: str) -> str:
+    """Return the default of a setting, as help shows it."""
+    return str(Config.__dataclass_fields__[name].default)
+
+
+_OPTIONS = (
+    click.argument("corpus", nargs=-1, required=True),
+    click.option(
+        "--format",
+        show_default="by suffix; standard input: text",
+        help="Format of every file, such as jsonl, whatever its suffix.",
+    ),
+    click.option(
+        "--encoding",
+        show_default="utf-8",
+        help="Encoding of text files, for example gb18030 or big5.",
+    ),
+    click.option(
+        "--text-column", show_default="text, or the only text column", help="Column with the text."
+    ),
+    click.option(
+        "--origin-column",
+        show_default="origin, or the file's name",
+        help="Column with the origin of each row.",
+    ),
+    click.option(
+        "--licence-column",
+        show_default="licence or license, where there is one",
+        help="Column with the licence of each row.",
+    ),
+    click.option(
+        "--licence", show_default="not stated", help="Licence of rows that name none: cc0-1.0 …"
+    ),
+    click.option("--limit", type=int, help="Most rows of the corpus to read."),
+    click.option(
+        "--shard-sentences",
+        type=int,
+        show_default=default_of("shard_sentences"),
+        help="Number of sentences in a shard.",
+    ),
+    click.option(
+        "--min-chars",
+        type=int,
+        show_default=default_of("min_chars"),
+        help="Length of the shortest sentence, in code points.",
+    ),
+    click.option(
+        "--max-chars",
+        type=int,
+        show_default=default_of("max_chars"),
+        help="Length of the longest sentence, in code points.",
+    ),
+    click.option(
+        "--split-sentences",
+        is_flag=True,
+        default=None,
+        help="Split paragraphs into sentences at 。！？…",
+    ),
+    click.option(
+        "--mask",
+        is_flag=True,
+        default=None,
+        help="Replace personal data by placeholders such as <PHONE>.",
+    ),
+)
+
+
+def corpus_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the argument CORPUS and the options of reading it."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command

@@ -1,0 +1,85 @@
+"""`cecdata pool`."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cecdata.commands.build import refuse_rejects, warn_of_unreadable
+from cecdata.commands.corpus_options import corpus_options
+from cecdata.commands.show import Progress, print_json
+from cecdata.config import load
+
+if TYPE_CHECKING:
+    from cecdata.common.codec import Json
+    from cecdata.shards.manifest import Manifest
+
+
+@click.command()
+@corpus_options
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder of the pool.")
+@click.option(
+    "--max-reject-rate",
+    type=click.FloatRange(0, 1),
+    default=1.0,
+    show_default=True,
+    help="Exit with code 3 if a larger share of rows is rejected.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace the pool of an earlier run in OUT.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+def pool(
+    corpus: tuple[str, ...],
+    out: Path,
+    max_reject_rate: float,
+    overwrite: bool,
+    as_json: bool,
+    **settings: object,
+) -> None:
+    """Gather the clean, distinct sentences of CORPUS into a dataset that `cecdata build` reads.
+
+    \b
+    cecdata pool 'pages/*.warc.gz' notes.txt --split-sentences --mask --out out/pool
+    cecdata build out/pool --out out/data
+
+    `cecdata build CORPUS` does both in one step. The pool has a licence for each row, a card, and
+    the rejected rows with their reasons. The same command checks a finished OUT.
+    """
+    from cecdata.pipeline.pool_dataset import make_pool
+
+    config = load(**settings)  # type: ignore[arg-type]
+    command = shlex.join(["cecdata", *sys.argv[1:]])
+    with Progress() as progress:
+        made = make_pool(
+            corpus, out, config, overwrite=overwrite, command=command, progress=progress
+        )
+    warn_of_unreadable(made)
+    if as_json:
+        print_json(_facts(out, made))
+    else:
+        click.echo(_summary(out, made))
+    refuse_rejects(out, max_reject_rate, (("rows", made.rows),))
+
+
+def _facts(out: Path, made: Manifest) -> dict[str, Json]:
+    rows = made.rows
+    counts: dict[str, Json] = {
+        "read": rows.read,
+        "kept": rows.kept,
+        "rejected": dict(rows.rejected),
+    }
+    shards = len(made.outputs["train"])
+    return {"out": str(out), "rows": counts, "shards": shards, "origins": made.extra["origins"]}
+
+
+def _summary(out: Path, made: Manifest) -> str:
+    shards = made.outputs["train"]
+    size = sum(file.bytes for file in shards) / 2**20
+    rows = f"{made.rows.kept:,} sentences of {made.rows.read:,} rows"
+    lines = [f"{out}: {rows}, {size:.1f} MiB in {len(shards)} files"]
+    lines += (f"  rejected {count:>11,}  {reason}" for reason, count in made.rows.rejected.items())
+    lines.append(f"  cecdata build {out} --out OUT   ·   cecdata verify {out}")
+    return "\n".join(lines)

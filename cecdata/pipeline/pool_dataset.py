@@ -1,0 +1,147 @@
+"""A pool as a dataset of its own: distinct sentences in Parquet, a manifest and a card."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import zip_longest
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cecdata import __version__
+from cecdata.common.codec import Json
+from cecdata.common.durable import FileRecord, Workspace
+from cecdata.config import Config
+from cecdata.corpus.inputs import InputFile, inputs
+from cecdata.corpus.reading import empty_corpus
+from cecdata.corpus.rows import by_reason
+from cecdata.pipeline import assemble
+from cecdata.pipeline.chunks import REJECTS, STAGED
+from cecdata.pipeline.intake import Intake, Progress
+from cecdata.pipeline.pool import refuse_changed, write_rejects
+from cecdata.shards.card import CARD
+from cecdata.shards.manifest import MANIFEST, POOL, Counts, File, Manifest, dumps
+from cecdata.shards.pool_card import pool_card
+from cecdata.shards.schema import POOLED
+from cecdata.shards.writer import check_whole, write_pairs
+
+
+def make_pool(
+    corpus: Sequence[str],
+    out: Path,
+    config: Config,
+    *,
+    overwrite: bool = False,
+    command: str = "",
+    progress: Progress = lambda _what, _more, _all: None,
+) -> Manifest:
+    """Write the pool of a corpus to `out`; check a finished one and leave it alone.
+
+    `cecdata build` of the pool gives the rows of a build of the corpus with the same settings.
+    An interrupted pool is begun again. Raises InputError, RefusedError, DiskFullError.
+    """
+    started = time.monotonic()
+    given = inputs(corpus, config.format)
+    intake = Intake(corpus, config, progress)
+    if overwrite:
+        intake.look()
+    identity = {"dataset": POOL, **assemble.intake_identity(given, config)}
+    reads = [file.path for file in given]
+    with Workspace(out, identity, overwrite=overwrite, reads=reads) as work:
+        assemble.refuse_other_stdin(work, corpus)
+        finished = assemble.finished(work)
+        if finished is not None:
+            return finished
+        recorded = _write(work, intake, given)
+        for staged, final in ((STAGED, "data"), (REJECTS, "rejects")):
+            if (work.root / staged).is_dir():
+                work.publish(staged, final)
+        assemble.write_run(work, started, 1, command)
+        card = work.write_text(CARD, pool_card(recorded))
+        document = File(card.path.name, card.sha256, card.bytes, 0)
+        recorded = replace(recorded, documents=(document,))
+        work.write_bytes(MANIFEST, dumps(recorded))
+    return recorded
+
+
+def _write(work: Workspace, intake: Intake, given: Sequence[InputFile]) -> Manifest:
+    """Write the shards and the rejected rows of a corpus, and return the manifest."""
+    for folder in (STAGED, REJECTS):  # of an interrupted run
+        for path in (work.root / folder).glob("*.parquet"):
+            path.unlink()
+    shards: list[File] = []
+    rejects: list[File] = []
+    rejected: Counter[str] = Counter()
+    origins = Origins()
+    for number, (chunk, bad) in enumerate(intake.chunks()):
+        origins.add(chunk)
+        rejected.update(by_reason(bad))
+        if len(chunk):
+            name = f"{STAGED}/pool-{number:05d}.parquet"
+            shards.append(assemble.final(_write_shard(work, name, chunk), len(chunk)))
+        if len(bad):
+            file = write_rejects(work, f"{REJECTS}/rows-{number:05d}.parquet", bad)
+            rejects.append(assemble.final(file, len(bad)))
+    kept = sum(file.rows for file in shards)
+    if not kept:
+        raise empty_corpus(intake.corpus, rejected)
+    refuse_changed(intake, given)
+    pairs = zip_longest(given, intake.files)
+    return Manifest(
+        version=__version__,
+        configuration=intake.config.intake(),
+        versions=assemble.versions(),
+        tables={},
+        inputs=tuple(assemble.input_file(file, read) for file, read in pairs),
+        outputs={"train": tuple(shards)},
+        rows=Counts(kept + rejected.total(), kept, dict(sorted(rejected.items()))),
+        pairs=Counts(0, 0),
+        rejects=tuple(rejects),
+        extra={"kind": POOL, "origins": origins.listed()},
+    )
+
+
+class Origins:
+    """Numbers of sentences and of characters by origin and licence."""
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[str, str | None], tuple[int, int]] = {}
+
+    def add(self, chunk: pa.RecordBatch) -> None:
+        """Count a chunk of the schema POOLED."""
+        lengths = pc.utf8_length(chunk.column("text"))
+        columns = [chunk.column("origin"), chunk.column("licence"), lengths]
+        names = ["origin", "licence", "length"]
+        grouped = pa.table(columns, names).group_by(names[:2], use_threads=False)
+        for row in grouped.aggregate([("length", "count"), ("length", "sum")]).to_pylist():
+            key = row["origin"], row["licence"]
+            sentences, characters = self._counts.get(key, (0, 0))
+            added = sentences + row["length_count"], characters + row["length_sum"]
+            self._counts[key] = added
+
+    def listed(self) -> list[Json]:
+        """Return the counts as JSON objects, the most sentences first."""
+        ranked = sorted(self._counts.items(), key=lambda x: (-x[1][0], x[0][0], x[0][1] or ""))
+        return [_entry(*key, *counts) for key, counts in ranked]
+
+
+def _entry(origin: str, licence: str | None, sentences: int, characters: int) -> Mapping[str, Json]:
+    return {
+        "origin": origin,
+        "licence": licence,
+        "sentences": sentences,
+        "characters": characters,
+    }
+
+
+def _write_shard(work: Workspace, name: str, chunk: pa.RecordBatch) -> FileRecord:
+    table = pa.Table.from_batches([chunk])
+
+    def write(path: Path) -> None:
+        write_pairs(path, [table], POOLED)
+
+    return work.write(name, write, lambda path: check_whole(path, len(chunk), POOLED))
