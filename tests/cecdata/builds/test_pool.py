@@ -63,7 +63,9 @@ def test_a_build_of_the_pool_is_the_build_of_the_corpus(cecdata, raw, pool, tmp_
 def test_a_pool_carries_origin_and_licence(pool):
     """A row has its own licence, else that of the command; the manifest counts by origin."""
     table = pq.read_table(pool / "data")
-    counted = Counter(zip(*(table[name].to_pylist() for name in ("origin", "licence"))))
+    counted = Counter(
+        zip(*(table[name].to_pylist() for name in ("origin", "licence")), strict=True)
+    )
     assert counted == {
         ("notes", "cc0-1.0"): 120,
         ("合同", "cc0-1.0"): 20,
