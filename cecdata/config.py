@@ -23,7 +23,7 @@ from cecdata.operators.weighed import FREQUENCY, LEAST, POWER, SETTINGS
 # Settings that decide which sentences a corpus gives, and in what form.
 INTAKE = (
     "shard_sentences", "min_chars", "max_chars", "split_sentences", "mask", "format", "encoding",
-    "text_column", "origin_column", "licence_column", "licence", "limit",
+    "text_column", "origin_column", "licence_column", "licence", "limit", "decontaminate",
 )  # fmt: skip
 RECIPES = ("paper", "realistic")
 

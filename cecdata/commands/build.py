@@ -114,12 +114,6 @@ _NAMED = 10  # files of which nothing could be read that are named one by one
     help="File of names, one on a line, that no operator may change.",
 )
 @click.option(
-    "--decontaminate",
-    metavar="FILE",
-    multiple=True,
-    help="Benchmark, or a folder of them, whose sentences are left out; may be repeated.",
-)
-@click.option(
     "--max-reject-rate",
     type=click.FloatRange(0, 1),
     default=1.0,
@@ -137,7 +131,6 @@ def build(
     engine: str,
     filters: str | None,
     names: Path | None,
-    decontaminate: tuple[str, ...],
     max_reject_rate: float,
     overwrite: bool,
     dry_run: bool,
@@ -155,8 +148,7 @@ def build(
     those of the recipe `paper`.
     """
     chosen = tuple(name.strip() for name in filters.split(",")) if filters is not None else None
-    settings |= {"filters": chosen, "protect": named(names), "decontaminate": decontaminate or None}
-    config = load(recipe, **settings)
+    config = load(recipe, filters=chosen, protect=named(names), **settings)
     if dry_run:
         _survey(corpus, config, as_json)
         return

@@ -74,6 +74,13 @@ _OPTIONS = (
         default=None,
         help="Replace personal data by placeholders such as <PHONE>.",
     ),
+    click.option(
+        "--decontaminate",
+        metavar="FILE",
+        multiple=True,
+        callback=lambda _context, _option, files: files or None,
+        help="Benchmark, or a folder of them, whose sentences are left out; may be repeated.",
+    ),
 )
 
 

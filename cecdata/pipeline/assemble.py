@@ -208,18 +208,25 @@ def _sums(parts: Iterable[Mapping[str, _Number]]) -> dict[str, _Number]:
 def write_documents(
     work: Workspace, recorded: Manifest, corpus: Sequence[str], outcomes: Sequence[Outcome]
 ) -> Manifest:
-    """Write the card and croissant.json, then the manifest with their SHA-256."""
+    """Write the card and croissant.json, then the other documents and the manifest."""
     texts = _texts(corpus, outcomes)
     documents = [
         work.write_text(CARD, card(recorded, texts)),
         work.write_bytes(CROISSANT, croissant(recorded, texts)),
     ]
-    if names := from_manifest(recorded.configuration).decontaminate:
-        lists = load(names).lists
-        documents.append(work.write(HASHES, lambda path: write_list(path, lists)))
-    whole = replace(
-        recorded, documents=tuple(File(f.path.name, f.sha256, f.bytes, 0) for f in documents)
-    )
+    return close(work, recorded, documents, from_manifest(recorded.configuration))
+
+
+def close(
+    work: Workspace, recorded: Manifest, documents: Sequence[FileRecord], config: Config
+) -> Manifest:
+    """Write the hashes of the benchmarks, then the manifest with the SHA-256 of all documents."""
+    written = list(documents)
+    if config.decontaminate:
+        lists = load(config.decontaminate).lists
+        written.append(work.write(HASHES, lambda path: write_list(path, lists)))
+    files = tuple(File(f.path.name, f.sha256, f.bytes, 0) for f in written)
+    whole = replace(recorded, documents=files)
     work.write_bytes(MANIFEST, dumps(whole))
     return whole
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 
@@ -24,7 +23,7 @@ from cecdata.pipeline.chunks import REJECTS, STAGED
 from cecdata.pipeline.intake import Intake, Progress
 from cecdata.pipeline.pool import refuse_changed, write_rejects
 from cecdata.shards.card import CARD
-from cecdata.shards.manifest import MANIFEST, POOL, Counts, File, Manifest, dumps
+from cecdata.shards.manifest import POOL, Counts, File, Manifest
 from cecdata.shards.pool_card import pool_card
 from cecdata.shards.schema import POOLED
 from cecdata.shards.writer import check_whole, write_pairs
@@ -62,10 +61,7 @@ def make_pool(
                 work.publish(staged, final)
         assemble.write_run(work, started, 1, command)
         card = work.write_text(CARD, pool_card(recorded))
-        document = File(card.path.name, card.sha256, card.bytes, 0)
-        recorded = replace(recorded, documents=(document,))
-        work.write_bytes(MANIFEST, dumps(recorded))
-    return recorded
+        return assemble.close(work, recorded, [card], config)
 
 
 def _write(work: Workspace, intake: Intake, given: Sequence[InputFile]) -> Manifest:
