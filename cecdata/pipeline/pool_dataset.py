@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
 
@@ -125,7 +125,7 @@ class Origins:
         return [_entry(*key, *counts) for key, counts in ranked]
 
 
-def _entry(origin: str, licence: str | None, sentences: int, characters: int) -> Mapping[str, Json]:
+def _entry(origin: str, licence: str | None, sentences: int, characters: int) -> dict[str, Json]:
     return {
         "origin": origin,
         "licence": licence,
