@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 KNOWN = ("llama", "qwen2", "qwen3")  # model types whose cache keeps every position
 _WINDOW = 6  # fewest draft tokens per pass; more after many were accepted
 _CELLS = 2**27  # most logits in memory at once
+_LIKELY = 64  # tokens that nearly always contain the nucleus; sorting all costs much more
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +100,14 @@ def write(
     end: int,
     longest: int,
     temperature: float | None = 1.0,
+    top_p: float = 1.0,
     stops: Collection[int] = (),
 ) -> list[Written]:
     """Return `size` continuations of each prompt, of at most `longest` tokens, group by group.
 
     `drafts` are likely continuations without the token `end`, which ends a continuation, as do
     `stops`. Draws from torch's generator; `temperature=None` takes the most likely token instead.
+    `top_p` below 1 draws from the nucleus; log-probabilities are then those within it.
     """
     import torch
 
@@ -119,7 +122,9 @@ def write(
             for start in range(0, len(prompts), part):
                 chosen = slice(start, start + part)
                 branches = _start(prompts[chosen], drafts[chosen], size)
-                written += _write(model, branches, size, end, ends, longest, temperature)
+                written += _write(
+                    model, branches, size, end, ends, longest, (temperature, top_p)
+                )
     finally:
         model.train(was_training)
     return written
@@ -142,13 +147,13 @@ def _write(
     end: int,
     ends: frozenset[int],
     longest: int,
-    temperature: float | None,
+    sampling: tuple[float | None, float],
 ) -> list[Written]:
     candidates = [Written([], []) for _ in range(len(branches) * size)]
     seen = _Seen()
     while branches:
         logits = _forward(model, branches, seen)
-        verdicts = _judge(logits, branches, end, temperature)
+        verdicts = _judge(logits, branches, end, *sampling)
         going: dict[tuple[int, int, int], _Branch] = {}
         for verdict in verdicts:
             written = candidates[verdict.member]
@@ -208,7 +213,11 @@ def _old_mask(branches: Sequence[_Branch], seen: _Seen) -> torch.Tensor:
 
 
 def _judge(
-    logits: torch.Tensor, branches: Sequence[_Branch], end: int, temperature: float | None
+    logits: torch.Tensor,
+    branches: Sequence[_Branch],
+    end: int,
+    temperature: float | None,
+    top_p: float,
 ) -> list[_Verdict]:
     """Accept or reject the proposed tokens, and draw one in place of each rejected token."""
     import torch
@@ -219,6 +228,8 @@ def _judge(
     owner = torch.tensor([n for n, branch in enumerate(branches) for _ in branch.members])
     lengths = torch.tensor([len(row) for row in proposed])[owner]
     logp = torch.log_softmax(logits / (temperature or 1.0), dim=-1)
+    if top_p < 1 and temperature is not None:
+        logp = nucleus(logp, top_p)
     of_target = logp.gather(2, target[:, :, None]).squeeze(2)
     if temperature is None:
         accepted = (logp.argmax(dim=-1) == target).cpu()[owner]
@@ -241,6 +252,23 @@ def _judge(
             log_probs.append(log_probs_of_others[number])
         verdicts.append(_Verdict(member, row, tokens, log_probs, rejected))
     return verdicts
+
+
+def nucleus(logp: torch.Tensor, top_p: float) -> torch.Tensor:
+    """Return log-probabilities [..., V] of the nucleus alone, renormalised; −∞ outside it.
+
+    The nucleus is the smallest set of most likely tokens with a mass of at least `top_p` (Holtzman
+    et al. 2020); of tokens equally likely at its border all are kept.
+    """
+    import torch
+
+    likely = logp.topk(min(_LIKELY, logp.shape[-1]), dim=-1).values
+    if not bool((likely.logsumexp(-1).exp() >= top_p).all()):
+        likely = logp.sort(dim=-1, descending=True).values
+    before = likely.exp().cumsum(-1) - likely.exp()  # mass of the tokens that are likelier
+    least = likely.masked_fill(before >= top_p, torch.inf).amin(-1, keepdim=True)
+    kept = logp.masked_fill(logp < least, -torch.inf)
+    return kept - kept.logsumexp(-1, keepdim=True)
 
 
 def _others(

@@ -51,5 +51,10 @@ def broadcast_from_rank0(value: T) -> T:
 
 def load_device() -> str:
     """Return the device to load a policy on: the CPU if its weights are sharded afterwards."""
-    sharded = any(os.environ.get(name, "").lower() == "true" for name in _SHARDING)
-    return "cpu" if sharded and world_size() > 1 else "auto"
+    return "cpu" if sharded() else "auto"
+
+
+def sharded() -> bool:
+    """Return whether each rank holds a part of the weights only, by FSDP or DeepSpeed."""
+    asked = any(os.environ.get(name, "").lower() == "true" for name in _SHARDING)
+    return asked and world_size() > 1

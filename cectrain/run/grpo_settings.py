@@ -11,6 +11,7 @@ from cectrain.corrector import speculative
 from cectrain.corrector.folder import BUILTIN
 from cectrain.corrector.policy import THINKING_OFF
 from cectrain.fast import qwen3_forward
+from cectrain.run import distributed
 
 
 def grpo_settings(
@@ -86,19 +87,20 @@ def rate_share(ppo: PpoConfig, steps: int) -> Callable[[int], float]:
     return share
 
 
-def may_draft(ppo: PpoConfig, model: object, processes: int) -> bool:
+def may_draft(ppo: PpoConfig, model: object) -> bool:
     """Return whether candidates are drawn by speculative decoding with the source as the draft.
 
-    Raises UsageError if `ppo.rollout` requires it and it is impossible.
+    Ranks draw independently, but a rank that holds shards of the weights cannot. Raises UsageError
+    if `ppo.rollout` requires it and it is impossible.
     """
     if ppo.rollout == "generate":
         return False
-    free = ppo.vllm == "off" and (ppo.top_p, ppo.top_k) == (1.0, 0)
-    able = free and processes == 1 and speculative.supported(model)
+    free = ppo.vllm == "off" and ppo.top_k == 0 and not distributed.sharded()
+    able = free and speculative.supported(model)
     if ppo.rollout == "drafted" and not able:
         raise UsageError(
-            "ppo.rollout = drafted needs a decoder with full attention, one process, no vLLM, "
-            "top_p = 1 and top_k = 0: change these, or set ppo.rollout to auto or generate"
+            "ppo.rollout = drafted needs a decoder with full attention, whole weights on each "
+            "rank, no vLLM and top_k = 0: change these, or set ppo.rollout to auto or generate"
         )
     return able
 

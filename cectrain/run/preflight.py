@@ -67,7 +67,7 @@ def check_data(dataset: Dataset) -> None:
         )
 
 
-def check_ppo(config: Config, policy: Policy, pairs: TrainingPairs, processes: int) -> None:
+def check_ppo(config: Config, policy: Policy, pairs: TrainingPairs) -> None:
     """Raise UsageError if PPO cannot run with this policy or with so few pairs."""
     from cectrain.data.sampler import check_fill
 
@@ -80,7 +80,7 @@ def check_ppo(config: Config, policy: Policy, pairs: TrainingPairs, processes: i
             "random weights are in none: run `cectrain sft` first, and name its folder with "
             "--policy"
         )
-    may_draft(config.ppo, policy.model, processes)
+    may_draft(config.ppo, policy.model)
 
 
 def _need(setting: str, package: str, install: str, *any_of: str) -> None:

@@ -80,7 +80,7 @@ def prepare(
     watched, clean = shards.held_out(dataset, config.data, limit, config.seed)
     pairs = training_pairs(dataset, config.data, limit, config.seed, state / "arrow")
     sft_pairs, ppo_pairs = pairs.split(_ppo_only_share(config))
-    preflight.check_ppo(config, policy, ppo_pairs, distributed.world_size())
+    preflight.check_ppo(config, policy, ppo_pairs)
     return Job(
         config=config,
         dataset=dataset,

@@ -80,7 +80,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
             self.accelerator.unwrap_model(self.ref_model).load_state_dict(own)
         self._supervised = SupervisedGradient(ppo, sft_pairs or pairs, warmup_examples)
         self._lean = may_be_lean(ppo, self.model, self.accelerator.num_processes)
-        self._drafts = may_draft(ppo, self._bare_model(), self.accelerator.num_processes)
+        self._drafts = may_draft(ppo, self._bare_model())
 
     def create_scheduler(
         self, num_training_steps: int, optimizer: torch.optim.Optimizer | None = None
@@ -108,8 +108,9 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         sources = [row["source"] for row in inputs]
         drafts = self.processing_class(sources, add_special_tokens=False).input_ids
         self._cycle = cycle = Cycle(drafts)
+        cycle.old_log_probs_later = self._ppo.vllm == "off"  # vLLM's correction reads TRL's
         out: dict[str, Any] = super()._generate_and_score_completions(inputs)
-        cycle.drawn_log_probs = None  # the policy moves from here on
+        cycle.old_log_probs_later = False
         generated = time.perf_counter()
         rewards_P_L = cycle.rewards[:, 0].float().cpu().view(-1, size)  # noqa: N806
         advantages, figures = self._critic.advantages(
@@ -166,8 +167,8 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
                 stops=self.eos_token_ids,
                 longest=self.max_completion_length,
                 temperature=self.temperature,
+                top_p=self._ppo.top_p,
             )
-        self._cycle.drawn_log_probs = [candidate.log_probs for candidate in candidates]
         return [candidate.tokens for candidate in candidates], None
 
     def _generation_autocast(self) -> Any:
@@ -180,8 +181,9 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         self, model: Any, input_ids: Any, attention_mask: Any, logits_to_keep: int, **kwargs: Any
     ) -> Any:
         own = model is self.model and self._active_adapter() == self._adapter
-        if self._cycle.drawn_log_probs is not None and own:
-            return self._cycle.padded_log_probs().to(self.accelerator.device), None, None
+        if own and self._cycle.old_log_probs_later:
+            later = torch.zeros(len(input_ids), logits_to_keep, device=self.accelerator.device)
+            return later, None, None
         if not self._lean or not (own or model is self.ref_model):
             return super()._get_per_token_logps_and_entropies(
                 model, input_ids, attention_mask, logits_to_keep, **kwargs
@@ -201,13 +203,18 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         # A KL term or an entropy bonus has a gradient in every row.
         if ppo.condense and ppo.kl == 0 and ppo.entropy == 0 and ppo.vllm == "off":
             out = condense(out, self.args.steps_per_generation)
-        if self._lean and out.get("old_per_token_logps") is not None:
-            # Both sides of the ratio must come from one pass: drawing rounds differently.
+        if ppo.vllm == "off" and out.get("old_per_token_logps") is not None:  # K ≥ 2
+            # Both sides of the ratio come from one pass and from equal rows: drawing rounds
+            # differently, by more than the clip in bf16.
             ids = torch.cat([out["prompt_ids"], out["completion_ids"]], dim=1)
             mask = torch.cat([out["prompt_mask"], out["completion_mask"]], dim=1)
             with torch.no_grad():
                 out["old_per_token_logps"] = self._get_per_token_logps_and_entropies(
-                    self.model, ids, mask, out["completion_ids"].shape[1]
+                    self.model,
+                    ids,
+                    mask,
+                    out["completion_ids"].shape[1],
+                    batch_size=len(ids) // self.args.steps_per_generation,
                 )[0]
         self._note(trained_share=len(out["advantages"]) / before)
         return out

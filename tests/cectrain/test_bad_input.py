@@ -254,7 +254,7 @@ def test_groups_that_processes_cannot_divide_are_refused_before_the_first_step(
     ("settings", "message"),
     [
         (["ppo.groups=8"], "6 pairs do not fill a batch of 8 sources"),
-        (['ppo.rollout="drafted"', "ppo.top_p=0.9"], "ppo.rollout = drafted"),
+        (['ppo.rollout="drafted"', "ppo.top_k=9"], "ppo.rollout = drafted"),
     ],
 )
 def test_impossible_ppo_settings_are_refused_before_the_first_step(

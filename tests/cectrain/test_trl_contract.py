@@ -132,7 +132,7 @@ def test_log_probabilities_have_the_arguments_we_read():
 
 
 def test_our_log_probabilities_are_trls(trainer_for, tmp_path):
-    """The lean pass and the drawn log-probabilities equal TRL's on the same batch, at a
+    """The old log-probabilities equal TRL's of the same batch, with and without the lean pass, at a
     temperature."""
     import torch
     from trl import GRPOTrainer
@@ -163,6 +163,37 @@ def test_our_log_probabilities_are_trls(trainer_for, tmp_path):
         torch.testing.assert_close(
             ours[own], theirs[own], rtol=0, atol=1e-4 if not number else 0.05
         )
+
+
+@pytest.mark.parametrize("more", [["ppo.lean=true"], ["ppo.lean=false", "ppo.rollout=generate"]])
+def test_the_clip_acts_in_the_second_epoch_only(trainer_for, tmp_path, more):
+    """Every ratio of the first epoch is 1 to the bit; in the second they differ and leave 1 ± ε."""
+    import torch
+
+    ratios = []
+
+    class Watching(trainer_class()):
+        def _get_per_token_logps_and_entropies(self, *args, **named):
+            got = super()._get_per_token_logps_and_entropies(*args, **named)
+            if got[0].requires_grad:
+                ratios.append(got[0].detach())
+            return got
+
+        def training_step(self, model, inputs, *rest):
+            loss = super().training_step(model, inputs, *rest)
+            batch = self._buffered_inputs[(self._step - 1) % self.args.steps_per_generation]
+            ratio = (ratios.pop() - batch["old_per_token_logps"]).exp()
+            seen.append(ratio[batch["completion_mask"].bool()])
+            return loss
+
+    seen = []
+    trainer_for(
+        tmp_path / "run", "ppo.updates=1", "ppo.learning_rate=0.05", "ppo.clip=0.05",
+        "ppo.baseline=none", "reward.tau=-0.9", *more, cls=Watching,
+    ).train()  # fmt: skip
+    first, second = torch.cat(seen[:2]), torch.cat(seen[2:])
+    assert bool((first == 1).all())
+    assert float(((second - 1).abs() > 0.05).float().mean()) > 0.1
 
 
 def test_the_version_is_the_pinned_one():
