@@ -39,8 +39,8 @@ def train(
     The recipe `small` trains the built-in policy on two CPU cores: 500 supervised steps, then RLOO
     (one epoch, leave-one-out baseline) with 64 supervised pairs in each step. Its reward is close
     to exact match: α = 1 leaves the consensus term out, τ = 0.995 gives other answers than the
-    target next to nothing, and a copy of an erroneous source earns 0.3. The recipe `consensus` is the
-    paper's method with the built-in policy: clipped PPO with a value network and the
+    target next to nothing, and a copy of an erroneous source earns 0.3. The recipe `consensus` is
+    the paper's method with the built-in policy: clipped PPO with a value network and the
     cluster-consensus reward, without supervised steps. `paper` has the paper's policy, encoder and
     constants; `paper-calibrated` chooses constants that fit the encoder.
 
