@@ -7,9 +7,11 @@ from numpy.typing import NDArray
 
 from cecdata.common.kernels.jit import compiled, inlined
 
-# 12 bits of a log-probability in natural logarithms: 0 to -20.475 in steps of 0.005
-STEP = np.float32(0.005)
-MOST = 4095
+# 8 bits of a log-probability in natural logarithms: 0 to -20.4 in steps of 0.08
+STEP, MOST = np.float32(0.08), 255
+BYTE = np.uint64(8)
+LOWER = np.uint64(255)
+PAIR = np.uint64(16)  # bits of a bigram's slot below its words
 EMPTY = np.uint64(0)
 # Fibonacci hashing: the golden ratio of 2**64
 FACTOR = np.uint64(0x9E3779B97F4A7C15)
@@ -18,12 +20,12 @@ _SIX, _63 = np.uint64(6), np.uint64(63)
 
 
 def quantise(values: NDArray[np.float32]) -> NDArray[np.uint16]:
-    """Return log-probabilities or back-offs [N] as 12-bit steps; positive back-offs become 0."""
-    return np.asarray(np.clip(np.rint(-values / STEP), 0, MOST), np.uint16)
+    """Return log-probabilities or back-offs [N] as 8-bit steps; positive back-offs become 0."""
+    return np.asarray(np.clip(np.rint(-values / STEP), 0, MOST), np.uint8)
 
 
 def restored(steps: NDArray[np.generic]) -> NDArray[np.float32]:
-    """Return the log-probabilities of 12-bit steps."""
+    """Return the log-probabilities of 8-bit steps."""
     return np.asarray(-STEP * steps.astype(np.float32), np.float32)
 
 
@@ -69,15 +71,15 @@ def _marked(marks, key, shift):
 
 @compiled
 def fill_bigrams(slots, pairs, log_prob, backoff):
-    """Put each bigram into its slot: 40 bits of words, then 12 of log P and 12 of back-off."""
+    """Put each bigram into its slot: 40 bits of words, then 8 of log P and 8 of back-off."""
     mask, shift = len(slots) - 1, shift_of(len(slots))
     for n in range(len(pairs)):
         key = np.uint64(pairs[n, 0]) << np.uint64(20) | np.uint64(pairs[n, 1])
         at = place_of(key, mask, shift)
         while slots[at] != EMPTY:
             at = (at + 1) & mask
-        low = np.uint64(log_prob[n]) << np.uint64(12) | np.uint64(backoff[n])
-        slots[at] = key << np.uint64(24) | low
+        low = np.uint64(log_prob[n]) << BYTE | np.uint64(backoff[n])
+        slots[at] = key << PAIR | low
 
 
 @compiled
@@ -95,7 +97,7 @@ def fill_trigrams(slots, bigrams, marks, triples, log_prob):
         at = place_of(key, mask, shift)
         while slots[at] != EMPTY:
             at = (at + 1) & mask
-        slots[at] = (key + np.uint64(1)) << np.uint64(12) | np.uint64(log_prob[n])
+        slots[at] = (key + np.uint64(1)) << BYTE | np.uint64(log_prob[n])
     return lost
 
 
@@ -111,7 +113,7 @@ def find_bigram(slots, marks, shift, left, right):
             slot = slots[at]
             if slot == EMPTY:
                 break
-            if slot >> np.uint64(24) == key:
+            if slot >> PAIR == key:
                 place = at
                 break
             at = (at + 1) & mask
@@ -120,7 +122,7 @@ def find_bigram(slots, marks, shift, left, right):
 
 @inlined
 def find_trigram(slots, shift, first, word):
-    """The 12-bit log P of a trigram whose bigram is in slot `first`, or -1."""
+    """The 8-bit log P of a trigram whose bigram is in slot `first`, or -1."""
     key = np.uint64(first) << np.uint64(20) | np.uint64(word)
     mask = len(slots) - 1
     at = place_of(key, mask, shift)
@@ -130,8 +132,8 @@ def find_trigram(slots, shift, first, word):
         slot = slots[at]
         if slot == EMPTY:
             break
-        if slot >> np.uint64(12) == wanted:
-            value = np.int64(slot & np.uint64(4095))
+        if slot >> BYTE == wanted:
+            value = np.int64(slot & LOWER)
             break
         at = (at + 1) & mask
     return value

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from cecdata.common.errors import InputError
 from cecdata.ngram import arpa, kenlm_trie
+from cecdata.ngram.kernels import quantise, restored
 from cecdata.ngram.table import Ngrams, load
 
 SHIPPED = "words"  # the name of the model in the package
@@ -77,5 +78,5 @@ def _model(path: Path, words: list[str], orders: list[kenlm_trie.Order]) -> Ngra
 
 
 def _natural(values: NDArray[np.float32]) -> NDArray[np.float32]:
-    # a table has no positive back-offs: kernels take them for log-probabilities
-    return np.asarray(np.minimum(values * _TO_NATURAL, 0.0), np.float32)
+    # to the steps of a table, so that a file and the table compiled from it correct alike
+    return restored(quantise(values * _TO_NATURAL))

@@ -1,12 +1,13 @@
 """A trigram model of words as flat arrays: what kernels look up, and the file that keeps it.
 
 Log-probabilities are natural logarithms. A word is a number below 2**20; number 0 is the unknown
-word. In memory a bigram is one 64-bit slot of a hash table: 20 + 20 bits of words, 12 bits of
-log P and 12 bits of back-off, so that a look-up costs one access to memory.
+word. In memory a bigram is one 64-bit slot of a hash table: 20 + 20 bits of words, 8 bits of
+log P and 8 bits of back-off, so that a look-up costs one access to memory.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -18,7 +19,7 @@ from cecdata.common import arrays
 from cecdata.common.errors import InputError
 from cecdata.ngram import kernels
 
-KIND = "cecdata n-gram table 1"
+KIND = "cecdata n-gram table 2"
 MOST_WORDS, MOST_PAIRS = 1 << 20, 1 << 23  # bits of a slot's key
 LONGEST = 8  # characters of the longest word that a lattice uses
 Longs = NDArray[np.uint64]
@@ -55,7 +56,9 @@ class Ngrams:
     """The n-grams of a model, sorted by their words.
 
     `words` by number; `pairs` [N2, 2] and `triples` [N3, 3] hold word numbers in reading order.
-    Back-offs of `words` and `pairs` are natural logarithms, as are the log-probabilities.
+    Back-offs of `words` and `pairs` are natural logarithms, as are the log-probabilities. `error`
+    is θ, the cost in nats of an error that suits the model: the less text a model has seen, the
+    more of what surprises it is right.
     """
 
     name: str
@@ -68,6 +71,7 @@ class Ngrams:
     pair_backoff: Floats
     triples: Ints
     triple_log_prob: Floats
+    error: float = 3.0
 
     def tables(self) -> Tables:
         """Build the hash tables; about half a second for two million bigrams.
@@ -91,7 +95,7 @@ class Ngrams:
             kernels.quantise(self.pair_backoff),
         )
         shift = _shift(bigrams)
-        marks = kernels.marks_of(bigrams, shift, np.uint64(24))
+        marks = kernels.marks_of(bigrams, shift, kernels.PAIR)
         trigrams = _slots(len(self.triples))
         lost = kernels.fill_trigrams(
             trigrams, bigrams, marks, self.triples, kernels.quantise(self.triple_log_prob)
@@ -118,24 +122,27 @@ class Ngrams:
         )
 
     def save(self, path: Path) -> None:
-        """Write the model as one compressed file of arrays."""
-        order = np.lexsort((self.pairs[:, 1], self.pairs[:, 0]))
-        pairs = self.pairs[order]
-        triple_order = np.lexsort((self.triples[:, 2], self.triples[:, 1], self.triples[:, 0]))
+        """Write the model as one compressed file of arrays; log-probabilities to 0.04 nats."""
+        size = len(self.words)
+        key = self.pairs[:, 0].astype(np.int64) * size + self.pairs[:, 1]
+        order = np.argsort(key)
+        key, pairs = key[order], self.pairs[order]
+        triples = self.triples
+        first = np.searchsorted(key, triples[:, 0].astype(np.int64) * size + triples[:, 1])
+        of_triple = np.lexsort((triples[:, 2], first))
         arrays.save(
             path,
             KIND,
-            {"name": self.name, "licence": self.licence},
+            {"name": self.name, "licence": self.licence, "error": self.error},
             {
                 "words": arrays.joined(self.words),
-                "word_log_prob": self.word_log_prob.astype("<f4"),
-                "word_backoff": self.word_backoff.astype("<f4"),
-                "pair_counts": np.bincount(pairs[:, 0], minlength=len(self.words)).astype("<i4"),
-                "pair_second": pairs[:, 1].astype("<i4"),
+                "word_log_prob": kernels.quantise(self.word_log_prob),
+                "word_backoff": kernels.quantise(self.word_backoff),
+                **_rows("pair", pairs[:, 0], pairs[:, 1], size),
                 "pair_log_prob": kernels.quantise(self.pair_log_prob[order]),
                 "pair_backoff": kernels.quantise(self.pair_backoff[order]),
-                "triples": self.triples[triple_order].astype("<i4"),
-                "triple_log_prob": kernels.quantise(self.triple_log_prob[triple_order]),
+                **_rows("triple", first[of_triple], triples[of_triple, 2], len(pairs)),
+                "triple_log_prob": kernels.quantise(self.triple_log_prob[of_triple]),
             },
         )
 
@@ -148,23 +155,47 @@ def load(path: Path) -> Ngrams:
     mend = "Compile it again: cectrain lm MODEL --out TABLE"
     about, held = arrays.load(path, KIND, mend)
     try:
-        words = arrays.parted(held["words"])
-        counts, second = held["pair_counts"], held["pair_second"]
-        first = np.repeat(np.arange(len(words), dtype=np.int32), counts.astype(np.int64))
+        pairs = _of_rows("pair", held)
+        first, third = _of_rows("triple", held).T
         return Ngrams(
             name=str(about["name"]),
             licence=str(about["licence"]),
-            words=words,
-            word_log_prob=held["word_log_prob"].astype(np.float32),
-            word_backoff=held["word_backoff"].astype(np.float32),
-            pairs=np.column_stack([first, second]),
+            error=float(str(about["error"])),
+            words=arrays.parted(held["words"]),
+            word_log_prob=kernels.restored(held["word_log_prob"]),
+            word_backoff=kernels.restored(held["word_backoff"]),
+            pairs=pairs,
             pair_log_prob=kernels.restored(held["pair_log_prob"]),
             pair_backoff=kernels.restored(held["pair_backoff"]),
-            triples=held["triples"].astype(np.int32),
+            triples=np.column_stack([pairs[first], third]),
             triple_log_prob=kernels.restored(held["triple_log_prob"]),
         )
-    except (KeyError, ValueError) as error:
+    except (KeyError, ValueError, IndexError) as error:
         raise InputError(f"{path} is damaged ({error}). {mend}") from error
+
+
+def _rows(
+    name: str, first: NDArray[np.integer], last: NDArray[np.integer], size: int
+) -> dict[str, NDArray[np.generic]]:
+    """Return (first, last) numbers, sorted, as counts by first and differences of the last ones.
+
+    The differences are four planes of bytes, of which the higher ones are nearly all zero.
+    """
+    step = np.diff(last, prepend=0)
+    begins = np.diff(first, prepend=-1) != 0
+    step[begins] = last[begins]
+    planes = step.astype("<u4").view(np.uint8).reshape(-1, 4).T
+    return {f"{name}_counts": np.bincount(first, minlength=size).astype("<i4"), f"{name}s": planes}
+
+
+def _of_rows(name: str, held: Mapping[str, NDArray[np.generic]]) -> Ints:
+    """Return the (first, last) numbers [N, 2] that `_rows` wrote."""
+    counts = held[f"{name}_counts"].astype(np.int64)
+    planes = np.ascontiguousarray(held[f"{name}s"].T, np.uint8)
+    last = np.cumsum(planes.view("<u4").ravel().astype(np.int64))
+    before = np.concatenate([np.zeros(1, np.int64), last])[np.cumsum(counts) - counts]
+    first = np.repeat(np.arange(len(counts)), counts)
+    return np.column_stack([first, last - np.repeat(before, counts)]).astype(np.int32)
 
 
 def _slots(count: int) -> Longs:

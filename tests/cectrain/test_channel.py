@@ -28,8 +28,8 @@ def small_model(draw: random.Random) -> Ngrams:
 
     def some(size: int, low: float) -> np.ndarray:
         # multiples of the tables' step, so that nothing is rounded
-        most = int(-low / 0.005)
-        return np.array([-0.005 * draw.randrange(most) for _ in range(size)], np.float32)
+        most = int(-low / 0.08)
+        return np.array([-0.08 * draw.randrange(most) for _ in range(size)], np.float32)
 
     pairs = sorted({(draw.randrange(1, count), draw.randrange(1, count)) for _ in range(60)})
     triples = sorted({(*draw.choice(pairs), draw.randrange(1, count)) for _ in range(60)})

@@ -1,12 +1,13 @@
 """Count the words of clean text and write the n-gram table that ships.
 
-    python tools/ngram/build.py CLEAN.parquet --out cecdata/ngram/words.ngram
+    pip install --target WORDFREQ wordfreq==3.1.1
+    PYTHONPATH=WORDFREQ python tools/ngram/build.py CLEAN.parquet --out cecdata/ngram/words.ngram
 
 Only sentences of openly licensed origins are read (`ORIGINS`), without those that are held out by
-id. Words are those of the lexicon (jieba's dictionary) and the standard characters; a sentence is
-cut into words by the likeliest path under the lexicon's counts. Unigrams mix the lexicon's counts
-with those of the text; bigrams and trigrams use interpolated absolute discounting (Ney, Essen and
-Kneser 1994), written as a back-off model.
+id. Words are those of the lexicon (jieba's dictionary), of wordfreq's list, and the standard
+characters; a sentence is cut into words by the likeliest path under the counts of the two lists.
+Unigrams mix these counts with those of the text; bigrams and trigrams use interpolated modified
+Kneser-Ney discounts (Chen and Goodman 1999) over these unigrams, written as a back-off model.
 """
 
 from __future__ import annotations
@@ -18,24 +19,28 @@ import numba
 import numpy as np
 import polars as pl
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from cecdata.corpus.splits import is_validation
 from cecdata.corpus.xxh3 import ids
-from cecdata.hanzi.characters import frequency, standard_characters
+from cecdata.hanzi.characters import standard_characters
 from cecdata.hanzi.data import rows
 from cecdata.ngram.kernels import child, marks_of, shift_of
 from cecdata.ngram.table import LONGEST, Ngrams, _trie
 
+Longs = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
 ORIGINS = (
-    "laws_lawrefbook", "laws_justlaws", "lctt", "tatoeba_cmn", "javaguide", "python_doc",
-    "postgres_doc", "php_doc", "react_doc", "vue_doc", "paddle_doc", "mindspore_doc", "d2l",
-    "rustbook", "howtocook", "crosswoz_valtest", "cmrc2018_devtrial", "cmrc2018_test_uer",
-    "ntrex_zh", "iotdb_doc", "deb_libreoffice_help", "deb_manpages", "books_pd_vernacular",
-)  # fmt: skip
+    *("laws_lawrefbook", "laws_justlaws", "lctt", "tatoeba_cmn", "javaguide", "python_doc"),
+    *("postgres_doc", "php_doc", "react_doc", "vue_doc", "paddle_doc", "mindspore_doc", "d2l"),
+    *("rustbook", "howtocook", "crosswoz_valtest", "cmrc2018_devtrial", "cmrc2018_test_uer"),
+    *("ntrex_zh", "iotdb_doc", "deb_libreoffice_help", "deb_manpages", "books_pd_vernacular"),
+)
 HELD_OUT = 0.02  # share of sentences that neither this model nor a policy sees
-LEAST_PAIRS, LEAST_TRIPLES = 2, 3  # rarer n-grams are left out
-DISCOUNT_2, DISCOUNT_3 = 0.75, 0.75
-MOST_PER_ORIGIN = 60_000  # sentences: statutes and manuals would drown the rest
+OF_TEXT = 0.5  # weight of the text's counts in the unigrams; the rest is the word lists'
+LEAST_TRIPLES = 3  # occurrences; with rarer trigrams the table is larger and corrects no better
+ERROR = 4.5  # θ of this model: benchmarks/tune_channel.py, pairs of origins that it has not seen
 
 
 @numba.njit(cache=True)
@@ -85,70 +90,94 @@ def segment(points, offsets, keys, nodes, marks, word, cost, out, ends):  # noqa
     return used
 
 
-def counted(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return np.unique(keys, return_counts=True)
+def counted(keys: Longs) -> tuple[Longs, Floats]:
+    """Return distinct keys, sorted, and how often each occurs."""
+    distinct, counts = np.unique(keys, return_counts=True)
+    return distinct, counts.astype(np.float64)
 
 
-def model(stream: np.ndarray, words: tuple[str, ...], lexicon: np.ndarray) -> Ngrams:
-    """The back-off model of a stream of words, runs ended by -1."""
+def discounts(counts: Floats) -> Floats:
+    """Return the modified Kneser-Ney discount of each count."""
+    n = [float((counts == k).sum()) for k in range(1, 5)]
+    base = n[0] / (n[0] + 2 * n[1])
+    by_count = [k - (k + 1) * base * n[k] / n[k - 1] for k in range(1, 4)]
+    return np.array(by_count)[np.minimum(counts, 3).astype(np.int64) - 1]
+
+
+def model(stream: Ints, words: tuple[str, ...], listed: Floats) -> Ngrams:
+    """Return the back-off model of a stream of words; runs end with -1.
+
+    `listed` are the words' shares in the word lists.
+    """
     size = np.int64(len(words))
-    text = np.bincount(stream[stream > 0], minlength=len(words)).astype(np.float64)
-    share = 0.5 * (text + 0.05) / (text + 0.05).sum() + 0.5 * lexicon / lexicon.sum()
+    text = np.bincount(stream[stream > 0], minlength=len(words)) + 0.05
+    share = OF_TEXT * text / text.sum() + (1 - OF_TEXT) * listed / listed.sum()
     share[0] = share[1:].min() * 0.1
     share /= share.sum()
     left, right = stream[:-1].astype(np.int64), stream[1:].astype(np.int64)
     held = (left > 0) & (right > 0)
-    pair_keys, pair_counts = counted(left[held] * size + right[held])
+    pairs, count = counted(left[held] * size + right[held])
     three = held[:-1] & held[1:]
-    triple_keys, triple_counts = counted(
+    triples, count3 = counted(
         (left[:-1][three] * size + left[1:][three]) * size + right[1:][three]
     )
     # bigrams: (c - D) / c(u) + gamma(u) P(w)
-    first = pair_keys // size
-    total = np.bincount(first, pair_counts, len(words))
-    kept = pair_counts >= LEAST_PAIRS
-    pair_keys, pair_counts, first = pair_keys[kept], pair_counts[kept], first[kept]
-    own = (pair_counts - DISCOUNT_2) / total[first]
-    gamma = 1 - np.bincount(first, own, len(words))
-    second = pair_keys % size
-    pair_prob = own + gamma[first] * share[second]
-    # trigrams: (c - D) / c(u, v) + gamma(u, v) P(w | v)
-    kept = triple_counts >= LEAST_TRIPLES
-    triple_keys, triple_counts = triple_keys[kept], triple_counts[kept]
-    before = np.searchsorted(pair_keys, triple_keys // size)
-    inside = before < len(pair_keys)
-    inside[inside] = pair_keys[before[inside]] == (triple_keys // size)[inside]
-    triple_keys, triple_counts, before = triple_keys[inside], triple_counts[inside], before[inside]
-    own3 = (triple_counts - DISCOUNT_3) / pair_counts[before]
-    gamma3 = 1 - np.bincount(before, own3, len(pair_keys))
-    v, w = triple_keys // size % size, triple_keys % size
-    at = np.minimum(np.searchsorted(pair_keys, v * size + w), len(pair_keys) - 1)
-    lower = np.where(pair_keys[at] == v * size + w, pair_prob[at], gamma[v] * share[w])
-    triple_prob = own3 + gamma3[before] * lower
+    u, w = pairs // size, pairs % size
+    own = (count - discounts(count)) / np.bincount(u, count, len(words))[u]
+    gamma = 1 - np.bincount(u, own, len(words))
+    pair_prob = own + gamma[u] * share[w]
+    # trigrams: (c - D) / c(u, v) + gamma(u, v) P(w | v); every trigram's pairs occur
+    first = np.searchsorted(pairs, triples // size)
+    second = np.searchsorted(pairs, triples % (size * size))
+    own3 = (count3 - discounts(count3)) / count[first]
+    kept = count3 >= LEAST_TRIPLES
+    triples, first, second, own3 = triples[kept], first[kept], second[kept], own3[kept]
+    gamma3 = 1 - np.bincount(first, own3, len(pairs))
     return Ngrams(
         name="words of open texts",
         licence="see cecdata/ngram/SOURCES.md",
+        error=ERROR,
         words=words,
-        word_log_prob=np.log(share).astype(np.float32),
-        word_backoff=np.log(np.maximum(gamma, 1e-6)).astype(np.float32),
-        pairs=np.column_stack([first, second]).astype(np.int32),
-        pair_log_prob=np.log(pair_prob).astype(np.float32),
-        pair_backoff=np.log(np.maximum(gamma3, 1e-6)).astype(np.float32),
-        triples=np.column_stack([triple_keys // size // size, v, w]).astype(np.int32),
-        triple_log_prob=np.log(triple_prob).astype(np.float32),
+        word_log_prob=logs(share),
+        word_backoff=logs(gamma),
+        pairs=np.column_stack([u, w]).astype(np.int32),
+        pair_log_prob=logs(pair_prob),
+        pair_backoff=logs(gamma3),
+        triples=np.column_stack([u[first], w[first], w[second]]).astype(np.int32),
+        triple_log_prob=logs(own3 + gamma3[first] * pair_prob[second]),
     )
 
 
+def logs(values: Floats) -> NDArray[np.float32]:
+    return np.log(np.clip(values, 1e-9, 1.0)).astype(np.float32)
+
+
 def sentences(path: Path) -> pl.Series:
+    """Return the sentences of the open origins that are not held out."""
     frame = pl.read_parquet(path).filter(pl.col("origin").is_in(ORIGINS))
-    text = frame["text"].to_arrow().cast(pa.string())
-    held = is_validation(ids(text), HELD_OUT)
-    frame = frame.filter(~pl.Series(held))
-    parts = [
-        part.sample(min(len(part), MOST_PER_ORIGIN), seed=0)
-        for _, part in sorted(frame.group_by("origin"), key=lambda item: item[0])
-    ]
-    return pl.concat(parts)["text"]
+    held = is_validation(ids(frame["text"].to_arrow().cast(pa.string())), HELD_OUT)
+    return frame["text"].filter(~pl.Series(held))
+
+
+def vocabulary() -> tuple[tuple[str, ...], Floats]:
+    """Return the words, the most frequent first after the unknown one, and their shares."""
+    from wordfreq import get_frequency_dict
+
+    listed = {
+        word: chance
+        for word, chance in get_frequency_dict("zh", "large").items()
+        if len(word) <= LONGEST and all("\u4e00" <= sign <= "\u9fff" for sign in word)
+    }
+    # the lexicon has no single characters: it shares the mass of the longer words
+    lexicon = {row[0]: float(row[1]) for row in rows("lexicon")}
+    longer = sum(chance for word, chance in listed.items() if len(word) > 1)
+    scale = longer / sum(lexicon.values())
+    shares = {
+        word: (listed.get(word, 0.0) + scale * lexicon.get(word, 0.0)) / (2 - (len(word) == 1))
+        for word in lexicon.keys() | listed.keys() | set(standard_characters())
+    }
+    words = sorted(shares, key=lambda word: (-shares[word], word))
+    return ("<unk>", *words), np.array([0.0, *(max(shares[word], 1e-9) for word in words)])
 
 
 def main() -> None:
@@ -156,13 +185,8 @@ def main() -> None:
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     asked = parser.parse_args()
-    listed = {row[0]: float(row[1]) for row in rows("lexicon")}
-    most = sum(listed.values())
-    for sign in standard_characters():
-        listed.setdefault(sign, frequency(sign) * most * 0.2 + 0.1)
-    words = ("<unk>", *sorted(listed))
-    counts = np.array([0.0, *(listed[word] for word in words[1:])])
-    cost = -np.log(np.maximum(counts, 0.1) / counts.sum()).astype(np.float32)
+    words, counts = vocabulary()
+    cost = -np.log(np.maximum(counts, 1e-9) / counts.sum()).astype(np.float32)
     texts = sentences(asked.corpus)
     joined = "".join(texts.to_list())
     points = np.frombuffer(joined.encode("utf-32-le"), np.uint32).astype(np.int32)

@@ -16,12 +16,20 @@ import numpy as np
 
 from cecdata import ngram
 from cecdata.common.kernels.jit import called, compiled_with, inlined
-from cecdata.ngram.kernels import STEP, child, find_bigram, find_trigram, place_of, shift_of
+from cecdata.ngram.kernels import (
+    BYTE,
+    LOWER,
+    STEP,
+    child,
+    find_bigram,
+    find_trigram,
+    place_of,
+    shift_of,
+)
 from cectrain.corrector.channel.layout import MOST_WORD
 
 LOW = np.float32(-1e9)
 _STEP = np.float32(STEP)
-_12_BITS = np.uint64(4095)
 
 
 @inlined
@@ -29,7 +37,7 @@ def pair(lm, left, right):
     """Log P(right | left)."""
     at = find_bigram(lm.bigrams, lm.bigram_marks, lm.bigram_shift, left, right)
     if at >= 0:
-        value = -_STEP * np.float32((lm.bigrams[at] >> np.uint64(12)) & _12_BITS)
+        value = -_STEP * np.float32((lm.bigrams[at] >> BYTE) & LOWER)
     else:
         value = lm.backoff[left] + lm.log_prob[right]
     return value
@@ -46,7 +54,7 @@ def triple(lm, slot, left, right):
     if value == LOW:
         value = pair(lm, left, right)
         if slot >= 0:
-            value -= _STEP * np.float32(lm.bigrams[slot] & _12_BITS)
+            value -= _STEP * np.float32(lm.bigrams[slot] & LOWER)
     return value
 
 

@@ -26,7 +26,7 @@ class ChannelProposer:
     """The noisy-channel corrector over an n-gram model and the channel of a recipe.
 
     least: least posterior of an edit that is proposed, 0..1: a higher one gives fewer and surer
-    edits. settings: the decoder's weights.
+    edits. settings: the decoder's weights; the default has the model's cost of an error.
     """
 
     longest: int | None = None
@@ -41,7 +41,7 @@ class ChannelProposer:
     ) -> None:
         channel = channel or of_recipe("realistic")
         self.name = f"channel {channel.recipe} × {model.name}"
-        self._least, self._settings = least, settings or Settings()
+        self._least, self._settings = least, settings or Settings(error=model.error)
         self.identity = {
             "model": model.name,
             "words": len(model.words),
