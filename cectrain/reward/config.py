@@ -29,6 +29,8 @@ class RewardConfig:
     empty_is_noise: bool = True  # an empty candidate earns 0 and belongs to no cluster
     tau_quantile: float | None = None  # τ = this quantile of the batch's cosines to the reference
     edit_weight: float = 0.0  # share of the edit term, 0–1
+    plausibility_weight: float = 0.0  # share of the noisy channel's posterior, 0–1
+    plausibility_lm: str = "words"  # n-gram model of that channel: a file, or the one that ships
     copy: float | None = None  # reward of a copy of an erroneous source, 0–1; None: not set apart
 
     def __post_init__(self) -> None:

@@ -21,6 +21,7 @@ from cectrain.reward.copies import with_copy_reward
 from cectrain.reward.edit import EDIT
 from cectrain.reward.majority import MAJORITY
 from cectrain.reward.pair import PAIR
+from cectrain.reward.plausibility import PLAUSIBILITY
 from cectrain.reward.term import Term
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ BASE: Mapping[str, tuple[Term, ...]] = MappingProxyType(
     {"consensus": (PAIR, CONSENSUS), "majority": (MAJORITY,)}
 )
 #: terms that take a share of any reward: `reward.NAME_weight`, 0 by default
-ADDITIONAL: tuple[Term, ...] = (EDIT,)
+ADDITIONAL: tuple[Term, ...] = (EDIT, PLAUSIBILITY)
 KINDS = tuple(BASE)
 TERMS = (*(term for terms in BASE.values() for term in terms), *ADDITIONAL)
 

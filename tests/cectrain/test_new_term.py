@@ -31,7 +31,7 @@ EDITS = {
         "from cectrain.reward.majority": (
             "from cectrain.reward.length import LENGTH\nfrom cectrain.reward.majority"
         ),
-        "= (EDIT,)": "= (EDIT, LENGTH)",
+        "= (EDIT, PLAUSIBILITY)": "= (EDIT, LENGTH, PLAUSIBILITY)",
     },
     "cectrain/reward/config.py": {
         "    copy: float": "    length_weight: float = 0.0  # of the length term\n    copy: float",

@@ -17,6 +17,7 @@ from cectrain.reward.copies import with_copy_reward
 from cectrain.reward.edit import EDIT, edit_rewards
 from cectrain.reward.majority import majority_rewards
 from cectrain.reward.pair import PAIR
+from cectrain.reward.plausibility import plausibility
 from cectrain.reward.terms import total_reward
 
 PAPER = RewardConfig()
@@ -155,6 +156,34 @@ def test_edit_term_mixes_in():
     votes = majority_rewards(groups, 1, "tightest")
     np.testing.assert_allclose(mixed.total_P_L, 0.8 * votes + 0.2 * edits)
     assert mixed.figures() == {"reward_majority": 0.5, "reward_edit": 0.5}
+
+
+def test_plausibility_is_a_probability_of_candidates():
+    """Over all readings of independent single changes, the values sum to 1."""
+    posterior = {(0, 1, "已"): 0.7, (2, 3, "再"): 0.2, (2, 3, "载"): 0.1, (4, 5, ""): 0.4}
+    parts = product("己已", "来", "在再载", ["了", "了了"])
+    texts = ["".join(part) for part in parts]
+    values = {text: plausibility("己来在了了", text, posterior) for text in texts}
+    assert sum(values.values()) == pytest.approx(1)
+    assert values["已来再了了"] == pytest.approx(0.7 * 0.2 * 0.6)
+    assert plausibility("己来在了了", "已来栽了了", posterior) == 0
+    assert plausibility("", "", {}) == 1
+
+
+def test_plausibility_takes_a_word_as_one_change():
+    """A word that changes two characters has its own posterior; a character may be inserted."""
+    posterior = {(1, 3, "环境"): 0.6, (1, 2, "环"): 0.1, (4, 5, "护"): 0.5, (5, 5, "啊"): 0.2}
+    assert plausibility("的还竟保户", "的环境保护", posterior) == pytest.approx(0.6 * 0.5 * 0.8)
+    assert plausibility("的还竟保户", "的环竟保户啊", posterior) == pytest.approx(0.1 * 0.5 * 0.2)
+
+
+def test_plausibility_needs_no_reference():
+    """The right candidate earns more than a copy or a wrong change, whatever the target."""
+    config = RewardConfig(kind="majority", min_samples=1, plausibility_weight=1.0)
+    source, right = "我们应该保护环竟。", "我们应该保护环境。"
+    group = [right, source, "我们应该保护环镜。", ""]
+    rewards = total_reward(Batch(config, [source], ["不是参考"], [group])).total_P_L[0]
+    assert rewards[0] > 0.5 > rewards[1:].max()
 
 
 def test_a_copy_of_an_error_earns_its_own_reward():

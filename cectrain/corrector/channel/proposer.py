@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,16 @@ LEAST = 0.5
 _SHOWN = 0.02  # least posterior of an alternative
 _COUNTED = 0.0005  # least posterior of a word: the posterior of an edit is the sum over its words
 _MOST_EDITS = 64  # edits of a text for which there is room at first
+
+
+Change = tuple[int, int, str]  # start and end in the piece, and the text that belongs there
+
+
+class Reading(NamedTuple):
+    """The possible changes of a piece with their posteriors, and those on the likeliest path."""
+
+    posterior: dict[Change, float]
+    best: set[Change]
 
 
 class ChannelProposer:
@@ -65,13 +76,18 @@ class ChannelProposer:
 
     def propose(self, pieces: Sequence[str]) -> list[list[Edit]]:
         """Return the edits of each piece, sorted; confidence is the posterior of the edit."""
+        return [
+            self._chosen(piece, *reading)
+            for piece, reading in zip(pieces, self.readings(pieces), strict=True)
+        ]
+
+    def readings(self, pieces: Sequence[str]) -> list[Reading]:
+        """Return what each piece may have meant."""
         points = np.frombuffer("".join(pieces).encode("utf-32-le"), np.uint32).astype(np.int32)
         offsets = np.cumsum([0, *map(len, pieces)]).astype(np.int64)
         room = _MOST_EDITS * len(pieces) + len(points)
         while True:
-            out = Edits(
-                np.zeros((room, 6), np.int64), np.zeros(room), np.zeros(room, np.uint8)
-            )
+            out = Edits(np.zeros((room, 6), np.int64), np.zeros(room), np.zeros(room, np.uint8))
             rows = correct(
                 points,
                 offsets,
@@ -85,28 +101,21 @@ class ChannelProposer:
             if rows >= 0:
                 break
             room *= 2
-        return self._edits(pieces, out, rows)
-
-    def _edits(self, pieces: Sequence[str], out: Edits, rows: int) -> list[list[Edit]]:
-        posterior: list[dict[tuple[int, int, str], float]] = [{} for _ in pieces]
-        best: list[set[tuple[int, int, str]]] = [set() for _ in pieces]
+        readings = [Reading({}, set()) for _ in pieces]
         for row in range(rows):
             place, start, end, word, low, high = out.place[row].tolist()
             key = start, end, self._words[word][low:high]
-            share = posterior[place].get(key, 0.0) + float(out.share[row])
-            posterior[place][key] = min(share, 1.0)
+            posterior, best = readings[place]
+            posterior[key] = min(posterior.get(key, 0.0) + float(out.share[row]), 1.0)
             if out.path[row]:
-                best[place].add(key)
-        return [
-            self._chosen(piece, own, chosen)
-            for piece, own, chosen in zip(pieces, posterior, best, strict=True)
-        ]
+                best.add(key)
+        return readings
 
     def _chosen(
         self,
         piece: str,
-        posterior: dict[tuple[int, int, str], float],
-        best: set[tuple[int, int, str]],
+        posterior: dict[Change, float],
+        best: set[Change],
     ) -> list[Edit]:
         edits = []
         for start, end, target in sorted(best):
