@@ -176,26 +176,26 @@ def near_duplicates(
     cecdata near-duplicates --cache out/vectors --above 0.95 --corpus sample
     """
     from cecdata.embed.cache import Cache
-    from cecdata.embed.duplicates import near_duplicates as report
+    from cecdata.embed.duplicates import near_duplicates as count
     from cecdata.embed.fill import texts_of
 
     with Progress() as progress:
-        found = report(Cache.open(cache), above, exact=exact, show=show, progress=progress)
-    ids = [i for pair in found.likest for i in (pair.one, pair.other)]
+        report = count(Cache.open(cache), above, exact=exact, show=show, progress=progress)
+    ids = [i for pair in report.closest for i in (pair.one, pair.other)]
     texts = texts_of(ids, corpus) if corpus else {}
     if as_json:
         rows = [
             asdict(pair) | {"texts": [texts.get(pair.one), texts.get(pair.other)]}
-            for pair in found.likest
+            for pair in report.closest
         ]
-        counts = {name: value for name, value in asdict(found).items() if name != "likest"}
+        counts = {name: value for name, value in asdict(report).items() if name != "closest"}
         print_json({"above": above, "exact": exact, **counts, "shown": rows})
         return
     click.echo(
-        f"{found.pairs:,} pairs with a cosine of at least {above}: {found.sentences:,} sentences "
-        f"in {found.groups:,} groups"
+        f"{report.pairs:,} pairs with a cosine of at least {above}: {report.sentences:,} sentences "
+        f"in {report.groups:,} groups"
     )
-    for pair in found.likest:
+    for pair in report.closest:
         click.echo(f"{pair.cosine:.4f}  {texts.get(pair.one) or pair.one}")
         click.echo(f"        {texts.get(pair.other) or pair.other}")
 

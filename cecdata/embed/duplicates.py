@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from cecdata.embed.cache import Cache
 
@@ -28,15 +29,15 @@ Floats = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]
 Progress = Callable[[str, int, int | None], None]
 _CELLS = 4096  # at most
-_FEW = 2048  # sentences that are not worth cells
-_SAMPLE, _TURNS = 16, 5  # rows a centre is found from, and how often it is moved
-_BLOCK = 8192  # rows compared with their cells at a time
-_SLACK = 1e-3  # of the bound, for what fp32 rounds
+_FEW = 2048  # up to so many sentences, cells cost more than they spare
+_SAMPLE, _TURNS = 16, 5  # rows of the sample for each centre; rounds of k-means
+_BLOCK = 2048  # rows compared at a time: 16 MB of cosines
+_SLACK = 1e-3  # of the bound, because fp32 rounds
 MARGIN = 0.45  # of sin θ
 
 
 @dataclass(frozen=True, slots=True)
-class Likeness:
+class Pair:
     """Two ids, in the order of their unsigned values, and the cosine of their vectors."""
 
     one: int
@@ -51,17 +52,8 @@ class NearDuplicates:
     pairs: int
     sentences: int  # that are in a pair
     groups: int
-    likest: tuple[Likeness, ...]  # the likest first, equals by id
-    compared: int  # cosines that were worked out
-
-
-@dataclass(frozen=True, slots=True)
-class _Pairs:
-    """Rows (numbers over all segments) and cosines of some pairs; all [N]."""
-
-    one: Rows
-    other: Rows
-    cosine: Floats
+    closest: tuple[Pair, ...]  # by falling cosine, equals by id
+    compared: int  # cosines that were computed
 
 
 def near_duplicates(
@@ -70,60 +62,59 @@ def near_duplicates(
     *,
     exact: bool = False,
     show: int = 20,
-    progress: Progress | None = None,
+    progress: Progress = lambda _what, _more, _all: None,
 ) -> NearDuplicates:
     """Count the pairs with a cosine of at least `above`; return the `show` most similar.
 
-    Memory: some 40 bytes a sentence, the vectors of 16,384 sentences and of the centres.
+    Memory: some 40 bytes a sentence, the vectors of 4,096 sentences and of the centres.
     """
-    rows = _Vectors(cache)
-    if not len(rows):
+    if not len(cache):
         return NearDuplicates(0, 0, 0, (), 0)
-    width = np.float32(np.sqrt(max(0.0, 1.0 - above * above)) * (1.0 if exact else MARGIN))
-    cells = _Cells.of(rows, width)
+    keys = np.concatenate([segment.keys for segment in cache.segments])
+    width = np.sqrt(max(0.0, 1.0 - above * above)) * (1.0 if exact else MARGIN)
+    cells = _Cells.of(cache, keys, np.float32(width))
     groups = _Groups(len(cache))
-    likest, pairs, compared = _none(), 0, 0
-    for found, tried in _blocks(rows, cells, above, progress):
-        compared += tried
-        pairs += len(found.one)
-        groups.join(found)
-        likest = _best(likest, found, rows.keys, show)
+    closest, pairs, compared = pl.DataFrame(), 0, 0
+    for start in range(0, len(cache), _BLOCK):
+        places = np.arange(start, min(start + _BLOCK, len(cache)))
+        vectors = _take(cache, cells.order[places])
+        for asked, others in cells.candidates(vectors, places):
+            cosine = vectors[asked] @ _take(cache, cells.order[others]).T
+            compared += cosine.size
+            row, column = np.nonzero(cosine >= above)
+            # within a cell each pair comes twice, and each sentence with itself
+            once = places[asked[row]] < others[column]
+            row, column = row[once], column[once]
+            if not len(row):
+                continue
+            one, other = cells.order[places[asked[row]]], cells.order[others[column]]
+            groups.join(one, other)
+            pairs += len(one)
+            left, right = keys[one], keys[other]
+            columns = {
+                "one": np.minimum(left, right),
+                "other": np.maximum(left, right),
+                "cosine": cosine[row, column],
+            }
+            closest = pl.concat([closest, pl.DataFrame(columns)]).sort(
+                "cosine", "one", "other", descending=[True, False, False]
+            )[:show]
+        cache.release()
+        progress("compare", len(places), len(cache))
+    signed = closest.with_columns(pl.col("one", "other").reinterpret(signed=True))
+    shown = tuple(Pair(one, other, min(1.0, c)) for one, other, c in signed.iter_rows())
     sentences, count = groups.count()
-    return NearDuplicates(pairs, sentences, count, _named(likest, rows.keys), compared)
+    return NearDuplicates(pairs, sentences, count, shown, compared)
 
 
-class _Vectors:
-    """Unit vectors by row number; the first pass (`checked`) checks each."""
-
-    def __init__(self, cache: Cache) -> None:
-        self._cache = cache
-        self._segments = [segment.vectors for segment in cache.segments]
-        sizes = [len(vectors) for vectors in self._segments]
-        self._starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-        self.keys = np.concatenate([np.empty(0, np.uint64), *(s.keys for s in cache.segments)])
-        self.dimension = cache.sidecar.dimension
-
-    def __len__(self) -> int:
-        return len(self.keys)
-
-    def first(self, rows: Rows) -> Floats:
-        """Return vectors by row as `take` does, each checked."""
-        return _unit(self._cache.get(self.keys[rows]).astype(np.float32))
-
-    def checked(self) -> Iterator[Floats]:
-        for _, vectors in self._cache.batches(_BLOCK):
-            yield _unit(vectors.astype(np.float32))
-
-    def take(self, rows: Rows) -> Floats:
-        out = np.empty((len(rows), self.dimension), np.float32)
-        segment = np.searchsorted(self._starts, rows, side="right") - 1
-        for number in np.unique(segment).tolist():
-            here = segment == number
-            out[here] = self._segments[number][rows[here] - self._starts[number]]
-        return _unit(out)
-
-    def release(self) -> None:
-        self._cache.release()
+def _take(cache: Cache, rows: Rows) -> Floats:
+    """Return unit vectors by row, counted over all segments."""
+    bounds = np.cumsum([0, *(len(segment.keys) for segment in cache.segments)])
+    vectors = np.empty((len(rows), cache.sidecar.dimension), np.float32)
+    for segment, first, last in zip(cache.segments, bounds, bounds[1:], strict=False):
+        here = (rows >= first) & (rows < last)
+        vectors[here] = segment.vectors[rows[here] - first]
+    return _unit(vectors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,46 +128,43 @@ class _Cells:
     apart: Floats  # [C, C] distances of the centres
     order: Rows
     starts: Rows
-    cell: npt.NDArray[np.int32]
+    cell: Rows
     width: np.float32
 
     @classmethod
-    def of(cls, rows: _Vectors, width: np.float32) -> _Cells:
-        centres = _centres(rows)
-        cell = np.empty(len(rows), np.int32)
-        at = 0
-        for vectors in rows.checked():
-            cell[at : at + len(vectors)] = (vectors @ centres.T).argmax(axis=1)
-            at += len(vectors)
+    def of(cls, cache: Cache, keys: npt.NDArray[np.uint64], width: np.float32) -> _Cells:
+        """Put every sentence into a cell; each vector is checked on the way."""
+        centres = _centres(cache, keys)
+        blocks = (_unit(vectors) for _, vectors in cache.batches(_BLOCK))
+        cell = np.concatenate([(block @ centres.T).argmax(axis=1) for block in blocks])
         order = np.argsort(cell, kind="stable")
         starts = np.searchsorted(cell[order], np.arange(len(centres) + 1))
         squares = np.einsum("cd,cd->c", centres, centres)
         apart = squares[:, None] + squares[None] - 2 * centres @ centres.T
         return cls(centres, np.sqrt(np.maximum(apart, 0)), order, starts, cell[order], width)
 
-    def reach(self, vectors: Floats, places: Rows) -> npt.NDArray[np.bool_]:
-        """Return which cells each sentence is compared with, [rows, C]."""
+    def candidates(self, vectors: Floats, places: Rows) -> Iterator[tuple[Rows, Rows]]:
+        """Yield which of the vectors are compared with which places, cell by cell.
+
+        Each pair comes once, from the sentence of the earlier cell.
+        """
         cell = self.cell[places]
         inside = vectors @ self.centres.T
         own = inside[np.arange(len(cell)), cell]
         near = own[:, None] - inside <= self.width * self.apart[cell] + np.float32(_SLACK)
-        # each pair once: from the sentence of the earlier cell
-        return np.asarray(near & (np.arange(len(self.centres)) >= cell[:, None]))
-
-    def members(self, cells: Rows) -> Iterator[tuple[int, Rows]]:
-        """Yield the places of each cell's sentences, one block at a time."""
-        for cell in cells.tolist():
-            stop = int(self.starts[cell + 1])
-            for first in range(int(self.starts[cell]), stop, _BLOCK):
-                yield cell, np.arange(first, min(first + _BLOCK, stop))
+        near &= np.arange(len(self.centres)) >= cell[:, None]
+        for number in np.flatnonzero(near.any(axis=0)).tolist():
+            asked, stop = np.flatnonzero(near[:, number]), int(self.starts[number + 1])
+            for first in range(int(self.starts[number]), stop, _BLOCK):
+                yield asked, np.arange(first, min(first + _BLOCK, stop))
 
 
-def _centres(rows: _Vectors) -> Floats:
+def _centres(cache: Cache, keys: npt.NDArray[np.uint64]) -> Floats:
     """Return centres by spherical k-means over a sample, the same for the same cache."""
-    count = 1 if len(rows) <= _FEW else min(_CELLS, int(np.sqrt(len(rows))))
+    count = 1 if len(keys) <= _FEW else min(_CELLS, int(np.sqrt(len(keys))))
     rng = np.random.default_rng(0)
-    drawn = rng.permutation(len(rows))[: count * _SAMPLE]
-    sample = rows.first(np.sort(drawn))
+    drawn = rng.permutation(len(keys))[: count * _SAMPLE]
+    sample = _unit(cache.get(keys[np.sort(drawn)]))
     centres = sample[rng.permutation(len(sample))[:count]].copy()
     for _ in range(_TURNS if count > 1 else 0):
         nearest = np.concatenate(
@@ -189,42 +177,6 @@ def _centres(rows: _Vectors) -> Floats:
     return centres
 
 
-def _blocks(
-    rows: _Vectors, cells: _Cells, above: float, progress: Progress | None
-) -> Iterator[tuple[_Pairs, int]]:
-    for start in range(0, len(rows), _BLOCK):
-        places = np.arange(start, min(start + _BLOCK, len(rows)))
-        vectors = rows.take(cells.order[places])
-        parts = range(0, len(places), 1024)
-        near = np.concatenate(
-            [cells.reach(vectors[at : at + 1024], places[at : at + 1024]) for at in parts]
-        )
-        for cell, others in cells.members(np.flatnonzero(near.any(axis=0))):
-            asked, held = np.flatnonzero(near[:, cell]), rows.take(cells.order[others])
-            for part in _parts(asked, len(others)):
-                found = _compare(vectors[part], places[part], held, others, above)
-                ordered = _Pairs(cells.order[found.one], cells.order[found.other], found.cosine)
-                yield ordered, len(part) * len(others)
-        rows.release()
-        if progress is not None:
-            progress("compare", len(places), len(rows))
-
-
-def _parts(asked: Rows, others: int) -> Iterator[Rows]:
-    step = max(1, 2**22 // max(1, others))
-    for start in range(0, len(asked), step):
-        yield asked[start : start + step]
-
-
-def _compare(vectors: Floats, places: Rows, held: Floats, others: Rows, above: float) -> _Pairs:
-    """Pairs of places."""
-    cosine = vectors @ held.T
-    one, other = np.nonzero(cosine >= above)
-    once = places[one] < others[other]  # within a cell each pair comes twice, and each with itself
-    one, other = one[once], other[once]
-    return _Pairs(places[one], others[other], cosine[one, other])
-
-
 class _Groups:
     """Sets of rows joined by pairs: each row points to a smaller one of its set or itself."""
 
@@ -232,10 +184,9 @@ class _Groups:
         self._parent = np.arange(rows)
         self._paired = np.zeros(rows, np.bool_)
 
-    def join(self, pairs: _Pairs) -> None:
-        one, other = pairs.one, pairs.other
-        self._paired[one] = True
-        self._paired[other] = True
+    def join(self, one: Rows, other: Rows) -> None:
+        """Join the sets of the two rows of each pair."""
+        self._paired[one] = self._paired[other] = True
         while len(one):
             one, other = self._roots(one), self._roots(other)
             apart = one != other
@@ -243,46 +194,18 @@ class _Groups:
             np.minimum.at(self._parent, other, one)
 
     def count(self) -> tuple[int, int]:
-        """Rows in pairs, and sets of them."""
+        """Return the number of rows in pairs, and of their sets."""
         paired = np.flatnonzero(self._paired)
         return len(paired), len(np.unique(self._roots(paired)))
 
     def _roots(self, rows: Rows) -> Rows:
-        found = self._parent[rows]
-        while True:
-            further = self._parent[found]
-            if np.array_equal(further, found):
-                break
-            found = further
-        self._parent[rows] = np.minimum(self._parent[rows], found)
-        return found
+        roots = self._parent[rows]
+        while not np.array_equal(further := self._parent[roots], roots):
+            roots = further
+        self._parent[rows] = np.minimum(self._parent[rows], roots)
+        return roots
 
 
-def _none() -> _Pairs:
-    return _Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
-
-
-def _best(known: _Pairs, more: _Pairs, keys: npt.NDArray[np.uint64], show: int) -> _Pairs:
-    one, other = np.append(known.one, more.one), np.append(known.other, more.other)
-    cosine = np.append(known.cosine, more.cosine)
-    if len(cosine) > show:
-        least = np.partition(cosine, len(cosine) - show)[len(cosine) - show] if show else np.inf
-        keep = cosine >= least
-        one, other, cosine = one[keep], other[keep], cosine[keep]
-    low, high = np.minimum(keys[one], keys[other]), np.maximum(keys[one], keys[other])
-    order = np.lexsort((high, low, -cosine))[:show]
-    return _Pairs(one[order], other[order], cosine[order])
-
-
-def _named(pairs: _Pairs, keys: npt.NDArray[np.uint64]) -> tuple[Likeness, ...]:
-    one, other = keys[pairs.one], keys[pairs.other]
-    low, high = (ends(one, other).view(np.int64).tolist() for ends in (np.minimum, np.maximum))
-    return tuple(
-        Likeness(a, b, min(1.0, c))
-        for a, b, c in zip(low, high, pairs.cosine.tolist(), strict=True)
-    )
-
-
-def _unit(vectors: Floats) -> Floats:
-    sizes = np.sqrt(np.einsum("nd,nd->n", vectors, vectors))
-    return np.asarray(vectors / sizes[:, None], np.float32)
+def _unit(vectors: npt.NDArray[np.floating]) -> Floats:
+    wide = vectors.astype(np.float32)
+    return np.asarray(wide / np.linalg.norm(wide, axis=1, keepdims=True), np.float32)

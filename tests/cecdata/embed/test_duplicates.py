@@ -69,7 +69,7 @@ def slow_groups(pairs):
 @given(st.integers(0, 10**6), st.sampled_from([0.55, 0.8, 0.95]))
 @settings(max_examples=8, deadline=None)
 def test_exact_is_comparing_all_with_all(tmp_path_factory, seed, above):
-    """Pairs, sentences, groups and the likest pairs are those of the slow way."""
+    """Pairs, sentences, groups and the closest pairs are those of the slow way."""
     rng = np.random.default_rng(seed)
     vectors = families(rng, 60, 8, 3, rng.uniform(0.05, 0.8))
     cache, _ = cache_of(tmp_path_factory.mktemp("c") / "c", vectors)
@@ -81,8 +81,8 @@ def test_exact_is_comparing_all_with_all(tmp_path_factory, seed, above):
     assert (found.pairs, found.groups) == (len(wanted), len(groups))
     assert found.sentences == sum(map(len, groups))
     best = sorted(wanted.values(), reverse=True)[:10]
-    assert [one.cosine for one in found.likest] == pytest.approx(best, abs=1e-5)
-    assert all((one.one, one.other) in wanted for one in found.likest)
+    assert [one.cosine for one in found.closest] == pytest.approx(best, abs=1e-5)
+    assert all((one.one, one.other) in wanted for one in found.closest)
 
 
 @pytest.mark.parametrize(("above", "least", "work"), [(0.95, 0.999, 1 / 6), (0.8, 0.99, 1)])
@@ -103,7 +103,7 @@ def test_cells_lose_next_to_nothing(tmp_path, above, least, work):
     assert least * len(wanted) <= fast.pairs <= len(wanted)
     assert fast.compared < work * len(vectors) * (len(vectors) - 1) / 2
     assert fast.compared < exact.compared
-    assert fast.likest[0] == exact.likest[0]
+    assert fast.closest[0] == exact.closest[0]
 
 
 @pytest.mark.parametrize("count", [3000, pytest.param(9000, marks=pytest.mark.slow)])
@@ -113,7 +113,7 @@ def test_equal_sentences_by_the_thousand(tmp_path, count):
     cache, _ = cache_of(tmp_path / "c", vectors)
     found = near_duplicates(cache, 0.95, show=3)
     assert found.pairs == count * (count - 1) // 2
-    assert (found.sentences, found.groups, len(found.likest)) == (count, 1, 3)
+    assert (found.sentences, found.groups, len(found.closest)) == (count, 1, 3)
 
 
 def test_none_of_none(tmp_path):
