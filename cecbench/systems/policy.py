@@ -74,3 +74,9 @@ KIND = Kind(
     LocalOptions,
     lambda argument, options, _: PolicySystem(argument, options),
 )
+BUILTIN_KIND = Kind(
+    BUILTIN,
+    "the policy that ships, alone",
+    LocalOptions,
+    lambda _, options, __: PolicySystem(BUILTIN, options),
+)

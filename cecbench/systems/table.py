@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cecbench.systems import api, channel, copying, llm, policy, predictions, tagger
+from cecbench.systems import api, channel, combined, copying, llm, policy, predictions, tagger
 from cecbench.systems.answer import System
 from cecbench.systems.kind import Context, Kind
 from cecdata.common.errors import UsageError, did_you_mean
@@ -18,7 +18,9 @@ KINDS: tuple[Kind[Any], ...] = (
     llm.KIND,
     api.KIND,
     policy.KIND,
+    policy.BUILTIN_KIND,
     channel.KIND,
+    combined.KIND,
 )
 SYSTEMS = {kind.name: kind for kind in KINDS}
 

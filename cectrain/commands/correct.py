@@ -15,8 +15,8 @@ from typing import IO
 import click
 
 from cecdata.common.errors import InputError
+from cectrain.corrector.combined.open import COMBINED
 from cectrain.corrector.correction import REASONS, Correction, Kept
-from cectrain.corrector.folder import BUILTIN
 
 _PIPE = 1 << 16  # bytes that a pipe holds
 _NAMED = 20  # pieces that stderr names one by one; further ones are counted
@@ -28,14 +28,26 @@ _EXAMPLES = 12  # unreadable characters that stderr shows
 @click.option(
     "--policy",
     "name",
-    default=BUILTIN,
+    default=COMBINED,
     show_default=True,
-    help="Folder of a run or of a model, a hub id, or channel: the noisy channel.",
+    help="What corrects: combined (the noisy channel and the built-in policy), channel (needs no"
+    " torch), builtin, a folder of a run or of a model, a hub id, or combined:FOLDER.",
 )
 @click.option(
     "--lm",
     help="N-gram model of the noisy channel: a table of `cectrain lm`, an ARPA file or a KenLM"
     " trie; words is what ships.  [default: the table of `cectrain lm`, else words]",
+)
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0, 1),
+    help="Least confidence of a correction: 0.9 makes only sure ones.",
+)
+@click.option(
+    "--protect",
+    "names",
+    type=click.Path(path_type=Path),
+    help="File of names, one on a line, that are not to be changed.",
 )
 @click.option(
     "--file",
@@ -65,6 +77,8 @@ def correct(
     sentences: tuple[str, ...],
     name: str,
     lm: str | None,
+    confidence: float | None,
+    names: Path | None,
     path: Path | None,
     batch: int,
     threads: int,
@@ -78,13 +92,21 @@ def correct(
 
     Example: cectrain correct --policy out/train 他己经来了。
     """
+    from cecdata.corpus.protect import read_names
     from cectrain.corrector.corrector import Corrector
 
     if not sentences and path is None:
         if sys.stdin is None or sys.stdin.isatty():
             raise click.UsageError("give sentences, a file with --file, or text through a pipe")
         path = Path("-")
-    corrector = Corrector(name, batch=batch, threads=threads, lm=lm)
+    corrector = Corrector(
+        name,
+        batch=batch,
+        threads=threads,
+        lm=lm,
+        confidence=confidence,
+        protect=read_names(names) if names else (),
+    )
     diff = diff or (sys.stdout.isatty() and not as_json)
     report = _Report()
     number: Counter[str] = Counter()

@@ -15,9 +15,7 @@ from cectrain.config import load
 @click.command()
 @data_argument
 @recipe_options
-@click.option(
-    "--pairs", type=click.IntRange(8), help="Number of pairs, instead of the recipe's."
-)
+@click.option("--pairs", type=click.IntRange(8), help="Number of pairs, instead of the recipe's.")
 @click.option("--encoder", "encoder_name", help="Sentence encoder, instead of the recipe's.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the page and the JSON.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")

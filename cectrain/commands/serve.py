@@ -7,7 +7,7 @@ import contextlib
 import click
 
 from cecdata.common.errors import InputError
-from cectrain.corrector.folder import BUILTIN
+from cectrain.corrector.combined.open import COMBINED
 
 
 @click.command()
@@ -21,9 +21,9 @@ from cectrain.corrector.folder import BUILTIN
 )
 @click.option(
     "--policy",
-    default=BUILTIN,
+    default=COMBINED,
     show_default=True,
-    help="Folder of a run or of a model, a hub id, or channel: the noisy channel.",
+    help="What corrects, as in `cectrain correct`.",
 )
 @click.option("--lm", help="N-gram model of the noisy channel, as in `cectrain correct`.")
 @click.option(

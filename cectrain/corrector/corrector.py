@@ -9,8 +9,8 @@ from itertools import groupby
 
 from cecdata.hanzi.characters import is_han
 from cectrain.corrector.channel.open import CHANNEL, open_channel
+from cectrain.corrector.combined.open import COMBINED, is_combined, open_combined
 from cectrain.corrector.correction import Correction, Edit, Kept, Proposer, apply
-from cectrain.corrector.folder import BUILTIN
 from cectrain.corrector.passthrough import filtered, stand_in
 from cectrain.corrector.pieces import Piece, pieces
 
@@ -20,8 +20,11 @@ _CHUNK, _CHUNK_CHARS = 256, 1 << 16  # texts and characters that a stream correc
 class Corrector:
     """Corrects Chinese spelling; the model is loaded when it is first asked.
 
-    model: `builtin`, the folder of a model or of a `cectrain` run, a hub id, `channel` (the noisy
-    channel), or any `Proposer`. lm: the channel's n-gram model, see `cecdata.ngram.models.find`.
+    model: `combined` (the noisy channel and the built-in policy), `channel` (the noisy channel
+    alone, which needs no torch), `builtin` (the policy alone), the folder of a model or of a
+    `cectrain` run, a hub id, `combined:` and one of these, or any `Proposer`. lm: the channel's
+    n-gram model, see `cecdata.ngram.models.find`. confidence: least confidence of an edit that is
+    made, 0..1; None: the default of `combined` and `channel`, and every edit of a policy.
     batch: pieces in a forward pass. device: `auto` is the first GPU, or the processor without one.
     threads: of the processor; 0 takes one for a small model, and torch's default for others.
     protect: names that are not to be changed.
@@ -31,16 +34,17 @@ class Corrector:
 
     def __init__(
         self,
-        model: str | Proposer = BUILTIN,
+        model: str | Proposer = COMBINED,
         *,
         batch: int = 64,
         device: str = "auto",
         threads: int = 0,
         protect: Iterable[str] = (),
         lm: str | None = None,
+        confidence: float | None = None,
     ) -> None:
         self._model, self._batch, self._device, self._threads = model, batch, device, threads
-        self._protect, self._lm = tuple(protect), lm
+        self._protect, self._lm, self._confidence = tuple(protect), lm, confidence
 
     @cached_property
     def proposer(self) -> Proposer:
@@ -48,12 +52,22 @@ class Corrector:
         if not isinstance(self._model, str):
             return self._model
         if self._model == CHANNEL:
-            return open_channel(self._lm)
+            return open_channel(self._lm, self._confidence)
+        if is_combined(self._model):
+            return open_combined(
+                self._model,
+                self._lm,
+                self._confidence,
+                batch=self._batch,
+                device=self._device,
+                threads=self._threads,
+            )
         from cectrain.corrector.policy import load
         from cectrain.corrector.proposals import PolicyProposer
 
         policy = load(self._model, device=self._device)
-        return PolicyProposer(policy, self._batch, self._threads)
+        least = self._confidence or 0.0
+        return PolicyProposer(policy, self._batch, self._threads, least=least)
 
     def correct(self, texts: str | Iterable[str]) -> list[Correction]:
         """Return one correction a text, in order; a single text gives a list of one."""

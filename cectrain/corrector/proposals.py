@@ -21,10 +21,13 @@ class PolicyProposer:
     """A policy as a corrector asks it.
 
     batch: pieces in a forward pass. threads: of the processor; 0 takes one for a small model.
+    least: least confidence of an edit that is proposed, 0..1.
     """
 
-    def __init__(self, policy: Policy, batch: int = 64, threads: int = 0) -> None:
-        self.policy, self._batch = policy, batch
+    def __init__(
+        self, policy: Policy, batch: int = 64, threads: int = 0, *, least: float = 0.0
+    ) -> None:
+        self.policy, self._batch, self._least = policy, batch, least
         self._readable: dict[str, bool] = {}
         self._threads = thread_count(policy.model, threads)
         self.longest = self._longest()
@@ -91,7 +94,8 @@ class PolicyProposer:
             shift += len(change.source) - len(change.target)
             those = log_probs[start : max(end, start + 1)]
             chance = math.exp(sum(those) / len(those))
-            edits.append(Edit(change.start, change.end, change.target, change.source, chance))
+            if chance >= self._least:
+                edits.append(Edit(change.start, change.end, change.target, change.source, chance))
         return edits
 
     def _by_character(self, answer: str, written: Written) -> list[float]:

@@ -44,7 +44,7 @@ def lines(capsys, *args):
 
 @pytest.fixture(scope="module")
 def corrector():
-    return Corrector()
+    return Corrector("builtin")
 
 
 UNHARMED = [

@@ -1,0 +1,124 @@
+"""Fit the weights of the combined corrector on synthetic pairs, and score each threshold.
+
+    cecdata build CLEAN --out PAIRS --recipe realistic --copies 1 --unchanged 0.5 --holdout 0
+    python benchmarks/fit_combined.py PAIRS --lm words
+
+CLEAN holds sentences that neither the policy nor the n-gram model was trained on. The weights
+maximise the likelihood of which changes are right, with a Gaussian prior of variance 2. With --keep
+the shipped weights are scored, also on a TSV file (source, tab, target).
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from cecdata.hanzi.edits import align
+from cectrain.corrector.combined.open import open_combined
+from cectrain.corrector.combined.proposer import JUDGED, Weights, chosen
+from cectrain.corrector.correction import apply
+from cectrain.corrector.pieces import pieces
+
+THRESHOLDS = (0.1, 0.2, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+
+
+def rows_of(path: Path) -> list[tuple[str, str]]:
+    """Return the pairs of a dataset, or of a TSV file."""
+    if path.is_dir():
+        frame = pl.read_parquet(path / "data" / "*.parquet", columns=["source", "target"])
+        return list(frame.iter_rows())
+    lines = path.read_text("utf-8").splitlines()
+    return [(line.split("\t")[-2], line.split("\t")[-1]) for line in lines if "\t" in line]
+
+
+def parts_of(rows: list[tuple[str, str]], longest: int | None) -> Iterator[tuple[int, int, str]]:
+    """Yield row, offset and text of each part that the corrector reads at once."""
+    for number, (source, _) in enumerate(rows):
+        for piece in pieces(source, longest):
+            yield number, piece.start, source[piece.start : piece.end]
+
+
+def fit(features: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return the weights by Newton's method."""
+    weights = np.zeros(features.shape[1])
+    for _ in range(50):
+        chance = 1 / (1 + np.exp(-features @ weights))
+        spread = chance * (1 - chance) + 1e-9
+        hessian = (features * spread[:, None]).T @ features + 0.5 * np.eye(len(weights))
+        step = np.linalg.solve(hessian, features.T @ (right - chance) - 0.5 * weights)
+        weights += step
+        if abs(step).max() < 1e-6:
+            break
+    return weights
+
+
+def main() -> None:
+    """Print the weights, and precision, recall, F1 and over-correction at each threshold."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("pairs", type=Path)
+    parser.add_argument("--lm", help="n-gram model, as in `cectrain correct`")
+    parser.add_argument("--policy", default="builtin")
+    parser.add_argument("--keep", action="store_true", help="measure the shipped weights")
+    options = parser.parse_args()
+    proposer = open_combined(f"combined:{options.policy}", options.lm)
+    rows = rows_of(options.pairs)
+    parts = list(parts_of(rows, proposer.longest))
+    texts = [text for _, _, text in parts]
+    start = time.process_time()
+    readings = proposer.channel.readings(texts)
+    judged = [[c for c, p in r.posterior.items() if p >= JUDGED] for r in readings]
+    votes = proposer.voter.votes(texts, judged)
+    print(f"{len(rows)} pairs, {len(rows) / (time.process_time() - start):.0f} a CPU-second")
+    changes, features, right = [], [], []
+    for part, ((number, offset, _), reading, own) in enumerate(
+        zip(parts, readings, votes, strict=True)
+    ):
+        wanted = {(e.start, e.end, e.source) for e in align(rows[number][1], rows[number][0])}
+        for (first, last, text), vote in own.items():
+            share = min(reading.posterior[first, last, text], 1 - 1e-4)
+            best = float((first, last, text) in reading.best)
+            features.append((1.0, math.log(share / (1 - share)), vote, best))
+            right.append((first + offset, last + offset, text) in wanted)
+            changes.append((part, (first, last, text)))
+    table, labels = np.array(features), np.array(right, float)
+    weights = np.array(proposer.weights) if options.keep else fit(table, labels)
+    print(Weights(*(round(float(weight), 2) for weight in weights)))
+    chances = 1 / (1 + np.exp(-table @ weights))
+    print("confidence   changes   right")
+    for low in np.arange(0, 1, 0.1):
+        those = (chances >= low) & (chances < low + 0.1)
+        if those.any():
+            print(f"{low:.1f} to {low + 0.1:.1f} {those.sum():9} {labels[those].mean():7.3f}")
+    confidences: list[dict] = [{} for _ in parts]
+    for (part, change), chance in zip(changes, chances, strict=True):
+        confidences[part][change] = float(chance)
+    print("threshold  precision  recall     F1  over-correction")
+    for threshold in THRESHOLDS:
+        answers = [""] * len(rows)
+        for (number, _, text), own in zip(parts, confidences, strict=True):
+            answers[number] += apply(text, chosen(text, own, threshold))
+        report(threshold, rows, answers)
+
+
+def report(threshold: float, rows: list[tuple[str, str]], answers: list[str]) -> None:
+    changed = sum(a != s for a, (s, _) in zip(answers, rows, strict=True))
+    wrong = sum(s != t for s, t in rows)
+    hits = sum(a == t != s for a, (s, t) in zip(answers, rows, strict=True))
+    spoilt = sum(a != s == t for a, (s, t) in zip(answers, rows, strict=True))
+    precision, recall = hits / max(changed, 1), hits / max(wrong, 1)
+    f1 = 2 * hits / max(changed + wrong, 1)
+    clean = max(len(rows) - wrong, 1)
+    print(
+        f"{threshold:9.2f} {precision:10.1%} {recall:7.1%} {f1:6.1%} {spoilt / clean:16.1%}",
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The noisy channel and a policy together: the channel names candidates, the policy votes."""

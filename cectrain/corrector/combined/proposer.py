@@ -1,0 +1,117 @@
+"""The corrector that `cectrain correct` asks by default: the channel and a policy together.
+
+The channel gives each possible change c of a text a posterior p(c), and the policy the logarithm
+v(c) of how much likelier it writes the change than the text as it is. Both enter a log-linear model
+
+    logit P(c) = bias + channel · logit p(c) + policy · v(c) + best · [c is on the best path]
+
+whose four weights were fitted by maximum likelihood on synthetic pairs of held-out sentences
+(benchmarks/fit_combined.py). P(c) is the confidence of an edit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from cectrain.corrector.channel.proposer import Change, ChannelProposer, Reading
+from cectrain.corrector.combined.votes import Voter
+from cectrain.corrector.correction import Alternative, Edit
+from cectrain.corrector.proposals import PolicyProposer
+
+JUDGED = 0.005  # least posterior of a change on which the policy votes
+_SHOWN = 0.02  # least confidence of an alternative
+
+
+class Weights(NamedTuple):
+    """Weights of the log-linear model."""
+
+    bias: float
+    channel: float
+    policy: float
+    best: float
+
+
+#: By the name of the channel's n-gram model; other models take those of the input-method model.
+SHIPPED = Weights(-0.93, 0.91, 0.34, 0.57)
+INPUT_METHOD = Weights(-0.93, 0.91, 0.34, 0.57)
+#: Least confidence of an edit that is made: that of the highest synthetic F1.
+LEAST = 0.3
+
+
+class CombinedProposer:
+    """Proposes the changes of a channel that a policy confirms.
+
+    least: least confidence of an edit that is proposed, 0..1: a higher one gives fewer and surer
+    edits.
+    """
+
+    def __init__(
+        self,
+        channel: ChannelProposer,
+        policy: PolicyProposer,
+        *,
+        batch: int = 64,
+        threads: int = 0,
+        least: float = LEAST,
+        weights: Weights | None = None,
+    ) -> None:
+        self.channel, self.policy, self.least = channel, policy, least
+        self.weights = weights or (
+            SHIPPED if channel.identity["model"] == "words" else INPUT_METHOD
+        )
+        self.longest = policy.longest
+        self.voter = Voter(policy.policy, batch, threads)
+
+    def unread(self, text: str) -> list[bool]:
+        """Return for each character whether the policy cannot read it."""
+        return self.policy.unread(text)
+
+    def readable(self, character: str) -> bool:
+        """Return whether the policy can read a character."""
+        return self.policy.readable(character)
+
+    def propose(self, pieces: Sequence[str]) -> list[list[Edit]]:
+        """Return the edits of each piece, sorted; confidence is P(c)."""
+        return [
+            chosen(piece, scored, self.least)
+            for piece, scored in zip(pieces, self.confidences(pieces), strict=True)
+        ]
+
+    def confidences(self, pieces: Sequence[str]) -> list[dict[Change, float]]:
+        """Return P(c) of the changes of each piece that the channel does not rule out."""
+        readings = self.channel.readings(pieces)
+        judged = [[c for c, p in r.posterior.items() if p >= JUDGED] for r in readings]
+        votes = self.voter.votes(pieces, judged)
+        return [
+            {change: self._confidence(reading, change, vote) for change, vote in own.items()}
+            for reading, own in zip(readings, votes, strict=True)
+        ]
+
+    def _confidence(self, reading: Reading, change: Change, vote: float) -> float:
+        weights, share = self.weights, min(reading.posterior[change], 1 - 1e-4)
+        score = weights.bias + weights.policy * vote + weights.best * (change in reading.best)
+        score += weights.channel * math.log(share / (1 - share))
+        return 1 / (1 + math.exp(-score))
+
+
+def chosen(piece: str, confidences: dict[Change, float], least: float) -> list[Edit]:
+    """Return the surest changes that do not overlap, in order of place."""
+    edits: list[Edit] = []
+    for (start, end, target), confidence in sorted(
+        confidences.items(), key=lambda one: (-one[1], one[0])
+    ):
+        if confidence < least:
+            break
+        if any((start < edit.end and edit.start < end) or start == edit.start for edit in edits):
+            continue
+        others = [
+            Alternative(text, round(share, 4))
+            for (low, high, text), share in confidences.items()
+            if (low, high) == (start, end) and text != target and share >= _SHOWN
+        ]
+        others.sort(key=lambda one: (-one.confidence, one.target))
+        source = piece[start:end]
+        edits.append(Edit(start, end, source, target, round(confidence, 4), tuple(others)))
+    return sorted(edits, key=lambda edit: edit.start)
