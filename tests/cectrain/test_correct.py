@@ -38,7 +38,7 @@ def test_the_limit_is_what_the_built_in_policy_was_trained_with():
 
 
 def lines(capsys, *args):
-    assert run(cli, ["correct", *args]) == 0
+    assert run(cli, ["correct", "--policy", "builtin", *args]) == 0
     return capsys.readouterr()
 
 
@@ -203,7 +203,7 @@ def test_a_byte_order_mark_is_no_character(tmp_path, capsys):
 
 def test_what_is_piped_in_is_answered_as_it_comes():
     """A line is answered while the pipe stands open, with what of the next one has come kept."""
-    words = [sys.executable, "-m", "cectrain", "correct"]
+    words = [sys.executable, "-m", "cectrain", "correct", "--policy", "builtin"]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         one, other = WRONG.encode()[:4], WRONG.encode()[4:]  # in the midst of a character
         process.stdin.write(b"\xef\xbb\xbf" + f"{WRONG}\n".encode() + one)
