@@ -13,7 +13,7 @@ import click
 
 from cecdata.commands.corpus_options import corpus_options, default_of
 from cecdata.commands.show import Progress, print_json
-from cecdata.common.errors import TooManyRejectsError
+from cecdata.common.errors import TooManyRejectsError, UsageError
 from cecdata.config import RECIPES, Config, load
 
 if TYPE_CHECKING:
@@ -120,6 +120,11 @@ _NAMED = 10  # files of which nothing could be read that are named one by one
     show_default=True,
     help="Exit with code 3 if a larger share of rows or pairs is rejected.",
 )
+@click.option(
+    "--shard",
+    metavar="i/N",
+    help="Make only part i of N (from 1); N jobs may run at once, then `cecdata merge OUT`.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace the dataset of an earlier build in OUT.")
 @click.option("--dry-run", is_flag=True, help="Read the corpus and calibrate, but write nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
@@ -132,6 +137,7 @@ def build(
     filters: str | None,
     names: Path | None,
     max_reject_rate: float,
+    shard: str | None,
     overwrite: bool,
     dry_run: bool,
     as_json: bool,
@@ -151,6 +157,13 @@ def build(
     config = load(recipe, filters=chosen, protect=named(names), **settings)
     if dry_run:
         _survey(corpus, config, as_json)
+        return
+    if shard is not None:
+        if overwrite:
+            raise UsageError("--overwrite would remove what other shards wrote: remove OUT instead")
+        from cecdata.commands.shards import build_part
+
+        build_part(corpus, out, config, shard, workers, engine, as_json)
         return
     from cecdata.commands.show import default_workers, summary, told
     from cecdata.pipeline.build import build as make

@@ -25,11 +25,10 @@ from cecdata.corpus.reading import FileReport
 from cecdata.corpus.sources import STDIN
 from cecdata.filters import Tally, active
 from cecdata.operators import OPERATORS
-from cecdata.perturbation.calibrate import Rate
 from cecdata.perturbation.engine import MIXED, UNCHANGED
 from cecdata.perturbation.tables import compiled
-from cecdata.pipeline.chunks import SPLITS, Outcome
-from cecdata.pipeline.pool import Pool
+from cecdata.pipeline.chunks import REJECTS, SPLITS, STAGED, Outcome
+from cecdata.pipeline.pool import Pool, drop
 from cecdata.shards.card import CARD, Example, Texts, card
 from cecdata.shards.croissant import croissant
 from cecdata.shards.inventory import take_inventory
@@ -76,6 +75,12 @@ def identity(given: Sequence[InputFile], config: Config) -> dict[str, object]:
         "tables": compiled(config).sha256,
         "models": {name: each.identity(config) for name, each in active(config).items()},
     }
+
+
+def reads(given: Sequence[InputFile], config: Config) -> list[str]:
+    """Return the files and folders that a build reads."""
+    models = [path for each in active(config).values() for path in each.reads(config)]
+    return [*(file.path for file in given), *models, *config.decontaminate]
 
 
 def _named(file: InputFile | File) -> dict[str, str]:
@@ -140,11 +145,31 @@ def _refuse_other_manifest(work: Workspace, recorded: Manifest) -> None:
         )
 
 
-def manifest(
-    given: Sequence[InputFile], pool: Pool, rates: Mapping[str, Rate], outcomes: Sequence[Outcome]
+def publish(
+    work: Workspace,
+    given: Sequence[InputFile],
+    pool: Pool,
+    outcomes: Sequence[Outcome],
+    corpus: Sequence[str],
+    started: float,
+    workers: int,
+    command: str,
 ) -> Manifest:
+    """Publish the chunks' files, write the documents, and return the manifest, written last."""
+    recorded = _manifest(given, pool, outcomes)
+    for staged, final in ((STAGED, "data"), (REJECTS, "rejects")):
+        if (work.root / staged).is_dir():
+            work.publish(staged, final)
+    _write_run(work, started, workers, command)
+    whole = _write_documents(work, recorded, corpus, outcomes)
+    drop(work)
+    return whole
+
+
+def _manifest(given: Sequence[InputFile], pool: Pool, outcomes: Sequence[Outcome]) -> Manifest:
     """Return the manifest, documents apart; sums run in the order of the chunks."""
     survey = pool.survey
+    rates = survey.histogram.rates()
     config = survey.histogram.config
     parts = [part for outcome in outcomes for part in outcome.parts]
     operators = _sums(part.operators for part in parts)
@@ -205,7 +230,7 @@ def _sums(parts: Iterable[Mapping[str, _Number]]) -> dict[str, _Number]:
     return total
 
 
-def write_documents(
+def _write_documents(
     work: Workspace, recorded: Manifest, corpus: Sequence[str], outcomes: Sequence[Outcome]
 ) -> Manifest:
     """Write the card and croissant.json, then the other documents and the manifest."""
@@ -231,7 +256,7 @@ def close(
     return whole
 
 
-def write_run(work: Workspace, started: float, workers: int, command: str) -> None:
+def _write_run(work: Workspace, started: float, workers: int, command: str) -> None:
     """Write `run.json`: the facts that no second run repeats."""
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     seconds = round(time.monotonic() - started, 3)

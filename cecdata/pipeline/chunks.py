@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cecdata.common.codec import Json, decode, encode
-from cecdata.common.durable import FileRecord, Workspace
+from cecdata.common.durable import STATE, FileRecord, Journal
 from cecdata.config import from_manifest
 from cecdata.corpus.splits import is_validation
 from cecdata.filters import measure
@@ -26,6 +26,7 @@ from cecdata.shards.writer import check_whole, write_pairs
 
 STAGED = ".cecdata/data"
 REJECTS = ".cecdata/rejects"
+TMP = f"{STATE}/tmp"  # noqa: S108 - below the output folder
 Codes = npt.NDArray[np.int8]
 Fill = Callable[[Path], None]
 Write = Callable[[str, Fill, Fill], FileRecord]
@@ -64,6 +65,7 @@ class Plan:
     chunks: tuple[Path, ...]  # of the pool
     sentences: int  # in all chunks
     rates: Mapping[str, Rate]  # by operator
+    tmp: str  # for files on their way, below the root
 
 
 class Stage:
@@ -111,18 +113,18 @@ def pairs_of_chunk(
         yield split, validate(measure(perturber.pairs(part), config, sentences), config)
 
 
-def recorded(work: Workspace, k: int) -> Outcome | None:
+def recorded(journal: Journal, k: int) -> Outcome | None:
     """Return the journal's outcome of chunk k if its files are there and whole, else None."""
-    done = work.journal.done("chunk", f"{k:05d}", verify=True)
+    done = journal.done("chunk", f"{k:05d}", verify=True)
     if done is None:
         return None
     facts = decode(_Facts, dict(done.facts), f"chunk {k} in the journal")  # type: ignore[arg-type]
     return Outcome(done.files, facts.parts)
 
 
-def record(work: Workspace, k: int, outcome: Outcome) -> None:
+def record(journal: Journal, k: int, outcome: Outcome) -> None:
     """Write the outcome of chunk k into the journal."""
-    work.journal.record("chunk", f"{k:05d}", outcome.files, parts=encode(outcome.parts))
+    journal.record("chunk", f"{k:05d}", outcome.files, parts=encode(outcome.parts))
 
 
 @dataclass(frozen=True, slots=True)

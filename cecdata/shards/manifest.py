@@ -96,6 +96,7 @@ class Manifest:
     rejects: tuple[File, ...] = ()
     documents: tuple[File, ...] = ()  # card and croissant; `rows` is 0
     fingerprint: str = ""  # of the configuration; computed where empty
+    content_sha256: str = ""  # of the shards' SHA-256, by path; computed where empty
     schema_version: int = SCHEMA_VERSION
     product: str = PRODUCT
     extra: Mapping[str, Json] = field(default_factory=dict)
@@ -105,6 +106,10 @@ class Manifest:
         if self.fingerprint not in {"", expected}:
             raise ValueError(f"fingerprint {self.fingerprint} is not that of the configuration")
         object.__setattr__(self, "fingerprint", expected)
+        content = content_sha256(self.outputs)
+        if self.content_sha256 not in {"", content}:
+            raise ValueError(f"content_sha256 {self.content_sha256} is not that of the shards")
+        object.__setattr__(self, "content_sha256", content)
         for record in self.files():
             _check_path(record.path)
         held = sum(record.rows for shards in self.outputs.values() for record in shards)
@@ -152,9 +157,20 @@ def fingerprint(configuration: Mapping[str, Json]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def content_sha256(outputs: Mapping[str, tuple[File, ...]]) -> str:
+    """Return one SHA-256 of all shards: of the lines "SHA-256, two spaces, path", by path.
+
+    It is what `sha256sum data/*.parquet | sha256sum` prints in the dataset's folder.
+    """
+    records = sorted((file.path, file.sha256) for files in outputs.values() for file in files)
+    lines = "".join(f"{digest}  {path}\n" for path, digest in records)
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
 def dumps(manifest: Manifest) -> bytes:
     """Return the bytes of `manifest.json`, sealed."""
-    first = {"product": None, "version": None, "schema_version": None, "fingerprint": None}
+    keys = ("product", "version", "schema_version", "fingerprint", "content_sha256")
+    first: dict[str, Json] = dict.fromkeys(keys)
     document = encode(manifest)
     assert isinstance(document, dict)
     return sealed({**first, **document}, indent=2)

@@ -16,18 +16,20 @@ from cecdata.common.durable.files import (
     write_text,
 )
 from cecdata.common.durable.journal import Entry, Journal
-from cecdata.common.durable.lock import Lock
+from cecdata.common.durable.lock import HeldError, Lock, running
 from cecdata.common.durable.workspace import STATE, Workspace
 
 __all__ = [
     "STATE",
     "Entry",
     "FileRecord",
+    "HeldError",
     "Journal",
     "Lock",
     "Workspace",
     "describe_os_error",
     "publish",
+    "running",
     "sha256_of",
     "write",
     "write_bytes",

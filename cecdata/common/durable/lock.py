@@ -14,6 +14,12 @@ from cecdata.common.durable.files import naming
 from cecdata.common.errors import RefusedError
 from cecdata.common.strict_json import parse
 
+_ENDED = "it has ended"
+
+
+class HeldError(RefusedError):
+    """Another process holds the lock."""
+
 
 class Lock:
     """An advisory lock on a file that stays in place (without it two runs could enter).
@@ -21,8 +27,9 @@ class Lock:
     The kernel releases it when its holder ends, so a held lock means a running process.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, name: str = "") -> None:
         self.path = path
+        self._name = name or str(path.parent.parent)  # in messages
         self._descriptor: int | None = None
 
     @property
@@ -40,7 +47,7 @@ class Lock:
             return False
 
     def acquire(self) -> None:
-        """Take the lock, or raise RefusedError with the name of its holder."""
+        """Take the lock, or raise HeldError with the name of its holder."""
         with naming(self.path):
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
             descriptor = os.open(self.path, flags, 0o666)
@@ -49,8 +56,8 @@ class Lock:
             except BlockingIOError:
                 holder = _holder(os.pread(descriptor, 4096, 0))
                 os.close(descriptor)
-                raise RefusedError(
-                    f"{self.path.parent.parent} is in use by {holder}. "
+                raise HeldError(
+                    f"{self._name} is in use by {holder}. "
                     "Wait for it, stop it, or choose another output folder."
                 ) from None
             except BaseException:
@@ -73,6 +80,20 @@ class Lock:
             os.close(descriptor)
 
 
+def running(path: Path) -> str | None:
+    """Return who holds the lock at `path`, by the note in it; None if nobody does.
+
+    The lock is not touched: to try it would keep a run that starts just then from having it. A note
+    of a process that was killed counts if it is of another host.
+    """
+    try:
+        note = path.read_bytes()
+    except OSError:
+        return None
+    holder = _holder(note) if note else ""
+    return holder if holder and _ENDED not in holder else None
+
+
 def _about_me() -> bytes:
     since = datetime.now(timezone.utc).astimezone().isoformat(timespec="seconds")
     note = {"pid": os.getpid(), "host": socket.gethostname(), "since": since}
@@ -88,5 +109,5 @@ def _holder(note: bytes) -> str:
     text = f"process {pid} on {host} since {since}"
     gone = Path("/proc").is_dir() and not Path(f"/proc/{pid}").exists()
     if gone and host == socket.gethostname():
-        text += " (it has ended; a process that it started still holds the lock)"
+        text += f" ({_ENDED}; a process that it started still holds the lock)"
     return text

@@ -27,7 +27,7 @@ from cecdata.common.errors import CecError, RefusedError
 
 STATE = ".cecdata"  # the folder below OUT for what only the run itself reads
 _WRITTEN = "file"
-_JOURNAL = "journal.jsonl"
+JOURNAL = "journal.jsonl"
 _DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
@@ -186,13 +186,13 @@ class Workspace:
             fingerprint.bind(self.journal, record)
 
     def _read_journal(self) -> Journal:
-        return Journal(self.state / _JOURNAL, self.root)
+        return Journal(self.state / JOURNAL, self.root)
 
     def _begun(self) -> bool:
         """Return whether anything here depends on the configuration: a step, a file, an answer."""
         steps = [entry for entry in self.journal if entry.step != fingerprint.BOUND]
         # Answers of an endpoint have a journal of their own, before they are a step of this one.
-        kept = (p for p in self.state.glob("*.jsonl") if p.name != _JOURNAL)
+        kept = (p for p in self.state.glob("*.jsonl") if p.name != JOURNAL)
         answered = any(path.stat().st_size for path in kept)
         return bool(steps or self.journal.damage or answered or _files(self.root, self.state))
 
@@ -213,7 +213,7 @@ class Workspace:
                     folder.rmdir()
             # The journal is removed last but one and the fingerprint last, so that the next run
             # after a kill still knows which files it may remove.
-            last = [_JOURNAL, fingerprint.FILE]
+            last = [JOURNAL, fingerprint.FILE]
             for path in sorted(self.state.iterdir(), key=lambda p: (p.name in last, p.name)):
                 if path.name not in ("lock", *last):
                     shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -229,10 +229,10 @@ def damage_of(root: Path) -> list[tuple[str, str]]:
     state = root / STATE
     if not state.is_dir():
         return []
-    entries, damage, whole, size = read_lines(state / _JOURNAL, root)
-    problems = [(f"{STATE}/{_JOURNAL}", text) for text in damage]
+    entries, damage, whole, size = read_lines(state / JOURNAL, root)
+    problems = [(f"{STATE}/{JOURNAL}", text) for text in damage]
     if whole < size:
-        problems.append((f"{STATE}/{_JOURNAL}", "its last line is torn or damaged"))
+        problems.append((f"{STATE}/{JOURNAL}", "its last line is torn or damaged"))
     bound = [e.facts.get("sha256") for e in entries if e.step == fingerprint.BOUND]
     named_by = state / fingerprint.FILE
     if not named_by.is_file() or sha256_of(named_by).sha256 not in bound[-1:]:

@@ -66,6 +66,6 @@ def _stage(frozen: _Frozen) -> Stage:
     root = frozen.plan.root
 
     def write(name: str, fill: Fill, check: Fill) -> durable.FileRecord:
-        return durable.write(root / name, fill, check, tmp=root / durable.STATE / "tmp")
+        return durable.write(root / name, fill, check, tmp=root / frozen.plan.tmp)
 
     return Stage(frozen.plan, write)

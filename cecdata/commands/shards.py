@@ -1,0 +1,89 @@
+"""`cecdata merge` and `status`, for builds that several jobs share or that are still running."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+import click
+
+from cecdata.commands.show import Progress, print_json
+from cecdata.config import Config
+
+_OUT = click.argument("out", type=click.Path(path_type=Path))
+
+
+@click.command()
+@_OUT
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+def merge(out: Path, as_json: bool) -> None:
+    """Publish the dataset OUT, all shards of which were built with `cecdata build --shard i/N`.
+
+    The files are those of a build without --shard, byte for byte. If a shard is missing, it is
+    named, and nothing changes.
+    """
+    from cecdata.commands.show import summary, told
+    from cecdata.pipeline.sharded import merge as publish
+
+    with Progress() as progress:
+        made = publish(out, command=shlex.join(["cecdata", *sys.argv[1:]]), progress=progress)
+    if as_json:
+        print_json(summary(out, made))
+    else:
+        click.echo(told(out, made), nl=False)
+
+
+@click.command()
+@_OUT
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+def status(out: Path, as_json: bool) -> None:
+    """Show how far the build in OUT is: stage, rate, time left, slow and failed shards."""
+    from dataclasses import asdict
+
+    from cecdata.pipeline.status import status as read
+
+    now = read(out)
+    if as_json:
+        print_json(asdict(now))
+        return
+    total = "?" if now.total is None else f"{now.total:,}"
+    rate = "" if now.chunks_per_s is None else f", {now.chunks_per_s:.3g} a second"
+    left = "" if now.eta_s is None else f", about {now.eta_s / 60:,.0f} minutes left"
+    click.echo(f"{out}: {now.stage}, {now.done:,} of {total} chunks{rate}{left}")
+    for shard in now.shards:
+        note = shard.error or shard.holder
+        slow = " (slow)" if shard.shard in now.stragglers else ""
+        counts = f"{shard.done:>8,} of {shard.total:,}"
+        click.echo(f"  {shard.shard:>9}  {shard.state:<8}{counts}  {note}{slow}".rstrip())
+
+
+def build_part(
+    corpus: tuple[str, ...],
+    out: Path,
+    config: Config,
+    text: str,
+    workers: int | None,
+    engine: str,
+    as_json: bool,
+) -> None:
+    """Make one shard of a build, as `cecdata build --shard` asks, and say what is left."""
+    from cecdata.commands.show import default_workers
+    from cecdata.pipeline.sharded import Shard, build_shard
+    from cecdata.pipeline.status import status
+
+    shard = Shard.parse(text)
+    with Progress() as progress:
+        count = workers or default_workers()
+        made = build_shard(
+            corpus, out, config, shard, workers=count, engine=engine, progress=progress
+        )
+    left = [] if made else [each.shard for each in status(out).shards if each.state != "done"]
+    if as_json:
+        print_json({"out": str(out), "shard": text, "merged": made is not None, "left": left})
+    elif made:
+        click.echo(f"{out}: all shards were merged before")
+    elif left:
+        click.echo(f"{out}: shard {shard} is done; not done are {', '.join(left)}")
+    else:
+        click.echo(f"{out}: all {shard.total} shards are done; next is `cecdata merge {out}`")

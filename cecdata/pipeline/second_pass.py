@@ -1,0 +1,43 @@
+"""The second pass over some chunks of a pool, by an engine, with a journal of what is done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from cecdata.common.durable import Journal
+from cecdata.config import Config
+from cecdata.pipeline.chunks import TMP, Outcome, Plan, Write, record, recorded
+from cecdata.pipeline.executors import Engine
+from cecdata.pipeline.intake import Progress
+from cecdata.pipeline.pool import Pool
+
+
+def plan_of(root: Path, config: Config, filled: Pool, tmp: str = TMP) -> Plan:
+    """Return the plan of the chunks of a pool: rates and the number of sentences are frozen.
+
+    `tmp` is the folder for files on their way, below `root`.
+    """
+    survey = filled.survey
+    rates = survey.histogram.rates()
+    return Plan(root, config.as_dict(), filled.chunks, survey.sentences, rates, tmp)
+
+
+def second_pass(
+    journal: Journal,
+    plan: Plan,
+    chunks: Sequence[int],
+    engine: Engine,
+    workers: int,
+    write: Write,
+    progress: Progress,
+) -> list[Outcome]:
+    """Return the outcomes of these chunks, in order; run those that the journal does not have."""
+    outcomes = {k: outcome for k in chunks if (outcome := recorded(journal, k)) is not None}
+    progress("perturb", len(outcomes), len(chunks))
+    missing = [k for k in chunks if k not in outcomes]
+    for k, outcome in engine(plan, missing, workers, write) if missing else ():
+        record(journal, k, outcome)
+        outcomes[k] = outcome
+        progress("perturb", 1, len(chunks))
+    return [outcomes[k] for k in chunks]
