@@ -106,16 +106,16 @@ class Manifest:
         if self.fingerprint not in {"", expected}:
             raise ValueError(f"fingerprint {self.fingerprint} is not that of the configuration")
         object.__setattr__(self, "fingerprint", expected)
-        content = content_sha256(self.outputs)
-        if self.content_sha256 not in {"", content}:
-            raise ValueError(f"content_sha256 {self.content_sha256} is not that of the shards")
-        object.__setattr__(self, "content_sha256", content)
         for record in self.files():
             _check_path(record.path)
         held = sum(record.rows for shards in self.outputs.values() for record in shards)
         kept = (self.rows if self.kind == POOL else self.pairs).kept
         if held != kept:
             raise ValueError(f"{kept:,} {_ROWS[self.kind]} kept, but the shards hold {held:,}")
+        content = content_sha256(self.outputs)
+        if self.content_sha256 not in {"", content}:
+            raise ValueError(f"content_sha256 {self.content_sha256} is not that of the shards")
+        object.__setattr__(self, "content_sha256", content)
 
     @property
     def kind(self) -> str:
