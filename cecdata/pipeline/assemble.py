@@ -160,8 +160,13 @@ def publish(
     for staged, final in ((STAGED, "data"), (REJECTS, "rejects")):
         if (work.root / staged).is_dir():
             work.publish(staged, final)
-    _write_run(work, started, workers, command)
-    whole = _write_documents(work, recorded, corpus, outcomes)
+    write_run(work, started, workers, command)
+    texts = _texts(corpus, outcomes)
+    documents = [
+        work.write_text(CARD, card(recorded, texts)),
+        work.write_bytes(CROISSANT, croissant(recorded, texts)),
+    ]
+    whole = close(work, recorded, documents, from_manifest(recorded.configuration))
     drop(work)
     return whole
 
@@ -230,18 +235,6 @@ def _sums(parts: Iterable[Mapping[str, _Number]]) -> dict[str, _Number]:
     return total
 
 
-def _write_documents(
-    work: Workspace, recorded: Manifest, corpus: Sequence[str], outcomes: Sequence[Outcome]
-) -> Manifest:
-    """Write the card and croissant.json, then the other documents and the manifest."""
-    texts = _texts(corpus, outcomes)
-    documents = [
-        work.write_text(CARD, card(recorded, texts)),
-        work.write_bytes(CROISSANT, croissant(recorded, texts)),
-    ]
-    return close(work, recorded, documents, from_manifest(recorded.configuration))
-
-
 def close(
     work: Workspace, recorded: Manifest, documents: Sequence[FileRecord], config: Config
 ) -> Manifest:
@@ -256,7 +249,7 @@ def close(
     return whole
 
 
-def _write_run(work: Workspace, started: float, workers: int, command: str) -> None:
+def write_run(work: Workspace, started: float, workers: int, command: str) -> None:
     """Write `run.json`: the facts that no second run repeats."""
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     seconds = round(time.monotonic() - started, 3)
