@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import time
 from collections import defaultdict
 
 import numpy as np
@@ -184,3 +185,16 @@ def test_edits_lead_to_the_target(shipped: Corrector) -> None:
             assert text[edit.start : edit.end] == edit.source
             text = text[: edit.start] + edit.target + text[edit.end :]
         assert text == correction.target
+
+
+def test_a_long_line_costs_what_its_clauses_cost(shipped: Corrector) -> None:
+    """Twenty thousand characters with a thousand edits take no time beyond that of the parts."""
+    clauses = ["我们应该保护环竟，我门去公园吧。"] * 1250
+    shipped.correct(clauses[0])
+    seconds = []
+    for texts in (clauses, ["".join(clauses)]):
+        start = time.process_time()
+        corrections = shipped.correct(texts)
+        seconds.append(time.process_time() - start)
+        assert sum(len(one.edits) for one in corrections) > 1000
+    assert seconds[1] < 2 * seconds[0]

@@ -117,17 +117,15 @@ class ChannelProposer:
         posterior: dict[Change, float],
         best: set[Change],
     ) -> list[Edit]:
+        chosen = [change for change in sorted(best) if posterior[change] >= self._least]
+        others: dict[tuple[int, int], list[Alternative]] = {(s, e): [] for s, e, _ in chosen}
+        for (start, end, text), share in posterior.items():
+            if (start, end) in others and share >= _SHOWN:
+                others[start, end].append(Alternative(text, round(share, 4)))
         edits = []
-        for start, end, target in sorted(best):
-            confidence = posterior[start, end, target]
-            if confidence < self._least:
-                continue
-            others = [
-                Alternative(text, round(share, 4))
-                for (low, high, text), share in posterior.items()
-                if (low, high) == (start, end) and text != target and share >= _SHOWN
-            ]
-            others.sort(key=lambda one: (-one.confidence, one.target))
-            source = piece[start:end]
-            edits.append(Edit(start, end, source, target, round(confidence, 4), tuple(others)))
+        for start, end, target in chosen:
+            shown = [one for one in others[start, end] if one.target != target]
+            shown.sort(key=lambda one: (-one.confidence, one.target))
+            confidence = round(posterior[start, end, target], 4)
+            edits.append(Edit(start, end, piece[start:end], target, confidence, tuple(shown)))
         return edits
