@@ -23,7 +23,7 @@ COMMANDS = {
     "report": ("cecdata.commands.datasets:report", "Write a page to look at a dataset."),
     "export": (
         "cecdata.commands.datasets:export",
-        "Write a split as JSONL, TSV or pycorrector JSON.",
+        "Write a split in the format of another tool.",
     ),
     "preview": ("cecdata.commands.look:preview", "Show perturbed copies of one sentence."),
     "inspect": (

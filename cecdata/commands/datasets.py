@@ -124,16 +124,23 @@ def report(dataset: Path, sample: int, to: Path | None) -> None:
     "--format",
     "form",
     show_default="by the suffix of FILE",
-    help="Format: jsonl, tsv or pycorrector.",
+    help="Format: jsonl, tsv, pycorrector, cscd-tsv, m2, cherrant, sharegpt, alpaca, "
+    "prompt-completion, openrlhf, verl, hf, webdataset or mds.",
 )
 def export(dataset: Path, file: Path, split: str, form: str | None) -> None:
-    """Write one split of DATASET to FILE for tools that do not read Parquet.
+    """Write one split of DATASET to FILE in the format of another tool.
+
+    \b
+    cecdata export out/data train.jsonl
+    cecdata export out/data alpaca.json --format alpaca
 
     FILE is replaced when all rows are written; it may be /dev/stdout or a pipe.
     """
     from cecdata.common.durable.targets import is_stream
+    from cecdata.shards.export import SUFFIXES
     from cecdata.shards.export import export as write
 
     streamed = is_stream(file)  # perhaps stdout itself, where the rows are to be alone
-    rows = write(dataset, split, file, form or file.suffix.lstrip("."))
+    suffix = file.suffix.lstrip(".")
+    rows = write(dataset, split, file, form or SUFFIXES.get(suffix, suffix))
     click.echo(f"{file}: {rows:,} rows of {split}", err=streamed)

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import json
+import struct
 import subprocess
 import sys
+import tarfile
 
 import pytest
 
@@ -11,6 +13,7 @@ from cecdata.common.command_group import run
 from cecdata.common.errors import RefusedError, UsageError
 from cecdata.hanzi.edits import Edit
 from cecdata.shards.export import export
+from cecdata.shards.export_text import INSTRUCTION
 from cecdata.shards.reader import open_dataset
 
 
@@ -59,7 +62,7 @@ def test_pycorrector_names_the_wrong_places(build, edited_row, tmp_path):
 def test_an_unknown_format_gets_the_nearest(dataset, tmp_path):
     """A format that does not exist is a usage error with the nearest name."""
     with pytest.raises(UsageError, match="did you mean 'jsonl'"):
-        export(dataset, "train", tmp_path / "x", "json")
+        export(dataset, "train", tmp_path / "x", "jsonll")
 
 
 def test_a_damaged_shard_leaves_the_file_as_it_was(dataset, tmp_path, capsys):
@@ -101,3 +104,102 @@ def test_to_the_standard_output(dataset, tmp_path):
     with appended.open("ab") as file:
         subprocess.run(script, stdout=file, check=True)
     assert appended.read_bytes() == b"before\n" + done.stdout
+
+
+CHATS = ("sharegpt", "alpaca", "prompt-completion", "openrlhf", "hf", "verl")
+
+
+@pytest.mark.parametrize("form", CHATS)
+def test_datasets_reads_what_trainers_read(form, dataset, tmp_path):
+    """`datasets`, by which these trainers load their files, gives each pair with its fields."""
+    datasets = pytest.importorskip("datasets")
+    path = tmp_path / ("x.parquet" if form in ("hf", "verl") else "x.json")
+    export(dataset, "train", path, form)
+    kind = "parquet" if form in ("hf", "verl") else "json"
+    cache = str(tmp_path / "cache")
+    table = datasets.load_dataset(kind, data_files=str(path), cache_dir=cache)["train"].to_list()
+    rows = rows_of(dataset, "train")
+    read = {
+        "sharegpt": lambda r: [turn["value"] for turn in r["conversations"]],
+        "alpaca": lambda r: [f"{r['instruction']}\n{r['input']}", r["output"]],
+        "prompt-completion": lambda r: [r["prompt"].rstrip("\n"), r["completion"]],
+        "openrlhf": lambda r: [r["input"], r["label"]],
+        "hf": lambda r: [f"{INSTRUCTION}\n{r['source']}", r["target"]],
+        "verl": lambda r: [r["prompt"][0]["content"], r["reward_model"]["ground_truth"]],
+    }[form]
+    wanted = [[f"{INSTRUCTION}\n{row['source']}", row["target"]] for row in rows]
+    assert [read(row) for row in table] == wanted
+    assert set(table[0]) == {
+        "sharegpt": {"id", "conversations"},
+        "alpaca": {"instruction", "input", "output"},
+        "prompt-completion": {"prompt", "completion"},
+        "openrlhf": {"input", "output", "label"},
+        "hf": set(rows[0]),
+        "verl": {"data_source", "prompt", "ability", "reward_model", "extra_info"},
+    }[form]
+
+
+@pytest.mark.parametrize("form", ["m2", "cherrant"])
+def test_edits_lead_from_source_to_target(form, build, edited_row, tmp_path):
+    """M2 blocks, read by cecbench's reader, give the target: substitutions, a missing and a
+    redundant character, and a clean sentence."""
+    from cecbench.benchmarks.readers import m2
+
+    texts = [
+        ("误会已经", [Edit(0, 1, "误", "言吴", "split", "x"), Edit(3, 4, "经", "径", "x", "x")]),
+        ("他来了。", [Edit(1, 2, "来", "", "missing", "x")]),
+        ("我们走吧", [Edit(2, 2, "", "的", "noise", "x")]),
+        ("没有错误", []),
+    ]
+    out = build(train=[[edited_row(text, 0, edits) for text, edits in texts]])
+    export(out, "train", tmp_path / "x.m2", form)
+    written = (tmp_path / "x.m2").read_text("utf-8")
+    rows = list(m2((tmp_path / "x.m2",), "x"))
+    assert [row.reference for row in rows] == [text for text, _ in texts]
+    assert [row.source for row in rows] == [row["source"] for row in rows_of(out, "train")]
+    assert ("T0-A0 误 会 已 经" in written) == (form == "cherrant")
+    assert "A 1 1|||M|||来|||REQUIRED|||-NONE-|||0" in written
+    assert "A 2 3|||R|||-NONE-|||" in written
+    assert "A -1 -1|||noop|||-NONE-|||" in written
+
+
+def test_cscd_lines_have_a_label(build, edited_row, tmp_path):
+    """A line of CSCD-NS: 1 or 0, source, target."""
+    edits = [Edit(2, 3, "已", "己", "homophone", "x")]
+    out = build(train=[[edited_row("他们已经来了", 0, edits), edited_row("没有错误", 0, [])]])
+    export(out, "train", tmp_path / "x", "cscd-tsv")
+    lines = (tmp_path / "x").read_text("utf-8").splitlines()
+    assert lines == ["1\t他们己经来了\t他们已经来了", "0\t没有错误\t没有错误"]
+
+
+def test_webdataset_is_a_tar_of_json(dataset, tmp_path):
+    """Each pair is one member KEY.json, in order; the same rows give the same bytes."""
+    path, again = tmp_path / "x.tar", tmp_path / "y.tar"
+    export(dataset, "train", path, "webdataset")
+    export(dataset, "train", again, "webdataset")
+    assert path.read_bytes() == again.read_bytes()
+    with tarfile.open(path) as file:
+        members = [(m.name, json.load(file.extractfile(m))) for m in file.getmembers()]
+    rows = rows_of(dataset, "train")
+    assert members == [(f"{row['id']}-{row['copy']}.json", row) for row in rows]
+
+
+def test_mds_has_the_documented_fields(dataset, tmp_path):
+    """index.json and the shards are those that MosaicML Streaming documents (MDS, version 2), and
+    its reader gives the pairs where it is installed."""
+    out = tmp_path / "mds"
+    export(dataset, "train", out, "mds")
+    (shard,) = json.loads((out / "index.json").read_text())["shards"]
+    data = (out / shard["raw_data"]["basename"]).read_bytes()
+    assert len(data) == shard["raw_data"]["bytes"]
+    (count,) = struct.unpack_from("<I", data)
+    ends = struct.unpack_from(f"<{count + 1}I", data, 4)
+    rows = rows_of(dataset, "train")
+    assert shard["samples"] == count == len(rows)
+    for row, start, stop in zip(rows, ends, ends[1:], strict=False):
+        sizes, text = struct.unpack_from("<3I", data, start), data[start + 12 : stop]
+        parts = [text[: sizes[0]], text[sizes[0] : -sizes[2]], text[-sizes[2] :]]
+        key = f"{row['id']}-{row['copy']}"
+        assert [part.decode() for part in parts] == [key, row["source"], row["target"]]
+    with pytest.raises(RefusedError, match="name a new folder"):
+        export(dataset, "train", out, "mds")
