@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import groupby
+from itertools import compress, groupby
+from operator import not_
 
 from cecdata.hanzi.characters import is_han
 from cectrain.corrector.channel.open import CHANNEL, open_channel
@@ -95,10 +96,12 @@ class _Text:
     def __init__(self, text: str, proposer: Proposer) -> None:
         self.text, self.unread = text, proposer.unread(text)
         self.longest = proposer.longest
-        self.seen = "".join(
-            stand_in(character, proposer.readable) if unread else character
-            for character, unread in zip(text, self.unread, strict=True)
-        )
+        self.seen = text
+        if any(self.unread):
+            self.seen = "".join(
+                stand_in(character, proposer.readable) if unread else character
+                for character, unread in zip(text, self.unread, strict=True)
+            )
         self.pieces = pieces(self.seen, self.longest)
 
     def asked(self) -> list[str]:
@@ -137,8 +140,10 @@ class _Text:
         return piece.context + len(whole) - len(whole.lstrip())
 
     def _state(self, piece: Piece) -> str:
-        own = zip(self.text[piece.start : piece.end], self.unread[piece.start :], strict=False)
-        if not any(is_han(ord(character)) and not unread for character, unread in own):
+        span = slice(piece.start, piece.end)
+        unread = self.unread[span]
+        own = set(compress(self.text[span], map(not_, unread)) if any(unread) else self.text[span])
+        if not any(is_han(ord(character)) for character in own):
             return "nothing"  # no character that could be wrong
         if self.longest is not None and len(self._asked(piece)) > self.longest:
             return "too_long"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from cecdata.hanzi.characters import is_han
 from cectrain.corrector.correction import Edit, Kept
@@ -64,7 +64,7 @@ def filtered(
     """
     if strays(edits, sum(map(_han, text[start:end]))):
         return [], [Kept(start, end, text[start:end], "strayed")]
-    spans = [m.span() for name in names for m in re.finditer(re.escape(name), text)]
+    spans = list(_spans(text, start, end, names)) if edits else []
     through, kept = [], []
     for edit in edits:
         if any(unread[edit.start : edit.end]):
@@ -78,6 +78,14 @@ def filtered(
             continue
         kept.append(Kept(edit.start, edit.end, edit.source, reason))
     return through, kept
+
+
+def _spans(text: str, start: int, end: int, names: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yield where names touch `text[start:end]`."""
+    for name in names:
+        low = max(0, start - len(name))
+        for match in re.finditer(re.escape(name), text[low : end + len(name)]):
+            yield low + match.start(), low + match.end()
 
 
 def _of_han(text: str, edit: Edit) -> bool:

@@ -1,6 +1,7 @@
 """Whatever a model proposes, the rules of a corrector keep the rest of the text unharmed."""
 
 import random
+import time
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -116,6 +117,18 @@ def test_a_protected_name_is_not_changed():
     (one,) = Corrector(proposer, protect=["习小明"]).correct("习小明自己经来了。")
     assert one.target == "习小明自已经来了。"
     assert [(kept.source, kept.reason) for kept in one.kept] == [("习", "protected")]
+
+
+def test_a_long_text_costs_what_its_pieces_cost():
+    """The time of a document grows with its length, with names to protect, too."""
+    sentences = [f"他己经来了第{n}次，你呢？" for n in range(2000)]
+    corrector = Corrector(Proposer(20, 0.1), protect=[f"习小{n}明" for n in range(100)])
+    seconds = []
+    for texts in (sentences, ["".join(sentences)]):
+        start = time.process_time()
+        corrector.correct(texts)
+        seconds.append(time.process_time() - start)
+    assert seconds[1] < 2 * seconds[0]
 
 
 def test_an_answer_that_strays_is_refused():
