@@ -14,9 +14,17 @@ from cecdata.hanzi.edits import align
 from cecdata.hanzi.readings import homophones
 from cectrain.data.shards import Pair
 
-VARIANTS = 3  # near misses, over-corrections and garbage texts per pair
-KINDS = ("correct", "copy", "near_miss", "over_correction", "garbage")
+VARIANTS = 3  # near misses, over-corrections, garbage texts and right variants per pair
+KINDS = ("correct", "copy", "near_miss", "over_correction", "garbage", "variant")
 _LIKELIEST = 8  # homophones that a wrong character is drawn from
+_HALF_WIDTH = str.maketrans("，；：！？（）", ",;:!?()")
+#: spellings and words of one meaning, so that each gives a second valid correction
+_SAME = (
+    ("其他", "其它"), ("账", "帐"), ("身份", "身分"), ("想象", "想像"), ("唯一", "惟一"),
+    ("年轻", "年青"), ("人才", "人材"), ("执着", "执著"), ("缘故", "原故"), ("当作", "当做"),
+    ("但是", "但"), ("因为", "因"), ("如果", "要是"), ("并且", "而且"), ("非常", "十分"),
+    ("立即", "立刻"), ("大概", "大约"), ("经常", "常常"),
+)  # fmt: skip
 
 #: mixtures of kinds that a policy may sample at some point of its training
 PROFILES: Mapping[str, Mapping[str, float]] = MappingProxyType(
@@ -42,10 +50,16 @@ class Bank:
         return [place for place, name in enumerate(self.kinds) if name == kind]
 
     def right(self) -> npt.NDArray[np.bool_]:
-        """Return whether each text is its pair's target, [P, K]; a wrong draw may hit by chance."""
+        """Return whether each text is its pair's target or a variant of it, [P, K].
+
+        A wrong draw may hit by chance.
+        """
         return np.array(
             [
-                [text == pair.target for text in row]
+                [
+                    text == pair.target or kind == "variant"
+                    for kind, text in zip(self.kinds, row, strict=True)
+                ]
                 for pair, row in zip(self.pairs, self.texts_P_K, strict=True)
             ]
         )
@@ -60,8 +74,22 @@ def bank(pairs: Sequence[Pair], seed: int) -> Bank:
         others = [pairs[(place + step) % len(pairs)].target for step in range(1, VARIANTS + 1)]
         near = [near_miss(pair, rng) for _ in range(VARIANTS)]
         over = [over_correction(pair.target, rng) for _ in range(VARIANTS)]
-        rows.append((pair.target, pair.source, *near, *over, *others))
+        rows.append((pair.target, pair.source, *near, *over, *others, *variants(pair)))
     return Bank(tuple(pairs), kinds, tuple(rows))
+
+
+def variants(pair: Pair) -> list[str]:
+    """Return right texts other than the target: second valid corrections, other punctuation.
+
+    >>> variants(Pair(1, 0, "他非长高兴，来了。", "他非常高兴，来了。", "homophone"))
+    ['他十分高兴，来了。', '他非常高兴,来了。', '他非常高兴，来了']
+    """
+    text = pair.target
+    others = [text.replace(a, b, 1) for a, b in _SAME if a in text][:1]
+    others += [text.translate(_HALF_WIDTH), text[:-1] if text[-1] == "。" else f"{text}。"]
+    kept = [one for one in dict.fromkeys(others) if one and one not in (text, pair.source)]
+    kept = kept or [f"{text}！"]
+    return [kept[place % len(kept)] for place in range(VARIANTS)]
 
 
 def near_miss(pair: Pair, rng: np.random.Generator) -> str:

@@ -20,6 +20,7 @@ from cectrain.diagnosis.measures import (
     KindFigures,
     RewardFigures,
     favoured,
+    teaches,
     verdict,
 )
 from cectrain.reward.batch import Batch
@@ -72,7 +73,7 @@ def diagnose(
         train_pairs=train_pairs,
         size=size,
         seed=seed,
-        gamma=max(0.0, round(1 - float(cosines_P_K[right_P_K].min()), 6)),
+        gamma=max(0.0, round(1 - float(np.quantile(cosines_P_K[right_P_K], 0.05)), 6)),
         delta=max(0.0, 1 - float(np.quantile(missed, 0.95))),
         blind=float((missed > 1 - _BLIND).mean()),
         hoeffding=math.sqrt(math.log(2 / (1 - CONFIDENCE)) / (2 * max(1, train_pairs))),
@@ -80,6 +81,7 @@ def diagnose(
         rewards=rewards,
         suggested=suggested,
         favoured=favoured(rewards),
+        teaches=teaches(rewards),
         verdict=(),
         recipe=recipe,
     )
@@ -119,6 +121,7 @@ def _reward_figures(
     clean = _rewards(candidates, vectors_P_K_D, one_changed, config, clean=True)
     lone_P, copy_P = alone.total_P_L[:, 0], alone.total_P_L[:, 1]
     members_P_L = alone.batch.members_P_L
+    accuracy, low = _variant_accuracy(candidates, vectors_P_K_D, config)
     rng = np.random.default_rng((seed, size))
     profiles = {
         name: _group_figures(
@@ -135,8 +138,32 @@ def _reward_figures(
         joined=float((members_P_L[:, 0] & members_P_L[:, 1]).mean()),
         clean_kept=float(clean.total_P_L[:, 1].mean()),
         clean_over_corrected=float(clean.total_P_L[:, 0].mean()),
+        variant_accuracy=accuracy,
+        variant_low=low,
         profiles=profiles,
     )
+
+
+def _variant_accuracy(
+    candidates: Bank, vectors_P_K_D: FloatArray, config: RewardConfig
+) -> tuple[float, float]:
+    """Return how often a right variant earns more than a wrong text, and a lower bound of that.
+
+    Each group has one variant, a copy, a near miss and an over-correction. The bound is the mean
+    over sentences less three standard errors, so that 8 sentences rarely exceed 1/2 by chance.
+    """
+    ranked = []
+    for columns in zip(
+        *(candidates.columns(kind) for kind in ("variant", "near_miss", "over_correction")),
+        strict=True,
+    ):
+        drawn_1_L = np.array([[columns[0], 1, *columns[1:]]])
+        total_P_L = _rewards(candidates, vectors_P_K_D, drawn_1_L, config).total_P_L
+        gain_P_W = total_P_L[:, :1] - total_P_L[:, 1:]
+        ranked.append((np.where(abs(gain_P_W) < _SAME, 0.5, gain_P_W > 0)).mean(axis=1))
+    accuracy_P = np.mean(ranked, axis=0)
+    spread = float(accuracy_P.std(ddof=1)) / math.sqrt(len(accuracy_P))
+    return float(accuracy_P.mean()), float(accuracy_P.mean()) - 3 * spread
 
 
 def _group_figures(

