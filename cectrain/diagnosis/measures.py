@@ -75,8 +75,8 @@ class Diagnosis:
 
     teaches: whether the favoured reward can be trusted, and with some constants ranks right texts
     that differ from the target above wrong ones, which exact match as the reward cannot do.
-    gamma: 1 − the 0.05 quantile of right candidates' cosines. delta: 1 − the 0.95 quantile of wrong candidates' cosines; the paper assumes
-    δ > γ. blind: share of wrong candidates with the reference's own embedding, which no constants
+    gamma: 1 − the 0.05 quantile of right candidates' cosines. delta: 1 − the 0.95 quantile of
+    wrong candidates' cosines; the paper assumes δ > γ. blind: share of wrong candidates with the reference's own embedding, which no constants
     can distinguish. hoeffding: √(log(2/(1 − c)) / 2N) at confidence c.
     """
 
@@ -152,8 +152,7 @@ def verdict(diagnosis: Diagnosis) -> list[str]:
 
 
 def teaches(rewards: Mapping[str, RewardFigures]) -> bool:
-    """Return whether the favoured reward ranks well and any of them does what exact match cannot.
-    """
+    """Return whether the favoured reward ranks well and one of them beats exact match."""
     beyond = any(figures.variant_low > EXACT_MATCH for figures in rewards.values())
     return beyond and _ranking(rewards[favoured(rewards)]) >= TEACHES_SLOWLY
 
