@@ -75,9 +75,10 @@ class Diagnosis:
 
     teaches: whether the favoured reward can be trusted, and with some constants ranks right texts
     that differ from the target above wrong ones, which exact match as the reward cannot do.
-    gamma: 1 − the 0.05 quantile of right candidates' cosines. delta: 1 − the 0.95 quantile of
-    wrong candidates' cosines; the paper assumes δ > γ. blind: share of wrong candidates with the reference's own embedding, which no constants
-    can distinguish. hoeffding: √(log(2/(1 − c)) / 2N) at confidence c.
+    gamma: 1 − the 0.05 quantile of right candidates' cosines. delta: 1 − the 0.95 quantile of wrong
+    candidates' cosines; the paper assumes δ > γ. blind: share of wrong candidates with the
+    reference's own embedding, which no constants can distinguish. hoeffding: √(log(2/(1 − c)) / 2N)
+    at confidence c.
     """
 
     encoder: str
