@@ -27,4 +27,5 @@ class RandomEncoder:
         for place, text in enumerate(sentences):
             digest = hashlib.blake2b(text.encode("utf-8"), digest_size=16).digest()
             vectors[place] = np.random.default_rng(list(digest)).standard_normal(self.dimension)
-        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        return vectors
