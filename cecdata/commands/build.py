@@ -56,7 +56,7 @@ _NAMED = 10  # files of which nothing could be read that are named one by one
 )
 @click.option(
     "--filters",
-    show_default="levenshtein,cosine",
+    show_default=default_of("filters"),
     help="Filters of the pairs, separated by commas.",
 )
 @click.option(

@@ -11,8 +11,9 @@ from cecdata.config import Config
 
 
 def default_of(name: str) -> str:
-    """Return the default of a setting, as help shows it."""
-    return str(Config.__dataclass_fields__[name].default)
+    """Return the default of a setting, as a help text shows it."""
+    default = Config.__dataclass_fields__[name].default
+    return ",".join(default) if isinstance(default, tuple) else str(default)
 
 
 _OPTIONS = (

@@ -30,12 +30,12 @@ def verify(dataset: Path, level: str | None, as_json: bool) -> None:
 
     Exit code 4, with a list, for damage; 1 if DATASET is not a dataset.
     """
-    from cecdata.embed.cache.verify import is_cache, prove_cache
+    from cecdata.embed.cache.verify import is_cache, verify_cache
     from cecdata.pipeline.rederive import embedder, rederiver
     from cecdata.shards.verify import verify as prove
 
     if is_cache(dataset):
-        report = prove_cache(dataset)
+        report = verify_cache(dataset)
     elif level == "full":
         report = prove(dataset, "full", rederive=rederiver(dataset), embed=embedder(dataset))
     else:

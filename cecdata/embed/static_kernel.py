@@ -175,9 +175,18 @@ def scores(
 
 @compiled
 def edited_scores(
-    offsets, data, rows, longest, edit_offsets, starts, ends, replacements, texts,
-    weights: Weights, out,
-):  # fmt: skip
+    offsets,
+    data,
+    rows,
+    longest,
+    edit_offsets,
+    starts,
+    ends,
+    replacements,
+    texts,
+    weights: Weights,
+    out,
+):
     """out[pair] = the score of pair `pair`, the source's sum from the target's and the edits.
 
     offsets, data: the distinct targets; rows: [N] which target a pair has, equal ones best next to

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from functools import cache
 
-INITIALS = (
-    "zh", "ch", "sh", "b", "p", "m", "f", "d", "t", "n", "l", "g", "k", "h", "j", "q", "x", "r",
-    "z", "c", "s", "y", "w",
-)  # fmt: skip
+INITIALS = ("zh", "ch", "sh", *"bpmfdtnlgkhjqxrzcsyw")  # the longer ones first
 # Pairs that whole regions do not distinguish. The order is that of how common the mistake is.
 INITIAL_PAIRS = (
-    ("zh", "z"), ("ch", "c"), ("sh", "s"), ("n", "l"), ("h", "f"), ("r", "l"),
-)  # fmt: skip
+    ("zh", "z"),
+    ("ch", "c"),
+    ("sh", "s"),
+    ("n", "l"),
+    ("h", "f"),
+    ("r", "l"),
+)
 FINAL_PAIRS = (
-    ("an", "ang"), ("en", "eng"), ("in", "ing"), ("ian", "iang"), ("uan", "uang"),
-)  # fmt: skip
+    ("an", "ang"),
+    ("en", "eng"),
+    ("in", "ing"),
+    ("ian", "iang"),
+    ("uan", "uang"),
+)
 _KEY_ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 _VOWELS = frozenset("aeiouv")
 
@@ -81,8 +87,11 @@ def _typed(left: str, right: str) -> str | None:
 @cache
 def _neighbours() -> dict[str, frozenset[str]]:
     """Return letter → letters beside it on a QWERTY keyboard, rows set off by half a key each."""
-    places = {key: (row, 2 * column + row) for row, keys in enumerate(_KEY_ROWS)
-              for column, key in enumerate(keys)}  # fmt: skip
+    places = {
+        key: (row, 2 * column + row)
+        for row, keys in enumerate(_KEY_ROWS)
+        for column, key in enumerate(keys)
+    }
     return {
         key: frozenset(
             other

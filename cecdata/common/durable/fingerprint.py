@@ -46,9 +46,7 @@ def refuse_another(
     if not path.exists():
         what = f"{path} is missing"
     elif bound is None:
-        what = (
-            f"{journal.path} does not name its {FILE}: its first line is damaged"
-        )
+        what = f"{journal.path} does not name its {FILE}: its first line is damaged"
     elif sha256_of(path).sha256 != bound.facts.get("sha256") or not isinstance(saved, dict):
         what = f"{path} is damaged or was edited"
     elif saved != identity:

@@ -8,7 +8,6 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import final
 
 from cecdata.common.durable import fingerprint
@@ -79,12 +78,7 @@ class Workspace:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._lock.release()
 
     def write(
@@ -166,7 +160,7 @@ class Workspace:
         return path
 
     def _open(self) -> None:
-        self._journal = self._read_journal()
+        self._journal = Journal(self.state / JOURNAL, self.root)
         if self._begun() and not self._overwrite:
             fingerprint.refuse_another(self.root, self.journal, self._named_by, self.identity)
             self.resumed = True
@@ -176,7 +170,7 @@ class Workspace:
             self.resumed = same and not self._overwrite
             if not self.resumed:
                 self._clear()
-                self._journal = self._read_journal()
+                self._journal = Journal(self.state / JOURNAL, self.root)
         with naming(self.tmp):
             shutil.rmtree(self.tmp, ignore_errors=True)  # temporary files of a killed run
             self.tmp.mkdir(exist_ok=True)
@@ -184,9 +178,6 @@ class Workspace:
             data = fingerprint.dumps(self.identity)
             record = self.write_bytes(f"{STATE}/{fingerprint.FILE}", data)
             fingerprint.bind(self.journal, record)
-
-    def _read_journal(self) -> Journal:
-        return Journal(self.state / JOURNAL, self.root)
 
     def _begun(self) -> bool:
         """Return whether anything here depends on the configuration: a step, a file, an answer."""

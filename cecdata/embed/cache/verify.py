@@ -11,7 +11,7 @@ from cecdata.common.durable import sha256_of
 from cecdata.common.durable.workspace import damage_of
 from cecdata.common.errors import CecError
 from cecdata.embed.cache.faiss_file import installed as faiss_installed
-from cecdata.embed.cache.layout import FAISS, SIDECAR, FaissFile, Sidecar, read_sidecar
+from cecdata.embed.cache.layout import FAISS, SIDECAR, Sidecar, read_sidecar
 from cecdata.embed.cache.segments import FOLDER, Opened, files_of, open_segment, vector_sums
 from cecdata.shards.inventory import Problem
 from cecdata.shards.verify import Report
@@ -24,21 +24,13 @@ def is_cache(root: Path) -> bool:
     return (root / SIDECAR).is_file() or (root / FOLDER).is_dir()
 
 
-def verify_cache(root: Path) -> tuple[Problem, ...]:
-    """Return all problems; damage raises no error."""
+def verify_cache(root: Path) -> Report:
+    """Check every bit of a cache; damage is a problem in the report and raises no error."""
     try:
         sidecar = read_sidecar(root)
     except CecError as error:
-        return (Problem(SIDECAR, str(error)),)
-    return tuple(_problems(root, sidecar))
-
-
-def prove_cache(root: Path) -> Report:
-    """Return the result of `verify_cache` as a report."""
-    problems = verify_cache(root)
-    if problems:
-        return Report("full", problems, 0, 0)
-    sidecar = read_sidecar(root)
+        return Report("full", (Problem(SIDECAR, str(error)),), 0, 0)
+    problems = tuple(_problems(root, sidecar))
     files = 1 + 2 * len(sidecar.segments) + (sidecar.faiss is not None)
     return Report("full", problems, files, sidecar.rows)
 
@@ -50,8 +42,8 @@ def _problems(root: Path, sidecar: Sidecar) -> Iterator[Problem]:
             opened.append(open_segment(root, segment, sidecar.dimension))
         except CecError as error:
             yield Problem(f"{FOLDER}/{segment.name}", str(error))
-    for found in opened:
-        yield from _rows(found)
+    for each in opened:
+        yield from _rows(each)
     keys = np.concatenate([segment.keys for segment in opened]) if opened else np.empty(0)
     if len(np.unique(keys)) != len(keys):
         yield Problem(FOLDER, "an id stands in more than one place")
@@ -96,19 +88,13 @@ def _faiss(root: Path, sidecar: Sidecar) -> Iterator[Problem]:
         elif sidecar.rows and faiss_installed():
             yield Problem(FAISS, "not written: run the same `cecdata embed` again")
         return
-    if not path.is_file():
-        yield Problem(FAISS, "missing: run the same `cecdata embed` again")
-    else:
-        yield from _index(path, sidecar.faiss)
-    if sidecar.faiss.rows != sidecar.rows:
-        yield Problem(FAISS, f"{sidecar.faiss.rows:,} rows, the cache has {sidecar.rows:,}")
-
-
-def _index(path: Path, wanted: FaissFile) -> Iterator[Problem]:
     try:
-        found = sha256_of(path)
+        record = sha256_of(path) if path.is_file() else None
+        if record is None:
+            yield Problem(FAISS, "missing: run the same `cecdata embed` again")
+        elif (record.sha256, record.bytes) != (sidecar.faiss.sha256, sidecar.faiss.bytes):
+            yield Problem(FAISS, "damaged: its SHA-256 is not the one in the sidecar")
     except CecError as error:
         yield Problem(FAISS, str(error))
-        return
-    if (found.sha256, found.bytes) != (wanted.sha256, wanted.bytes):
-        yield Problem(FAISS, "damaged: its SHA-256 is not the one in the sidecar")
+    if sidecar.faiss.rows != sidecar.rows:
+        yield Problem(FAISS, f"{sidecar.faiss.rows:,} rows, the cache has {sidecar.rows:,}")
