@@ -376,7 +376,7 @@ def test_verify_tells_what_costs_the_cache(tmp_path):
             assert path.read_bytes() == flipped, "verify changed something"
         path.write_bytes(whole)
     shutil.rmtree(root / ".cecdata")  # a copy to be read only
-    assert [p for p in verify_cache(root) if ".cecdata" in p.path] == []
+    assert [p for p in verify_cache(root).problems if ".cecdata" in p.path] == []
 
 
 def test_verify_tells_whatever_is_off(tmp_path):
@@ -385,21 +385,21 @@ def test_verify_tells_whatever_is_off(tmp_path):
     root = tmp_path / "c"
     fill(root, range(40))
     fill(root, range(40, 50), finish=False)
-    assert [problem.path for problem in verify_cache(root)] == ["index.faiss"]
-    assert "rows were added since" in verify_cache(root)[0].what
+    assert [problem.path for problem in verify_cache(root).problems] == ["index.faiss"]
+    assert "rows were added since" in verify_cache(root).problems[0].what
     fill(root)
     assert verify_cache(root).ok
     (root / "segments" / "00009.keys").write_bytes(b"")
-    assert "does not name" in verify_cache(root)[0].what
+    assert "does not name" in verify_cache(root).problems[0].what
     (root / "segments" / "00009.keys").unlink()
     (root / "index.faiss").unlink()
     (root / "index.faiss").mkdir()
-    assert "missing" in verify_cache(root)[0].what
+    assert "missing" in verify_cache(root).problems[0].what
     (root / "index.faiss").rmdir()
     for path in (root / "segments").iterdir():
         path.unlink()
         path.mkdir()
-    assert len(verify_cache(root)) == 3  # both segments and the index
+    assert len(verify_cache(root).problems) == 3  # both segments and the index
 
 
 def test_no_vectors_of_an_empty_question(tmp_path):
