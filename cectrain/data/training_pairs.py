@@ -181,7 +181,7 @@ def fresh_corruption(dataset: Dataset, homophone: float | None = None) -> Corrup
     config = engine.config
 
     def corrupt(pairs: Sequence[Pair], epoch: int) -> list[Pair]:
-        drawn = engine.with_seed(config.seed + 1 + epoch).pairs(_sentences(pairs)).table
+        drawn = engine.fresh(epoch).pairs(_sentences(pairs)).table
         rows = drawn.take(
             pa.array([place * config.copies + pair.copy for place, pair in enumerate(pairs)])
         )

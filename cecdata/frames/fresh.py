@@ -1,0 +1,106 @@
+"""Pairs that are drawn anew in each epoch, from a pool of sentences, without a dataset of pairs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from cecdata.common.errors import InputError, UsageError
+from cecdata.filters import measure
+from cecdata.frames.rates import Rates, distinct_sentences, engine, rates
+from cecdata.frames.texts import Frame
+from cecdata.pipeline.validate import validate
+from cecdata.shards.manifest import MANIFEST, PAIRS, POOL, read_manifest
+from cecdata.shards.reader import open_dataset
+from cecdata.shards.schema import PAIR, SENTENCE
+
+COLUMNS = ("id", "source", "target", "operator", "distance")
+_BLOCK = 4_096  # sentences that one worker perturbs at a time
+
+
+class Fresh:
+    """One pair of each sentence of a pool in each epoch, in an order of the epoch's own.
+
+    `pool` is a folder that `cecdata pool` or `cecdata build` wrote (of pairs, the training
+    sentences and their rates), or what `cecdata.rates` takes. The pairs of epoch e are those of a
+    build with the seed + 1 + e and one copy; the cosine filter is left out. `settings` are those
+    of a recipe. Raises InputError where the pool has no sentence.
+
+    >>> fresh = Fresh(["他的病情已经好转。", "明天上午九点开会。"], recipe="realistic")
+    >>> len(fresh), [len(table) for table in fresh.tables(epoch=0)]
+    (2, [2])
+    """
+
+    def __init__(
+        self,
+        pool: Frame | str | os.PathLike[str],
+        recipe: str | None = None,
+        *,
+        column: str | None = None,
+        **settings: object,
+    ) -> None:
+        frame, frozen = _opened(pool)
+        if frozen is None:
+            frozen = rates(frame, recipe or "paper", column=column, **settings)
+        made, self._count = engine(frozen, {"recipe": recipe, **settings, "copies": 1})
+        config = made.config
+        chosen = tuple(name for name in config.filters if name != "cosine")
+        self._engine, _ = engine(frozen, {**settings, "copies": 1, "filters": chosen})
+        parts = list(distinct_sentences(frame, column, config))
+        self._sentences = pa.Table.from_batches(parts, SENTENCE).combine_chunks()
+        if not len(self._sentences):
+            raise InputError("the pool has no sentence")
+
+    def __len__(self) -> int:
+        """Return the number of sentences; a sentence without a pair makes an epoch shorter."""
+        return len(self._sentences)
+
+    def tables(
+        self, epoch: int, part: int = 0, parts: int = 1, skip: int = 0
+    ) -> Iterator[pa.Table]:
+        """Yield the pairs of an epoch that belong to one of `parts` readers, some at a time.
+
+        `skip` leaves out the reader's first pairs, exactly. The columns are those of `COLUMNS`.
+        Raises UsageError for a part that does not exist.
+        """
+        if not 0 <= part < parts:
+            raise UsageError(f"part {part} of {parts}: it must be from 0 to {parts - 1}")
+        drawn = self._engine.fresh(epoch)
+        seed = self._engine.config.seed
+        order = np.random.default_rng((seed, epoch)).permutation(len(self._sentences))
+        for start in range(part * _BLOCK, len(order), parts * _BLOCK):
+            rows = self._sentences.take(pa.array(order[start : start + _BLOCK]))
+            batch = rows.combine_chunks().to_batches()[0]
+            pairs = measure(drawn.pairs(batch), drawn.config, self._count)
+            table = validate(pairs, drawn.config).kept.table.select(COLUMNS)
+            left = table.slice(min(skip, len(table)))
+            skip -= len(table) - len(left)
+            if len(left):
+                yield left.cast(pa.schema([PAIR.field(name) for name in COLUMNS]))
+
+    def rows(
+        self, epoch: int, part: int = 0, parts: int = 1, skip: int = 0
+    ) -> Iterator[dict[str, object]]:
+        """Yield the same pairs as dictionaries."""
+        for table in self.tables(epoch, part, parts, skip):
+            columns = [column.to_pylist() for column in table.columns]
+            for values in zip(*columns, strict=True):
+                yield dict(zip(COLUMNS, values, strict=True))
+
+
+def _opened(pool: Frame | str | os.PathLike[str]) -> tuple[Frame, Rates | None]:
+    if not isinstance(pool, (str, os.PathLike)):
+        return pool, None
+    path = Path(pool)
+    if not (path / MANIFEST).is_file():
+        raise InputError(f"{path}: no folder that `cecdata pool` or `cecdata build` wrote")
+    manifest = read_manifest(path, PAIRS, POOL)
+    if manifest.kind == POOL:
+        return pl.scan_parquet(path / "data" / "*.parquet"), None
+    targets = open_dataset(path).scan("train").select(text="target", origin="origin")
+    return targets, Rates.of_manifest(manifest)
