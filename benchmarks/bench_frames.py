@@ -1,6 +1,6 @@
 """CPU by pair of the Polars expression, beside the kernel and a build's second pass without files.
 
-One process, everything in one run, interleaved; medians. All three have the paper's recipe without the
+One process, everything in one run, interleaved; medians. All have the paper's recipe without the
 cosine. Also pairs a CPU-second of `Fresh`, as dictionaries and as tables.
 
     python benchmarks/bench_frames.py [--pool clean.parquet] [--rounds 9]
@@ -13,6 +13,7 @@ import statistics
 import polars as pl
 from common import arguments, interleaved, machine, ratio, recipe, sentences
 
+import cecdata.polars  # noqa: F401 - gives expressions the namespace
 from cecdata.frames.fresh import Fresh
 from cecdata.frames.rates import rates
 from cecdata.perturbation import kernel
