@@ -25,6 +25,7 @@ EXTRAS = {
     "gpu": "the same with FAISS on a GPU",
     "train": "training and the built-in policy (PyTorch, TRL)",
     "bench": "pretrained systems in cecbench",
+    "audit": "the classifier of `cecdata audit`",
     "ray": "builds on a Ray cluster",
     "kenlm": "the plausibility filter by an n-gram model",
     "vllm": "generation by vLLM in PPO",

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cecdata.common.kernels.jit import compiled, inlined
+from cecdata.common.kernels.jit import compiled_with, inlined
 from cecdata.common.kernels.utf8 import Int32s, Points
 from cecdata.contamination.hashes import (
     BASE,
@@ -116,7 +116,7 @@ def _table(hashes: Uint64s, texts: Int32s, places: Int32s) -> Table:
     return Table(bloom, slots, at, starts, texts[order], places[order])
 
 
-@compiled
+@compiled_with()
 def _fill(hashes: Uint64s, slots: Uint64s, at: Int32s, bloom: Uint64s) -> None:
     mask = np.uint64(slots.size - 1)
     for place in range(hashes.size):
@@ -144,7 +144,7 @@ def _look_up(table: Table, value: np.uint64) -> int:
     return -1
 
 
-@compiled
+@compiled_with()
 def _find(
     codes: Points,
     offsets: Int64s,

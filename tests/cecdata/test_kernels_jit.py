@@ -14,8 +14,9 @@ from cecdata.perturbation import kernel
 
 DECORATED = re.compile(r"^@(compiled|entry|inlined|called)$", re.MULTILINE)
 ROOT = Path(__file__).parents[2]
-# Rooms whose entries name further packages in their digest, by `compiled_with` or `entry_with`.
-WITH = {"cectrain.corrector.channel": ("cecdata.ngram",)}
+# Rooms whose entries have their folder and further packages in their digest, by `compiled_with` or
+# `entry_with`.
+WITH = {"cectrain.corrector.channel": ("cecdata.ngram",), "cecdata.contamination": ()}
 MODULE = """
 from cecdata.common.kernels.jit import entry
 

@@ -124,7 +124,7 @@ def _make_cache(room: Path) -> None:
 def _cache_noticed(room: Path) -> bool:
     from cecdata.embed.cache import verify_cache
 
-    return bool(verify_cache(room))
+    return not verify_cache(room).ok
 
 
 def _cache_used(room: Path) -> object:

@@ -31,7 +31,7 @@ def compiled(kernel: Kernel) -> Kernel:
 
 
 def compiled_with(*packages: ModuleType) -> Callable[[Kernel], Kernel]:
-    """Compile as `compiled` does a kernel made of its folder's files and of other packages."""
+    """Compile as `compiled` does a kernel made of its folder's files and of those of `packages`."""
 
     def compile_(kernel: Kernel) -> Kernel:
         folders = (Path(str(package.__file__)).parent for package in packages)
