@@ -154,7 +154,7 @@ class Config:
         _check_choices(self)
         _check_numbers(self)
         ppo, homophone = self.ppo, self.data.homophone
-        largest = LARGEST_GROUP if self.reward.kind == "consensus" else math.inf
+        largest = LARGEST_GROUP if self.reward.is_consensus else math.inf
         require(
             2 <= ppo.candidates <= largest,
             "ppo.candidates",

@@ -51,8 +51,9 @@ def diagnose(
     A pure function of its arguments. `recipe` is the origin of `config` that the page names.
     Raises InputError with fewer than 8 pairs that contain an error, UsageError for another reward.
     """
-    if config.kind != "consensus":
-        raise UsageError(f"only the consensus reward can be diagnosed, not {config.kind!r}")
+    if not config.is_consensus:
+        name = config.reward or config.kind
+        raise UsageError(f"only the consensus reward can be diagnosed, not {name!r}")
     wrong = [pair for pair in pairs if pair.source != pair.target]
     if len(wrong) < 8:
         raise InputError(f"{len(wrong)} pairs with an error: a diagnosis needs at least 8")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from cecdata.common.settings import require, require_at_least, require_fractions, require_known
 from cectrain.reward import cluster, terms
@@ -17,6 +18,8 @@ class RewardConfig:
     An additional term NAME of `terms.ADDITIONAL` has its weight here as NAME_weight.
     """
 
+    reward: str = ""  # "package:function": a function of your own in place of `kind`
+    functions: Mapping[str, float] = field(default_factory=dict)  # further ones: share, 0–1
     kind: str = "consensus"  # or "majority": TTRL's vote, which needs no reference and no encoder
     alpha: float = 0.5  # weight of the pair term, 0–1
     tau: float = 0.70  # cosine to the reference that earns 0
@@ -31,7 +34,7 @@ class RewardConfig:
     edit_weight: float = 0.0  # share of the edit term, 0–1
     plausibility_weight: float = 0.0  # share of the noisy channel's posterior, 0–1
     plausibility_lm: str = "words"  # n-gram model of that channel: a file, or the one that ships
-    copy: float | None = None  # reward of a copy of an erroneous source, 0–1; None: not set apart
+    copy: float | None = None  # consensus reward of a copy of an error, 0–1; None: not set apart
 
     def __post_init__(self) -> None:
         for name, value, known in (
@@ -48,8 +51,15 @@ class RewardConfig:
             require(-1 <= cosine < 1, f"reward.{name}", cosine, "a cosine below 1")
         require_at_least(0, self, "epsilon", section="reward.")
         require_at_least(1, self, "min_samples", section="reward.")
+        for name, share in self.functions.items():
+            require(0 <= share <= 1, f"reward.functions.{name}", share, "a fraction from 0 to 1")
         total = terms.additional_weight(self)
         require(total <= 1, "the sum of reward.…_weight", total, "at most 1")
+
+    @property
+    def is_consensus(self) -> bool:
+        """Whether the reward has the pair and consensus terms, which need an encoder."""
+        return self.kind == "consensus" and not self.reward
 
     def tau_words(self) -> str:
         """Return τ, or the quantile that defines it, as text."""
@@ -65,5 +75,6 @@ class RewardConfig:
         words = [f"α {self.alpha:g}", f"τ {self.tau_words()}", f"β {self.beta:g}"]
         used = [(term, term.weight(self)) for term in terms.ADDITIONAL]
         words += [f"{term.name} term {weight:g}" for term, weight in used if weight]
+        words += [f"{name} {share:g}" for name, share in self.functions.items()]
         words += [] if self.copy is None else [f"copy {self.copy:g}"]
         return ", ".join(words)

@@ -77,7 +77,7 @@ class GroupReward:
         """Return the rewards of P groups, and the figures that are logged with them."""
         started = time.perf_counter()
         batch = Batch(self._config, sources, targets, groups)
-        if self._config.kind == "consensus":
+        if self._config.is_consensus:
             candidates_P_L_D, references_P_D = self._embed(groups, targets)  # noqa: N806
             batch = Batch(
                 self._config, sources, targets, groups, candidates_P_L_D, references_P_D

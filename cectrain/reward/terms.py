@@ -19,6 +19,7 @@ from cectrain.reward.cluster import FloatArray
 from cectrain.reward.consensus import CONSENSUS
 from cectrain.reward.copies import with_copy_reward
 from cectrain.reward.edit import EDIT
+from cectrain.reward.function import FUNCTION, FUNCTIONS
 from cectrain.reward.majority import MAJORITY
 from cectrain.reward.pair import PAIR
 from cectrain.reward.plausibility import PLAUSIBILITY
@@ -34,7 +35,8 @@ BASE: Mapping[str, tuple[Term, ...]] = MappingProxyType(
 #: terms that take a share of any reward: `reward.NAME_weight`, 0 by default
 ADDITIONAL: tuple[Term, ...] = (EDIT, PLAUSIBILITY)
 KINDS = tuple(BASE)
-TERMS = (*(term for terms in BASE.values() for term in terms), *ADDITIONAL)
+_BASE_TERMS = (*(term for terms in BASE.values() for term in terms), FUNCTION)
+TERMS = (*_BASE_TERMS, *ADDITIONAL, FUNCTIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,23 +58,26 @@ class Rewards:
 def total_reward(batch: Batch) -> Rewards:
     """Return R = (1 − Σw) Σ base terms + Σ w · additional terms, then with the reward of copies.
 
-    For `kind = "consensus"` the base is α r_pair + (1 − α) r_cons (paper eq. final_reward).
+    For `kind = "consensus"` the base is α r_pair + (1 − α) r_cons (paper eq. final_reward). A
+    function of the user's own may be the base. Only the consensus reward has a reward of copies,
+    because that looks at the target, which a vote must not see.
     Training and diagnosis both take their rewards from here.
     """
     config = batch.config
-    values = {term: term.compute(batch) for term in BASE[config.kind]}
+    base = (FUNCTION,) if config.reward else BASE[config.kind]
+    values = {term: term.compute(batch) for term in base}
     total_P_L = _weighted_sum(values, config)
-    additional = {t: t.compute(batch) for t in ADDITIONAL if t.weight(config)}
+    additional = {t: t.compute(batch) for t in (*ADDITIONAL, FUNCTIONS) if t.weight(config)}
     if additional:
         total_P_L = (1 - additional_weight(config)) * total_P_L + _weighted_sum(additional, config)
-    if config.copy is not None:
+    if config.copy is not None and config.is_consensus:
         total_P_L = with_copy_reward(total_P_L, batch, config.copy)
     return Rewards(total_P_L, values | additional, batch)
 
 
 def additional_weight(config: RewardConfig) -> float:
     """Return the share of the reward that additional terms take together."""
-    return sum(term.weight(config) for term in ADDITIONAL)
+    return sum(term.weight(config) for term in (*ADDITIONAL, FUNCTIONS))
 
 
 def _weighted_sum(values: Mapping[Term, FloatArray], config: RewardConfig) -> FloatArray:

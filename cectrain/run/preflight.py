@@ -10,6 +10,7 @@ from cectrain.config import Config, check_shares
 from cectrain.corrector.policy import Policy
 from cectrain.data.shards import HELD_OUT
 from cectrain.data.training_pairs import TrainingPairs
+from cectrain.reward.function import functions_of, load
 from cectrain.run.grpo_settings import may_draft
 
 #: packages that every run imports
@@ -47,6 +48,8 @@ def check_settings(config: Config, processes: int) -> None:
     if processes > 1 and ppo.supervised:
         raise UsageError("ppo.supervised works in one process only: its gradients are not reduced")
     check_shares(ppo, processes)
+    for name in functions_of(config.reward):
+        load(name)
     for name in ppo.report_to:
         _need("ppo.report_to", name, f"run pip install {name}", *_IMPORTS.get(name, ()))
     if ppo.vllm == "colocate" and processes % ppo.vllm_parallel:

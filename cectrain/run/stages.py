@@ -120,8 +120,9 @@ def choose_constants(job: Job) -> RewardConfig:
     config = job.config
     if not config.ppo.updates:
         return config.reward
-    if config.reward.kind != "consensus":
-        job.log(f"the reward is the {config.reward.kind} vote: it has no constants to choose")
+    if not config.reward.is_consensus:
+        name = config.reward.reward or f"the {config.reward.kind} vote"
+        job.log(f"the reward is {name}: it has no constants to choose")
         return config.reward
     from cectrain.diagnosis.diagnose import diagnose
     from cectrain.diagnosis.measures import choice_reason

@@ -1,0 +1,152 @@
+# ruff: noqa: N802 - axes are in the names
+"""Reward functions of the user's own: `reward.reward = "package:function"`, and weighted ones.
+
+A function is called as TRL calls one: by keyword, with equally long lists `completions`, `source`
+and `target` of texts (those of them that it names, all if it takes `**columns`). It returns one
+number a completion; the L candidates of a source are next to each other.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import math
+import os
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cecdata.common.errors import CecError, UsageError
+from cectrain.reward.batch import Batch
+from cectrain.reward.cluster import FloatArray
+from cectrain.reward.term import Term
+
+if TYPE_CHECKING:
+    from cectrain.reward.config import RewardConfig
+
+Function = Callable[..., Sequence[float]]
+#: argument of a function → the column of the batch that it gets
+_COLUMNS = {
+    **dict.fromkeys(("completions", "candidates"), "completions"),
+    **dict.fromkeys(("source", "sources", "prompts"), "source"),
+    **dict.fromkeys(("target", "targets"), "target"),
+}
+
+
+class RewardFunctionError(CecError):
+    """A reward function raised an exception or returned something other than its rewards."""
+
+
+def exact_match(completions: Sequence[str], target: Sequence[str]) -> list[float]:
+    """Return 1 for each completion that equals its target, else 0: the reward to compare with.
+
+    >>> exact_match(["已经", "己经"], target=["已经", "已经"])
+    [1.0, 0.0]
+    """
+    return [float(text == right) for text, right in zip(completions, target, strict=True)]
+
+
+@cache
+def load(name: str) -> Function:
+    """Import and return the function "package:function", also from the working directory.
+
+    Raises UsageError if the name has another form, or cannot be imported or called.
+    """
+    module, colon, attribute = name.partition(":")
+    if not (module and colon and attribute):
+        raise UsageError(f'reward {name!r}: must be "package:function", as in "mine.rewards:short"')
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+    try:
+        function: object = importlib.import_module(module)
+        for part in attribute.split("."):
+            function = getattr(function, part)
+    except Exception as error:  # an imported module may raise anything
+        raise UsageError(
+            f"reward {name!r} cannot be imported ({type(error).__name__}: {error}): install the "
+            "package, or start the run in the folder that has the module"
+        ) from error
+    if not callable(function):
+        raise UsageError(f"reward {name!r}: is a {type(function).__name__}, not a function")
+    _arguments(name, function)
+    return function
+
+
+def values_P_L(batch: Batch, name: str) -> FloatArray:
+    """Return the rewards [P, L] of the function `name`.
+
+    Raises RewardFunctionError with the name if the function raises an exception or returns another
+    number of values, or a value that is not a finite number.
+    """
+    groups = list(zip(batch.sources, batch.targets, batch.candidates_P_L, strict=True))
+    columns = {
+        "completions": [text for _, _, group in groups for text in group],
+        "source": [source for source, _, group in groups for _ in group],
+        "target": [target for _, target, group in groups for _ in group],
+    }
+    texts, function = columns["completions"], load(name)
+    given = {argument: list(columns[_COLUMNS[argument]]) for argument in _arguments(name, function)}
+    try:
+        rewards = list(function(**given))
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        raise RewardFunctionError(
+            f"reward function {name} raised {type(error).__name__}: {error} "
+            f"({Path(last.filename).name}, line {last.lineno})"
+        ) from error
+    if len(rewards) != len(texts):
+        raise RewardFunctionError(
+            f"reward function {name} returned {len(rewards)} values for {len(texts)} candidates: "
+            "it must return one for each"
+        )
+    for value, text, source in zip(rewards, texts, columns["source"], strict=True):
+        if not _is_finite(value):
+            raise RewardFunctionError(
+                f"reward function {name} returned {value!r} for the candidate {text!r} of "
+                f"{source!r}: a reward must be a finite number"
+            )
+    return np.array(rewards, np.float64).reshape(len(groups), -1)
+
+
+def functions_of(config: RewardConfig) -> list[str]:
+    """Return the names of all functions of a reward."""
+    return [*([config.reward] if config.reward else []), *config.functions]
+
+
+def _is_finite(value: object) -> bool:
+    try:
+        return math.isfinite(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+
+
+def _arguments(name: str, function: Function) -> list[str]:
+    """Return the keywords to call the function with; UsageError if it needs others."""
+    taken = []
+    for argument in inspect.signature(function).parameters.values():
+        if argument.kind is argument.VAR_KEYWORD:
+            taken += ["completions", "source", "target"]
+        elif argument.name in _COLUMNS and argument.kind is not argument.POSITIONAL_ONLY:
+            taken.append(argument.name)
+        elif argument.default is argument.empty and argument.kind is not argument.VAR_POSITIONAL:
+            raise UsageError(
+                f"reward {name!r} needs an argument {argument.name!r}, but gets completions, "
+                "source and target by keyword"
+            )
+    return list(dict.fromkeys(taken))
+
+
+def _weighted_P_L(batch: Batch) -> FloatArray:
+    shares: Mapping[str, float] = batch.config.functions
+    total = sum(shares.values())
+    each = [share / total * values_P_L(batch, name) for name, share in shares.items()]
+    return np.asarray(np.sum(each, axis=0))
+
+
+FUNCTION = Term("function", lambda batch: values_P_L(batch, batch.config.reward), lambda _c: 1.0)
+FUNCTIONS = Term("functions", _weighted_P_L, lambda config: sum(config.functions.values()))

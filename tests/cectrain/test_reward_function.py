@@ -1,0 +1,148 @@
+"""Reward functions of the user's own are called as TRL calls them, and their errors have names."""
+
+import numpy as np
+import pytest
+
+from cecdata.common.errors import UsageError
+from cectrain import config
+from cectrain.reward.batch import Batch
+from cectrain.reward.function import RewardFunctionError, load, values_P_L
+from cectrain.reward.terms import total_reward
+
+MODULE = """
+def length(completions, source, target, **columns):
+    return [float(len(x) == len(y)) for x, y in zip(completions, target)]
+
+def copies(completions, source):
+    return [float(x == y) for x, y in zip(completions, source)]
+
+def raising(completions):
+    raise KeyError("lost")
+
+def short(completions):
+    return [1.0]
+
+def nan(completions):
+    return [float("nan") for _ in completions]
+
+def words(completions):
+    return ["good" for _ in completions]
+
+def needs(tokens):
+    return tokens
+
+number = 3
+"""
+SOURCES, TARGETS = ["己来", "好"], ["已来", "好"]
+GROUPS = [["已来", "己来", "已来了"], ["好", "好的", "坏"]]
+
+
+@pytest.fixture(autouse=True)
+def module(tmp_path, monkeypatch):
+    """A module in the working directory."""
+    (tmp_path / "own_rewards.py").write_text(MODULE, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    load.cache_clear()
+
+
+def batch(*settings):
+    reward = config.load("consensus", ["reward.reward=own_rewards:length", *settings]).reward
+    return Batch(reward, SOURCES, TARGETS, GROUPS)
+
+
+def test_a_function_replaces_the_terms_and_others_take_a_share():
+    """It sees flat lists in runs of L; R = (1 − Σw) base + Σ w · further functions."""
+    alone = total_reward(batch())
+    assert alone.total_P_L.tolist() == [[1, 1, 0], [1, 0, 1]]
+    assert alone.figures() == {"reward_function": 4 / 6}
+    mixed = total_reward(batch('reward.functions={"own_rewards:copies" = 0.25}'))
+    np.testing.assert_allclose(mixed.total_P_L, [[0.75, 1, 0], [1, 0, 0.75]])
+    assert mixed.figures()["reward_functions"] == pytest.approx(2 / 6)
+
+
+def test_the_vote_sees_no_reference():
+    """With `reward.copy`, which looks at the target, the vote is the same for other targets."""
+    vote = config.load("small", ["reward.kind=majority"]).reward
+    assert vote.copy is not None
+    groups = [["己来", "己来", "已来"]]
+    for target in ("已来", "己来"):
+        rewards = total_reward(Batch(vote, ["己来"], [target], groups)).total_P_L
+        assert rewards.tolist() == [[1, 1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("raising", r"raised KeyError: 'lost' \(own_rewards.py, line 9\)"),
+        ("short", "returned 1 values for 6 candidates"),
+        ("nan", "returned nan for the candidate '已来' of '己来'"),
+        ("words", "returned 'good'"),
+    ],
+)
+def test_a_bad_function_is_named(name, message):
+    """The error has the function's name, and what was wrong with its result."""
+    with pytest.raises(RewardFunctionError, match=f"reward function own_rewards:{name} {message}"):
+        values_P_L(batch(), f"own_rewards:{name}")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("own_rewards", "must be"),
+        ("own_rewards:lost", "cannot be imported"),
+        ("no_such_module:f", "cannot be imported"),
+        ("own_rewards:number", "is a int, not a function"),
+        ("own_rewards:needs", "needs an argument 'tokens'"),
+    ],
+)
+def test_a_function_that_cannot_be_called_is_refused(name, message):
+    """The refusal comes before a run begins."""
+    from cectrain.run.preflight import check_settings
+
+    made = config.load("consensus", [f'reward.reward="{name}"'])
+    with pytest.raises(UsageError, match=message):
+        check_settings(made, 1)
+
+
+def test_shares_are_fractions():
+    """A share above 1, and shares that sum to more, are refused."""
+    for table in ('{"a:b" = 1.5}', '{"a:b" = 0.6, "a:c" = 0.6}'):
+        with pytest.raises(UsageError, match="must be"):
+            config.load("small", [f"reward.functions={table}"])
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
+def test_a_run_ends_with_the_name(dataset_path, start, tmp_path, capsys):
+    """`cectrain train` prints one line with the function's name and the candidate."""
+    pytest.importorskip("trl", reason="the extra `train` is not installed")
+    from cecdata.common.command_group import run
+    from cectrain.cli import cli
+
+    recipe = tmp_path / "mine.toml"
+    recipe.write_text(
+        f"""
+[policy]
+name = "{start}"
+max_chars = 40
+[data]
+held_out = 4
+held_out_clean = 2
+limit = 6
+[reward]
+reward = "own_rewards:nan"
+[ppo]
+updates = 1
+groups = 2
+candidates = 2
+accumulation = 1
+new_tokens = 4
+""",
+        encoding="utf-8",
+    )
+    out = tmp_path / "out"
+    argv = ["train", str(dataset_path), "--out", str(out), "--recipe", str(recipe)]
+    assert run(cli, argv) == 1
+    error = capsys.readouterr().err
+    assert "reward function own_rewards:nan returned nan for the candidate" in error
+    assert "Traceback" not in error
