@@ -190,11 +190,12 @@ def test_a_copy_of_an_error_earns_its_own_reward():
     """It replaces the terms' reward; copies of clean sources and other candidates keep R."""
     sources, targets = ["己", "好"], ["已", "好"]
     groups = [["己", "已", "乙"], ["好", "坏", "好"]]
-    plain = RewardConfig(kind="majority", min_samples=1, edit_weight=0.5)
-    batch = Batch(plain, sources, targets, groups)
-    before = total_reward(batch)
+    plain = RewardConfig(edit_weight=0.5)
+    vectors = np.random.default_rng(1).normal(size=(2, 4, 5))
+    embedded = (vectors[:, :3], vectors[:, 3])
+    before = total_reward(Batch(plain, sources, targets, groups, *embedded))
     np.testing.assert_allclose(before.terms[EDIT], [[0, 1, 0], [1, 0, 1]])
-    priced = total_reward(Batch(replace(plain, copy=0.3), sources, targets, groups))
+    priced = total_reward(Batch(replace(plain, copy=0.3), sources, targets, groups, *embedded))
     expected = before.total_P_L.copy()
     expected[0, 0] = 0.3
     np.testing.assert_allclose(priced.total_P_L, expected)
