@@ -11,7 +11,6 @@ from __future__ import annotations
 import importlib
 import inspect
 import math
-import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -60,8 +59,8 @@ def load(name: str) -> Function:
     module, colon, attribute = name.partition(":")
     if not (module and colon and attribute):
         raise UsageError(f'reward {name!r}: must be "package:function", as in "mine.rewards:short"')
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.append(here)
     try:
         function: object = importlib.import_module(module)
         for part in attribute.split("."):
