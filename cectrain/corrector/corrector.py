@@ -25,7 +25,7 @@ class Corrector:
     alone, which needs no torch), `builtin` (the policy alone), the folder of a model or of a
     `cectrain` run, a hub id, `combined:` and one of these, or any `Proposer`. lm: the channel's
     n-gram model, see `cecdata.ngram.models.find`. confidence: least confidence of an edit that is
-    made, 0..1; None: the default of `combined` and `channel`, and every edit of a policy.
+    made, 0..1; 0: every edit; None: the default of the model.
     batch: pieces in a forward pass. device: `auto` is the first GPU, or the processor without one.
     threads: of the processor; 0 takes one for a small model, and torch's default for others.
     protect: names that are not to be changed.
@@ -64,10 +64,10 @@ class Corrector:
                 threads=self._threads,
             )
         from cectrain.corrector.policy import load
-        from cectrain.corrector.proposals import PolicyProposer
+        from cectrain.corrector.proposals import LEAST, PolicyProposer
 
         policy = load(self._model, device=self._device)
-        least = self._confidence or 0.0
+        least = LEAST if self._confidence is None else self._confidence
         return PolicyProposer(policy, self._batch, self._threads, least=least)
 
     def correct(self, texts: str | Iterable[str]) -> list[Correction]:

@@ -15,7 +15,7 @@ BUILTIN = "builtin"
 WEIGHTS = Path(str(files("cectrain"))) / "weights"  # of the built-in policy
 RUN, MODEL = "run.json", "model"  # in a run's folder: its settings, and the model that it trained
 PROMPT_FILE = "prompt.json"  # {"version": "1", "template": true}: what a model was trained with
-BUILTIN_CHARS = 64  # longest sentence of the built-in policy's pretraining
+BUILTIN_CHARS = 128  # longest sentence of the built-in policy's last training
 _MARKS = (b'"<|source|>"', b'"<|target|>"')  # of the built-in kind's template
 _TEMPLATES = ("chat_template.jinja", "chat_template.json", "additional_chat_templates")
 

@@ -59,15 +59,16 @@ def filtered(
     """Return the edits of `text[start:end]` that are let through, and what was kept for the others.
 
     `unread` says of each character of the text whether the model saw a stand-in for it; `names`
-    must not be changed. An edit of an unreadable character is dropped without a record, because
-    the character itself has one.
+    must not be changed. An edit of an unreadable character, or an insertion beside one, is dropped
+    without a record, because the character itself has one.
     """
     if strays(edits, sum(map(_han, text[start:end]))):
         return [], [Kept(start, end, text[start:end], "strayed")]
     spans = list(_spans(text, start, end, names)) if edits else []
     through, kept = [], []
     for edit in edits:
-        if any(unread[edit.start : edit.end]):
+        beside = edit.start == edit.end  # whether a character is missing depends on its neighbours
+        if any(unread[max(0, edit.start - beside) : edit.end + beside]):
             continue
         if not _of_han(text, edit):
             reason = "not_han"

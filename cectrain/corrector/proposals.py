@@ -14,6 +14,7 @@ from cectrain.corrector.policy import Policy, decode, prompt_ids
 from cectrain.corrector.speculative import Written
 from cectrain.corrector.threads import thread_count, use_threads
 
+LEAST = 0.5  # least confidence of an edit: it must be likelier than everything else together
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")  # the token of a byte, for characters without their own
 
 
@@ -25,7 +26,7 @@ class PolicyProposer:
     """
 
     def __init__(
-        self, policy: Policy, batch: int = 64, threads: int = 0, *, least: float = 0.0
+        self, policy: Policy, batch: int = 64, threads: int = 0, *, least: float = LEAST
     ) -> None:
         self.policy, self._batch, self._least = policy, batch, least
         self._readable: dict[str, bool] = {}
@@ -93,7 +94,8 @@ class PolicyProposer:
             end = start + len(change.source)
             shift += len(change.source) - len(change.target)
             those = log_probs[start : max(end, start + 1)]
-            chance = math.exp(sum(those) / len(those))
+            # Rounded, because sums of floats depend on what else is in a batch.
+            chance = round(math.exp(sum(those) / len(those)), 4)
             if chance >= self._least:
                 edits.append(Edit(change.start, change.end, change.target, change.source, chance))
         return edits

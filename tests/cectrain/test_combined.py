@@ -115,6 +115,6 @@ def test_the_default_corrects_and_a_higher_confidence_keeps_less(combined):
 def test_a_policy_with_a_threshold_keeps_its_sure_edits(combined):
     """The edits of a policy alone are those of confidence at least `least`."""
     policy = combined.policy.policy
-    every = PolicyProposer(policy).propose(TEXTS)
+    every = PolicyProposer(policy, least=0.0).propose(TEXTS)
     some = PolicyProposer(policy, least=0.8).propose(TEXTS)
     assert some == [[edit for edit in own if edit.confidence >= 0.8] for own in every]

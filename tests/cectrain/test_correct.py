@@ -15,6 +15,7 @@ from cecbench.systems.options import LocalOptions
 from cecbench.systems.policy import PolicySystem
 from cecdata.common.command_group import run
 from cecdata.common.errors import InputError
+from cecdata.hanzi.characters import is_han
 from cectrain import Corrector
 from cectrain.cli import cli
 from cectrain.commands.correct import _arrived
@@ -29,12 +30,12 @@ from cectrain.model.policy import load_policy
 from cectrain.pretraining.config import load
 
 WRONG, RIGHT = "他己经来了。我们应该保护环竟。", "他已经来了。我们应该保护环境。"
-LONG = "我喜欢在图书馆看书" * 8  # 72 characters without a sign to cut behind
+LONG = "我喜欢在图书馆看书" * 16  # 144 characters without a sign to cut behind
 
 
 def test_the_limit_is_what_the_built_in_policy_was_trained_with():
     """No sentence of its pretraining was longer."""
-    assert load().max_chars == BUILTIN_CHARS == 64
+    assert load("cooldown").max_chars == BUILTIN_CHARS == 128
 
 
 def lines(capsys, *args):
@@ -72,11 +73,22 @@ UNHARMED = [
 
 def test_what_is_no_readable_han_character_comes_back(corrector):
     """Emoji, widths, traditional characters, signs, numbers and control characters stay."""
+
+    def others(text):
+        return [c for c in text if not (corrector.proposer.readable(c) and is_han(ord(c)))]
+
     corrections = corrector.correct(UNHARMED)
-    assert [correction.target for correction in corrections] == UNHARMED
+    for text, correction in zip(UNHARMED, corrections, strict=True):
+        assert others(correction.target) == others(text)
+        assert others("".join(edit.source + edit.target for edit in correction.edits)) == []
     kept = {(one.source, one.reason) for correction in corrections for one in correction.kept}
     assert {("💪", "unreadable"), ("㻂", "unreadable"), ("３", "unreadable")} <= kept
-    assert ("&", "not_han") in kept
+
+
+def test_the_default_corrector_leaves_right_sentences_alone():
+    """Not one character of the sentences above is changed by the channel and the policy."""
+    corrections = Corrector(lm="words").correct(UNHARMED)
+    assert [correction.target for correction in corrections] == UNHARMED
 
 
 def test_an_error_beside_an_unreadable_character_is_corrected(corrector):
@@ -153,7 +165,7 @@ def test_a_piece_that_is_too_long_stays_and_is_named(capsys, tmp_path):
     assert out.out.split("\n") == ["他已经来了。", "", f"他已经来了。{LONG}。", "长" * 100_000, ""]
     first, second, total = out.err.splitlines()
     assert f"{path}, line 3" in first
-    assert "73 characters" in first
+    assert "145 characters" in first
     assert f"{path}, line 4" in second
     assert "100000 characters" in second
     assert total.endswith(": 2")
@@ -186,7 +198,7 @@ def test_json_has_an_object_for_each_line(tmp_path, capsys):
     assert (edit["start"], edit["end"], edit["source"], edit["target"]) == (3, 4, "己", "已")
     assert edit["alternatives"] == []
     assert rows[0]["target"] == "💪𠀀他已经来了。"
-    assert rows[3]["kept"] == [{"start": 1, "end": 2, "source": "&", "reason": "not_han"}]
+    assert rows[3]["target"] == "R&D部门"
 
 
 def test_a_diff_marks_what_is_removed(capsys):

@@ -119,6 +119,30 @@ def test_a_protected_name_is_not_changed():
     assert [(kept.source, kept.reason) for kept in one.kept] == [("习", "protected")]
 
 
+def test_signs_stay_and_are_named():
+    """An edit that removes a sign is dropped, with a reason."""
+    (one,) = Corrector(Fixed(Edit(1, 2, "&", "", 0.9))).correct("R&D部门")
+    assert one.target == "R&D部门"
+    assert [(kept.source, kept.reason) for kept in one.kept] == [("&", "not_han")]
+
+
+def test_nothing_is_inserted_beside_an_unreadable_character():
+    """The model has not read whether a character is missing there."""
+
+    class Limited(Fixed):
+        def unread(self, text):
+            return [character == "樣" for character in text]
+
+        def readable(self, character):
+            return character != "樣"
+
+    for place in (2, 3):
+        (one,) = Corrector(Limited(Edit(place, place, "", "么", 0.9))).correct("会怎樣呢？")
+        assert one.target == "会怎樣呢？"
+    (one,) = Corrector(Limited(Edit(1, 1, "", "么", 0.9))).correct("会怎樣呢？")
+    assert one.target == "会么怎樣呢？"
+
+
 def test_a_long_text_costs_what_its_pieces_cost():
     """The time of a document grows with its length, with names to protect, too."""
     sentences = [f"他己经来了第{n}次，你呢？" for n in range(2000)]
