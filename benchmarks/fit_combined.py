@@ -5,7 +5,9 @@
 
 CLEAN holds sentences that neither the policy nor the n-gram model was trained on. The weights
 maximise the likelihood of which changes are right, with a Gaussian prior of variance 2. With --keep
-the shipped weights are scored, also on a TSV file (source, tab, target).
+the shipped weights are scored, also on a benchmark of cecbench:
+
+    python benchmarks/fit_combined.py lemon/car --keep --lm words
 """
 
 from __future__ import annotations
@@ -19,7 +21,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from cecbench.benchmarks.locate import load
+from cecbench.scorers import score
 from cecdata.hanzi.edits import align
+from cectrain.corrector.channel.proposer import Change
 from cectrain.corrector.combined.open import open_combined
 from cectrain.corrector.combined.proposer import JUDGED, Weights, chosen
 from cectrain.corrector.correction import apply
@@ -28,13 +33,12 @@ from cectrain.corrector.pieces import pieces
 THRESHOLDS = (0.1, 0.2, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
-def rows_of(path: Path) -> list[tuple[str, str]]:
-    """Return the pairs of a dataset, or of a TSV file."""
-    if path.is_dir():
-        frame = pl.read_parquet(path / "data" / "*.parquet", columns=["source", "target"])
+def rows_of(name: str) -> list[tuple[str, str]]:
+    """Return the pairs of a dataset, or of what `cecbench run --benchmark` takes."""
+    if Path(name).is_dir():
+        frame = pl.read_parquet(Path(name, "data", "*.parquet"), columns=["source", "target"])
         return list(frame.iter_rows())
-    lines = path.read_text("utf-8").splitlines()
-    return [(line.split("\t")[-2], line.split("\t")[-1]) for line in lines if "\t" in line]
+    return [(row.source, row.reference) for row in load(name).rows]
 
 
 def parts_of(rows: list[tuple[str, str]], longest: int | None) -> Iterator[tuple[int, int, str]]:
@@ -61,7 +65,7 @@ def fit(features: np.ndarray, right: np.ndarray) -> np.ndarray:
 def main() -> None:
     """Print the weights, and precision, recall, F1 and over-correction at each threshold."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("pairs", type=Path)
+    parser.add_argument("pairs", help="a dataset, or a benchmark with --keep")
     parser.add_argument("--lm", help="n-gram model, as in `cectrain correct`")
     parser.add_argument("--policy", default="builtin")
     parser.add_argument("--keep", action="store_true", help="measure the shipped weights")
@@ -95,7 +99,7 @@ def main() -> None:
         those = (chances >= low) & (chances < low + 0.1)
         if those.any():
             print(f"{low:.1f} to {low + 0.1:.1f} {those.sum():9} {labels[those].mean():7.3f}")
-    confidences: list[dict] = [{} for _ in parts]
+    confidences: list[dict[Change, float]] = [{} for _ in parts]
     for (part, change), chance in zip(changes, chances, strict=True):
         confidences[part][change] = float(chance)
     print("threshold  precision  recall     F1  over-correction")
@@ -107,17 +111,13 @@ def main() -> None:
 
 
 def report(threshold: float, rows: list[tuple[str, str]], answers: list[str]) -> None:
-    changed = sum(a != s for a, (s, _) in zip(answers, rows, strict=True))
-    wrong = sum(s != t for s, t in rows)
-    hits = sum(a == t != s for a, (s, t) in zip(answers, rows, strict=True))
-    spoilt = sum(a != s == t for a, (s, t) in zip(answers, rows, strict=True))
-    precision, recall = hits / max(changed, 1), hits / max(wrong, 1)
-    f1 = 2 * hits / max(changed + wrong, 1)
-    clean = max(len(rows) - wrong, 1)
-    print(
-        f"{threshold:9.2f} {precision:10.1%} {recall:7.1%} {f1:6.1%} {spoilt / clean:16.1%}",
-        flush=True,
-    )
+    """Print sentence-level correction scores as CSCD-NS has them, and over-correction."""
+    triples = ((str(n), *row, a) for n, (row, a) in enumerate(zip(rows, answers, strict=True)))
+    values = score(triples, "cscd").values
+    clean = [a != s for a, (s, t) in zip(answers, rows, strict=True) if s == t]
+    three = (float(str(values[f"S_C_{name}"] or 0)) for name in ("p", "r", "f1"))
+    spoilt = 100 * sum(clean) / max(len(clean), 1)
+    print("{:9.2f} {:10.1f} {:7.1f} {:6.1f} {:16.1f}".format(threshold, *three, spoilt), flush=True)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,8 @@ from cecdata.ngram import arpa, kenlm_trie
 from cecdata.ngram.kernels import quantise, restored
 from cecdata.ngram.table import Ngrams, load
 
-SHIPPED = "words"  # the name of the model in the package
+SHIPPED = "words"  # what a user names the model in the package
+SHIPPED_NAME = "words of open texts"  # the name in its table
 _TO_NATURAL = np.float32(np.log(10.0))
 
 

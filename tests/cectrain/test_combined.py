@@ -13,8 +13,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cecdata.ngram.models import SHIPPED_NAME, shipped
 from cectrain.corrector.combined.open import open_combined
-from cectrain.corrector.combined.proposer import LEAST, chosen
+from cectrain.corrector.combined.proposer import INPUT_METHOD, LEAST, SHIPPED, chosen
 from cectrain.corrector.combined.votes import FLOOR
 from cectrain.corrector.corrector import Corrector
 from cectrain.corrector.policy import prompt_ids
@@ -34,6 +35,12 @@ CHANGES = st.dictionaries(
 def combined():
     """The default corrector with the n-gram model that ships."""
     return open_combined(lm="words")
+
+
+def test_the_shipped_model_has_weights_of_its_own(combined):
+    """They are recognised by the name in its table."""
+    assert combined.weights == SHIPPED != INPUT_METHOD
+    assert shipped().name == SHIPPED_NAME
 
 
 def log_prob(policy, source, prefix, token):

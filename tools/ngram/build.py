@@ -26,6 +26,7 @@ from cecdata.corpus.xxh3 import ids
 from cecdata.hanzi.characters import standard_characters
 from cecdata.hanzi.data import rows
 from cecdata.ngram.kernels import child, marks_of, shift_of
+from cecdata.ngram.models import SHIPPED_NAME
 from cecdata.ngram.table import LONGEST, Ngrams, _trie
 
 Longs = NDArray[np.int64]
@@ -134,7 +135,7 @@ def model(stream: Ints, words: tuple[str, ...], listed: Floats) -> Ngrams:
     triples, first, second, own3 = triples[kept], first[kept], second[kept], own3[kept]
     gamma3 = 1 - np.bincount(first, own3, len(pairs))
     return Ngrams(
-        name="words of open texts",
+        name=SHIPPED_NAME,
         licence="see cecdata/ngram/SOURCES.md",
         error=ERROR,
         words=words,

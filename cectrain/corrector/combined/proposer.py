@@ -15,6 +15,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from cecdata.ngram.models import SHIPPED_NAME
 from cectrain.corrector.channel.proposer import Change, ChannelProposer, Reading
 from cectrain.corrector.combined.votes import Voter
 from cectrain.corrector.correction import Alternative, Edit
@@ -59,7 +60,7 @@ class CombinedProposer:
     ) -> None:
         self.channel, self.policy, self.least = channel, policy, least
         self.weights = weights or (
-            SHIPPED if channel.identity["model"] == "words" else INPUT_METHOD
+            SHIPPED if channel.identity["model"] == SHIPPED_NAME else INPUT_METHOD
         )
         self.longest = policy.longest
         self.voter = Voter(policy.policy, batch, threads)
