@@ -66,10 +66,12 @@ class SftConfig:
 
     steps: int = 0
     batch: int = 64  # pairs per step
-    learning_rate: float = 1e-3  # after the warm-up; the built-in policy's, too high for an LLM
+    learning_rate: float | None = None  # after the warm-up; None: by the policy's size
     warmup: float = 0.05  # share of the steps
     weight_decay: float = 0.01
     precision: str = "auto"  # of matrix products: fp32, bf16, or the faster on this hardware
+    accumulation: int = 1  # forward and backward passes of a step; they save memory
+    gradient_checkpointing: bool = False  # compute activations twice; it saves memory
     save_every: int = 500  # steps
     log_every: int = 20  # steps
 
@@ -227,7 +229,7 @@ def _check_choices(config: Config) -> None:
 
 
 _AT_LEAST_1 = (  # noqa: SIM905 - a list would have a line for each
-    "sft.batch sft.save_every sft.log_every data.limit ppo.groups ppo.oversampling ppo.epochs "
+    "sft.batch sft.accumulation sft.save_every sft.log_every data.limit ppo.groups ppo.oversampling ppo.epochs "
     "ppo.accumulation ppo.minibatches ppo.save_every ppo.log_every ppo.pool ppo.vllm_parallel"
 ).split()
 _AT_LEAST_0 = (  # noqa: SIM905
@@ -244,7 +246,7 @@ def _check_numbers(config: Config) -> None:
     require_at_least(0, config, *_AT_LEAST_0)
     for name in _ABOVE_0:
         value = attrgetter(name)(config)
-        require(0 < value < math.inf, name, value, "a number above 0")
+        require(value is None or 0 < value < math.inf, name, value, "a number above 0")
     require_fractions(config, "data.clean_share", "ppo.cooldown")
     require(0 <= ppo.unseen < 1, "ppo.unseen", ppo.unseen, "a fraction below 1")
     require(0 < ppo.top_p <= 1, "ppo.top_p", ppo.top_p, "a fraction above 0")

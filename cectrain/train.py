@@ -12,7 +12,7 @@ from cecdata.common.durable import STATE, Workspace
 from cecdata.common.durable.files import naming
 from cecdata.embed import folders_of
 from cectrain.config import Config
-from cectrain.data.shards import open_shards
+from cectrain.data.shards import Pairs, open_shards
 from cectrain.model.policy import load_policy
 from cectrain.run import distributed, preflight, reproducibility
 from cectrain.run.ppo import ppo
@@ -23,7 +23,7 @@ from cectrain.store import elapsed, results
 
 
 def train(
-    data: Path,
+    data: Path | Pairs,
     out: Path,
     config: Config,
     *,
@@ -31,8 +31,9 @@ def train(
     log: Logger = ignore_line,
     on_step: OnStep = ignore_step,
 ) -> dict[str, Json]:
-    """Train on the dataset at `data`, write everything to `out`, and return the summary.
+    """Train on `data`, write everything to `out`, and return the summary.
 
+    `data` is the folder of a dataset, or pairs such as those of `labelled_pairs`.
     The same call resumes a run that was killed; a finished run is verified and left as it is.
     `log` receives lines of text, `on_step` the figures of each step. Every rank calls this; ranks
     other than 0 write nothing and return {}.
@@ -44,7 +45,7 @@ def train(
     if overwrite or not (out / results.SUMMARY).is_file():
         preflight.check_settings(config, distributed.world_size())
     reproducibility.disable_hub_telemetry()
-    dataset = open_shards(data)
+    dataset = open_shards(data) if isinstance(data, Path) else data
     preflight.check_data(dataset)
     # 2. Join the other ranks, then load the encoder once, on this rank's own device.
     distributed.join()
@@ -55,7 +56,7 @@ def train(
         load_policy(config.policy, config.seed, "cpu")
     identity = reproducibility.run_identity(config, dataset, encoder)
     # 3. Open the folder on rank 0. `naming` also covers files that other libraries write there.
-    reads = (str(data), config.policy.name, config.data.cache, *folders_of(config.encoder))
+    reads = (str(dataset.path), config.policy.name, config.data.cache, *folders_of(config.encoder))
     workspace = Workspace(out, identity, overwrite=overwrite, reads=reads)
     with naming(out), workspace if rank0 else nullcontext() as work:
         summary = None if work is None else results.finished(out)

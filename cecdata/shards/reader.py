@@ -30,6 +30,12 @@ class Dataset:
     manifest: Manifest
     _proven: set[str] = field(default_factory=set, compare=False, repr=False)
 
+    @property
+    def digests(self) -> dict[str, str]:
+        """The SHA-256 of each shard by its path, as the manifest has it."""
+        outputs = self.manifest.outputs.values()
+        return {record.path: record.sha256 for files in outputs for record in files}
+
     def rows(self, split: str) -> int:
         """Return the number of pairs of a split."""
         self.files(split)

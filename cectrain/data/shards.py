@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +40,26 @@ class Pair:
         return max(len(self.source), len(self.target))
 
 
+class Pairs(Protocol):
+    """Pairs by split: a `Dataset`, or labelled pairs from a file."""
+
+    @property
+    def path(self) -> Path:
+        """The folder or file."""
+
+    @property
+    def digests(self) -> Mapping[str, str]:
+        """The SHA-256 of each file that holds pairs."""
+
+    def rows(self, split: str) -> int:
+        """Return the number of pairs of a split."""
+
+    def batches(
+        self, split: str, columns: Sequence[str] | None = None, rows: int = 65_536
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the pairs of a split, at most `rows` at a time."""
+
+
 def open_shards(path: str | Path) -> Dataset:
     """Open the dataset at `path` after verifying it against its manifest.
 
@@ -51,14 +72,15 @@ def open_shards(path: str | Path) -> Dataset:
 
 
 def sample(
-    dataset: Dataset, split: str, count: int, seed: int, limit: int | None = None
+    dataset: Pairs, split: str, count: int, seed: int, limit: int | None = None
 ) -> list[Pair]:
     """Draw `count` pairs of a split, or all if it has fewer, as a function of (seed, id, copy).
 
     None is longer than `limit`. A second copy of a sentence is drawn only after all sentences.
     Takes one pass and constant memory.
     """
-    copies = dataset.manifest.configuration.get("copies")
+    built = isinstance(dataset, Dataset)
+    copies = dataset.manifest.configuration.get("copies") if built else None
     turns = np.uint64(copies if isinstance(copies, int) and copies > 0 else 1)
     kept: list[tuple[int, Pair]] = []
     for stored in dataset.batches(split, _COLUMNS):
@@ -76,7 +98,7 @@ def sample(
 
 
 def held_out(
-    dataset: Dataset, config: DataConfig, limit: int, seed: int
+    dataset: Pairs, config: DataConfig, limit: int, seed: int
 ) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
     """Draw the held-out pairs and clean sentences, from validation or from the tuning part.
 
@@ -114,6 +136,12 @@ def in_tuning_part(ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
     """
     kept: npt.NDArray[np.bool_] = _mixed(np.asarray(ids, np.uint64), _TUNING) % np.uint64(10) == 0
     return kept
+
+
+def drawn_ids(ids: npt.NDArray[np.uint64], count: int) -> npt.NDArray[np.uint64]:
+    """Return `count` of the different ids, the same whatever their order."""
+    ids = np.unique(ids)
+    return np.asarray(ids[np.argsort(_mixed(ids, _TUNING), kind="stable")[:count]])
 
 
 def for_ppo_only(ids: npt.NDArray[np.uint64], share: float, seed: int) -> npt.NDArray[np.bool_]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cectrain.corrector.policy import Policy
 from cectrain.data.shards import Pair
 from cectrain.fast import qwen3_forward
-from cectrain.supervised.loop import IGNORED, collate
+from cectrain.supervised.loss import IGNORED, answer_logits, collate
 
 if TYPE_CHECKING:
     import torch
@@ -85,9 +85,9 @@ def _log_probs(policy: Policy, pairs: Sequence[Pair], temperature: float) -> tor
     model.eval()
     try:
         with torch.no_grad():
-            logits = model(**batch).logits[:, :-1].float() / temperature
+            logits, labels = answer_logits(model, batch)
     finally:
         model.train(was_training)
-    labels = batch["labels"][:, 1:]
-    logp = torch.log_softmax(logits, -1).gather(2, labels.clamp(min=0)[:, :, None])[:, :, 0]
+    logp = torch.log_softmax(logits.float() / temperature, -1)
+    logp = logp.gather(2, labels.clamp(min=0)[:, :, None])[:, :, 0]
     return logp.where(labels != IGNORED, 0.0).sum(1)

@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cecdata.common import durable
-from cecdata.common.errors import InputError
+from cecdata.common.errors import InputError, UsageError
 from cecdata.common.strict_json import parse
 from cecdata.shards.reader import Dataset
 from cectrain.config import DataConfig
 from cectrain.data import shards
-from cectrain.data.shards import TRAIN, Pair, unsigned, with_clean
+from cectrain.data.shards import TRAIN, Pair, Pairs, unsigned, with_clean
 
 if TYPE_CHECKING:
     import datasets
@@ -106,18 +106,28 @@ class TrainingPairs:
 
 
 def training_pairs(
-    dataset: Dataset, config: DataConfig, max_chars: int, seed: int, cache: Path
+    dataset: Pairs, config: DataConfig, max_chars: int, seed: int, cache: Path
 ) -> TrainingPairs:
     """Return the pairs whose source and target have at most `max_chars` code points.
 
-    The Parquet shards are converted to Arrow files in `cache`, which are mapped into memory.
-    Raises InputError if no pair is short enough.
+    Parquet shards are converted to Arrow files in `cache`, which are mapped into memory; labelled
+    pairs are in memory. Raises InputError if no pair is short enough, UsageError for labelled pairs
+    with `data.fresh`.
     """
     import datasets
 
     datasets.disable_progress_bars()
-    dataset.prove(TRAIN)
-    table = _mapped(dataset, cache)
+    if isinstance(dataset, Dataset):
+        dataset.prove(TRAIN)
+        table = _mapped(dataset, cache)
+        corrupt = fresh_corruption(dataset, config.homophone) if config.fresh else None
+    elif config.fresh:
+        raise UsageError(
+            "data.fresh = true corrupts targets anew, but labelled pairs have errors of their own: "
+            "set data.fresh=false"
+        )
+    else:
+        table, corrupt = datasets.Dataset(pa.Table.from_batches(dataset.batches(TRAIN))), None
     places = _usable(dataset, max_chars, tuning=config.tuning)
     if not len(places):
         raise InputError(
@@ -126,7 +136,6 @@ def training_pairs(
     if config.limit is not None:
         chosen = shards.order(len(places), seed, -1 % 2**31)[: config.limit]
         places = places[np.sort(chosen)]
-    corrupt = fresh_corruption(dataset, config.homophone) if config.fresh else None
     return TrainingPairs(table.select(places.tolist()), config.clean_share, seed, corrupt)
 
 
@@ -224,7 +233,7 @@ def _sentences(pairs: Sequence[Pair]) -> pa.RecordBatch:
     )
 
 
-def _usable(dataset: Dataset, max_chars: int, *, tuning: bool) -> npt.NDArray[np.int64]:
+def _usable(dataset: Pairs, max_chars: int, *, tuning: bool) -> npt.NDArray[np.int64]:
     """Return the places of the pairs that are short enough and not in a tuning part held out."""
     places, rows = [], 0
     for batch in dataset.batches(TRAIN, ["id", "source", "target"]):

@@ -12,7 +12,7 @@ from cectrain.corrector.policy import Policy
 from cectrain.data.shards import Pair
 from cectrain.fast import qwen3_forward
 from cectrain.model.heldout import exact_by_operator
-from cectrain.supervised.loop import IGNORED, autocast, collate, lean_dtype
+from cectrain.supervised.loss import IGNORED, answer_logits, autocast, collate, lean_dtype
 
 if TYPE_CHECKING:
     import torch
@@ -41,13 +41,15 @@ def _hits(policy: Policy, batch: dict[str, torch.Tensor], precision: str) -> tor
     """Return whether each answer token [tokens] is the most likely one, by the training pass."""
     import torch
 
-    model, labels = policy.model, batch["labels"]
+    model = policy.model
     if qwen3_forward.supports(model):
-        return qwen3_forward.answer_hits(model, batch["input_ids"], labels, lean_dtype(precision))
+        return qwen3_forward.answer_hits(
+            model, batch["input_ids"], batch["labels"], lean_dtype(precision)
+        )
     with torch.no_grad(), autocast(model, precision):
-        likeliest = model(**batch).logits[:, :-1].argmax(-1)
-    asked = labels[:, 1:] != IGNORED
-    return likeliest[asked] == labels[:, 1:][asked]
+        logits, labels = answer_logits(model, batch)
+    asked = labels != IGNORED
+    return logits.argmax(-1)[asked] == labels[asked]
 
 
 def watched(policy: Policy, pairs: Sequence[Pair], precision: str) -> dict[str, float]:

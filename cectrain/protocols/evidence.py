@@ -19,6 +19,7 @@ from cectrain.protocols.comparison import Comparison, comparisons, f1
 from cectrain.protocols.evidence_report import cpu_seconds
 from cectrain.protocols.report import write_report
 from cectrain.protocols.runner import Experiment, FinishedRun, Run, run_all
+from cectrain.supervised.sft import RATE
 
 Runs = Mapping[str, FinishedRun]
 Choice = Callable[[Runs], tuple[float, float | None]]  # → learning rate, share of clean sources
@@ -68,7 +69,7 @@ def evidence(
 
 def rates_of(experiment: Experiment) -> tuple[float, ...]:
     """Return the rates that are tried for the supervised side, the recipe's own first."""
-    own = config.load(experiment.recipe, experiment.settings).sft.learning_rate
+    own = config.load(experiment.recipe, experiment.settings).sft.learning_rate or RATE
     return tuple(own * factor for factor in _FACTORS)
 
 

@@ -6,8 +6,12 @@ A process that no launcher started is rank 0 of 1 and has no process group.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    import torch
 
 T = TypeVar("T")
 
@@ -20,9 +24,14 @@ def world_size() -> int:
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
+def rank() -> int:
+    """Return the number of this process, from 0."""
+    return int(os.environ.get("RANK", "0"))
+
+
 def is_rank0() -> bool:
     """Return whether this process is rank 0, the only one that writes files."""
-    return int(os.environ.get("RANK", "0")) == 0
+    return rank() == 0
 
 
 def join() -> None:
@@ -47,6 +56,36 @@ def broadcast_from_rank0(value: T) -> T:
     values = [value]
     distributed.broadcast_object_list(values, src=0)
     return values[0]
+
+
+def total(count: int) -> int:
+    """Return the sum of the ranks' counts; a collective call."""
+    if world_size() == 1:
+        return count
+    import torch
+    from accelerate import PartialState
+
+    counts = torch.tensor([count], device=PartialState().device)
+    add([counts])
+    return int(counts)
+
+
+def add(tensors: Sequence[torch.Tensor]) -> None:
+    """Replace each tensor by the sum of the ranks' tensors; a collective call."""
+    if world_size() == 1:
+        return
+    from torch import distributed
+
+    for work in [distributed.all_reduce(tensor, async_op=True) for tensor in tensors]:
+        work.wait()
+
+
+def wait() -> None:
+    """Wait until every rank has called this."""
+    if world_size() > 1:
+        from torch import distributed
+
+        distributed.barrier()
 
 
 def load_device() -> str:

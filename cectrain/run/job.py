@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cecdata.embed import Encoder
-from cecdata.shards.reader import Dataset
 from cectrain.config import Config
 from cectrain.corrector.policy import Policy
-from cectrain.data.shards import Pair
+from cectrain.data.shards import Pair, Pairs
 from cectrain.data.training_pairs import TrainingPairs
 from cectrain.model import heldout
 from cectrain.model.heldout import HeldOut
@@ -29,7 +28,7 @@ class Job:
     """The inputs of all stages. `state` is the folder of checkpoints and caches of the run."""
 
     config: Config
-    dataset: Dataset
+    dataset: Pairs
     encoder: Encoder | None  # None if the run has no PPO, and so rewards nothing
     cache: Cache | None  # of the references' embeddings
     policy: Policy

@@ -5,12 +5,12 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from cecdata.common.errors import InputError, MissingPackageError, UsageError, how_to_install
-from cecdata.shards.reader import Dataset
 from cectrain.config import Config, check_shares
 from cectrain.corrector.policy import Policy
-from cectrain.data.shards import HELD_OUT
+from cectrain.data.shards import HELD_OUT, Pairs
 from cectrain.data.training_pairs import TrainingPairs
 from cectrain.reward.function import functions_of, load
+from cectrain.run import distributed
 from cectrain.run.grpo_settings import may_draft
 
 #: packages that every run imports
@@ -38,11 +38,13 @@ def check_settings(config: Config, processes: int) -> None:
     if config.policy.quantise:
         _need("policy.quantise", "bitsandbytes", "run pip install bitsandbytes")
     ppo = config.ppo
-    if processes > 1 and config.sft.steps:
+    if config.sft.steps and distributed.sharded():
         raise UsageError(
-            "the warm start runs in one process: run `cectrain sft` in one process first, and name "
-            "its folder with --policy"
+            "supervised steps need whole weights on each rank: run `cectrain sft` with ddp.yaml or "
+            "in one process first, and name its folder with --policy"
         )
+    if config.sft.steps and config.sft.batch < processes:
+        raise UsageError(f"sft.batch = {config.sft.batch} has fewer pairs than {processes} ranks")
     if not ppo.updates:
         return
     if processes > 1 and ppo.supervised:
@@ -61,7 +63,7 @@ def check_settings(config: Config, processes: int) -> None:
         _need("ppo.vllm", "vllm", how_to_install("vllm"))
 
 
-def check_data(dataset: Dataset) -> None:
+def check_data(dataset: Pairs) -> None:
     """Raise InputError if the dataset has no validation split to score the policy on."""
     if not dataset.rows(HELD_OUT):
         raise InputError(

@@ -16,10 +16,10 @@ import numpy as np
 
 from cecdata.common.codec import Json
 from cecdata.embed import Encoder
-from cecdata.shards.reader import Dataset
 from cectrain.config import Config
 from cectrain.corrector.folder import model_folder
 from cectrain.corrector.loading import checkpoint_identity
+from cectrain.data.shards import Pairs
 from cectrain.run.distributed import world_size
 
 #: packages whose version can change a weight
@@ -82,7 +82,7 @@ def versions() -> dict[str, Json]:
     return installed
 
 
-def run_identity(config: Config, dataset: Dataset, encoder: Encoder | None) -> dict[str, object]:
+def run_identity(config: Config, dataset: Pairs, encoder: Encoder | None) -> dict[str, object]:
     """Return what must be equal for a run to resume: settings, shards, weights, versions.
 
     Weights are identified by digest because the model that a name refers to may change.
@@ -94,14 +94,9 @@ def run_identity(config: Config, dataset: Dataset, encoder: Encoder | None) -> d
         start["checkpoint"] = Path(name).name
     # The same vLLM server may have another address when the run resumes.
     settings = replace(config, ppo=replace(config.ppo, vllm_url=""))
-    shards = {
-        record.path: record.sha256
-        for files in dataset.manifest.outputs.values()
-        for record in files
-    }
     return {
         "configuration": settings.as_dict(),
-        "data": shards,
+        "data": dict(dataset.digests),
         "policy": start,
         "encoder": encoder.fingerprint if encoder else None,
         "versions": versions(),

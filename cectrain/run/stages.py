@@ -13,11 +13,10 @@ from cecdata.common.codec import encode
 from cecdata.common.durable import STATE
 from cecdata.common.errors import UsageError
 from cecdata.embed import Encoder, encoder
-from cecdata.shards.reader import Dataset
-from cectrain.config import Config
+from cectrain.config import Config, SftConfig
 from cectrain.corrector.policy import check_context
 from cectrain.data import shards
-from cectrain.data.shards import TRAIN
+from cectrain.data.shards import TRAIN, Pairs
 from cectrain.data.training_pairs import training_pairs
 from cectrain.model.adapter import with_adapter
 from cectrain.model.policy import load_policy
@@ -52,7 +51,7 @@ def open_cache(config: Config, used: Encoder | None) -> Cache | None:
 
 
 def prepare(
-    dataset: Dataset,
+    dataset: Pairs,
     config: Config,
     used: Encoder | None,
     cache: Cache | None,
@@ -79,6 +78,14 @@ def prepare(
     check_context(policy, "长" * limit, longest_candidate(config))
     watched, clean = shards.held_out(dataset, config.data, limit, config.seed)
     pairs = training_pairs(dataset, config.data, limit, config.seed, state / "arrow")
+    longer = dataset.rows(TRAIN) - len(pairs)
+    if longer and config.data.limit is None and not config.data.tuning:
+        log(f"{longer:,} pairs are left out, because a side has over policy.max_chars = {limit}")
+    if not getattr(policy.tokenizer, "chat_template", None):
+        log(
+            f"{config.policy.name} has no chat template, as base models often do: its prompt is "
+            "plain text, the instruction and then the sentence"
+        )
     sft_pairs, ppo_pairs = pairs.split(_ppo_only_share(config))
     preflight.check_ppo(config, policy, ppo_pairs)
     return Job(
@@ -99,11 +106,14 @@ def prepare(
 
 def warm_start(job: Job) -> None:
     """Take the supervised steps, or read the last checkpoint of them."""
-    from cectrain.supervised.sft import train_sft
+    from cectrain.supervised.sft import learning_rate, train_sft
 
-    if not job.config.sft.steps:
+    sft, own = job.config.sft, learning_rate(SftConfig(), job.policy)
+    if not sft.steps:
         return
-    job.log(f"warm start: {job.config.sft.steps:,} supervised steps")
+    job.log(f"{sft.steps:,} supervised steps, learning rate {learning_rate(sft, job.policy):.2g}")
+    if sft.learning_rate is not None and sft.learning_rate > 5 * own:
+        job.log(f"sft.learning_rate is high for this policy; without it the rate is {own:.2g}")
     used = time.process_time()
 
     def log(step: int, values: dict[str, float]) -> None:
@@ -112,7 +122,7 @@ def warm_start(job: Job) -> None:
         before, used = used, time.process_time()
         job.metrics.write("sft", step, {**values, "cpu_seconds": used - before})
 
-    train_sft(job.policy, job.sft_pairs, job.config.sft, job.state / "sft", log)
+    train_sft(job.policy, job.sft_pairs, sft, job.state / "sft", log, job.log)
 
 
 def choose_constants(job: Job) -> RewardConfig:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cectrain.config import PpoConfig
 from cectrain.corrector.policy import Policy
 from cectrain.data.training_pairs import TrainingPairs
-from cectrain.supervised.loop import collate, loss_function
+from cectrain.supervised.loss import collate, loss_function
 from cectrain.supervised.sft import supervised_batch
 
 if TYPE_CHECKING:

@@ -31,11 +31,12 @@ from cectrain.fast import log_probs, malloc_trim, qwen3_forward
 from cectrain.fast.deduplicate import condense
 from cectrain.reward.critic import Critic
 from cectrain.reward.group_reward import GroupReward
+from cectrain.run import distributed
 from cectrain.run.cycle import Cycle
 from cectrain.run.grpo_settings import grpo_settings, may_be_lean, may_draft, rate_share
 from cectrain.run.supervised_gradient import SupervisedGradient
 from cectrain.store import checkpoints
-from cectrain.supervised.loop import refuse_nan
+from cectrain.supervised.gradient import refuse_nan
 
 if TYPE_CHECKING:
     import datasets
@@ -73,9 +74,9 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         )
         self._critic = Critic(policy.model, reward, ppo, self.accelerator, self.args.seed)
         self._adapter = self._active_adapter()
-        if self.ref_model is not None and self.accelerator.num_processes == 1:
+        if self.ref_model is not None and not distributed.sharded():
             # TRL reads the reference policy from where the policy was loaded, but PPO starts from
-            # the warm start's weights. With several ranks there is no warm start.
+            # the warm start's weights. Where ranks hold shards there is no warm start.
             own = self._bare_model().state_dict()
             self.accelerator.unwrap_model(self.ref_model).load_state_dict(own)
         self._supervised = SupervisedGradient(ppo, sft_pairs or pairs, warmup_examples)

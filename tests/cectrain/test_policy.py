@@ -19,7 +19,7 @@ from cectrain.data.training_pairs import training_pairs
 from cectrain.model import policy
 from cectrain.model.tokenizer import SPECIAL, character_tokenizer, placeholders
 from cectrain.store import checkpoints
-from cectrain.supervised import sft
+from cectrain.supervised import loss, sft
 
 ALPHABET = st.text(st.sampled_from("他己经来了。，𠀀😀é\n\t A<|>#ﾊ\u0301　"), max_size=20)
 
@@ -100,11 +100,11 @@ def test_a_prompt_beyond_the_context_is_refused(tiny):
 def test_only_the_answer_has_labels(tiny):
     """Labels are the target's tokens and the end token; prompt and padding have none."""
     pairs = [Pair(1, 0, "己经", "已经", "homophone"), Pair(2, 0, "他来", "他来了", "noise")]
-    batch = sft.collate(tiny, pairs)
+    batch = loss.collate(tiny, pairs)
     learned = [row[row != -100].tolist() for row in batch["labels"]]
     assert learned == [target_ids(tiny, pair.target) for pair in pairs]
-    assert batch["input_ids"].shape == batch["attention_mask"].shape == (2, 8)
-    assert batch["attention_mask"].sum().item() == 7 + 8
+    assert batch["input_ids"].shape == batch["labels"].shape == (2, 8)
+    assert (batch["input_ids"] != tiny.tokenizer.pad_token_id).sum().item() == 7 + 8
 
 
 @pytest.fixture

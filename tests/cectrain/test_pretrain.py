@@ -31,7 +31,7 @@ from cectrain.pretraining.pool import make_pool
 from cectrain.pretraining.run import pretrain
 from cectrain.pretraining.start import embeddings
 from cectrain.pretraining.watch import exact_greedy
-from cectrain.supervised import loop
+from cectrain.supervised import loss as losses
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "cecdata" / "sample"
@@ -109,7 +109,7 @@ def finished(corpus, recipe, tmp_path_factory):
 def test_the_fast_pass_is_the_model_s_own():
     """The loss and every gradient equal those of transformers up to the rounding of fp32."""
     tiny = tiny_policy()
-    batch = loop.collate(tiny, PAIRS)
+    batch = losses.collate(tiny, PAIRS)
     gradients = []
     for loss in (
         tiny.model(**batch).loss,
@@ -126,7 +126,7 @@ def test_the_fast_pass_is_the_model_s_own():
 def test_half_precision_is_near():
     """Products in bf16 change the loss by less than a hundredth."""
     tiny = tiny_policy()
-    batch = loop.collate(tiny, PAIRS)
+    batch = losses.collate(tiny, PAIRS)
     wide, half = (
         qwen3_forward.answer_loss(tiny.model, batch["input_ids"], batch["labels"], dtype).item()
         for dtype in (torch.float32, torch.bfloat16)
@@ -137,11 +137,11 @@ def test_half_precision_is_near():
 def test_other_models_take_transformers_own_pass():
     """A model that is not a bare trained Qwen3 goes through its own forward, to the same loss."""
     tiny = tiny_policy()
-    batch = loop.collate(tiny, PAIRS)
-    fast = loop.loss_function(tiny, "fp32")(batch).item()
+    batch = losses.collate(tiny, PAIRS)
+    fast = losses.loss_function(tiny, "fp32")(batch).item()
     tiny.model.model.norm.weight.requires_grad_(False)
     assert not qwen3_forward.supports(tiny.model)
-    assert loop.loss_function(tiny, "fp32")(batch).item() == pytest.approx(fast, rel=1e-5)
+    assert losses.loss_function(tiny, "fp32")(batch).item() == pytest.approx(fast, rel=1e-5)
 
 
 def test_one_pass_sees_what_greedy_decoding_takes():

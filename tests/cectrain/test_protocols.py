@@ -476,7 +476,8 @@ def test_the_example_of_the_page_is_a_study(tmp_path):
     """docs/training.md shows a TOML file that loads, and names every study that ships."""
     page = (Path(__file__).parents[2] / "docs" / "training.md").read_text("utf-8")
     path = tmp_path / "candidates.toml"
-    path.write_text(re.search(r"```toml\n(.*?)```", page, re.DOTALL)[1], "utf-8")
+    (example,) = (t for t in re.findall(r"```toml\n(.*?)```", page, re.DOTALL) if "[[var" in t)
+    path.write_text(example, "utf-8")
     study = load(str(path))
     for variant in study.variants:
         config.load("small", (*study.settings, *variant.settings))

@@ -468,7 +468,7 @@ def coin(model, tokenizer):
     import torch
 
     from cectrain.data.shards import Pair
-    from cectrain.supervised.sft import collate
+    from cectrain.supervised.loss import collate
 
     tiny = Policy(model, tokenizer, "1", trained=False)
     batch = collate(tiny, [Pair(n, 0, "他来了", "甲乙"[n % 2], "noise") for n in range(8)])
@@ -522,7 +522,7 @@ def test_a_supervised_step_is_added_to_the_gradient(trainer_for, encoder, tmp_pa
     import torch
 
     from cectrain.reward.group_reward import Scored
-    from cectrain.supervised.loop import collate, loss_function
+    from cectrain.supervised.loss import collate, loss_function
     from cectrain.supervised.sft import supervised_batch
 
     class Flat(GroupReward):

@@ -1,0 +1,115 @@
+"""Labelled pairs from a text file: UTF-8, one pair a line, columns separated by tabs, no header."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from cecbench.benchmarks.readers import lines
+from cecdata.common.durable import sha256_of
+from cecdata.common.errors import InputError
+from cecdata.corpus.xxh3 import id_column
+from cecdata.shards.schema import PAIR
+from cectrain.data.shards import HELD_OUT, TRAIN, drawn_ids
+
+#: format → its columns
+FORMATS: Mapping[str, tuple[str, ...]] = {
+    "tsv": ("source", "target"),
+    "cscd": ("label", "source", "target"),  # CSCD-NS: label 1 if the source has an error, else 0
+}
+_SCHEMA = pa.schema([PAIR.field(name) for name in ("id", "copy", "source", "target", "operator")])
+UNCHANGED = "unchanged"  # operator of a pair with equal sides, as in datasets
+_COPIES = 2**15  # values of the column `copy`
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledPairs:
+    """Pairs by split, with the rows and batches of a `Dataset`, but without a manifest."""
+
+    path: Path
+    digests: Mapping[str, str]  # file → SHA-256
+    tables: Mapping[str, pa.Table]  # split → pairs
+
+    def rows(self, split: str) -> int:
+        """Return the number of pairs of a split."""
+        return int(self.tables[split].num_rows)
+
+    def batches(
+        self, split: str, columns: Sequence[str] | None = None, rows: int = 65_536
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the pairs of a split, at most `rows` at a time."""
+        table = self.tables[split]
+        yield from table.select(columns or _SCHEMA.names).to_batches(max_chunksize=rows)
+
+    def described(self) -> str:
+        """Return the numbers of pairs, and of those with equal sides, as one line."""
+        equal = self.tables[TRAIN]["operator"].to_pylist().count(UNCHANGED)
+        return (
+            f"{self.rows(TRAIN):,} labelled pairs to train on, {equal:,} of them clean sentences "
+            f"(equal sides); {self.rows(HELD_OUT):,} held out"
+        )
+
+
+def labelled_pairs(path: Path, form: str, held_out: Path | None, count: int) -> LabelledPairs:
+    """Read training pairs from `path`, and pairs to score on from the file `held_out`.
+
+    Without that file a tenth of the targets, at most `count`, are held out with all of their pairs,
+    drawn by id. Pairs of equal sides are clean sentences. Raises InputError with the number of a
+    line of another form, or if nothing can be held out.
+    """
+    table = _read(path, form)
+    digests = {path.name: sha256_of(path).sha256}
+    if held_out is not None:
+        digests[f"{HELD_OUT}/{held_out.name}"] = sha256_of(held_out).sha256
+        return LabelledPairs(path, digests, {TRAIN: table, HELD_OUT: _read(held_out, form)})
+    ids = np.asarray(table["id"]).view(np.uint64)
+    targets = np.unique(ids)
+    if len(targets) < 2:
+        raise InputError(
+            f"{path}: all pairs have one target, so that none can be held out to score the policy "
+            "on: add pairs, or name a file with --held-out"
+        )
+    drawn = np.isin(ids, drawn_ids(targets, max(1, min(count, len(targets) // 10))))
+    parts = {TRAIN: table.filter(pa.array(~drawn)), HELD_OUT: table.filter(pa.array(drawn))}
+    return LabelledPairs(path, digests, parts)
+
+
+def _read(path: Path, form: str) -> pa.Table:
+    columns, rows = FORMATS[form], []
+    seen: Counter[str] = Counter()
+    for number, line in lines(path, blank=True):
+        if not line:
+            continue
+        cells = line.split("\t")
+        _check(cells, columns, f"{path}, line {number}")
+        source, target = cells[-2:]
+        operator = UNCHANGED if source == target else "labelled"
+        rows.append((seen[target] % _COPIES, source, target, operator))
+        seen[target] += 1
+    if not rows:
+        raise InputError(f"{path} has no pairs: a line is {' TAB '.join(columns)}")
+    copies, *texts = zip(*rows, strict=True)
+    named = dict(zip(("source", "target", "operator"), map(pa.array, texts), strict=True))
+    ids = id_column(named["target"])
+    return pa.table({"id": ids, "copy": pa.array(copies, pa.int16()), **named}, _SCHEMA)
+
+
+def _check(cells: Sequence[str], columns: Sequence[str], where: str) -> None:
+    """Raise InputError unless a line has these columns, none of them empty, and is no header."""
+    if len(cells) != len(columns):
+        raise InputError(
+            f"{where} has {len(cells)} columns, but must be {' TAB '.join(columns)}"
+            + ("; for CSCD-NS's three columns use --format cscd" if len(columns) == 2 else "")
+        )
+    if tuple(cell.strip().lower() for cell in cells) == tuple(columns):
+        raise InputError(f"{where} is a header: remove it, because every line must be a pair")
+    for name, cell in zip(columns, cells, strict=True):
+        if not cell.strip():
+            raise InputError(f"{where}: the {name} is empty; write a pair, or remove the line")
+    if columns[0] == "label" and cells[0] not in ("0", "1"):
+        raise InputError(f"{where}: the label is {cells[0]!r:.30}, but must be 0 or 1")

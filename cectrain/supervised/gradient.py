@@ -1,0 +1,126 @@
+"""The gradient of one step, in as many passes as fit into memory, on one rank or several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cecdata.common.errors import CecError
+from cectrain.corrector.policy import Policy
+from cectrain.data.shards import Pair
+from cectrain.run import distributed
+from cectrain.supervised.loss import IGNORED, collate
+
+if TYPE_CHECKING:
+    import torch
+
+    Batch = dict[str, torch.Tensor]
+
+
+@dataclass(slots=True)
+class Gradient:
+    """Sets the gradients of the mean loss over all answer tokens of a step, on all ranks.
+
+    `passes` is the number of forward and backward passes on this rank. It doubles when the device
+    runs out of memory, and `log` says so; the sum over passes is the same.
+    """
+
+    policy: Policy
+    loss_of: Callable[[Batch], torch.Tensor]
+    passes: int
+    folder: Path  # gets a batch whose loss is not finite
+    log: Callable[[str], None]
+
+    def set(self, pairs: Sequence[Pair], step: int, *, check: bool) -> tuple[torch.Tensor, int]:
+        """Set all gradients; return the mean loss, and this rank's number of answer tokens.
+
+        Each rank takes its share of the pairs. `check`: raise CecError if a loss is not finite,
+        for which a GPU must finish its work first.
+        """
+        own = pairs[distributed.rank() :: distributed.world_size()]
+        batches = self._batches(own)
+        tokens = sum(map(_answer_tokens, batches))
+        total = distributed.total(tokens)
+        while (loss := self._backward(batches, total, step if check else None)) is None:
+            if self.passes >= len(own):
+                raise CecError(
+                    f"step {step}: the device has too little memory for one pair of "
+                    f"{max(pair.length for pair in own)} characters: lower policy.max_chars, or "
+                    "set sft.gradient_checkpointing=true or policy.lora_rank"
+                )
+            self.passes = min(2 * self.passes, len(own))
+            size = -(-len(own) // self.passes)
+            self.log(f"step {step}: out of memory; from here on {size} pairs a pass")
+            batches = self._batches(own)
+        gradients = [p.grad for p in self.policy.model.parameters() if p.grad is not None]
+        distributed.add([loss, *gradients])
+        return loss, tokens
+
+    def _batches(self, pairs: Sequence[Pair]) -> list[Batch]:
+        size = -(-len(pairs) // self.passes)
+        return [
+            collate(self.policy, pairs[start : start + size])
+            for start in range(0, len(pairs), size)
+        ]
+
+    def _backward(
+        self, batches: Sequence[Batch], total: int, checked: int | None
+    ) -> torch.Tensor | None:
+        """Return this rank's part of the mean loss; None if the device ran out of memory."""
+        import torch
+
+        self.policy.model.zero_grad()
+        whole = torch.zeros((), device=self.policy.model.device)
+        try:
+            for batch in batches:
+                loss = self.loss_of(batch)
+                if checked is not None:
+                    refuse_nan(loss, batch, self.folder, checked)
+                part = loss * (_answer_tokens(batch) / total)
+                part.backward()
+                whole += part.detach()
+        except torch.OutOfMemoryError:
+            loss = part = None  # with the graph that it holds
+        else:
+            return whole
+        self.policy.model.zero_grad()
+        torch.cuda.empty_cache()
+        return None
+
+
+def _answer_tokens(batch: Batch) -> int:
+    return int((batch["labels"] != IGNORED).sum())
+
+
+def refuse_nan(
+    loss: torch.Tensor, batch: Mapping[str, object], folder: Path, step: int
+) -> None:
+    """Raise CecError if the loss is not finite, after saving the batch's tensors in `folder`."""
+    import torch
+
+    if bool(torch.isfinite(loss.detach()).all()):
+        return
+    path = _save_batch(batch, folder)
+    raise CecError(
+        f"step {step}: the loss is {float(loss.detach())}; its batch was saved as {path}. The "
+        "last checkpoint is good: lower the learning rate, or inspect the batch, and start again."
+    )
+
+
+def _save_batch(batch: Mapping[str, object], folder: Path) -> Path:
+    """Save a batch's tensors for inspection and return the file."""
+    import torch
+    from safetensors.torch import save_file
+
+    from cecdata.common import durable
+
+    path = folder / "bad_batch.safetensors"
+    tensors = {
+        name: value.detach().cpu().contiguous()
+        for name, value in batch.items()
+        if isinstance(value, torch.Tensor)
+    }
+    durable.write(path, lambda where: save_file(tensors, where))
+    return path

@@ -1,0 +1,101 @@
+"""Batches of pairs as tensors, and the mean loss of their answers."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from cectrain.corrector.policy import Policy, prompt_ids, target_ids
+from cectrain.data.shards import Pair
+from cectrain.fast import qwen3_forward
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel
+
+IGNORED = -100  # label of tokens without a loss: the prompt and padding
+
+
+def collate(policy: Policy, pairs: Sequence[Pair]) -> dict[str, torch.Tensor]:
+    """Return tokens and labels, both [pairs, longest], padded on the right, on the CPU.
+
+    Only answers have labels. There is no mask: causal attention at a token never sees the padding
+    after it.
+    """
+    import torch
+
+    asked = [prompt_ids(policy, pair.source) for pair in pairs]
+    answers = [target_ids(policy, pair.target) for pair in pairs]
+    width = max(len(a) + len(b) for a, b in zip(asked, answers, strict=True))
+    pad = int(policy.tokenizer.pad_token_id)
+    rows, labels = [], []
+    for question, answer in zip(asked, answers, strict=True):
+        empty = width - len(question) - len(answer)
+        rows.append(question + answer + [pad] * empty)
+        labels.append([IGNORED] * len(question) + answer + [IGNORED] * empty)
+    return {"input_ids": torch.tensor(rows), "labels": torch.tensor(labels)}
+
+
+def loss_function(
+    policy: Policy, precision: str, *, lean: bool = True
+) -> Callable[[dict[str, torch.Tensor]], torch.Tensor]:
+    """Return a function: batch → mean loss of its answers, by the fastest pass for this model.
+
+    `lean`: allow the pass for a Qwen3 on a CPU.
+    """
+    from torch.nn import functional
+
+    model = policy.model
+    if lean and qwen3_forward.supports(model):
+        dtype = lean_dtype(precision)
+        return lambda batch: qwen3_forward.answer_loss(
+            model, batch["input_ids"], batch["labels"], dtype
+        )
+
+    def slow(batch: dict[str, torch.Tensor]) -> torch.Tensor:
+        with autocast(model, precision):
+            logits, labels = answer_logits(model, batch)
+        return functional.cross_entropy(
+            logits.float().flatten(0, 1), labels.flatten(), ignore_index=IGNORED
+        )
+
+    return slow
+
+
+def answer_logits(
+    model: PreTrainedModel, batch: dict[str, torch.Tensor]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return logits [rows, tokens, vocabulary] and the labels that they predict [rows, tokens].
+
+    The head is applied from the first answer of the batch on: most tokens of an instruction that
+    all prompts begin with need no logits.
+    """
+    labels = batch["labels"]
+    first = int((labels != IGNORED).any(0).long().argmax())
+    kept = labels.shape[1] - first
+    bare = model.get_base_model() if hasattr(model, "get_base_model") else model
+    short = "logits_to_keep" in inspect.signature(bare.forward).parameters
+    logits = model(
+        input_ids=batch["input_ids"].to(model.device),
+        use_cache=False,
+        **({"logits_to_keep": kept + 1} if short else {}),
+    ).logits
+    return logits[:, -kept - 1 : -1], labels[:, first:].to(model.device)
+
+
+def lean_dtype(precision: str) -> torch.dtype:
+    """Return the type of the lean pass's matrix products: fp32, bf16, or the faster here."""
+    import torch
+
+    dtypes = {"fp32": torch.float32, "bf16": torch.bfloat16}
+    return dtypes.get(precision, qwen3_forward.fast_dtype())
+
+
+def autocast(model: PreTrainedModel, precision: str) -> torch.autocast:
+    """Return autocast for a model's own pass: bf16 if set, or if "auto" and on a GPU."""
+    import torch
+
+    kind = model.device.type
+    wide = precision == "bf16" or (precision == "auto" and kind == "cuda")
+    return torch.autocast(kind, torch.bfloat16, wide)

@@ -1,0 +1,219 @@
+"""Labelled pairs from files, and supervised steps in passes that fit into memory."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("trl", reason="the extra `train` is not installed")
+
+from cecdata.common.command_group import run
+from cecdata.common.errors import CecError, InputError, UsageError
+from cectrain import config
+from cectrain.cli import cli
+from cectrain.data.labelled import labelled_pairs
+from cectrain.data.shards import HELD_OUT, TRAIN, Pair
+from cectrain.data.training_pairs import training_pairs
+from cectrain.supervised.gradient import Gradient
+from cectrain.supervised.loss import collate, loss_function
+from cectrain.supervised.sft import learning_rate
+
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
+
+PAIRS = [("他己经来了。", "他已经来了。"), ("今天天汽很好。", "今天天气很好。"), ("我在家。", "我在家。")]
+PAIRS += [(f"第{n}个句字。", f"第{n}个句子。") for n in range(20)]
+PAIRS += [("第3个居子。", "第3个句子。"), ("第4格句子。", "第4个句子。")]
+
+
+def written(path, rows):
+    path.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("form", "line", "message"),
+    [
+        ("tsv", "他来了", "line 2 has 1 columns, but must be source TAB target"),
+        ("tsv", "1\t他己\t他已", "line 2 has 3 columns.*--format cscd"),
+        ("tsv", "他己\t", "line 2: the target is empty"),
+        ("tsv", " \t他已", "line 2: the source is empty"),
+        ("tsv", "\t", "line 2: the source is empty"),
+        ("tsv", "source\ttarget", "line 2 is a header"),
+        ("cscd", "他己\t他已", "line 2 has 2 columns, but must be label TAB source TAB target$"),
+        ("cscd", "他己\t1\t他已", "line 2: the label is '他己', but must be 0 or 1"),
+    ],
+)
+def test_a_bad_line_is_named(form, line, message, tmp_path):
+    """The message has the file, the line and the columns that are due."""
+    first = "1\t他己经\t他已经" if form == "cscd" else "他己经\t他已经"
+    path = tmp_path / "pairs.tsv"
+    path.write_text(f"{first}\n{line}\n", encoding="utf-8")
+    with pytest.raises(InputError, match=rf"pairs\.tsv, {message}"):
+        labelled_pairs(path, form, None, 9)
+
+
+def test_a_file_without_pairs_or_with_one_target_is_refused(tmp_path):
+    """There would be nothing to train on, or nothing to score on."""
+    with pytest.raises(InputError, match="has no pairs"):
+        labelled_pairs(written(tmp_path / "none.tsv", [("",)]), "tsv", None, 9)
+    one = written(tmp_path / "one.tsv", PAIRS[:1] * 3)
+    with pytest.raises(InputError, match="--held-out"):
+        labelled_pairs(one, "tsv", None, 9)
+    assert labelled_pairs(one, "tsv", one, 9).rows(TRAIN) == 3
+    (tmp_path / "gb.tsv").write_bytes("他己\t他已\n".encode("gb18030"))
+    with pytest.raises(InputError, match="UTF-8"):
+        labelled_pairs(tmp_path / "gb.tsv", "tsv", None, 9)
+
+
+def test_all_pairs_of_a_target_are_on_one_side(tmp_path):
+    """The split depends on the targets alone; every line is in one of the two parts."""
+    path = written(tmp_path / "pairs.tsv", PAIRS)
+    pairs = labelled_pairs(path, "tsv", None, 5)
+    parts = [pairs.tables[name].to_pylist() for name in (TRAIN, HELD_OUT)]
+    assert sorted((r["source"], r["target"]) for part in parts for r in part) == sorted(PAIRS)
+    train, held = ({row["target"] for row in part} for part in parts)
+    assert not train & held
+    assert len(held) == 2
+    turned = labelled_pairs(written(tmp_path / "turned.tsv", PAIRS[::-1]), "tsv", None, 5)
+    assert {*turned.tables[HELD_OUT]["target"].to_pylist()} == held
+    assert "1 of them clean" in pairs.described()
+    assert len({(r["id"], r["copy"]) for part in parts for r in part}) == len(PAIRS)
+
+
+def test_labelled_pairs_are_not_corrupted(tmp_path):
+    """`data.fresh` is refused, and without it the table has the lines as they are."""
+    pairs = labelled_pairs(written(tmp_path / "pairs.tsv", PAIRS), "tsv", None, 5)
+    with pytest.raises(UsageError, match=r"data\.fresh"):
+        training_pairs(pairs, config.DataConfig(fresh=True), 40, 1, tmp_path / "arrow")
+    kept = training_pairs(pairs, config.DataConfig(), 40, 1, tmp_path / "arrow")
+    assert {(p.source, p.target) for p in kept.batch(0, len(kept))} <= {*PAIRS}
+
+
+def test_the_command_trains_on_a_file(start, tmp_path, capsys):
+    """A file in CSCD-NS's columns gives a run; a base model without a template is announced."""
+    from cectrain.corrector import policy
+
+    bare = policy.load(str(start))
+    bare.tokenizer.chat_template = None
+    for part in (bare.model, bare.tokenizer):
+        part.save_pretrained(tmp_path / "bare")
+    tokens = tmp_path / "bare" / "tokenizer.json"
+    tokens.write_text(tokens.read_text("utf-8").replace("<|source|>", "<|other|>"), "utf-8")
+    file = written(tmp_path / "train.tsv", [(str(int(a != b)), a, b) for a, b in PAIRS])
+    argv = ["sft", str(file), "--format", "cscd", "--out", str(tmp_path / "out"), "--policy"]
+    argv += [str(tmp_path / "bare"), "--set", "sft.batch=8", "--set", "sft.accumulation=2"]
+    argv += ["--set", "sft.gradient_checkpointing=true"]
+    assert run(cli, argv) == 0
+    said = capsys.readouterr().err
+    assert "23 labelled pairs to train on" in said
+    assert "has no chat template" in said
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text("utf-8"))
+    assert summary["sft_steps"] == 9  # three passes over 23 pairs, 8 a step
+    assert "heldout_exact_after_sft" in summary
+    assert run(cli, argv) == 0
+    assert "finished run already" in capsys.readouterr().err
+
+
+ROWS = [Pair(n, 0, source, target, "labelled") for n, (source, target) in enumerate(PAIRS[:6])]
+
+
+def gradients(policy, passes, folder, loss_of=None, log=print, **more):
+    made = Gradient(policy, loss_of or loss_function(policy, "fp32", **more), passes, folder, log)
+    loss, tokens = made.set(ROWS, 1, check=True)
+    return float(loss), tokens, {n: p.grad.clone() for n, p in policy.model.named_parameters()}
+
+
+def same(first, second):
+    import torch
+
+    assert first[0] == pytest.approx(second[0], rel=1e-6)
+    assert first[1] == second[1]
+    for name, gradient in first[2].items():
+        torch.testing.assert_close(gradient, second[2][name], rtol=1e-4, atol=1e-7)
+
+
+def test_passes_add_up_to_one_gradient(small_policy, tmp_path):
+    """Three passes, with or without kept activations, give the gradient of one."""
+    whole = gradients(small_policy(), 1, tmp_path)
+    same(gradients(small_policy(), 3, tmp_path), whole)
+    policy = small_policy()
+    policy.model.activation_checkpointing_enable()
+    same(gradients(policy, 2, tmp_path, lean=False), whole)
+
+
+def test_neither_the_mask_nor_the_logits_of_the_prompt_are_needed(small_policy, tmp_path):
+    """The loss and its gradient are those of transformers with both."""
+    import torch
+
+    policy = small_policy()
+    batch = collate(policy, ROWS)
+    lengths = [len(s) + len(t) + 3 for s, t in PAIRS[:6]]
+    mask = torch.tensor([[int(n < size) for n in range(max(lengths))] for size in lengths])
+    expected = policy.model(**batch, attention_mask=mask).loss
+    expected.backward()
+    wanted = {n: p.grad.clone() for n, p in policy.model.named_parameters()}
+    loss, tokens, found = gradients(policy, 1, tmp_path, lean=False)
+    same((loss, tokens, found), (expected.item(), tokens, wanted))
+
+
+def test_a_full_device_gets_smaller_passes(small_policy, tmp_path):
+    """The step is repeated in twice as many passes, with the same gradient, and a line says so."""
+    import torch
+
+    policy, lines = small_policy(), []
+    plain = loss_function(policy, "fp32")
+
+    def limited(rows):
+        def loss_of(batch):
+            if len(batch["input_ids"]) > rows:
+                raise torch.OutOfMemoryError("a device of this size is full")
+            return plain(batch)
+
+        return loss_of
+
+    whole = gradients(policy, 1, tmp_path)
+    same(gradients(policy, 1, tmp_path, limited(2), lines.append), whole)
+    assert [line.partition("; ")[2] for line in lines] == [
+        "from here on 3 pairs a pass",
+        "from here on 2 pairs a pass",
+    ]
+    with pytest.raises(CecError, match=r"too little memory for one pair.*policy\.max_chars"):
+        gradients(policy, 1, tmp_path, limited(0))
+
+
+def test_the_rate_follows_the_size(small_policy):
+    """A policy of the built-in size or below has 4e-4; a set rate is taken as it is."""
+    policy = small_policy()
+    assert learning_rate(config.SftConfig(), policy) == 4e-4
+    assert learning_rate(config.SftConfig(learning_rate=0.1), policy) == 0.1
+    assert config.load("consensus").sft.learning_rate is None
+
+
+@pytest.mark.slow  # a quarter of a minute: three processes, each with all of torch
+def test_two_ranks_share_the_pairs(start, tmp_path):
+    """Two processes end with the weights of one, up to rounding."""
+    import torch
+    from safetensors.torch import load_file
+
+    root = Path(__file__).parents[2]
+    file = written(tmp_path / "pairs.tsv", PAIRS)
+    common = ["-m", "cectrain", "sft", str(file), "--policy", str(start), "--sft-steps", "4"]
+    common += ["--set", "sft.batch=6", "--set", 'sft.precision="fp32"']
+    launch = ["-m", "accelerate.commands.launch", "--config_file"]
+    launch += [str(root / "configs" / "accelerate" / "ddp.yaml"), "--num_processes", "2"]
+    launch += ["--main_process_port", "0"]
+    given = {**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}
+    models = []
+    for name, first in (("one", []), ("two", launch)):
+        out = tmp_path / name
+        done = subprocess.run(
+            [sys.executable, *first, *common, "--out", str(out)],
+            capture_output=True, text=True, timeout=300, env=given, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr[-3000:]
+        models.append(load_file(out / "model" / "model.safetensors"))
+    for name, weight in models[0].items():
+        torch.testing.assert_close(weight, models[1][name], rtol=1e-4, atol=1e-5)
