@@ -229,8 +229,9 @@ def _check_choices(config: Config) -> None:
 
 
 _AT_LEAST_1 = (  # noqa: SIM905 - a list would have a line for each
-    "sft.batch sft.accumulation sft.save_every sft.log_every data.limit ppo.groups ppo.oversampling ppo.epochs "
-    "ppo.accumulation ppo.minibatches ppo.save_every ppo.log_every ppo.pool ppo.vllm_parallel"
+    "sft.batch sft.accumulation sft.save_every sft.log_every data.limit ppo.groups "
+    "ppo.oversampling ppo.epochs ppo.accumulation ppo.minibatches ppo.save_every ppo.log_every "
+    "ppo.pool ppo.vllm_parallel"
 ).split()
 _AT_LEAST_0 = (  # noqa: SIM905
     "sft.steps data.held_out data.held_out_clean ppo.updates ppo.eval_every ppo.new_tokens ppo.kl "

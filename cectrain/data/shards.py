@@ -79,8 +79,8 @@ def sample(
     None is longer than `limit`. A second copy of a sentence is drawn only after all sentences.
     Takes one pass and constant memory.
     """
-    built = isinstance(dataset, Dataset)
-    copies = dataset.manifest.configuration.get("copies") if built else None
+    facts = dataset.manifest.configuration if isinstance(dataset, Dataset) else {}
+    copies = facts.get("copies")
     turns = np.uint64(copies if isinstance(copies, int) and copies > 0 else 1)
     kept: list[tuple[int, Pair]] = []
     for stored in dataset.batches(split, _COLUMNS):

@@ -23,7 +23,8 @@ from cectrain.supervised.sft import learning_rate
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 
-PAIRS = [("他己经来了。", "他已经来了。"), ("今天天汽很好。", "今天天气很好。"), ("我在家。", "我在家。")]
+PAIRS = [("他己经来了。", "他已经来了。"), ("今天天汽很好。", "今天天气很好。")]
+PAIRS += [("我在家。", "我在家。")]
 PAIRS += [(f"第{n}个句字。", f"第{n}个句子。") for n in range(20)]
 PAIRS += [("第3个居子。", "第3个句子。"), ("第4格句子。", "第4个句子。")]
 
