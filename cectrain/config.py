@@ -53,7 +53,7 @@ class PolicyConfig:
     """The model that is trained."""
 
     name: str = "builtin"  # the small character policy, or a folder, or a name on the hub
-    prompt: str = "1"  # version of the prompt in cectrain.corrector.prompts
+    prompt: str = "1"  # version in cectrain.corrector.prompts, or a text with {sentence} in it
     lora_rank: int = 0  # 0: all weights are trained
     lora_alpha: int = 32
     quantise: bool = False  # base weights in 4 bits (QLoRA); needs a GPU and lora_rank
@@ -136,6 +136,8 @@ class PpoConfig:
     log_every: int = 1  # batches between lines of metrics.jsonl
     stop_on_hacking: bool = False  # stop if the reward rises while the exact rate falls
     report_to: tuple[str, ...] = ()  # tensorboard, wandb, trackio, besides metrics.jsonl
+    callbacks: tuple[str, ...] = ()  # "package:Class" of transformers' TrainerCallback
+    trl: Mapping[str, str | int | float | bool] = field(default_factory=dict)  # of GRPOConfig
 
 
 @dataclass(frozen=True, slots=True)

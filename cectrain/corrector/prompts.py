@@ -1,6 +1,7 @@
 """The prompts of language models: numbered texts, the same in training and in benchmarks.
 
-A published text never changes. Another wording is another version, which scores name.
+A published text never changes. Another wording is another version, which scores name. A text of
+one's own is its own version.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from cecdata.common.errors import UsageError, did_you_mean
 
 DEFAULT = "1"
+_PLACE = "{sentence}"  # in a frame
 
 Message = dict[str, str]  # {"role": …, "content": …}, as chat templates take them
 
@@ -45,9 +47,20 @@ _VERSIONS = {
 
 
 def prompt(version: str = DEFAULT) -> Prompt:
-    """Return the prompt of a version. Raises UsageError, which lists the versions."""
+    """Return the prompt of a version, or of a text of one's own, which has {sentence} in it.
+
+    Raises UsageError, which lists the versions.
+
+    >>> prompt("改正：{sentence}").frame
+    '改正：{sentence}'
+    """
+    if _PLACE in version:
+        return Prompt("", version)
     if version not in _VERSIONS:
-        raise UsageError(f"no prompt version {version!r}: {did_you_mean(version, list(_VERSIONS))}")
+        raise UsageError(
+            f"no prompt version {version!r}: {did_you_mean(version, list(_VERSIONS))}; a text of "
+            f"your own has {_PLACE} in it"
+        )
     return _VERSIONS[version]
 
 
@@ -60,7 +73,7 @@ def messages(source: str, version: str = DEFAULT) -> list[Message]:
     '他己经来了。'
     """
     text = prompt(version)
-    chat = [{"role": "system", "content": text.instruction}]
+    chat = [{"role": "system", "content": text.instruction}] if text.instruction else []
     for wrong, right in text.examples:
         chat.append({"role": "user", "content": _framed(text, wrong)})
         chat.append({"role": "assistant", "content": right})
@@ -81,4 +94,4 @@ def sha256(version: str = DEFAULT) -> str:
 
 def _framed(text: Prompt, sentence: str) -> str:
     # No str.format: a sentence may hold braces.
-    return text.frame.replace("{sentence}", sentence)
+    return text.frame.replace(_PLACE, sentence)

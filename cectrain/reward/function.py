@@ -16,7 +16,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -52,28 +52,37 @@ def exact_match(completions: Sequence[str], target: Sequence[str]) -> list[float
 
 @cache
 def load(name: str) -> Function:
-    """Import and return the function "package:function", also from the working directory.
+    """Import and return the reward function "package:function".
 
-    Raises UsageError if the name has another form, or cannot be imported or called.
+    Raises UsageError if it cannot be imported or called.
+    """
+    function = imported(name, "reward")
+    _arguments(name, function)
+    return function
+
+
+def imported(name: str, what: str) -> Callable[..., Any]:
+    """Import and return the callable "package:name", also from the working directory.
+
+    Raises UsageError, with `what` it is, if the name has another form or cannot be imported.
     """
     module, colon, attribute = name.partition(":")
     if not (module and colon and attribute):
-        raise UsageError(f'reward {name!r}: must be "package:function", as in "mine.rewards:short"')
+        raise UsageError(f'{what} {name!r}: must be "package:name", as in "mine.rewards:short"')
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.append(here)
     try:
-        function: object = importlib.import_module(module)
+        value: object = importlib.import_module(module)
         for part in attribute.split("."):
-            function = getattr(function, part)
+            value = getattr(value, part)
     except Exception as error:  # an imported module may raise anything
         raise UsageError(
-            f"reward {name!r} cannot be imported ({type(error).__name__}: {error}): install the "
+            f"{what} {name!r} cannot be imported ({type(error).__name__}: {error}): install the "
             "package, or start the run in the folder that has the module"
         ) from error
-    if not callable(function):
-        raise UsageError(f"reward {name!r}: is a {type(function).__name__}, not a function")
-    _arguments(name, function)
-    return function
+    if not callable(value):
+        raise UsageError(f"{what} {name!r}: is a {type(value).__name__}, not a function or class")
+    return value
 
 
 def values_P_L(batch: Batch, name: str) -> FloatArray:

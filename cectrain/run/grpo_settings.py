@@ -25,7 +25,7 @@ def grpo_settings(
     sequences = ppo.groups * ppo.candidates
     check_shares(ppo, processes)
     cycle = ppo.epochs * ppo.minibatches  # optimizer steps a batch
-    return dict(  # noqa: C408 - keywords, because the names are TRL's
+    own: dict[str, object] = dict(  # noqa: C408 - keywords, because the names are TRL's
         output_dir=str(out),
         seed=seed,
         data_seed=seed,
@@ -43,8 +43,6 @@ def grpo_settings(
         epsilon=ppo.clip,
         beta=ppo.kl,
         entropy_coef=ppo.entropy,
-        loss_type="grpo",
-        scale_rewards="none",
         learning_rate=ppo.learning_rate,
         weight_decay=ppo.weight_decay,
         max_grad_norm=ppo.max_grad_norm,
@@ -69,6 +67,12 @@ def grpo_settings(
         dataloader_num_workers=0,
         dataloader_pin_memory=not cpu,
     )
+    if clash := sorted(own.keys() & ppo.trl.keys()):
+        raise UsageError(
+            f"ppo.trl.{clash[0]}: the run sets it from settings of its own; use those of [ppo], or "
+            "seed"
+        )
+    return {"loss_type": "grpo", "scale_rewards": "none", **ppo.trl, **own}
 
 
 def rate_share(ppo: PpoConfig, steps: int) -> Callable[[int], float]:

@@ -11,6 +11,7 @@ from cectrain.model.adapter import with_adapter
 from cectrain.model.heldout import HeldOut
 from cectrain.model.policy import load_policy
 from cectrain.reward.config import RewardConfig
+from cectrain.reward.function import imported
 from cectrain.run import distributed
 from cectrain.run.grpo_settings import longest_candidate
 from cectrain.run.job import Job, Trained
@@ -37,6 +38,8 @@ def ppo(job: Job, reward: RewardConfig) -> Trained:
     before = partial(job.score_before_ppo, score)
     watch = Watch(job.config.ppo, job.metrics, score, job.log, before, trainer.report)
     trainer.add_callback(watch)
+    for name in job.config.ppo.callbacks:
+        trainer.add_callback(imported(name, "callback")())
     trainer.train(resume_from_checkpoint=_newest_checkpoint(job))
     if job.config.data.cache:
         job.log(

@@ -9,7 +9,7 @@ from cectrain.config import Config, check_shares
 from cectrain.corrector.policy import Policy
 from cectrain.data.shards import HELD_OUT, Pairs
 from cectrain.data.training_pairs import TrainingPairs
-from cectrain.reward.function import functions_of, load
+from cectrain.reward.function import functions_of, imported, load
 from cectrain.run import distributed
 from cectrain.run.grpo_settings import may_draft
 
@@ -45,6 +45,8 @@ def check_settings(config: Config, processes: int) -> None:
         )
     if config.sft.steps and config.sft.batch < processes:
         raise UsageError(f"sft.batch = {config.sft.batch} has fewer pairs than {processes} ranks")
+    for name in ppo.report_to:
+        _need("ppo.report_to", name, f"run pip install {name}", *_IMPORTS.get(name, ()))
     if not ppo.updates:
         return
     if processes > 1 and ppo.supervised:
@@ -52,8 +54,12 @@ def check_settings(config: Config, processes: int) -> None:
     check_shares(ppo, processes)
     for name in functions_of(config.reward):
         load(name)
-    for name in ppo.report_to:
-        _need("ppo.report_to", name, f"run pip install {name}", *_IMPORTS.get(name, ()))
+    for name in ppo.callbacks:
+        imported(name, "callback")
+    if ppo.trl:
+        from cectrain.run.trainer import check_trl
+
+        check_trl(ppo)
     if ppo.vllm == "colocate" and processes % ppo.vllm_parallel:
         raise UsageError(
             f"ppo.vllm_parallel = {ppo.vllm_parallel}: {processes} processes cannot be split into "

@@ -25,6 +25,7 @@ from cectrain.run import distributed, preflight, reproducibility
 from cectrain.run.grpo_settings import longest_candidate
 from cectrain.run.job import Job
 from cectrain.run.progress import Logger
+from cectrain.run.reporters import Reporters
 from cectrain.store.metrics_log import MetricsLog
 
 if TYPE_CHECKING:
@@ -115,12 +116,14 @@ def warm_start(job: Job) -> None:
     if sft.learning_rate is not None and sft.learning_rate > 5 * own:
         job.log(f"sft.learning_rate is high for this policy; without it the rate is {own:.2g}")
     used = time.process_time()
+    reporters = Reporters(job.config.ppo.report_to, job.state / "ppo" / "runs")
 
     def log(step: int, values: dict[str, float]) -> None:
         nonlocal used
         values["training_tokens_per_s"] = values.pop("tokens_per_s")
         before, used = used, time.process_time()
         job.metrics.write("sft", step, {**values, "cpu_seconds": used - before})
+        reporters.report("sft", step, values)
 
     train_sft(job.policy, job.sft_pairs, sft, job.state / "sft", log, job.log)
 

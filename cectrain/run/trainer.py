@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 from trl import GRPOConfig, GRPOTrainer
 from trl.models.utils import unwrap_model_for_generation
 
+from cecdata.common.settings import require_known
 from cectrain.config import PpoConfig
 from cectrain.corrector import speculative
 from cectrain.corrector.policy import Policy
@@ -301,6 +302,12 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         """Add figures to those of this step, which TRL averages and logs."""
         for name, value in figures.items():
             self._metrics["train"][name].append(value)
+
+
+def check_trl(ppo: PpoConfig) -> None:
+    """Raise UsageError for a setting in `ppo.trl` that GRPOConfig does not have."""
+    for name in ppo.trl:
+        require_known("setting of TRL's GRPOConfig", name, [f.name for f in fields(GRPOConfig)])
 
 
 def arguments(ppo: PpoConfig, **run: Any) -> GRPOConfig:

@@ -121,3 +121,16 @@ def test_ppo_runs_on_the_chat_path(made, dataset, encoder, tmp_path):
     assert Watching(made, pairs, reward, ppo, args).train().global_step == 1
     for row, ids in seen:
         assert ids.tolist() == prompt_ids(made, row["source"])
+
+
+def test_a_prompt_of_one_s_own_is_stored_with_the_model(folder, tmp_path):
+    """Its text, with the sentence in its place, is the only message, and a loaded policy has it."""
+    from cectrain.corrector.policy import load
+    from cectrain.model.export import save_model
+
+    own = load(str(folder), "改正：{sentence}。完")
+    question = own.tokenizer.decode(prompt_ids(own, "他{己}经来了"))
+    assert "<|im_start|>user\n改正：他{己}经来了。完<|im_end|>" in question
+    assert "system" not in question
+    save_model(own, tmp_path / "model", {})
+    assert prompt_ids(load(str(tmp_path / "model")), "好") == prompt_ids(own, "好")

@@ -32,6 +32,15 @@ def needs(tokens):
     return tokens
 
 number = 3
+
+def callback():
+    from transformers import TrainerCallback
+
+    class Note(TrainerCallback):
+        def on_train_begin(self, *_, **__):
+            print("the callback was called")
+
+    return Note()
 """
 SOURCES, TARGETS = ["己来", "好"], ["已来", "好"]
 GROUPS = [["已来", "己来", "已来了"], ["好", "好的", "坏"]]
@@ -92,7 +101,7 @@ def test_a_bad_function_is_named(name, message):
         ("own_rewards", "must be"),
         ("own_rewards:lost", "cannot be imported"),
         ("no_such_module:f", "cannot be imported"),
-        ("own_rewards:number", "is a int, not a function"),
+        ("own_rewards:number", "is a int, not a function or class"),
         ("own_rewards:needs", "needs an argument 'tokens'"),
     ],
 )
@@ -132,6 +141,7 @@ limit = 6
 [reward]
 reward = "own_rewards:nan"
 [ppo]
+callbacks = ["own_rewards:callback"]
 updates = 1
 groups = 2
 candidates = 2
@@ -143,6 +153,33 @@ new_tokens = 4
     out = tmp_path / "out"
     argv = ["train", str(dataset_path), "--out", str(out), "--recipe", str(recipe)]
     assert run(cli, argv) == 1
-    error = capsys.readouterr().err
+    printed, error = capsys.readouterr()
+    assert "the callback was called" in printed
     assert "reward function own_rewards:nan returned nan for the candidate" in error
     assert "Traceback" not in error
+
+
+def test_settings_of_trl_are_passed_on(tmp_path):
+    """Known names reach GRPOConfig; unknown ones and those of the run itself are refused."""
+    pytest.importorskip("trl", reason="the extra `train` is not installed")
+    from cectrain.run.grpo_settings import grpo_settings
+    from cectrain.run.preflight import check_settings
+
+    run = {"out": tmp_path, "seed": 1, "new_tokens": 9, "processes": 1, "cpu": True}
+    ppo = config.load("consensus", ['ppo.trl={loss_type="dapo", epsilon_high=0.28}'])
+    check_settings(ppo, 1)
+    passed = grpo_settings(ppo.ppo, **run)
+    assert (passed["loss_type"], passed["epsilon_high"]) == ("dapo", 0.28)
+    unknown = config.load("consensus", ["ppo.trl={epsilon_hihg=0.28}"])
+    with pytest.raises(UsageError, match="did you mean 'epsilon_high'"):
+        check_settings(unknown, 1)
+    with pytest.raises(UsageError, match=r"ppo\.trl\.seed"):
+        grpo_settings(config.load("consensus", ["ppo.trl={seed=3}"]).ppo, **run)
+
+
+def test_a_callback_must_exist():
+    """A name that cannot be imported is refused before the run begins."""
+    from cectrain.run.preflight import check_settings
+
+    with pytest.raises(UsageError, match="callback 'own_rewards:Lost' cannot be imported"):
+        check_settings(config.load("consensus", ['ppo.callbacks=["own_rewards:Lost"]']), 1)
