@@ -25,7 +25,7 @@ INTAKE = (
     "shard_sentences", "min_chars", "max_chars", "split_sentences", "mask", "format", "encoding",
     "text_column", "origin_column", "licence_column", "licence", "limit", "decontaminate",
 )  # fmt: skip
-RECIPES = ("paper", "realistic")
+RECIPES = ("paper", "realistic", "context")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,8 @@ class Config:
     mixed: float = 0.0  # share of pairs struck by two operators or more
     mixed_rate: float = 0.06  # share of places struck in such a pair, two at least
     unchanged: float = 0.0  # share of clean → clean pairs
+    # edits that are drawn for each one that is written; the sentence around decides which
+    proposals: int = 1
     filters: tuple[str, ...] = ("levenshtein", "cosine")
     max_distance: int = 8  # paper, "Cleaning and validation"
     min_cosine: float = 0.65  # the same
@@ -84,6 +86,7 @@ class Config:
         require_fractions(self, "mixed", "unchanged", "holdout", "mixed_rate", "min_cosine")
         counts = ("copies", "max_edits", "shard_sentences", "min_chars", "max_distance")
         require_at_least(1, self, *counts)
+        require(1 <= self.proposals <= 64, "proposals", self.proposals, "1 to at most 64")
         require(self.copies <= 1000, "copies", self.copies, "at most 1000")
         require(self.max_edits <= 64, "max_edits", self.max_edits, "at most 64")
         require(1 <= self.max_chars <= 4096, "max_chars", self.max_chars, "1 to at most 4096")

@@ -148,8 +148,8 @@ class Perturber:
     @property
     def draws(self) -> Draws:
         """The inputs of the draws, apart from the sentences' ids."""
-        c = self.config
-        return Draws(c.seed, c.copies, c.mixed, c.unchanged, self._priors, self._counts)
+        c, counts = self.config, self._counts
+        return Draws(c.seed, c.copies, c.mixed, c.unchanged, self._priors, counts, c.proposals)
 
     def pairs(self, sentences: pa.RecordBatch) -> Pairs:
         """Return all copies of every sentence (schema SENTENCE), those of one as neighbours."""

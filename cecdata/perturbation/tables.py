@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import NamedTuple
 
@@ -23,6 +23,7 @@ from cecdata.hanzi.characters import (
 from cecdata.operators import OPERATORS, Operator
 from cecdata.operators.base import InBulk
 from cecdata.operators.weighed import weighed
+from cecdata.perturbation import context
 from cecdata.perturbation.alias import walker
 from cecdata.perturbation.kernel.layout import (
     CLINGS_AFTER,
@@ -42,6 +43,8 @@ from cecdata.perturbation.kernel.layout import (
     Tables,
 )
 from cecdata.perturbation.span_tables import Cost, compile_spans
+
+CONTEXT = "context"  # the name of its tables among those of the operators
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,8 @@ def compiled(config: Config) -> Compiled:
     """
     names = tuple(name for name in OPERATORS if config.prior.get(name, 0.0) > 0)
     changes = (config.weights.get(name, {}) for name in names)
-    return _compiled(names, tuple(tuple(sorted(change.items())) for change in changes))
+    tables = _compiled(names, tuple(tuple(sorted(change.items())) for change in changes))
+    return _in_context(tables) if config.proposals > 1 else tables
 
 
 @cache
@@ -79,6 +83,16 @@ def _compiled(
     ]
     beside = "".join(operator.beside for operator in operators)
     return compile_tables(operators, (*standard_characters(), *dict.fromkeys(beside)))
+
+
+def _in_context(tables: Compiled) -> Compiled:
+    """Return the tables with those of the context, whose digest stands beside the operators'."""
+    held = context.context()
+    return replace(
+        tables,
+        arrays=tables.arrays._replace(context=held),
+        sha256={**tables.sha256, CONTEXT: context.digest(held)},
+    )
 
 
 def compile_tables(operators: Sequence[Operator], characters: Sequence[str]) -> Compiled:
@@ -110,6 +124,7 @@ def compile_tables(operators: Sequence[Operator], characters: Sequence[str]) -> 
         cost=np.array([operator.cost for operator in operators], np.int32),
         texts=text_table,
         spans=spans.arrays,
+        context=context.without_context(),
     )
     hashes = {
         operator.name: spans.hashes.get(operator.name) or _hash(columns, text_table, kinds)

@@ -35,6 +35,7 @@ class Draws(NamedTuple):
     # [O + 1, places, K] the chance of at most k + 1 edits in a sentence with that number of
     # places; the last plane belongs to mixed pairs
     count_cdf: Floats
+    proposals: int = 1  # edits that are drawn for each that is written, see `context`
 
 
 class Room(NamedTuple):
@@ -57,6 +58,8 @@ class Room(NamedTuple):
     cumulative_here: Floats  # [O] the same at one place
     chosen: npt.NDArray[np.int64]  # [K] places that are struck, ascending
     strikes: npt.NDArray[np.int64]  # [K] by which operator, in a mixed pair
+    words: npt.NDArray[np.uint64]  # [K] the draw of each replacement
+    bonds: Bytes  # [n + 1] the code of the pair that ends at each place, see `context`
     written: npt.NDArray[np.uint32]  # what a source holds from its first edit to the last
     previous: npt.NDArray[np.int64]  # rows of a Levenshtein matrix
     current: npt.NDArray[np.int64]
@@ -79,6 +82,8 @@ class Room(NamedTuple):
             cumulative_here=np.empty(operators),
             chosen=np.empty(most, np.int64),
             strikes=np.empty(most, np.int64),
+            words=np.empty(most, np.uint64),
+            bonds=np.empty(limit + 2, np.uint8),
             written=np.empty(longest, np.uint32),
             previous=np.empty(longest, np.int64),
             current=np.empty(longest, np.int64),

@@ -12,6 +12,7 @@ from cecdata.common.kernels.mix import mix
 
 # What a draw is for. A new purpose takes a new number; a used one is never taken again.
 UNCHANGED, OPERATOR, COUNT, PLACE, REPLACEMENT, MIXED, MIXED_OPERATOR, SAMPLE = range(8)
+PROPOSAL, CHOICE = 8, 9
 
 
 @inlined

@@ -37,6 +37,21 @@ NO_THIRD = 0xFFFF  # for a slot, where a span has two characters
 # shorter is a bijection of 32 bits: the bit in the bitmap and the tag are the whole pair.
 KEY_FACTOR, PAIR_FACTOR = 0x9E3779B97F4A7C15, 0x9E3779B1
 
+# Of `Context.pairs`: a pair's slots, 13 bits each, above its code; codes are below EDGE, which
+# stands for a pair with what is no standard character.
+CODE_BITS, EDGE, SLOT_BITS, PAIR_CODE_BITS, CONFUSION_BITS = 4, 15, 13, 20, 18
+TONE_BITS = 3  # of `Context.sounds`
+
+
+class Context(NamedTuple):
+    """What is known of pairs of neighbours; without factors where the sentence plays no part."""
+
+    pairs: Words  # a hash table of left slot << 17 | right slot << 4 | code
+    confusions: Words  # the same of right and wrong slots
+    classes: Bytes  # [standard characters + 1] classes of frequency, by slot
+    sounds: Shorts  # the same: syllable << 3 | tone of the usual reading
+    factors: npt.NDArray[np.float32]  # [9, 16, 16], see `context`; or [0, 16, 16]
+
 
 class SpanTables(NamedTuple):
     """The tables of operators that rewrite spans of two to four characters.
@@ -86,3 +101,4 @@ class Tables(NamedTuple):
     # bytes | first code point << 8 | second << 32
     texts: Longs
     spans: SpanTables
+    context: Context

@@ -12,8 +12,18 @@ import numpy.typing as npt
 
 from cecdata.common.kernels.jit import entry, inlined
 from cecdata.perturbation.kernel.arrays import Draws, Output, Room, Sentences
+from cecdata.perturbation.kernel.context import read_bonds, suggest
 from cecdata.perturbation.kernel.distance import distance_of, is_new
-from cecdata.perturbation.kernel.draws import MIXED, OPERATOR, SAMPLE, UNCHANGED, draw, key_of, unit
+from cecdata.perturbation.kernel.draws import (
+    MIXED,
+    OPERATOR,
+    REPLACEMENT,
+    SAMPLE,
+    UNCHANGED,
+    draw,
+    key_of,
+    unit,
+)
 from cecdata.perturbation.kernel.find_spans import look_up, mark_spans
 from cecdata.perturbation.kernel.layout import Tables
 from cecdata.perturbation.kernel.places import (
@@ -43,6 +53,8 @@ def perturb(text: Sentences, draws: Draws, tables: Tables, room: Room, out: Outp
     for row in range(len(text.offsets) - 1):
         n = _read(text, row, read, tables, inserts, room)
         read += n
+        if draws.proposals > 1:
+            read_bonds(n, tables.context, room)
         able, marked = able_of(room.mask, n, single) | spanning, np.int64(0)
         if able != last_able:
             accumulate(draws.priors, able, room.cumulative)
@@ -50,7 +62,11 @@ def perturb(text: Sentences, draws: Draws, tables: Tables, room: Room, out: Outp
         for copy in range(draws.copies):
             key = key_of(draws.seed, text.ids[row], copy)
             o, count, marked = _decide(n, able, marked, key, draws, tables, room)
-            at, edits, distance = _write(text, n, o, count, key, at, edits, tables, room, out)
+            for k in range(count):
+                room.words[k] = draw(key, REPLACEMENT, k)
+            if draws.proposals > 1 and count:
+                suggest(tables, draws, room, n, o, o == len(draws.priors), count, key)
+            at, edits, distance = _write(text, n, o, count, at, edits, tables, room, out)
             out.operator[pair] = o
             out.distance[pair] = distance
             pair += 1
@@ -118,7 +134,7 @@ def _with_span(o, n, able, marked, key, draws, tables, room):
 
 
 @inlined
-def _write(text, n, o, count, key, at, edits, tables, room, out):
+def _write(text, n, o, count, at, edits, tables, room, out):
     """Write the source and the edits of a copy: (bytes and edits written so far, the distance)."""
     # The tail is copied whole after each edit and the next edit written over it: runs between
     # edits, or sparing the copy where no byte moves, cost a mispredicted branch.
@@ -133,13 +149,13 @@ def _write(text, n, o, count, key, at, edits, tables, room, out):
         struck = room.strikes[k] if mixed else o
         if tables.spans.row[struck] >= 0:
             base, cost = strike_span(
-                tables, struck, place, n, room, text.data, key, k, base, out, edits
+                tables, struck, place, n, room, text.data, room.words[k], base, out, edits
             )
             sure &= count == 1
             spent += cost
         else:
             base, facts = strike_character(
-                tables, struck, place, n, room, text.data, key, k, base, out, edits
+                tables, struck, place, n, room, text.data, room.words[k], base, out, edits
             )
             if count > 1:
                 sure &= is_new(room.points, n, facts)

@@ -8,7 +8,6 @@ from numba import types
 from numba.extending import intrinsic
 
 from cecdata.common.kernels.jit import inlined
-from cecdata.perturbation.kernel.draws import REPLACEMENT, draw
 from cecdata.perturbation.kernel.layout import (
     ALIAS_BITS,
     COST_BITS,
@@ -30,8 +29,8 @@ _ALIAS = _COST + COST_BITS
 
 
 @inlined
-def strike_character(tables, struck, place, n, room, data, key, k, base, out, edit):
-    """Write edit k, of one character or before one, and the rest; return (base, facts).
+def strike_character(tables, struck, place, n, room, data, word, base, out, edit):
+    """Write an edit of one character or before one, and the rest; return (base, facts).
 
     Byte b of the target is at base + b of the output, from the end of the edit on;
     `facts` are the replacement's in `Tables.texts`.
@@ -39,7 +38,7 @@ def strike_character(tables, struck, place, n, room, data, key, k, base, out, ed
     inserts = np.int64(tables.inserts[struck])
     bounds = room.bounds
     slot = np.uint32(0) if inserts else room.slots[place]
-    packed = _candidate(tables, struck, slot, draw(key, REPLACEMENT, k))
+    packed = candidate_of(tables, struck, slot, word)
     text = np.int64(packed & np.uint64(_TEXT))
     done, to = place + 1 - inserts, base + bounds[place]
     facts = tables.texts[text, 1]
@@ -51,12 +50,12 @@ def strike_character(tables, struck, place, n, room, data, key, k, base, out, ed
 
 
 @inlined
-def strike_span(tables, struck, place, n, room, data, key, k, base, out, edit):
-    """Write edit k, of a span, and the rest; return (base, its Levenshtein distance)."""
+def strike_span(tables, struck, place, n, room, data, word, base, out, edit):
+    """Write an edit of a span, and the rest; return (base, its Levenshtein distance)."""
     spans, bounds = tables.spans, room.bounds
     s = np.int64(spans.row[struck])
     row = spans.rows[np.int64(room.spans[s, place]), s]
-    chosen = _span_candidate(row, spans.candidates, draw(key, REPLACEMENT, k))
+    chosen = span_candidate_of(row, spans.candidates, word)
     packed, signs = spans.candidates[chosen, 0], spans.candidates[chosen, 1]
     done, to = place + np.int64(row >> np.uint64(SIZE_SHIFT)), base + bounds[place]
     start = to
@@ -91,7 +90,7 @@ def _note(out, edit, start, end, old, new, struck, kind):
 
 
 @inlined
-def _candidate(tables, o, slot, word):
+def candidate_of(tables, o, slot, word):
     """Return the text and the kind (packed) of a replacement, by Walker's alias method."""
     scaled = (word >> np.uint64(32)) * np.uint64(tables.rows[o, slot, 1])
     packed = tables.candidates[np.uint64(tables.rows[o, slot, 0]) + (scaled >> np.uint64(32))]
@@ -103,7 +102,7 @@ def _candidate(tables, o, slot, word):
 
 
 @inlined
-def _span_candidate(row, candidates, word):
+def span_candidate_of(row, candidates, word):
     """Return the candidate that replaces a span, by Walker's alias method."""
     first = row & np.uint64((1 << COUNT_SHIFT) - 1)
     count = (row >> np.uint64(COUNT_SHIFT)) & np.uint64((1 << (SOURCE_SHIFT - COUNT_SHIFT)) - 1)

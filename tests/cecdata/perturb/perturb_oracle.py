@@ -21,6 +21,7 @@ from cecdata.operators import Confusion, Operator
 
 WORD = 2**64 - 1
 UNCHANGED, OPERATOR, COUNT, PLACE, REPLACEMENT, MIXED, MIXED_OPERATOR = range(7)
+PROPOSAL, CHOICE = 8, 9
 PLACEHOLDER = re.compile("<[A-Z_][A-Z0-9_]{0,31}>")
 TRIES = 24  # draws of a place before the places are counted out
 # UAX #29: nothing is inserted before the first, nor after the second (a linker binds the next
@@ -128,6 +129,9 @@ class Oracle:
     mixed: float
     unchanged: float
     protected: Callable[[str], list[tuple[int, int]]]  # spans that nothing may touch
+    proposals: int = 1
+    # what a replacement is weighed by: of a text, a place, what is written there
+    weigh: Callable[[str, int, str], float] = lambda *_: 1.0
 
     def candidates(self, o: int, text: str) -> list[Confusion]:
         """What operator o may write for a character or a span, or insert."""
@@ -213,12 +217,9 @@ class Oracle:
         if not struck:
             return Made("", "none", (), 0)
         edits = []
-        for k, (place, o) in enumerate(struck):
-            operator = self.operators[o]
-            end = place if operator.action == "insert" else place + 1
-            if operator.action == "rewrite":
-                end = self.spans(o, text)[place]
-            found = self._candidate(o, text[place:end], draw(key, REPLACEMENT, k))
+        for place, o, word in self._suggested(text, places, struck, key):
+            operator, end = self.operators[o], self._end(text, place, o)
+            found = self._candidate(o, text[place:end], word)
             edits.append(
                 (place, end, text[place:end], found.replacement, operator.name, found.kind)
             )
@@ -230,6 +231,40 @@ class Oracle:
         names = {edit[4] for edit in edits}
         name = "mixed" if len(names) > 1 else names.pop()
         return Made(source, name, tuple(edits), Levenshtein.distance(source, text))
+
+    def _suggested(
+        self, text: str, places: list[set[int]], struck: list[tuple[int, int]], key: int
+    ) -> list[tuple[int, int, int]]:
+        """(place, operator, draw of the replacement) of every edit: each one of its proposals."""
+        result = [(p, o, draw(key, REPLACEMENT, k)) for k, (p, o) in enumerate(struck)]
+        mixed = len({o for _, o in struck}) > 1
+        for k, (place, o, _) in enumerate(result):
+            if self.operators[o].action == "insert":
+                continue
+            weights = [self._weight(text, *result[k])]
+            for t in range(1, self.proposals):
+                index = k * self.proposals + t
+                at = below(draw(key, PROPOSAL, 2 * index), len(places))
+                others = {p for j, (p, _, _) in enumerate(result) if j != k}
+                if mixed:
+                    at = place
+                elif o not in places[at] or at in others:
+                    continue
+                proposal = at, o, draw(key, PROPOSAL, 2 * index + 1)
+                weights.append(self._weight(text, *proposal))
+                if unit(draw(key, CHOICE, index)) * sum(weights) < weights[-1]:
+                    result[k] = proposal
+        return sorted(result)
+
+    def _weight(self, text: str, place: int, o: int, word: int) -> float:
+        end = self._end(text, place, o)
+        return self.weigh(text, place, self._candidate(o, text[place:end], word).replacement)
+
+    def _end(self, text: str, place: int, o: int) -> int:
+        """Where the span ends that operator o changes at a place."""
+        if self.operators[o].action == "rewrite":
+            return self.spans(o, text)[place]
+        return place if self.operators[o].action == "insert" else place + 1
 
     def _struck(self, places: list[set[int]], able: set[int], key: int) -> list[tuple[int, int]]:
         """(place, operator) of every edit, by place."""

@@ -1,0 +1,181 @@
+"""Errors that the sentence suggests: proposals against the oracle, and what factors do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from perturb_oracle import Made, Oracle
+from perturb_toys import CHARACTERS, RATES, TOYS, sentences, settings, toy_tables
+
+from cecdata.config import load
+from cecdata.corpus.xxh3 import id_column
+from cecdata.hanzi.characters import code_point_slots
+from cecdata.perturbation.calibrate import Rate
+from cecdata.perturbation.context import confusions, context, hash_table, sounds
+from cecdata.perturbation.engine import Perturber
+from cecdata.perturbation.kernel.context import LEFT, SIZE
+from cecdata.perturbation.kernel.layout import CONFUSION_BITS, EDGE, PAIR_CODE_BITS, Context
+from cecdata.perturbation.tables import compiled
+from cecdata.shards.schema import SENTENCE
+
+SLOTS = len(CHARACTERS) + 1
+RANDOM = np.random.default_rng(3)
+PAIRS, ALIKE = (
+    {(a, b): int(RANDOM.integers(1, 15)) for a in range(1, SLOTS) for b in range(1, SLOTS, 2)}
+    for _ in range(2)
+)
+# powers of two: their products and sums are exact in any precision
+TOY = Context(
+    pairs=hash_table(*(np.array(c, np.uint32) for c in (
+        [a << 13 | b for a, b in PAIRS], list(PAIRS.values()))), PAIR_CODE_BITS),
+    confusions=hash_table(*(np.array(c, np.uint32) for c in (
+        [a << 13 | b for a, b in ALIKE], list(ALIKE.values()))), CONFUSION_BITS),
+    classes=RANDOM.integers(0, 16, SLOTS).astype(np.uint8),
+    sounds=RANDOM.integers(8, 30, SLOTS).astype(np.uint16),
+    factors=(2.0 ** RANDOM.integers(-2, 3, (9, 16, 16))).astype(np.float32),
+)  # fmt: skip
+
+
+def _slot(text: str, at: int) -> int:
+    held = 0 <= at < len(text) and text[at] in CHARACTERS
+    return CHARACTERS.index(text[at]) + 1 if held else 0
+
+
+def _weigh(text: str, place: int, new: str) -> float:
+    """The product of the factors, one table after the other."""
+    old, written = _slot(text, place), _slot(new, 0) if len(new) == 1 else 0
+    if not old or not written:
+        return 1.0
+
+    def code(left: int, right: int) -> int:
+        return PAIRS.get((left, right), 0) if left and right else EDGE
+
+    before, after = _slot(text, place - 1), _slot(text, place + 1)
+    left, right = code(before, written), code(written, after)
+    was_left, was_right = code(before, old), code(old, after)
+    one, other = int(TOY.sounds[old]), int(TOY.sounds[written])
+    cells = (
+        (left, right), (was_left, was_right), (was_left, left), (was_right, right),
+        (TOY.classes[old], TOY.classes[written]),
+        (min(place, 15), min(len(text) - 1 - place, 15)),
+        (ALIKE.get((old, written), 0), TOY.classes[old]),
+        ((one == other) + (one >> 3 == other >> 3), TOY.classes[written]),
+        (1, 0),
+    )  # fmt: skip
+    return float(np.prod([float(TOY.factors[t, a, b]) for t, (a, b) in enumerate(cells)]))
+
+
+@given(
+    texts=st.lists(
+        st.lists(st.sampled_from([*CHARACTERS * 2, "。", "a", "<ADDR>"]), max_size=20).map("".join),
+        max_size=4,
+    ),
+    seed=st.integers(0, 2**63 - 1),
+    proposals=st.sampled_from([1, 2, 7]),
+    mixed=st.sampled_from([0.0, 0.5]),
+    max_edits=st.sampled_from([2, 3]),
+)
+@hypothesis_settings(max_examples=60)
+def test_kernel_equals_oracle(texts, seed, proposals, mixed, max_edits):
+    """Each edit is one of its proposals, drawn in proportion to the product of their factors."""
+    config = settings(
+        prior=dict.fromkeys((toy.name for toy in TOYS), 0.2), seed=seed, copies=3, mixed=mixed,
+        proposals=proposals, max_edits=max_edits, min_chars=1, max_chars=200, max_distance=100,
+    )  # fmt: skip
+    tables = toy_tables()
+    tables = replace(tables, arrays=tables.arrays._replace(context=TOY))
+    names = [toy.name for toy in TOYS]
+    rates = {name: Rate(0.0, 0.0, rate) for name, rate in zip(names, RATES, strict=True)}
+    batch = sentences(texts)
+    rows = Perturber(config, tables, rates).pairs(batch).table.to_pylist()
+    oracle = Oracle(
+        TOYS, CHARACTERS, [0.2] * 5, [*RATES, config.mixed_rate], max_edits, 100, seed, mixed, 0.0,
+        lambda _: [], proposals, _weigh,
+    )  # fmt: skip
+    ids = np.asarray(batch.column("id")).view(np.uint64).tolist()
+    made = [
+        made
+        for text, identity in zip(texts, ids, strict=True)
+        for made in oracle.copies(text, identity, 3)
+    ]
+    of_edit = ("start", "end", "target", "source", "operator", "kind")
+    assert made == [
+        Made(
+            row["source"],
+            row["operator"],
+            tuple(tuple(edit[name] for name in of_edit) for edit in row["edits"]),
+            row["distance"],
+        )
+        for row in rows
+    ]
+
+
+TEXT = [
+    "这家公司的股东已经同意增加投资。",
+    "我们在公园里看见很多美丽的花朵。",
+    "他的权利受到法律的保护。",
+]
+
+
+def _drawn(operator: str, factors: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> list[dict]:
+    held = context()._replace(factors=factors.astype(np.float32))
+    monkeypatch.setattr("cecdata.perturbation.context.context", lambda: held)
+    prior = {**dict.fromkeys(load("context").prior, 0.0), operator: 1.0}
+    config = load("context", prior=prior, mixed=0.0, copies=100, proposals=64)
+    text = pa.array(TEXT, pa.string())
+    origin = pa.array([""] * len(TEXT), pa.string())
+    batch = pa.RecordBatch.from_arrays([id_column(text), text, origin], schema=SENTENCE)
+    return Perturber.calibrated(config, text).pairs(batch).table.to_pylist()
+
+
+def test_a_factor_of_nothing_forbids(monkeypatch):
+    """Of spans, too: where factors leave only one changed character, no two are changed."""
+    free = _drawn("word", np.ones((9, 16, 16)), monkeypatch)
+    assert {row["distance"] for row in free} >= {1, 2}
+    factors = np.ones((9, 16, 16))
+    factors[SIZE, 2:] = 0
+    assert {row["distance"] for row in _drawn("word", factors, monkeypatch)} == {1}
+
+
+def test_pairs_that_occur_can_be_asked_for(monkeypatch):
+    """Where pairs that never occur have no weight, each replacement follows what it follows."""
+    factors = np.ones((9, 16, 16))
+    factors[LEFT, :, 0] = 1e-9
+    slots, held = code_point_slots(), context().pairs
+    known = {int(key) >> 4 for key in held if key}
+    for row in _drawn("homophone", factors, monkeypatch):
+        for edit in row["edits"]:
+            before = row["source"][: edit["start"]][-1:]
+            if before and slots[ord(before)]:
+                assert int(slots[ord(before)]) << 13 | int(slots[ord(edit["source"])]) in known
+
+
+def test_tables_by_hand():
+    """已 is confused with 己 by sight, with 以 by sound; 权利 and 权力 are words of one sound."""
+    slots = code_point_slots()
+    code = dict(zip(*(column.tolist() for column in confusions()), strict=True))
+
+    def of(pair: str) -> int:
+        return code.get(int(slots[ord(pair[0])]) << 13 | int(slots[ord(pair[1])]), 0)
+
+    assert of("已己") & 1
+    assert of("利力") >> 1
+    assert not of("我书")
+    heard = sounds()
+    assert heard[slots[ord("已")]] == heard[slots[ord("以")]]
+    assert heard[slots[ord("情")]] >> 3 == heard[slots[ord("请")]] >> 3
+
+
+def test_one_proposal_does_not_see_the_sentence():
+    """A recipe of one proposal has no tables of the context, and its digests do not name them."""
+    assert load("realistic").proposals == load("paper").proposals == 1
+    prior = {**dict.fromkeys(load("realistic").prior, 0.0), "function_word": 1.0}
+    config = load("realistic", prior=prior)
+    assert list(compiled(config).sha256) == ["function_word"]
+    assert list(compiled(replace(config, proposals=2)).sha256) == ["function_word", "context"]

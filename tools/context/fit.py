@@ -1,0 +1,269 @@
+"""Write the tables of the recipe `context`: cecdata/perturbation/shipped.context.
+
+    python tools/context/fit.py pairs CLEAN.parquet --out pairs.npz
+    python tools/context/fit.py factors pairs.npz --errors CSCD-NS-DEV.tsv --out FILE [--recipe R]
+
+`pairs` counts neighbouring characters in sentences of openly licensed origins, and gives each pair
+a code: how much oftener it occurs than by chance, or how frequent the word is that it makes.
+
+`factors` draws errors with the recipe, one proposal each, into the targets of real pairs, and fits
+a conditional logit that tells, by the codes around it, which one a person made. The factors are the
+exponentials of its weights.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from scipy.optimize import minimize
+from scipy.sparse import csr_matrix
+
+from cecdata.audit.pairs import read_pairs
+from cecdata.common import arrays
+from cecdata.config import load
+from cecdata.corpus.xxh3 import id_column
+from cecdata.hanzi.characters import code_point_slots, standard_characters
+from cecdata.hanzi.lexicon import LENGTHS, words
+from cecdata.perturbation.context import KIND, confusions, sounds
+from cecdata.perturbation.engine import Perturber
+from cecdata.perturbation.kernel.layout import EDGE
+from cecdata.shards.schema import SENTENCE
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "ngram"))
+from build import sentences
+
+LEAST_PAIR = 3  # occurrences
+LEAST_WORD, LEAST_LONGER = 8, 20  # counts in the lexicon
+ASSOCIATION = (-0.5, 0.5, 1.5, 2.5, 4.0)  # logarithms, between the codes 1 to 6
+IN_LONGER = 7  # code of pairs inside words of three and four characters, 8 where also associated
+WORD_COUNTS = (50, 200, 1000, 4000, 15000)  # between the codes 9 to 14 of two-character words
+TABLES, SIZE = 9, 8
+CELLS = TABLES * 256
+MAINS = TABLES * 32  # effects of a table's row or column alone
+STRENGTH = 3.0  # of the ridge
+COPIES = 24  # proposals for each target
+
+
+def pairs_of(corpus: Path) -> dict[str, np.ndarray]:
+    """The pairs with their codes, and the classes of frequency by slot."""
+    slots = code_point_slots().astype(np.int64)
+    text = "\n".join(sentences(corpus).to_list())
+    points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
+    at = slots[points]
+    held = (at[:-1] > 0) & (at[1:] > 0)
+    keys, counts = np.unique(at[:-1][held] << 13 | at[1:][held], return_counts=True)
+    single = np.bincount(at, minlength=len(standard_characters()) + 1).astype(float)
+    single[0] = 0
+    total = counts.sum()
+    left, right = keys >> 13, keys & 8191
+    association = np.log(counts * float(total) / (single[left] * single[right]))
+    code = 1 + np.searchsorted(ASSOCIATION, association)
+    code[counts < LEAST_PAIR] = 0
+    known = dict(zip(keys.tolist(), code.tolist(), strict=True))
+    for length in LENGTHS[1:]:
+        listed = words(length)
+        common = listed.characters[listed.counts >= LEAST_LONGER].astype(np.int64) + 1
+        for key in np.unique(common[:, :-1] << 13 | common[:, 1:]).tolist():
+            known[key] = IN_LONGER + (known.get(key, 0) >= 4)
+    two = words(2)
+    own = two.characters.astype(np.int64) + 1
+    level = 9 + np.searchsorted(WORD_COUNTS, two.counts, side="right")
+    typed = two.counts >= LEAST_WORD
+    own, level = own[typed], level[typed]
+    known |= dict(zip((own[:, 0] << 13 | own[:, 1]).tolist(), level.tolist(), strict=True))
+    known = {key: code for key, code in known.items() if code}
+    share = (single + 0.5) / (single.sum() + 0.5 * len(single))
+    classes = np.clip(np.floor((np.log(share) + 14.0) / 0.75), 0, 15)  # e^-14 is one in a million
+    classes[0] = 0
+    keys = np.array(sorted(known), np.uint32)
+    return {
+        "key": keys,
+        "code": np.array([known[key] for key in keys.tolist()], np.uint8),
+        "classes": classes.astype(np.uint8),
+    }
+
+
+class Codes:
+    """The codes of a text's pairs, as the kernel reads them."""
+
+    def __init__(self, held: dict[str, np.ndarray]) -> None:
+        self.code = dict(zip(held["key"].tolist(), held["code"].tolist(), strict=True))
+        self.classes = held["classes"].tolist()
+        self.alike = dict(zip(*(column.tolist() for column in confusions()), strict=True))
+        self.slots = code_point_slots()
+        self.sounds = sounds().tolist()
+
+    def slot(self, text: str, at: int) -> int:
+        return int(self.slots[ord(text[at])]) if 0 <= at < len(text) else 0
+
+    def of(self, left: int, right: int) -> int:
+        return self.code.get(left << 13 | right, 0) if left and right else EDGE
+
+    def same(self, old: int, new: int) -> int:
+        one, other = self.sounds[old], self.sounds[new]
+        return int(one == other) + int(one >> 3 == other >> 3)
+
+    def cells(self, source: str, target: str, i: int) -> list[int] | None:
+        """The cells of a substitution at i in two texts of one length, or None."""
+        old, new = self.slot(target, i), self.slot(source, i)
+        if not old or not new:
+            return None
+        left = self.of(self.slot(source, i - 1), new)
+        right = self.of(new, self.slot(source, i + 1))
+        was_left = self.of(self.slot(target, i - 1), old)
+        was_right = self.of(old, self.slot(target, i + 1))
+        rows = (
+            (left, right), (was_left, was_right), (was_left, left), (was_right, right),
+            (self.classes[old], self.classes[new]),
+            (min(i, 15), min(len(target) - 1 - i, 15)),
+            (self.alike.get(old << 13 | new, 0), self.classes[old]),
+            (self.same(old, new), self.classes[new]),
+        )  # fmt: skip
+        return [t * 256 + a * 16 + b for t, (a, b) in enumerate(rows)]
+
+    def groups(self, source: str, target: str) -> list[list[list[int]]]:
+        """The cells of each run of substitutions."""
+        if len(source) != len(target):
+            return []
+        runs: list[list[list[int]]] = []
+        last = -2
+        for i, (wrong, right) in enumerate(zip(source, target, strict=True)):
+            if wrong != right:
+                cells = self.cells(source, target, i)
+                if cells is not None:
+                    if i == last + 1 and runs:
+                        runs[-1].append(cells)
+                    else:
+                        runs.append([cells])
+                    last = i
+        return runs
+
+
+def table(codes: Codes, pairs: list[tuple[str, ...]]) -> tuple[csr_matrix, list[str]]:
+    """The cells of every run of substitutions [N, cells + mains], and each run's target."""
+    rows, columns, values, targets = [], [], [], []
+    for source, target, *_ in pairs:
+        for run in codes.groups(source, target):
+            for cells in run:
+                rows += [len(targets)] * len(cells)
+                columns += cells
+                values += [1 / len(run)] * len(cells)
+            rows.append(len(targets))
+            columns.append(SIZE * 256 + min(len(run), 4) * 16)
+            values.append(1.0)
+            targets.append(target)
+    return csr_matrix((values, (rows, columns)), shape=(len(targets), CELLS)) @ mains(), targets
+
+
+def drawn(targets: list[str], recipe: str) -> list[tuple[str, str, str]]:
+    """Sources of every target, each by one proposal; with the target and the operator."""
+    config = replace(load(recipe), copies=COPIES, seed=5, proposals=1, mixed=0.0)
+    text = pa.array(targets, pa.string())
+    origin = pa.array(["real"] * len(targets), pa.string())
+    batch = pa.RecordBatch.from_arrays([id_column(text), text, origin], schema=SENTENCE)
+    pairs = Perturber.calibrated(config, text).pairs(batch).table
+    columns = (pairs[name].to_pylist() for name in ("source", "target", "operator"))
+    return list(zip(*columns, strict=True))
+
+
+def factors_of(
+    held: dict[str, np.ndarray], pairs: list[tuple[str, str]], recipe: str, strength: float
+) -> np.ndarray:
+    """The logarithms of the factors, by a conditional logit over each target's proposals.
+
+    The proposals alone are in the denominator: then errors chosen among them have the cells of the
+    real ones, as far as there are proposals for them.
+    """
+    codes = Codes(held)
+    real = [pair for pair in pairs if pair[0] != pair[1]]
+    targets = list(dict.fromkeys(target for _, target in real))
+    proposals = drawn(targets, recipe)
+    one, of_one = table(codes, real)
+    many, of_many = table(codes, proposals)
+    first = {target: place for place, target in reversed(list(enumerate(of_many)))}
+    begin = np.array(sorted(first.values()))
+    block = {of_many[place]: number for number, place in enumerate(begin)}
+    kept = np.array([target in block for target in of_one])
+    one, of = one[kept], np.array([block[target] for target in of_one if target in block])
+    inside = np.repeat(np.arange(len(begin)), np.diff(np.r_[begin, many.shape[0]]))
+    print(f"{one.shape[0]:,} real, {many.shape[0]:,} drawn", file=sys.stderr)
+    weak = np.r_[np.ones(CELLS), np.full(MAINS, 0.1)] * strength
+
+    real_cells = np.asarray(one.sum(axis=0)).ravel()
+
+    def loss(w: np.ndarray) -> tuple[float, np.ndarray]:
+        a, b = one @ w, many @ w
+        top = np.maximum.reduceat(b, begin)
+        odds = np.exp(b - top[inside])
+        total = np.bincount(inside, odds, len(begin))
+        value = ((np.log(total) + top)[of] - a).sum() + 0.5 * (weak * w**2).sum()
+        share = np.bincount(of, minlength=len(begin)) / total
+        return value, many.T @ (odds * share[inside]) - real_cells + weak * w
+
+    start = np.zeros(CELLS + MAINS)
+    best = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 300})
+    print(f"{best.message}; {best.fun / one.shape[0]:.4f} an error", file=sys.stderr)
+    w = mains() @ best.x  # back to cells
+    new_priors(codes, proposals, recipe, w)
+    return w.reshape(TABLES, 16, 16)
+
+
+def mains() -> csr_matrix:
+    """[cells, cells + mains] what each cell is the sum of: itself, its row, its column."""
+    cell = np.arange(CELLS)
+    table, a, b = cell // 256, cell // 16 % 16, cell % 16
+    columns = np.concatenate([cell, CELLS + table * 32 + a, CELLS + table * 32 + 16 + b])
+    ones, rows = np.ones(3 * CELLS), np.tile(cell, 3)
+    return csr_matrix((ones, (rows, columns)), shape=(CELLS, CELLS + MAINS))
+
+
+def new_priors(
+    codes: Codes, proposals: list[tuple[str, str, str]], recipe: str, w: np.ndarray
+) -> None:
+    """Print priors with which operators would be drawn as often as the factors choose them."""
+    by_target: dict[str, list[tuple[str, float]]] = {}
+    for source, target, operator in proposals:
+        for run in codes.groups(source, target):
+            score = sum(w[cells].sum() for cells in run) / len(run)
+            score += w[SIZE * 256 + min(len(run), 4) * 16]
+            by_target.setdefault(target, []).append((operator, score))
+    chosen: dict[str, float] = {}
+    drawn_: dict[str, float] = {}
+    for rows in by_target.values():
+        scores = np.exp(np.array([score for _, score in rows]))
+        for (operator, _), share in zip(rows, scores / scores.sum(), strict=True):
+            chosen[operator] = chosen.get(operator, 0) + share / len(by_target)
+            drawn_[operator] = drawn_.get(operator, 0) + 1 / len(rows) / len(by_target)
+    for name, prior in load(recipe).prior.items():
+        shares = f"chosen {chosen.get(name, 0):.4f}, drawn {drawn_.get(name, 0):.4f}"
+        print(f"{name} = {prior}: {shares}", file=sys.stderr)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=("pairs", "factors"))
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--errors", type=Path)
+    parser.add_argument("--recipe", default="context")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--strength", type=float, default=STRENGTH)
+    asked = parser.parse_args()
+    if asked.what == "pairs":
+        held = pairs_of(asked.file)
+        print(f"{len(held['key']):,} pairs")
+        held["factors"] = np.ones((TABLES, 16, 16), np.float32)
+    else:
+        _, held = arrays.load(asked.file, KIND, "")
+        w = factors_of(held, list(read_pairs(asked.errors)), asked.recipe, asked.strength)
+        held = dict(held) | {"factors": np.exp(w).astype(np.float32)}
+    arrays.save(asked.out, KIND, {}, held)
+    print(f"{asked.out}: {asked.out.stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main()
