@@ -18,7 +18,7 @@ from cectrain.corrector.channel.proposer import ChannelProposer
 from cectrain.corrector.corrector import Corrector
 
 SIGNS = "的得地在再"
-SETTINGS = Settings(error=1.0, margin=1e6, temperature=1.5, repeated=-2.0)
+SETTINGS = Settings(error=1.0, margin=1e6, temperature=1.5, repeated=-2.0, recurring=0.0)
 
 
 def small_model(draw: random.Random) -> Ngrams:
@@ -198,3 +198,26 @@ def test_a_long_line_costs_what_its_clauses_cost(shipped: Corrector) -> None:
         seconds.append(time.process_time() - start)
         assert sum(len(one.edits) for one in corrections) > 1000
     assert seconds[1] < 2 * seconds[0]
+
+
+def test_names_titles_and_what_recurs_cost_more() -> None:
+    """The odds of an edit fall where the same characters are a name, in a title, or recur."""
+    from cecdata.channel.table import of_recipe
+    from cecdata.ngram.models import shipped as model
+
+    words, channel = model(), of_recipe("realistic")
+    off = Settings(error=1.0, name=-99.0, title=0.0, recurring=0.0)
+
+    def odds(settings: Settings, text: str) -> dict[int, float]:
+        proposer = ChannelProposer(words, channel, least=0.0, settings=settings)
+        return {edit.start: edit.confidence for edit in proposer.propose([text])[0]}
+
+    for text, on in (
+        ("昨天《病情己经》上映了", off._replace(title=4.0)),
+        ("病情己经好转，真的己经好了", off._replace(recurring=4.0)),
+        ("请问李沁在哪里", off._replace(name=-2.0)),
+    ):
+        before, after = odds(off, text), odds(on, text)
+        assert before, text
+        assert all(after.get(place, 0.0) <= chance for place, chance in before.items())
+        assert sum(after.values()) < sum(before.values())

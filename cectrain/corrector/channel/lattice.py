@@ -27,8 +27,11 @@ from cecdata.ngram.kernels import (
     shift_of,
 )
 from cectrain.corrector.channel.layout import MOST_WORD
+from cectrain.corrector.channel.names import OTHER, PERSON
 
 LOW = np.float32(-1e9)
+# log P of a family name, of a character of a given name, of a character of a foreign name
+FAMILY_NAME, GIVEN, FOREIGN_SIGN = -4.6, -7.0, -5.5
 _STEP = np.float32(STEP)
 
 
@@ -97,8 +100,9 @@ def add(work, used, first, last, word, price):
 
 
 @called
-def observed_edges(points, n, lm, unknown, work):
-    """Add the edges of the words as written, by start; return how many."""
+def observed_edges(points, n, lm, settings, kinds, work):
+    """Add the edges of the words as written and of likely names, by start; return how many."""
+    unknown = np.float32(settings.unknown)
     used = 0
     for begin in range(n):
         work.first[begin] = used
@@ -113,7 +117,25 @@ def observed_edges(points, n, lm, unknown, work):
                 break
             node = next_node(lm, node, points[place])
             place += 1
+        used = _names(points, n, begin, lm, settings, kinds, work, used)
     work.first[n] = used
+    return used
+
+
+@called
+def _names(points, n, begin, lm, settings, kinds, work, used):
+    """Add the edges of a family name with one or two characters, and of a foreign name."""
+    # the unknown word stands for a name: its own log P is taken back
+    base = np.float32(settings.name) - lm.log_prob[0]
+    if kinds[points[begin]] & PERSON:
+        for last in range(begin + 2, min(n, begin + 3) + 1):
+            price = base + np.float32(FAMILY_NAME + GIVEN * (last - begin - 1))
+            used = add(work, used, begin, last, 0, price)
+    last = begin
+    while last < min(n, begin + MOST_WORD) and kinds[points[last]] & OTHER:
+        last += 1
+    if last >= begin + 3 and (begin == 0 or not kinds[points[begin - 1]] & OTHER):
+        used = add(work, used, begin, last, 0, base + np.float32(FOREIGN_SIGN * (last - begin)))
     return used
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 LONGEST_CLAUSE = 48  # characters; a longer run of Han is cut there
 MOST_WORD = 8  # characters of the longest word
 MOST_KEPT = 160  # edited edges of a clause
-MOST_EDGES = LONGEST_CLAUSE * MOST_WORD + MOST_KEPT
+MOST_EDGES = LONGEST_CLAUSE * (MOST_WORD + 3) + MOST_KEPT
 MOST_STATES = 1 << 14  # pairs of edges, one after the other
 MOST_STEPS = 1 << 19  # triples of edges
 
@@ -46,6 +46,9 @@ class Settings(NamedTuple):
     margin: float = 6.0  # an edited edge that loses more than this goes
     temperature: float = 2.0  # of the posteriors
     unknown: float = -8.0  # beside log P of the unknown word
+    name: float = -8.0  # log P that a word is a name
+    title: float = 2.0  # more for an error in a title or a short quotation
+    recurring: float = 2.0  # more for an error in two characters that recur
     repeated: float = -3.0  # log P that a character is written twice
 
 
