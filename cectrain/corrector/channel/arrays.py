@@ -10,8 +10,11 @@ from cecdata.ngram.kernels import shift_of
 from cecdata.ngram.table import Ngrams
 from cectrain.corrector.channel.lattice import fill_spans
 from cectrain.corrector.channel.layout import MOST_WORD, ChannelArrays
+from cectrain.corrector.channel.names import kinds
 
 Ints = NDArray[np.int32]
+NUMERALS = frozenset("〇零一二三四五六七八九十百千万亿")
+NEVER = np.float32(-99)  # log P of one numeral for another: a context says nothing of a number
 
 
 def channel_arrays(channel: Channel, model: Ngrams) -> ChannelArrays:
@@ -36,20 +39,33 @@ def channel_arrays(channel: Channel, model: Ngrams) -> ChannelArrays:
     fill_spans(keys, rows, points, lengths)
     word_points, word_size = _texts(("", *model.words[1:]))
     first = [ord(text[0]) for text, one in zip(channel.right, of_single, strict=True) if one]
+    log_prob = np.where(_other_numbers(channel), NEVER, channel.log_prob)
     return ChannelArrays(
         slot=slot,
         bounds=np.cumsum([0, *size[single]]).astype(np.int64),
         right=np.array(first, np.int32),
-        log_prob=channel.log_prob[of_single],
+        log_prob=log_prob[of_single],
         span_keys=keys,
         span_shift=np.uint64(shift_of(len(keys))),
         span_rows=rows,
         span_bounds=np.cumsum([0, *kept[kept > 0]]).astype(np.int64),
         span_words=word[listed],
-        span_log_prob=channel.log_prob[listed],
+        span_log_prob=log_prob[listed],
         word_points=word_points,
         word_size=word_size,
+        kinds=kinds(),
     )
+
+
+def _other_numbers(channel: Channel) -> NDArray[np.bool_]:
+    """Return for each row of the channel whether it puts a numeral in the place of another."""
+    other = np.zeros(len(channel.right), np.bool_)
+    for text, low, high in zip(channel.observed, channel.bounds, channel.bounds[1:], strict=False):
+        if not NUMERALS.isdisjoint(text):
+            for row in range(low, high):
+                pairs = zip(text, channel.right[row], strict=False)
+                other[row] = any(a != b and {a, b} <= NUMERALS for a, b in pairs)
+    return other
 
 
 def _texts(texts: tuple[str, ...]) -> tuple[Ints, Ints]:

@@ -149,13 +149,13 @@ def _is_han(point):
 
 
 @called
-def _read(points, guard, n, lm, channel, settings, kinds, work):
+def _read(points, n, lm, channel, settings, work):
     """Fill the edges of a clause of n characters; return how many, or 0 where none is edited."""
-    observed = observed_edges(points, n, lm, settings, kinds, work)
+    observed = observed_edges(points, n, lm, channel, settings, work)
     link(n, work, 0, observed)
     floor = best_before_and_after(n, lm, work, observed) - np.float32(settings.margin)
     bounds(n, lm, work)
-    used = edited_edges(points, guard, n, lm, channel, settings, floor, work, observed)
+    used = edited_edges(points, n, lm, channel, settings, floor, work, observed)
     if used == observed:
         return 0
     link(n, work, observed, used)
@@ -193,10 +193,10 @@ class Edits(NamedTuple):
 
 
 @entry_with(ngram)
-def correct(points, offsets, guard, kinds, lm, channel, settings, least, work, out):
+def correct(points, offsets, guard, lm, channel, settings, least, work, out):
     """Write the edits of sentences [offsets[s]:offsets[s + 1]] of `points`; return how many.
 
-    `guard` [len(points)] is what an error costs more at each place; what recurs is added to it.
+    `guard` [len(points)] is the further cost of an error at each place, without what recurs.
     An edit is written where its posterior is `least` or it is on its clause's best path. Returns
     minus the number of the sentence that found `out` full.
     """
@@ -213,9 +213,9 @@ def correct(points, offsets, guard, kinds, lm, channel, settings, least, work, o
                 n += 1
             clause = points[begin : begin + n]
             place = begin - offsets[sentence]
-            used = _read(
-                clause, guard[begin : begin + n], n, lm, channel, settings, kinds, work
-            )
+            for k in range(n):
+                work.guard[k] = guard[begin + k]
+            used = _read(clause, n, lm, channel, settings, work)
             for edge in range(work.first[n], used):
                 kept = edge - work.first[n]
                 if work.share[kept] >= least or work.path[kept]:

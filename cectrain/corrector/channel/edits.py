@@ -13,7 +13,7 @@ SECOND = 12  # candidates for the second error of a word
 
 
 @called
-def edited_edges(points, guard, n, lm, channel, settings, floor, work, used):
+def edited_edges(points, n, lm, channel, settings, floor, work, used):
     """Add the edges that undo errors and with which the clause scores `floor` or more.
 
     Words with one error or two, and words whose whole observed form a span operator writes.
@@ -21,21 +21,19 @@ def edited_edges(points, guard, n, lm, channel, settings, floor, work, used):
     for begin in range(n):
         node, place = 0, begin
         while True:  # [begin, place) is as written; the first error is at `place`
-            used = _first(
-                points, guard, n, begin, place, node, lm, channel, settings, floor, work, used
-            )
+            used = _first(points, n, begin, place, node, lm, channel, settings, floor, work, used)
             node = next_node(lm, node, points[place])
             place += 1
             if node < 0 or place >= n or place >= begin + MOST_WORD:
                 break
-        used = _spans(points, guard, n, begin, lm, channel, settings, floor, work, used)
+        used = _spans(points, n, begin, lm, channel, settings, floor, work, used)
     return used
 
 
 @called
-def _first(points, guard, n, begin, place, node, lm, channel, settings, floor, work, used):
+def _first(points, n, begin, place, node, lm, channel, settings, floor, work, used):
     """Add the words with an error at `place`, and those with another one after it."""
-    weight, cost = np.float32(settings.channel), np.float32(settings.error) + guard[place]
+    weight, cost = np.float32(settings.channel), np.float32(settings.error) + work.guard[place]
     row = channel.slot[points[place]]
     if row:
         low = channel.bounds[row - 1]
@@ -47,8 +45,7 @@ def _first(points, guard, n, begin, place, node, lm, channel, settings, floor, w
             used = _walk(points, n, begin, place + 1, to, price, lm, floor, work, used)
             if k < low + SECOND:
                 used = _second(
-                    points, guard, n, begin, place + 1, to, price, lm, channel, settings, floor,
-                    work, used,
+                    points, n, begin, place + 1, to, price, lm, channel, settings, floor, work, used
                 )
     if place > begin and points[place] == points[place - 1]:
         twice = np.float32(weight * settings.repeated - cost)
@@ -57,9 +54,7 @@ def _first(points, guard, n, begin, place, node, lm, channel, settings, floor, w
 
 
 @called
-def _second(
-    points, guard, n, begin, place, node, price, lm, channel, settings, floor, work, used
-):
+def _second(points, n, begin, place, node, price, lm, channel, settings, floor, work, used):
     """Add the words with another error after the first, the right character being likely."""
     weight, cost = np.float32(settings.channel), np.float32(settings.error)
     while place < n and place < begin + MOST_WORD:
@@ -69,7 +64,7 @@ def _second(
             for k in range(low, min(channel.bounds[row], low + SECOND)):
                 to = next_node(lm, node, channel.right[k])
                 if to >= 0:
-                    both = price + weight * channel.log_prob[k] - cost - guard[place]
+                    both = price + weight * channel.log_prob[k] - cost - work.guard[place]
                     used = _walk(points, n, begin, place + 1, to, both, lm, floor, work, used)
         node = next_node(lm, node, points[place])
         if node < 0:
@@ -95,7 +90,7 @@ def _walk(points, n, begin, place, node, price, lm, floor, work, used):
 
 
 @called
-def _spans(points, guard, n, begin, lm, channel, settings, floor, work, used):
+def _spans(points, n, begin, lm, channel, settings, floor, work, used):
     """Add the words that a span operator writes as the two to four characters from here on."""
     mask = len(channel.span_keys) - 1
     for last in range(begin + 2, min(n, begin + 4) + 1):
@@ -108,7 +103,7 @@ def _spans(points, guard, n, begin, lm, channel, settings, floor, work, used):
         row = channel.span_rows[at]
         for k in range(channel.span_bounds[row], channel.span_bounds[row + 1]):
             price = np.float32(settings.channel * channel.span_log_prob[k] - settings.error)
-            price -= max(guard[begin], guard[last - 1])
+            price -= max(work.guard[begin], work.guard[last - 1])
             word = channel.span_words[k]
             used = _add_within(n, begin, last, word, price, lm, floor, work, used)
     return used

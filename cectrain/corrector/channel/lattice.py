@@ -27,7 +27,7 @@ from cecdata.ngram.kernels import (
     shift_of,
 )
 from cectrain.corrector.channel.layout import MOST_WORD
-from cectrain.corrector.channel.names import OTHER, PERSON
+from cectrain.corrector.channel.names import FOREIGN, PERSON
 
 LOW = np.float32(-1e9)
 # log P of a family name, of a character of a given name, of a character of a foreign name
@@ -100,7 +100,7 @@ def add(work, used, first, last, word, price):
 
 
 @called
-def observed_edges(points, n, lm, settings, kinds, work):
+def observed_edges(points, n, lm, channel, settings, work):
     """Add the edges of the words as written and of likely names, by start; return how many."""
     unknown = np.float32(settings.unknown)
     used = 0
@@ -117,13 +117,13 @@ def observed_edges(points, n, lm, settings, kinds, work):
                 break
             node = next_node(lm, node, points[place])
             place += 1
-        used = _names(points, n, begin, lm, settings, kinds, work, used)
+        used = _names(points, n, begin, lm, channel.kinds, settings, work, used)
     work.first[n] = used
     return used
 
 
 @called
-def _names(points, n, begin, lm, settings, kinds, work, used):
+def _names(points, n, begin, lm, kinds, settings, work, used):
     """Add the edges of a family name with one or two characters, and of a foreign name."""
     # the unknown word stands for a name: its own log P is taken back
     base = np.float32(settings.name) - lm.log_prob[0]
@@ -132,9 +132,10 @@ def _names(points, n, begin, lm, settings, kinds, work, used):
             price = base + np.float32(FAMILY_NAME + GIVEN * (last - begin - 1))
             used = add(work, used, begin, last, 0, price)
     last = begin
-    while last < min(n, begin + MOST_WORD) and kinds[points[last]] & OTHER:
+    while last < min(n, begin + MOST_WORD) and kinds[points[last]] & FOREIGN:
         last += 1
-    if last >= begin + 3 and (begin == 0 or not kinds[points[begin - 1]] & OTHER):
+    inside = begin > 0 and kinds[points[begin - 1]] & FOREIGN
+    if last >= begin + 3 and not inside:
         used = add(work, used, begin, last, 0, base + np.float32(FOREIGN_SIGN * (last - begin)))
     return used
 

@@ -21,7 +21,7 @@ class ChannelArrays(NamedTuple):
     `slot` [0x110000] is an observed character's row plus 1; row r is [bounds[r]:bounds[r + 1]] of
     `right` (code points) and `log_prob`. `span_keys` is a hash table of observed spans, whose rows
     lead to `span_words` (numbers of words) and `span_log_prob`. `word_points` [V, MOST_WORD] and
-    `word_size` [V] are the texts of the n-gram model's words.
+    `word_size` [V] are the texts of the n-gram model's words. `kinds` [0x10000]: see `names.kinds`.
     """
 
     slot: NDArray[np.int32]
@@ -36,6 +36,7 @@ class ChannelArrays(NamedTuple):
     span_log_prob: NDArray[np.float32]
     word_points: NDArray[np.int32]
     word_size: NDArray[np.int32]
+    kinds: NDArray[np.uint8]
 
 
 class Settings(NamedTuple):
@@ -46,9 +47,9 @@ class Settings(NamedTuple):
     margin: float = 6.0  # an edited edge that loses more than this goes
     temperature: float = 2.0  # of the posteriors
     unknown: float = -8.0  # beside log P of the unknown word
-    name: float = -8.0  # log P that a word is a name
-    title: float = 2.0  # more for an error in a title or a short quotation
-    recurring: float = 2.0  # more for an error in two characters that recur
+    name: float = -5.0  # log P that a word is a name
+    title: float = 2.0  # further cost of an error in a title or a short quotation
+    recurring: float = 2.0  # further cost of an error in two characters that recur
     repeated: float = -3.0  # log P that a character is written twice
 
 
@@ -60,7 +61,7 @@ class Work(NamedTuple):
     at the same place; `low` and `states`, its first state and how many. `sorted` holds the edges by
     start. By place [LONGEST_CLAUSE + 1]: `first`, the first edge that starts there; `head`, the
     last one that ends there; `leading`, how many do; `ahead` and `rest`, bounds of the scores
-    before and after it.
+    before and after it; `guard`, the further cost of an error.
 
     A state is an edge after another one: `entry` after `previous`. `slot` is the bigram of their
     words, `best` the score of the best path to it and `back` the state before it there; `forward`
@@ -83,6 +84,7 @@ class Work(NamedTuple):
     leading: NDArray[np.int32]
     ahead: NDArray[np.float32]
     rest: NDArray[np.float32]
+    guard: NDArray[np.float32]
     entry: NDArray[np.int32]
     previous: NDArray[np.int32]
     back: NDArray[np.int32]
@@ -102,7 +104,7 @@ def workspace() -> Work:
         (7, edge, np.int32),
         (3, edge, np.float32),
         (3, place, np.int32),
-        (2, place, np.float32),
+        (3, place, np.float32),
         (3, state, np.int32),
         (1, state, np.int64),
         (3, state, np.float64),

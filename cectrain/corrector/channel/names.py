@@ -1,4 +1,8 @@
-"""What looks like an error and is none: names of people, foreign names, titles, what recurs."""
+"""What looks like an error but is right: names of people, foreign names, titles, what recurs.
+
+A name is an edge of the lattice, a word that the n-gram model need not list. In a title or a short
+quotation, and in two characters that recur, an error costs more.
+"""
 
 from __future__ import annotations
 
@@ -10,35 +14,34 @@ from numpy.typing import NDArray
 
 from cecdata.common.kernels.jit import called
 
-# The hundred commonest family names, and characters that foreign names are written with.
-FAMILY = (
+# The hundred most frequent family names, and characters of transliterated names.
+FAMILY_NAMES = (
     "王李张刘陈杨黄赵吴周徐孙马朱胡郭何高林罗郑梁谢宋唐许韩冯邓曹彭曾肖田董袁潘于蒋蔡余杜叶程苏魏"
     "吕丁任沈姚卢姜崔钟谭陆汪范金石廖贾夏韦付方白邹孟熊秦邱江尹薛闫段雷侯龙史陶黎贺顾毛郝龚邵万钱"
 )
-FOREIGN = (
-    "阿埃艾安奥巴白贝本比彼波勃博布查达戴丹德登迪蒂杜多恩尔法菲费芬弗福富盖冈戈格古哈海汉赫亨华霍基吉"
-    "加贾杰金卡凯坎康考柯科克肯库拉莱兰朗劳勒雷黎李里丽利莉列林留卢鲁路伦罗洛马玛迈麦曼梅门蒙米密莫墨"
-    "姆穆纳娜奈南内尼努诺欧帕潘庞佩皮普奇乔切琼让热日瑞若萨塞森沙山舍圣施史舒丝司斯苏索塔泰坦汤特提廷"
-    "图托瓦万旺威韦维温文沃乌武西希夏谢辛休雅亚扬耶伊因英尤约扎泽詹珍朱兹佐茨什蕾薇妮蒂娅黛露琳莎"
+FOREIGN_SIGNS = (
+    "阿埃艾安奥巴白贝本比彼别波伯勃博卜布查茨达戴丹德登迪蒂杜顿多恩尔法菲费芬弗夫福富盖冈戈格古哈海汉"
+    "赫亨华霍基吉加贾捷杰金卡喀凯坎康考柯科克肯库拉莱兰朗劳勒雷黎李里丽利莉列林琳留卢鲁露路伦罗洛马玛"
+    "迈麦曼梅门蒙米密莫默墨姆穆纳娜奈南内尼涅努诺欧帕潘庞佩皮普奇齐乔切琴琼让热日瑞若萨塞赛森沙莎山舍"
+    "圣施史什舒丝司斯苏索塔泰坦汤特提廷图托瓦万旺威韦维温文沃乌武西希夏谢辛欣休雅亚娅扬耶叶伊易因英尤"
+    "约赞扎泽詹珍朱兹佐薇蕾妮黛"
 )
-PERSON, OTHER = np.uint8(1), np.uint8(2)
+PERSON, FOREIGN = np.uint8(1), np.uint8(2)
 LONGEST_TITLE = 12
 WINDOW = 200  # characters within which two characters recur
-_TITLES = re.compile("《[^《》]{1,%d}》|“[^“”]{1,%d}”" % ((LONGEST_TITLE,) * 2))
+_TITLES = re.compile(f"《[^《》]{{1,{LONGEST_TITLE}}}》|“[^“”]{{1,{LONGEST_TITLE}}}”")
 
 
 def kinds() -> NDArray[np.uint8]:
-    """Return for each code point below 2**16 whether it begins names or writes foreign ones."""
+    """Return PERSON for family names, FOREIGN for characters of foreign ones [0x10000]."""
     kind = np.zeros(1 << 16, np.uint8)
-    kind[[ord(sign) for sign in FAMILY]] |= PERSON
-    kind[[ord(sign) for sign in FOREIGN]] |= OTHER
+    kind[[ord(sign) for sign in FAMILY_NAMES]] |= PERSON
+    kind[[ord(sign) for sign in FOREIGN_SIGNS]] |= FOREIGN
     return kind
 
 
-def guards(
-    pieces: Sequence[str], offsets: NDArray[np.int64], title: float
-) -> NDArray[np.float32]:
-    """Return the nats that an error at each character costs more, `title` in titles and quotations."""
+def guards(pieces: Sequence[str], offsets: NDArray[np.int64], title: float) -> NDArray[np.float32]:
+    """Return the further cost in nats of an error at each character: `title` in quotation marks."""
     guard = np.zeros(int(offsets[-1]), np.float32)
     for piece, begin in zip(pieces, offsets.tolist(), strict=False):
         if "《" in piece or "“" in piece:
@@ -49,7 +52,7 @@ def guards(
 
 @called
 def guard_recurring(points, begin, stop, recurring, guard):
-    """Guard pairs of Han characters of [begin, stop) that recur within `WINDOW`."""
+    """Raise the cost of an error in pairs of Han characters that recur within `WINDOW`."""
     for place in range(begin, stop - 1):
         if points[place] < 0x3400 or points[place + 1] < 0x3400:
             continue

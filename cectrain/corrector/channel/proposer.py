@@ -13,7 +13,7 @@ from cecdata.ngram.table import Ngrams
 from cectrain.corrector.channel.arrays import channel_arrays
 from cectrain.corrector.channel.decode import Edits, correct
 from cectrain.corrector.channel.layout import Settings, workspace
-from cectrain.corrector.channel.names import guards, kinds
+from cectrain.corrector.channel.names import guards
 from cectrain.corrector.correction import Alternative, Edit
 
 #: Least posterior of an edit that is proposed. Chosen with `Settings` on synthetic held-out pairs,
@@ -65,7 +65,7 @@ class ChannelProposer:
         }
         self._words, self._tables = model.words, model.tables()
         self._channel = channel_arrays(channel, model)
-        self._work, self._kinds = workspace(), kinds()
+        self._work = workspace()
 
     def unread(self, text: str) -> list[bool]:
         """Return False for each character: what is no Han character separates clauses."""
@@ -93,7 +93,6 @@ class ChannelProposer:
                 points,
                 offsets,
                 guards(pieces, offsets, self._settings.title),
-                self._kinds,
                 self._tables,
                 self._channel,
                 self._settings,
