@@ -62,3 +62,9 @@ def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text("utf-8")):
         if "://" not in target and target not in made and not target.startswith("commands/"):
             assert (path.parent / target).exists(), target
+
+
+def test_no_page_has_a_conflict_marker():
+    """A merge that was left half done shows in no page."""
+    for page in [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]:
+        assert not re.search(r"^(<{7}|>{7}) ", page.read_text("utf-8"), re.MULTILINE), page
