@@ -29,20 +29,27 @@ from cectrain.protocols.runner import Experiment, FinishedRun, Run, finished, ru
 from cectrain.protocols.study import Row, Study, Variant, load, run_study
 from cectrain.train import train
 
+SAMPLE = Path(__file__).parents[2] / "cecdata" / "sample" / "news.txt"
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 
 SETTINGS = (
     "ppo.groups=2", "ppo.candidates=2", "ppo.updates=2", "ppo.save_every=9", "ppo.new_tokens=4",
     "data.limit=6", "policy.max_chars=40", 'constants="given"', "sft.steps=0", "sft.batch=2",
     "ppo.oversampling=1", "ppo.supervised=0", "data.fresh=false", "ppo.unseen=0.0",
+    "diagnose_pairs=20", "data.held_out=4", "data.held_out_clean=2", "ppo.eval_every=0",
 )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
-def experiment(dataset_path, start, tmp_path_factory):
-    """Runs of a tiny random policy."""
-    out = tmp_path_factory.mktemp("protocol") / "out"
-    return Experiment(dataset_path, out, "small", (*SETTINGS, f'policy.name="{start}"'))
+def experiment(start, tmp_path_factory):
+    """Runs of a tiny random policy on few sentences, because evidence scores all held-out ones."""
+    from cecdata.config import load
+    from cecdata.pipeline.build import build
+
+    out = tmp_path_factory.mktemp("protocol")
+    recipe = load(copies=2, limit=60, filters=("levenshtein",), holdout=0.2)
+    build([str(SAMPLE)], out / "data", recipe)
+    return Experiment(out / "data", out / "out", "small", (*SETTINGS, f'policy.name="{start}"'))
 
 
 def do(experiment, run):
@@ -261,7 +268,7 @@ def test_the_course_is_that_of_the_first_and_last_tenth(tmp_path):
 
 def test_a_finished_run_is_one_of_these_settings(experiment):
     """Results of other settings under the same name are not used."""
-    run = Run("one", ("data.held_out=4", "data.held_out_clean=2", "ppo.eval_every=0"))
+    run = Run("one", ())
     assert finished(experiment, run) is None
     do(experiment, run)
     assert finished(experiment, run) is not None
@@ -273,7 +280,7 @@ def test_a_finished_run_is_one_of_this_dataset(experiment, tmp_path):
     from cecdata.config import load as load_recipe
     from cecdata.pipeline.build import build
 
-    run = Run("of-this", ("data.held_out=4", "data.held_out_clean=2", "ppo.updates=0"))
+    run = Run("of-this", ("ppo.updates=0",))
     do(experiment, run)
     other = tmp_path / "a.txt"
     other.write_text("".join(f"第{n}次列车今天晚上准时到达。\n" for n in range(90)), "utf-8")
@@ -298,7 +305,7 @@ def test_a_finished_run_is_one_of_this_dataset(experiment, tmp_path):
 def test_a_failed_run_stops_no_other(experiment):
     """If one run is finished and one cannot start, the first is reported before the error."""
     seen = []
-    good = Run("one", ("data.held_out=4", "data.held_out_clean=2", "ppo.eval_every=0"))
+    good = Run("one", ())
     bad = Run("bad", ("seed=1", "ppo.groups=9999"))
     if finished(experiment, good) is None:
         do(experiment, good)
@@ -311,7 +318,7 @@ def test_a_failed_run_stops_no_other(experiment):
 
 def test_a_run_waits_for_those_it_needs(experiment):
     """A run that derives settings from another starts after it, and not at all if that failed."""
-    good = Run("one", ("data.held_out=4", "data.held_out_clean=2", "ppo.eval_every=0"))
+    good = Run("one", ())
     if finished(experiment, good) is None:
         do(experiment, good)
     asked = []
@@ -335,9 +342,7 @@ def test_a_study_makes_its_table(experiment):
         Variant(f"ε {value}", (f"reward.epsilon={value}",), published=published)
         for value, published in ((0.1, 65.1), (0.2, None))
     )
-    study = Study(
-        "epsilon", "Radius", variants, ("ε",), ("data.held_out=4",), seeds=(1, 2), published="paper"
-    )
+    study = Study("epsilon", "Radius", variants, ("ε",), (), seeds=(1, 2), published="paper")
     for variant in variants:
         for seed in study.seeds:
             name = variant.name.replace(" ", "-")
@@ -579,15 +584,15 @@ def test_failed_trials_are_logged_and_none_finished_is_an_error(experiment, tmp_
         search_protocol.search(here, searched(trials=2, share=0.5), 200)
 
 
-def searching(experiment, out):
-    """`cectrain search` as a user starts it, once two trials side by side are under way."""
+def searching(experiment, out, workers):
+    """`cectrain search` as a user starts it, once this many trials side by side are under way."""
     # A shell that starts the suite in the background has it ignore SIGINT.
     code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
     code += "from cectrain.cli import main; main()"
     command = [sys.executable, "-c", code, "search",
                str(experiment.data), "--out", str(out), "--recipe", experiment.recipe,
-               "--over", "ppo.clip=0.05,0.1", "--trials", "2", "--updates", "500",
-               "--share", "0.5", "--workers", "2"]  # fmt: skip
+               "--over", "ppo.clip=0.05,0.1", "--trials", str(workers), "--updates", "500",
+               "--share", "0.5", "--workers", str(workers)]  # fmt: skip
     command += [word for setting in experiment.settings for word in ("--set", setting)]
     began = time.time_ns()
     with (out / "output.txt").open("w", encoding="utf-8") as output:
@@ -596,7 +601,7 @@ def searching(experiment, out):
     while time.monotonic() < until and process.poll() is None:
         logs = list((out / "runs").glob("*/metrics.jsonl"))
         sizes = [log.stat().st_size for log in logs if log.stat().st_mtime_ns > began]
-        if len(sizes) == 2 and all(sizes):
+        if len(sizes) == workers and all(sizes):
             break
         time.sleep(0.2)
     return process
@@ -614,10 +619,10 @@ def emptied(group, seconds):
     return False
 
 
-@pytest.mark.parametrize("kill", [os.killpg, os.kill], ids=["all", "parent"])
-def test_an_interrupted_protocol_leaves_no_run_behind(experiment, tmp_path, kill):
+@pytest.mark.parametrize(("kill", "workers"), [(os.killpg, 1), (os.kill, 2)], ids=["all", "parent"])
+def test_an_interrupted_protocol_leaves_no_run_behind(experiment, tmp_path, kill, workers):
     """Ctrl-C reaches all processes, a signal the parent alone: either ends with code 130."""
-    process = searching(experiment, tmp_path)
+    process = searching(experiment, tmp_path, workers)
     try:
         assert process.poll() is None, (tmp_path / "output.txt").read_text("utf-8")
         kill(process.pid, signal.SIGINT)

@@ -32,7 +32,7 @@ SETTINGS = [
     "ppo.new_tokens=6", "ppo.baseline=value", "ppo.whiten=none", "ppo.learning_rate=0.001",
     "sft.steps=0", "sft.batch=2", "sft.log_every=1", "sft.save_every=1", "data.held_out=10",
     "data.held_out_clean=3", "data.limit=7", "policy.max_chars=40", "ppo.oversampling=1",
-    "ppo.supervised=0", "data.fresh=false", "ppo.unseen=0.0",
+    "ppo.supervised=0", "data.fresh=false", "ppo.unseen=0.0", "diagnose_pairs=20",
 ]  # fmt: skip
 
 
