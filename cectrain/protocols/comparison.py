@@ -14,7 +14,8 @@ from cecdata.common.errors import CecError
 from cectrain.protocols.paired import Difference, difference
 from cectrain.protocols.runner import FinishedRun
 
-MEASURES = ("exact", "over-correction", "f1")
+F1, ANY_LENGTH = "S_C_f1", "F1 of any length"
+MEASURES = ("exact", "over-correction", F1, ANY_LENGTH)
 _PAIRS = (("ppo", "start"), ("sft", "start"), ("ppo", "sft"))
 
 
@@ -53,20 +54,39 @@ def _both(runs: Mapping[str, FinishedRun], seed: int, after: str, before: str) -
 def _compare(
     runs: Mapping[str, FinishedRun], seeds: Sequence[int], measure: str, after: str, before: str
 ) -> Difference | None:
-    tops: tuple[list[IntArray], list[IntArray]] = ([], [])
-    bottoms: tuple[list[IntArray], list[IntArray]] = ([], [])
+    # The start is what a PPO run answered before its first batch.
+    first, column = ("ppo", "before") if before == "start" else (before, "after")
+    sides = [
+        side_counts([runs[f"{name}-{seed}"] for seed in seeds], measure, answers)
+        for name, answers in ((first, column), (after, "after"))
+    ]
+    (clusters, tops, bottoms), (others, more_tops, more_bottoms) = sides
+    if clusters != others:
+        raise _unequal(f"{after}-{seeds[0]}")
+    return difference(tops, more_tops, clusters, (bottoms, more_bottoms)) if clusters else None
+
+
+def side_counts(
+    runs: Sequence[FinishedRun], measure: str, column: str = "after"
+) -> tuple[list[str], list[IntArray], list[IntArray]]:
+    """Return the targets [N], and for each run the numerators and denominators, [S, N].
+
+    Raises CecError if two runs held out different sentences.
+    """
     clusters: list[str] = []
-    for seed in seeds:
-        # The start is what a PPO run answered before its first batch.
-        first = (f"ppo-{seed}", "before") if before == "start" else (f"{before}-{seed}", "after")
-        for side, (name, column) in enumerate((first, (f"{after}-{seed}", "after"))):
-            targets, top, bottom = counts(runs[name].sentences(), measure, column)
-            if clusters and targets != clusters:
-                raise CecError(f"{name} held out other sentences than the runs before: run it anew")
-            clusters = targets
-            tops[side].append(top)
-            bottoms[side].append(bottom)
-    return difference(tops[0], tops[1], clusters, bottoms) if clusters else None
+    tops, bottoms = [], []
+    for run in runs:
+        targets, top, bottom = counts(run.sentences(), measure, column)
+        if clusters and targets != clusters:
+            raise _unequal(run.run.name)
+        clusters = targets
+        tops.append(top)
+        bottoms.append(bottom)
+    return clusters, tops, bottoms
+
+
+def _unequal(name: str) -> CecError:
+    return CecError(f"{name} held out other sentences than the runs before: run it anew")
 
 
 def counts(
@@ -74,28 +94,37 @@ def counts(
 ) -> tuple[list[str], IntArray, IntArray]:
     """Return the targets, numerators and denominators of the rows that a measure is about.
 
-    exact: erroneous sentences corrected to the letter. over-correction: clean ones changed. f1: of
-    sentence-level correction over both, which is twice the corrected by the changed and the
-    erroneous. Answers of another length than their source count as they are; `S_C_f1` of cecbench
-    and `heldout_f1` put the source in their place. A pair that the build left unchanged is clean.
+    exact: erroneous sentences corrected to the letter. over-correction: clean ones changed. S_C_f1:
+    sentence-level correction F1 over both, which is twice the corrected by the changed and the
+    erroneous; as in CSCD-NS's script, the source takes the place of an answer of another length.
+    F1 of any length: the same with answers as they are. A pair that the build left unchanged is
+    clean.
     """
+    over_both = measure in (F1, ANY_LENGTH)
     about = [
         row
         for row in rows
-        if measure == "f1" or (row["source"] == row["target"]) == (measure == "over-correction")
+        if over_both or (row["source"] == row["target"]) == (measure == "over-correction")
     ]
     about.sort(key=lambda row: (row["target"], row["source"]))  # the same order for every run
+    answers = [
+        row["source"] if measure == F1 and len(row[column]) != len(row["source"]) else row[column]
+        for row in about
+    ]
     error, changed, right = flags(
-        [Row("", row["source"], row["target"], row[column]) for row in about]
+        [
+            Row("", row["source"], row["target"], answer)
+            for row, answer in zip(about, answers, strict=True)
+        ]
     )
     targets = [row["target"] for row in about]
-    if measure == "f1":
+    if over_both:
         return targets, 2 * (error & right), error.astype(np.int64) + changed
     tops = right if measure == "exact" else changed
     return targets, tops.astype(np.int64), np.ones(len(about), np.int64)
 
 
 def f1(run: FinishedRun) -> float:
-    """Return sentence-level F1 of the answers of a finished run, as a fraction."""
-    _, tops, bottoms = counts(run.sentences(), "f1", "after")
+    """Return S_C_f1 of the answers of a finished run, as a fraction."""
+    _, tops, bottoms = counts(run.sentences(), F1, "after")
     return float(tops.sum() / max(1, bottoms.sum()))

@@ -40,9 +40,8 @@ TIMING = Run(
     ),
 )
 _NOTES = (
-    "Intervals are 95 % percentiles over draws of sentences, with all copies and seeds of each.",
-    "They hold for these seeds: the variance between seeds is not in them.",
-    "F1 counts answers of another length than their source as they are, unlike S_C_f1.",
+    "Intervals are 95 % percentiles over draws of sentences, with all copies of each, and of seeds.",
+    "S_C_f1 puts the source in place of an answer of another length, F1 of any length does not.",
 )
 
 

@@ -15,6 +15,8 @@ from cecdata.common.errors import UsageError, did_you_mean
 from cecdata.common.settings import from_tree, read_recipe, require_known
 from cectrain import config
 from cectrain.protocols import figures
+from cectrain.protocols.comparison import F1, MEASURES, side_counts
+from cectrain.protocols.paired import rate_interval
 from cectrain.protocols.report import percent, write_report
 from cectrain.protocols.runner import Experiment, FinishedRun, Run, run_all
 
@@ -23,11 +25,15 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
     {
         "exact": "heldout_exact_after_ppo",
         "over-correction": "heldout_overcorrection_after_ppo",
-        "F1": "heldout_after_ppo.heldout_f1",
+        F1: "heldout_after_ppo.heldout_f1",
         "before": "heldout_exact_after_sft",
     }
 )
 AVERAGE = "average"
+_INTERVALS = (
+    "In parentheses: 95 % intervals over draws of held-out sentences, with all copies of each, and of "
+    "seeds."
+)
 _FOLDER = "studies"  # within recipes/
 
 
@@ -81,11 +87,15 @@ class Row:
 
     variant: Variant
     values: Mapping[str, tuple[float, ...]]
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # 95 %
     parameters: float | None = None  # of the policy; None until a run has finished
 
     def shown(self, column: str) -> str:
-        """Return the mean in percent and, of several seeds, the standard deviation."""
+        """Return the mean in percent with its interval, or the deviation of several seeds."""
         values = self.values.get(column, ())
+        if column in self.intervals:
+            low, high = self.intervals[column]
+            return f"{100 * np.mean(values):.1f} ({100 * low:.1f}–{100 * high:.1f})"
         if len(values) < 2:
             return percent(values[0] if values else None)
         return f"{100 * np.mean(values):.1f} ± {100 * np.std(values, ddof=1):.1f}"
@@ -187,9 +197,24 @@ def _rows(
         by_seed = [scored[run.name] for run in runs if run.name in scored]
         names = dict.fromkeys(name for one in by_seed for name in one)
         values = {name: tuple(one[name] for one in by_seed if name in one) for name in names}
-        sizes = (done[run.name].number("parameters") for run in runs if run.name in done)
-        rows.append(Row(variant, values, next(sizes, None)))
+        own = [done[run.name] for run in runs if run.name in done]
+        same = [name for name in names if study.columns.get(name) == COLUMNS.get(name, "")]
+        intervals = _intervals(own, [name for name in same if name in MEASURES])
+        sizes = (run.number("parameters") for run in own)
+        rows.append(Row(variant, values, intervals, next(sizes, None)))
     return rows
+
+
+def _intervals(
+    runs: Sequence[FinishedRun], measures: Sequence[str]
+) -> dict[str, tuple[float, float]]:
+    """Return the intervals of a variant's measures over held-out sentences and seeds."""
+    intervals = {}
+    for measure in measures:
+        clusters, tops, bottoms = side_counts(runs, measure)
+        if clusters:
+            intervals[measure] = rate_interval(tops, bottoms, clusters)
+    return intervals
 
 
 def _report(experiment: Experiment, study: Study, rows: Sequence[Row]) -> None:
@@ -203,7 +228,7 @@ def _report(experiment: Experiment, study: Study, rows: Sequence[Row]) -> None:
         head.append(study.published)
         for line, row in zip(cells, rows, strict=True):
             line.append("–" if row.variant.published is None else f"{row.variant.published:.2f}")
-    notes = list(study.notes)
+    notes = [*study.notes, *([_INTERVALS] if any(row.intervals for row in rows) else [])]
     if missing := [row.variant.name for row in rows if not row.values]:
         notes.append(f"Not finished: {', '.join(missing)}.")
     facts: dict[str, Json] = {
@@ -215,6 +240,7 @@ def _report(experiment: Experiment, study: Study, rows: Sequence[Row]) -> None:
                 "name": row.variant.name,
                 "settings": list(row.variant.settings),
                 "values": {name: list(values) for name, values in row.values.items()},
+                "intervals": {name: list(pair) for name, pair in row.intervals.items()},
                 "published": row.variant.published,
             }
             for row in rows

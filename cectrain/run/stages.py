@@ -31,6 +31,8 @@ from cectrain.store.metrics_log import MetricsLog
 if TYPE_CHECKING:
     from cecdata.embed.cache import Cache
 
+_HELD_OUT_SEED = 42  # for every run, so that runs of several seeds are scored on the same sentences
+
 
 def load_encoder(config: Config) -> Encoder | None:
     """Return the reward's sentence encoder; None if the run has no PPO."""
@@ -77,7 +79,7 @@ def prepare(
     policy = with_adapter(policy, config.policy)
     limit = config.policy.max_chars
     check_context(policy, "长" * limit, longest_candidate(config))
-    watched, clean = shards.held_out(dataset, config.data, limit, config.seed)
+    watched, clean = shards.held_out(dataset, config.data, limit, _HELD_OUT_SEED)
     pairs = training_pairs(dataset, config.data, limit, config.seed, state / "arrow")
     longer = dataset.rows(TRAIN) - len(pairs)
     if longer and config.data.limit is None and not config.data.tuning:
