@@ -40,7 +40,7 @@ TIMING = Run(
     ),
 )
 _NOTES = (
-    "Intervals are 95 % percentiles over draws of sentences, with all copies of each, and of seeds.",
+    "Intervals are 95 % percentiles over draws of sentences, with all their copies, and of seeds.",
     "S_C_f1 puts the source in place of an answer of another length, F1 of any length does not.",
 )
 

@@ -31,8 +31,8 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
 )
 AVERAGE = "average"
 _INTERVALS = (
-    "In parentheses: 95 % intervals over draws of held-out sentences, with all copies of each, and of "
-    "seeds."
+    "In parentheses: 95 % intervals over draws of held-out sentences, with all their copies, and "
+    "of seeds."
 )
 _FOLDER = "studies"  # within recipes/
 

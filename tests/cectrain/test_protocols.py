@@ -454,7 +454,10 @@ def test_every_shipped_study_loads_over_every_recipe(name, recipe):
     assert name in command.help
 
 
-@pytest.mark.parametrize("name", ["ablation", "thresholds", "thresholds-full", "encoders", "rewards"])
+REWARD_STUDIES = ["ablation", "thresholds", "thresholds-full", "encoders", "rewards"]
+
+
+@pytest.mark.parametrize("name", REWARD_STUDIES)
 def test_studies_of_the_reward_differ_in_the_reward_alone(name):
     """Nothing else than the reward teaches from the references, and a copy has no price."""
     study = load(name)
