@@ -37,7 +37,8 @@ class Channel:
 
     `observed` [S] are the observed texts, sorted; row s is [bounds[s]:bounds[s + 1]] of `right`
     (texts) and `log_prob`, the likeliest right text first (by chance times its frequency).
-    `repeated` is log P that a character is written twice, or None where the recipe never does.
+    `repeated` is log P that a character is written twice, `missing` that it is left out; None where
+    the recipe never does so.
     """
 
     recipe: str
@@ -46,6 +47,7 @@ class Channel:
     right: tuple[str, ...]
     log_prob: NDArray[np.float32]
     repeated: float | None
+    missing: float | None
 
     def row(self, observed: str) -> list[tuple[str, float]]:
         """Return (right text, log P(observed | right)) of an observed text, likeliest right first.
@@ -61,10 +63,9 @@ class Channel:
         row = slice(int(self.bounds[place]), int(self.bounds[place + 1]))
         return list(zip(self.right[row], self.log_prob[row].tolist(), strict=True))
 
-
     def save(self, path: Path) -> None:
         """Write the channel as one compressed file of arrays."""
-        about = {"recipe": self.recipe, "repeated": self.repeated}
+        about = {"recipe": self.recipe, "repeated": self.repeated, "missing": self.missing}
         arrays.save(
             path,
             KIND,
@@ -91,15 +92,23 @@ def read(path: Path) -> Channel:
     Raises `InputError` where the file is damaged or of another kind.
     """
     about, held = arrays.load(path, KIND, "Write it again: Channel.save")
-    repeated = about["repeated"]
     return Channel(
         recipe=str(about["recipe"]),
         observed=arrays.parted(held["observed"]),
         bounds=held["bounds"].astype(np.int64),
         right=arrays.parted(held["right"]),
         log_prob=held["log_prob"].astype(np.float32),
-        repeated=None if repeated is None else float(str(repeated)),
+        repeated=_number(about["repeated"]),
+        missing=_number(about["missing"]),
     )
+
+
+def _number(value: object) -> float | None:
+    return None if value is None else float(str(value))
+
+
+def _log(share: float) -> float | None:
+    return float(np.log(share)) if share else None
 
 
 @cache
@@ -121,14 +130,14 @@ def invert(config: Config, recipe: str = "", *, kept: int = KEPT) -> Channel:
     observed = tuple(sorted(rows))
     bounds = np.cumsum([0, *(len(rows[text]) for text in observed)]).astype(np.int64)
     pairs = [pair for text in observed for pair in rows[text]]
-    share = config.prior.get("repeated", 0.0) / total
     return Channel(
         recipe=recipe,
         observed=observed,
         bounds=bounds,
         right=tuple(right for right, _ in pairs),
         log_prob=np.array([chance for _, chance in pairs], np.float32),
-        repeated=float(np.log(share)) if share else None,
+        repeated=_log(config.prior.get("repeated", 0.0) / total),
+        missing=_log(config.prior.get("missing", 0.0) / total),
     )
 
 

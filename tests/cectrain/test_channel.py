@@ -14,13 +14,14 @@ import pytest
 from cecdata.channel.table import Channel
 from cecdata.ngram.models import find
 from cecdata.ngram.table import Ngrams
-from cectrain.corrector.channel.arrays import NUMERALS
+from cectrain.corrector.channel.arrays import MISSING, NUMERALS
 from cectrain.corrector.channel.layout import Settings
 from cectrain.corrector.channel.proposer import ChannelProposer
 from cectrain.corrector.corrector import Corrector
 
 SIGNS = "的得地在再"
-SETTINGS = Settings(error=1.0, margin=1e6, temperature=1.5, repeated=-2.0, recurring=0.0)
+REPEATED, LEFT_OUT = -2.0, 1.0
+SETTINGS = Settings(error=1.0, margin=1e6, temperature=1.5, recurring=0.0)
 
 
 def small_model(draw: random.Random) -> Ngrams:
@@ -60,7 +61,8 @@ def small_channel(draw: random.Random, model: Ngrams) -> Channel:
     return Channel(
         "small", observed, np.cumsum([0, *(len(rows[text]) for text in observed)]),
         tuple(right for text in observed for right, _ in rows[text]),
-        np.array([chance for text in observed for _, chance in rows[text]], np.float32), -2.0,
+        np.array([chance for text in observed for _, chance in rows[text]], np.float32),
+        REPEATED, LEFT_OUT,
     )  # fmt: skip
 
 
@@ -77,10 +79,14 @@ def edges(text: str, model: Ngrams, channel: Channel) -> list[tuple[int, int, in
                     made.append((start, end, number, price))
             if len(span) == len(word) + 1 and len(span) > 1:
                 made += [
-                    (start, end, number, SETTINGS.repeated - SETTINGS.error)
+                    (start, end, number, REPEATED - SETTINGS.error)
                     for k in range(1, len(span))
                     if span[k] == span[k - 1] and span[:k] + span[k + 1 :] == word
                 ]
+            if len(span) + 1 == len(word) and any(
+                word[:k] + word[k + 1 :] == span for k in range(len(word))
+            ):
+                made.append((start, end, number, LEFT_OUT + MISSING - SETTINGS.error))
             if len(span) > 1:
                 row = dict(channel.row(span))
                 if word in row:
@@ -228,3 +234,19 @@ def test_a_number_is_not_changed_into_another() -> None:
         assert changes
         for start, end, target in changes:
             assert not {text[start:end], target} <= NUMERALS
+
+
+@pytest.mark.parametrize(
+    ("text", "target"),
+    [
+        ("今天的的天气很好。", "今天的天气很好。"),  # repeated
+        ("他已经道知这件事了。", "他已经知道这件事了。"),  # swapped
+        ("他去图馆看书。", "他去图书馆看书。"),  # missing
+    ],
+)
+def test_missing_repeated_and_swapped_characters_are_corrected(
+    shipped: Corrector, text: str, target: str
+) -> None:
+    """A character that is missing, written twice, or in the wrong order is put right."""
+    assert shipped.correct(text)[0].target == target
+    assert shipped.correct(target)[0].target == target

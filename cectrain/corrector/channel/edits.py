@@ -16,7 +16,8 @@ SECOND = 12  # candidates for the second error of a word
 def edited_edges(points, n, lm, channel, settings, floor, work, used):
     """Add the edges that undo errors and with which the clause scores `floor` or more.
 
-    Words with one error or two, and words whose whole observed form a span operator writes.
+    Words with one error or two, words whose whole observed form a span operator writes, and words
+    of which one character is missing.
     """
     for begin in range(n):
         node, place = 0, begin
@@ -48,7 +49,7 @@ def _first(points, n, begin, place, node, lm, channel, settings, floor, work, us
                     points, n, begin, place + 1, to, price, lm, channel, settings, floor, work, used
                 )
     if place > begin and points[place] == points[place - 1]:
-        twice = np.float32(weight * settings.repeated - cost)
+        twice = np.float32(weight * channel.repeated - cost)
         used = _walk(points, n, begin, place + 1, node, twice, lm, floor, work, used)
     return used
 
@@ -91,9 +92,9 @@ def _walk(points, n, begin, place, node, price, lm, floor, work, used):
 
 @called
 def _spans(points, n, begin, lm, channel, settings, floor, work, used):
-    """Add the words that a span operator writes as the two to four characters from here on."""
+    """Add the words that a span operator, or leaving out a character, writes as one to four."""
     mask = len(channel.span_keys) - 1
-    for last in range(begin + 2, min(n, begin + 4) + 1):
+    for last in range(begin + 1, min(n, begin + 4) + 1):
         key = span_key(points, begin, last)
         at = place_of(key, mask, channel.span_shift)
         while channel.span_keys[at] != 0 and channel.span_keys[at] != key:

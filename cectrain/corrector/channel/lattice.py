@@ -78,15 +78,21 @@ def span_key(points, first, last):
 
 
 @compiled_with(ngram)
-def fill_spans(keys, rows, points, sizes):
-    """Put each span [T, MOST_WORD] into the hash table, with its row."""
-    mask, shift = len(keys) - 1, shift_of(len(keys))
+def fill_keys(points, sizes, keys):
+    """Write the key of each text [T, MOST_WORD] of these sizes [T]."""
     for row in range(len(points)):
-        key = span_key(points[row], 0, sizes[row])
-        at = place_of(key, mask, shift)
-        while keys[at] != 0 and keys[at] != key:
+        keys[row] = span_key(points[row], 0, sizes[row])
+
+
+@compiled_with(ngram)
+def fill_spans(keys, rows, spans):
+    """Put the keys of spans into the hash table, with their rows."""
+    mask, shift = len(keys) - 1, shift_of(len(keys))
+    for row in range(len(spans)):
+        at = place_of(spans[row], mask, shift)
+        while keys[at] != 0:
             at = (at + 1) & mask
-        keys[at], rows[at] = key, row
+        keys[at], rows[at] = spans[row], row
 
 
 @inlined

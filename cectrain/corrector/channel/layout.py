@@ -20,7 +20,8 @@ class ChannelArrays(NamedTuple):
 
     `slot` [0x110000] is an observed character's row plus 1; row r is [bounds[r]:bounds[r + 1]] of
     `right` (code points) and `log_prob`. `span_keys` is a hash table of observed spans, whose rows
-    lead to `span_words` (numbers of words) and `span_log_prob`. `word_points` [V, MOST_WORD] and
+    lead to `span_words` (numbers of words) and `span_log_prob`. `repeated` is
+    log P that a character is written twice. `word_points` [V, MOST_WORD] and
     `word_size` [V] are the texts of the n-gram model's words. `kinds` [0x10000]: see `names.kinds`.
     """
 
@@ -34,6 +35,7 @@ class ChannelArrays(NamedTuple):
     span_bounds: NDArray[np.int64]
     span_words: NDArray[np.int32]
     span_log_prob: NDArray[np.float32]
+    repeated: float
     word_points: NDArray[np.int32]
     word_size: NDArray[np.int32]
     kinds: NDArray[np.uint8]
@@ -50,7 +52,6 @@ class Settings(NamedTuple):
     name: float = -5.0  # log P that a word is a name
     title: float = 2.0  # further cost of an error in a title or a short quotation
     recurring: float = 2.0  # further cost of an error in two characters that recur
-    repeated: float = -3.0  # log P that a character is written twice
 
 
 class Work(NamedTuple):
