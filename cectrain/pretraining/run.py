@@ -52,7 +52,6 @@ def pretrain(
         state = Path(out).absolute() / STATE
         reproducibility.limit_onednn_cache()
         reproducibility.set_all_seeds(config.seed)
-        _trust_empty_memory()
         step = _steps_done(state)
         kept = metrics_log.kept_lines(out / metrics_log.FILE, step, step)
         work.write_text(metrics_log.FILE, kept)
@@ -89,16 +88,6 @@ def _run(policy: Policy, pool: Pool, config: PretrainConfig, state: Path, log: M
             log.write("heldout", step, watched(policy, pairs, config.precision))
 
     fit(policy, batches.at, optimizers(policy, config), plan, state / "pretrain", on_log, watch)
-
-
-def _trust_empty_memory() -> None:
-    """Turn off the filling of new tensors in deterministic mode, which takes a tenth of a step.
-
-    No tensor here is read before it is written.
-    """
-    import torch
-
-    torch.utils.deterministic.fill_uninitialized_memory = False
 
 
 def _steps_done(state: Path) -> int:

@@ -16,7 +16,14 @@ from cectrain.protocols.runner import FinishedRun
 
 F1, ANY_LENGTH = "S_C_f1", "F1 of any length"
 MEASURES = ("exact", "over-correction", F1, ANY_LENGTH)
-_PAIRS = (("ppo", "start"), ("sft", "start"), ("ppo", "sft"))
+SHIPPED = "shipped"
+_PAIRS = (
+    ("ppo", "start"),
+    ("sft", "start"),
+    ("ppo", "sft"),
+    ("ppo", SHIPPED),
+    ("sft", SHIPPED),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +32,17 @@ class Comparison:
 
     measure: str
     after: str  # ppo or sft
-    before: str  # start or sft
+    before: str  # start, sft or shipped
     seeds: tuple[int, ...]
     difference: Difference
 
 
 def comparisons(runs: Mapping[str, FinishedRun], seeds: Sequence[int]) -> list[Comparison]:
-    """Compare PPO and SFT with the start, and PPO with SFT, on the seeds that both sides have.
+    """Compare PPO and SFT with the start, the shipped policy and each other.
 
-    Several seeds are compared together first, then each by itself. A measure that no held-out
-    sentence is about is left out. Raises CecError if two runs held out different sentences.
+    The seeds are those that both sides have. Several seeds are compared together first, then
+    each by itself. A measure that no held-out sentence is about is left out. Raises CecError if two
+    runs held out different sentences.
     """
     compared = []
     for after, before in _PAIRS:
@@ -48,7 +56,11 @@ def comparisons(runs: Mapping[str, FinishedRun], seeds: Sequence[int]) -> list[C
 
 
 def _both(runs: Mapping[str, FinishedRun], seed: int, after: str, before: str) -> bool:
-    return f"{after}-{seed}" in runs and (before == "start" or f"{before}-{seed}" in runs)
+    return f"{after}-{seed}" in runs and (before == "start" or _name(before, seed) in runs)
+
+
+def _name(side: str, seed: int) -> str:
+    return side if side == SHIPPED else f"{side}-{seed}"
 
 
 def _compare(
@@ -57,12 +69,12 @@ def _compare(
     # The start is what a PPO run answered before its first batch.
     first, column = ("ppo", "before") if before == "start" else (before, "after")
     sides = [
-        side_counts([runs[f"{name}-{seed}"] for seed in seeds], measure, answers)
-        for name, answers in ((first, column), (after, "after"))
+        side_counts([runs[_name(side, seed)] for seed in seeds], measure, answers)
+        for side, answers in ((first, column), (after, "after"))
     ]
     (clusters, tops, bottoms), (others, more_tops, more_bottoms) = sides
     if clusters != others:
-        raise _unequal(f"{after}-{seeds[0]}")
+        raise _unequal(_name(after, seeds[0]))
     return difference(tops, more_tops, clusters, (bottoms, more_bottoms)) if clusters else None
 
 

@@ -23,7 +23,8 @@ def publish(
     job.metrics.write("heldout", trained.batches, metrics_log.of_held_out(trained.after))
     facts = summary(job, trained, reward, seconds=seconds)
     staged = f"{STATE}/{MODEL}"
-    save_model(trained.policy, work.root / staged, facts)
+    kept = job.config.policy.save_dtype
+    save_model(trained.policy, work.root / staged, facts, "" if kept == "float32" else kept)
     work.publish(staged, MODEL)
     facts["model_sha256"] = reproducibility.weights_sha256(work.root / MODEL)
     work.write_text(results.ANSWERS, _answers(job, trained))

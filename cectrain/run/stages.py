@@ -35,8 +35,17 @@ _HELD_OUT_SEED = 42  # for every run, so that runs of several seeds are scored o
 
 
 def load_encoder(config: Config) -> Encoder | None:
-    """Return the reward's sentence encoder; None if the run has no PPO."""
-    return encoder(config.encoder) if config.ppo.updates else None
+    """Return the reward's sentence encoder; None if the run has no PPO.
+
+    On a GPU it reads sentences in batches, whose company may change the last bits of a vector; the
+    rewards of one by one would take longer than the policy's step. Call this after
+    `distributed.join`: it uses this rank's own GPU alone.
+    """
+    if not config.ppo.updates:
+        return None
+    import torch
+
+    return encoder(config.encoder, alone=not torch.cuda.is_available(), devices=())
 
 
 def open_cache(config: Config, used: Encoder | None) -> Cache | None:
@@ -69,7 +78,7 @@ def prepare(
     """
     state = Path(out).absolute() / STATE
     reproducibility.limit_onednn_cache()
-    reproducibility.set_all_seeds(config.seed)
+    reproducibility.set_all_seeds(config.seed, deterministic=config.deterministic)
     policy = load_policy(config.policy, config.seed, distributed.load_device())
     if not policy.trained and not config.sft.steps and config.ppo.updates:
         raise UsageError(

@@ -95,6 +95,8 @@ def test_labelled_pairs_are_not_corrupted(tmp_path):
 
 def test_the_command_trains_on_a_file(start, tmp_path, capsys):
     """A file in CSCD-NS's columns gives a run; a base model without a template is announced."""
+    from safetensors.torch import load_file
+
     from cectrain.corrector import policy
 
     bare = policy.load(str(start))
@@ -106,7 +108,7 @@ def test_the_command_trains_on_a_file(start, tmp_path, capsys):
     file = written(tmp_path / "train.tsv", [(str(int(a != b)), a, b) for a, b in PAIRS])
     argv = ["sft", str(file), "--format", "cscd", "--out", str(tmp_path / "out"), "--policy"]
     argv += [str(tmp_path / "bare"), "--set", "sft.batch=8", "--set", "sft.accumulation=2"]
-    argv += ["--set", "sft.gradient_checkpointing=true"]
+    argv += ["--set", "sft.gradient_checkpointing=true", "--set", "policy.save_dtype=bfloat16"]
     assert run(cli, argv) == 0
     said = capsys.readouterr().err
     assert "23 labelled pairs to train on" in said
@@ -114,6 +116,8 @@ def test_the_command_trains_on_a_file(start, tmp_path, capsys):
     summary = json.loads((tmp_path / "out" / "summary.json").read_text("utf-8"))
     assert summary["sft_steps"] == 9  # three passes over 23 pairs, 8 a step
     assert "heldout_exact_after_sft" in summary
+    weights = load_file(tmp_path / "out" / "model" / "model.safetensors")
+    assert {str(tensor.dtype) for tensor in weights.values()} == {"torch.bfloat16"}
     assert run(cli, argv) == 0
     assert "finished run already" in capsys.readouterr().err
 
@@ -191,6 +195,22 @@ def test_the_rate_follows_the_size(small_policy):
     assert learning_rate(config.SftConfig(), policy) == 4e-4
     assert learning_rate(config.SftConfig(learning_rate=0.1), policy) == 0.1
     assert config.load("consensus").sft.learning_rate is None
+
+
+def test_determinism_is_a_setting():
+    """It is on by default; without it no tensor differs on a CPU, but a GPU may be faster."""
+    import torch
+
+    from cectrain.run.reproducibility import set_all_seeds
+
+    assert config.load("small").deterministic
+    try:
+        for wanted in (False, True):
+            set_all_seeds(7, deterministic=wanted)
+            assert torch.are_deterministic_algorithms_enabled() is wanted
+            assert not torch.utils.deterministic.fill_uninitialized_memory
+    finally:
+        torch.use_deterministic_algorithms(False)
 
 
 @pytest.mark.slow  # a quarter of a minute: three processes, each with all of torch

@@ -228,6 +228,7 @@ def test_the_evidence_from_its_runs(experiment):
     ppo, timing = evidence_protocol.ppo_run(42), evidence_protocol.TIMING
     do(experiment, ppo)
     do(experiment, timing)
+    do(experiment, evidence_protocol.SHIPPED)
     runs = {run.name: finished(experiment, run) for run in (ppo, timing)}
     rates = evidence_protocol.rates_of(experiment)
     recipe = config.load("small")
@@ -251,7 +252,8 @@ def test_the_evidence_from_its_runs(experiment):
     names = [f"rate-{rate:g}" for rate in rates] + [f"share-{share:g}" for share in shares]
     assert [row["tried for SFT"] for row in facts["trials"]] == names
     asked = {(one["measure"], one["of"], one["against"]) for one in facts["comparisons"]}
-    sides = (("ppo", "start"), ("sft", "start"), ("ppo", "sft"))
+    sides = [("ppo", "start"), ("sft", "start"), ("ppo", "sft")]
+    sides += [("ppo", "shipped"), ("sft", "shipped")]
     assert asked == {(m, *pair) for m in comparison.MEASURES for pair in sides}
     assert all(one["low"] <= one["difference"] <= one["high"] for one in facts["comparisons"])
     assert facts["cost"][0]["PPO batches"] == "2"
