@@ -63,7 +63,7 @@ class Config:
     protect: tuple[str, ...] = ()  # nor these names
     decontaminate: tuple[str, ...] = ()  # files and folders of benchmarks: their sentences go
     format: str | None = None  # of all files, in place of their suffixes
-    encoding: str = "utf-8"  # of text formats
+    encoding: str = "auto"  # of text formats
     text_column: str | None = None
     origin_column: str | None = None
     licence_column: str | None = None

@@ -192,9 +192,14 @@ def warn_of_unreadable(manifest: Manifest) -> None:
     from cecdata.corpus.reading import FileReport
 
     warn(
-        FileReport(file.path, file.rows, Counter({str(file.extra["unreadable"]): file.rows}))
+        FileReport(
+            file.path,
+            file.rows,
+            Counter({str(file.extra.get("unreadable")): file.rows}),
+            str(file.extra.get("damage", "")),
+        )
         for file in manifest.inputs
-        if "unreadable" in file.extra
+        if file.extra.keys() & {"unreadable", "damage"}
     )
 
 
@@ -215,7 +220,8 @@ def warn(unreadable: Iterable[FileReport]) -> None:
     for file in files[:_NAMED]:
         click.echo(f"Warning: {file}", err=True)
     if len(files) > _NAMED:
-        click.echo(f"Warning: so were all rows of {len(files) - _NAMED:,} more files", err=True)
+        more = len(files) - _NAMED
+        click.echo(f"Warning: {more:,} more files were not read, or not whole", err=True)
 
 
 def named(path: Path | None) -> tuple[str, ...] | None:
@@ -233,7 +239,7 @@ def _survey(corpus: tuple[str, ...], config: Config, as_json: bool) -> None:
 
     with Progress() as progress:
         found = survey(corpus, config, progress)
-    warn(file for file in found.files if file.unreadable)
+    warn(file for file in found.files if file.unreadable or file.damage)
     facts = plan(found, config)
     if as_json:
         print_json(facts)

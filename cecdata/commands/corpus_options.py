@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
 
+from cecdata.common.errors import InputError
 from cecdata.config import Config
 
 
@@ -16,8 +18,38 @@ def default_of(name: str) -> str:
     return ",".join(default) if isinstance(default, tuple) else str(default)
 
 
+def _remember(context: click.Context, _option: click.Parameter, files: tuple[Path, ...]) -> None:
+    context.meta[_LISTS] = files
+
+
+def _with_lists(
+    context: click.Context, _argument: click.Parameter, corpus: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return CORPUS and the names in the files of --list-file."""
+    names = list(corpus)
+    for path in context.meta[_LISTS]:
+        try:
+            lines = path.read_text("utf-8-sig").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{path}: cannot be read ({error}); give a UTF-8 list") from error
+        names += (line.strip() for line in lines if line.strip())
+    if not names:
+        raise click.UsageError("name a corpus: files, globs, folders, `-`, or --list-file FILE")
+    return tuple(names)
+
+
+_LISTS = "cecdata.list-files"
 _OPTIONS = (
-    click.argument("corpus", nargs=-1, required=True),
+    click.argument("corpus", nargs=-1, callback=_with_lists),
+    click.option(
+        "--list-file",
+        type=click.Path(path_type=Path),
+        multiple=True,
+        expose_value=False,
+        is_eager=True,
+        callback=_remember,
+        help="File with the names of further files, one on a line; may be repeated.",
+    ),
     click.option(
         "--format",
         show_default="by suffix; standard input: text",
@@ -25,8 +57,8 @@ _OPTIONS = (
     ),
     click.option(
         "--encoding",
-        show_default="utf-8",
-        help="Encoding of text files, for example gb18030 or big5.",
+        show_default="detected in each file",
+        help="Encoding of text files, for example utf-8, gb18030, big5 or utf-16.",
     ),
     click.option(
         "--text-column", show_default="text, or the only text column", help="Column with the text."

@@ -26,6 +26,7 @@ EXTRAS = {
     "train": "training and the built-in policy (PyTorch, TRL)",
     "bench": "pretrained systems in cecbench",
     "audit": "the classifier of `cecdata audit`",
+    "web": "web pages and web archives as a corpus",
     "ray": "builds on a Ray cluster",
     "kenlm": "the plausibility filter by an n-gram model",
     "vllm": "generation by vLLM in PPO",

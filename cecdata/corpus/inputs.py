@@ -5,13 +5,16 @@ from __future__ import annotations
 import codecs
 import glob
 import hashlib
+import os
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cecdata.common.errors import InputError, UsageError, did_you_mean
+from cecdata.corpus.encodings import AUTO, encoding_of
 from cecdata.corpus.formats import FORMATS
+from cecdata.corpus.formats.hub import HUB, revision
 from cecdata.corpus.sources import COMPRESSIONS, STDIN, UTF8, Source, reason
 
 SAMPLE = "sample"  # the corpus that ships with the package
@@ -37,26 +40,35 @@ def resolve(
     """Return the files of a corpus. Paths keep their order; a glob or a folder is sorted.
 
     `form` is a name in FORMATS and stands in for the suffixes of files; `encoding` is that of
-    text formats. Raises InputError for what is missing, empty, of an unknown suffix, not a regular
-    file, or a folder without a dataset, and UsageError for an unknown format or encoding.
+    text formats; None and "auto" detect it. Raises InputError for what is missing, of an unknown
+    suffix or not a regular file, and for a folder of which nothing can be read; UsageError for an
+    unknown format or encoding.
     """
     if not paths:
         raise InputError("no corpus was named: give a file, a glob, a dataset folder, or `sample`")
     if form is not None and form not in FORMATS:
         raise UsageError(f"no format {form!r}; {did_you_mean(form, list(FORMATS))}")
     sources = [source for path in paths for source in _resolve_one(str(path), form)]
-    codec = _codec(encoding)
+    codec = None if encoding in (None, AUTO) else _codec(encoding)
     return [
-        replace(source, encoding=codec) if FORMATS[source.format].stream else source
+        replace(source, encoding=codec or _detected(source))
+        if FORMATS[source.format].stream and not source.problem
+        else source
         for source in sources
     ]
 
 
-def _codec(encoding: str | None) -> str:
+def _detected(source: Source) -> str:
+    """Return the encoding of a file of text; that of a pipe and of a web archive is UTF-8."""
+    binary = source.path is None or source.format == "warc"
+    return UTF8 if binary else encoding_of(source)
+
+
+def _codec(encoding: str) -> str:
     """Return Python's name for a text encoding."""
     try:
-        "".encode(encoding or UTF8)
-        return codecs.lookup(encoding or UTF8).name
+        "".encode(encoding)
+        return codecs.lookup(encoding).name
     except (LookupError, UnicodeError) as error:
         raise UsageError(
             f"no text encoding {encoding!r}: name one such as gb18030, big5 or utf-16"
@@ -68,6 +80,8 @@ def _resolve_one(name: str, form: str | None) -> list[Source]:
         if form is not None and not FORMATS[form].stream:
             raise InputError(f"{form} cannot be read from standard input: name a file")
         return [Source(None, STDIN, form or "text", guessed=form is None)]
+    if name.startswith(HUB):
+        return [Source(None, name, "hub")]
     if name == SAMPLE and not Path(name).exists():
         return _sample()
     path = Path(name)
@@ -144,9 +158,10 @@ def _sample() -> list[Source]:
 
 
 def _dataset(folder: Path) -> list[Source]:
-    """Return the files of a Hugging Face dataset on disk.
+    """Return the files of a folder, sorted by name.
 
-    They are `data/*.parquet`, or the *.arrow files of `save_to_disk`.
+    Of a Hugging Face dataset they are `data/*.parquet`, or the *.arrow files of `save_to_disk`; of
+    any other folder all files below it. What cannot be read there is rejected by its reason.
     """
     saved = [folder / name for name in ("dataset_dict.json", "state.json")]
     if any(path.is_file() for path in saved):
@@ -155,14 +170,46 @@ def _dataset(folder: Path) -> list[Source]:
         paths = sorted((folder / "data").glob("*.parquet"))
         if not paths and (folder / "README.md").is_file():
             paths = sorted(p for p in folder.rglob("*.parquet") if ".cecdata" not in p.parts)
-    if not paths:
-        kinds = {p.suffix for p in folder.iterdir()} & set(_suffixes())
-        hint = min(kinds) if kinds else ".txt"
+    if paths:
+        return [_source(path) for path in paths]
+    sources = [_source_or_problem(path) for path in _files_below(folder)]
+    if all(source.problem for source in sources):
+        some = ", ".join(source.label for source in sources[:3]) or "it is empty"
         raise InputError(
-            f"{folder} is a folder without a Hugging Face dataset (README.md + data/*.parquet, or "
-            f"save_to_disk). Name its files with a glob: '{folder}/*{hint}'"
+            f"{folder}: no file in this folder can be read ({some}): it needs a Hugging Face "
+            f"dataset, or files such as {' '.join(_suffixes())}"
         )
-    return [_source(path) for path in paths]
+    return sources
+
+
+def _files_below(folder: Path) -> list[Path]:
+    """Return the files below a folder, sorted; hidden ones and .cecdata are not looked at.
+
+    A link to a folder is followed once, so that links in a ring end.
+    """
+    files: list[Path] = []
+    visited: set[str] = set()
+    for place, folders, names in os.walk(folder, followlinks=True):
+        real = os.path.realpath(place)
+        if real in visited:
+            folders.clear()
+            continue
+        visited.add(real)
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        files += (Path(place) / name for name in names if not name.startswith("."))
+    return sorted(files)
+
+
+def _source_or_problem(path: Path) -> Source:
+    """Return a file of a folder, or the reason why it is rejected unread."""
+    try:
+        return _source(path)
+    except InputError as error:
+        detail = str(error)
+    known = path.suffix.lower() in _suffixes() or path.suffix.lower() in COMPRESSIONS
+    problem = "unreadable_file" if known or not path.is_file() else "unknown_format"
+    label = str(path).encode("utf-8", "backslashreplace").decode("utf-8")
+    return Source(path, label, "text", problem=problem, detail=detail)
 
 
 def _neighbours(path: Path) -> str:
@@ -174,7 +221,9 @@ def _neighbours(path: Path) -> str:
 
 
 def _hashed(source: Source) -> InputFile:
-    if source.path is None:
+    if source.format == "hub":
+        return InputFile(source.label, revision(source.label), 0)
+    if source.path is None or source.problem:
         return InputFile(source.label, "", 0)
     digest, size = hashlib.sha256(), 0
     try:

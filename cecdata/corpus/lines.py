@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import codecs
+import lzma
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import IO
 
 import numpy as np
@@ -83,11 +86,8 @@ def _chunks(stream: IO[bytes], source: Source) -> Iterator[bytes]:
     """Yield pieces of the stream in which every line end is a line feed."""
     first, held = True, b""
     for piece in _utf8(stream, source):
-        if first and piece.startswith(_UTF16):
-            raise InputError(
-                f"{source.label} is UTF-16: `cecdata build --encoding utf-16` reads it, and "
-                f"iconv -f UTF-16 -t UTF-8 {source.label} converts it"
-            )
+        if first and source.encoding == UTF8 and piece.startswith(_UTF16):  # of a pipe, or named
+            raise InputError(f"{source.label} is UTF-16: name its encoding (--encoding utf-16)")
         chunk = held + (piece.removeprefix(_BOM) if first else piece)
         first, held = False, b""
         if b"\r" in chunk:
@@ -106,23 +106,41 @@ def _utf8(stream: IO[bytes], source: Source) -> Iterator[bytes]:
     A byte that the encoding does not know becomes a lone surrogate, which no UTF-8 holds, so that
     its row is rejected.
     """
+    pieces = _pieces(stream)
     if source.encoding == UTF8:
-        yield from iter(lambda: stream.read(BLOCK_BYTES), b"")
+        yield from pieces
         return
     decoder = codecs.getincrementaldecoder(source.encoding)("surrogateescape")
-    chunk = stream.read(BLOCK_BYTES)
+    chunk = next(pieces, b"")
     if _is_han_in_utf8(chunk):
         raise InputError(
             f"{source.label} is UTF-8, and --encoding is {source.encoding}: build the files of "
             "each encoding on their own, or convert one kind with iconv"
         )
     try:
-        while chunk:
-            yield decoder.decode(chunk).encode("utf-8", "surrogatepass")
-            chunk = stream.read(BLOCK_BYTES)
+        for piece in chain((chunk,), pieces):
+            yield decoder.decode(piece).encode("utf-8", "surrogatepass")
         yield decoder.decode(b"", final=True).encode("utf-8", "surrogatepass")
     except UnicodeError as error:
         raise InputError(f"{source.label} is not {source.encoding}: {error}") from error
+
+
+def _pieces(stream: IO[bytes]) -> Iterator[bytes]:
+    """Yield about `BLOCK_BYTES` of a stream at a time, and all bytes before an error it raises."""
+    held: list[bytes] = []
+    size = 0
+    read = getattr(stream, "read1", stream.read)  # `read` loses what it has when it fails
+    try:
+        while piece := read(BLOCK_BYTES):
+            held.append(piece)
+            size += len(piece)
+            if size >= BLOCK_BYTES:
+                yield b"".join(held)
+                held, size = [], 0
+    except (OSError, EOFError, zlib.error, lzma.LZMAError):
+        yield b"".join(held)
+        raise
+    yield b"".join(held)
 
 
 def _is_han_in_utf8(chunk: bytes) -> bool:

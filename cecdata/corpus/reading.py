@@ -12,8 +12,9 @@ from cecdata.common.errors import InputError
 from cecdata.corpus.columns import Columns
 from cecdata.corpus.formats import FORMATS
 from cecdata.corpus.inputs import InputFile, inputs, resolve
-from cecdata.corpus.rows import Rows, by_reason
-from cecdata.corpus.sources import Source
+from cecdata.corpus.lines import numbers
+from cecdata.corpus.rows import Reject, Rows, by_reason, gather
+from cecdata.corpus.sources import DamagedError, Source
 
 __all__ = ["FileReport", "InputFile", "Rows", "empty_corpus", "inputs", "read", "resolve"]
 
@@ -28,6 +29,7 @@ class FileReport:
     path: str
     rows: int = 0
     rejected: Counter[str] = field(default_factory=Counter)
+    damage: str = ""  # what is wrong with a file that was read in part
 
     @property
     def unreadable(self) -> str:
@@ -36,13 +38,15 @@ class FileReport:
         return self.rejected.most_common(1)[0][0] if all_bad else ""
 
     def __str__(self) -> str:
+        if self.damage:
+            return self.damage
         hint = _ENCODING_HINT if self.unreadable == "invalid_utf8" else ""
         return f"{self.path}: all {self.rows:,} rows were rejected ({self.unreadable}).{hint}"
 
 
 _ENCODING_HINT = (
-    " The text may be GB 18030: `cecdata build --encoding gb18030` reads it, and "
-    "iconv -f GB18030 -t UTF-8 converts it."
+    " Its encoding could not be detected, if it is a text: name it, as in --encoding gb18030 for "
+    "GB18030."
 )
 
 
@@ -87,7 +91,7 @@ def _parts(
         if left is not None and left <= 0:
             return
         counts = FileReport(source.label)
-        for whole in FORMATS[source.format].read(source, columns, batch_rows):
+        for whole in _rows_of(source, columns, batch_rows, counts):
             rows = whole if left is None else _first(whole, left)
             size = rows.batch.num_rows + rows.rejected.num_rows
             counts.rows += size
@@ -98,6 +102,22 @@ def _parts(
                 if left <= 0:
                     break
         report(counts)
+
+
+def _rows_of(
+    source: Source, columns: Columns, batch_rows: int, counts: FileReport
+) -> Iterator[Rows]:
+    """Yield the rows of a file; the unreadable rest of a damaged one is one rejected row."""
+    reason, detail = source.problem, source.detail
+    if not reason:
+        try:
+            yield from FORMATS[source.format].read(source, columns, batch_rows)
+        except DamagedError as error:
+            reason, detail = "damaged_file", str(error)
+            counts.damage = detail
+    if reason:
+        reject = Reject(counts.rows + 1, source.origin, "", reason, detail)
+        yield gather(source, pa.array([], pa.string()), None, numbers(1, 0), [reject])
 
 
 def _joined(parts: Iterator[Rows], batch_rows: int) -> Iterator[Rows]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from cecdata.common.errors import InputError
 
@@ -28,22 +28,28 @@ class Source:
     suffix: str = ""  # the part of the name that stands for the format
     encoding: str = UTF8  # of a text format; a table's text is UTF-8
     licence: str = ""  # of rows that name none; "": not stated
+    problem: str = ""  # the reason why the file is rejected unread
+    detail: str = ""
     guessed: bool = False  # neither the user nor a suffix named the format
 
     @property
     def origin(self) -> str:
         """The origin of rows in a file without such a column: the file's name, no suffixes."""
         if self.path is None:
-            return "stdin"
+            return "stdin" if self.label == STDIN else self.label
         name = self.path.name.removesuffix(self.compression)
         return name.removesuffix(self.suffix) or name
+
+
+class DamagedError(InputError):
+    """A file whose compressed data is damaged or ends too early; the rows before that are good."""
 
 
 @contextmanager
 def opened(source: Source) -> Iterator[IO[bytes]]:
     """Open a source for its decompressed bytes.
 
-    An InputError names the file when the disk fails or the archive is damaged.
+    An InputError names the file when the disk fails, a DamagedError when the archive is damaged.
     """
     import lzma
     import zlib
@@ -54,12 +60,10 @@ def opened(source: Source) -> Iterator[IO[bytes]]:
     except InputError:
         raise
     except (EOFError, zlib.error, lzma.LZMAError) as error:
-        raise InputError(
-            f"{source.label}: the compressed data is damaged or ends too early ({error}); "
-            "the rows before that were read. Fetch or compress the file again."
-        ) from error
+        raise DamagedError(_damage(source, error)) from error
     except OSError as error:
-        raise InputError(reason(source, error)) from error
+        damaged = source.compression and not isinstance(error, (FileNotFoundError, PermissionError))
+        raise (DamagedError if damaged else InputError)(reason(source, error)) from error
 
 
 def _open(source: Source) -> IO[bytes]:
@@ -72,11 +76,11 @@ def _open(source: Source) -> IO[bytes]:
             raise InputError("standard input is closed: pipe a corpus into it, or name a file")
         return io.BufferedReader(io.FileIO(sys.stdin.fileno(), closefd=False))
     if source.compression == ".gz":
-        return io.BufferedReader(gzip.open(source.path, "rb"))
+        return cast("IO[bytes]", gzip.open(source.path, "rb"))
     if source.compression == ".bz2":
-        return io.BufferedReader(bz2.open(source.path, "rb"))
+        return bz2.open(source.path, "rb")
     if source.compression == ".xz":
-        return io.BufferedReader(lzma.open(source.path, "rb"))
+        return lzma.open(source.path, "rb")
     if source.compression == ".zst":
         import pyarrow as pa
 
@@ -92,8 +96,12 @@ def reason(source: Source, error: OSError) -> str:
     if isinstance(error, PermissionError):
         return f"{source.label}: not readable by this user (permission denied)"
     if source.compression:
-        return (
-            f"{source.label}: the compressed data is damaged or ends too early "
-            f"({error}); the rows before that were read. Fetch or compress the file again."
-        )
+        return _damage(source, error)
     return f"{source.label}: cannot be read ({error.strerror or error})"
+
+
+def _damage(source: Source, error: Exception) -> str:
+    return (
+        f"{source.label}: the compressed data is damaged or ends too early ({error}); the rows "
+        "before that were read. Fetch or compress the file again."
+    )

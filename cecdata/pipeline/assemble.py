@@ -224,6 +224,8 @@ def input_file(file: InputFile, read: FileReport | None) -> File:
     if read is None:
         return File(file.path, file.sha256, file.bytes, 0)
     extra: dict[str, Json] = {"unreadable": read.unreadable} if read.unreadable else {}
+    if read.damage:
+        extra["damage"] = read.damage
     return File(file.path, file.sha256, file.bytes, read.rows, extra)
 
 

@@ -81,7 +81,10 @@ def fill(work: Workspace, intake: Intake, given: Sequence[InputFile]) -> Pool:
         rows=facts["rows"],
         sentences=facts["sentences"],
         rejected=dict(facts["rejected"]),
-        files=tuple(FileReport(path, rows, Counter(bad)) for path, rows, bad in facts["inputs"]),
+        files=tuple(
+            FileReport(path, rows, Counter(bad), damage)
+            for path, rows, bad, damage in facts["inputs"]
+        ),
         histogram=_read_counts(counts, intake.config),
         contaminated=dict(facts["contaminated"]),
     )
@@ -154,7 +157,7 @@ def _write(work: Workspace, intake: Intake, given: Sequence[InputFile]) -> Entry
         sentences=counted.sentences,
         rejected=counted.rejected,
         contaminated=counted.contaminated,
-        inputs=[[file.path, file.rows, dict(file.rejected)] for file in counted.files],
+        inputs=[[f.path, f.rows, dict(f.rejected), f.damage] for f in counted.files],
         rejects_rows=files.rejects_rows,
     )
 

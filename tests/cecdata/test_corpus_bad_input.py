@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import tempfile
 import time
@@ -67,7 +68,7 @@ def test_any_bytes_are_kept_or_rejected(tmp_path_factory, lines):
     if data.startswith((b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")):
         return
     path.write_bytes(data)
-    good, bad = everything(path)
+    good, bad = everything(path, encoding="utf-8")
     assert sorted(r["row"] for r in good + bad) == list(range(1, len(lines) + 1))
     for row in good:
         assert row["text"].encode() == lines[row["row"] - 1]
@@ -288,7 +289,8 @@ def test_what_cannot_be_read_is_named(tmp_path):
     (folder / "a.txt").write_text("一\n")
     (folder / "b.doc").write_text("x")
     (folder / "broken.txt").symlink_to(folder / "gone.txt")
-    assert f"'{folder}/*.txt'" in refused(folder)
+    (tmp_path / "empty").mkdir()
+    assert "no file in this folder can be read (it is empty)" in refused(tmp_path / "empty")
     assert "did you mean 'a.txt'" in refused(folder / "a.text.txt")
     assert "does not exist either" in refused(tmp_path / "no" / "a.txt")
     assert "no file matches" in refused(folder / "*.parquet")
@@ -336,24 +338,30 @@ def test_unknown_columns_are_named(tmp_path):
 
 @pytest.mark.parametrize("suffix", ["gz", "bz2", "xz", "zst"])
 def test_truncated_archives_are_noticed(tmp_path, suffix):
-    """An archive cut off anywhere is an error that names it, never a shorter corpus."""
+    """The rows before the damage are read; what is lost is a rejected row that names the file."""
     import bz2
     import lzma
     import random
 
     draw = random.Random(1)
-    data = "".join(chr(draw.randrange(0x4E00, 0x9FFF)) for _ in range(20_000)).encode() + b"\n"
+    lines = ["".join(chr(draw.randrange(0x4E00, 0x9FFF)) for _ in range(20)) for _ in range(20_000)]
+    data = "\n".join([*lines, ""]).encode()
     packers = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}
     pack = packers.get(suffix, lambda d: pa.compress(d, codec="zstd", asbytes=True))
     whole = pack(data)
     path = tmp_path / f"a.txt.{suffix}"
     for keep in (0.01, 0.5, 0.99, 1 - 2 / len(whole)):
         path.write_bytes(whole[: int(len(whole) * keep)])
-        message = refused(path)
-        assert str(path) in message
-        assert "damaged or ends too early" in message
+        good, bad = everything(path)
+        read = [row["text"] for row in good]
+        assert read == lines[: len(read)]
+        assert suffix != "gz" or len(read) >= (keep - 0.1) * len(lines)
+        assert [row["reason"] for row in bad] == ["damaged_file"]
+        assert bad[0]["row"] == len(read) + 1
+        assert str(path) in bad[0]["detail"]
+        assert "damaged or ends too early" in bad[0]["detail"]
     path.write_bytes(b"no archive at all")
-    assert "damaged" in refused(path)
+    assert [row["reason"] for row in everything(path)[1]] == ["damaged_file"]
 
 
 def test_damaged_tables_are_noticed(tmp_path):
@@ -372,11 +380,105 @@ def test_damaged_tables_are_noticed(tmp_path):
             assert f"{path}: the file is damaged" in refused(path)
 
 
-def test_other_encodings_are_named(tmp_path):
-    """UTF-16 is recognised by its mark and the message says how to convert it."""
-    path = tmp_path / "a.txt"
-    path.write_bytes("\ufeff他的病情".encode("utf-16-le"))
-    assert "iconv -f UTF-16" in refused(path)
+@pytest.mark.parametrize("encoding", ["gb18030", "utf-16", "utf-16-le", "utf-16-be", "utf-8-sig"])
+def test_encodings_are_detected(tmp_path, encoding):
+    """A text in GB 18030 or UTF-16, with or without its mark, is read without its name."""
+    lines = [f"第{n}号列车今天晚上准时到达，请旅客到站台等候。" for n in range(9)]
+    (tmp_path / "a.txt").write_bytes(("\r\n".join(lines) + "\r\n").encode(encoding))
+    good, bad = everything(tmp_path / "a.txt")
+    assert [row["text"] for row in good] == lines
+    assert not bad
+
+
+def test_a_binary_file_is_no_text(tmp_path):
+    """A binary that is called .txt has no good row, and every line is counted."""
+    import random
+
+    data = random.Random(1).randbytes(20_000)
+    (tmp_path / "a.txt").write_bytes(data)
+    good, bad = everything(tmp_path / "a.txt")
+    assert len(good) + len(bad) == len(
+        data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+    )
+    assert {row["reason"] for row in bad} == {"invalid_utf8"}
+    assert all(len(row["text"]) < 40 for row in good)  # a short run of bytes may be UTF-8
+
+
+def test_a_folder_is_read_with_all_below_it(tmp_path):
+    """Files are sorted by path, links in a ring end, and what cannot be read has its reason."""
+    folder = tmp_path / "in"
+    (folder / "sub" / ".git").mkdir(parents=True)
+    (folder / "b.txt").write_text("第二个文件的一句。\n")
+    (folder / "a.md").write_text(
+        "# 标题也是一句\n\n- **列表**里的一项\n- [链接](http://a.cn)的文字\n"
+    )
+    (folder / "sub" / "c.json").write_text(json.dumps({"data": [{"text": "对象里的一句"}, 5]}))
+    (folder / "sub" / ".git" / "d.txt").write_text("隐藏\n")
+    (folder / "sub" / "ring").symlink_to(folder)
+    (folder / "sub" / "dead.txt").symlink_to(folder / "gone.txt")
+    (folder / "x.doc").write_text("x")
+    good, bad = everything(folder)
+    assert [row["text"] for row in good] == [
+        "标题也是一句", "列表里的一项", "链接的文字", "第二个文件的一句。", "对象里的一句"
+    ]  # fmt: skip
+    assert sorted((row["reason"], row["file"].rsplit("/", 1)[1]) for row in bad) == [
+        ("invalid_json", "c.json"),
+        ("unknown_format", "x.doc"),
+        ("unreadable_file", "dead.txt"),
+    ]
+
+
+def test_a_broken_record_of_a_web_archive_costs_itself(tmp_path):
+    """The records around one with a wrong length are read, with the host as their origin."""
+    pytest.importorskip("warcio", reason="the extra `web` is not installed")
+
+    def record(host: str, text: str, more: int = 0) -> bytes:
+        body = text.encode()
+        head = (
+            f"WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: http://{host}/a\r\n"
+            f"Content-Type: text/plain\r\nContent-Length: {len(body) + more}\r\n\r\n"
+        )
+        return head.encode() + body + b"\r\n\r\n"
+
+    data = record("a.cn", "甲站的一句。\n又一句。") + record("b.cn", "坏了的记录。", -9)
+    data += record("c.cn", "丙站的一句。") + record("d.cn", "没有写完", 99)
+    (tmp_path / "a.warc.gz").write_bytes(gzip.compress(data))
+    good, bad = everything(tmp_path / "a.warc.gz")
+    assert [(row["row"], row["origin"], row["text"]) for row in good] == [
+        (1, "a.cn", "甲站的一句。"),
+        (1, "a.cn", "又一句。"),
+        (3, "c.cn", "丙站的一句。"),
+    ]
+    assert [(row["row"], row["reason"]) for row in bad] == [
+        (2, "invalid_warc"),
+        (4, "invalid_warc"),
+    ]
+
+
+def test_the_main_text_of_a_page_is_read(tmp_path):
+    """A page gives the paragraphs of its article, and no menu."""
+    pytest.importorskip("trafilatura", reason="the extra `web` is not installed")
+    lines = [f"第{n}段写的是车站今天的安排，请旅客留意广播。" for n in range(8)]
+    body = "".join(f"<p>{line}</p>" for line in lines)
+    page = f"<html><body><nav>首页</nav><article>{body}</article></body></html>"
+    (tmp_path / "a.html").write_text(page, "utf-8")
+    assert [row["text"] for row in everything(tmp_path / "a.html")[0]] == lines
+
+
+def test_a_hub_that_does_not_answer_is_named(monkeypatch):
+    """A dataset of the hub is asked for by name alone; without an answer the error says so."""
+    pytest.importorskip("huggingface_hub", reason="the extra `embed` is not installed")
+    from huggingface_hub import HfApi
+
+    from cecdata.corpus.inputs import inputs
+
+    monkeypatch.setattr(
+        HfApi.__init__, "__defaults__", ("http://127.0.0.1:9", *HfApi.__init__.__defaults__[1:])
+    )
+    with pytest.raises(InputError, match=r"hf://a/b: .* did not answer .* give its folder"):
+        inputs(["hf://a/b"])
+    with pytest.raises(InputError, match="is named hf://OWNER/NAME"):
+        inputs(["hf://a/b/c"])
 
 
 def test_csv_needs_a_header(tmp_path):

@@ -38,7 +38,7 @@ TABLE = "cecdata/corpus/formats/__init__.py"
 NEW = "cecdata/corpus/formats/toy.py"
 FUZZ = "tests/fuzz/fuzz_corpus.py"
 EDITS = {
-    "import delimited, jsonl, tables, text\n": "import delimited, jsonl, tables, text, toy\n",
+    "jsonl, tables, text, warc\n": "jsonl, tables, text, toy, warc\n",
     '    "text": text.FORMAT,\n': '    "text": text.FORMAT,\n    "toy": toy.FORMAT,\n',
 }
 USE = """

@@ -55,7 +55,7 @@ class _HangError(BaseException):
 
 
 def check(reader: Reader, data: bytes, path: Path) -> str:
-    """Run one case; the class of the expected error, or "" where the reader took it.
+    """Run one case; the class of the expected error, or how many texts the reader took from it.
 
     LeakError with the traceback otherwise.
     """
@@ -68,8 +68,9 @@ def check(reader: Reader, data: bytes, path: Path) -> str:
     try:
         with _alarm():
             texts = reader.read(path)
-            for text in texts or ():
+            for number, text in enumerate(texts or (), 1):
                 text.encode("utf-8")
+                outcome = f"{number} texts"
     except CecError as error:
         _check_message(reader, error, path)
         outcome = type(error).__name__

@@ -34,6 +34,10 @@ def readers() -> tuple[Reader, ...]:
         Reader("corpus-csv", "a.csv", _read, Mutator(lambda: _csv(","), "lines")),
         Reader("corpus-tsv", "a.tsv", _read, Mutator(lambda: _csv("\t"), "lines")),
         Reader("corpus-jsonl", "a.jsonl", _read, Mutator(_jsonl, "json"), suite=1000),
+        Reader("corpus-json", "a.json", _read, Mutator(_json, "json"), suite=500),
+        Reader("corpus-md", "a.md", _read, Mutator(_txt, "text"), suite=300),
+        Reader("corpus-html", "a.html", _read, Mutator(_html, "text"), suite=20),
+        Reader("corpus-warc", "a.warc", _read, Mutator(_warc, "lines"), suite=100),
         Reader("corpus-parquet", "a.parquet", _read, Mutator(_parquet, "binary"),
                memory=PAGE, suite=600),
         Reader("corpus-arrow", "a.arrow", _read, Mutator(_arrow, "binary"), suite=1000),
@@ -113,6 +117,27 @@ def _jsonl() -> tuple[bytes, ...]:
         "\n".join(json.dumps({"text": s, "meta": {"a": [1, None]}}) for s in SENTENCES).encode(),
         b'{"text": "\\ud83d\\udc4d"}\n{"text": 5}\n{"text": "a"}{"text": "b"}\n',
     )
+
+
+def _json() -> tuple[bytes, ...]:
+    rows = [{"text": s, "origin": "甲"} for s in SENTENCES]
+    values = (rows, {"data": rows}, list(SENTENCES), rows[0], [*rows, 5, None], "句子")
+    return (*(json.dumps(value).encode() for value in values), *_jsonl()[:1])
+
+
+def _html() -> tuple[bytes, ...]:
+    text = "".join(f"<p>{s}</p>" for s in SENTENCES * 3)
+    return (f"<html><body><nav>首页</nav><article>{text}</article></body></html>".encode(),)
+
+
+def _warc() -> tuple[bytes, ...]:
+    text = "\n".join(SENTENCES).encode()
+    head = (
+        "WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: http://a.cn/\r\n"
+        f"Content-Type: text/plain\r\nContent-Length: {len(text)}\r\n\r\n"
+    )
+    record = head.encode() + text + b"\r\n\r\n"
+    return (record, record * 3, record[:-60] + record)
 
 
 def _table() -> pa.Table:

@@ -197,7 +197,8 @@ def _child(reader, first: int, end: int, seed: int, room: Path, page, told: Path
         data = reader.mutator.case(salt, number)
         started = time.process_time()
         try:
-            outcomes[check(reader, data, path) or "read"] += 1
+            outcome = check(reader, data, path)
+            outcomes[outcome if outcome.endswith("Error") else "read"] += 1
         except LeakError as error:
             kind = kind_of(error)
             kinds[kind] += 1

@@ -46,7 +46,8 @@ def test_no_bytes_get_past_a_reader(name, room):
 def test_a_seed_is_read(name, room):
     """At least one seed of each reader is sound as it is: the cases start behind the front door."""
     reader = readers()[name]
-    assert "" in {check(reader, seed, room / reader.file) for seed in reader.mutator.seeds}
+    outcomes = [check(reader, seed, room / reader.file) for seed in reader.mutator.seeds]
+    assert not all(outcome.endswith("Error") for outcome in outcomes)
 
 
 def test_a_case_is_its_number(room):
@@ -65,7 +66,7 @@ def test_every_format_is_in_the_table():
     from cecdata.corpus.formats import FORMATS
     from cecdata.corpus.sources import COMPRESSIONS
 
-    usual = [form.suffixes[0] for form in FORMATS.values()]
+    usual = [form.suffixes[0] for form in FORMATS.values() if form.suffixes]
     wanted = {f"corpus-{suffix[1:]}" for suffix in (*usual, *COMPRESSIONS)}
     wanted |= {f"bench-{name.removesuffix('_truth')}" for name in BENCH}
     assert wanted <= set(NAMES)

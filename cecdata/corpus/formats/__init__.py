@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cecdata.corpus.formats import delimited, jsonl, tables, text
+from cecdata.corpus.formats import delimited, documents, hub, jsonl, tables, text, warc
 from cecdata.corpus.formats.base import Format
 
 # name, as `--format` takes it → format; the first suffix of each is the usual one
@@ -13,4 +13,9 @@ FORMATS: dict[str, Format] = {
     "tsv": delimited.TSV,
     "parquet": tables.PARQUET,
     "arrow": tables.ARROW,
+    "json": documents.JSON,
+    "markdown": documents.MARKDOWN,
+    "html": documents.HTML,
+    "warc": warc.FORMAT,
+    "hub": hub.FORMAT,
 }

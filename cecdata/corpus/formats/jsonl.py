@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -46,14 +46,16 @@ def _read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
 
 
 def _pick(columns: Columns, block: Block, source: Source) -> Picked:
-    """Choose the keys to read by the file's first objects.
+    """Choose the keys to read by the file's first objects: a typo would reject every row."""
+    lines = block.data.split(b"\n", _LOOK)[:_LOOK]
+    return pick_keys(columns, [_load(line) for line in lines], source)
 
-    Raises InputError for a key that none of them has: a typo would reject every row.
-    """
+
+def pick_keys(columns: Columns, values: Sequence[object], source: Source) -> Picked:
+    """Choose the keys to read by the first of some objects; InputError for one that none has."""
     keys: dict[str, None] = {}
     strings: dict[str, None] = {}
-    for line in block.data.split(b"\n", _LOOK)[:_LOOK]:
-        value = _load(line)
+    for value in values[:_LOOK]:
         if isinstance(value, dict):
             keys.update(dict.fromkeys(value))
             strings.update(dict.fromkeys(k for k in value if isinstance(value[k], str)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -91,7 +91,6 @@ def _read_arrow(source: Source, columns: Columns, batch_rows: int) -> Iterator[R
         is_file = mapped.read(len(_MAGIC)) == _MAGIC
         mapped.seek(0)
         reader = pa.ipc.open_file(mapped) if is_file else pa.ipc.open_stream(mapped)
-        picked = _pick(columns, reader.schema, source)
         whole = (
             (reader.get_batch(i) for i in range(reader.num_record_batches)) if is_file else reader
         )
@@ -100,7 +99,22 @@ def _read_arrow(source: Source, columns: Columns, batch_rows: int) -> Iterator[R
             for batch in whole
             for start in range(0, batch.num_rows, batch_rows)
         )
-        yield from _rows(source, picked, batches)
+        yield from table_rows(source, columns, batches, reader.schema)
+
+
+def table_rows(
+    source: Source,
+    columns: Columns,
+    batches: Iterator[pa.RecordBatch],
+    schema: pa.Schema | None = None,
+) -> Iterator[Rows]:
+    """Yield the rows of Arrow batches; the first says which columns there are."""
+    first = next(batches, None)
+    if schema is None and first is not None:
+        schema = first.schema
+    if schema is not None:
+        picked = _pick(columns, schema, source)
+        yield from _rows(source, picked, chain(() if first is None else (first,), batches))
 
 
 def _rows(source: Source, picked: Picked, batches: Iterator[pa.RecordBatch]) -> Iterator[Rows]:

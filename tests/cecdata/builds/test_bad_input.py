@@ -90,16 +90,14 @@ def test_a_lone_surrogate_in_json(cecdata, tmp_path):
     [
         (["none.txt"], 1, "none.txt: there is no such file. did you mean 'one.txt'?"),
         (["*.csv"], 1, "*.csv: no file matches this glob"),
-        (["."], 1, "is a folder without a Hugging Face dataset"),
+        (["."], 1, "cut.parquet: the file is damaged, cut off, or no parquet file"),
         (["empty.txt"], 1, "empty.txt: the corpus is empty (no line, no row)"),
         (["blank.txt"], 1, "no sentence is left; rejected rows by reason: empty 2"),
-        (["gbk.txt"], 1, "iconv -f GB18030"),
-        (["utf16.txt"], 1, "iconv -f UTF-16"),
         (["a.doc"], 1, "unknown suffix '.doc'; readable are"),
         (["t.parquet", "--text-column", "txet"], 1, "no column 'txet'; did you mean 'text'?"),
         (["t.parquet", "--text-column", "n"], 1, "column 'n' does not hold strings"),
         (["cut.parquet"], 1, "cut.parquet: the file is damaged, cut off, or no parquet file"),
-        (["bad.txt.gz"], 1, "bad.txt.gz: the compressed data is damaged"),
+        (["bad.txt.gz"], 1, "no sentence is left; rejected rows by reason: damaged_file 1"),
         (["one.txt", "--text-column", "text"], 1, "a plain text has no column 'text'"),
         (["one.txt", "--copies", "0"], 2, "copies must be at least 1; it is 0"),
         (["one.txt", "--recipe", "papr"], 2, "no recipe 'papr'; did you mean 'paper'?"),
@@ -115,7 +113,7 @@ def test_bad_words_are_told(cecdata, tmp_path, monkeypatch, words, code, said):
     monkeypatch.chdir(tmp_path)
     files = {
         "one.txt": GOOD.encode(), "empty.txt": b"", "blank.txt": b"\n \n",
-        "gbk.txt": GOOD.encode("gb18030"), "utf16.txt": GOOD.encode("utf-16"), "a.doc": b"x",
+        "a.doc": b"x",
         "cut.parquet": b"PAR1 and no more", "bad.txt.gz": b"\x1f\x8b\x08\0 no gzip",
     }  # fmt: skip
     if words == ["b*.txt"]:
@@ -251,13 +249,13 @@ def test_overwrite_by_nothing_leaves_what_stands(zygote, tmp_path, tree_of, pipe
     assert (found.read, found.kept, found.rejected["too_short"]) == (140_001, 1, 70_000)
 
 
-GBK = "".join(f"第{n}号文件用的是国标编码，一共五行。\n" for n in range(5)).encode("gb18030")
+BINARY = b"\xff\xfa\x00\x81\x9b\n" * 5
 
 
 def test_a_file_without_a_readable_row_is_named(cecdata, tmp_path):
-    """A GBK file among others is named with its rows and its remedy, and is in the manifest."""
+    """A binary file among others is named with its rows and a remedy, and is in the manifest."""
     (tmp_path / "1.txt").write_text("".join(f"第{n}次列车准时到达。\n" for n in range(9)), "utf-8")
-    (tmp_path / "2.txt").write_bytes(GBK)
+    (tmp_path / "2.txt").write_bytes(BINARY)
     out = tmp_path / "out"
     for extra in ((), ("--dry-run",), ()):  # the last build finds a finished dataset
         code, _, words = build(cecdata, out, tmp_path / "*.txt", *extra)

@@ -1,0 +1,84 @@
+"""A dataset of the Hugging Face hub, streamed: `hf://OWNER/NAME?config=…&split=…&revision=…`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import parse_qsl, urlsplit
+
+from cecdata.common.errors import CecError, InputError, MissingPackageError, how_to_install
+from cecdata.corpus.columns import Columns
+from cecdata.corpus.formats.base import Format
+from cecdata.corpus.formats.tables import table_rows
+from cecdata.corpus.rows import Rows
+from cecdata.corpus.sources import Source
+
+HUB = "hf://"
+_OPTIONS = ("config", "split", "revision")
+_TIMEOUT_S = 20.0
+
+
+def revision(name: str) -> str:
+    """Return the commit of a dataset on the hub; InputError where the hub does not answer."""
+    repository, options = _parsed(name)
+    with _naming(name):
+        from huggingface_hub import HfApi
+
+        found = HfApi().dataset_info(
+            repository, revision=options.get("revision"), timeout=_TIMEOUT_S
+        )
+    return str(found.sha)
+
+
+def _read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
+    """Yield the rows of a split (`train` unless one is named) as they come from the hub."""
+    repository, options = _parsed(source.label)
+    with _naming(source.label):
+        import datasets
+
+        rows = datasets.load_dataset(
+            repository,
+            options.get("config"),
+            split=options.get("split", "train"),
+            revision=options.get("revision"),
+            streaming=True,
+        )
+        tables = rows.with_format("arrow").iter(batch_size=min(batch_rows, 10_000))
+        batches = (batch for table in tables for batch in table.to_batches())
+        yield from table_rows(source, columns, batches)
+
+
+def _parsed(name: str) -> tuple[str, dict[str, str]]:
+    """Return the repository and the options of a name; InputError for another form of it."""
+    parts = urlsplit(name)
+    repository = (parts.netloc + parts.path).removeprefix("datasets/").strip("/")
+    options = dict(parse_qsl(parts.query))
+    if repository.count("/") > 1 or not repository or set(options) - set(_OPTIONS):
+        raise InputError(
+            f"{name}: a dataset of the hub is named {HUB}OWNER/NAME, with any of ?config=…&split=…"
+            "&revision=… after it"
+        )
+    return repository, options
+
+
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Turn whatever the hub or its client raises into an InputError that names the dataset."""
+    try:
+        yield
+    except (CecError, GeneratorExit):
+        raise
+    except ImportError as error:
+        raise MissingPackageError(
+            f"{name}: the hub needs datasets: {how_to_install('embed')}"
+        ) from error
+    except Exception as error:
+        first = (str(error).splitlines() or [""])[0][:300]
+        raise InputError(
+            f"{name}: the hub gave no such dataset, or did not answer ({type(error).__name__}: "
+            f"{first}). Check the name and the network (HF_ENDPOINT names another server), or "
+            "download the dataset and give its folder"
+        ) from error
+
+
+FORMAT = Format(_read, (), stream=False)
