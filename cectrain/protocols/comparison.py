@@ -17,12 +17,16 @@ from cectrain.protocols.runner import FinishedRun
 F1, ANY_LENGTH = "S_C_f1", "F1 of any length"
 MEASURES = ("exact", "over-correction", F1, ANY_LENGTH)
 SHIPPED = "shipped"
+THRESHOLD = "+θ"  # after the name of a side: its changes above a decision threshold alone
 _PAIRS = (
     ("ppo", "start"),
     ("sft", "start"),
     ("ppo", "sft"),
     ("ppo", SHIPPED),
     ("sft", SHIPPED),
+    ("ppo" + THRESHOLD, "sft" + THRESHOLD),
+    ("ppo" + THRESHOLD, SHIPPED + THRESHOLD),
+    ("sft" + THRESHOLD, SHIPPED + THRESHOLD),
 )
 
 
@@ -31,8 +35,8 @@ class Comparison:
     """The difference in one measure between two sides, over some seeds."""
 
     measure: str
-    after: str  # ppo or sft
-    before: str  # start, sft or shipped
+    after: str  # ppo or sft, also with a threshold
+    before: str  # start, sft or shipped, also with a threshold
     seeds: tuple[int, ...]
     difference: Difference
 
@@ -46,7 +50,7 @@ def comparisons(runs: Mapping[str, FinishedRun], seeds: Sequence[int]) -> list[C
     """
     compared = []
     for after, before in _PAIRS:
-        both = [seed for seed in seeds if _both(runs, seed, after, before)]
+        both = [s for s in seeds if _side(runs, after, [s])[0] and _side(runs, before, [s])[0]]
         for some in ([both] if len(both) > 1 else []) + [[seed] for seed in both]:
             for measure in MEASURES:
                 value = _compare(runs, some, measure, after, before)
@@ -55,26 +59,29 @@ def comparisons(runs: Mapping[str, FinishedRun], seeds: Sequence[int]) -> list[C
     return compared
 
 
-def _both(runs: Mapping[str, FinishedRun], seed: int, after: str, before: str) -> bool:
-    return f"{after}-{seed}" in runs and (before == "start" or _name(before, seed) in runs)
-
-
-def _name(side: str, seed: int) -> str:
-    return side if side == SHIPPED else f"{side}-{seed}"
+def _side(
+    runs: Mapping[str, FinishedRun], side: str, seeds: Sequence[int]
+) -> tuple[list[FinishedRun], str]:
+    """Return the finished runs of a side, and the column of their answers."""
+    name = side.removesuffix(THRESHOLD)
+    if name == "start":  # what a PPO run answered before its first batch
+        return [runs[f"ppo-{seed}"] for seed in seeds if f"ppo-{seed}" in runs], "before"
+    names = [SHIPPED if name == SHIPPED else f"{name}-{seed}" for seed in seeds]
+    own = [runs[one] for one in names if one in runs]
+    if name == side:
+        return own, "after"
+    return [run for run in own if run.has_threshold], "cautious"
 
 
 def _compare(
     runs: Mapping[str, FinishedRun], seeds: Sequence[int], measure: str, after: str, before: str
 ) -> Difference | None:
-    # The start is what a PPO run answered before its first batch.
-    first, column = ("ppo", "before") if before == "start" else (before, "after")
-    sides = [
-        side_counts([runs[_name(side, seed)] for seed in seeds], measure, answers)
-        for side, answers in ((first, column), (after, "after"))
-    ]
-    (clusters, tops, bottoms), (others, more_tops, more_bottoms) = sides
+    own, column = _side(runs, before, seeds)
+    clusters, tops, bottoms = side_counts(own, measure, column)
+    own, column = _side(runs, after, seeds)
+    others, more_tops, more_bottoms = side_counts(own, measure, column)
     if clusters != others:
-        raise _unequal(_name(after, seeds[0]))
+        raise _unequal(f"{after}-{seeds[0]}")
     return difference(tops, more_tops, clusters, (bottoms, more_bottoms)) if clusters else None
 
 

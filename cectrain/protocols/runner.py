@@ -24,6 +24,7 @@ from cectrain.store import metrics_log, results
 from cectrain.store.results import ANSWERS, SUMMARY
 
 Log = Callable[[str], None]
+CAUTIOUS = "threshold.json"  # NAME.threshold.json has the answers after a threshold, if any
 OUTPUT = "log.txt"  # NAME.log.txt beside the run's folder holds what the process printed
 _POLL_S = 0.3
 #: exit codes after Ctrl-C or SIGTERM, also of a process that had not yet installed its handlers
@@ -93,9 +94,26 @@ class FinishedRun:
         return metrics_log.lines(self.folder / metrics_log.FILE, phase)
 
     def sentences(self) -> list[dict[str, str]]:
-        """Return the held-out sentences with the answers before and after PPO."""
-        rows = map(parse, (self.folder / ANSWERS).read_text("utf-8").splitlines())
-        return [{n: str(v) for n, v in row.items()} for row in rows if isinstance(row, dict)]
+        """Return the held-out sentences with the answers before and after PPO.
+
+        Where a threshold was tuned, `cautious` is the answer after it.
+        """
+        lines = map(parse, (self.folder / ANSWERS).read_text("utf-8").splitlines())
+        rows = [{n: str(v) for n, v in row.items()} for row in lines if isinstance(row, dict)]
+        if self.has_threshold:
+            facts = json.loads(self._cautious.read_text("utf-8"))
+            for row, answer in zip(rows, facts["answers"], strict=True):
+                row["cautious"] = answer
+        return rows
+
+    @property
+    def has_threshold(self) -> bool:
+        """Whether there are answers after a threshold."""
+        return self._cautious.is_file()
+
+    @property
+    def _cautious(self) -> Path:
+        return self.folder.with_name(f"{self.run.name}.{CAUTIOUS}")
 
 
 class InterruptedRunError(CecError):

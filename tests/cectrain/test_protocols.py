@@ -27,6 +27,7 @@ from cectrain.protocols.comparison import Comparison
 from cectrain.protocols.paired import Difference, difference, rate_interval
 from cectrain.protocols.runner import Experiment, FinishedRun, Run, finished, run_all, run_one
 from cectrain.protocols.study import Row, Study, Variant, load, run_study
+from cectrain.protocols.threshold import Decision, best_threshold
 from cectrain.train import train
 
 SAMPLE = Path(__file__).parents[2] / "cecdata" / "sample" / "news.txt"
@@ -194,6 +195,26 @@ def test_what_each_measure_counts():
     assert sum(counts("F1 of any length")[2]) == 3 + 2
 
 
+def test_a_threshold_keeps_the_changes_of_the_highest_f1():
+    """Every possible threshold, tried one by one, has no higher F1 than the one chosen."""
+    rng = np.random.default_rng(3)
+    texts = rng.choice(["a", "b", "c", "dd"], (60, 3)).tolist()
+    decisions = [Decision(*row, -float(p)) for row, p in zip(texts, rng.random(60), strict=True)]
+
+    def score(least):
+        kept = [
+            d.answer if d.log_probability >= least and len(d.answer) == len(d.source) else d.source
+            for d in decisions
+        ]
+        right = sum(k == d.target != d.source for k, d in zip(kept, decisions, strict=True))
+        changed = sum(k != d.source for k, d in zip(kept, decisions, strict=True))
+        return 2 * right / (changed + sum(d.source != d.target for d in decisions))
+
+    tried = [score(d.log_probability) for d in decisions]
+    assert score(best_threshold(decisions)) == pytest.approx(max(tried))
+    assert best_threshold([Decision("a", "a", "b", -0.1)]) == 0.0
+
+
 def test_seeds_are_drawn_too():
     """Two seeds that differ on every sentence give an interval as wide as their difference."""
     one, other = [1] * 50, [0] * 50
@@ -253,7 +274,8 @@ def test_the_evidence_from_its_runs(experiment):
     assert [row["tried for SFT"] for row in facts["trials"]] == names
     asked = {(one["measure"], one["of"], one["against"]) for one in facts["comparisons"]}
     sides = [("ppo", "start"), ("sft", "start"), ("ppo", "sft")]
-    sides += [("ppo", "shipped"), ("sft", "shipped")]
+    sides += [("ppo", "shipped"), ("sft", "shipped"), ("ppo+θ", "sft+θ")]
+    sides += [("ppo+θ", "shipped+θ"), ("sft+θ", "shipped+θ")]
     assert asked == {(m, *pair) for m in comparison.MEASURES for pair in sides}
     assert all(one["low"] <= one["difference"] <= one["high"] for one in facts["comparisons"])
     assert facts["cost"][0]["PPO batches"] == "2"
