@@ -24,7 +24,7 @@ from cectrain.data.shards import open_shards
 from cectrain.data.training_pairs import training_pairs
 from cectrain.model.policy import load_policy
 from cectrain.reward.group_reward import GroupReward
-from cectrain.run import trainer
+from cectrain.run import grpo_settings, trainer
 from cectrain.run.reproducibility import disable_hub_telemetry
 
 KINDS = {
@@ -79,7 +79,7 @@ def stepper(options: argparse.Namespace, more: list[str], out: Path):  # noqa: A
     policy = load_policy(PolicyConfig(name=options.policy), 42, "cpu")
     pairs = training_pairs(open_shards(options.data), DataConfig(), 64, 42, out / "arrow")
     reward = GroupReward(encoder(options.encoder), made.reward, options.candidates)
-    args = trainer.arguments(
+    args = grpo_settings.arguments(
         made.ppo, out=out / "run", seed=42, new_tokens=72, processes=1, cpu=True
     )
     one = trainer.GroupTrainer(policy, pairs, reward, made.ppo, args)

@@ -56,7 +56,7 @@ class Speed:
     type=click.IntRange(min=0),
     default=256,
     show_default=True,
-    help="Number of sentences in the sample that is timed; 0 stands for all.",
+    help="Number of sentences in the sample that is timed; 0 times all.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @system_options

@@ -23,7 +23,7 @@ LIMIT = click.option(
     type=FROM_0,
     default=0,
     show_default=True,
-    help="Score a sample of so many rows, always the same ones; 0 stands for all.",
+    help="Number of rows in the sample that is scored, always the same ones; 0 scores all.",
 )
 
 

@@ -24,7 +24,7 @@ Ratio = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Settings of a scorer; None stands for the scorer's own default."""
+    """Settings of a scorer; None means the scorer's own default."""
 
     policy: str | None = None
     projection: str | None = None

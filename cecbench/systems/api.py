@@ -112,7 +112,7 @@ class ApiSystem:
         return dict(self._endpoint.troubles)
 
     def cost(self, tokens_in: int, tokens_out: int) -> float | None:
-        """Return the price of so many tokens; None where no price was given."""
+        """Return the price of the tokens; None where no price was given."""
         options = self._options
         if not options.price_in and not options.price_out:
             return None
@@ -123,7 +123,8 @@ class ApiSystem:
 
         Raises EndpointError where the endpoint refuses requests of this kind.
         """
-        self._open()
+        if self._state is not None and self._cache is None:
+            self._cache = Journal(self._state / CACHE, self._state)
         self._endpoint.stop.clear()
         pool = ThreadPoolExecutor(max(1, self._options.concurrency), "cecbench-api")
         asked: dict[str, Future[Answer]] = {}
@@ -139,10 +140,6 @@ class ApiSystem:
             self._endpoint.stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
             wait([f for f in asked.values() if not f.cancelled()], _PATIENCE_S)
-
-    def _open(self) -> None:
-        if self._state is not None and self._cache is None:
-            self._cache = Journal(self._state / CACHE, self._state)
 
     def _answer(self, source: str) -> Answer:
         body = self._body(source)
@@ -180,10 +177,11 @@ class ApiSystem:
         hidden = self._endpoint.hidden
         if reply.filtered:
             return _Facts(hidden(reply.trouble), "filtered", 0, 0, seconds)
-        answer = None if reply.body is None else _content(reply.body)
-        if reply.body is None or answer is None:
+        body = reply.body or {}
+        answer = _content(body)
+        if answer is None:
             return None
-        usage = reply.body.get("usage")
+        usage = body.get("usage")
         counted = usage if isinstance(usage, Mapping) else {}
         read, written = (_whole(counted.get(f"{key}_tokens")) for key in ("prompt", "completion"))
         return _Facts(hidden(answer[0]), hidden(answer[1]), read, written, seconds)

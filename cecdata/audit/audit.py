@@ -59,28 +59,28 @@ class Audit:
 
     def coverage_by_family(self) -> dict[str, dict[str, float]]:
         """Return for each family its tokens, their share, their coverage and their bits."""
-        found: dict[str, dict[str, float]] = {}
+        coverage: dict[str, dict[str, float]] = {}
         for name in FAMILIES:
             of_it = [item for item in self.explained if item.family == name]
             tokens = sum(item.count for item in of_it)
             if tokens:
                 covered = sum(item.count for item in of_it if item.rank)
                 spent = sum(item.count * item.bits for item in of_it)
-                found[name] = {
+                coverage[name] = {
                     "tokens": tokens,
                     "share": tokens / self.errors.tokens,
                     "coverage": covered / tokens,
                     "bits_per_error": spent / tokens,
                 }
-        return found
+        return coverage
 
     def by_operator(self) -> dict[str, int]:
         """Return the tokens by the operator that gives them the highest probability."""
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for item in self.explained:
             if item.rank:
-                found[item.operator] += item.count
-        return dict(found.most_common())
+                counts[item.operator] += item.count
+        return dict(counts.most_common())
 
     def uncovered(self) -> list[Explained]:
         """Return the errors that the recipe never writes, the most frequent first."""
@@ -164,10 +164,10 @@ def _explained(choices: Choices, right: str, wrong: str, count: int) -> Explaine
     return Explained(right, wrong, count, family(right, wrong), operator, share, rank, spent)
 
 
-def _plain(found: Score) -> dict[str, Json]:
+def _plain(score: Score) -> dict[str, Json]:
     return {
-        "name": found.name,
-        "coverage": found.coverage,
-        "bits_per_error": found.bits_per_error,
-        "mean_candidates": found.mean_candidates,
+        "name": score.name,
+        "coverage": score.coverage,
+        "bits_per_error": score.bits_per_error,
+        "mean_candidates": score.mean_candidates,
     }

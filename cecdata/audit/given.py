@@ -48,12 +48,12 @@ def _line_rows(text: str) -> Iterator[tuple[str, str]]:
 
 def _json_rows(path: Path, text: str) -> Iterator[tuple[str, str]]:
     try:
-        found = parse(text)
+        lists = parse(text)
     except ValueError as error:
         raise InputError(f"{path}: not valid JSON ({error})") from error
-    if not isinstance(found, dict):
+    if not isinstance(lists, dict):
         raise InputError(f"{path}: must be a JSON object, character → its confusions")
-    for right, others in found.items():
+    for right, others in lists.items():
         if not isinstance(others, (str, list)):
             raise InputError(f"{path}: {right!r} must have a string or a list of characters")
         names = others if isinstance(others, str) else "".join(map(str, others))

@@ -62,14 +62,14 @@ def bits(chance: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def substituting(prior: Mapping[str, float], weights: Weights | None = None) -> list[Operator]:
     """Return the recipe's operators that replace single characters, with its weights."""
-    found = [
+    operators = [
         weighed(operator, (weights or {}).get(name, {}))
         for name, operator in OPERATORS.items()
         if prior.get(name, 0) > 0 and isinstance(operator.confusions, InBulk)
     ]
-    if not found:
+    if not operators:
         raise UsageError("the recipe has no operator that puts one character for another")
-    return found
+    return operators
 
 
 def recipe_choices(

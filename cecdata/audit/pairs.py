@@ -66,17 +66,17 @@ def read_pairs(path: Path) -> Iterator[tuple[str, str]]:
 
 def read_errors(path: Path) -> Errors:
     """Read all errors of a file of pairs; InputError if there is none."""
-    found = errors_of(read_pairs(path))
-    if not found.tokens and not found.others:
-        raise InputError(f"{path}: {found.pairs} pairs and no error; source and target are equal")
-    return found
+    errors = errors_of(read_pairs(path))
+    if not errors.tokens and not errors.others:
+        raise InputError(f"{path}: {errors.pairs} pairs and no error; source and target are equal")
+    return errors
 
 
 def errors_of(pairs: Iterator[tuple[str, str]]) -> Errors:
     """Return the errors of the pairs, by minimal alignment.
 
-    >>> found = errors_of(iter([("我门去公圆。", "我们去公园。")]))
-    >>> sorted(found.substitutions)
+    >>> errors = errors_of(iter([("我门去公圆。", "我们去公园。")]))
+    >>> sorted(errors.substitutions)
     [('们', '门'), ('园', '圆')]
     """
     substitutions: Counter[tuple[str, str]] = Counter()

@@ -1,1 +1,1 @@
-"""P(observed | right) of a recipe, and its inverse: the right texts behind an observed one."""
+"""P(observed | right) of a recipe, and its inverse: the right texts that may have become it."""

@@ -165,11 +165,11 @@ def build(
 
         build_part(corpus, out, config, shard, workers, engine, as_json)
         return
-    from cecdata.commands.show import default_workers, summary, told
+    from cecdata.commands.show import default_workers, summary, summary_text
     from cecdata.pipeline.build import build as make
 
     with Progress() as progress:
-        found = make(
+        manifest = make(
             corpus,
             out,
             config,
@@ -179,12 +179,12 @@ def build(
             command=shlex.join(["cecdata", *sys.argv[1:]]),
             progress=progress,
         )
-    warn_of_unreadable(found)
+    warn_of_unreadable(manifest)
     if as_json:
-        print_json(summary(out, found))
+        print_json(summary(out, manifest))
     else:
-        click.echo(told(out, found), nl=False)
-    refuse_rejects(out, max_reject_rate, (("rows", found.rows), ("pairs", found.pairs)))
+        click.echo(summary_text(out, manifest), nl=False)
+    refuse_rejects(out, max_reject_rate, (("rows", manifest.rows), ("pairs", manifest.pairs)))
 
 
 def warn_of_unreadable(manifest: Manifest) -> None:
@@ -238,9 +238,9 @@ def _survey(corpus: tuple[str, ...], config: Config, as_json: bool) -> None:
     from cecdata.pipeline.pool import survey
 
     with Progress() as progress:
-        found = survey(corpus, config, progress)
-    warn(file for file in found.files if file.unreadable or file.damage)
-    facts = plan(found, config)
+        counts = survey(corpus, config, progress)
+    warn(file for file in counts.files if file.unreadable or file.damage)
+    facts = plan(counts, config)
     if as_json:
         print_json(facts)
     else:

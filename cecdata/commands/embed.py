@@ -138,12 +138,12 @@ def neighbours(
     from cecdata.embed.search import nearest
 
     model = encoder(read_sidecar(cache).encoder, alone=False)
-    cosine, found = nearest(Cache.open(cache, expect=model), model.encode([sentence]), count)
-    found = found.view("int64")
-    texts = texts_of(found[0], corpus) if corpus else {}
+    cosine, ids = nearest(Cache.open(cache, expect=model), model.encode([sentence]), count)
+    ids = ids.view("int64")
+    texts = texts_of(ids[0], corpus) if corpus else {}
     rows = [
         {"id": int(i), "cosine": round(float(c), 4), "text": texts.get(int(i))}
-        for i, c in zip(found[0], cosine[0], strict=True)
+        for i, c in zip(ids[0], cosine[0], strict=True)
     ]
     if as_json:
         print_json({"sentence": sentence, "neighbours": rows})
@@ -222,19 +222,19 @@ def compare(ratings: Path, names: tuple[str, ...], threshold: float, as_json: bo
     from cecdata.embed.compare import read_ratings, study
 
     inputs, outputs, rated = read_ratings(ratings)
-    found = [
+    comparisons = [
         study(encoder(name, alone=False), inputs, outputs, rated, threshold=threshold)
         for name in names
     ]
     if as_json:
-        print_json({"pairs": len(rated), "encoders": [asdict(one) for one in found]})
+        print_json({"pairs": len(rated), "encoders": [asdict(one) for one in comparisons]})
         return
-    width = max(7, *(len(one.encoder) for one in found)) + 2
+    width = max(7, *(len(one.encoder) for one in comparisons)) + 2
     click.echo(
         f"{'encoder':<{width}}{'Pearson r':>8}{'Spearman r':>27}{'sentences/s':>31}{'< gate':>9}"
         "  mean rating there, above"
     )
-    for one in found:
+    for one in comparisons:
         r, s = one.pearson_interval, one.spearman_interval
         click.echo(
             f"{one.encoder:<{width}}{one.pearson:8.4f} [{r[0]:7.4f}, {r[1]:7.4f}]"

@@ -63,23 +63,23 @@ def fit(file: Path, out: Path, recipe: str, reach: float, as_json: bool) -> None
     if out.suffix != ".toml":
         raise UsageError(f"--out {out}: a recipe is a .toml file")
     errors = read_errors(file)
-    found = estimate(errors, load(recipe), reach=reach)
+    fitted = estimate(errors, load(recipe), reach=reach)
     from_ = recipe if not recipe.endswith(".toml") else Path(recipe).name
     said = (
         f"fitted with labels: {errors.tokens + errors.others.total()} errors in {errors.pairs} "
         f"rows of {file.name}, sha256 {sha256_of(file).sha256}; cecdata {__version__}, from the "
-        f"recipe {from_}, prior strength {found.strength:g} errors, reach {reach:g}"
+        f"recipe {from_}, prior strength {fitted.strength:g} errors, reach {reach:g}"
     )
-    found = replace(found, config=replace(found.config, fitted=said))
-    write_text(out, recipe_text(found.config, _notes(found)))
+    fitted = replace(fitted, config=replace(fitted.config, fitted=said))
+    write_text(out, recipe_text(fitted.config, _notes(fitted)))
     if as_json:
-        print_json(found.as_dict())
+        print_json(fitted.as_dict())
     else:
-        click.echo(_told(found, out), nl=False)
+        click.echo(_told(fitted, out), nl=False)
 
 
-def _notes(found: Fitted) -> list[str]:
-    bits = f"{found.before.bits_per_error:.3f} before, {found.after.bits_per_error:.3f} after"
+def _notes(fitted: Fitted) -> list[str]:
+    bits = f"{fitted.before.bits_per_error:.3f} before, {fitted.after.bits_per_error:.3f} after"
     return [
         "Written by `cecdata fit`. LABELS WERE USED: real errors with their corrections.",
         "A model trained on what this recipe makes is not trained without labels.",
@@ -87,21 +87,21 @@ def _notes(found: Fitted) -> list[str]:
     ]
 
 
-def _told(found: Fitted, out: Path) -> str:
+def _told(fitted: Fitted, out: Path) -> str:
     rows = [f"{'':22}{'coverage':>10}{'bits/error':>12}{'candidates':>12}"]
     for name, it in (
-        ("the recipe", found.before),
-        ("with longer rows", found.reached),
-        ("fitted", found.after),
+        ("the recipe", fitted.before),
+        ("with longer rows", fitted.reached),
+        ("fitted", fitted.after),
     ):
         rows.append(
             f"{name:22}{it.coverage:>10.2%}{it.bits_per_error:>12.3f}{it.mean_candidates:>12.1f}"
         )
-    shown = ", ".join(f"{s:g} {b:.3f}" for s, b in found.held_out.items())
-    unanswered = ", ".join(f"{kind} {count}" for kind, count in found.unanswered.items())
+    shown = ", ".join(f"{s:g} {b:.3f}" for s, b in fitted.held_out.items())
+    unanswered = ", ".join(f"{kind} {count}" for kind, count in fitted.unanswered.items())
     rows += [
         "",
-        f"prior strength {found.strength:g} errors; held-out bits by strength: {shown}",
+        f"prior strength {fitted.strength:g} errors; held-out bits by strength: {shown}",
         f"no operator makes: {unanswered or 'nothing that is in the sample'}",
         f"the bits above are of the sample itself; written to {out}",
     ]

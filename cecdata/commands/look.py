@@ -99,8 +99,8 @@ def inspect(
         raise InputError(
             f"{text!r}: {operator} rewrites spans: give a span of two to four characters"
         )
-    found = list(chosen.confusions("" if chosen.action == "insert" else text))
-    total = sum(item.weight for item in found)
+    candidates = list(chosen.confusions("" if chosen.action == "insert" else text))
+    total = sum(item.weight for item in candidates)
     rows = [
         {
             "source": item.source,
@@ -108,7 +108,7 @@ def inspect(
             "share": round(item.weight / total, 6),
             "kind": item.kind,
         }
-        for item in found
+        for item in candidates
     ]
     if as_json:
         print_json(rows)

@@ -23,7 +23,7 @@ def merge(out: Path, as_json: bool) -> None:
     The files are those of a build without --shard, byte for byte. If a shard is missing, it is
     named, and nothing changes.
     """
-    from cecdata.commands.show import summary, told
+    from cecdata.commands.show import summary, summary_text
     from cecdata.pipeline.sharded import merge as publish
 
     with Progress() as progress:
@@ -31,7 +31,7 @@ def merge(out: Path, as_json: bool) -> None:
     if as_json:
         print_json(summary(out, made))
     else:
-        click.echo(told(out, made), nl=False)
+        click.echo(summary_text(out, made), nl=False)
 
 
 @click.command()

@@ -81,7 +81,7 @@ def summary(out: Path, manifest: Manifest) -> dict[str, Json]:
     return {"out": str(out), "splits": splits, **{key: whole[key] for key in keys}}
 
 
-def told(out: Path, manifest: Manifest) -> str:
+def summary_text(out: Path, manifest: Manifest) -> str:
     """Return the summary as text."""
     lines = [f"{out}: {manifest.pairs.kept:,} pairs from {manifest.rows.kept:,} sentences"]
     for name, files in manifest.outputs.items():
@@ -119,19 +119,19 @@ def _cosine(manifest: Manifest) -> str:
     )
 
 
-def plan(found: Survey, config: Config) -> dict[str, Json]:
+def plan(survey: Survey, config: Config) -> dict[str, Json]:
     """Return what `cecdata build --dry-run` prints."""
     from cecdata.filters.cosine_policy import choose_policy
 
-    policy = choose_policy(config, found.sentences)
+    policy = choose_policy(config, survey.sentences)
     return {
-        "rows": found.rows,
-        "sentences": found.sentences,
-        "rejected": dict(found.rejected),
-        "pairs": found.sentences * config.copies,
-        "shards": -(-found.sentences // config.shard_sentences),
+        "rows": survey.rows,
+        "sentences": survey.sentences,
+        "rejected": dict(survey.rejected),
+        "pairs": survey.sentences * config.copies,
+        "shards": -(-survey.sentences // config.shard_sentences),
         "reachable": {
-            name: round(rate.reachable, 6) for name, rate in found.histogram.rates().items()
+            name: round(rate.reachable, 6) for name, rate in survey.histogram.rates().items()
         },
         "cosine": policy.name,
         "cosine_all_core_s": round(policy.estimate_s),

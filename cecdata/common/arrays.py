@@ -47,13 +47,13 @@ def load(path: Path, kind: str, mend: str) -> tuple[dict[str, object], dict[str,
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         about = json.loads(arrays.pop(_ABOUT).tobytes())
-        found = about["kind"]
+        actual = about["kind"]
     except FileNotFoundError as error:
         raise InputError(f"{path} does not exist. {mend}") from error
     except (OSError, KeyError, ValueError, TypeError, zipfile.BadZipFile, zlib.error) as error:
         raise InputError(f"{path} is damaged or of another kind ({error}). {mend}") from error
-    if found != kind:
-        raise InputError(f"{path} is of kind {found!r}, not {kind!r}. {mend}")
+    if actual != kind:
+        raise InputError(f"{path} is of kind {actual!r}, not {kind!r}. {mend}")
     return about, arrays
 
 

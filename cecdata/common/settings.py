@@ -101,7 +101,7 @@ edits; it is 1
 def require_at_least(least: float, settings: object, *names: str, section: str = "") -> None:
     """Raise UsageError where one of these numbers (`ppo.clip` in a section) is lower; None is not.
 
-    `section` stands before the names in messages, for settings that know only their own part.
+    `section` precedes the names in messages, for settings that know only their own part.
     """
     for name in names:
         value = attrgetter(name)(settings)

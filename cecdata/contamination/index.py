@@ -176,8 +176,8 @@ def _find(
                 at = _look_up(table, mixed(value, salt))
                 if at >= 0:
                     for t in range(table.starts[at], table.starts[at + 1]):
-                        found = _overlap(whole, place, texts, table.texts[t], table.places[t])
-                        flags[row, texts.benchmark[table.texts[t]]] |= np.uint8(found)
+                        overlap = _overlap(whole, place, texts, table.texts[t], table.places[t])
+                        flags[row, texts.benchmark[table.texts[t]]] |= np.uint8(overlap)
         _near(whole, prefix, powers, table, texts, flags[row])
 
 
@@ -227,7 +227,7 @@ def _near(
 
 @inlined
 def _confirmed(codes: Points, texts: Texts, text: int) -> bool:
-    """Return whether so many trigrams of a text are near their place that EDITS edits explain it.
+    """Return whether EDITS edits can explain the trigrams of a text that are not near their place.
 
     An edit changes at most three trigrams and moves the others by at most one place.
     """

@@ -138,5 +138,5 @@ def read_names(path: Path) -> tuple[str, ...]:
         names.add(name)
     names.discard("")
     if not names:
-        raise InputError(f"{path}: no name; one a line is wanted")
+        raise InputError(f"{path} has no name: write one on each line")
     return tuple(sorted(names))

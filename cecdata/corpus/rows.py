@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from cecdata.corpus.sources import UTF8, Source
 from cecdata.shards.schema import REJECTED_ROW, ROW
 
-_SPELT = 1 << 12  # a line that is not UTF-8 is kept whole among the rejects up to so many bytes
+_SPELT = 1 << 12  # most bytes of a line that is not UTF-8 in the rejects
 MAX_BYTES = 1_000_000  # a longer line or value is rejected unread
 EXCERPT = 200  # code points of a rejected long text that are kept
 

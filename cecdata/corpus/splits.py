@@ -21,7 +21,7 @@ def is_validation(ids: Uint64s | Int64s, holdout: float) -> Mask:
     np.False_
     """
     if not 0.0 <= holdout <= 1.0:
-        raise UsageError(f"holdout {holdout}: a fraction from 0 to 1 is wanted")
+        raise UsageError(f"holdout = {holdout} must be from 0 to 1")
     if holdout == 1.0:
         return np.ones(len(ids), dtype=np.bool_)
     return splitmix64(ids.view(np.uint64) ^ _PURPOSE) < np.uint64(int(holdout * 2**64))

@@ -58,7 +58,7 @@ def read_ratings(path: Path) -> tuple[list[str], list[str], Floats]:
     if missing:
         raise InputError(f"{path}: no column {missing[0]!r}; it has {', '.join(frame.columns)}")
     if frame.null_count().sum_horizontal()[0] or len(frame) < 3:
-        raise InputError(f"{path}: three complete rows at least are wanted, no cell empty")
+        raise InputError(f"{path} must have at least three rows, and no empty cell")
     ratings = frame["rating"].to_numpy()
     if not np.isfinite(ratings).all() or not np.ptp(ratings):
         raise InputError(f"{path}: ratings must be numbers, and not all the same")

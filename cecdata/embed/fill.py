@@ -90,11 +90,11 @@ def _read(
 ) -> Iterator[Sentences]:
     seen, options = Dedup(), Options(1, _LONGEST)
     for rows in read(corpus, text_column=text_column, limit=limit):
-        found = distinct(normalise(rows.batch, options), seen)
-        for bad in (rows.rejected, found.rejected):
+        sentences = distinct(normalise(rows.batch, options), seen)
+        for bad in (rows.rejected, sentences.rejected):
             rejected.update(bad.column("reason").to_pylist())
-        ids = np.asarray(found.batch.column("id")).view(np.uint64)
-        yield ids, found.batch.column("text").to_pylist()
+        ids = np.asarray(sentences.batch.column("id")).view(np.uint64)
+        yield ids, sentences.batch.column("text").to_pylist()
 
 
 def in_parts(batches: Iterator[Sentences], size: int) -> Iterator[Sentences]:
@@ -117,11 +117,11 @@ def texts_of(
 ) -> dict[int, str]:
     """Return the sentences of ids, as far as the corpus contains them."""
     keys = np.unique(np.asarray(wanted, np.int64))
-    found: dict[int, str] = {}
+    text_of: dict[int, str] = {}
     for ids, texts in sentences_of(corpus):
         signed = ids.view(np.int64)
         at = np.flatnonzero(np.isin(signed, keys))
-        found |= {int(signed[i]): texts[i] for i in at}
-        if len(found) == len(keys):
+        text_of |= {int(signed[i]): texts[i] for i in at}
+        if len(text_of) == len(keys):
             break
-    return found
+    return text_of

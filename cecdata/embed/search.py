@@ -30,10 +30,10 @@ def nearest(cache: Cache, queries: Floats, count: int) -> tuple[Wide, Keys]:
         return np.empty((len(queries), 0)), np.empty((len(queries), 0), np.uint64)
     wanted = min(count + _SPARE, len(cache))
     if gpus():
-        found = by_blocks(cache, queries, wanted, on_gpu=True)
+        nearest_rows = by_blocks(cache, queries, wanted, on_gpu=True)
     else:
-        found = search(open_index(cache), queries, wanted)[1]
-    return ranked(cache, queries, found, count)
+        nearest_rows = search(open_index(cache), queries, wanted)[1]
+    return ranked(cache, queries, nearest_rows, count)
 
 
 def by_blocks(

@@ -135,12 +135,12 @@ def _calibrate(features, count, weights, one, two, out, at):
         for i in range(BLOCK):
             two[k, i] = two[k, i] if two[k, i] > 0.0 else 0.0
     for i in range(count):
-        found = 0.0
+        total = 0.0
         if features[2, i] > 0.0:  # else a text was empty
-            found = features[0, i] + weights.third[HIDDEN[1]]
+            total = features[0, i] + weights.third[HIDDEN[1]]
             for k in range(HIDDEN[1]):
-                found += two[k, i] * weights.third[k]
-        out[at + i] = min(1.0, max(-1.0, found))
+                total += two[k, i] * weights.third[k]
+        out[at + i] = min(1.0, max(-1.0, total))
 
 
 @compiled

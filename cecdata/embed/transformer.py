@@ -44,8 +44,8 @@ _CONVERT = (
 class SentenceTransformerEncoder:
     """A model of the sentence-transformers library; unit vectors.
 
-    `name`: a folder, or a name on a hub, with ``@REVISION`` behind it where not the newest commit
-    is wanted. Weights are read as safetensors or not at all: pickled ones could run anything.
+    `name`: a folder, or a name on a hub, followed by ``@REVISION`` for a commit other than
+    the newest. Weights are read as safetensors or not at all: pickled ones could run anything.
 
     Sentences go in batches of like length, so that a batch is hardly padded. On a GPU it computes
     in `dtype` ("fp16", "bf16" or "fp32"), on a CPU in fp32; on several `devices` (by default all
@@ -98,14 +98,14 @@ class SentenceTransformerEncoder:
     def _encode(self, bucket: list[str]) -> npt.NDArray[np.floating]:
         size = min(_BATCH, max(1, _TOKENS[self._kind] // (len(bucket[-1]) + 2)))
         size = 1 if self._one_by_one else size
-        found: npt.NDArray[np.floating] = self._model.encode(
+        vectors: npt.NDArray[np.floating] = self._model.encode(
             bucket,
             batch_size=size,
             convert_to_numpy=True,
             show_progress_bar=False,
             pool=self._started() if self._pool is not None or len(bucket) > size else None,
         )
-        return found
+        return vectors
 
     def _started(self) -> Any:
         """Return the pool of one process for each device; None for one device."""
@@ -209,14 +209,14 @@ def _commit(name: str) -> tuple[str, str, bool]:
     where, _, asked = name.partition("@")
     revision = asked or _PINNED.get(where)
     try:
-        found = HfApi().model_info(where, revision=revision, timeout=_PATIENCE_S)
+        info = HfApi().model_info(where, revision=revision, timeout=_PATIENCE_S)
     except Exception as error:  # noqa: BLE001 - no network, no such name, no permission
         fetched = _fetched(where, revision)
         if fetched is None:
             raise _no_model(name, error) from None
         return where, fetched, True
-    _check_listed(where, str(found.sha), [file.rfilename for file in found.siblings or ()])
-    return where, str(found.sha), False
+    _check_listed(where, str(info.sha), [file.rfilename for file in info.siblings or ()])
+    return where, str(info.sha), False
 
 
 def _check_listed(where: str, commit: str, files: Sequence[str]) -> None:
@@ -236,12 +236,12 @@ def _fetched(where: str, revision: str | None) -> str | None:
     from huggingface_hub.constants import HF_HUB_CACHE
 
     folder = Path(HF_HUB_CACHE) / f"models--{where.replace('/', '--')}"
-    found = [path.parent for path in (folder / "snapshots").glob("*/config.json")]
+    revisions = [path.parent for path in (folder / "snapshots").glob("*/config.json")]
     if revision is not None:
         named = folder / "refs" / revision
         wanted = named.read_text("utf-8").strip() if named.is_file() else revision
-        found = [path for path in found if path.name == wanted]
-    return max(found, key=lambda path: path.stat().st_mtime).name if found else None
+        revisions = [path for path in revisions if path.name == wanted]
+    return max(revisions, key=lambda path: path.stat().st_mtime).name if revisions else None
 
 
 def _no_model(name: str, error: Exception) -> InputError:
@@ -255,7 +255,7 @@ def _no_model(name: str, error: Exception) -> InputError:
 
 def _check_folder(folder: Path) -> None:
     if not folder.is_dir() or not any(folder.rglob("config.json")):
-        raise InputError(f"{folder}: no model: a folder with config.json is wanted")
+        raise InputError(f"{folder} holds no model: name a folder with a config.json")
     if not any(path.name in _TOKENIZERS for path in folder.rglob("*")):
         raise InputError(
             f"{folder}: holds no tokenizer ({', '.join(_TOKENIZERS[:2])} …): copy it from where "
@@ -275,8 +275,8 @@ def _check_modules(path: Path) -> None:
     if not path.is_file():
         return
     try:
-        found = parse(path.read_bytes())
-        types = [str(module["type"]) for module in found]  # type: ignore[union-attr,index,call-overload]
+        modules = parse(path.read_bytes())
+        types = [str(module["type"]) for module in modules]  # type: ignore[union-attr,index,call-overload]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path}: damaged ({error}): copy it from where it came from") from error
     foreign = [name for name in types if not name.startswith("sentence_transformers.")]

@@ -94,12 +94,12 @@ def entries_of(errors: Errors, prior: Mapping[str, float], reach: float) -> Entr
 
 def least_by(prior: Mapping[str, float], reach: float) -> dict[str, dict[str, float]]:
     """Return `weights` that admit candidates `reach` times as rare."""
-    found: dict[str, dict[str, float]] = {}
+    floors: dict[str, dict[str, float]] = {}
     for operator in substituting(prior) if reach != 1 else ():
         assert isinstance(operator.confusions, InBulk)
         if operator.confusions.least > 0:
-            found[operator.name] = {LEAST: float(f"{operator.confusions.least / reach:.4g}")}
-    return found
+            floors[operator.name] = {LEAST: float(f"{operator.confusions.least / reach:.4g}")}
+    return floors
 
 
 def _rows(

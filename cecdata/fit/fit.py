@@ -85,7 +85,7 @@ def fit(errors: Errors, config: Config, *, reach: float = 1.0) -> Fitted:
     if config.weights:
         raise UsageError("the recipe has weights of its own: fit the one that they were fitted to")
     if not 1 <= reach <= 1000:
-        raise UsageError(f"reach = {reach!r}: 1 to at most 1000 is wanted")
+        raise UsageError(f"reach = {reach!r} must be from 1 to 1000")
     entries = entries_of(errors, config.prior, reach)
     strength, held_out = best_strength(entries)
     vector = fitted(entries, strength, entries.count)
@@ -108,21 +108,21 @@ def _counted(
     errors: Errors, prior: Mapping[str, float], entries: Entries
 ) -> tuple[dict[str, float], dict[str, int]]:
     """Count errors by operator (single characters under the first one), and the others."""
-    found = {name: 0.0 for name, share in prior.items() if share > 0}
+    counts = {name: 0.0 for name, share in prior.items() if share > 0}
     unanswered: dict[str, int] = {}
     for kind, count in errors.others.items():
         name = ANSWERS.get(kind, "")
-        if name in found:
-            found[name] += count
+        if name in counts:
+            counts[name] += count
         else:
             unanswered[kind] = count
     single = float(errors.tokens)
-    if "word" in found:
-        found["word"] = min(errors.words / TWO_IN_A_ROW, single)
+    if "word" in counts:
+        counts["word"] = min(errors.words / TWO_IN_A_ROW, single)
         # those in a row are one error together, and as many strikes changed one character
         single -= errors.neighbouring + errors.words * (1 - TWO_IN_A_ROW) / TWO_IN_A_ROW
-    found[entries.operators[0]] += max(single, 0.0)
-    return found, unanswered
+    counts[entries.operators[0]] += max(single, 0.0)
+    return counts, unanswered
 
 
 def _shares(
@@ -143,21 +143,22 @@ def _shares(
     }
     group = [*entries.operators, *(name for name in names if name in ALONGSIDE)]
     single = sum(share[name] for name in group)
-    found = np.exp(Parameters.of(vector, entries).share).tolist()
-    times = dict(zip(entries.operators, found, strict=True))
+    shares = np.exp(Parameters.of(vector, entries).share).tolist()
+    times = dict(zip(entries.operators, shares, strict=True))
     mass = {name: prior[name] * times.get(ALONGSIDE.get(name, name), 1.0) for name in group}
     share |= {name: single * part / sum(mass.values()) for name, part in mass.items()}
     return {name: _rounded(part) for name, part in share.items()}
 
 
 def _weights(
-    entries: Entries, found: Parameters, reached: Mapping[str, Mapping[str, float]]
+    entries: Entries, fitted: Parameters, reached: Mapping[str, Mapping[str, float]]
 ) -> dict[str, dict[str, float]]:
     """Return the `weights` of a recipe, without those that are neutral to four digits."""
     changes: dict[str, dict[str, float]] = {name: {} for name in entries.operators}
-    for (place, kind), shift in zip(entries.kinds, found.kind, strict=True):
+    for (place, kind), shift in zip(entries.kinds, fitted.kind, strict=True):
         changes[entries.operators[place]][kind] = float(np.exp(shift))
-    for name, power, frequent in zip(entries.operators, found.power, found.frequency, strict=True):
+    powers = zip(entries.operators, fitted.power, fitted.frequency, strict=True)
+    for name, power, frequent in powers:
         changes[name] |= {POWER: float(np.clip(1 + power, 0, 8))}
         changes[name] |= {FREQUENCY: float(np.clip(frequent, -4, 4))}
     kept = {

@@ -21,7 +21,7 @@ def best_strength(entries: Entries) -> tuple[float, dict[float, float]]:
     four. Nothing but the sample is looked at; of equal strengths the greater is taken.
     """
     fold = np.arange(len(entries.count)) % FOLDS
-    found: dict[float, float] = {}
+    held_out: dict[float, float] = {}
     for strength in STRENGTHS:
         spent = 0.0
         for k in range(FOLDS):
@@ -29,8 +29,8 @@ def best_strength(entries: Entries) -> tuple[float, dict[float, float]]:
             vector = fitted(entries, strength, seen)
             held = (entries.count - seen) * bits(Posterior(entries, 1.0).chances(vector))
             spent += float(held.sum())
-        found[strength] = spent / float(entries.count.sum())
-    return min(found, key=lambda strength: (round(found[strength], 6), -strength)), found
+        held_out[strength] = spent / float(entries.count.sum())
+    return min(held_out, key=lambda strength: (round(held_out[strength], 6), -strength)), held_out
 
 
 def fitted(entries: Entries, strength: float, count: Floats) -> Floats:

@@ -79,8 +79,8 @@ def rates(
     wrong setting.
 
     >>> import cecdata
-    >>> found = cecdata.rates(["他的病情已经好转。", "第三号列车将于今天晚上到达。"])
-    >>> sorted(found), found.sentences
+    >>> rates = cecdata.rates(["他的病情已经好转。", "第三号列车将于今天晚上到达。"])
+    >>> sorted(rates), rates.sentences
     (['homophone', 'near_glyph', 'noise', 'radical', 'split'], 2)
     """
     return rates_of(frame, column, load(recipe, **settings))

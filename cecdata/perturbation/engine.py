@@ -77,7 +77,7 @@ def _priors(config: Config, tables: Compiled) -> npt.NDArray[np.float64]:
 def _mosts(config: Config, tables: Compiled) -> list[int]:
     """Return the most edits of a pair, by operator and last for mixed pairs.
 
-    So many that the greatest distance of their edits together is at most `max_distance`.
+    With them, the greatest distance of all edits together is at most `max_distance`.
     """
     costs = [cost.most for cost in tables.costs]
     # spans are no part of mixed pairs

@@ -86,7 +86,7 @@ def _compiled(
 
 
 def _in_context(tables: Compiled) -> Compiled:
-    """Return the tables with those of the context, whose digest stands beside the operators'."""
+    """Return the tables with those of the context, whose digest joins the operators'."""
     held = context.context()
     return replace(
         tables,

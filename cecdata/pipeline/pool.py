@@ -120,7 +120,7 @@ class _Files:
 
 
 def _scan(intake: Intake, files: _Files | None) -> Survey:
-    """Read the corpus to its end: count it, and write its chunks where `files` are wanted."""
+    """Read the corpus to its end: count it, and write its chunks if there are `files`."""
     histogram = Histogram.of(intake.config)
     rejected: Counter[str] = Counter()
     contaminated: Counter[str] = Counter()

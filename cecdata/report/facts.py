@@ -95,15 +95,15 @@ def _histograms(pairs: pl.DataFrame, edits: pl.DataFrame) -> dict[str, dict[str,
     import polars as pl
 
     length = pl.col("target").str.len_chars() // LENGTH_BIN * LENGTH_BIN
-    # An insertion behind the last character stands at `length` itself.
+    # An insertion after the last character has the place `length`.
     place = (pl.col("start") * PLACES // pl.col("length").clip(1)).clip(0, PLACES - 1)
-    found = {
+    columns = {
         "Levenshtein distance": pairs.select("distance"),
         "Edits in a sentence": pairs.select(pl.col("edits").list.len()),
         "Length of the target, in characters": pairs.select(length),
         "Place of an edit, in tenths of the sentence": edits.select(place),
     }
-    histograms = {title: _in_order(column) for title, column in found.items()}
+    histograms = {title: _in_order(column) for title, column in columns.items()}
     cosine = pairs.select((pl.col("cosine") / COSINE_BIN).floor() * COSINE_BIN).drop_nulls()
     if len(cosine):
         bins = _in_order(cosine.select(pl.col("cosine").round(2)))

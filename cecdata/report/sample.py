@@ -18,7 +18,7 @@ from cecdata.shards.schema import PAIR, REJECTED_PAIR, REJECTED_ROW, as_current
 if TYPE_CHECKING:
     import polars as pl
 
-# Row groups of which pairs are taken. Sentences that stand together in a corpus are alike, so that
+# Row groups of which pairs are taken. Neighbouring sentences of a corpus are alike, so that
 # one group alone would not show what the others hold.
 GROUPS = 32
 

@@ -35,7 +35,7 @@ def stand_in(character: str, readable: Callable[[str], bool]) -> str:
 
 
 def strays(edits: Iterable[Edit], length: int) -> bool:
-    """Return whether an answer to a source of so many Han characters is too far from it.
+    """Return whether an answer is too far from its source, which has `length` Han characters.
 
     A change of one sign into another does not count: it is dropped in any case.
 

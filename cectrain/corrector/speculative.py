@@ -122,9 +122,8 @@ def write(
             for start in range(0, len(prompts), part):
                 chosen = slice(start, start + part)
                 branches = _start(prompts[chosen], drafts[chosen], size)
-                written += _write(
-                    model, branches, size, end, ends, longest, (temperature, top_p)
-                )
+                sampling = temperature, top_p
+                written += _write(model, branches, size, end, ends, longest, sampling)
     finally:
         model.train(was_training)
     return written
@@ -133,11 +132,11 @@ def write(
 def _start(
     prompts: Sequence[Sequence[int]], drafts: Sequence[Sequence[int]], size: int
 ) -> list[_Branch]:
-    branches = []
-    for row, (prompt, draft) in enumerate(zip(prompts, drafts, strict=True)):
-        members = list(range(row * size, (row + 1) * size))
-        branches.append(_Branch(row, 0, list(prompt), 0, draft, 0, len(draft), members=members))
-    return branches
+    members = [list(range(first, first + size)) for first in range(0, len(prompts) * size, size)]
+    return [
+        _Branch(row, 0, list(prompt), 0, draft, 0, len(draft), members=members[row])
+        for row, (prompt, draft) in enumerate(zip(prompts, drafts, strict=True))
+    ]
 
 
 def _write(
@@ -242,9 +241,8 @@ def _judge(
     log_probs_of_others = logp[owner, at, others.to(logp.device)].tolist()
     lines, verdicts = of_target.tolist(), []
     members = [member for branch in branches for member in branch.members]
-    for number, (member, row, kept) in enumerate(
-        zip(members, owner.tolist(), count.tolist(), strict=True)
-    ):
+    rows, counts = owner.tolist(), count.tolist()
+    for number, (member, row, kept) in enumerate(zip(members, rows, counts, strict=True)):
         tokens, log_probs = proposed[row][:kept], lines[row][:kept]
         rejected = kept < len(proposed[row])
         if rejected:
@@ -271,17 +269,13 @@ def nucleus(logp: torch.Tensor, top_p: float) -> torch.Tensor:
     return kept - kept.logsumexp(-1, keepdim=True)
 
 
-def _others(
-    logp_N_V: torch.Tensor,  # noqa: N803 - axes stand in the name
-    rejected_N: torch.Tensor,  # noqa: N803
-    temperature: float | None,
-) -> torch.Tensor:
-    """Draw a token in place of each rejected one, [N], from p without it, renormalised."""
+def _others(logp: torch.Tensor, rejected: torch.Tensor, temperature: float | None) -> torch.Tensor:
+    """Draw a token in place of each rejected one [N], from p [N, V] without it, renormalised."""
     import torch
 
     if temperature is None:
-        return logp_N_V.argmax(dim=-1).cpu()
-    left = logp_N_V.exp().scatter(1, rejected_N[:, None], 0.0)
+        return logp.argmax(dim=-1).cpu()
+    left = logp.exp().scatter(1, rejected[:, None], 0.0)
     # A row of zeros after rounding had all its mass on a token that was accepted.
     left += (left.sum(dim=1, keepdim=True) <= 0).to(left)
     return torch.multinomial(left, 1).squeeze(1).cpu()

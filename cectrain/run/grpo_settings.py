@@ -1,17 +1,38 @@
-"""The arguments of TRL's GRPOConfig for our settings. This module does not import trl."""
+"""The arguments of TRL's trainer for our settings; trl itself is imported late."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from cecdata.common.errors import UsageError
+from cecdata.common.settings import require_known
 from cectrain.config import Config, PpoConfig, check_shares
 from cectrain.corrector import speculative
 from cectrain.corrector.folder import BUILTIN
 from cectrain.corrector.policy import THINKING_OFF
 from cectrain.fast import qwen3_forward
 from cectrain.run import distributed
+
+if TYPE_CHECKING:
+    from trl import GRPOConfig
+
+
+def check_trl(ppo: PpoConfig) -> None:
+    """Raise UsageError for a setting in `ppo.trl` that GRPOConfig does not have."""
+    from trl import GRPOConfig
+
+    for name in ppo.trl:
+        require_known("setting of TRL's GRPOConfig", name, [f.name for f in fields(GRPOConfig)])
+
+
+def arguments(ppo: PpoConfig, **run: Any) -> GRPOConfig:
+    """Return TRL's arguments for our settings; see `grpo_settings`."""
+    from trl import GRPOConfig
+
+    return GRPOConfig(**grpo_settings(ppo, **run))
 
 
 def grpo_settings(

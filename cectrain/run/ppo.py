@@ -13,7 +13,7 @@ from cectrain.model.policy import load_policy
 from cectrain.reward.config import RewardConfig
 from cectrain.reward.function import imported
 from cectrain.run import distributed
-from cectrain.run.grpo_settings import longest_candidate
+from cectrain.run.grpo_settings import arguments, longest_candidate
 from cectrain.run.job import Job, Trained
 from cectrain.store import checkpoints
 
@@ -69,7 +69,7 @@ def _trainer(job: Job, rewarder: GroupReward) -> GroupTrainer:
     from transformers.trainer_callback import PrinterCallback
     from transformers.utils import logging
 
-    from cectrain.run.trainer import GroupTrainer, arguments
+    from cectrain.run.trainer import GroupTrainer
 
     logging.disable_progress_bar()
     os.environ.setdefault("TRACKIO_DIR", str(job.state / "trackio"))

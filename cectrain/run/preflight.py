@@ -11,7 +11,7 @@ from cectrain.data.shards import HELD_OUT, Pairs
 from cectrain.data.training_pairs import TrainingPairs
 from cectrain.reward.function import functions_of, imported, load
 from cectrain.run import distributed
-from cectrain.run.grpo_settings import may_draft
+from cectrain.run.grpo_settings import check_trl, may_draft
 
 #: packages that every run imports
 PACKAGES = ("torch", "transformers", "trl", "datasets", "accelerate", "safetensors")
@@ -57,8 +57,6 @@ def check_settings(config: Config, processes: int) -> None:
     for name in ppo.callbacks:
         imported(name, "callback")
     if ppo.trl:
-        from cectrain.run.trainer import check_trl
-
         check_trl(ppo)
     if ppo.vllm == "colocate" and processes % ppo.vllm_parallel:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""PPO on groups of candidates: a subclass of TRL's GRPOTrainer, and the only file that imports trl.
+"""PPO on groups of candidates: a subclass of TRL's GRPOTrainer.
 
 TRL generates, computes the clipped loss and steps. The hooks here replace the schedule, the
 sampler, the way candidates are drawn, their log-probabilities where a faster pass knows the model,
@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,6 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 from trl import GRPOConfig, GRPOTrainer
 from trl.models.utils import unwrap_model_for_generation
 
-from cecdata.common.settings import require_known
 from cectrain.config import PpoConfig
 from cectrain.corrector import speculative
 from cectrain.corrector.policy import Policy
@@ -34,7 +33,7 @@ from cectrain.reward.critic import Critic
 from cectrain.reward.group_reward import GroupReward
 from cectrain.run import distributed
 from cectrain.run.cycle import Cycle
-from cectrain.run.grpo_settings import grpo_settings, may_be_lean, may_draft, rate_share
+from cectrain.run.grpo_settings import may_be_lean, may_draft, rate_share
 from cectrain.run.supervised_gradient import SupervisedGradient
 from cectrain.store import checkpoints
 from cectrain.supervised.gradient import refuse_nan
@@ -147,9 +146,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         generated = super()._generate(prompts)
         seconds = time.perf_counter() - started
         tokens = sum(len(ids) for ids in generated[1])
-        self._note(
-            generation_tokens_per_s=tokens / max(seconds, 1e-9), generation_seconds=seconds
-        )
+        self._note(generation_tokens_per_s=tokens / max(seconds, 1e-9), generation_seconds=seconds)
         return generated
 
     def _generate_single_turn(self, prompt_ids: Any, *args: Any, **kwargs: Any) -> Any:
@@ -231,8 +228,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
             self._add_supervised_gradient()
             malloc_trim.trim_sometimes(self.state.global_step)
         cycle = self._cycle
-        generating = cycle.seconds if cycle is not before else 0.0
-        seconds = time.perf_counter() - started - generating
+        seconds = time.perf_counter() - started - (cycle.seconds if cycle is not before else 0.0)
         passes = self.args.steps_per_generation * self.num_iterations  # of one cycle
         rate = cycle.tokens * self.num_iterations / passes / max(seconds, 1e-9)
         self._note(training_tokens_per_s=rate, training_seconds=seconds)
@@ -302,14 +298,3 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         """Add figures to those of this step, which TRL averages and logs."""
         for name, value in figures.items():
             self._metrics["train"][name].append(value)
-
-
-def check_trl(ppo: PpoConfig) -> None:
-    """Raise UsageError for a setting in `ppo.trl` that GRPOConfig does not have."""
-    for name in ppo.trl:
-        require_known("setting of TRL's GRPOConfig", name, [f.name for f in fields(GRPOConfig)])
-
-
-def arguments(ppo: PpoConfig, **run: Any) -> GRPOConfig:
-    """Return TRL's arguments for our settings; see `grpo_settings`."""
-    return GRPOConfig(**grpo_settings(ppo, **run))

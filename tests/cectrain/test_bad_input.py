@@ -98,13 +98,13 @@ def test_no_space_for_a_checkpoint(dataset, encoder, start, small_disk):
     """The run stops and names the folder and the remedy; the checkpoint before it is whole."""
     from cectrain.config import DataConfig, PolicyConfig
     from cectrain.data.training_pairs import training_pairs
-    from cectrain.run import trainer
+    from cectrain.run import grpo_settings, trainer
 
     made = config.load("small", [*SETTINGS, "ppo.updates=30", "ppo.keep=30"]).ppo
     tiny = policy.load_policy(PolicyConfig(name=str(start)), 7, "cpu")
     out = small_disk / "run"
     pairs = training_pairs(dataset, DataConfig(limit=6), 40, 42, small_disk.parent / "cache")
-    args = trainer.arguments(made, out=out, seed=42, new_tokens=4, processes=1, cpu=True)
+    args = grpo_settings.arguments(made, out=out, seed=42, new_tokens=4, processes=1, cpu=True)
     reward = GroupReward(encoder, config.load("small").reward, 2)
     with pytest.raises(DiskFullError, match=r"no space left.*Free some space"):
         trainer.GroupTrainer(tiny, pairs, reward, made, args).train()

@@ -19,7 +19,7 @@ LAUNCHERS = sorted((CONFIGS / "accelerate").glob("*.yaml"))
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("qwen3-*.toml")), ids=lambda p: p.stem)
 def test_a_shipped_configuration_loads_and_divides(path, tmp_path):
     """Its keys are known, its values in range, and eight processes can divide its batches."""
-    from cectrain.run.trainer import arguments
+    from cectrain.run.grpo_settings import arguments
 
     loaded = config.load(str(path))
     for processes in (1, 8):
@@ -56,7 +56,7 @@ def test_the_papers_recipes_have_nothing_else(name):
 
 def test_thirty_thousand_batches_are_sixty_thousand_steps(tmp_path):
     """With K = 2 epochs per batch, the paper's 3e4 updates are 6e4 optimizer steps."""
-    from cectrain.run.trainer import arguments
+    from cectrain.run.grpo_settings import arguments
 
     ppo = config.load("paper", ["ppo.bf16=false"]).ppo
     args = arguments(ppo, out=tmp_path, seed=1, new_tokens=8, processes=8, cpu=True)
@@ -79,7 +79,7 @@ def test_settings_of_vllm_reach_trl(tmp_path):
     defaults hold."""
     from trl import GRPOConfig
 
-    from cectrain.run.trainer import arguments
+    from cectrain.run.grpo_settings import arguments
 
     def arguments_of(*settings):
         ppo = config.load("small", settings).ppo

@@ -76,13 +76,13 @@ class Journal:
         entry = self._entries.get((step, key))
         if entry is None:
             return None
-        found: list[FileRecord] = []
+        records: list[FileRecord] = []
         for file in entry.files:
             here = self._locate(file, verify=verify)
             if here is None:
                 return None
-            found.append(FileRecord(here, file.sha256, file.bytes))
-        return Entry(step, key, tuple(found), entry.facts)
+            records.append(FileRecord(here, file.sha256, file.bytes))
+        return Entry(step, key, tuple(records), entry.facts)
 
     def _locate(self, file: FileRecord, *, verify: bool) -> Path | None:
         for path in (file.path, *self._moved(file.path)):

@@ -145,8 +145,8 @@ def open_index(cache: Cache) -> Any:
     assert wanted is not None  # else faiss_path has raised
     if not path.is_file():
         raise VerificationError(f"{path}: missing; run the same `cecdata embed` again")
-    found = sha256_of(path)
-    if found.sha256 != wanted.sha256:
+    file = sha256_of(path)
+    if file.sha256 != wanted.sha256:
         raise VerificationError(
             f"{path}: damaged (its SHA-256 is not the one in the sidecar). Remove it: the next "
             "`cecdata embed` writes it anew from the segments"
@@ -158,8 +158,8 @@ def search(index: Any, queries: Floats, count: int) -> tuple[Floats, Keys]:
     """Return cosines and ids of the nearest, [queries, count]; padded with ids 2**64 - 1."""
     if queries.shape[1] != index.d:
         raise InputError(f"queries of {queries.shape[1]} dimensions, the index has {index.d}")
-    cosine, found = index.search(np.ascontiguousarray(queries, np.float32), count)
-    return cosine, found.astype(np.uint64)
+    cosine, ids = index.search(np.ascontiguousarray(queries, np.float32), count)
+    return cosine, ids.astype(np.uint64)
 
 
 def gpus() -> int:
@@ -178,8 +178,8 @@ def block_search(queries: Floats, *, on_gpu: bool) -> BlockSearch:
     )
 
 
-def _knn(found: tuple[Any, Any]) -> tuple[Floats, Rows]:
-    return np.asarray(found[0], np.float32), np.asarray(found[1], np.int64)
+def _knn(result: tuple[Any, Any]) -> tuple[Floats, Rows]:
+    return np.asarray(result[0], np.float32), np.asarray(result[1], np.int64)
 
 
 def _map(path: Path) -> Any:

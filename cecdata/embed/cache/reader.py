@@ -83,10 +83,10 @@ class Cache:
 
     def has(self, keys: npt.NDArray[np.int64] | Keys) -> npt.NDArray[np.bool_]:
         """Return whether the cache has each key, [N] bool."""
-        found = np.zeros(len(keys), np.bool_)
+        present = np.zeros(len(keys), np.bool_)
         for segment in self.segments:
-            found |= segment.find(keys) >= 0
-        return found
+            present |= segment.find(keys) >= 0
+        return present
 
     def vectors_of(self, wanted: npt.NDArray[np.int64] | Keys | Sequence[str]) -> Found:
         """Look up the vectors of ids, or of sentences (by `ids_of`).
@@ -110,14 +110,14 @@ class Cache:
 
     def get(self, keys: npt.NDArray[np.int64] | Keys) -> Halves:
         """Return the vectors of ids, [N, dimension] fp16; InputError if one is missing."""
-        found = self.vectors_of(keys)
-        if not found.present.all():
-            missing = np.flatnonzero(~found.present)
+        lookup = self.vectors_of(keys)
+        if not lookup.present.all():
+            missing = np.flatnonzero(~lookup.present)
             raise InputError(
                 f"{self.root}: {len(missing)} of {len(keys)} ids are not in this cache, first "
                 f"{int(keys.view(np.int64)[missing[0]])}: run `cecdata embed` over their sentences"
             )
-        return found.vectors
+        return lookup.vectors
 
     def batches(self, rows: int = 8192) -> Iterator[tuple[Keys, Halves]]:
         """Yield all keys and vectors in batches; each vector is checked."""

@@ -49,14 +49,14 @@ class Opened:
 
     def take(self, rows: Rows) -> Halves:
         """Return vectors by row, each checked; VerificationError for the first damaged one."""
-        found = np.empty((len(rows), self.vectors.shape[1]), np.float16)
+        vectors = np.empty((len(rows), self.vectors.shape[1]), np.float16)
         wrong = np.empty(len(rows), np.bool_)
-        step = max(1, _CACHED // max(1, 2 * found.shape[1]))
+        step = max(1, _CACHED // max(1, 2 * vectors.shape[1]))
         for start in range(0, len(rows), step):
             at = slice(start, start + step)
             # rows are some of ours: clipping changes none, and spares a copy
-            np.take(self.vectors, rows[at], axis=0, out=found[at], mode="clip")
-            wrong[at] = vector_sums(found[at], self.keys[rows[at]]) != self.sums[rows[at]]
+            np.take(self.vectors, rows[at], axis=0, out=vectors[at], mode="clip")
+            wrong[at] = vector_sums(vectors[at], self.keys[rows[at]]) != self.sums[rows[at]]
         bad = np.flatnonzero(wrong)
         if len(bad):
             raise VerificationError(
@@ -64,7 +64,7 @@ class Opened:
                 f"{int(rows[bad[0]])}) is damaged, and so are {len(bad) - 1} more of those asked "
                 "for: `cecdata verify` lists all; remove the cache and embed again"
             )
-        return found
+        return vectors
 
     def blocks(self, rows: int) -> Iterator[tuple[Keys, Halves]]:
         """Yield all vectors in order, `rows` at a time, each checked."""
@@ -82,14 +82,14 @@ class Opened:
 def vector_sums(vectors: Halves, keys: Keys) -> Sums:
     """Return 32 bits of XXH3 of each row's bytes, mixed with its key: [N] uint32."""
     rows, width = len(vectors), vectors.shape[1] * 2
-    found = np.empty(rows, np.uint64)
+    hashes = np.empty(rows, np.uint64)
     step = max(1, _AT_ONCE // max(1, width))
     for start in range(0, rows, step):
         part = np.ascontiguousarray(vectors[start : start + step])
         offsets = np.arange(len(part) + 1, dtype=np.int32) * np.int32(width)
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(part)]
-        found[start : start + step] = ids(pa.Array.from_buffers(pa.binary(), len(part), buffers))
-    mixed = found ^ (keys * np.uint64(0x9E3779B97F4A7C15))
+        hashes[start : start + step] = ids(pa.Array.from_buffers(pa.binary(), len(part), buffers))
+    mixed = hashes ^ (keys * np.uint64(0x9E3779B97F4A7C15))
     return np.asarray((mixed ^ (mixed >> np.uint64(32))).astype(np.uint32))
 
 
@@ -104,7 +104,7 @@ def open_segment(root: Path, segment: Segment, dimension: int) -> Opened:
         size = path.stat().st_size
     if size != segment.rows * dimension * 2:
         raise VerificationError(
-            f"{path}: {size:,} bytes, {segment.rows * dimension * 2:,} are wanted; {_AGAIN}"
+            f"{path} has {size:,} bytes instead of {segment.rows * dimension * 2:,}; {_AGAIN}"
         )
     keys = np.frombuffer(data, np.uint64, segment.rows)
     sums = np.frombuffer(data, np.uint32, segment.rows, 8 * segment.rows)

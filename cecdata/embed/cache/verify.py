@@ -46,7 +46,7 @@ def _problems(root: Path, sidecar: Sidecar) -> Iterator[Problem]:
         yield from _rows(each)
     keys = np.concatenate([segment.keys for segment in opened]) if opened else np.empty(0)
     if len(np.unique(keys)) != len(keys):
-        yield Problem(FOLDER, "an id stands in more than one place")
+        yield Problem(FOLDER, "an id occurs more than once")
     if len(opened) == len(sidecar.segments) and len(keys) != sidecar.rows:
         yield Problem(SIDECAR, f"{sidecar.rows:,} rows promised, {len(keys):,} there")
     named = {path for s in sidecar.segments for path in files_of(root, s.name)}

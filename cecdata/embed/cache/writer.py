@@ -129,8 +129,8 @@ class CacheWriter:
             lambda path: faiss_file.check_index(path, cache),
             expected_bytes=len(cache) * (cache.sidecar.dimension * 2 + 24),
         )
-        found = FaissFile(len(cache), record.bytes, record.sha256)
-        self._publish(replace(cache.sidecar, faiss=found))
+        faiss = FaissFile(len(cache), record.bytes, record.sha256)
+        self._publish(replace(cache.sidecar, faiss=faiss))
         return True
 
     def compact(self) -> None:

@@ -166,7 +166,7 @@ def test_encoders_compare(tmp_path, capsys):
     [
         ("input\toutput\n一\t二\n", "no column 'rating'"),
         ("input\toutput\trating\n一\t二\tviel\n", "cannot be read"),
-        ("input\toutput\trating\n一\t二\t1\n", "three complete rows"),
+        ("input\toutput\trating\n一\t二\t1\n", "at least three rows"),
         ("input\toutput\trating\n" + "一\t二\tnan\n" * 3, "must be numbers"),
         ("input\toutput\trating\n" + '他说"好\t二\t1\n' * 3, "not all the same"),
     ],
