@@ -120,7 +120,7 @@ def _rule(placeholder: str, pattern: str, holds: Callable[[str], bool] = _always
 
 # A row that matches none of this (RE2) has nothing that a rule could match.
 _TRACE = (
-    r"[0-9]{3}|[0-9]\.[0-9]|:[0-9A-Fa-f]+:|[A-HJ-Z]·?[0-9A-HJ-NP-Z]{5}|@|://|www\."
+    r"[0-9]{3}|[0-9]\.[0-9]|:[0-9A-Fa-f]*:|[A-HJ-Z]·?[0-9A-HJ-NP-Z]{4}|@|://|www\."
     r"|号|先生|女士|小姐|叫|姓名|联系人|收件人|收货人|微信|[VvWw][Xx]"
 )
 _IS = r"(?:是|为|[：:（(])?[ ]?"  # between a label and its value
