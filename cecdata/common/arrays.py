@@ -19,6 +19,8 @@ from cecdata.common.durable import write_bytes
 from cecdata.common.errors import InputError
 
 _ABOUT = "about"
+# what NumPy raises for a damaged file; EOFError for an empty one
+_DAMAGE = (OSError, EOFError, KeyError, ValueError, TypeError, zipfile.BadZipFile, zlib.error)
 Array = NDArray[np.generic]
 
 
@@ -50,7 +52,7 @@ def load(path: Path, kind: str, mend: str) -> tuple[dict[str, object], dict[str,
         actual = about["kind"]
     except FileNotFoundError as error:
         raise InputError(f"{path} does not exist. {mend}") from error
-    except (OSError, KeyError, ValueError, TypeError, zipfile.BadZipFile, zlib.error) as error:
+    except _DAMAGE as error:
         raise InputError(f"{path} is damaged or of another kind ({error}). {mend}") from error
     if actual != kind:
         raise InputError(f"{path} is of kind {actual!r}, not {kind!r}. {mend}")

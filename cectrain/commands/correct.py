@@ -20,6 +20,7 @@ from cectrain.corrector.correction import REASONS, Correction, Kept
 
 _PIPE = 1 << 16  # bytes that a pipe holds
 _NAMED = 20  # pieces that stderr names one by one; further ones are counted
+_PIECES = ("unfamiliar", "strayed", "too_long")  # reasons of whole pieces
 _EXAMPLES = 12  # unreadable characters that stderr shows
 
 
@@ -150,7 +151,7 @@ class _Report:
             self._counts[one.reason] += 1
             if one.reason == "unreadable":
                 self._unreadable.update(one.source)
-            elif one.reason in ("too_long", "strayed") and self._named() <= _NAMED:
+            elif one.reason in _PIECES and self._named() <= _NAMED:
                 length = one.end - one.start
                 what = f"characters {one.start} to {one.end} ({length} characters)"
                 click.echo(f"{place}: {what} kept as written: {REASONS[one.reason]}", err=True)
@@ -163,7 +164,7 @@ class _Report:
             click.echo(f"kept as written: {REASONS[reason]}: {what}", err=True)
 
     def _named(self) -> int:
-        return self._counts["too_long"] + self._counts["strayed"]
+        return sum(self._counts[reason] for reason in _PIECES)
 
 
 def _of_file(path: Path | None) -> Iterator[tuple[str, list[str]]]:

@@ -9,6 +9,7 @@ from typing import Protocol
 #: why part of a text was kept as written, whatever the model answered
 REASONS = {
     "unreadable": "characters that the model cannot read",
+    "unfamiliar": "pieces with too many characters that the model cannot read",
     "not_han": "changes to characters that are not Han",
     "protected": "changes to protected names",
     "strayed": "answers that strayed too far from their source",

@@ -15,6 +15,9 @@ from cectrain.corrector.correction import Correction, Edit, Kept, Proposer, appl
 from cectrain.corrector.passthrough import filtered, stand_in
 from cectrain.corrector.pieces import Piece, pieces
 
+UNFAMILIAR = 0.2  # least share of unreadable Han characters with which a piece is not asked
+_FEW = 2  # unreadable Han characters with which it is asked in any case
+
 _CHUNK, _CHUNK_CHARS = 256, 1 << 16  # texts and characters that a stream corrects together
 
 
@@ -114,7 +117,7 @@ class _Text:
         kept = self._unreadable()
         for piece in self.pieces:
             state = self._state(piece)
-            if state == "too_long":
+            if state in ("too_long", "unfamiliar"):
                 kept.append(self._kept(piece.start, piece.end, state))
             if state != "asked":
                 continue
@@ -145,9 +148,18 @@ class _Text:
         own = set(compress(self.text[span], map(not_, unread)) if any(unread) else self.text[span])
         if not any(is_han(ord(character)) for character in own):
             return "nothing"  # no character that could be wrong
+        if any(unread) and self._unfamiliar(self.text[span], unread):
+            return "unfamiliar"
         if self.longest is not None and len(self._asked(piece)) > self.longest:
             return "too_long"
         return "asked"
+
+    @staticmethod
+    def _unfamiliar(text: str, unread: Sequence[bool]) -> bool:
+        """Return whether a text, of traditional characters perhaps, is not the model's to judge."""
+        han = [is_han(ord(character)) for character in text]
+        count = sum(compress(han, unread))
+        return count > _FEW and count >= UNFAMILIAR * sum(han)
 
     def _unreadable(self) -> list[Kept]:
         kept, at = [], 0

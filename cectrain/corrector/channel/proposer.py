@@ -64,16 +64,17 @@ class ChannelProposer:
             **self._settings._asdict(),
         }
         self._words, self._tables = model.words, model.tables()
+        self._known = {word for word in model.words if len(word) == 1}
         self._channel = channel_arrays(channel, model)
         self._work = workspace()
 
     def unread(self, text: str) -> list[bool]:
-        """Return False for each character: what is no Han character separates clauses."""
-        return [False] * len(text)
+        """Return whether each character is Han but not in the model; others separate clauses."""
+        return [character not in self._known and is_han(ord(character)) for character in text]
 
     def readable(self, character: str) -> bool:
-        """Return whether a character is Han."""
-        return is_han(ord(character))
+        """Return whether a character is Han and in the model."""
+        return character in self._known and is_han(ord(character))
 
     def propose(self, pieces: Sequence[str]) -> list[list[Edit]]:
         """Return the edits of each piece, sorted; confidence is the posterior of the edit."""

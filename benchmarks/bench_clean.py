@@ -1,0 +1,70 @@
+"""Over-correction: the share of right sentences that the corrector changes, by origin.
+
+    python benchmarks/bench_clean.py [--pool CLEAN.parquet] [--lm TABLE] [--policy channel]
+
+The pool is a Parquet or TSV file with the columns `text` and `origin`. Drawn are only sentences
+whose id is among the 2 % that the shipped n-gram model and the policy's cool-down leave out. The
+corrector is `Corrector` as `cectrain correct` has it. A changed sentence is not always harmed,
+because collections of text have errors, too.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+from common import arguments, cpu_s, machine
+
+from cecdata.corpus.splits import is_validation
+from cecdata.corpus.xxh3 import ids
+from cectrain.corrector.corrector import Corrector
+
+HELD_OUT = 0.02  # tools/ngram/build.py and cectrain/recipes/cooldown.toml leave these out
+GOAL = 0.05  # most sentences that may be changed
+
+
+def drawn(path: Path, count: int) -> pl.DataFrame:
+    """Return at most `count` held-out sentences with their origins, in the order of the file."""
+    if path.suffix == ".parquet":
+        pool = pl.read_parquet(path, columns=["text", "origin"])
+    else:
+        pool = pl.read_csv(path, separator="\t", quote_char=None, columns=["text", "origin"])
+    held = pool.filter(
+        pl.Series(is_validation(ids(pool["text"].to_arrow().cast("string")), HELD_OUT))
+    )
+    return held.with_row_index().sample(min(count, len(held)), seed=1).sort("index")
+
+
+def main() -> None:
+    parser = arguments(__doc__ or "")
+    parser.add_argument("--policy", default="combined")
+    parser.add_argument("--lm", default="words", help="n-gram model  [words: what ships]")
+    parser.add_argument("--confidence", type=float, help="least confidence of an edit")
+    parser.add_argument("--count", type=int, default=20_000, help="sentences  [20000]")
+    parser.add_argument("--changes", type=Path, help="file for the changes, as JSON lines")
+    asked = parser.parse_args()
+    print(machine())
+    rows = drawn(asked.pool, asked.count)
+    corrector = Corrector(asked.policy, lm=asked.lm, confidence=asked.confidence)
+    corrector.correct("我们")  # loads the models
+    corrections = []
+    seconds = cpu_s(lambda: corrections.extend(corrector.stream(rows["text"].to_list())))
+    changed = pl.Series("changed", [one.source != one.target for one in corrections])
+    table = rows.with_columns(changed).group_by("origin").agg(pl.len(), pl.col("changed").sum())
+    table = table.with_columns(share=pl.col("changed") / pl.col("len"))
+    print("origin                 sentences  changed   share")
+    for origin, size, count, share in table.sort("len", "origin", descending=True).iter_rows():
+        print(f"{origin:22} {size:9} {count:8} {share:7.1%}")
+    if asked.changes:
+        edits = (
+            (one.source, [(e.start, e.source, e.target) for e in one.edits]) for one in corrections
+        )
+        lines = (json.dumps(one, ensure_ascii=False) for one in edits if one[1])
+        asked.changes.write_text("\n".join(lines), "utf-8")
+    print(f"{len(rows) / seconds:.0f} sentences a CPU-second")
+    print(f"changed: {changed.mean():.2%} of {len(rows)} sentences (goal: at most {GOAL:.0%})")
+
+
+if __name__ == "__main__":
+    main()
