@@ -16,6 +16,7 @@ from cecdata.common.settings import (
     require_fractions,
     require_known,
 )
+from cecdata.corpus.quality import QUALITY
 from cecdata.operators import OPERATORS
 from cecdata.operators.base import InBulk
 from cecdata.operators.weighed import FREQUENCY, LEAST, POWER, SETTINGS
@@ -24,6 +25,7 @@ from cecdata.operators.weighed import FREQUENCY, LEAST, POWER, SETTINGS
 INTAKE = (
     "shard_sentences", "min_chars", "max_chars", "split_sentences", "mask", "format", "encoding",
     "text_column", "origin_column", "licence_column", "licence", "limit", "decontaminate",
+    "quality",
 )  # fmt: skip
 RECIPES = ("paper", "realistic", "context")
 
@@ -61,6 +63,7 @@ class Config:
     mask: bool = False  # personal data → typed placeholders
     protect_spans: bool = False  # no operator touches URLs, e-mail, Latin words, numbers
     protect: tuple[str, ...] = ()  # nor these names
+    quality: tuple[str, ...] = ()  # filters of sentences, by name
     decontaminate: tuple[str, ...] = ()  # files and folders of benchmarks: their sentences go
     format: str | None = None  # of all files, in place of their suffixes
     encoding: str = "auto"  # of text formats
@@ -75,6 +78,8 @@ class Config:
             object.__setattr__(self, table, MappingProxyType(dict(getattr(self, table))))
         for name in (*self.prior, *self.rate, *self.weights):
             require_known("operator", name, OPERATORS)
+        for name in self.quality:
+            require_known("quality filter", name, QUALITY)
         distinct = len(set(self.filters)) == len(self.filters)
         require(distinct, "filters", self.filters, "different names")
         require(all(self.protect), "protect", self.protect, "names of at least one character")

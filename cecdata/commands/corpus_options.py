@@ -108,6 +108,14 @@ _OPTIONS = (
         help="Replace personal data by placeholders such as <PHONE>.",
     ),
     click.option(
+        "--quality",
+        metavar="NAME",
+        multiple=True,
+        callback=lambda _context, _option, names: names or None,
+        help="Reject sentences by a filter: han (hardly Chinese), kana (Japanese), simplified "
+        "(other characters), signs, repeated, mojibake, boilerplate; may be repeated.",
+    ),
+    click.option(
         "--decontaminate",
         metavar="FILE",
         multiple=True,

@@ -15,6 +15,7 @@ from cecdata.config import Config
 from cecdata.contamination.lists import benchmarks, decontaminate
 from cecdata.corpus.normalise import Normalised, Options, normalise
 from cecdata.corpus.privacy import mask
+from cecdata.corpus.sieve import sieve
 from cecdata.shards.schema import ROW
 
 Frame: TypeAlias = "pl.DataFrame | pl.LazyFrame | pl.Series | pa.Table | Sequence[str]"
@@ -73,7 +74,7 @@ def sentences(text: pa.Array, origin: pa.Array | None, config: Config) -> Normal
         )
     options = Options(config.min_chars, config.max_chars)
     rows = rows_of(text, origin)
-    clean = normalise(mask(rows) if config.mask else rows, options)
+    clean = sieve(normalise(mask(rows) if config.mask else rows, options), config.quality)
     known = benchmarks(config.decontaminate)
     return clean if known is None else decontaminate(clean, known)
 

@@ -17,6 +17,7 @@ from cecdata.corpus.privacy import mask
 from cecdata.corpus.reading import FileReport, Rows, empty_corpus, read
 from cecdata.corpus.rows import by_reason
 from cecdata.corpus.sentences import split
+from cecdata.corpus.sieve import sieve
 from cecdata.shards.schema import POOLED, REJECTED_ROW
 
 Progress = Callable[[str, int, int | None], None]  # what, how many more, of how many in all
@@ -104,7 +105,8 @@ class Intake:
             limit=config.limit,
             report=self.files.append,
         ):
-            clean = distinct(normalise(_prepare(rows, config), options), seen)
+            clean = sieve(normalise(_prepare(rows, config), options), config.quality)
+            clean = distinct(clean, seen)
             if self._benchmarks is not None:
                 clean = decontaminate(clean, self._benchmarks)
             rejected = pa.concat_batches([rows.rejected, clean.rejected])

@@ -1,0 +1,19 @@
+"""Japanese: a sentence with kana, names of one or two signs apart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cecdata.corpus.quality.base import Quality, share
+
+if TYPE_CHECKING:
+    import polars as pl
+
+MOST = 0.1
+
+
+def _fails(text: pl.Expr) -> pl.Expr:
+    return share(text, r"[\u3041-\u3096\u30a1-\u30fa]") > MOST
+
+
+QUALITY = Quality(_fails, f"more than {MOST:.0%} of its characters are kana")

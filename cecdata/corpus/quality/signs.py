@@ -1,0 +1,19 @@
+"""Sentences of signs: tables, rules, faces drawn with punctuation, encoded data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cecdata.corpus.quality.base import Quality, share
+
+if TYPE_CHECKING:
+    import polars as pl
+
+MOST = 0.4
+
+
+def _fails(text: pl.Expr) -> pl.Expr:
+    return share(text, r"[^\p{L}\s]") > MOST
+
+
+QUALITY = Quality(_fails, f"more than {MOST:.0%} of its characters are digits or signs")

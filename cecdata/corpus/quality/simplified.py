@@ -1,0 +1,31 @@
+"""Text that is not in simplified characters, or in rare ones.
+
+The operators and the tables of this package know the 8,105 characters of 通用规范汉字表.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from cecdata.corpus.quality.base import HAN, Quality
+
+if TYPE_CHECKING:
+    import polars as pl
+
+MOST = 0.1
+
+
+@cache
+def _standard() -> str:
+    from cecdata.hanzi.characters import standard_characters  # it loads the tables
+
+    return f"[{''.join(standard_characters())}]"
+
+
+def _fails(text: pl.Expr) -> pl.Expr:
+    han = text.str.count_matches(HAN)
+    return han - text.str.count_matches(_standard()) > MOST * han
+
+
+QUALITY = Quality(_fails, f"more than {MOST:.0%} of its Han characters are not standard")

@@ -1,0 +1,70 @@
+"""Quality filters: each rejects its kind with its name, and none rejects ordinary sentences."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from cecdata.common.errors import UsageError
+from cecdata.config import load
+from cecdata.corpus.quality import QUALITY
+
+BAD = {
+    "han": ["The quick brown fox jumps over 懒狗", "git commit -m fix 修复"],
+    "kana": ["昨日は友達と映画を見ました。", "こんにちは世界，今天见。"],
+    "simplified": ["繁體中文的句子會怎樣呢？", "請將檔案儲存於電腦裡。"],
+    "signs": ["2024-01-01 12:00:00 1,299.00 元", "=====￥￥￥-----*****标题"],
+    "repeated": ["哈哈哈哈哈哈哈哈哈哈哈哈", "好评好评好评好评好评好评好评好评"],
+    "mojibake": ["浣犲ソ锛屼笘鐣", "é\x9a¾å¾\x97ç³\x8aæ¶\x82的一句", "锟斤拷锟斤拷欢迎光临"],
+    "boilerplate": ["版权所有 侵权必究", "点击这里查看更多精彩内容", "京ICP备2024000001号"],
+}
+GOOD = [
+    "他的病情已经好转，明天就能出院。",
+    "请把PPT发到我的微信上。",
+    "会议定于3月12日上午10点在A座502室举行。",
+    "哈哈哈，你说得对，我们走吧。",
+    "著作权人可以许可他人行使前款规定的权利，并依照约定或者本法有关规定获得报酬。",
+    "这家店叫“鼎泰豐”，小笼包很好吃。",
+]
+
+SAMPLE = [
+    line
+    for path in sorted(Path(str(files("cecdata"))).joinpath("sample").glob("*.txt"))
+    for line in path.read_text("utf-8").splitlines()
+]
+
+
+def judged(texts, name):
+    return pl.DataFrame({"text": texts}).select(QUALITY[name].fails(pl.col("text")))["text"]
+
+
+@pytest.mark.parametrize("name", QUALITY)
+def test_a_filter_rejects_its_kind_and_no_ordinary_sentence(name):
+    """Examples of every kind; of the bundled corpus, which is clean, at most one in 500 goes."""
+    assert judged(BAD[name], name).all()
+    assert not judged(GOOD, name).any()
+    assert judged(SAMPLE, name).mean() <= 1 / 500
+
+
+def test_a_build_rejects_with_the_filters_name(cecdata, tmp_path):
+    """What goes in is kept or rejected with `quality_NAME`; without the option nothing changes."""
+    texts = [*GOOD, *(text for some in BAD.values() for text in some if text.isprintable())]
+    path = tmp_path / "a.txt"
+    path.write_text("\n".join(texts) + "\n", "utf-8")
+    options = [word for name in QUALITY for word in ("--quality", name)]
+    code, out, _ = cecdata("pool", path, "--out", tmp_path / "pool", "--json", *options)
+    rows = json.loads(out)["rows"]
+    assert code == 0
+    assert rows["kept"] == len(GOOD)
+    assert rows["kept"] + sum(rows["rejected"].values()) == len(texts)
+    assert set(rows["rejected"]) <= {f"quality_{name}" for name in QUALITY}
+
+
+def test_an_unknown_filter_is_refused():
+    """With the nearest name."""
+    with pytest.raises(UsageError, match="did you mean 'han'"):
+        load(quality=("hna",))
