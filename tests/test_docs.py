@@ -68,3 +68,24 @@ def test_no_page_has_a_conflict_marker():
     """A merge that was left half done shows in no page."""
     for page in [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]:
         assert not re.search(r"^(<{7}|>{7}) ", page.read_text("utf-8"), re.MULTILINE), page
+
+
+def test_everything_with_a_name_is_described():
+    """Operators, filters and recipes have a place in the docs; public names one in the API page."""
+    import cecbench
+    import cecdata
+    import cectrain
+    from cecdata.config import RECIPES
+    from cecdata.corpus.quality import QUALITY
+    from cecdata.filters import FILTERS
+    from cecdata.operators import OPERATORS
+
+    pages = [path for path in DOCS.rglob("*.md") if path.parent.name != "reading"]
+    text = "\n".join(path.read_text("utf-8") for path in pages)
+    for names in (OPERATORS, FILTERS, QUALITY, RECIPES):
+        assert not [name for name in names if f"`{name}`" not in text]
+    api = (DOCS / "api.md").read_text("utf-8")
+    for package in (cecdata, cectrain, cecbench):
+        public = [name for name in package.__all__ if not name.startswith("__")]
+        assert public
+        assert not [name for name in public if name not in api]
