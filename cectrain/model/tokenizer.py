@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from cecdata.corpus.privacy import RULES
 from cecdata.hanzi.characters import standard_characters
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
+    from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 PAD, SOURCE, TARGET, END = "<|pad|>", "<|source|>", "<|target|>", "<|end|>"
 SPECIAL = (PAD, SOURCE, TARGET, END)
@@ -24,6 +26,32 @@ TEMPLATE = (
     f"{{{{- messages[-1]['content'] + '{END}' -}}}}"
     "{%- endif -%}"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class CharacterTable:
+    """The built-in tokenizer as a table, several times as fast on single sentences."""
+
+    ids: Mapping[str, int]  # single characters
+    added: tuple[str, ...]  # tokens of several characters, for which the tokenizer looks in a text
+
+    def encode(self, text: str) -> list[int] | None:
+        """Return the text's tokens; None if only the tokenizer itself can split it."""
+        if any(token in text for token in self.added):
+            return None
+        try:
+            return [self.ids[character] for character in text]
+        except KeyError:  # a character that becomes bytes
+            return None
+
+
+@lru_cache(maxsize=4)
+def character_table(tokenizer: PreTrainedTokenizerBase) -> CharacterTable | None:
+    """Return the table of a tokenizer of the built-in kind, None for any other."""
+    if getattr(tokenizer, "chat_template", None) != TEMPLATE:
+        return None
+    single = {token: number for token, number in tokenizer.get_vocab().items() if len(token) == 1}
+    return CharacterTable(single, tuple(tokenizer.get_added_vocab()))
 
 
 @cache

@@ -6,9 +6,11 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from cectrain.corrector import prompts
 from cectrain.corrector.policy import Policy, prompt_ids, target_ids
 from cectrain.data.shards import Pair
 from cectrain.fast import qwen3_forward
+from cectrain.model.tokenizer import END, SOURCE, TARGET, character_table
 
 if TYPE_CHECKING:
     import torch
@@ -25,8 +27,7 @@ def collate(policy: Policy, pairs: Sequence[Pair]) -> dict[str, torch.Tensor]:
     """
     import torch
 
-    asked = [prompt_ids(policy, pair.source) for pair in pairs]
-    answers = [target_ids(policy, pair.target) for pair in pairs]
+    asked, answers = zip(*(tokens(policy, pair) for pair in pairs), strict=True)
     width = max(len(a) + len(b) for a, b in zip(asked, answers, strict=True))
     pad = int(policy.tokenizer.pad_token_id)
     rows, labels = [], []
@@ -35,6 +36,20 @@ def collate(policy: Policy, pairs: Sequence[Pair]) -> dict[str, torch.Tensor]:
         rows.append(question + answer + [pad] * empty)
         labels.append([IGNORED] * len(question) + answer + [IGNORED] * empty)
     return {"input_ids": torch.tensor(rows), "labels": torch.tensor(labels)}
+
+
+def tokens(policy: Policy, pair: Pair) -> tuple[list[int], list[int]]:
+    """Return `prompt_ids` of the source and `target_ids` of the target, by table if possible."""
+    table = character_table(policy.tokenizer)
+    if table is None:
+        return prompt_ids(policy, pair.source), target_ids(policy, pair.target)
+    question = table.encode(prompts.messages(pair.source, policy.prompt)[-1]["content"])
+    answer = table.encode(pair.target)
+    first, last, end = (policy.tokenizer.convert_tokens_to_ids(t) for t in (SOURCE, TARGET, END))
+    return (
+        prompt_ids(policy, pair.source) if question is None else [first, *question, last],
+        target_ids(policy, pair.target) if answer is None else [*answer, end],
+    )
 
 
 def loss_function(

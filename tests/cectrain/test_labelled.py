@@ -140,6 +140,22 @@ def same(first, second):
         torch.testing.assert_close(gradient, second[2][name], rtol=1e-4, atol=1e-7)
 
 
+def test_the_table_splits_as_the_tokenizer(small_policy):
+    """Characters, bytes of rare ones, placeholders and names of special tokens alike."""
+    from cectrain.corrector.policy import prompt_ids, target_ids
+    from cectrain.model.tokenizer import character_table, placeholders
+    from cectrain.supervised.loss import tokens
+
+    policy = small_policy()
+    texts = ["他己经来了。", "𠀀龘 a　B", "", "<|end|>好", "<0x41>", "é\u0301😀", *placeholders()]
+    texts += ["".join(texts), f"请拨{placeholders()[0]}。"]
+    for text in texts:
+        wanted = (prompt_ids(policy, text), target_ids(policy, text))
+        assert tokens(policy, Pair(0, 0, text, text, "")) == wanted, text
+    assert character_table(policy.tokenizer).encode("他来了") is not None
+    assert character_table(policy.tokenizer).encode("<|end|>") is None
+
+
 def test_passes_add_up_to_one_gradient(small_policy, tmp_path):
     """Three passes, with or without kept activations, give the gradient of one."""
     whole = gradients(small_policy(), 1, tmp_path)
