@@ -115,9 +115,9 @@ def counts(
 
     exact: erroneous sentences corrected to the letter. over-correction: clean ones changed. S_C_f1:
     sentence-level correction F1 over both, which is twice the corrected by the changed and the
-    erroneous; as in CSCD-NS's script, the source takes the place of an answer of another length.
-    F1 of any length: the same with answers as they are. A pair that the build left unchanged is
-    clean.
+    erroneous; as `cecbench` scores for CSCD-NS, rows whose target has another length are left out,
+    and the source takes the place of an answer of another length. F1 of any length: the same over
+    all rows with answers as they are. A pair that the build left unchanged is clean.
     """
     over_both = measure in (F1, ANY_LENGTH)
     about = [
@@ -125,6 +125,8 @@ def counts(
         for row in rows
         if over_both or (row["source"] == row["target"]) == (measure == "over-correction")
     ]
+    if measure == F1:
+        about = [row for row in about if len(row["source"]) == len(row["target"])]
     about.sort(key=lambda row: (row["target"], row["source"]))  # the same order for every run
     answers = [
         row["source"] if measure == F1 and len(row[column]) != len(row["source"]) else row[column]

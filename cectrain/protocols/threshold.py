@@ -57,11 +57,13 @@ def apply_threshold(run: FinishedRun, dataset: Pairs, longest: int) -> None:
 def best_threshold(decisions: Sequence[Decision]) -> float:
     """Return the least log-probability of a change that is kept, for the highest S_C_f1.
 
-    A change of another length counts as none. Without a right change it is 0, which keeps none.
+    As in that score, pairs of unequal lengths are left out, and a change of another length counts
+    as none. Without a right change it is 0, which keeps none.
 
     >>> best_threshold([Decision("a", "b", "b", -0.1), Decision("c", "c", "d", -0.5)])
     -0.1
     """
+    decisions = [one for one in decisions if len(one.source) == len(one.target)]
     errors = sum(one.source != one.target for one in decisions)
     changes = [
         one for one in decisions if one.answer != one.source and len(one.answer) == len(one.source)
