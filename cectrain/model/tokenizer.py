@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
-from cecdata.corpus.privacy import RULES
 from cecdata.hanzi.characters import standard_characters
 
 if TYPE_CHECKING:
@@ -67,8 +66,11 @@ def vocabulary() -> tuple[str, ...]:
 
 
 def placeholders() -> tuple[str, ...]:
-    """Return the placeholders that replace personal data, each of them one token."""
-    return tuple(sorted({rule.placeholder for rule in RULES}))
+    """Return the placeholders that are one token each; others are spelled.
+
+    The list is fixed, because the weights that ship have a vector for each of its tokens.
+    """
+    return ("<ADDR>", "<CARD>", "<EMAIL>", "<ID>", "<NAME>", "<PHONE>", "<URL>")
 
 
 def character_tokenizer() -> PreTrainedTokenizerFast:

@@ -127,7 +127,7 @@ def test_rewards_of_texts(encoder):
 
 
 def test_the_vote_needs_no_encoder_and_edits_mix_in(encoder):
-    """The majority reward reads texts only; the edit term is a share of the sum."""
+    """The majority reward reads texts only, no target; the edit term is a share of the sum."""
     vote = GroupReward(encoder, RewardConfig(kind="majority"), 4)
     assert vote.score(SOURCES, TARGETS, GROUPS).rewards[0].tolist() == [1, 0, 1, 0]
     mixed = GroupReward(encoder, RewardConfig(kind="majority", edit_weight=0.5), 4)
@@ -137,7 +137,7 @@ def test_the_vote_needs_no_encoder_and_edits_mix_in(encoder):
     assert found.figures["reward_edit"] == pytest.approx(0.5)
     copies = GroupReward(encoder, RewardConfig(kind="majority", copy=0.3), 4)
     paid = copies.score(SOURCES, TARGETS, GROUPS).rewards
-    assert paid.tolist() == [[1, 0.3, 1, 0], [1, 0, 1, 0]]  # of a clean source the vote's
+    assert paid.tolist() == [[1, 0, 1, 0], [1, 0, 1, 0]]  # a price for copies needs the target
 
 
 def test_cut_groups_are_refused(encoder):

