@@ -1,4 +1,4 @@
-"""What `cecdata fit` on 200 errors of one set is worth on the errors of the others.
+"""Measure `cecdata fit` on 200 errors of one set by the errors of the others.
 
     python benchmarks/bench_fit.py --shared $CEC_SHARED [--reach 1 10] [--seeds 3]
 

@@ -1,4 +1,4 @@
-"""What the built-in gate costs: CPU per pair of a build with it, over a build without cosine.
+"""Measure the built-in gate: CPU time per pair of a build with it, over one without cosine.
 
     python benchmarks/bench_gate.py CLEAN.parquet [--sentences 200000] [--teacher usem3]
 

@@ -1,4 +1,4 @@
-"""What protecting spans and names costs: CPU of both passes of the engine, with it and without.
+"""Measure the protection of spans and names: CPU time of both passes of the engine.
 
     python benchmarks/bench_protect.py [--sentences 100000] [--names 10000]
 

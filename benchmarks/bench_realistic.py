@@ -1,4 +1,4 @@
-"""What weighted and word-level sets cost, CPU time per pair: `realistic` on and off, `context`.
+"""Measure weighted and word-level sets, CPU time per pair: `realistic` on and off, `context`.
 
 Off is the same recipe with every weight equal and without the operators that rewrite spans; their
 share of the pairs goes to homophones. All recipes take turns in one run. A build reads, normalises,

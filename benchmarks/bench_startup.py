@@ -1,4 +1,4 @@
-"""How long the command line takes to answer, and a build of the sample, everything warm.
+"""Measure the start of the command line and a build of the sample, with warm caches.
 
     python benchmarks/bench_startup.py [--rounds 5]
 """

@@ -1,4 +1,4 @@
-"""What the speed benchmarks share: the real corpus, CPU clocks, medians of interleaved runs."""
+"""Parts that the speed benchmarks share: the real corpus, CPU clocks, medians of pairs of runs."""
 
 from __future__ import annotations
 

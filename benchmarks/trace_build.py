@@ -1,4 +1,4 @@
-"""How many of our functions and files one row passes on its way through `cecdata build`.
+"""Count the functions and files on the way of one row through `cecdata build`.
 
     python benchmarks/trace_build.py [--list]
 

@@ -23,7 +23,7 @@ ROWS = tuple(name for name in errortypes.SENTENCE if name != "clean")
 
 
 class Breakdown:
-    """How often each triple (tp, predicted, gold) occurs in each part of the rows added so far."""
+    """The count of each triple (tp, predicted, gold) in each part of the rows added so far."""
 
     def __init__(self, scorer: Scorer) -> None:
         self._scorer = scorer

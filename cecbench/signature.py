@@ -1,4 +1,4 @@
-"""What a number means: the signature that travels with every score."""
+"""The signature that accompanies every score and says how it was computed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What decides the rows of a build: one frozen dataclass, recipes as TOML, flags on top."""
+"""The settings that decide the rows of a build: a dataclass, read from a recipe and options."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ _ANY_LENGTH = Options(min_chars=1, max_chars=2**31 - 1)
 
 @pl.api.register_expr_namespace("cec")
 class Cec:
-    """What `pl.col(…).cec` has; each takes a column of text, and a null stays null."""
+    """The namespace `pl.col(…).cec`; each method takes a column of text, and a null stays null."""
 
     def __init__(self, expression: pl.Expr) -> None:
         self._expression = expression

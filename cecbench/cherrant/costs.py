@@ -54,7 +54,7 @@ class Dictionaries:
 
     @property
     def name(self) -> str:
-        """What the costs depend on, for the signature: each file with 8 digits of its SHA-256."""
+        """The files that decide the costs, for the signature, each with 8 digits of its SHA-256."""
         files = (f"{name}@{_digest(path)[:8]}" for name, path in self.files.items())
         return "+".join(["pinyin", *files])
 

@@ -108,7 +108,7 @@ class ApiSystem:
 
     @property
     def troubles(self) -> Mapping[str, int]:
-        """How often requests failed and were sent again, by reason."""
+        """The number of requests that failed and were sent again, by reason."""
         return dict(self._endpoint.troubles)
 
     def cost(self, tokens_in: int, tokens_out: int) -> float | None:

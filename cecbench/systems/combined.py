@@ -1,4 +1,4 @@
-"""What `cectrain correct` asks by default: the noisy channel and a policy together."""
+"""The default corrector of `cectrain correct`: the noisy channel and a policy together."""
 
 from __future__ import annotations
 

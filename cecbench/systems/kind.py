@@ -17,7 +17,7 @@ Options = TypeVar("Options", bound=NoOptions)
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a run gives to the system it makes.
+    """The facts of a run that a system may use.
 
     rows: the whole benchmark. state: the folder for what a killed run needs again; None where
     nothing is written.

@@ -1,1 +1,1 @@
-"""What the three packages share: errors, command lines, JSON, settings and durable files."""
+"""Parts that the three packages share: errors, command lines, JSON, settings and durable files."""

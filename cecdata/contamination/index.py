@@ -97,7 +97,7 @@ class Table(NamedTuple):
 
 
 class Texts(NamedTuple):
-    """What is known of each text of the lists."""
+    """The facts of each text of the lists."""
 
     benchmark: Int32s
     length: Int32s

@@ -18,7 +18,7 @@ _SHOWN = 3  # examples of a benchmark
 
 @dataclass(slots=True)
 class Hits:
-    """What a corpus has of one benchmark; a row counts once, as exact, overlap or near."""
+    """Counts of a corpus's rows that occur in one benchmark, each once: exact, overlap or near."""
 
     name: str
     texts: int  # in the benchmark; both sides of a pair count

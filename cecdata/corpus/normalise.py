@@ -31,7 +31,7 @@ LOCATED_SENTENCE = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What counts as a sentence. Lengths are code points after normalisation.
+    """The rules of a sentence. Lengths are code points after normalisation.
 
     `min_chars` 5: below, one edit is over a fifth of the sentence (the paper's customer-service
     corpus takes 10). `max_chars` 512: the window of the encoders.

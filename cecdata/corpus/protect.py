@@ -67,7 +67,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """What is protected in a build; threads may share it."""
+    """The protected spans and names of a build; threads may share it."""
 
     spans: bool
     names: Names

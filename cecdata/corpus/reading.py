@@ -24,7 +24,7 @@ _JOINED_BYTES, _JOINED_PIECES = 1 << 19, 512
 
 @dataclass(slots=True)
 class FileReport:
-    """How many rows of one file were read, and how many of them have no readable text, and why."""
+    """The rows read from one file, those without readable text, and the reason."""
 
     path: str
     rows: int = 0

@@ -31,7 +31,7 @@ _FILES = ("rows.npy", "characters.npy", "network.npz")
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What the weights are known to do, measured beside their teacher (`builtin/gate.json`).
+    """Measured properties of the weights, compared with their teacher (`builtin/gate.json`).
 
     `knot`: the raw score that is reported as 0.65, so that the paper's threshold rejects what was
     found to be the best trade. `band`: scores between which a pair is better asked of the teacher.

@@ -33,7 +33,7 @@ STEP = 1024.0  # integers are this many times the weights
 
 
 class Weights(NamedTuple):
-    """What the kernels read."""
+    """The arrays that the kernels read."""
 
     rows: npt.NDArray[np.int16]  # [CHARACTERS + PAIRS, WIDTH]
     code_points: npt.NDArray[np.uint16]  # [0x110000] row of each code point

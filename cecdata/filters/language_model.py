@@ -101,4 +101,4 @@ def _loaded(path: Path) -> kenlm.Model:
         return kenlm.Model(str(path), settings)
     except (OSError, RuntimeError) as error:
         said = " ".join(str(error).split())
-        raise InputError(f"{path}: no model of KenLM ({said[:200]})") from error
+        raise InputError(f"{path} is no KenLM model ({said[:200]})") from error

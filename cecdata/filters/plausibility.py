@@ -1,4 +1,4 @@
-"""How much worse a source reads than its target, to a language model.
+"""The drop in log-probability from a target to its source, by a language model.
 
 A corruption that reads as well as the original is no error that could be noticed: 他买了书 for
 他卖了书. Scores are per character, so that a text is not held to read better for being shorter.

@@ -1,4 +1,4 @@
-"""How characters are read, and which ones sound the same or nearly so."""
+"""The readings of characters, and the characters that sound the same or nearly so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the sentence tells the kernel: codes of neighbouring characters, and factors by them."""
+"""The context that the kernel uses: codes of neighbouring characters, and factors by them."""
 
 from __future__ import annotations
 

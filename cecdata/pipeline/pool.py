@@ -36,7 +36,7 @@ _REJECTS = ".cecdata/rejects"
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What a first pass counts."""
+    """The counts of a first pass."""
 
     rows: int  # of the corpus
     sentences: int

@@ -1,4 +1,4 @@
-"""What a build has done so far, read from its folder without a lock, whatever runs it."""
+"""The progress of a build, read from its folder without a lock, whatever runs it."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ EXAMPLES = 4  # of each reason
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """How often `target` was written as `source`, and by which operator most often."""
+    """The number of times that `target` was written as `source`, and its most frequent operator."""
 
     target: str
     source: str
@@ -33,7 +33,7 @@ class Confusion:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How many of `all` characters or words occur in the targets, and how many were perturbed."""
+    """The number of `all` characters or words, of those in the targets, and of those perturbed."""
 
     name: str
     seen: int

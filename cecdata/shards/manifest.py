@@ -119,7 +119,7 @@ class Manifest:
 
     @property
     def kind(self) -> str:
-        """What a row of the shards is: "pairs", or "pool" for a sentence."""
+        """The kind of rows: "pairs", or "pool" for sentences."""
         return POOL if self.extra.get("kind") == POOL else PAIRS
 
     def files(self) -> tuple[File, ...]:

@@ -21,7 +21,7 @@ QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """How often a text was written as another; either may be empty."""
+    """The number of times that a text was written as another; either may be empty."""
 
     target: str
     source: str

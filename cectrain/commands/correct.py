@@ -139,7 +139,7 @@ def _json(correction: Correction) -> str:
 
 
 class _Report:
-    """What was kept as written, for stderr: some by name, all as counts at the end."""
+    """A report on stderr of the text that was kept as written: examples, then counts."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()

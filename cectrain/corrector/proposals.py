@@ -1,4 +1,4 @@
-"""What a policy proposes: the edits of its greedy answers, with their probabilities."""
+"""The edits of a policy's greedy answers, with their probabilities."""
 
 from __future__ import annotations
 

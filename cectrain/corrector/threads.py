@@ -1,4 +1,4 @@
-"""How many threads of the processor a local model computes with."""
+"""The number of CPU threads that a local model uses."""
 
 from __future__ import annotations
 

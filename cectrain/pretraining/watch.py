@@ -1,4 +1,4 @@
-"""The exact rate on held-out sentences during a pretraining, by one forward pass each."""
+"""The share of held-out sentences corrected exactly during pretraining, by one pass each."""
 
 from __future__ import annotations
 

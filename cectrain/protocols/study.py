@@ -52,7 +52,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """What is compared, as the keys of a study's TOML file say.
+    """A study, with the fields of its TOML file.
 
     `settings` hold for all variants, and --set overrides them. `published` is the head of the
     column with the paper's numbers. `notes` are printed above the table.

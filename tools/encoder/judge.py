@@ -127,7 +127,7 @@ def share(found: Masks, digits: int) -> float | None:
 
 
 def cascade(score: Floats, teacher: Floats, low: float, high: float) -> dict[str, float | None]:
-    """What is left when pairs of the band are decided by the teacher."""
+    """Return the errors that remain if the teacher decides the pairs of the band."""
     inside = (score >= low) & (score < high)
     found = errors(np.where(inside, teacher, score), teacher)
     return {"low": low, "high": high, "to_teacher": share(inside, 4)} | found

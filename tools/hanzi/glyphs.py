@@ -1,4 +1,4 @@
-"""How alike two characters look when printed: correlation of blurred bitmaps in two typefaces."""
+"""The similarity of two printed characters: correlation of blurred bitmaps in two typefaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of two characters is the same component at the same place, counted in strokes."""
+"""The share of strokes that two characters have in common at the same place."""
 
 from __future__ import annotations
 

@@ -286,8 +286,8 @@ def _refuse_links(state: Path) -> None:
         links += (p for p in (Path(folder) / n for n in (*folders, *names)) if p.is_symlink())
     if links:
         raise RefusedError(
-            f"{links[0]} is a link, and a run makes none there: remove the link, or choose another "
-            "output folder"
+            f"{links[0]} is a link, which could lead outside the folder: remove it, or choose "
+            "another output folder"
         )
 
 

@@ -1,4 +1,4 @@
-"""How kernels are compiled, and a cache on disk that notices a change in any file they are made of.
+"""Compile kernels, with a cache on disk that notices a change in any file they consist of.
 
 numba's cache watches the file of a kernel alone. What it inlines or calls may be in other files:
 those of this folder, and for an `entry` those of its own folder. The cache's key has what a

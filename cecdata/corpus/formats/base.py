@@ -12,7 +12,7 @@ from cecdata.corpus.sources import Source
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How files of one format are read, and by which suffixes they are known.
+    """The reader of one format, and the suffixes of its files.
 
     `read(source, columns, batch_rows)` yields the rows of one file in their order, in batches of
     about `batch_rows` or of a few megabytes, in constant memory. It rejects a bad row and raises

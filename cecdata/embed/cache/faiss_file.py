@@ -1,4 +1,4 @@
-"""The FAISS file: IDMap2 over a scalar quantiser of fp16, inner product. Alone imports `faiss`.
+"""The FAISS file: IDMap2 over a scalar quantiser of fp16, inner product.
 
 It holds the vectors once more, so that search and other programs need nothing of ours. FAISS
 itself notices no flipped bit: `open_index` compares the SHA-256 before it maps the file.

@@ -44,7 +44,7 @@ TONE_BITS = 3  # of `Context.sounds`
 
 
 class Context(NamedTuple):
-    """What is known of pairs of neighbours; without factors where the sentence plays no part."""
+    """Factors of pairs of neighbours; none where a recipe does not use the context."""
 
     pairs: Words  # a hash table of left slot << 17 | right slot << 4 | code
     confusions: Words  # the same of right and wrong slots

@@ -185,7 +185,7 @@ def _write(points, begin, sentence, edge, work, channel, out, rows):
 
 
 class Edits(NamedTuple):
-    """What the kernel writes: [E, 6] sentence, start, end, word, and the part of the word."""
+    """The output of the kernel: [E, 6] sentence, start, end, word, and the part of the word."""
 
     place: NDArray[np.int64]
     share: NDArray[np.float64]

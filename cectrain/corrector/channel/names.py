@@ -1,4 +1,4 @@
-"""What looks like an error but is right: names of people, foreign names, titles, what recurs.
+"""Text that looks wrong but is right: names of people, foreign names, titles, repeated text.
 
 A name is an edge of the lattice, a word that the n-gram model need not list. In a title or a short
 quotation, and in two characters that recur, an error costs more.

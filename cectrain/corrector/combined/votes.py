@@ -1,4 +1,4 @@
-"""How a policy judges single changes of a text, by one forward pass over the unchanged text."""
+"""A policy's judgement of single changes, by one forward pass over the unchanged text."""
 
 from __future__ import annotations
 

@@ -275,7 +275,7 @@ def test_overwrite_refuses_a_bad_language_model_first(
     code, _, errors = cecdata(
         "build", corpus, "--out", copy_of_built, *flags, "--plausibility", model, "--overwrite"
     )
-    assert (code, "no model of KenLM" in errors) == (1, True)
+    assert (code, "is no KenLM model" in errors) == (1, True)
     assert tree_of(copy_of_built) == before
 
 
