@@ -124,7 +124,7 @@ def changed(folder):
 def named(title):
     """The files that a recipe of CONTRIBUTING names."""
     text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
-    recipe = re.search(rf"^\*\*{title}\.\*\*(.*?)\n\n", text, re.MULTILINE | re.DOTALL)[1]
+    recipe = re.search(rf"^\*\*{title}\*\*(.*?)\n\n", text, re.MULTILINE | re.DOTALL)[1]
     return set(re.findall(r"`((?:cecbench|docs)/\S+\.(?:py|md))`", recipe))
 
 

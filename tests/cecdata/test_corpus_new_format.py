@@ -55,7 +55,7 @@ assert run(cli, ["build", "a.toy", "--format", "tyo", "--dry-run", "--out", "out
 def test_a_format_is_one_file_and_one_entry(tmp_path):
     """A toy format is then read by its suffix, compressed, by `--format` and through a pipe."""
     text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
-    recipe = next(p for p in text.split("\n\n") if p.startswith("**A corpus format.**"))
+    recipe = next(p for p in text.split("\n\n") if p.startswith("**A corpus format**"))
     named = set(re.findall(r"`((?:cecdata|tests)/[^`]+)`", recipe))
     assert named == {NEW.replace("toy", "NAME"), TABLE, FUZZ}
     shutil.copytree(ROOT / "cecdata", tmp_path / "cecdata")

@@ -71,7 +71,7 @@ assert set(metrics_log.NAMES) <= set(explained)
 def recipe(title):
     """The paragraph of CONTRIBUTING.md that begins with a title."""
     text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
-    return next(p for p in text.split("\n\n") if p.startswith(f"**{title}.**"))
+    return next(p for p in text.split("\n\n") if p.startswith(f"**{title}**"))
 
 
 def test_a_term_is_one_file_and_three_entries(tmp_path):
