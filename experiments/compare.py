@@ -1,0 +1,247 @@
+"""Compare corpora of errors by the corrector that each one trains; all else is equal.
+
+    python experiments/compare.py CLEAN.parquet --data BENCHMARKS --out OUT [--seeds 1 2 3]
+        [--only b-paper c-context] [--peers PYTHON]
+
+The corrector is a noisy channel: the n-gram model that ships, which has seen no error, times
+P(wrong | right) as counted in the pairs. For each variant of corpora.toml and each seed the same
+sentences get errors, the substitutions are counted, and the least posterior of an edit is chosen on
+held-out pairs of the same variant, half of them clean: the best sentence-level F1 among those that
+change at most 5 % of the clean sentences. OUT/VARIANT/SEED has the predictions and score.json;
+what is there already is not computed again. The table is printed from these files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import tomllib
+
+import cecbench
+from cecdata.channel.table import KEPT, Channel
+from cecdata.config import load
+from cecdata.corpus.splits import is_validation
+from cecdata.corpus.xxh3 import id_column, ids
+from cecdata.ngram.models import find
+from cecdata.perturbation.engine import Perturber
+from cecdata.shards.schema import SENTENCE
+from cectrain.corrector.channel.proposer import ChannelProposer
+from cectrain.corrector.correction import Edit, apply
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE.parent / name) for name in ("tools/ngram", "benchmarks")]
+from build import HELD_OUT, ORIGINS
+from listing import Listing, tables
+
+SETS = ("car", "cot", "gam", "mec", "cscd-ns")
+TUNED = 3000  # held-out sentences, half of them left clean
+LEAST = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+MOST_CHANGED = 0.05
+UNSEEN = 5.0  # added to the number of a character's errors: rare rows are less sure
+DRAWS = 2000
+Pairs = list[tuple[str, str]]
+
+
+def clean(corpus: Path, count: int) -> tuple[list[str], list[str]]:
+    """The same sentences for every variant: to train on, and to tune on."""
+    frame = pl.read_parquet(corpus).filter(pl.col("origin").is_in(ORIGINS))
+    frame = frame.filter(pl.col("text").str.len_chars().is_between(8, 64)).sort("text")
+    held = pl.Series(is_validation(ids(frame["text"].to_arrow().cast(pa.string())), HELD_OUT))
+    one, other = frame.filter(~held)["text"], frame.filter(held)["text"]
+    return one.sample(count, seed=1).to_list(), other.sample(TUNED, seed=1).to_list()
+
+
+def corrupted(texts: list[str], variant: dict[str, object], seed: int, peers: str) -> Pairs:
+    """One (source, target) for each sentence; a sentence without an error is kept as it is."""
+    asked = dict(variant)
+    if asked.pop("listing", False):
+        drawn = Listing(tables(), seed)
+        return [drawn.perturb(text, 1)[0] for text in texts]
+    if program := asked.pop("program", None):
+        command = [peers, str(HERE / program[0]), *program[1:], str(seed)]
+        done = subprocess.run(
+            command, input="\n".join(texts), capture_output=True, text=True, check=True
+        )
+        return [tuple(line.split("\t")) for line in done.stdout.split("\n") if "\t" in line]
+    config = load(str(asked.pop("recipe")), copies=1, seed=seed, **asked)
+    text = pa.array(texts, pa.string())
+    origin = pa.array([""] * len(texts), pa.string())
+    batch = pa.RecordBatch.from_arrays([id_column(text), text, origin], schema=SENTENCE)
+    table = Perturber.calibrated(config, text).pairs(batch).table
+    return list(zip(table["source"].to_pylist(), table["target"].to_pylist(), strict=True))
+
+
+def counted(pairs: Pairs, name: str) -> Channel:
+    """P(wrong | right, an error strikes there) by counts; pairs of other lengths are not used."""
+    of_pair: Counter[tuple[str, str]] = Counter()
+    for source, target in pairs:
+        if len(source) == len(target) and source != target:
+            both = zip(source, target, strict=True)
+            of_pair.update((wrong, right) for wrong, right in both if wrong != right)
+    of_right: Counter[str] = Counter()
+    for (_, right), count in of_pair.items():
+        of_right[right] += count
+    rows: dict[str, list[tuple[str, float]]] = {}
+    for (wrong, right), count in of_pair.items():
+        chance = float(np.log(count / (of_right[right] + UNSEEN)))
+        rows.setdefault(wrong, []).append((right, chance))
+    for wrong, row in rows.items():
+        rows[wrong] = sorted(row, key=lambda item: (-of_pair[wrong, item[0]], item[0]))[:KEPT]
+    observed = tuple(sorted(rows))
+    flat = [item for sign in observed for item in rows[sign]]
+    return Channel(
+        recipe=name,
+        observed=observed,
+        bounds=np.cumsum([0, *(len(rows[sign]) for sign in observed)]).astype(np.int64),
+        right=tuple(right for right, _ in flat),
+        log_prob=np.array([chance for _, chance in flat], np.float32),
+        repeated=None,
+        missing=None,
+    )
+
+
+def answers(sources: list[str], proposed: list[list[Edit]], least: float) -> list[str]:
+    return [
+        apply(source, [edit for edit in edits if edit.confidence >= least])
+        for source, edits in zip(sources, proposed, strict=True)
+    ]
+
+
+def threshold(proposer: ChannelProposer, pairs: Pairs) -> float:
+    """The least posterior with the best F1 that changes few clean sentences."""
+    half = len(pairs) // 2
+    rows = pairs[:half] + [(target, target) for _, target in pairs[half:]]
+    proposed = proposer.propose([source for source, _ in rows])
+    best = (-1.0, LEAST[-1])
+    for least in LEAST:
+        got = answers([source for source, _ in rows], proposed, least)
+        spoilt = sum(a != t for a, (_, t) in zip(got[half:], rows[half:], strict=True))
+        right = sum(a == t != s for a, (s, t) in zip(got, rows, strict=True))
+        changed = sum(a != s for a, (s, _) in zip(got, rows, strict=True))
+        wrong = sum(s != t for s, t in rows)
+        if spoilt <= MOST_CHANGED * (len(rows) - half):
+            best = max(best, (2 * right / max(1, changed + wrong), least))
+    return best[1]
+
+
+def benchmark(data: Path, name: str) -> Pairs:
+    if name == "cscd-ns":
+        lines = (data / "cscd-ns/dev.tsv").read_text("utf-8").splitlines()
+        return [(parts[1], parts[2]) for parts in (line.split("\t") for line in lines)]
+    lines = (data / f"lemon_v2/{name}.txt").read_text("utf-8").splitlines()
+    pairs = [line.replace(" ", "").split("\t") for line in lines]
+    return [(pair[0], pair[1]) for pair in pairs]
+
+
+def run(
+    asked: argparse.Namespace, name: str, seed: int, texts: tuple[list[str], list[str]]
+) -> None:
+    """Train and score one variant with one seed, unless its score is there."""
+    folder = asked.out / name / str(seed)
+    if (folder / "score.json").is_file():
+        return
+    began = time.process_time()
+    variant = tomllib.loads((HERE / "corpora.toml").read_text("utf-8"))[name]
+    pairs = corrupted(texts[0], variant, seed, asked.peers)
+    channel = counted(pairs, name)
+    proposer = ChannelProposer(find("words"), channel, least=0.0)
+    tuning = corrupted(texts[1], variant, seed + 1000, asked.peers)
+    random.Random(seed).shuffle(tuning)
+    least = threshold(proposer, tuning)
+    folder.mkdir(parents=True, exist_ok=True)
+    result = {
+        "pairs": len(pairs),
+        "usable": sum(len(s) == len(t) and s != t for s, t in pairs),
+        "confusions": len(channel.right),
+        "least": least,
+        "sets": {},
+    }
+    for of in SETS:
+        rows = benchmark(asked.data, of)
+        sources, targets = [s for s, _ in rows], [t for _, t in rows]
+        got = answers(sources, proposer.propose(sources), least)
+        (folder / f"{of}.txt").write_text("\n".join(got) + "\n", "utf-8")
+        scored = cecbench.score(sources, targets, got)
+        at = scored.scorer.fields.index("S_C_tp")
+        result["sets"][of] = {
+            "f1": scored.headline,
+            "over_correction": scored.values["behaviour.over_correction_rate"],
+            "signature": scored.values["signature"],
+            "counts": scored.counts[:, at : at + 3].tolist(),
+        }
+    result["cpu_s"] = round(time.process_time() - began, 1)
+    work = folder / "score.json.part"
+    work.write_text(json.dumps(result), "utf-8")
+    work.replace(folder / "score.json")
+    print(f"{name} {seed}: {result['cpu_s']} s of CPU", file=sys.stderr, flush=True)
+
+
+def drawn_means(out: Path, name: str, seeds: list[int]) -> np.ndarray:
+    """Mean F1 over the sets [DRAWS], of drawn seeds and sentences; the same draws for all names."""
+    results = [json.loads((out / name / str(s) / "score.json").read_text()) for s in seeds]
+    counts = [[np.array(r["sets"][of]["counts"]) for of in SETS] for r in results]
+    generator = np.random.default_rng(0)
+    means = np.empty(DRAWS)
+    for draw in range(DRAWS):
+        seed, total = int(generator.integers(len(seeds))), 0.0
+        for of in range(len(SETS)):
+            table = counts[seed][of]
+            times = np.bincount(generator.integers(len(table), size=len(table)))
+            tp, predicted, gold = times @ table[: len(times)]
+            total += 2 * tp / max(1, predicted + gold)
+        means[draw] = 100 * total / len(SETS)
+    return means
+
+
+def table(out: Path, names: list[str], seeds: list[int]) -> None:
+    """Print mean F1 with its interval, each set's F1, and over-correction."""
+    print(f"| corpus | seeds | mean F1 | {' | '.join(SETS)} | over-correction | least | usable |")
+    print("|---" * (6 + len(SETS)) + "|")
+    for name in names:
+        ready = [s for s in seeds if (out / name / str(s) / "score.json").is_file()]
+        if not ready:
+            continue
+        results = [json.loads((out / name / str(s) / "score.json").read_text()) for s in ready]
+        f1 = np.array([[r["sets"][of]["f1"] for of in SETS] for r in results])
+        over = np.mean([[r["sets"][of]["over_correction"] for of in SETS] for r in results])
+        low, high = np.quantile(drawn_means(out, name, ready), (0.025, 0.975))
+        own = " | ".join(f"{value:.1f}" for value in f1.mean(axis=0))
+        least = ", ".join(str(r["least"]) for r in results)
+        usable = np.mean([r["usable"] for r in results])
+        mean = f"{f1.mean():.1f} ({low:.1f}–{high:.1f})"
+        print(f"| {name} | {len(ready)} | {mean} | {own} | {over:.1%} | {least} | {usable:,.0f} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1])
+    parser.add_argument("--only", nargs="+")
+    parser.add_argument("--sentences", type=int, default=60_000)
+    parser.add_argument("--peers", default=sys.executable, help="Python that has the peers")
+    asked = parser.parse_args()
+    names = asked.only or list(tomllib.loads((HERE / "corpora.toml").read_text("utf-8")))
+    texts = clean(asked.corpus, asked.sentences)
+    for seed in asked.seeds:
+        for name in names:
+            try:
+                run(asked, name, seed, texts)
+            except subprocess.CalledProcessError as error:
+                print(f"{name}: {error.stderr[-300:]}", file=sys.stderr)
+    table(asked.out, names, asked.seeds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+"""The experiments: their corpora can be made, and the corrector that they train counts."""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+
+import pytest
+import tomllib
+
+from cecdata.config import load
+
+HERE = Path(__file__).parents[1] / "experiments"
+VARIANTS = tomllib.loads((HERE / "corpora.toml").read_text("utf-8"))
+
+
+@pytest.fixture(scope="module")
+def compare():
+    sys.path.insert(0, str(HERE))
+    try:
+        import compare
+    finally:
+        sys.path.remove(str(HERE))
+    return compare
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_each_corpus_is_a_recipe_or_a_program_that_is_there(name):
+    """A recipe takes the settings beside it, and a program is a file of the folder."""
+    asked = dict(VARIANTS[name])
+    if "recipe" in asked:
+        assert load(asked.pop("recipe"), copies=1, seed=1, **asked).copies == 1
+    elif "program" in asked:
+        assert (HERE / asked["program"][0]).is_file()
+    else:
+        assert asked == {"listing": True}
+
+
+def test_chances_are_counts(compare):
+    """P(wrong | right) is a pair's share of the errors at a character; rare ones get less."""
+    pairs = [("他己来", "他已来")] * 3 + [("他以来", "他已来"), ("同", "同"), ("长", "很长")]
+    channel = compare.counted(pairs, "toy")
+    assert channel.observed == ("以", "己")
+    (right, chance), = channel.row("己")
+    assert right == "已"
+    assert chance == pytest.approx(math.log(3 / (4 + compare.UNSEEN)))
