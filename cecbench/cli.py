@@ -35,6 +35,10 @@ COMMANDS = {
         "Write a report of runs and the published rows: HTML, LaTeX, …",
     ),
     "published": ("cecbench.commands.report:published", "Print the paper's tables as JSON."),
+    "completion": (
+        "cecdata.common.completion:completion",
+        "Print a script for the completion of a shell.",
+    ),
 }
 
 

@@ -25,6 +25,7 @@ COMMANDS = {
         "cecdata.commands.datasets:export",
         "Write a split in the format of another tool.",
     ),
+    "push": ("cecdata.commands.push:push", "Upload a dataset to the Hugging Face hub."),
     "preview": ("cecdata.commands.look:preview", "Show perturbed copies of one sentence."),
     "inspect": (
         "cecdata.commands.look:inspect",
@@ -53,6 +54,10 @@ COMMANDS = {
         "Fit a recipe to a sample of real errors (uses labels).",
     ),
     "doctor": ("cecdata.commands.doctor:doctor", "Show what this machine and installation have."),
+    "completion": (
+        "cecdata.common.completion:completion",
+        "Print a script for the completion of a shell.",
+    ),
 }
 
 

@@ -34,6 +34,10 @@ COMMANDS = {
         "cectrain.commands.export:export",
         "Write a policy as one folder for transformers and vLLM.",
     ),
+    "completion": (
+        "cecdata.common.completion:completion",
+        "Print a script for the completion of a shell.",
+    ),
 }
 
 

@@ -43,6 +43,54 @@ def test_help_reads_well(tool: str, path: tuple[str, ...]) -> None:
     assert not first.startswith("Options:"), "no description"
 
 
+@pytest.mark.parametrize(("tool", "path"), _ALL, ids=[" ".join((t, *p)) for t, p in _ALL])
+def test_every_help_has_an_example(tool: str, path: tuple[str, ...]) -> None:
+    """A line of each help is a command line of that command, ready to be typed."""
+    printed = CliRunner().invoke(_GROUPS[tool], [*path, "--help"]).output
+    _, _, after_usage = printed.partition("\n")
+    assert re.search(rf"\b{' '.join((tool, *path))}( |$)", after_usage, re.MULTILINE)
+
+
+@pytest.mark.parametrize("tool", _GROUPS)
+def test_a_shell_completes_commands_and_options(tool: str) -> None:
+    """Bash loads the script, and what it asks of the tool is answered with names and options."""
+    printed = CliRunner().invoke(_GROUPS[tool], ["completion", "bash"], prog_name=tool)
+    loaded = subprocess.run(
+        ["bash", "-c", f"{printed.output}\ncomplete -p {tool}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert f"_{tool}_completion" in loaded.stdout
+    first = next(iter(_GROUPS[tool].list_commands(click.Context(_GROUPS[tool]))))
+    for words, place, expected in (
+        (f"{tool} {first[:-1]}", "1", f"plain,{first}"),
+        (f"{tool} {first} --he", "2", "plain,--help"),
+    ):
+        asked = CliRunner().invoke(
+            _GROUPS[tool],
+            prog_name=tool,
+            env={
+                "COMP_WORDS": words,
+                "COMP_CWORD": place,
+                f"_{tool.upper()}_COMPLETE": "bash_complete",
+            },
+        )
+        assert expected in asked.output.splitlines()
+
+
+def test_a_mistyped_option_is_answered_with_the_nearest() -> None:
+    """The message names what exists, for options, commands and choices."""
+    for words, expected in (
+        (["build", "--copeis", "3"], "--copies"),
+        (["bild"], "'build'"),
+        (["build", "sample", "--out", "x", "--engine", "locl"], "'local'"),
+    ):
+        done = CliRunner().invoke(_GROUPS["cecdata"], words)
+        assert done.exit_code == 2
+        assert expected in done.output
+
+
 def test_no_message_advises_a_package_that_is_not_published() -> None:
     """What a message tells to install works in a clone; `cec-zero` is on no package index."""
     root = Path(__file__).parents[1]

@@ -71,7 +71,11 @@ def verify(dataset: Path, level: str | None, as_json: bool) -> None:
 @_DATASET
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def stats(dataset: Path, as_json: bool) -> None:
-    """Count the splits, operators, kinds, lengths, distances and confusions of DATASET."""
+    """Count the splits, operators, kinds, lengths, distances and confusions of DATASET.
+
+    \b
+    cecdata stats out/data --json
+    """
     from cecdata.shards.stats import renderable
     from cecdata.shards.stats import stats as count
 

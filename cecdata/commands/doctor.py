@@ -38,7 +38,12 @@ EXTRAS = {
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def doctor(as_json: bool) -> None:
-    """Show versions, cores, memory, disk, GPUs, and which optional packages are installed."""
+    """Show versions, cores, memory, disk, GPUs, and which optional packages are installed.
+
+    \b
+    cecdata doctor
+    cecdata doctor --json
+    """
     facts = examine()
     if as_json:
         print_json(facts)

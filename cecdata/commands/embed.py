@@ -202,7 +202,11 @@ def near_duplicates(
 
 @click.group()
 def encoders() -> None:
-    """Compare sentence encoders."""
+    """Compare sentence encoders.
+
+    \b
+    cecdata encoders compare ratings.tsv
+    """
 
 
 @encoders.command()

@@ -20,6 +20,9 @@ _OUT = click.argument("out", type=click.Path(path_type=Path))
 def merge(out: Path, as_json: bool) -> None:
     """Publish the dataset OUT, all shards of which were built with `cecdata build --shard i/N`.
 
+    \b
+    cecdata merge out/big
+
     The files are those of a build without --shard, byte for byte. If a shard is missing, it is
     named, and nothing changes.
     """
@@ -38,7 +41,11 @@ def merge(out: Path, as_json: bool) -> None:
 @_OUT
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def status(out: Path, as_json: bool) -> None:
-    """Show how far the build in OUT is: stage, rate, time left, slow and failed shards."""
+    """Show how far the build in OUT is: stage, rate, time left, slow and failed shards.
+
+    \b
+    cecdata status out/big
+    """
     from dataclasses import asdict
 
     from cecdata.pipeline.status import status as read

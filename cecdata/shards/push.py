@@ -1,0 +1,65 @@
+"""Upload a finished dataset to the Hugging Face hub."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from cecdata.common import hub
+from cecdata.common.errors import InputError, MissingPackageError, how_to_install
+from cecdata.shards.card import CARD
+from cecdata.shards.croissant import CROISSANT
+from cecdata.shards.manifest import MANIFEST
+from cecdata.shards.reader import Dataset, open_dataset
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file of a dataset that is to be uploaded; `path` is relative to the dataset."""
+
+    path: str
+    bytes: int
+
+
+def uploads(dataset: Dataset, *, rejects: bool = False) -> list[Upload]:
+    """Return the files that `push` uploads: card, croissant, manifest and shards.
+
+    The rejected rows come with `rejects` alone: they are what was not to be in the dataset. The
+    file `run.json` stays here, because it names paths of this machine.
+    """
+    records = [record for files in dataset.manifest.outputs.values() for record in files]
+    paths = [CARD, CROISSANT, MANIFEST, *(record.path for record in records)]
+    paths += [record.path for record in dataset.manifest.rejects if rejects]
+    return [Upload(path, (dataset.path / path).stat().st_size) for path in paths]
+
+
+def push(folder: Path, repository: str, *, private: bool = False, rejects: bool = False) -> str:
+    """Upload the dataset in `folder` to OWNER/NAME in one commit, and return its address.
+
+    Every shard is hashed first. Raises VerificationError for a damaged dataset, and InputError
+    where the hub refuses or does not answer.
+    """
+    dataset = open_dataset(folder)
+    files = uploads(dataset, rejects=rejects)
+    for split in dataset.manifest.outputs:
+        dataset.prove(split)
+    hub.check_hub_address()
+    try:
+        from huggingface_hub import CommitOperationAdd, HfApi
+    except ImportError as error:
+        raise MissingPackageError(
+            f"push needs huggingface_hub: {how_to_install('embed')}"
+        ) from error
+    with hub.quiet_hub():
+        try:
+            HfApi().create_repo(repository, repo_type="dataset", private=private, exist_ok=True)
+            operations = [CommitOperationAdd(file.path, folder / file.path) for file in files]
+            commit = HfApi().create_commit(
+                repository, operations, commit_message="Upload the dataset", repo_type="dataset"
+            )
+        except Exception as error:  # noqa: BLE001 - no network, no login, no such owner
+            raise InputError(
+                f"{repository}: the hub took no upload ({hub.first_line(error)}). Log in with "
+                "`hf auth login` or set HF_TOKEN, and check the name OWNER/NAME and the network"
+            ) from None
+    return str(commit.commit_url)
