@@ -58,7 +58,7 @@ def train(
     # 3. Open the folder on rank 0. `naming` also covers files that other libraries write there.
     reads = (str(dataset.path), config.policy.name, config.data.cache, *folders_of(config.encoder))
     workspace = Workspace(out, identity, overwrite=overwrite, reads=reads)
-    with naming(out), workspace if rank0 else nullcontext() as work:
+    with naming(out), distributed.lost_ranks(), workspace if rank0 else nullcontext() as work:
         summary = None if work is None else results.finished(out)
         if distributed.broadcast_from_rank0(summary is not None):
             log(f"{out} holds the finished run already")

@@ -24,8 +24,8 @@ def study(
 ) -> None:
     """Train the variants of STUDY on DATA and compare them in one table.
 
-    STUDY is the name of a study that comes with the package (ablation, encoders, prior, rewards,
-    scaling, thresholds, thresholds-full) or a TOML file with a list of variants;
+    STUDY is the name of a study that comes with the package (ablation, encoders, prior, recipes,
+    rewards, scaling, thresholds, thresholds-full) or a TOML file with a list of variants;
     docs/training.md explains the keys. OUT gets STUDY.json, STUDY.md and STUDY.html, written again
     after each run that finishes. Repeat an interrupted command to continue.
 

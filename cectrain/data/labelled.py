@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from rapidfuzz.distance import Levenshtein
 
 from cecbench.benchmarks.readers import lines
 from cecdata.common.durable import sha256_of
@@ -23,6 +24,7 @@ FORMATS: Mapping[str, tuple[str, ...]] = {
     "cscd": ("label", "source", "target"),  # CSCD-NS: label 1 if the source has an error, else 0
 }
 _SCHEMA = pa.schema([PAIR.field(name) for name in ("id", "copy", "source", "target", "operator")])
+_ALIKE = 0.5  # least share of characters that the sides of a pair have in common
 UNCHANGED = "unchanged"  # operator of a pair with equal sides, as in datasets
 _COPIES = 2**15  # values of the column `copy`
 
@@ -34,6 +36,7 @@ class LabelledPairs:
     path: Path
     digests: Mapping[str, str]  # file → SHA-256
     tables: Mapping[str, pa.Table]  # split → pairs
+    doubtful: str = ""  # the number of pairs whose sides do not belong together; empty: none
 
     def rows(self, split: str) -> int:
         """Return the number of pairs of a split."""
@@ -52,6 +55,7 @@ class LabelledPairs:
         return (
             f"{self.rows(TRAIN):,} labelled pairs to train on, {equal:,} of them clean sentences "
             f"(equal sides); {self.rows(HELD_OUT):,} held out"
+            + (f". {self.doubtful}" if self.doubtful else "")
         )
 
 
@@ -60,13 +64,15 @@ def labelled_pairs(path: Path, form: str, held_out: Path | None, count: int) -> 
 
     Without that file a tenth of the targets, at most `count`, are held out with all of their pairs,
     drawn by id. Pairs of equal sides are clean sentences. Raises InputError with the number of a
-    line of another form, or if nothing can be held out.
+    line of another form, if the sides of most pairs do not belong together, or if nothing can be
+    held out.
     """
-    table = _read(path, form)
+    table, doubtful = _read(path, form)
     digests = {path.name: sha256_of(path).sha256}
     if held_out is not None:
         digests[f"{HELD_OUT}/{held_out.name}"] = sha256_of(held_out).sha256
-        return LabelledPairs(path, digests, {TRAIN: table, HELD_OUT: _read(held_out, form)})
+        parts = {TRAIN: table, HELD_OUT: _read(held_out, form)[0]}
+        return LabelledPairs(path, digests, parts, doubtful)
     ids = np.asarray(table["id"]).view(np.uint64)
     targets = np.unique(ids)
     if len(targets) < 2:
@@ -76,12 +82,14 @@ def labelled_pairs(path: Path, form: str, held_out: Path | None, count: int) -> 
         )
     drawn = np.isin(ids, drawn_ids(targets, max(1, min(count, len(targets) // 10))))
     parts = {TRAIN: table.filter(pa.array(~drawn)), HELD_OUT: table.filter(pa.array(drawn))}
-    return LabelledPairs(path, digests, parts)
+    return LabelledPairs(path, digests, parts, doubtful)
 
 
-def _read(path: Path, form: str) -> pa.Table:
+def _read(path: Path, form: str) -> tuple[pa.Table, str]:
+    """Return the pairs of a file, and a sentence on those that are doubtful."""
     columns, rows = FORMATS[form], []
     seen: Counter[str] = Counter()
+    doubtful: list[int] = []  # numbers of lines
     for number, line in lines(path, blank=True):
         if not line:
             continue
@@ -89,14 +97,37 @@ def _read(path: Path, form: str) -> pa.Table:
         _check(cells, columns, f"{path}, line {number}")
         source, target = cells[-2:]
         operator = UNCHANGED if source == target else "labelled"
+        if _is_doubtful(cells):
+            doubtful.append(number)
         rows.append((seen[target] % _COPIES, source, target, operator))
         seen[target] += 1
     if not rows:
         raise InputError(f"{path} has no pairs: a line is {' TAB '.join(columns)}")
+    remark = _remark(doubtful, len(rows), form)
+    if 2 * len(doubtful) > len(rows):
+        raise InputError(f"{path}: {remark} Are the columns aligned, {' TAB '.join(columns)}?")
     copies, *texts = zip(*rows, strict=True)
     named = dict(zip(("source", "target", "operator"), map(pa.array, texts), strict=True))
     ids = id_column(named["target"])
-    return pa.table({"id": ids, "copy": pa.array(copies, pa.int16()), **named}, _SCHEMA)
+    return pa.table({"id": ids, "copy": pa.array(copies, pa.int16()), **named}, _SCHEMA), remark
+
+
+def _is_doubtful(cells: Sequence[str]) -> bool:
+    """Return whether the sides have little in common, or a label says the opposite of the sides."""
+    source, target = cells[-2:]
+    if len(cells) == 3 and (cells[0] == "1") != (source != target):
+        return True
+    return bool(Levenshtein.normalized_similarity(source, target) < _ALIKE)
+
+
+def _remark(lines: Sequence[int], rows: int, form: str) -> str:
+    if not lines:
+        return ""
+    labels = ", or whose label says the opposite of the sides" if form == "cscd" else ""
+    return (
+        f"{len(lines):,} of {rows:,} pairs have sides that differ in more than half of their "
+        f"characters{labels}: the first is line {lines[0]}."
+    )
 
 
 def _check(cells: Sequence[str], columns: Sequence[str], where: str) -> None:

@@ -85,6 +85,16 @@ def _compare(
     return difference(tops, more_tops, clusters, (bottoms, more_bottoms)) if clusters else None
 
 
+def change(runs: Sequence[FinishedRun], measure: str) -> Difference | None:
+    """Return the difference that PPO made to the policies of these runs, which differ in the seed.
+
+    None if no held-out sentence is about the measure.
+    """
+    clusters, tops, bottoms = side_counts(runs, measure, "before")
+    _, more_tops, more_bottoms = side_counts(runs, measure)
+    return difference(tops, more_tops, clusters, (bottoms, more_bottoms)) if clusters else None
+
+
 def side_counts(
     runs: Sequence[FinishedRun], measure: str, column: str = "after"
 ) -> tuple[list[str], list[IntArray], list[IntArray]]:

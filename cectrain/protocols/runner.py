@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cecdata.common import command_group
@@ -61,6 +61,7 @@ class Run:
     settings: tuple[str, ...]
     needs: tuple[str, ...] = ()
     derive: Callable[[Mapping[str, FinishedRun]], tuple[str, ...]] | None = None
+    recipe: str = ""  # instead of the experiment's
 
     def complete(self, runs: Mapping[str, FinishedRun]) -> Run:
         """Return the run with all of its settings, given the results of the runs it needs.
@@ -71,7 +72,7 @@ class Run:
             raise CecError(f"{self.name} needs {', '.join(missing)}, which failed")
         if self.derive is None:
             return self
-        return Run(self.name, (*self.settings, *self.derive(runs)))
+        return replace(self, settings=(*self.settings, *self.derive(runs)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +185,7 @@ def run_one(experiment: Experiment, run: Run, stop: threading.Event | None = Non
     stop = stop or threading.Event()
     log = folder.with_name(f"{run.name}.{OUTPUT}")
     command = [sys.executable, "-m", "cectrain", "train", str(experiment.data)]
-    command += ["--out", str(folder), "--recipe", experiment.recipe]
+    command += ["--out", str(folder), "--recipe", run.recipe or experiment.recipe]
     for setting in (*experiment.settings, *run.settings):
         command += ["--set", setting]
     experiment.log(f"{run.name}: started; its output goes to {log}")
@@ -211,7 +212,8 @@ def finished(experiment: Experiment, run: Run) -> FinishedRun | None:
     from cectrain.run.reproducibility import run_identity
     from cectrain.run.stages import load_encoder
 
-    settings = config.load(experiment.recipe, [*experiment.settings, *run.settings])
+    recipe = run.recipe or experiment.recipe
+    settings = config.load(recipe, [*experiment.settings, *run.settings])
     identity = run_identity(settings, open_shards(experiment.data), load_encoder(settings))
     expected = json.loads(json.dumps(identity))
     facts = parse((folder / RUN).read_text("utf-8"))

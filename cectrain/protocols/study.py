@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
@@ -15,9 +15,9 @@ from cecdata.common.errors import UsageError, did_you_mean
 from cecdata.common.settings import from_tree, read_recipe, require_known
 from cectrain import config
 from cectrain.protocols import figures
-from cectrain.protocols.comparison import F1, MEASURES, side_counts
-from cectrain.protocols.paired import rate_interval
-from cectrain.protocols.report import percent, write_report
+from cectrain.protocols.comparison import F1, MEASURES, change, side_counts
+from cectrain.protocols.paired import Difference, rate_interval
+from cectrain.protocols.report import Table, percent, write_report
 from cectrain.protocols.runner import Experiment, FinishedRun, Run, run_all
 
 #: columns of the table, unless a study has its own: head → name in summary.json
@@ -34,6 +34,7 @@ _INTERVALS = (
     "In parentheses: 95 % intervals over draws of held-out sentences, with all their copies, and "
     "of seeds."
 )
+_CHANGES = "change by PPO, points"  # head of the second table's column of variants
 _FOLDER = "studies"  # within recipes/
 
 
@@ -41,12 +42,14 @@ _FOLDER = "studies"  # within recipes/
 class Variant:
     """One line of a table: settings as for --set, and the number that the paper prints for it.
 
-    `cells` fill the first columns of the line; without them the name does.
+    `cells` fill the first columns of the line; without them the name does. `recipe` replaces that
+    of --recipe.
     """
 
     name: str
     settings: tuple[str, ...] = ()
     cells: tuple[str, ...] = ()
+    recipe: str = ""
     published: float | None = None
 
 
@@ -88,6 +91,7 @@ class Row:
     variant: Variant
     values: Mapping[str, tuple[float, ...]]
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # 95 %
+    changes: Mapping[str, Difference] = field(default_factory=dict)  # by PPO, of each measure
     parameters: float | None = None  # of the policy; None until a run has finished
 
     def shown(self, column: str) -> str:
@@ -140,7 +144,8 @@ def run_study(experiment: Experiment, study: Study) -> list[Row]:
     """
     experiment = replace(experiment, settings=(*study.settings, *experiment.settings))
     for variant in study.variants:
-        config.load(experiment.recipe, [*experiment.settings, *variant.settings])
+        recipe = variant.recipe or experiment.recipe
+        config.load(recipe, [*experiment.settings, *variant.settings])
     scored: dict[str, dict[str, float]] = {}
 
     def on_finish(runs: dict[str, FinishedRun]) -> None:
@@ -182,7 +187,11 @@ def _runs(study: Study) -> dict[str, list[Run]]:
     """Return the runs of each variant by its name, one for each seed."""
     return {
         variant.name: [
-            Run(f"{_folder_name(variant.name)}-{seed}", (*variant.settings, f"seed={seed}"))
+            Run(
+                f"{_folder_name(variant.name)}-{seed}",
+                (*variant.settings, f"seed={seed}"),
+                recipe=variant.recipe,
+            )
             for seed in study.seeds
         ]
         for variant in study.variants
@@ -199,9 +208,11 @@ def _rows(
         values = {name: tuple(one[name] for one in by_seed if name in one) for name in names}
         own = [done[run.name] for run in runs if run.name in done]
         same = [name for name in names if study.columns.get(name) == COLUMNS.get(name, "")]
-        intervals = _intervals(own, [name for name in same if name in MEASURES])
+        measures = [name for name in same if name in MEASURES]
+        by_ppo = {name: change(own, name) for name in measures}
+        changes = {name: value for name, value in by_ppo.items() if value is not None}
         sizes = (run.number("parameters") for run in own)
-        rows.append(Row(variant, values, intervals, next(sizes, None)))
+        rows.append(Row(variant, values, _intervals(own, measures), changes, next(sizes, None)))
     return rows
 
 
@@ -238,9 +249,11 @@ def _report(experiment: Experiment, study: Study, rows: Sequence[Row]) -> None:
         "rows": [
             {
                 "name": row.variant.name,
+                "recipe": row.variant.recipe or experiment.recipe,
                 "settings": list(row.variant.settings),
                 "values": {name: list(values) for name, values in row.values.items()},
                 "intervals": {name: list(pair) for name, pair in row.intervals.items()},
+                "changes": {name: asdict(value) for name, value in row.changes.items()},
                 "published": row.variant.published,
             }
             for row in rows
@@ -248,7 +261,24 @@ def _report(experiment: Experiment, study: Study, rows: Sequence[Row]) -> None:
     }
     drawn = [_figure(study, [row for row in rows if row.values])]
     base = experiment.out / study.name
-    write_report(base, study.title, notes, drawn, [(head, cells)], facts)
+    write_report(base, study.title, notes, drawn, [(head, cells), *_changes(rows)], facts)
+
+
+def _changes(rows: Sequence[Row]) -> list[Table]:
+    """Return a table of the paired differences between the policy after and before PPO."""
+    names = list(dict.fromkeys(name for row in rows for name in row.changes))
+    if not names:
+        return []
+    cells = [
+        [row.variant.name]
+        + [
+            f"{100 * one.value:+.1f} ({100 * one.low:+.1f} to {100 * one.high:+.1f})"
+            for one in map(row.changes.__getitem__, names)
+        ]
+        for row in rows
+        if row.changes
+    ]
+    return [([_CHANGES, *names], cells)]
 
 
 def _figure(study: Study, finished: Sequence[Row]) -> str:

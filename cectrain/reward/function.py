@@ -13,7 +13,7 @@ import inspect
 import math
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -100,13 +100,19 @@ def values_P_L(batch: Batch, name: str) -> FloatArray:
     texts, function = columns["completions"], load(name)
     given = {argument: list(columns[_COLUMNS[argument]]) for argument in _arguments(name, function)}
     try:
-        rewards = list(function(**given))
-    except Exception as error:
+        returned = function(**given)
+    except (Exception, SystemExit) as error:  # a function that exits would end the run silently
         last = traceback.extract_tb(error.__traceback__)[-1]
         raise RewardFunctionError(
             f"reward function {name} raised {type(error).__name__}: {error} "
             f"({Path(last.filename).name}, line {last.lineno})"
         ) from error
+    if not isinstance(returned, Iterable):
+        raise RewardFunctionError(
+            f"reward function {name} returned {returned!r:.40}: it must return one number for each "
+            "candidate"
+        )
+    rewards = list(returned)
     if len(rewards) != len(texts):
         raise RewardFunctionError(
             f"reward function {name} returned {len(rewards)} values for {len(texts)} candidates: "

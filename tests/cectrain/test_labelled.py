@@ -69,6 +69,24 @@ def test_a_file_without_pairs_or_with_one_target_is_refused(tmp_path):
         labelled_pairs(tmp_path / "gb.tsv", "tsv", None, 9)
 
 
+@pytest.mark.parametrize(
+    ("form", "rows"),
+    [
+        ("tsv", [("他己经来了。", "今天天气好"), ("今天天汽好", "我们走吧！"), ("你好", "你好")]),
+        ("cscd", [("0", "他己来", "他已来"), ("1", "你好", "你好"), ("1", "明夭见", "明天见")]),
+    ],
+)
+def test_columns_that_do_not_belong_together_are_refused(form, rows, tmp_path):
+    """Most sides have little in common, or most labels say the opposite; a few are counted."""
+    with pytest.raises(InputError, match=r"2 of 3 pairs.*line 1\. Are the columns aligned"):
+        labelled_pairs(written(tmp_path / "pairs.tsv", rows), form, None, 9)
+    width = len(rows[0])
+    good = [("1", f"第{n}个句字。", f"第{n}个句子。")[-width:] for n in range(9)]
+    pairs = labelled_pairs(written(tmp_path / "pairs.tsv", [*good, *rows]), form, None, 9)
+    assert "2 of 12 pairs have sides that differ" in pairs.described()
+    assert "line 10" in pairs.described()
+
+
 def test_all_pairs_of_a_target_are_on_one_side(tmp_path):
     """The split depends on the targets alone; every line is in one of the two parts."""
     path = written(tmp_path / "pairs.tsv", PAIRS)

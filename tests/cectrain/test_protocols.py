@@ -409,6 +409,9 @@ def test_a_study_makes_its_table(experiment):
     assert facts["rows"][0]["published"] == 65.1
     assert {*facts["rows"][0]["intervals"]} >= {"exact", "over-correction"}
     assert re.search(r"\d \(\d+\.\d–\d+\.\d\)", text)
+    change = facts["rows"][0]["changes"]["exact"]
+    assert change["low"] <= change["after"] - change["before"] <= change["high"]
+    assert re.search(r"^\| ε 0.1 \| [+-]\d+\.\d \([+-]\d+\.\d to ", text, re.MULTILINE)
 
 
 def test_set_overrides_a_study_and_a_variant_overrides_both(experiment, monkeypatch):
@@ -427,9 +430,21 @@ def test_set_overrides_a_study_and_a_variant_overrides_both(experiment, monkeypa
     assert [(loaded.ppo.clip, loaded.ppo.kl, loaded.seed) for loaded in seen] == [(0.3, 0.2, 42)]
 
 
+def test_a_variant_may_have_a_recipe_of_its_own(experiment):
+    """A variant's recipe replaces that of the command, and a finished run of another is not read.
+    """
+    run = Run("own-recipe", ("seed=1",), recipe="consensus")
+    settings = config.load("consensus", [*experiment.settings, *run.settings])
+    train(experiment.data, experiment.runs / run.name, settings)
+    done = finished(experiment, run)
+    assert done is not None
+    assert finished(experiment, replace(run, recipe="")) is None
+
+
 def row(name, billions, **values):
     variant = Variant(name, (), tuple(name.split()))
-    return Row(variant, {n: (v,) for n, v in values.items()}, {}, billions and 1e9 * billions)
+    size = billions and 1e9 * billions
+    return Row(variant, {n: (v,) for n, v in values.items()}, parameters=size)
 
 
 def test_scores_are_drawn_over_parameters():
@@ -479,7 +494,10 @@ def test_every_shipped_study_loads_over_every_recipe(name, recipe):
     from cectrain.commands.study import study as command
 
     study = load(name)
-    loaded = [config.load(recipe, (*study.settings, *one.settings)) for one in study.variants]
+    loaded = [
+        config.load(one.recipe or recipe, (*study.settings, *one.settings))
+        for one in study.variants
+    ]
     assert all(a != b for n, a in enumerate(loaded) for b in loaded[:n])
     assert study.published or not any(one.published for one in study.variants)
     assert name in command.help

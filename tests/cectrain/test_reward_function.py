@@ -28,6 +28,12 @@ def nan(completions):
 def words(completions):
     return ["good" for _ in completions]
 
+def nothing(completions):
+    pass
+
+def leaving(completions):
+    raise SystemExit(0)
+
 def needs(tokens):
     return tokens
 
@@ -87,6 +93,8 @@ def test_the_vote_sees_no_reference():
         ("short", "returned 1 values for 6 candidates"),
         ("nan", "returned nan for the candidate '已来' of '己来'"),
         ("words", "returned 'good'"),
+        ("nothing", "returned None: it must return one number for each candidate"),
+        ("leaving", "raised SystemExit: 0"),
     ],
 )
 def test_a_bad_function_is_named(name, message):
