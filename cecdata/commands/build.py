@@ -7,12 +7,12 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from cecdata.commands.corpus_options import corpus_options, default_of
-from cecdata.commands.show import Progress, print_json
+from cecdata.commands.show import OutPath, Progress, print_json
 from cecdata.common.errors import TooManyRejectsError, UsageError
 from cecdata.config import RECIPES, Config, load
 
@@ -26,7 +26,10 @@ _NAMED = 10  # files of which nothing could be read that are named one by one
 @click.command()
 @corpus_options
 @click.option(
-    "--out", required=True, type=click.Path(path_type=Path), help="Folder of the dataset."
+    "--out",
+    required=True,
+    type=OutPath(),
+    help="Folder of the dataset, or its place in a store: s3://BUCKET/NAME.",
 )
 @click.option(
     "--recipe",
@@ -130,7 +133,7 @@ _NAMED = 10  # files of which nothing could be read that are named one by one
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def build(
     corpus: tuple[str, ...],
-    out: Path,
+    out: Path | str,
     recipe: str,
     workers: int | None,
     engine: str,
@@ -166,19 +169,22 @@ def build(
         build_part(corpus, out, config, shard, workers, engine, as_json)
         return
     from cecdata.commands.show import default_workers, summary, summary_text
+    from cecdata.pipeline import remote
     from cecdata.pipeline.build import build as make
 
     with Progress() as progress:
-        manifest = make(
-            corpus,
-            out,
-            config,
-            workers=workers or default_workers(),
-            engine=engine,
-            overwrite=overwrite,
-            command=shlex.join(["cecdata", *sys.argv[1:]]),
-            progress=progress,
-        )
+        how: dict[str, Any] = {
+            "workers": workers or default_workers(),
+            "engine": engine,
+            "command": shlex.join(["cecdata", *sys.argv[1:]]),
+            "progress": progress,
+        }
+        if isinstance(out, Path):
+            manifest = make(corpus, out, config, overwrite=overwrite, **how)
+        elif overwrite:
+            raise UsageError(f"--overwrite is for folders: remove {out} from its store instead")
+        else:
+            manifest = remote.build(corpus, out, config, **how)
     warn_of_unreadable(manifest)
     if as_json:
         print_json(summary(out, manifest))
@@ -203,14 +209,13 @@ def warn_of_unreadable(manifest: Manifest) -> None:
     )
 
 
-def refuse_rejects(out: Path, limit: float, counted: Iterable[tuple[str, Counts]]) -> None:
+def refuse_rejects(out: Path | str, limit: float, counted: Iterable[tuple[str, Counts]]) -> None:
     """Raise TooManyRejectsError where a larger share than `limit` was rejected."""
     for what, counts in counted:
         share = 1 - counts.kept / counts.read if counts.read else 0.0
         if share > limit:
             raise TooManyRejectsError(
-                f"{share:.2%} of the {what} were rejected, more than {limit:.2%}: "
-                f"see {out / 'rejects'}"
+                f"{share:.2%} of the {what} were rejected, more than {limit:.2%}: see {out}/rejects"
             )
 
 

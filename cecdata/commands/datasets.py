@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from cecdata.commands.show import print_json
+from cecdata.commands.show import DatasetPath, print_json
 from cecdata.common.command_group import colour
 from cecdata.common.errors import VerificationError
 
 _SHOWN = 20
-_DATASET = click.argument("dataset", type=click.Path(path_type=Path))
+_DATASET = click.argument("dataset", type=DatasetPath())
 
 
 @click.command()

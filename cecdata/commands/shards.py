@@ -5,19 +5,23 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from cecdata.commands.show import Progress, print_json
+from cecdata.commands.show import OutPath, Progress, print_json
 from cecdata.config import Config
 
-_OUT = click.argument("out", type=click.Path(path_type=Path))
+if TYPE_CHECKING:
+    from cecdata.pipeline.status import Status
+
+_OUT = click.argument("out", type=OutPath())
 
 
 @click.command()
 @_OUT
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
-def merge(out: Path, as_json: bool) -> None:
+def merge(out: Path | str, as_json: bool) -> None:
     """Publish the dataset OUT, all shards of which were built with `cecdata build --shard i/N`.
 
     \b
@@ -27,10 +31,14 @@ def merge(out: Path, as_json: bool) -> None:
     named, and nothing changes.
     """
     from cecdata.commands.show import summary, summary_text
-    from cecdata.pipeline.sharded import merge as publish
+    from cecdata.pipeline import remote, sharded
 
+    command = shlex.join(["cecdata", *sys.argv[1:]])
     with Progress() as progress:
-        made = publish(out, command=shlex.join(["cecdata", *sys.argv[1:]]), progress=progress)
+        if isinstance(out, str):
+            made = remote.merge(out, command=command, progress=progress)
+        else:
+            made = sharded.merge(out, command=command, progress=progress)
     if as_json:
         print_json(summary(out, made))
     else:
@@ -40,7 +48,7 @@ def merge(out: Path, as_json: bool) -> None:
 @click.command()
 @_OUT
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
-def status(out: Path, as_json: bool) -> None:
+def status(out: Path | str, as_json: bool) -> None:
     """Show how far the build in OUT is: stage, rate, time left, slow and failed shards.
 
     \b
@@ -48,9 +56,7 @@ def status(out: Path, as_json: bool) -> None:
     """
     from dataclasses import asdict
 
-    from cecdata.pipeline.status import status as read
-
-    now = read(out)
+    now = _status_of(out)
     if as_json:
         print_json(asdict(now))
         return
@@ -65,9 +71,22 @@ def status(out: Path, as_json: bool) -> None:
         click.echo(f"  {shard.shard:>9}  {shard.state:<8}{counts}  {note}{slow}".rstrip())
 
 
+def _status_of(out: Path | str) -> Status:
+    from cecdata.pipeline.status import status
+
+    if isinstance(out, Path):
+        return status(out)
+    from dataclasses import replace
+
+    from cecdata.pipeline.remote import skeleton
+
+    with skeleton(out) as folder:
+        return replace(status(folder), out=out)
+
+
 def build_part(
     corpus: tuple[str, ...],
-    out: Path,
+    out: Path | str,
     config: Config,
     text: str,
     workers: int | None,
@@ -76,16 +95,17 @@ def build_part(
 ) -> None:
     """Make one shard of a build, as `cecdata build --shard` asks, and say what is left."""
     from cecdata.commands.show import default_workers
-    from cecdata.pipeline.sharded import Shard, build_shard
-    from cecdata.pipeline.status import status
+    from cecdata.pipeline import remote, sharded
 
-    shard = Shard.parse(text)
+    shard = sharded.Shard.parse(text)
     with Progress() as progress:
-        count = workers or default_workers()
-        made = build_shard(
-            corpus, out, config, shard, workers=count, engine=engine, progress=progress
-        )
-    left = [] if made else [each.shard for each in status(out).shards if each.state != "done"]
+        how: dict[str, Any] = {"workers": workers or default_workers()}
+        how |= {"engine": engine, "progress": progress}
+        if isinstance(out, str):
+            made = remote.build_shard(corpus, out, config, shard, **how)
+        else:
+            made = sharded.build_shard(corpus, out, config, shard, **how)
+    left = [] if made else [each.shard for each in _status_of(out).shards if each.state != "done"]
     if as_json:
         print_json({"out": str(out), "shard": text, "merged": made is not None, "left": left})
     elif made:

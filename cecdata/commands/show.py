@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cecdata.common.store import is_remote
+
 if TYPE_CHECKING:
     from rich.progress import TaskID
     from typing_extensions import Self
@@ -19,6 +21,32 @@ if TYPE_CHECKING:
     from cecdata.config import Config
     from cecdata.pipeline.pool import Survey
     from cecdata.shards.manifest import Manifest
+
+
+class OutPath(click.ParamType[Path | str]):
+    """A local path, or the URI of a place in a store, as text."""
+
+    name = "path"
+
+    def convert(
+        self, value: Path | str, _param: click.Parameter | None, _ctx: click.Context | None
+    ) -> Path | str:
+        return str(value) if is_remote(value) else Path(value)
+
+
+class DatasetPath(click.ParamType[Path]):
+    """The folder of a dataset; for one in a store, that of a local copy."""
+
+    name = "path"
+
+    def convert(
+        self, value: Path | str, _param: click.Parameter | None, _ctx: click.Context | None
+    ) -> Path:
+        if not is_remote(value):
+            return Path(value)
+        from cecdata.pipeline.remote import copied
+
+        return copied(str(value))
 
 
 def default_workers() -> int:
@@ -68,7 +96,7 @@ def print_json(value: object) -> None:
     sys.stdout.write("\n")
 
 
-def summary(out: Path, manifest: Manifest) -> dict[str, Json]:
+def summary(out: Path | str, manifest: Manifest) -> dict[str, Json]:
     """Return what `cecdata build --json` prints."""
     from cecdata.common.codec import encode
 
@@ -81,7 +109,7 @@ def summary(out: Path, manifest: Manifest) -> dict[str, Json]:
     return {"out": str(out), "splits": splits, **{key: whole[key] for key in keys}}
 
 
-def summary_text(out: Path, manifest: Manifest) -> str:
+def summary_text(out: Path | str, manifest: Manifest) -> str:
     """Return the summary as text."""
     lines = [f"{out}: {manifest.pairs.kept:,} pairs from {manifest.rows.kept:,} sentences"]
     for name, files in manifest.outputs.items():

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import codecs
+import fnmatch
 import glob
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cecdata.common.errors import InputError, UsageError, did_you_mean
+from cecdata.common.redact import without_userinfo
+from cecdata.common.store import fetched, is_remote
 from cecdata.corpus.encodings import AUTO, encoding_of
 from cecdata.corpus.formats import FORMATS
 from cecdata.corpus.formats.hub import HUB, revision
@@ -82,6 +86,8 @@ def _resolve_one(name: str, form: str | None) -> list[Source]:
         return [Source(None, STDIN, form or "text", guessed=form is None)]
     if name.startswith(HUB):
         return [Source(None, name, "hub")]
+    if is_remote(name):
+        return _remote(name, form)
     if name == SAMPLE and not Path(name).exists():
         return _sample()
     path = Path(name)
@@ -147,6 +153,32 @@ def _matches(pattern: str, form: str | None) -> list[Source]:
     return [_source(Path(file), form=form) for file in files]
 
 
+def _remote(uri: str, form: str | None) -> list[Source]:
+    """Return local copies of an object, of those that match a glob, or of all below a name.
+
+    Of a dataset they are `data/*.parquet`, as of a local folder.
+    """
+    base = re.split(r"/[^/]*[*\[]", uri, maxsplit=1)[0]
+    label = without_userinfo(base.rstrip("/"))
+    copies = fetched(base)
+    if base != uri:
+        pattern = without_userinfo(uri)
+        copies = {n: p for n, p in copies.items() if fnmatch.fnmatchcase(f"{label}/{n}", pattern)}
+        if not copies:
+            raise InputError(f"{pattern}: no object matches this glob")
+    elif any(name.startswith("data/") and name.endswith(".parquet") for name in copies):
+        copies = {n: p for n, p in copies.items() if n.startswith("data/")}
+    elif "" not in copies:
+        copies = {n: p for n, p in copies.items() if not n.startswith(".") and "/." not in n}
+    one = form is not None or "" in copies or base != uri
+    return [
+        _source(path, f"{label}/{name}" if name else label, form)
+        if one
+        else _source_or_problem(path, f"{label}/{name}")
+        for name, path in copies.items()
+    ]
+
+
 def _sample() -> list[Source]:
     from importlib.resources import files
 
@@ -200,15 +232,15 @@ def _files_below(folder: Path) -> list[Path]:
     return sorted(files)
 
 
-def _source_or_problem(path: Path) -> Source:
+def _source_or_problem(path: Path, name: str | None = None) -> Source:
     """Return a file of a folder, or the reason why it is rejected unread."""
     try:
-        return _source(path)
+        return _source(path, name)
     except InputError as error:
         detail = str(error)
     known = path.suffix.lower() in _suffixes() or path.suffix.lower() in COMPRESSIONS
     problem = "unreadable_file" if known or not path.is_file() else "unknown_format"
-    label = str(path).encode("utf-8", "backslashreplace").decode("utf-8")
+    label = name or str(path).encode("utf-8", "backslashreplace").decode("utf-8")
     return Source(path, label, "text", problem=problem, detail=detail)
 
 

@@ -11,12 +11,14 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from cecdata.common.store import is_remote
 from cecdata.config import load
 from cecdata.frames.rates import distinct_sentences, engine, rates
 from cecdata.frames.texts import Frame, batches
 from cecdata.pipeline.build import build as build_dataset
 from cecdata.pipeline.chunks import SPLITS, pairs_of_chunk
 from cecdata.pipeline.preview import pairs_of
+from cecdata.pipeline.remote import copied
 from cecdata.shards.manifest import Manifest
 from cecdata.shards.reader import open_dataset
 from cecdata.shards.schema import PAIR
@@ -81,10 +83,11 @@ def scan(out: str | os.PathLike[str], split: str | None = None) -> pl.LazyFrame:
     """Return the pairs of a finished dataset as a lazy frame, training pairs first.
 
     The columns are those of docs/format.md with their types, and `split`. The files are compared
-    with the manifest and hashed first. Raises InputError where `out` is no dataset,
+    with the manifest and hashed first. Of a dataset in a store, such as s3://bucket/out, a local
+    copy is brought up to date. Raises InputError where `out` is no dataset,
     VerificationError where it is damaged, UsageError for an unknown split.
     """
-    dataset = open_dataset(Path(out))
+    dataset = open_dataset(copied(str(out)) if is_remote(out) else Path(out))
     names = SPLITS if split is None else (split,)
     return pl.concat([dataset.scan(n).with_columns(split=pl.lit(n, _SPLIT)) for n in names])
 

@@ -12,7 +12,7 @@ from cecdata.corpus.inputs import inputs
 from cecdata.pipeline import assemble, pool, sharded
 from cecdata.pipeline.executors import ENGINES
 from cecdata.pipeline.intake import Intake, Progress
-from cecdata.pipeline.second_pass import plan_of, second_pass
+from cecdata.pipeline.second_pass import Seal, keep, plan_of, second_pass
 from cecdata.shards.manifest import Manifest
 
 
@@ -25,12 +25,14 @@ def build(
     engine: str = "local",
     overwrite: bool = False,
     command: str = "",
+    seal: Seal = keep,
     progress: Progress = lambda _what, _more, _all: None,
 ) -> Manifest:
     """Build the dataset at `out`, or go on with it; check a finished one and leave it alone.
 
     `workers` share the chunks of the second pass by an engine, `local` or `ray`; the bytes depend
-    on neither. Raises InputError, RefusedError, DiskFullError.
+    on neither. `seal` gets the files of each chunk before it is recorded. Raises
+    InputError, RefusedError, DiskFullError.
     """
     started = time.monotonic()
     given = inputs(corpus, config.format)
@@ -55,5 +57,6 @@ def build(
             workers,
             work.write,
             progress,
+            seal,
         )
         return assemble.publish(work, given, filled, outcomes, corpus, started, workers, command)

@@ -72,6 +72,11 @@ def fill(work: Workspace, intake: Intake, given: Sequence[InputFile]) -> Pool:
         _refuse_other_text(work, done, intake)
     if done is None:
         done = _write(work, intake, given)
+    return of_entry(done, intake.config)
+
+
+def of_entry(done: Entry, config: Config) -> Pool:
+    """Return the pool that an entry of the journal names; its chunks may be elsewhere."""
     facts: dict[str, Any] = dict(done.facts)
     paths = [file.path for file in done.files]
     chunks = tuple(path for path in paths if path.suffix == ".arrow")
@@ -85,7 +90,7 @@ def fill(work: Workspace, intake: Intake, given: Sequence[InputFile]) -> Pool:
             FileReport(path, rows, Counter(bad), damage)
             for path, rows, bad, damage in facts["inputs"]
         ),
-        histogram=_read_counts(counts, intake.config),
+        histogram=_read_counts(counts, config),
         contaminated=dict(facts["contaminated"]),
     )
     return Pool(counted, chunks, tuple(zip(rejects, facts["rejects_rows"], strict=True)))

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from cecdata.common.durable import Journal
+from cecdata.common.durable import FileRecord, Journal
 from cecdata.config import Config
 from cecdata.pipeline.chunks import TMP, Outcome, Plan, Write, record, recorded
 from cecdata.pipeline.executors import Engine
 from cecdata.pipeline.intake import Progress
 from cecdata.pipeline.pool import Pool
+
+# What is done with the files of a chunk before it is recorded: a store gets them.
+Seal = Callable[[Sequence[FileRecord]], None]
+
+
+def keep(_files: Sequence[FileRecord]) -> None:
+    """Leave the files of a chunk where they are."""
 
 
 def plan_of(root: Path, config: Config, filled: Pool, tmp: str = TMP) -> Plan:
@@ -31,12 +38,17 @@ def second_pass(
     workers: int,
     write: Write,
     progress: Progress,
+    seal: Seal = keep,
 ) -> list[Outcome]:
-    """Return the outcomes of these chunks, in order; run those that the journal does not have."""
+    """Return the outcomes of these chunks, in order; run those that the journal does not have.
+
+    A chunk's files are sealed before the journal has it.
+    """
     outcomes = {k: outcome for k in chunks if (outcome := recorded(journal, k)) is not None}
     progress("perturb", len(outcomes), len(chunks))
     missing = [k for k in chunks if k not in outcomes]
     for k, outcome in engine(plan, missing, workers, write) if missing else ():
+        seal(outcome.files)
         record(journal, k, outcome)
         outcomes[k] = outcome
         progress("perturb", 1, len(chunks))

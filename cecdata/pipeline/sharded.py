@@ -125,15 +125,14 @@ def build_shard(
     Raises RefusedError where the shard is being made, where the folder is built in another number
     of shards or not in shards, and for another configuration; UsageError for standard input.
     """
-    if STDIN in corpus:
-        raise UsageError("standard input can be read once, and each shard checks it: name files")
+    refuse_stdin(corpus)
     given = inputs(corpus, config.format)
     work = Workspace(out, assemble.identity(given, config), reads=assemble.reads(given, config))
     with _when_free(work):
         finished = assemble.finished(work)
         if finished is not None:
             return finished
-        _freeze(work, shard, corpus, given)
+        freeze(work, shard, corpus, given)
         filled = pool.fill(work, Intake(corpus, config, progress), given)
     with Job(work.root, shard) as job:
         shutil.rmtree(job.root / job.tmp, ignore_errors=True)  # of a killed job
@@ -142,6 +141,12 @@ def build_shard(
         second_pass(job.journal, plan, mine, ENGINES[engine], workers, job.write, progress)
         job.journal.record(*DONE, chunks=len(mine))
     return None
+
+
+def refuse_stdin(corpus: Sequence[str]) -> None:
+    """Raise UsageError where standard input is among the names of a corpus."""
+    if STDIN in corpus:
+        raise UsageError("standard input can be read once, and each shard checks it: name files")
 
 
 def merge(
@@ -196,7 +201,7 @@ def _when_free(work: Workspace) -> Iterator[Workspace]:
         work.__exit__(None, None, None)
 
 
-def _freeze(work: Workspace, shard: Shard, corpus: Sequence[str], given: list[InputFile]) -> None:
+def freeze(work: Workspace, shard: Shard, corpus: Sequence[str], given: list[InputFile]) -> None:
     """Record the number of shards, or raise RefusedError where the folder has another one."""
     entry = work.journal.get(*FROZEN)
     if entry is None or entry.facts.get("merged"):

@@ -64,7 +64,7 @@ class Lock:
                 os.close(descriptor)
                 raise
             os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, _about_me(), 0)
+            os.pwrite(descriptor, about_me(), 0)
         self._descriptor = descriptor
 
     def release(self) -> None:
@@ -90,11 +90,17 @@ def running(path: Path) -> str | None:
         note = path.read_bytes()
     except OSError:
         return None
+    return holder_of(note)
+
+
+def holder_of(note: bytes) -> str | None:
+    """Return who wrote a note, unless that process has ended on this host."""
     holder = _holder(note) if note else ""
     return holder if holder and _ENDED not in holder else None
 
 
-def _about_me() -> bytes:
+def about_me() -> bytes:
+    """Return the note of this process: its number, its host, and the time."""
     since = datetime.now(timezone.utc).astimezone().isoformat(timespec="seconds")
     note = {"pid": os.getpid(), "host": socket.gethostname(), "since": since}
     return json.dumps(note).encode()

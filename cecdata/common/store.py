@@ -1,0 +1,203 @@
+"""Files of an object store such as S3, by Arrow's filesystems, which take those of fsspec, too.
+
+A URI begins with s3://, gs://, abfs://, hdfs:// or, for fsspec, with fsspec+NAME://. Credentials
+and addresses are those of the environment: AWS_ACCESS_KEY_ID, AWS_REGION, AWS_ENDPOINT_URL …
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cecdata.common.durable import FileRecord, write
+from cecdata.common.errors import CecError, InputError
+from cecdata.common.redact import without_userinfo
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileInfo
+
+_BLOCK = 1 << 22
+_URI = re.compile(r"(s3|gs|gcs|abfss?|hdfs|viewfs|fsspec\+[a-z0-9+.-]+)://[^/]+", re.IGNORECASE)
+# What the clients of the stores say, and what it means for the user.
+_DENIED = (
+    "access_denied",
+    "accessdenied",
+    "forbidden",
+    "http response code: 403",
+    "invalid_access_key",
+    "invalidaccesskey",
+    "signature_does_not_match",
+    "unrecognized_client",
+)
+_FLAT = ("s3", "gcs", "abfs")  # Arrow's names of stores with buckets and without folders
+_NO_BUCKET = ("no_such_bucket", "nosuchbucket", "bucket does not exist")
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The size in bytes of an object, and when it was written, in seconds by the store's clock."""
+
+    bytes: int
+    written_s: float
+
+
+def is_remote(name: object) -> bool:
+    """Return whether a name is the URI of a store.
+
+    >>> is_remote("s3://bucket/out"), is_remote("out/data"), is_remote("hf://owner/name")
+    (True, False, False)
+    """
+    return _URI.match(str(name)) is not None
+
+
+def scratch(kind: str, uri: str) -> Path:
+    """Return the local folder for what belongs to `uri`: below $CECDATA_SCRATCH, or ~/.cache."""
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    base = os.environ.get("CECDATA_SCRATCH") or Path(cache) / "cecdata"
+    return Path(base).absolute() / kind / hashlib.sha256(uri.encode()).hexdigest()[:16]
+
+
+class Store:
+    """The objects below one URI. Raises InputError for a URI that no filesystem knows.
+
+    Every other failure is a CecError that names the URI, the cause, and what to do.
+    """
+
+    def __init__(self, uri: str) -> None:
+        from pyarrow import fs
+
+        self.uri = without_userinfo(uri.rstrip("/"))
+        with self._naming(""):
+            try:
+                self._files, self._path = fs.FileSystem.from_uri(uri.rstrip("/"))
+            except ValueError as error:  # ArrowInvalid is one
+                raise InputError(f"{self.uri}: no such kind of store ({error})") from error
+
+    def list(self) -> dict[str, Stored]:
+        """Return all objects below the URI by name, sorted; CecError where there is no bucket."""
+        from pyarrow import fs
+
+        with self._naming(""):
+            root = fs.FileSelector(self._path, recursive=True, allow_not_found=True)
+            files = [f for f in self._files.get_file_info(root) if f.type == fs.FileType.File]
+            if not files and self._files.type_name in _FLAT:
+                bucket = self._path.strip("/").split("/")[0]
+                if self._files.get_file_info(bucket).type == fs.FileType.NotFound:
+                    raise CecError(f"{self.uri}: there is no bucket {bucket!r}")
+        start = len(self._path.rstrip("/")) + 1
+        return dict(sorted((f.path[start:], _stored(f)) for f in files))
+
+    def object(self) -> Stored | None:
+        """Return the object that the URI itself names; None where it names none."""
+        from pyarrow import fs
+
+        with self._naming(""):
+            info = self._files.get_file_info(self._path)
+        return _stored(info) if info.type == fs.FileType.File else None
+
+    def fetch(self, name: str, path: Path) -> FileRecord:
+        """Write an object to a local file, durably; `name` "" is the URI itself."""
+
+        def fill(temporary: Path) -> None:
+            with (
+                self._naming(name),
+                self._files.open_input_stream(self._full(name)) as stream,
+                temporary.open("wb") as file,
+            ):
+                while block := stream.read(_BLOCK):
+                    file.write(block)
+
+        return write(path, fill, tmp=path.parent)
+
+    def put(self, path: Path, name: str) -> None:
+        """Write a local file to the object `name`, which appears whole or not at all."""
+        with path.open("rb") as file:
+            self._put(name, iter(lambda: file.read(_BLOCK), b""))
+
+    def put_bytes(self, name: str, data: bytes) -> None:
+        """Write bytes to the object `name`."""
+        self._put(name, iter([data]))
+
+    def read(self, name: str) -> bytes:
+        """Return the bytes of an object."""
+        with self._naming(name), self._files.open_input_stream(self._full(name)) as stream:
+            return bytes(stream.read())
+
+    def remove(self, name: str) -> None:
+        """Remove an object."""
+        with self._naming(name):
+            self._files.delete_file(self._full(name))
+
+    def _put(self, name: str, blocks: Iterator[bytes]) -> None:
+        full = self._full(name)
+        with self._naming(name):
+            if self._files.type_name not in _FLAT:
+                self._files.create_dir(full.rpartition("/")[0], recursive=True)
+            with self._files.open_output_stream(full) as stream:
+                for block in blocks:
+                    stream.write(block)
+
+    def _full(self, name: str) -> str:
+        return f"{self._path}/{name}" if name else self._path
+
+    @contextmanager
+    def _naming(self, name: str) -> Iterator[None]:
+        """Turn what a client reports into a message with the URI, the cause and what to do."""
+        where = f"{self.uri}/{name}" if name else self.uri
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise InputError(f"{where}: there is no such object") from error
+        except OSError as error:
+            if isinstance(error, CecError):
+                raise
+            raise CecError(_explained(where, without_userinfo(str(error)))) from error
+
+
+def _stored(info: FileInfo) -> Stored:
+    """Return what a listing says of an object; some filesystems have no times."""
+    return Stored(info.size, info.mtime.timestamp() if info.mtime else 0.0)
+
+
+def _explained(where: str, said: str) -> str:
+    """Return the message for what a client said."""
+    low = said.lower()
+    if any(word in low for word in _DENIED):
+        return (
+            f"{where}: the store refuses access ({said}). Check the credentials "
+            "(AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_PROFILE), and that they may list, "
+            "read and write there"
+        )
+    if any(word in low for word in _NO_BUCKET):
+        return f"{where}: there is no such bucket ({said}): create it, or correct its name"
+    return (
+        f"{where}: the store does not answer as it should ({said}). What was uploaded stays: run "
+        "the same command again when the store can be reached, and it goes on from there"
+    )
+
+
+def fetched(uri: str) -> dict[str, Path]:
+    """Return local copies of the object `uri`, or of all objects below it, by name.
+
+    A copy is kept in the scratch folder and used again while size and time of the object agree.
+    """
+    store = Store(uri)
+    single = store.object()
+    objects: Mapping[str, Stored] = {"": single} if single else store.list()
+    if not objects:
+        raise InputError(f"{store.uri}: there is no such object, and none below that name")
+    return {name: _copy(store, uri, name, stored) for name, stored in objects.items()}
+
+
+def _copy(store: Store, uri: str, name: str, stored: Stored) -> Path:
+    key = f"{uri}\n{name}\n{stored.bytes}\n{stored.written_s}"
+    path = scratch("inputs", key) / (name or uri.rstrip("/")).rpartition("/")[2]
+    if not path.exists():
+        store.fetch(name, path)
+    return path

@@ -1,0 +1,241 @@
+"""Builds in an object store, a real S3 server on the loopback: the bytes of a local build."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+
+import cecdata as api
+from cecdata.common.store import Store
+from cecdata.pipeline import lease
+
+
+class Server:
+    """moto's S3 server in a process of its own, which a test may stop."""
+
+    def __init__(self, log, **environment: str) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        words = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)]
+        with log.open("ab") as file:
+            own = {**os.environ, "PYTHONPATH": "", **environment}
+            self.process = subprocess.Popen(words, stdout=file, stderr=file, env=own)
+        for _ in range(300):
+            try:
+                urllib.request.urlopen(self.url, timeout=5).close()
+            except urllib.error.HTTPError as error:  # an answer, if without rights
+                error.close()
+            except OSError:
+                time.sleep(0.1)
+                continue
+            return
+        raise AssertionError("the server did not start")
+
+    def stop(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    one = Server(tmp_path_factory.mktemp("moto") / "log")
+    yield one
+    one.stop()
+
+
+@pytest.fixture
+def bucket(server, monkeypatch, tmp_path):
+    """The URI of an empty bucket, with the environment that a user would set."""
+    use(monkeypatch, server, tmp_path)
+    name = re.sub("[^a-z0-9]", "-", tmp_path.name.lower()).strip("-")
+    urllib.request.urlopen(urllib.request.Request(f"{server.url}/{name}", method="PUT")).close()
+    return f"s3://{name}"
+
+
+def use(monkeypatch, server, tmp_path) -> None:
+    monkeypatch.setattr(lease, "_SETTLE_S", 0.0)  # no job of these tests starts twice at once
+    for name, value in {
+        "AWS_ENDPOINT_URL": server.url,
+        "AWS_ACCESS_KEY_ID": "AKIA0",
+        "AWS_SECRET_ACCESS_KEY": "none",
+        "AWS_REGION": "us-east-1",
+        "CECDATA_SCRATCH": str(tmp_path / "scratch"),
+    }.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def uploaded(bucket, corpus):
+    """The corpus in the bucket."""
+    Store(bucket).put(corpus, "in/corpus.txt")
+    return f"{bucket}/in"
+
+
+def tree(uri: str) -> dict[str, bytes]:
+    """What a second build repeats, with its bytes."""
+    store = Store(uri)
+    names = (n for n in store.list() if n != "run.json" and not n.startswith(".cecdata/"))
+    return {name: store.read(name) for name in names}
+
+
+def test_a_store_gets_the_bytes_of_a_local_build(
+    uploaded, bucket, cecdata, flags, built, tree_of, tmp_path
+):
+    """Corpus and dataset in a bucket: every shard, reject and document is that of a local build;
+    the same command again checks it, and every reader reads it."""
+    out = f"{bucket}/out"
+    words = ("build", uploaded, "--out", out, *flags)
+    assert cecdata(*words)[0] == 0
+    here, there = tree_of(built), tree(out)
+    assert there.keys() == here.keys()
+    # the manifest and the rejected rows name the file, which is another one
+    other = [name for name in here if here[name] != there[name]]
+    assert other == ["manifest.json", "rejects/rows-00000.parquet"]
+    manifests = [json.loads(files["manifest.json"]) for files in (here, there)]
+    assert len({manifest["content_sha256"] for manifest in manifests}) == 1
+    assert not list((tmp_path / "scratch/builds").rglob("*.parquet"))
+    assert cecdata(*words)[0] == 0
+    status = json.loads(cecdata("status", out, "--json")[1])
+    assert (status["out"], status["stage"], status["done"]) == (out, "done", 6)
+    assert api.scan(out).collect().equals(api.scan(built).collect())
+    for command in ("verify", "stats"):
+        assert cecdata(command, out)[0] == 0
+    assert cecdata("report", out, "--to", tmp_path)[0] == 0
+
+
+def test_a_damaged_object_is_replaced(uploaded, bucket, cecdata, flags, corpus, built, tree_of):
+    """The same command mends a dataset in a bucket, also from local files; another one is refused;
+    so is a place with other objects."""
+    out, store = f"{bucket}/out", Store(f"{bucket}/out")
+    words = ("build", corpus, "--out", out, *flags)
+    assert cecdata(*words)[0] == 0
+    whole = tree(out)
+    name = next(name for name in whole if name.startswith("data/train-00002"))
+    store.put_bytes(name, whole[name][::-1])
+    assert cecdata(*words)[0] == 0
+    assert tree(out) == whole
+    code, _, said = cecdata(*words, "--seed", 7)
+    assert (code, out in said, "seed: 42 → 7" in said) == (5, True, True)
+    code, _, said = cecdata("build", corpus, "--out", uploaded, *flags)
+    assert (code, "was not made by this tool (corpus.txt)" in said) == (5, True)
+
+
+@pytest.mark.parametrize("total", [1, 3])
+def test_shards_in_a_store_are_merged(total, corpus, bucket, cecdata, flags, built, tree_of):
+    """Jobs that share nothing but a bucket make the dataset of one job, and a missing one is
+    named; N must not change."""
+    out = f"{bucket}/out"
+    words = ["build", corpus, "--out", out, *flags, "--shard"]
+    for number in range(total, 1, -1):
+        assert cecdata(*words, f"{number}/{total}")[0] == 0
+    if total > 1:
+        code, _, said = cecdata("merge", out)
+        assert (code, f"shard 1/{total} was never run" in said) == (5, True)
+        code, _, said = cecdata(*words, "1/7")
+        assert (code, f"is being built in {total} shards" in said) == (5, True)
+        states = json.loads(cecdata("status", out, "--json")[1])["shards"]
+        assert [each["state"] for each in states] == ["waiting", "done", "done"]
+    code, said, _ = cecdata(*words, f"1/{total}", "--json")
+    assert (code, json.loads(said)["left"]) == (0, [])
+    assert cecdata("merge", out)[0] == 0
+    assert tree(out) == tree_of(built)
+    assert not any("shards/" in name or "pool/" in name for name in Store(out).list())
+
+
+def test_another_machine_goes_on(
+    corpus, bucket, cecdata, flags, built, tree_of, tmp_path, monkeypatch
+):
+    """A store that goes away midway leaves what it has; a machine without the scratch folder of the
+    first makes only the rest."""
+    from cecdata.pipeline.chunks import Stage
+
+    out, made, make, put = f"{bucket}/out", [], Stage.make, Store.put
+
+    def failing(self, path, name):
+        if name.startswith("data/train-00004"):
+            monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+            self = Store(self.uri)
+        put(self, path, name)
+
+    monkeypatch.setattr("cecdata.pipeline.remote._EVERY_S", 0.0)
+    words = ["build", corpus, "--out", out, *flags, "--workers", 1]
+    url = os.environ["AWS_ENDPOINT_URL"]
+    monkeypatch.setattr(Store, "put", failing)
+    code, _, said = cecdata(*words)
+    monkeypatch.setattr(Store, "put", put)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+    assert (code, f"{out}/data/train-00004" in said) == (1, True)
+    assert "the store does not answer" in said
+    assert "manifest.json" not in Store(out).list()
+    monkeypatch.setenv("CECDATA_SCRATCH", str(tmp_path / "other"))
+    monkeypatch.setattr(Stage, "make", lambda self, k: made.append(k) or make(self, k))
+    assert cecdata(*words)[0] == 0
+    assert set(made) <= {3, 4, 5}
+    assert tree(out) == tree_of(built)
+
+
+def test_one_job_at_a_time(corpus, bucket, cecdata, flags, monkeypatch):
+    """A live claim of another host refuses the same job; one that was not renewed does not."""
+    out = f"{bucket}/out"
+    store = Store(out)
+    note = {"pid": 1, "host": "elsewhere", "since": "now"}
+    store.put_bytes(".cecdata/leases/build/1-0", json.dumps(note).encode())
+    store.put_bytes(".cecdata/fingerprint.json", b"{}")
+    time.sleep(1.1)
+    code, _, said = cecdata("build", corpus, "--out", out, *flags)
+    assert (code, "in use by process 1 on elsewhere" in said) == (5, True)
+    store.remove(".cecdata/fingerprint.json")
+    monkeypatch.setattr(lease, "LIVE_S", 0.5)
+    assert cecdata("build", corpus, "--out", out, *flags)[0] == 0
+
+
+def test_a_bucket_without_rights_is_named(corpus, cecdata, flags, monkeypatch, tmp_path):
+    """Without rights, without a bucket and without a server: which, and what to do."""
+    server = Server(tmp_path / "log", INITIAL_NO_AUTH_ACTION_COUNT="0")
+    use(monkeypatch, server, tmp_path)
+    try:
+        for words in (["build", corpus, "--out", "s3://closed/out"], ["status", "s3://closed/out"]):
+            code, _, said = cecdata(*words)
+            assert (code, "s3://closed/out: the store refuses access" in said) == (1, True)
+    finally:
+        server.stop()
+    code, _, said = cecdata("build", "s3://closed/in", "--out", tmp_path / "out", *flags)
+    assert (code, "s3://closed/in: the store does not answer" in said) == (1, True)
+
+
+def test_what_a_bucket_lacks_is_named(bucket, corpus, cecdata, tmp_path):
+    """No bucket, no object, an unknown kind of store."""
+    Store(bucket).put(corpus, "in/corpus.jsonl")
+    for uri, what in {
+        "s3://nowhere-at-all/in": "there is no bucket 'nowhere-at-all'",
+        f"{bucket}/none.txt": "there is no such object",
+        f"{bucket}/in/*.txt": "no object matches this glob",
+        "fsspec+nothing://a/b": "no such kind of store",
+    }.items():
+        code, _, said = cecdata("build", uri, "--out", tmp_path / "out")
+        assert (code, what in said) == (1, True), said
+    assert cecdata("status", f"{bucket}/out")[0] == 1
+    assert cecdata("build", corpus, "--out", f"{bucket}/out", "--overwrite")[0] == 2
+
+
+def test_fsspec_by_the_same_interface(
+    corpus, cecdata, flags, built, tree_of, monkeypatch, tmp_path
+):
+    """A filesystem of fsspec takes a dataset, too."""
+    monkeypatch.setenv("CECDATA_SCRATCH", str(tmp_path / "scratch"))
+    monkeypatch.setattr(lease, "_SETTLE_S", 0.0)
+    out = "fsspec+memory://bucket/out"
+    assert cecdata("build", corpus, "--out", out, *flags)[0] == 0
+    assert tree(out) == tree_of(built)
