@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from html import escape
@@ -18,7 +17,6 @@ from cecbench.results import Run
 from cecdata.common import html
 from cecdata.common.html import folded, percent
 
-FOLDER = Path(__file__).parent
 #: published tables that are shown as tables
 TABLES = {
     "cost": "Training cost and throughput",
@@ -37,23 +35,10 @@ def page(view: Overview, runs: Sequence[Run], cases: Sequence[Case], left_out: i
         runs_section(runs),
         _cases(view, cases, left_out),
         _published_figures(),
-        _script(cases),
     )
-    style = (FOLDER / "cases.css").read_text(encoding="utf-8")
-    return html.page("Chinese spelling correction: results", "\n".join(sections), style)
-
-
-def _script(cases: Sequence[Case]) -> str:
-    """Return the sentences as data and the script that shows them; nothing without sentences."""
-    if not cases:
-        return ""
-    # "</" would end the element that holds the data, and "<!--" would hide what follows it.
-    data = json.dumps([asdict(case) for case in cases], ensure_ascii=False).replace("<", "\\u003c")
-    script = (FOLDER / "cases.js").read_text(encoding="utf-8")
-    return (
-        f'<script id="cases-data" type="application/json">{data}</script>\n'
-        f"<script>\n{script}</script>"
-    )
+    title = "Chinese spelling correction: results"
+    data = [asdict(case) for case in cases] or None
+    return html.page(title, "\n".join(sections), Path(__file__).parent, data)
 
 
 def _head(view: Overview, runs: Sequence[Run]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Sequence
 from html import escape
 from pathlib import Path
@@ -13,14 +14,29 @@ class Html(str):
     __slots__ = ()
 
 
-def page(title: str, body: str, style: str = "") -> str:
-    """Return a whole document; `body` is HTML, `style` follows the shared style sheet."""
-    shared = Path(__file__).with_suffix(".css").read_text("utf-8")
+def page(title: str, body: str, folder: Path | None = None, data: object = None) -> str:
+    """Return a whole document; `body` is HTML, the content of its main part.
+
+    Of `folder`, `page.css` follows the shared style sheet, and `page.js` the body. That script
+    reads `data`, which goes into the page as JSON with the id "data".
+    """
+    style = Path(__file__).with_suffix(".css").read_text("utf-8")
+    script = ""
+    if folder is not None:
+        style += (folder / "page.css").read_text("utf-8")
+    if folder is not None and data is not None:
+        # "</" would end the element that holds the data, and "<!--" would hide what follows it.
+        text = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
+        code = (folder / "page.js").read_text("utf-8")
+        script = (
+            f'<script id="data" type="application/json">{text}</script>\n'
+            f"<script>\n{code}</script>\n"
+        )
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{shared}{style}</style>\n</head>\n"
-        f"<body>\n{body}\n</body>\n</html>\n"
+        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n"
+        f"<body>\n<main>\n{body}\n</main>\n{script}</body>\n</html>\n"
     )
 
 
@@ -29,14 +45,18 @@ def table(
 ) -> Html:
     """Return a table that scrolls by itself on a narrow screen, also by the keyboard.
 
-    Cells other than `Html` are escaped. The columns whose numbers are in `words` hold text, which
-    is aligned to the left and may wrap; so does the first column, without wrapping.
+    A heading '' is an empty cell. Cells other than `Html` are escaped. The columns
+    whose numbers are in `words` hold text, which is aligned to the left and may wrap; so does the
+    first column, without wrapping.
 
     >>> table(["name", "F1"], [["a<b", Html("<b>50</b>")]]).split("<tbody>")[1]
     '<tr><td>a&lt;b</td><td><b>50</b></td></tr></tbody></table></div>'
     """
     kinds = [' class="words"' if column in words else "" for column in range(len(head))]
-    top = "".join(f"<th{kind}>{escape(cell)}</th>" for kind, cell in zip(kinds, head, strict=True))
+    top = "".join(
+        f"<th{kind}>{escape(cell)}</th>" if cell else f"<td{kind}></td>"
+        for kind, cell in zip(kinds, head, strict=True)
+    )
     body = "".join(
         "<tr>"
         + "".join(f"<td{kind}>{html(cell)}</td>" for kind, cell in zip(kinds, row, strict=True))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from html import escape
 from pathlib import Path
@@ -18,7 +17,6 @@ from cecdata.shards.manifest import Counts, Manifest
 if TYPE_CHECKING:
     import polars as pl
 
-FOLDER = Path(__file__).parent
 SHOWN = 1_500  # kept pairs in the browser, shared among the operators
 SHOWN_REJECTED = 400
 
@@ -36,10 +34,8 @@ def page(title: str, manifest: Manifest, sample: Sample, facts: Facts, command: 
         _confusions(facts),
         _coverage(facts),
         _browser(),
-        _data(sample, facts),
     )
-    style = (FOLDER / "report.css").read_text("utf-8")
-    return html.page(title, "<main>" + "\n".join(sections) + "</main>", style)
+    return html.page(title, "\n".join(sections), Path(__file__).parent, _data(sample, facts))
 
 
 def _head(title: str, manifest: Manifest, sample: Sample, facts: Facts, command: str) -> str:
@@ -168,7 +164,7 @@ def _browser() -> str:
     )
 
 
-def _data(sample: Sample, facts: Facts) -> str:
+def _data(sample: Sample, facts: Facts) -> dict[str, object]:
     import polars as pl
 
     each = SHOWN // max(1, sample.pairs["operator"].n_unique())
@@ -176,14 +172,7 @@ def _data(sample: Sample, facts: Facts) -> str:
     rejected = sample.rejected_pairs.group_by("reason", maintain_order=True).head(SHOWN_REJECTED)
     rows = [*_rows(kept.with_columns(reason=pl.lit("kept"))), *_rows(rejected)]
     confusions = [(c.target, c.source, c.operator, c.count) for c in facts.confusions]
-    # "</" would end the element that holds the data, and "<!--" would hide what follows it.
-    data = json.dumps({"pairs": rows, "confusions": confusions}, ensure_ascii=False)
-    script = (FOLDER / "report.js").read_text("utf-8")
-    return (
-        '<script id="report-data" type="application/json">'
-        + data.replace("<", "\\u003c")
-        + f"</script>\n<script>\n{script}</script>"
-    )
+    return {"pairs": rows, "confusions": confusions}
 
 
 def _rows(frame: pl.DataFrame) -> list[list[object]]:

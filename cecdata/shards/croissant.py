@@ -1,6 +1,7 @@
-"""`croissant.json`: the dataset in MLCommons Croissant 1.0 (JSON-LD), made from the manifest.
+"""`croissant.json`: the dataset in MLCommons Croissant 1.0 with RAI fields, from the manifest.
 
-Specification: https://docs.mlcommons.org/croissant/docs/croissant-spec.html
+Specifications: https://docs.mlcommons.org/croissant/docs/croissant-spec.html and
+https://docs.mlcommons.org/croissant/docs/croissant-rai-spec.html
 """
 
 from __future__ import annotations
@@ -58,6 +59,11 @@ _CONTEXT: dict[str, Json] = {
     "transform": "cr:transform",
 }
 
+_PERSONAL = (
+    "Names and other personal data of the sources are in the sentences, unless the corpus was "
+    "masked (`cecdata build --mask`)."
+)
+
 
 def croissant(manifest: Manifest, texts: Texts) -> bytes:
     """Return the bytes of `croissant.json`: one file object a shard, one record set a split."""
@@ -65,12 +71,17 @@ def croissant(manifest: Manifest, texts: Texts) -> bytes:
     document: dict[str, Json] = {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
-        "conformsTo": "http://mlcommons.org/croissant/1.0",
+        "conformsTo": [
+            "http://mlcommons.org/croissant/1.0",
+            "http://mlcommons.org/croissant/RAI/1.0",
+        ],
         "name": texts.title,
         "description": texts.about or "Pairs for Chinese spelling correction.",
         "license": texts.licence,
         "inLanguage": "zh",
         "version": manifest.version,
+        "citeAs": "CEC-Zero, arXiv:2512.23971",
+        **_responsible_use(manifest, texts),
         "distribution": [
             node
             for split, records in splits.items()
@@ -79,6 +90,38 @@ def croissant(manifest: Manifest, texts: Texts) -> bytes:
         "recordSet": [_record_set(split) for split in splits],
     }
     return (json.dumps(document, ensure_ascii=False, indent=2) + "\n").encode()
+
+
+def _responsible_use(manifest: Manifest, texts: Texts) -> dict[str, Json]:
+    """Return the RAI fields: how the pairs came about, and what they are not fit for."""
+    rows, pairs = manifest.rows, manifest.pairs
+    reasons = ", ".join(dict.fromkeys((*rows.rejected, *pairs.rejected))) or "none"
+    return {
+        "rai:dataCollection": (
+            f"{rows.kept:,} sentences of {rows.read:,} rows of clean text. {texts.about}"
+        ).strip(),
+        "rai:dataCollectionType": ["Others"],
+        "rai:dataPreprocessingProtocol": [
+            "Sentences are brought to a normal form, and repeated ones are left out.",
+            f"Rejected, with the reason of each in the files of rejects/: {reasons}.",
+        ],
+        "rai:dataAnnotationProtocol": "Nobody annotated: the operators "
+        f"({', '.join(manifest.operators)}) write errors into clean sentences, which are the "
+        "references.",
+        "rai:machineAnnotationTools": [f"{manifest.product} {manifest.version}"],
+        "rai:dataUseCases": ["Training and evaluation of Chinese spelling correction."],
+        "rai:dataLimitations": [
+            "The errors are made by rules: a score on them says little of errors that people make.",
+            "A replaced character can by chance give another correct sentence.",
+        ],
+        "rai:dataBiases": ["The sentences carry whatever bias their sources have."],
+        "rai:personalSensitiveInformation": [_PERSONAL],
+        "rai:dataSocialImpact": "A corrector that is trained on them may change a right name.",
+        "rai:dataReleaseMaintenancePlan": (
+            "None. The manifest has the configuration and the digests with which it can be made "
+            "again."
+        ),
+    }
 
 
 def _file_object(record: File) -> Json:

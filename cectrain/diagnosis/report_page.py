@@ -30,8 +30,8 @@ def text(diagnosis: Diagnosis) -> str:
 def page(diagnosis: Diagnosis) -> str:
     """Return one HTML page: verdict, figures as inline SVG, tables."""
     first, *rest = diagnosis.verdict
-    reward_table = html.table(["", "as given", "calibrated"], _reward_rows(diagnosis))
-    encoder_table = html.table(["", diagnosis.encoder], _encoder_rows(diagnosis))
+    reward_table = html.table(["figure", "as given", "calibrated"], _reward_rows(diagnosis))
+    encoder_table = html.table(["figure", diagnosis.encoder], _encoder_rows(diagnosis))
     body = f"""<h1>What this reward can teach</h1>
 <p class="warning">{escape(first)}</p>
 {"".join(f"<p>{escape(line)}</p>" for line in [*rest, *_judged(diagnosis)])}

@@ -6,6 +6,7 @@ import csv
 import json
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from markdown_it import MarkdownIt
@@ -102,12 +103,12 @@ def test_a_report_escapes_everything(runs, tmp_path):
 
 
 def test_the_page_sets_no_markup_from_its_data():
-    """The page's script puts texts into the page as texts, never as HTML."""
-    from cecbench.report.page import FOLDER
-
-    script = (FOLDER / "cases.js").read_text("utf-8")
-    for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
-        assert word not in script
+    """The scripts of all pages put texts into them as texts, never as HTML."""
+    root = Path(__file__).parents[2]
+    for script in ("cecbench/report", "cecdata/report", "cectrain/serve"):
+        text = (root / script / "page.js").read_text("utf-8")
+        for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
+            assert word not in text
 
 
 def test_a_score_with_markup_for_a_number_is_refused(runs, tmp_path):

@@ -24,7 +24,7 @@ def rows_of(out):
 
 
 def data_of(page):
-    return json.loads(re.search(r'id="report-data"[^>]*>(.*?)</script>', page, re.DOTALL)[1])
+    return json.loads(re.search(r'id="data"[^>]*>(.*?)</script>', page, re.DOTALL)[1])
 
 
 def test_the_counts_are_those_of_the_rows(dataset):
@@ -70,7 +70,7 @@ def test_a_page_loads_nothing_and_runs_no_text(dataset, tmp_path):
     page = write_report(dataset, to=tmp_path)[0].read_text("utf-8")
     assert not re.search(r"(src|href)=[\"'](?!#)|url\(|@import|https?://", page)
     assert page.count("<script") == 2
-    data = re.search(r'id="report-data"[^>]*>(.*?)</script>', page, re.DOTALL)[1]
+    data = re.search(r'id="data"[^>]*>(.*?)</script>', page, re.DOTALL)[1]
     assert "<" not in data
 
 

@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  const { pairs, confusions } = JSON.parse(document.getElementById("report-data").textContent);
+  const { pairs, confusions } = JSON.parse(document.getElementById("data").textContent);
   const get = (id) => document.getElementById(id);
   const PAGE = 40;
 

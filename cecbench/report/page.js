@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  const cases = JSON.parse(document.getElementById("cases-data").textContent);
+  const cases = JSON.parse(document.getElementById("data").textContent);
   const list = document.getElementById("cases");
   const count = document.getElementById("case-count");
   const more = document.getElementById("case-more");
