@@ -7,7 +7,7 @@ DEV := .venv/.dev
 DOCS := .venv/.docs
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev data bench train train-evidence pretrain lm docs test test-slow check audit lock clean
+.PHONY: help setup setup-dev data bench train train-evidence pretrain lm docs test test-kills test-slow check audit lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/; s/[$$][$$]/$$/g' | expand -t 16
@@ -78,6 +78,9 @@ docs: $(DOCS)  ## the documentation site, in site/
 
 test: $(DEV)  ## the test suite, under ten minutes
 	@$(BIN)/python -m pytest -q -m "not slow" --numprocesses=2 --dist=loadfile
+
+test-kills: $(DEV)  ## builds whose workers, drivers and object store are killed at random
+	@$(BIN)/python -m pytest -q -s -m slow tests/cecdata/builds/test_engines.py
 
 test-slow: $(DEV)  ## the proofs over large inputs
 	@$(BIN)/python -m pytest -q -m slow

@@ -78,13 +78,13 @@ class Stage:
         self._plan, self._write_file = plan, write
         self._perturber = Perturber.of(from_manifest(plan.configuration), plan.rates)
 
-    def make(self, k: int) -> Outcome:
-        """Write the shards and rejected pairs of chunk k and count them."""
-        chunk = read_chunk(self._plan.chunks[k])
+    def make(self, k: int, path: Path, count: int) -> Outcome:
+        """Write the shards and rejected pairs of chunk k of `count`, a file at `path`."""
+        chunk = read_chunk(path)
         files: list[FileRecord] = []
         parts: list[Part] = []
         for split, valid in pairs_of_chunk(self._perturber, chunk, self._plan.sentences):
-            shard = f"{split}-{k:05d}-of-{len(self._plan.chunks):05d}.parquet"
+            shard = f"{split}-{k:05d}-of-{count:05d}.parquet"
             rejects = f"pairs-{shard}" if len(valid.rejected) else ""
             files.append(self._write(f"{STAGED}/{shard}", valid.kept.table, PAIR))
             if rejects:

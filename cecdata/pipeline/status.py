@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import io
+import json
+import re
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from cecdata.common.durable import STATE, Entry, running
-from cecdata.common.durable.journal import read_lines
+from cecdata.common.durable import STATE, running
 from cecdata.common.durable.workspace import JOURNAL
 from cecdata.common.errors import InputError
 from cecdata.pipeline.sharded import DONE, FOLDER, FROZEN, Shard
 from cecdata.shards.manifest import MANIFEST
 
+# The head of a journal's line: thousands of journals have millions of bytes after it.
+_CHUNK = re.compile(rb'\{"step":"chunk","key":"(\d+)","files":\[\{"path":"([^"]+)"')
 _SLOW = 0.5  # of the median rate: a slower shard is a straggler
 
 
@@ -56,10 +62,10 @@ def status(out: Path) -> Status:
     root = out.absolute()
     if not (root / STATE).is_dir():
         raise InputError(f"{out}: no build was begun there")
-    entries = _entries(root / STATE / JOURNAL, root)
-    filled, frozen = entries.get(("pool", "all")), entries.get(FROZEN)
+    entries = _entries(root / STATE / JOURNAL)
+    filled, frozen = entries.others.get(("pool", "all")), entries.others.get(FROZEN)
     chunks = _pool_size(filled) if filled else None
-    total = frozen.facts["total"] if frozen and not frozen.facts.get("merged") else None
+    total = frozen["facts"]["total"] if frozen and not frozen["facts"].get("merged") else None
     if isinstance(total, int):
         shards = [_shard(root, Shard(n, total), chunks) for n in range(1, total + 1)]
     else:
@@ -78,7 +84,7 @@ def status(out: Path) -> Status:
         stage=stage,
         done=sum(each.done for each in shards),
         total=chunks,
-        sentences=_fact(filled, "sentences"),
+        sentences=filled["facts"]["sentences"] if filled else None,
         chunks_per_s=round(sum(rates), 4) if rates else None,
         eta_s=max(left) if left and not finished else None,
         shards=tuple(shards),
@@ -87,63 +93,85 @@ def status(out: Path) -> Status:
     )
 
 
-def _entries(path: Path, root: Path) -> dict[tuple[str, str], Entry]:
-    return {(entry.step, entry.key): entry for entry in read_lines(path, root)[0]}
+class _Steps:
+    """A journal as far as a report needs it: seals are not checked, and chunks are not parsed.
+
+    `made` has the number of each chunk, and `files` the first file of each in the order of time.
+    """
+
+    def __init__(self) -> None:
+        self.made: set[bytes] = set()
+        self.files: list[str] = []
+        self.others: dict[tuple[str, str], dict[str, Any]] = {}
 
 
-def _pool_size(filled: Entry) -> int:
-    return sum(file.path.suffix == ".arrow" for file in filled.files)
+def _entries(path: Path) -> _Steps:
+    steps = _Steps()
+    try:
+        lines = io.BytesIO(path.read_bytes()).readlines()
+    except FileNotFoundError:
+        return steps
+    for line in lines:
+        if chunk := _CHUNK.match(line):
+            steps.made.add(chunk[1])
+            steps.files.append(chunk[2].decode())
+            continue
+        with suppress(ValueError, KeyError, TypeError):  # torn by a kill, or being written
+            body = json.loads(line)
+            steps.others[body["step"], body["key"]] = body
+    return steps
 
 
-def _fact(entry: Entry | None, name: str) -> int | None:
-    value = entry.facts[name] if entry else None
-    return value if isinstance(value, int) else None
+def _pool_size(filled: dict[str, Any]) -> int:
+    return sum(file["path"].endswith(".arrow") for file in filled["files"])
 
 
 def _shard(root: Path, shard: Shard, chunks: int | None) -> ShardStatus:
     folder = root / FOLDER / f"{shard.number:05d}"
-    entries = _entries(folder / "journal.jsonl", root)
+    steps = _entries(folder / "journal.jsonl")
     holder = running(folder / "lock")
     total = len(shard.chunks(chunks or 0))
-    made = [entry for (step, _), entry in entries.items() if step == "chunk"]
-    failure = entries.get(("shard", "failed"))
+    failure = steps.others.get(("shard", "failed"))
     if holder:
         state = "running"
-    elif DONE in entries and len(made) >= total:
+    elif DONE in steps.others and len(steps.made) >= total:
         state = "done"
     elif failure:
         state = "failed"
     else:
         state = "stopped" if folder.is_dir() else "waiting"
-    error = str(failure.facts["message"]) if failure and state == "failed" else ""
-    return _told(str(shard), state, made, total, holder, error)
+    error = str(failure["facts"]["message"]) if failure and state == "failed" else ""
+    return _status_of(root, str(shard), state, steps, total, holder, error)
 
 
-def _whole(root: Path, entries: dict[tuple[str, str], Entry], chunks: int | None) -> ShardStatus:
+def _whole(root: Path, steps: _Steps, chunks: int | None) -> ShardStatus:
     """Return the status of a build without shards."""
-    made = [entry for (step, _), entry in entries.items() if step == "chunk"]
     holder = running(root / STATE / "lock")
     finished = (root / MANIFEST).is_file()
     state = "done" if finished else "running" if holder else "stopped"
-    return _told("1/1", state, made, chunks or 0, holder, "")
+    return _status_of(root, "1/1", state, steps, chunks or 0, holder, "")
 
 
-def _told(
-    shard: str, state: str, made: Sequence[Entry], total: int, holder: str | None, error: str
+def _status_of(
+    root: Path,
+    shard: str,
+    state: str,
+    steps: _Steps,
+    total: int,
+    holder: str | None,
+    error: str,
 ) -> ShardStatus:
-    rate = _rate(made) if state == "running" else None
-    eta = round((total - len(made)) / rate, 1) if rate else None
+    made = len(steps.made)
+    rate = _rate(root, steps.files) if state == "running" else None
+    eta = round((total - made) / rate, 1) if rate else None
     rounded = None if rate is None else round(rate, 4)
-    return ShardStatus(shard, state, len(made), total, rounded, eta, holder or "", error)
+    return ShardStatus(shard, state, made, total, rounded, eta, holder or "", error)
 
 
-def _rate(made: Iterable[Entry]) -> float | None:
+def _rate(root: Path, files: Sequence[str]) -> float | None:
     """Return chunks a second between the first and the last file."""
-    times = []
-    for entry in made:
-        try:
-            times.append(entry.files[0].path.stat().st_mtime)
-        except OSError:  # it is being published just now
-            continue
-    span = max(times) - min(times) if times else 0.0
-    return (len(times) - 1) / span if span > 0 else None
+    try:
+        first, *_, last = [(root / name).stat().st_mtime for name in (*files[:1], *files[-1:])]
+    except (OSError, ValueError):  # they are being published just now, or there are none
+        return None
+    return (len(files) - 1) / (last - first) if last > first else None

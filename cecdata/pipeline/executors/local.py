@@ -25,16 +25,20 @@ def run(
     no more than one chunk a worker.
     """
     stage, queue = Stage(plan, write), iter(chunks)
+
+    def submit(k: int) -> Future[Outcome]:
+        return threads.submit(stage.make, k, plan.chunks[k], len(plan.chunks))
+
     threads = ThreadPoolExecutor(workers, thread_name_prefix="chunk")
     running: dict[Future[Outcome], int] = {}
     patience_s: float | None = _PATIENCE_S
     try:
-        running = {threads.submit(stage.make, k): k for k in islice(queue, workers)}
+        running = {submit(k): k for k in islice(queue, workers)}
         while running:
             ready, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in ready:
                 yield running.pop(future), future.result()
-                running |= {threads.submit(stage.make, k): k for k in islice(queue, 1)}
+                running |= {submit(k): k for k in islice(queue, 1)}
     except Exception:
         patience_s = None
         raise

@@ -1,23 +1,32 @@
 """Tasks of a Ray cluster whose machines see the output folder under the same path.
 
-The only module that imports `ray` (extra `[ray]`). `workers` bounds the chunks under way.
+The only module that imports `ray` (extra `[ray]`). `workers` bounds the chunks under way. What is
+done is in our journal alone: Ray's state may be lost at any time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from cecdata.common import durable
-from cecdata.common.errors import MissingPackageError, how_to_install
+from cecdata.common.errors import CecError, MissingPackageError, how_to_install
 from cecdata.pipeline.chunks import Fill, Outcome, Plan, Stage, Write
+
+# A worker that dies is replaced; a chunk that kills each of so many is at fault itself.
+_RETRIES = 20
 
 
 def run(
     plan: Plan, chunks: Sequence[int], workers: int, _write: Write
 ) -> Iterator[tuple[int, Outcome]]:
-    """Yield each chunk's outcome as it is done, on the cluster of $RAY_ADDRESS or a local one."""
+    """Yield each chunk's outcome as it is done, on the cluster of $RAY_ADDRESS or a local one.
+
+    Raises CecError where the cluster is lost, or a chunk ends one worker after another.
+    """
     try:
         import ray
     except ImportError as error:
@@ -26,26 +35,41 @@ def run(
         ) from error
     own = not ray.is_initialized()
     if own:
-        ray.init(log_to_driver=False, configure_logging=False)
+        ray.init(log_to_driver=False, configure_logging=False, include_dashboard=False)
     try:
-        task: Any = ray.remote(num_cpus=1, max_retries=2)(_make)
-        shared = ray.put(plan)
-        waiting: list[int] = list(chunks)
-        running: dict[Any, int] = {}
-        while waiting or running:
-            while waiting and len(running) < workers:
-                k = waiting.pop(0)
-                running[task.remote(shared, k)] = k
-            ready, _ = ray.wait(list(running))
-            for reference in ready:
-                yield running.pop(reference), ray.get(reference)
+        yield from _run(ray, plan, chunks, workers)
+    except ray.exceptions.RayError as error:
+        if isinstance(error, CecError):  # a task's own, which Ray gives both types
+            raise
+        said = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise CecError(
+            f"{plan.root}: Ray lost a task or its cluster ({said}). Run the same command again: "
+            "it goes on after the chunks that are done"
+        ) from error
     finally:
         if own:
             ray.shutdown()
 
 
-def _make(plan: Plan, k: int) -> Outcome:
-    return _stage(_Frozen(plan)).make(k)
+def _run(
+    ray: Any, plan: Plan, chunks: Sequence[int], workers: int
+) -> Iterator[tuple[int, Outcome]]:
+    task = ray.remote(num_cpus=1, max_retries=_RETRIES)(_make)
+    shared = ray.put(replace(plan, chunks=()))  # every task unpickles it
+    waiting = iter(chunks)
+    running: dict[Any, int] = {}
+    while True:
+        while len(running) < workers and (k := next(waiting, None)) is not None:
+            running[task.remote(shared, k, plan.chunks[k], len(plan.chunks))] = k
+        if not running:
+            return
+        ready, _ = ray.wait(list(running))
+        for reference in ready:
+            yield running.pop(reference), ray.get(reference)
+
+
+def _make(plan: Plan, k: int, chunk: Path, count: int) -> Outcome:
+    return _stage(_Frozen(plan)).make(k, chunk, count)
 
 
 class _Frozen:

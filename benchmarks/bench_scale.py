@@ -1,0 +1,127 @@
+"""Scale: threads, Ray beside threads, and a simulated build of ten billion sentences.
+
+Threads 1 and 2, and Ray with two chunks in flight, build the same corpus without the cosine, one
+after the other in each round. CPU counts every process of a build, Ray's own, too; the start (a
+build of a few sentences) is taken off. The simulation writes the state that 200,000 chunks leave
+and measures planning (what job 1 of N does between the first pass and its first chunk) and status.
+
+    python benchmarks/bench_scale.py [--pool clean.parquet] [--limit 1500000] [--rounds 1]
+    python benchmarks/bench_scale.py --simulate [--chunks 200000] [--jobs 2000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from common import arguments, machine
+
+SCRIPT = "from cecdata.cli import main; main()"
+MARK = "CEC_BENCH_SCALE"
+TICK = os.sysconf("SC_CLK_TCK")
+COPIES = 4
+GOALS = {"ray": 1.3, "threads": 1.8, "planning": 60.0, "memory": 2.0, "status": 2.0}
+
+
+class Clock(threading.Thread):
+    """CPU seconds of all processes that inherited a mark, read from /proc until they end."""
+
+    def __init__(self, mark: str) -> None:
+        super().__init__(daemon=True)
+        self._mark, self._seen, self.ended = mark.encode(), {}, threading.Event()
+
+    def run(self) -> None:
+        while not self.ended.wait(0.1):
+            for folder in Path("/proc").glob("[0-9]*"):
+                with suppress(OSError, ValueError, IndexError):
+                    known = folder.name in self._seen
+                    if not known and self._mark not in (folder / "environ").read_bytes():
+                        continue
+                    fields = (folder / "stat").read_text().rpartition(")")[2].split()
+                    self._seen[folder.name] = (int(fields[11]) + int(fields[12])) / TICK
+
+    def seconds(self) -> float:
+        return sum(self._seen.values())
+
+
+def build(pool: Path, limit: int, *words: str) -> tuple[float, float]:
+    """(wall, CPU) seconds of a build in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        mark = f"{os.getpid()}-{time.monotonic_ns()}"
+        clock = Clock(f"{MARK}={mark}")
+        clock.start()
+        began = time.perf_counter()
+        subprocess.run(
+            [sys.executable, "-c", SCRIPT, "build", str(pool), "--out", f"{folder}/out",
+             "--filters", "levenshtein", "--limit", str(limit), *words],
+            env={**os.environ, MARK: mark}, check=True, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+        wall = time.perf_counter() - began
+        time.sleep(0.2)
+        clock.ended.set()
+        clock.join()
+        return wall, clock.seconds()
+
+
+WAYS = {
+    "threads 1": ("--workers", "1"),
+    "threads 2": ("--workers", "2"),
+    "ray 2": ("--workers", "2", "--engine", "ray"),
+}
+
+
+def engines(pool: Path, limit: int, rounds: int) -> None:
+    starts = {name: build(pool, 1000, *words) for name, words in WAYS.items()}
+    runs: dict[str, list[tuple[float, float]]] = {name: [] for name in WAYS}
+    for _ in range(rounds):
+        for name, words in WAYS.items():
+            wall, cpu = build(pool, limit, *words)
+            runs[name].append((wall - starts[name][0], cpu - starts[name][1]))
+            print(f"  {name}: {runs[name][-1][0]:.1f} s, {runs[name][-1][1]:.1f} s CPU", flush=True)
+    wall = {n: statistics.median(w for w, _ in each) for n, each in runs.items()}
+    cpu = {n: statistics.median(c for _, c in each) for n, each in runs.items()}
+    print(f"{limit:,} sentences, {COPIES} copies, start apart:")
+    for name in WAYS:
+        pairs = limit * COPIES
+        print(f"  {name:<10}{wall[name]:8.1f} s{cpu[name] / pairs * 1e6:8.2f} µs CPU a pair, start "
+              f"{starts[name][1]:.1f} s CPU")  # fmt: skip
+    print(f"Ray / threads, CPU a pair: {cpu['ray 2'] / cpu['threads 2']:.2f} (goal {GOALS['ray']})")
+    speed, load = wall["threads 1"] / wall["threads 2"], os.getloadavg()[0]
+    print(f"threads 1 → 2, wall: {speed:.2f} (goal {GOALS['threads']}); load {load:.1f}")
+
+
+def simulate(chunks: int, jobs: int) -> None:
+    """Print planning, memory and status of a build of `chunks` chunks by `jobs` jobs."""
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(__file__).with_name("simulate_scale.py")
+        words = [sys.executable, str(script), folder, str(chunks), str(jobs)]
+        for step in ("write", "plan", "status"):
+            subprocess.run([*words, step], check=True)
+    print("goals: planning {planning} s, {memory} GB; status {status} s".format(**GOALS))
+
+
+def main() -> None:
+    parser: argparse.ArgumentParser = arguments(__doc__ or "")
+    parser.add_argument("--limit", type=int, default=1_500_000)
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--simulate", action="store_true")
+    parser.add_argument("--chunks", type=int, default=200_000)
+    parser.add_argument("--jobs", type=int, default=2_000)
+    given = parser.parse_args()
+    print(machine())
+    if given.simulate:
+        simulate(given.chunks, given.jobs)
+    else:
+        engines(given.pool, given.limit, given.rounds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,171 @@
+"""Engines that run the second pass: the same bytes, also where their processes are killed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("ray")
+
+SCRIPT = "from cecdata.cli import main; main()"
+MARK = "CEC_TEST_BUILD"
+FLAGS = ("--filters", "levenshtein", "--shard-sentences", "20", "--workers", "2")
+
+
+class Build:
+    """A build in processes of its own, all of which have a mark in their environment."""
+
+    def __init__(self, *words: object) -> None:
+        self.mark = uuid.uuid4().hex
+        environment = {**os.environ, MARK: self.mark, "RAY_DISABLE_IMPORT_WARNING": "1"}
+        self.driver = subprocess.Popen(
+            [sys.executable, "-c", SCRIPT, "build", *map(str, words)],
+            env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+
+    def processes(self, name: str) -> list[int]:
+        """The processes whose command line has `name` in it, apart from the driver."""
+        chosen = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                marked = f"{MARK}={self.mark}".encode() in (folder / "environ").read_bytes()
+                if marked and name.encode() in (folder / "cmdline").read_bytes():
+                    chosen.append(int(folder.name))
+        return [process for process in chosen if process != self.driver.pid]
+
+    def kill(self, victim: str, chance: random.Random) -> bool:
+        """Kill the driver, or one process of that name; False where there is none."""
+        if self.driver.poll() is not None:
+            return False
+        if victim == "driver":
+            self.driver.kill()
+            return True
+        processes = self.processes(victim)
+        if processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(chance.choice(processes), signal.SIGKILL)
+        return bool(processes)
+
+    def end(self) -> tuple[int, str]:
+        said, _ = self.driver.communicate(timeout=180)
+        for process in self.processes(""):  # what a killed driver left
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        return self.driver.returncode, said
+
+
+def killed_until(out, words, kills, victims, chance) -> int:
+    """Start the build again and again, kill something each time, and let it end at last."""
+    done = 0
+    while done < kills:
+        build = Build(*words)
+        chunks = out / ".cecdata" / "data"
+        before = len(list(chunks.glob("*"))) if chunks.is_dir() else 0
+        while build.driver.poll() is None and done < kills:
+            # at a random moment after the first new chunk, or before it
+            now = len(list(chunks.glob("*"))) if chunks.is_dir() else 0
+            if now > before or chance.random() < 0.01:
+                time.sleep(chance.random() * 0.2)
+                done += build.kill(chance.choice(victims), chance)
+                before = now
+            time.sleep(0.02)
+        code, said = build.end()
+        assert "Traceback" not in said, said
+        if code == 0 and done < kills:
+            break
+    build = Build(*words)
+    code, said = build.end()
+    assert code == 0, said
+    return done
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory, lines_of):
+    """A corpus of 100 chunks."""
+    path = tmp_path_factory.mktemp("many") / "many.txt"
+    path.write_text("\n".join(lines_of(2000)), "utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory, many, tree_of):
+    """The dataset of a build that nobody stopped."""
+    out = tmp_path_factory.mktemp("unbroken") / "out"
+    code, said = Build(many, "--out", out, *FLAGS).end()
+    assert code == 0, said
+    return tree_of(out)
+
+
+def test_a_killed_worker_of_ray_is_replaced(many, unbroken, tree_of, tmp_path):
+    """Two blocks in flight, one worker killed: the bytes of threads."""
+    out = tmp_path / "out"
+    words = [many, "--out", out, *FLAGS, "--engine", "ray"]
+    killed_until(out, words, 1, ["ray::_make"], random.Random(1))
+    assert tree_of(out) == unbroken
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["local", "ray"])
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_no_byte_depends_on_the_engine(engine, workers, many, unbroken, tree_of, tmp_path):
+    """Threads and Ray with 1, 2 and 4 chunks in flight."""
+    out = tmp_path / "out"
+    words = (many, "--out", out, *FLAGS, "--engine", engine, "--workers", workers)
+    assert Build(*words).end()[0] == 0
+    assert tree_of(out) == unbroken
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("total", [1, 3, 7])
+@pytest.mark.parametrize("engine", ["local", "ray"])
+def test_no_byte_depends_on_shards(total, engine, many, unbroken, tree_of, tmp_path, cecdata):
+    """Jobs 1/1, 3/3 and 7/7 at once, on either engine, and merged."""
+    out = tmp_path / "out"
+    words = (many, "--out", out, *FLAGS, "--engine", engine, "--shard")
+    for numbers in (range(1, total + 1, 2), range(2, total + 1, 2)):
+        jobs = [Build(*words, f"{number}/{total}") for number in numbers]
+        assert [job.end()[0] for job in jobs] == [0] * len(jobs)
+    assert cecdata("merge", out)[0] == 0
+    assert tree_of(out) == unbroken
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("engine", "victims"),
+    [("local", ["driver"]), ("ray", ["ray::_make", "ray::_make", "driver", "raylet/raylet"])],
+)
+def test_thirty_kills(engine, victims, many, unbroken, tree_of, tmp_path):
+    """Workers, drivers and the object store (which Ray keeps in the raylet) killed at random: the
+    unbroken dataset, byte for byte."""
+    chance, kills, round_ = random.Random(20), 0, 0
+    while kills < 30:
+        round_ += 1
+        out = tmp_path / f"out{round_}"
+        words = (many, "--out", out, *FLAGS, "--engine", engine)
+        kills += killed_until(out, words, 30 - kills, victims, chance)
+        assert tree_of(out) == unbroken
+    print(f"{engine}: {kills} kills, {round_} datasets")
+
+
+@pytest.mark.slow
+def test_thirty_kills_of_shards(many, unbroken, tree_of, tmp_path, cecdata):
+    """The jobs 1/2 and 2/2 killed 15 times each: merged, the unbroken dataset."""
+    chance, kills, round_ = random.Random(21), 0, 0
+    while kills < 30:
+        round_ += 1
+        out = tmp_path / f"out{round_}"
+        for shard in ("1/2", "2/2"):
+            words = (many, "--out", out, *FLAGS, "--shard", shard)
+            kills += killed_until(out, words, min(15, 30 - kills), ["driver"], chance)
+        assert cecdata("merge", out)[0] == 0
+        assert tree_of(out) == unbroken
+    print(f"shards: {kills} kills, {round_} datasets")
