@@ -7,7 +7,7 @@ DEV := .venv/.dev
 DOCS := .venv/.docs
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev data bench train train-evidence pretrain lm docs test test-kills test-slow check audit lock clean
+.PHONY: help setup setup-dev data bench figures train train-evidence pretrain lm docs test test-kills test-slow check audit lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/; s/[$$][$$]/$$/g' | expand -t 16
@@ -72,6 +72,11 @@ bench: $(DEV)  ## scores: DATA=… MODEL=… OUT=…, and the real sets in $$CEC
 	@test -e "$(DATA)/manifest.json" || $(MAKE) --no-print-directory data OUT="$(DATA)"
 	@$(BIN)/cecbench suite --shards "$(DATA)" --out "$(OUT)" \
 		$(if $(wildcard $(MODEL)/config.json),--model "$(MODEL)") $(FLAGS)
+
+figures: RUNS ?= out/bench/runs
+figures: OUT ?= out/figures
+figures: $(BASE)  ## the paper's figures as SVG, with your runs beside them: RUNS="…" OUT=… FLAGS=…
+	@$(BIN)/cecbench figures $(wildcard $(RUNS)) --out "$(OUT)" $(FLAGS)
 
 docs: $(DOCS)  ## the documentation site, in site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet && echo "site/index.html"

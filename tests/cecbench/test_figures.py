@@ -1,0 +1,91 @@
+"""`cecbench figures` draws the paper's figures, and runs and studies beside them."""
+
+from __future__ import annotations
+
+import json
+from xml.etree import ElementTree as ET
+
+import pytest
+from click.testing import CliRunner
+
+from cecbench import published
+from cecbench.cli import cli
+from cecbench.evaluate import Settings, evaluate
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def draw(out, *words, code=0):
+    """The SVG documents of a call, by their names."""
+    done = CliRunner().invoke(cli, ["figures", *map(str, words), "--out", str(out)])
+    assert done.exit_code == code, done.output
+    return {path.stem: ET.parse(path).getroot() for path in out.glob("*.svg")}
+
+
+def texts(figure):
+    return [element.text for element in figure.iter(f"{SVG}text")]
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory):
+    """A run, and a study with one published number."""
+    folder = tmp_path_factory.mktemp("sources")
+    (folder / "own.tsv").write_text("他己经来了。\t他已经来了。\n今天好。\t今天好。\n", "utf-8")
+    (folder / "answers.txt").write_text("他已经来了。\n今天号。\n", "utf-8")
+    system = f"predictions:{folder / 'answers.txt'}"
+    evaluate(Settings(str(folder / "own.tsv"), system, folder / "runs", name="mine & <yours>"))
+    rows = [
+        {"name": "full", "values": {"F1": [0.2, 0.4]}, "published": 65.1},
+        {"name": "half", "values": {"F1": [0.1]}, "published": None},
+    ]
+    (folder / "study").mkdir()
+    study = folder / "study" / "ablation.json"
+    study.write_text(json.dumps({"study": "ablation", "rows": rows}))
+    return folder
+
+
+def test_without_runs_the_published_numbers_are_drawn(tmp_path):
+    """A bar or a point for each number of the three tables that have figures."""
+    figures = draw(tmp_path)
+    assert set(figures) == {"paper-categories", "paper-scaling", "paper-ablation"}
+    points = list(figures["paper-scaling"].iter(f"{SVG}circle"))
+    assert len(points) == len(published.table("scaling").rows)
+
+
+def test_runs_and_studies_stand_beside_the_published_numbers(sources, tmp_path):
+    """The study's bars are its means and the printed numbers; the run has its own figures."""
+    figures = draw(tmp_path, sources / "runs", sources / "study")
+    tips = [e.text for e in figures["study-ablation"].iter(f"{SVG}title")]
+    assert "yours, full: 30.00 [20.00, 40.00] (2 seeds)" in tips
+    assert "published, full: 65.10" in tips
+    assert "mine & <yours>" in texts(figures["scores"])
+    assert {"scores", "categories-own"} <= set(figures)
+
+
+@pytest.mark.parametrize("name", ["paper-categories", "paper-scaling", "study-ablation", "scores"])
+def test_a_file_needs_no_style_sheet(sources, tmp_path, name):
+    """No class, variable or address: every element has its colour, and text a Chinese font."""
+    figure = draw(tmp_path, sources / "runs", sources / "study")[name]
+    text = ET.tostring(figure, "unicode")
+    assert "class=" not in text
+    assert "var(" not in text
+    assert "http" not in text.replace("http://www.w3.org/2000/svg", "")
+    assert "CJK" in figure.get("font-family")
+    for shape in ("rect", "circle"):
+        assert all(e.get("fill", "").startswith("#") for e in figure.iter(SVG + shape))
+    assert all(e.get("stroke", "").startswith("#") for e in figure.iter(f"{SVG}polyline"))
+
+
+def test_labels_are_chinese_where_asked(sources, tmp_path):
+    """Categories, titles and the words of the legend; names of systems stay."""
+    figures = draw(tmp_path, sources / "runs", sources / "study", "--language", "zh")
+    assert {"同音", "拆字", "多笔画", "GPT-4"} <= set(texts(figures["paper-categories"]))
+    assert {"本次", "论文"} <= set(texts(figures["study-ablation"]))
+
+
+def test_a_source_without_runs_is_refused(tmp_path):
+    """The message names the folder and what writes one that can be drawn."""
+    (tmp_path / "empty").mkdir()
+    done = CliRunner().invoke(cli, ["figures", str(tmp_path / "empty"), "--out", str(tmp_path)])
+    assert done.exit_code == 1
+    assert "cecbench run" in done.output
