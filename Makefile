@@ -90,7 +90,7 @@ test-kills: $(DEV)  ## builds whose workers, drivers and object store are killed
 test-slow: $(DEV)  ## the proofs over large inputs
 	@$(BIN)/python -m pytest -q -m slow
 
-check: $(DEV)  ## ruff, mypy --strict, import-linter
+check: $(DEV) docs  ## ruff, mypy --strict, import-linter, the documentation without a warning
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import subprocess
@@ -15,9 +16,7 @@ DOCS = ROOT / "docs"
 #: English page → the same page in Chinese
 PAGES = {
     "tutorial.md": "zh/tutorial.md",
-    "howto/corpus.md": "zh/corpus.md",
-    "howto/correct.md": "zh/correct.md",
-    "howto/score.md": "zh/score.md",
+    **{f"howto/{page.name}": f"zh/{page.name}" for page in sorted(DOCS.glob("howto/*.md"))},
 }
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -29,7 +28,10 @@ def blocks(page: str) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_code_of_a_page_runs(page, tmp_path):
-    """All blocks in order in an empty folder; each comment under a print is what it prints."""
+    """All blocks in order in an empty folder; each comment under a print is what it prints.
+
+    Python blocks that follow each other run in one process: the later use names of the earlier.
+    """
     pytest.importorskip("torch", reason="the extra `train` is not installed")
     environment = {
         **os.environ,
@@ -38,7 +40,8 @@ def test_the_code_of_a_page_runs(page, tmp_path):
         "HF_HOME": str(tmp_path / "hf"),
     }
     assert blocks(page)
-    for language, code in blocks(page):
+    for language, group in itertools.groupby(blocks(page), lambda block: block[0]):
+        code = "\n".join(text for _, text in group)
         command = ["bash", "-ec", code] if language == "sh" else [sys.executable, "-c", code]
         ran = subprocess.run(
             command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False

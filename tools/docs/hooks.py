@@ -6,6 +6,7 @@ mkdocs calls `on_files` (https://www.mkdocs.org/user-guide/configuration/#hooks)
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import click
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
@@ -29,15 +31,29 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages to those of docs/."""
     for page, source in TOP.items():
         text = (ROOT / source).read_text("utf-8")
-        files.append(File.generated(config, page, content=_turned(text)))
+        files.append(File.generated(config, page, content=text))
     for page, text in command_pages().items():
         files.append(File.generated(config, page, content=text))
     return files
 
 
-def on_page_markdown(markdown: str, **_: object) -> str:
+def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
     """Turn links that leave docs/ in the repository into links of the site, or into plain text."""
-    return _turned(markdown.replace("](../", "]("))
+    source = Path(TOP.get(page.file.src_uri, f"docs/{page.file.src_uri}"))
+    made = {name: Path("docs") / target for target, name in TOP.items()}
+    here = Path("docs") / page.file.src_uri
+
+    def turned(match: re.Match[str]) -> str:
+        label, path, anchor = match[1], match[2], match[3] or ""
+        if "://" in path or not path:
+            return match[0]
+        named = os.path.normpath(source.parent / path)
+        target = made.get(named, Path(named))
+        if target.parts[0] == "docs" and not named.startswith("docs/reading"):
+            return f"[{label}]({os.path.relpath(target, here.parent)}{anchor})"
+        return f"`{named}`" if (ROOT / named).exists() else match[0]
+
+    return re.sub(r"\[([^\]]*)\]\(([^)#\s]*)(#[^)\s]*)?\)", turned, markdown)
 
 
 def command_pages() -> dict[str, str]:
@@ -68,19 +84,3 @@ def command_pages() -> dict[str, str]:
 
 def _first(command: click.Command) -> str:
     return (command.help or "").partition("\n")[0]
-
-
-def _turned(text: str) -> str:
-    """Return Markdown whose links to files of the repository fit the site."""
-    pages = {source: page for page, source in TOP.items()}
-
-    def target(match: re.Match[str]) -> str:
-        label, path, anchor = match[1], match[2], match[3] or ""
-        path = path.removeprefix("docs/")
-        if path in pages:
-            return f"[{label}]({pages[path]}{anchor})"
-        if "://" in path or not path or (ROOT / "docs" / path).is_file():
-            return f"[{label}]({path}{anchor})"
-        return f"`{path}`" if (ROOT / path).exists() else match[0]
-
-    return re.sub(r"\[([^\]]*)\]\(([^)#\s]*)(#[^)\s]*)?\)", target, text)
