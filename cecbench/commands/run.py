@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import click
@@ -15,6 +14,7 @@ from cecbench.commands.system_options import LIMIT, options_from, system_options
 from cecbench.evaluate import Settings, evaluate
 from cecbench.score_shape import RunScore
 from cecbench.systems.table import check_spec
+from cecdata.common.progress import Progress, suggest
 
 
 @click.command(
@@ -70,11 +70,12 @@ def run(
         name=name,
         options=options_from(given),
     )
-    values = evaluate(settings, show_progress)
+    values = evaluated(settings)
     if as_json:
         click.echo(json.dumps(values, ensure_ascii=False))
     else:
         print_run(values)
+        suggest("cecbench report RUNS", "cecbench compare RUN/score.json OTHER/score.json")
 
 
 def default_folder(base: Path, benchmark: str, system: str) -> Path:
@@ -82,11 +83,10 @@ def default_folder(base: Path, benchmark: str, system: str) -> Path:
     return base / "runs" / _plain(benchmark) / _plain(system)
 
 
-def show_progress(done: int, total: int) -> None:
-    """Rewrite one line on stderr; write nothing if stderr is not a terminal."""
-    if sys.stderr.isatty():
-        end = "\n" if done == total else ""
-        click.echo(f"\r{done}/{total} sentences{end}", nl=False, err=True)
+def evaluated(settings: Settings) -> RunScore:
+    """Evaluate, with a progress bar on stderr if that is a terminal."""
+    with Progress() as progress:
+        return evaluate(settings, lambda done, of: progress.reached("sentences", done, of))
 
 
 def print_run(values: RunScore) -> None:

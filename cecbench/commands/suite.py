@@ -14,10 +14,10 @@ from cecbench.benchmarks.catalogue import benchmarks
 from cecbench.benchmarks.locate import data_folders, find
 from cecbench.benchmarks.records import validation_shards
 from cecbench.commands.list import DATA
-from cecbench.commands.run import default_folder, show_progress
+from cecbench.commands.run import default_folder, evaluated
 from cecbench.commands.sections import SectionCommand
 from cecbench.commands.system_options import LIMIT, options_from, system_options
-from cecbench.evaluate import Settings, evaluate
+from cecbench.evaluate import Settings
 from cecbench.report.text import headline
 from cecbench.report.write import find_runs, write_report
 from cecbench.systems.table import check_spec
@@ -98,7 +98,7 @@ def suite(
     for settings in _runs(plan, out, base):
         name = f"{settings.benchmark}, {settings.system}"
         try:
-            values = evaluate(settings, show_progress)
+            values = evaluated(settings)
         except CecError as error:
             failed.append(f"{name}: {error}")
             click.echo(f"failed: {failed[-1]}", err=True)

@@ -76,18 +76,21 @@ def audit(
     from cecdata.audit.page import html, text
     from cecdata.audit.pairs import read_errors, read_pairs
     from cecdata.commands.show import print_json
+    from cecdata.common.progress import Progress
     from cecdata.config import load
 
     config = load(recipe, seed=seed)
-    result = examine(
-        read_errors(file),
-        config,
-        recipe,
-        limited=not no_limit,
-        compared=[read_confusion_set(path) for path in sets],
-    )
-    if classifies:
-        result = replace(result, realism=classify(read_pairs(file), config))
+    with Progress() as progress:
+        progress("audit", 0, None)
+        result = examine(
+            read_errors(file),
+            config,
+            recipe,
+            limited=not no_limit,
+            compared=[read_confusion_set(path) for path in sets],
+        )
+        if classifies:
+            result = replace(result, realism=classify(read_pairs(file), config))
     if page is not None:
         from cecdata.common.durable import write_text
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cecdata.commands.corpus_options import corpus_options, default_of
-from cecdata.commands.show import OutPath, Progress, print_json
+from cecdata.commands.show import OutPath, print_json
 from cecdata.common.errors import TooManyRejectsError, UsageError
+from cecdata.common.progress import Progress
 from cecdata.config import RECIPES, Config, load
 
 if TYPE_CHECKING:

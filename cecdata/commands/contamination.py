@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from cecdata.commands.show import print_json
+from cecdata.common.progress import Progress
 
 
 @click.command()
@@ -42,7 +43,9 @@ def contamination(
     if hashes is not None and hashes.suffix != SUFFIX:
         raise UsageError(f"{hashes}: the name of a list of hashes ends in {SUFFIX}")
     known = load(benchmarks)
-    report = judge([corpus], known)
+    with Progress() as progress:
+        progress("compare", 0, None)
+        report = judge([corpus], known)
     if hashes is not None:
         durable.write(hashes, lambda path: write_list(path, known.lists))
     if as_json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import click
@@ -9,9 +10,22 @@ import click
 from cecdata.commands.show import DatasetPath, print_json
 from cecdata.common.command_group import colour
 from cecdata.common.errors import VerificationError
+from cecdata.common.progress import Progress, suggest
 
 _SHOWN = 20
 _DATASET = click.argument("dataset", type=DatasetPath())
+
+
+@cache
+def _pairs_of(dataset: Path) -> int | None:
+    """Return the number of pairs by the manifest; None where it cannot be read."""
+    from cecdata.common.errors import CecError
+    from cecdata.shards.manifest import read_manifest
+
+    try:
+        return read_manifest(dataset).pairs.kept
+    except CecError:
+        return None
 
 
 @click.command()
@@ -36,10 +50,16 @@ def verify(dataset: Path, level: str | None, as_json: bool) -> None:
 
     if is_cache(dataset):
         report = verify_cache(dataset)
-    elif level == "full":
-        report = prove(dataset, "full", rederive=rederiver(dataset), embed=embedder(dataset))
     else:
-        report = prove(dataset, "quick" if level == "quick" else "default")
+        full = level == "full"
+        with Progress() as progress:
+            report = prove(
+                dataset,
+                "full" if full else "quick" if level == "quick" else "default",
+                rederive=rederiver(dataset) if full else None,
+                embed=embedder(dataset) if full else None,
+                progress=lambda rows: progress("verify", rows, _pairs_of(dataset)),
+            )
     if as_json:
         print_json(
             {
@@ -79,7 +99,9 @@ def stats(dataset: Path, as_json: bool) -> None:
     from cecdata.shards.stats import renderable
     from cecdata.shards.stats import stats as count
 
-    counted = count(dataset)
+    with Progress() as progress:
+        progress("count", 0, None)
+        counted = count(dataset)
     if as_json:
         print_json(counted.as_dict())
         return
@@ -114,8 +136,12 @@ def report(dataset: Path, sample: int, to: Path | None) -> None:
     """
     from cecdata.report.write import write_report
 
-    for path in write_report(dataset, sample=sample, to=to):
+    with Progress() as progress:
+        progress("report", 0, None)
+        written = write_report(dataset, sample=sample, to=to)
+    for path in written:
         click.echo(path)
+    suggest(f"cectrain train {dataset} --out out/train", f"cecdata export {dataset} FILE.jsonl")
 
 
 @click.command()
@@ -146,5 +172,7 @@ def export(dataset: Path, file: Path, split: str, form: str | None) -> None:
 
     streamed = is_stream(file)  # perhaps stdout itself, where the rows are to be alone
     suffix = file.suffix.lstrip(".")
-    rows = write(dataset, split, file, form or SUFFIXES.get(suffix, suffix))
+    form = form or SUFFIXES.get(suffix, suffix)
+    with Progress() as bars:
+        rows = write(dataset, split, file, form, lambda done, of: bars("export", done, of))
     click.echo(f"{file}: {rows:,} rows of {split}", err=streamed)

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
-from cecdata.commands.show import Progress, print_json
+from cecdata.commands.show import print_json
 from cecdata.common.errors import how_to_install
+from cecdata.common.progress import Progress, suggest
 
 _CACHE = click.option(
     "--cache", type=click.Path(path_type=Path), required=True, help="Folder of the cache."
@@ -94,6 +95,7 @@ def embed(
         f"{cache}: {done.rows:,} vectors by {model.revision}, {done.added:,} of them new "
         f"({done.sentences:,} sentences read{rejected})"
     )
+    suggest(f"cecdata neighbours SENTENCE --cache {cache}", f"cecdata near-duplicates --cache {cache}")
 
 
 def _chosen(cache: Path, *, overwrite: bool) -> str:

@@ -56,6 +56,7 @@ def fit(file: Path, out: Path, recipe: str, reach: float, as_json: bool) -> None
     from cecdata.commands.show import print_json
     from cecdata.common.durable import sha256_of, write_text
     from cecdata.common.errors import UsageError
+    from cecdata.common.progress import Progress, suggest
     from cecdata.config import load
     from cecdata.fit.fit import fit as estimate
     from cecdata.fit.recipe_text import recipe_text
@@ -63,7 +64,9 @@ def fit(file: Path, out: Path, recipe: str, reach: float, as_json: bool) -> None
     if out.suffix != ".toml":
         raise UsageError(f"--out {out}: a recipe is a .toml file")
     errors = read_errors(file)
-    fitted = estimate(errors, load(recipe), reach=reach)
+    with Progress() as progress:
+        progress("fit", 0, None)
+        fitted = estimate(errors, load(recipe), reach=reach)
     from_ = recipe if not recipe.endswith(".toml") else Path(recipe).name
     said = (
         f"fitted with labels: {errors.tokens + errors.others.total()} errors in {errors.pairs} "
@@ -76,6 +79,7 @@ def fit(file: Path, out: Path, recipe: str, reach: float, as_json: bool) -> None
         print_json(fitted.as_dict())
     else:
         click.echo(_told(fitted, out), nl=False)
+        suggest(f"cecdata build CORPUS --recipe {out} --out OUT")
 
 
 def _notes(fitted: Fitted) -> list[str]:

@@ -11,7 +11,8 @@ import click
 
 from cecdata.commands.build import refuse_rejects, warn_of_unreadable
 from cecdata.commands.corpus_options import corpus_options
-from cecdata.commands.show import Progress, print_json
+from cecdata.commands.show import print_json
+from cecdata.common.progress import Progress
 from cecdata.config import load
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cecdata.commands.show import OutPath, Progress, print_json
+from cecdata.commands.show import OutPath, print_json
+from cecdata.common.progress import Progress
 from cecdata.config import Config
 
 if TYPE_CHECKING:

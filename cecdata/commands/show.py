@@ -6,7 +6,6 @@ import json
 import os
 import sys
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 import click
@@ -14,9 +13,6 @@ import click
 from cecdata.common.store import is_remote
 
 if TYPE_CHECKING:
-    from rich.progress import TaskID
-    from typing_extensions import Self
-
     from cecdata.common.codec import Json
     from cecdata.config import Config
     from cecdata.pipeline.pool import Survey
@@ -54,40 +50,6 @@ def default_workers() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-class Progress:
-    """Progress bars on stderr, one for each kind of unit; none where stderr is no terminal."""
-
-    def __init__(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-        from rich.progress import Progress as Bars
-
-        console = Console(stderr=True)
-        columns = (TextColumn("{task.description:>8}"), BarColumn(), MofNCompleteColumn())
-        self._bars = Bars(
-            *columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal
-        )
-        self._tasks: dict[str, TaskID] = {}
-
-    def __enter__(self) -> Self:
-        self._bars.__enter__()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._bars.__exit__(kind, error, trace)
-
-    def __call__(self, what: str, more: int, total: int | None) -> None:
-        """Advance the bar `what` by `more` units; `total` is None where it is unknown."""
-        if what not in self._tasks:
-            self._tasks[what] = self._bars.add_task(what, total=total)
-        self._bars.update(self._tasks[what], advance=more)
 
 
 def print_json(value: object) -> None:

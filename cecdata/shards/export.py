@@ -6,24 +6,33 @@ docs/howto/export.md has the fields of each format and what reads it.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+import pyarrow as pa
 
 from cecdata.common import durable
 from cecdata.common.errors import RefusedError, UsageError, did_you_mean
 from cecdata.shards.export_files import FILES, FOLDERS
 from cecdata.shards.export_text import TEXT
-from cecdata.shards.reader import Dataset, open_dataset
+from cecdata.shards.reader import open_dataset
 
 _ROWS = 8_192
 
 
-def export(out: str | Path, split: str, path: Path, format: str = "jsonl") -> int:  # noqa: A002
+def export(
+    out: str | Path,
+    split: str,
+    path: Path,
+    format: str = "jsonl",  # noqa: A002
+    progress: Callable[[int, int], None] = lambda _rows, _all: None,
+) -> int:
     """Write a split of the dataset `out` to the file `path`; return the number of rows.
 
-    The file (for `mds` a folder) appears whole, or stays as it was. Raises UsageError for an
-    unknown format or split, RefusedError for a path inside the dataset, VerificationError for a
-    damaged shard, and DiskFullError.
+    `progress` gets the rows of each batch and those of the split. The file (for `mds` a folder)
+    appears whole, or stays as it was. Raises UsageError for an unknown format or split,
+    RefusedError for a path inside the dataset, VerificationError for a damaged shard, and
+    DiskFullError.
     """
     if format not in FORMATS:
         raise UsageError(f"no format {format!r}; {did_you_mean(format, list(FORMATS))}")
@@ -34,13 +43,19 @@ def export(out: str | Path, split: str, path: Path, format: str = "jsonl") -> in
         )
     dataset = open_dataset(out)
 
+    total = dataset.rows(split)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in dataset.batches(split, rows=_ROWS):
+            yield batch
+            progress(batch.num_rows, total)
+
     if format not in TEXT:
-        _write_binary(dataset, split, path, format)
-        return dataset.rows(split)
+        _write_binary(batches(), split, path, format)
+        return total
 
     def pieces() -> Iterator[str]:
-        batches = dataset.batches(split, rows=_ROWS)
-        return TEXT[format](row for batch in batches for row in batch.to_pylist())
+        return TEXT[format](row for batch in batches() for row in batch.to_pylist())
 
     def fill(temporary: Path) -> None:
         with temporary.open("w", encoding="utf-8", newline="\n") as file:
@@ -50,12 +65,11 @@ def export(out: str | Path, split: str, path: Path, format: str = "jsonl") -> in
         return sum(len(piece.encode()) for piece in pieces())
 
     durable.write(path, fill, expected_bytes=size)
-    return dataset.rows(split)
+    return total
 
 
-def _write_binary(dataset: Dataset, split: str, path: Path, form: str) -> None:
+def _write_binary(batches: Iterator[pa.RecordBatch], split: str, path: Path, form: str) -> None:
     """Write a format of FILES or FOLDERS; a folder must not exist."""
-    batches = dataset.batches(split, rows=_ROWS)
     if form in FILES:
         durable.write(path, lambda temporary: FILES[form](batches, temporary, split))
         return

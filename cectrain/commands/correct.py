@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import itertools
 import json
 import sys
@@ -15,6 +16,7 @@ from typing import IO
 import click
 
 from cecdata.common.errors import InputError
+from cecdata.common.progress import Progress
 from cectrain.corrector.combined.open import COMBINED
 from cectrain.corrector.correction import REASONS, Correction, Kept
 
@@ -111,12 +113,26 @@ def correct(
     diff = diff or (sys.stdout.isatty() and not as_json)
     report = _Report()
     number: Counter[str] = Counter()
-    for origin, texts in itertools.chain([("sentence", [*sentences])], _of_file(path)):
-        for correction in corrector.stream(texts):
-            number[origin] += 1
-            report.add(f"{origin} {number[origin]}", correction.kept)
-            click.echo(_json(correction) if as_json else shown(correction, diff=diff))
+    total = len(sentences) + _lines(path) if path is None or path.is_file() else None
+    with contextlib.ExitStack() as stack:
+        # Where the corrections appear on the terminal, they are the progress.
+        progress = None if sys.stdout.isatty() else stack.enter_context(Progress())
+        for origin, texts in itertools.chain([("sentence", [*sentences])], _of_file(path)):
+            for correction in corrector.stream(texts):
+                number[origin] += 1
+                report.add(f"{origin} {number[origin]}", correction.kept)
+                click.echo(_json(correction) if as_json else shown(correction, diff=diff))
+                if progress is not None:
+                    progress("correct", 1, total)
     report.end()
+
+
+def _lines(path: Path | None) -> int:
+    """Return the number of lines of a file, 0 without one."""
+    if path is None:
+        return 0
+    with path.open("rb") as file:
+        return sum(part.count(b"\n") for part in iter(lambda: file.read(1 << 20), b""))
 
 
 def shown(correction: Correction, *, diff: bool) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from cecdata.common.errors import RefusedError
+from cecdata.common.progress import suggest
 
 
 @click.command()
@@ -42,3 +43,4 @@ def export(name: str, out: Path, dtype: str) -> None:
     facts = read_summary(summary) if summary.is_file() else {}
     publish_model(policy, out, facts, dtype)
     click.echo(out)
+    suggest(f"cectrain correct --policy {out} TEXT")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from cecdata.common.progress import suggest
 from cectrain.commands.options import DEFAULT, configured, run_options
 from cectrain.corrector.folder import BUILTIN
 from cectrain.data.labelled import FORMATS, LabelledPairs, labelled_pairs
@@ -91,3 +92,4 @@ def sft(
     known = isinstance(exact, float)
     line = f"held-out exact rate {exact:.1%}" if known else "the held-out exact rate is unknown"
     click.echo(json.dumps(summary, ensure_ascii=False, indent=1) if as_json else line)
+    suggest(f"cectrain correct --policy {out} TEXT", f"cecbench run --system policy:{out} …")

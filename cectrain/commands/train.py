@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from cecdata.common.codec import Json
+from cecdata.common.progress import suggest
 from cectrain.commands.options import configured, run_options
 
 
@@ -72,6 +73,7 @@ def train(
         points = [(int(x["step"]), x["heldout_exact"]) for x in heldout if "heldout_exact" in x]
         click.echo("\n".join([*curve(points, "held-out exact rate by batch"), ""]))
         click.echo(text(summary))
+        suggest(f"cectrain correct --policy {out} TEXT", f"cecbench run --system policy:{out} …")
 
 
 def text(summary: dict[str, Json]) -> str:

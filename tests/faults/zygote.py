@@ -48,7 +48,7 @@ def warm_data() -> None:
     import pyarrow as pa
 
     from cecdata import cli
-    from cecdata.commands.show import Progress
+    from cecdata.common.progress import Progress
     from cecdata.config import load
     from cecdata.corpus.dedup import Dedup
     from cecdata.corpus.lines import split

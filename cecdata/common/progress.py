@@ -1,0 +1,72 @@
+"""Progress of long commands on stderr: how far, how fast, and how long it will take."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+    from typing_extensions import Self
+
+
+class Progress:
+    """Progress bars on stderr, one for each kind of unit; none where stderr is no terminal.
+
+    A bar has the number of units, how many are done in a second, the time since it began and,
+    where the total is known, the time that is left.
+    """
+
+    def __init__(self) -> None:
+        from rich import progress
+        from rich.console import Console
+
+        console = Console(stderr=True)
+        self._bars = progress.Progress(
+            progress.TextColumn("{task.description:>10}"),
+            progress.BarColumn(),
+            progress.MofNCompleteColumn(),
+            progress.TextColumn("{task.fields[rate]}"),
+            progress.TimeElapsedColumn(),
+            progress.TimeRemainingColumn(),
+            console=console,
+            disable=not console.is_terminal,
+            redirect_stdout=False,  # results would go where the bars are, and not into a file
+        )
+        self._tasks: dict[str, TaskID] = {}
+
+    def __enter__(self) -> Self:
+        self._bars.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bars.__exit__(kind, error, trace)
+
+    def __call__(self, what: str, more: int, total: int | None) -> None:
+        """Advance the bar `what` by `more` units; `total` is None where it is unknown."""
+        if what not in self._tasks:
+            self._tasks[what] = self._bars.add_task(what, total=total, rate="")
+        task = self._tasks[what]
+        self._bars.update(task, advance=more)
+        speed = self._bars.tasks[self._bars.task_ids.index(task)].speed
+        if speed:
+            self._bars.update(task, rate=f"{speed:,.0f}/s" if speed >= 10 else f"{speed:.2g}/s")
+
+    def reached(self, what: str, done: int, total: int) -> None:
+        """Set the bar `what` to `done` units."""
+        self(what, 0, total)
+        self._bars.update(self._tasks[what], completed=done)
+
+
+def suggest(*commands: str) -> None:
+    """Print what people may type next on stderr, if that is a terminal."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        click.echo(f"next: {'   ·   '.join(commands)}", err=True)

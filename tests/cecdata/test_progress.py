@@ -1,0 +1,73 @@
+"""Progress appears on a terminal alone, with a rate and the time that is left."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def on_a_terminal(words, out):
+    """What a command writes to a terminal that is its stderr, while stdout is a file."""
+    ours, theirs = pty.openpty()
+    seen: list[bytes] = []
+
+    def read():
+        try:
+            while part := os.read(ours, 65_536):
+                seen.append(part)
+        except OSError:  # the other end is closed
+            pass
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm", "COLUMNS": "120"}
+    environment.pop("NO_COLOR", None)
+    code = f"from {words[0]}.cli import main; main()"
+    with out.open("wb") as file:
+        done = subprocess.run(
+            [sys.executable, "-c", code, *words[1:]],
+            stdout=file, stderr=theirs, env=environment, check=False,
+        )  # fmt: skip
+    os.close(theirs)
+    reader.join()
+    os.close(ours)
+    assert done.returncode == 0, b"".join(seen)
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", b"".join(seen).decode())
+
+
+def test_corrections_go_to_the_file_and_progress_to_the_terminal(tmp_path):
+    """The bar ends at the number of lines, with the time that passed; no line is lost."""
+    lines = [f"第{number}个问题已经解决。" for number in range(300)]
+    (tmp_path / "texts.txt").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    out = tmp_path / "out.txt"
+    words = ["cectrain", "correct", "--policy", "channel", "--file", str(tmp_path / "texts.txt")]
+    seen = on_a_terminal(words, out)
+    assert out.read_text("utf-8").splitlines() == lines
+    assert re.search(r"correct .*300/300", seen)
+    assert re.search(r"\d/s", seen)
+    assert re.search(r"\d:\d\d:\d\d", seen)
+
+
+def test_the_last_line_says_what_to_type_next(tmp_path):
+    """On a terminal, after an embedding; the results stay in the file."""
+    words = ["cecdata", "embed", "sample", "--limit", "20", "--encoder", "builtin", "--cache"]
+    seen = on_a_terminal([*words, str(tmp_path / "cache")], tmp_path / "out.txt")
+    assert "next: cecdata neighbours" in seen.splitlines()[-1]
+    assert "20 vectors" in (tmp_path / "out.txt").read_text("utf-8")
+
+
+def test_nothing_is_drawn_where_stderr_is_no_terminal(tmp_path):
+    """A log of a job has no bars in it."""
+    code = "from cectrain.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "correct", "--policy", "channel", "今天天气很好。"],
+        capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("今天天气很好。\n", "")
