@@ -131,6 +131,7 @@ def report(dataset: Path, sample: int, to: Path | None) -> None:
 
     \b
     cecdata report out/data
+    cecdata report out/pool         a pool: origins, licences, lengths, rejected rows
 
     The page is one file that loads nothing from the network.
     """

@@ -95,7 +95,7 @@ def embed(
         f"{cache}: {done.rows:,} vectors by {model.revision}, {done.added:,} of them new "
         f"({done.sentences:,} sentences read{rejected})"
     )
-    suggest(f"cecdata neighbours SENTENCE --cache {cache}", f"cecdata near-duplicates --cache {cache}")
+    suggest(f"cecdata neighbours SENTENCE --cache {cache}")
 
 
 def _chosen(cache: Path, *, overwrite: bool) -> str:

@@ -137,14 +137,17 @@ def _coverage(pairs: pl.DataFrame, edits: pl.DataFrame) -> tuple[Coverage, ...]:
 def _reasons(sample: Sample) -> dict[str, tuple[str, ...]]:
     import polars as pl
 
-    examples: dict[str, tuple[str, ...]] = {}
-    for frame, shown in (
-        (sample.rejected_rows, pl.col("text")),
-        (sample.rejected_pairs, pl.format("{} → {}", "target", "source")),
-    ):
-        grouped = frame.group_by("reason", maintain_order=True).agg(shown.head(EXAMPLES).alias("t"))
-        examples.update({reason: tuple(texts) for reason, texts in grouped.iter_rows()})
-    return examples
+    pairs = sample.rejected_pairs.with_columns(pair=pl.format("{} → {}", "target", "source"))
+    return examples_by_reason(sample.rejected_rows, "text") | examples_by_reason(pairs, "pair")
+
+
+def examples_by_reason(rejected: pl.DataFrame, column: str) -> dict[str, tuple[str, ...]]:
+    """Return the first texts of a column by the column `reason`."""
+    import polars as pl
+
+    grouped = rejected.group_by("reason", maintain_order=True)
+    texts = grouped.agg(pl.col(column).head(EXAMPLES).alias("t"))
+    return {reason: tuple(examples) for reason, examples in texts.iter_rows()}
 
 
 def _by_count(column: pl.DataFrame) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -89,23 +89,24 @@ def _shares(counts: Iterable[tuple[str, int]], total: int) -> list[tuple[str, st
 def _rejects(manifest: Manifest, facts: Facts) -> str:
     parts = ["<h2 id='rejects'>Rejects, duplicates and contamination</h2>"]
     for what, counts in (("rows of the corpus", manifest.rows), ("pairs", manifest.pairs)):
-        parts.append(f"<p>{_reckoning(what, counts)}</p>")
-        if counts.rejected:
-            rows = [
-                (reason, f"{n:,}", percent(n / counts.read, 2, " %"), _examples(facts, reason))
-                for reason, n in counts.rejected.items()
-            ]
-            parts.append(table(("reason", what, "share", "examples"), rows, words=(3,)))
+        parts.append(rejected_table(what, counts, facts.reasons))
     return "\n".join(parts)
 
 
-def _reckoning(what: str, counts: Counts) -> str:
+def rejected_table(what: str, counts: Counts, examples: Mapping[str, Sequence[str]]) -> str:
+    """Return a paragraph that adds up, and a table of the reasons with their examples."""
     rejected = sum(counts.rejected.values())
-    return f"{counts.read:,} {what} read = {counts.kept:,} kept + {rejected:,} rejected."
+    total = f"{counts.read:,} {what} read = {counts.kept:,} kept + {rejected:,} rejected."
+    rows = [
+        (reason, f"{n:,}", percent(n / counts.read, 2, " %"), _lines(examples.get(reason, ())))
+        for reason, n in counts.rejected.items()
+    ]
+    head = ("reason", what, "share", "examples")
+    return f"<p>{total}</p>" + (table(head, rows, words=(3,)) if rows else "")
 
 
-def _examples(facts: Facts, reason: str) -> Html:
-    return Html("<br>".join(escape(text[:80]) for text in facts.reasons.get(reason, ())))
+def _lines(texts: Sequence[str]) -> Html:
+    return Html("<br>".join(escape(text[:80]) for text in texts))
 
 
 def _rates(manifest: Manifest) -> str:

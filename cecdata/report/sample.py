@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from cecdata.common.errors import VerificationError
 from cecdata.shards.reader import Dataset
-from cecdata.shards.schema import PAIR, REJECTED_PAIR, REJECTED_ROW, as_current
+from cecdata.shards.schema import PAIR, POOLED, REJECTED_PAIR, REJECTED_ROW, as_current
 
 if TYPE_CHECKING:
     import polars as pl
@@ -35,6 +35,25 @@ class Sample:
     rejected_pairs: pl.DataFrame
     rejected_rows: pl.DataFrame
     whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PoolSample:
+    """Sentences of a pool and rejected rows, with the columns of their files."""
+
+    sentences: pl.DataFrame
+    rejected_rows: pl.DataFrame
+
+
+def draw_sentences(dataset: Dataset, most: int) -> PoolSample:
+    """Return at most about `most` sentences of a pool, the same ones on every call."""
+    manifest = dataset.manifest
+    shards = [record.path for records in manifest.outputs.values() for record in records]
+    rejects = [record.path for record in manifest.rejects]
+    return PoolSample(
+        _rows(dataset.path, shards, POOLED, most, manifest.fingerprint),
+        _rows(dataset.path, rejects, REJECTED_ROW, most // 4, manifest.fingerprint),
+    )
 
 
 def draw(dataset: Dataset, most: int) -> Sample:

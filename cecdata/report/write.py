@@ -8,30 +8,35 @@ from pathlib import Path
 from cecdata.common.durable import write_text
 from cecdata.report.facts import count
 from cecdata.report.page import page
-from cecdata.report.sample import draw
+from cecdata.report.pool import reports
+from cecdata.report.sample import draw, draw_sentences
 from cecdata.report.text import markdown
-from cecdata.shards.manifest import RUN
+from cecdata.shards.manifest import PAIRS, POOL, RUN
 from cecdata.shards.reader import open_dataset
 
 HTML, MARKDOWN = "report.html", "report.md"
 
 
 def write_report(out: Path, *, sample: int = 200_000, to: Path | None = None) -> tuple[Path, Path]:
-    """Write the report of the dataset at `out` as HTML and Markdown, and return both paths.
+    """Write the report of the dataset or pool at `out` as HTML and Markdown, and return both paths.
 
-    At most about `sample` pairs are read. The files are written to the folder `to`, or else into
+    At most about `sample` rows are read. The files are written to the folder `to`, or else into
     `out`. Raises InputError and VerificationError as `open_dataset` does.
     """
-    dataset = open_dataset(out)
-    drawn = draw(dataset, sample)
-    facts = count(drawn)
-    about = (f"{out.resolve().name}: a dataset of pairs", dataset.manifest, drawn, facts)
-    command = _command(out)
+    dataset = open_dataset(out, PAIRS, POOL)
+    name, command = out.resolve().name, _command(out)
+    if dataset.manifest.kind == POOL:
+        title = f"{name}: a pool of sentences"
+        text, plain = reports(title, dataset.manifest, draw_sentences(dataset, sample), command)
+    else:
+        drawn = draw(dataset, sample)
+        about = (f"{name}: a dataset of pairs", dataset.manifest, drawn, count(drawn))
+        text, plain = page(*about, command), markdown(*about, command)
     folder = to or out
     folder.mkdir(parents=True, exist_ok=True)
     html, md = folder / HTML, folder / MARKDOWN
-    write_text(html, page(*about, command))
-    write_text(md, markdown(*about, command))
+    write_text(html, text)
+    write_text(md, plain)
     return html, md
 
 

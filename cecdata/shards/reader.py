@@ -100,14 +100,15 @@ class Dataset:
             yield from read_batches(self.path / record.path, columns, rows)
 
 
-def open_dataset(path: str | Path) -> Dataset:
+def open_dataset(path: str | Path, *kinds: str) -> Dataset:
     """Return the dataset at `path`, after a comparison of its files with its manifest.
 
-    Raises InputError if the folder is no dataset, VerificationError if it is unfinished or
-    damaged. Contents are not hashed here, but before a shard's first row is handed out.
+    It is of pairs unless `kinds` name others. Raises InputError if the folder is no dataset,
+    VerificationError if it is unfinished or damaged. Contents are not hashed here, but before a
+    shard's first row is handed out.
     """
     out = Path(path)
-    manifest = read_manifest(out)
+    manifest = read_manifest(out, *kinds)
     problems = take_inventory(out, manifest)
     if problems:
         listed = "\n  ".join(str(problem) for problem in problems[:_SHOWN])

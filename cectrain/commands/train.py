@@ -50,6 +50,7 @@ def train(
 
     Example: cectrain train out/data --out out/train
     """
+    from cectrain.protocols.training_page import write_page
     from cectrain.run.progress import curve, displayed
     from cectrain.store import metrics_log
     from cectrain.train import train as run
@@ -66,6 +67,8 @@ def train(
     )
     with displayed({"sft": config.sft.steps, "ppo": config.ppo.updates}) as to:
         summary = run(data, out, config, overwrite=overwrite, log=to.log, on_step=to.on_step)
+    if summary:
+        page = write_page(out, summary)
     if summary and as_json:
         click.echo(json.dumps(summary, ensure_ascii=False, indent=1))
     elif summary:
@@ -73,6 +76,7 @@ def train(
         points = [(int(x["step"]), x["heldout_exact"]) for x in heldout if "heldout_exact" in x]
         click.echo("\n".join([*curve(points, "held-out exact rate by batch"), ""]))
         click.echo(text(summary))
+        click.echo(page)
         suggest(f"cectrain correct --policy {out} TEXT", f"cecbench run --system policy:{out} …")
 
 

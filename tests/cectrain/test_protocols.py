@@ -731,3 +731,20 @@ def test_a_search_end_to_end(experiment, tmp_path):
     lines.clear()
     assert search_protocol.search(here, plan, 200) == text
     assert all(line.endswith("finished before") for line in lines)
+
+
+def test_a_training_run_has_a_page(tmp_path):
+    """Scores before and after, and the course of both phases, also where a phase has one step."""
+    from cectrain.protocols.training_page import write_page
+
+    heldout = '{"phase":"heldout","step":%d,"heldout_exact":0.3,"heldout_over_correction":0.1}\n'
+    ppo = '{"phase":"ppo","step":%d,"reward":0.5,"exact_rate":0.4,"copy_rate":0.1}\n'
+    steps = "".join(ppo % step for step in range(1, 40))
+    (tmp_path / "metrics.jsonl").write_text(heldout % 0 + steps, "utf-8")
+    scores = {"heldout_exact": 0.3125, "heldout_f1": None}
+    summary = {"heldout_after_sft": scores, "heldout_after_ppo": scores, "heldout_rows": 300}
+    page = write_page(tmp_path, summary).read_text("utf-8")
+    assert page.count("<polyline") == 3
+    assert "31.2" in page
+    assert "Candidates by batch of PPO" in page
+    assert "Held-out sentences by batch" not in page

@@ -9,6 +9,8 @@ from collections import Counter
 import polars as pl
 import pytest
 
+from cecdata.cli import cli
+from cecdata.common.command_group import run
 from cecdata.hanzi.edits import Edit, apply
 from cecdata.report import sample
 from cecdata.report.facts import count
@@ -86,3 +88,19 @@ def test_a_report_is_the_same_on_every_call(dataset, tmp_path, name):
     for folder in ("one", "two"):
         write_report(dataset, to=tmp_path / folder)
     assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+def test_a_pool_has_a_report(tmp_path):
+    """Its origins, the lengths of its sentences and its rejected rows; no text becomes markup."""
+    texts = tmp_path / "a.txt"
+    texts.write_text(
+        "今天天气很好，我们去公园。\n好\n他说：<script>alert(1)</script>是什么？\n", "utf-8"
+    )
+    pool = tmp_path / "pool"
+    assert run(cli, ["pool", str(texts), "--licence", "cc0-1.0", "--out", str(pool)]) == 0
+    html, markdown = write_report(pool)
+    page = html.read_text("utf-8")
+    assert "cc0-1.0" in page
+    assert "too_short" in page
+    assert "<script" not in page
+    assert "| too_short | 1 |" in markdown.read_text("utf-8")

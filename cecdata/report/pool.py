@@ -1,0 +1,68 @@
+"""The report of a pool: its sentences by origin and licence, their lengths, the rejected rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+
+from cecdata.common import html, markdown
+from cecdata.report.charts import histogram
+from cecdata.report.facts import LENGTH_BIN, examples_by_reason
+from cecdata.report.page import rejected_table
+from cecdata.report.sample import PoolSample
+from cecdata.shards.manifest import Manifest
+
+_ORIGINS = 100  # the manifest has all
+_HEAD = ("origin", "licence", "sentences", "characters")
+
+
+def reports(title: str, manifest: Manifest, sample: PoolSample, command: str) -> tuple[str, str]:
+    """Return the report of a pool as a page and as Markdown; `command` made the pool."""
+    origins = _origins(manifest)
+    about = (
+        f"{manifest.rows.kept:,} distinct sentences, by {manifest.product} {manifest.version}. "
+        f"Lengths are counted over {len(sample.sentences):,} of them."
+    )
+    lengths = _lengths(sample)
+    reasons = examples_by_reason(sample.rejected_rows, "text")
+    sentences = sample.sentences["text"].head(12).to_list()
+    page = [
+        f"<h1>{escape(title)}</h1><p>{escape(about)}</p><p><code>{escape(command)}</code></p>",
+        "<h2>Origins and licences</h2>" + html.table(_HEAD, origins),
+        "<h2>Rejected rows</h2>" + rejected_table("rows of the corpus", manifest.rows, reasons),
+        "<h2>Lengths</h2>" + histogram("Length of a sentence, in characters", lengths),
+        '<h2>Sentences</h2><ul lang="zh">' + "".join(f"<li>{escape(s)}</li>" for s in sentences),
+        "</ul>",
+    ]
+    rejected = [(name, f"{count:,}") for name, count in manifest.rows.rejected.items()]
+    plain = [
+        f"# {markdown.text(title)}",
+        about,
+        markdown.code(command),
+        "## Origins and licences\n\n" + markdown.table(_HEAD, origins),
+        "## Rejected rows\n\n" + markdown.table(("reason", "rows"), rejected),
+        "## Lengths\n\n"
+        + markdown.table(("from", "sentences"), ((b, f"{n:,}") for b, n in lengths.items())),
+    ]
+    return html.page(title, "\n".join(page)), "\n\n".join(plain) + "\n"
+
+
+def _origins(manifest: Manifest) -> list[tuple[str, str, str, str]]:
+    origins = manifest.extra["origins"]
+    assert isinstance(origins, list)
+    return [
+        (
+            str(one["origin"]),
+            "not stated" if one["licence"] is None else str(one["licence"]),
+            f"{one['sentences']:,}",
+            f"{one['characters']:,}",
+        )
+        for one in origins[:_ORIGINS]
+        if isinstance(one, Mapping)
+    ]
+
+
+def _lengths(sample: PoolSample) -> dict[str, int]:
+    lengths = sample.sentences["text"].str.len_chars() // LENGTH_BIN * LENGTH_BIN
+    counts = lengths.value_counts().sort(lengths.name)
+    return {str(low): int(count) for low, count in counts.iter_rows()}
