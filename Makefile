@@ -85,7 +85,8 @@ test: $(DEV)  ## the test suite, under ten minutes
 	@$(BIN)/python -m pytest -q -m "not slow" --numprocesses=2 --dist=loadfile
 
 test-kills: $(DEV)  ## builds whose workers, drivers and object store are killed at random
-	@$(BIN)/python -m pytest -q -s -m slow tests/cecdata/builds/test_engines.py
+	@$(BIN)/python -m pytest -q -s -m slow \
+		tests/cecdata/builds/test_engines.py tests/cecdata/builds/test_stores.py
 
 test-slow: $(DEV)  ## the proofs over large inputs
 	@$(BIN)/python -m pytest -q -m slow

@@ -15,6 +15,7 @@ from cecdata.commands.corpus_options import corpus_options, default_of
 from cecdata.commands.show import OutPath, print_json
 from cecdata.common.errors import TooManyRejectsError, UsageError
 from cecdata.common.progress import Progress
+from cecdata.common.redact import without_userinfo
 from cecdata.config import RECIPES, Config, load
 
 if TYPE_CHECKING:
@@ -183,7 +184,9 @@ def build(
         if isinstance(out, Path):
             manifest = make(corpus, out, config, overwrite=overwrite, **how)
         elif overwrite:
-            raise UsageError(f"--overwrite is for folders: remove {out} from its store instead")
+            raise UsageError(
+                "--overwrite is for folders: remove the objects from the store instead"
+            )
         else:
             manifest = remote.build(corpus, out, config, **how)
     warn_of_unreadable(manifest)
@@ -216,7 +219,8 @@ def refuse_rejects(out: Path | str, limit: float, counted: Iterable[tuple[str, C
         share = 1 - counts.kept / counts.read if counts.read else 0.0
         if share > limit:
             raise TooManyRejectsError(
-                f"{share:.2%} of the {what} were rejected, more than {limit:.2%}: see {out}/rejects"
+                f"{share:.2%} of the {what} were rejected, more than {limit:.2%}: "
+                f"see {without_userinfo(str(out))}/rejects"
             )
 
 

@@ -11,6 +11,7 @@ import click
 
 from cecdata.commands.show import OutPath, print_json
 from cecdata.common.progress import Progress
+from cecdata.common.redact import without_userinfo
 from cecdata.config import Config
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def status(out: Path | str, as_json: bool) -> None:
     total = "?" if now.total is None else f"{now.total:,}"
     rate = "" if now.chunks_per_s is None else f", {now.chunks_per_s:.3g} a second"
     left = "" if now.eta_s is None else f", about {now.eta_s / 60:,.0f} minutes left"
-    click.echo(f"{out}: {now.stage}, {now.done:,} of {total} chunks{rate}{left}")
+    click.echo(f"{now.out}: {now.stage}, {now.done:,} of {total} chunks{rate}{left}")
     for shard in now.shards:
         note = shard.error or shard.holder
         slow = " (slow)" if shard.shard in now.stragglers else ""
@@ -82,7 +83,7 @@ def _status_of(out: Path | str) -> Status:
     from cecdata.pipeline.remote import skeleton
 
     with skeleton(out) as folder:
-        return replace(status(folder), out=out)
+        return replace(status(folder), out=without_userinfo(out))
 
 
 def build_part(
@@ -106,12 +107,13 @@ def build_part(
             made = remote.build_shard(corpus, out, config, shard, **how)
         else:
             made = sharded.build_shard(corpus, out, config, shard, **how)
+    name = without_userinfo(str(out))
     left = [] if made else [each.shard for each in _status_of(out).shards if each.state != "done"]
     if as_json:
-        print_json({"out": str(out), "shard": text, "merged": made is not None, "left": left})
+        print_json({"out": name, "shard": text, "merged": made is not None, "left": left})
     elif made:
-        click.echo(f"{out}: all shards were merged before")
+        click.echo(f"{name}: all shards were merged before")
     elif left:
-        click.echo(f"{out}: shard {shard} is done; not done are {', '.join(left)}")
+        click.echo(f"{name}: shard {shard} is done; not done are {', '.join(left)}")
     else:
-        click.echo(f"{out}: all {shard.total} shards are done; next is `cecdata merge {out}`")
+        click.echo(f"{name}: all {shard.total} shards are done; next is `cecdata merge {name}`")

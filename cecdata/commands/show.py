@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cecdata.common.redact import without_userinfo
 from cecdata.common.store import is_remote
 
 if TYPE_CHECKING:
@@ -68,11 +69,16 @@ def summary(out: Path | str, manifest: Manifest) -> dict[str, Json]:
     splits: dict[str, Json] = {
         name: sum(file.rows for file in files) for name, files in manifest.outputs.items()
     }
-    return {"out": str(out), "splits": splits, **{key: whole[key] for key in keys}}
+    return {
+        "out": without_userinfo(str(out)),
+        "splits": splits,
+        **{key: whole[key] for key in keys},
+    }
 
 
 def summary_text(out: Path | str, manifest: Manifest) -> str:
     """Return the summary as text."""
+    out = without_userinfo(str(out))
     lines = [f"{out}: {manifest.pairs.kept:,} pairs from {manifest.rows.kept:,} sentences"]
     for name, files in manifest.outputs.items():
         rows, size = sum(f.rows for f in files), sum(f.bytes for f in files)

@@ -18,6 +18,7 @@ from cecdata.common.durable import FileRecord, Workspace, sha256_of
 from cecdata.common.durable.fingerprint import differences
 from cecdata.common.errors import RefusedError
 from cecdata.common.git import git_commit
+from cecdata.common.redact import without_userinfo
 from cecdata.config import Config, from_manifest
 from cecdata.contamination.lists import SUFFIX, digests, load, write_list
 from cecdata.corpus.inputs import InputFile
@@ -255,7 +256,8 @@ def write_run(work: Workspace, started: float, workers: int, command: str) -> No
     """Write `run.json`: the facts that no second run repeats."""
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     seconds = round(time.monotonic() - started, 3)
-    run = Run(now, seconds, command, git_commit(), os.cpu_count() or 0, workers)
+    shown = without_userinfo(command)
+    run = Run(now, seconds, shown, git_commit(), os.cpu_count() or 0, workers)
     work.write_bytes(RUN, dump_run(run))
 
 

@@ -29,6 +29,7 @@ from cecdata.common.durable import (
 from cecdata.common.durable.journal import read_lines
 from cecdata.common.durable.workspace import JOURNAL
 from cecdata.common.errors import InputError, RefusedError, UsageError
+from cecdata.common.redact import without_userinfo
 from cecdata.config import Config, from_manifest
 from cecdata.corpus.inputs import InputFile, inputs
 from cecdata.corpus.sources import STDIN
@@ -210,7 +211,8 @@ def freeze(work: Workspace, shard: Shard, corpus: Sequence[str], given: list[Inp
                 f"{work.root} holds a build without shards: run the same command without --shard"
             )
         files = [[file.path, file.sha256, file.bytes] for file in given]
-        work.journal.record(*FROZEN, total=shard.total, corpus=list(corpus), inputs=files)
+        names = [without_userinfo(name) for name in corpus]
+        work.journal.record(*FROZEN, total=shard.total, corpus=names, inputs=files)
     elif entry.facts["total"] != shard.total:
         raise RefusedError(
             f"{work.root} is being built in {entry.facts['total']} shards, and this job is "

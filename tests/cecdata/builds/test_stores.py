@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import signal
 import socket
@@ -239,3 +240,49 @@ def test_fsspec_by_the_same_interface(
     out = "fsspec+memory://bucket/out"
     assert cecdata("build", corpus, "--out", out, *flags)[0] == 0
     assert tree(out) == tree_of(built)
+
+
+def test_a_key_in_a_uri_is_written_nowhere(uploaded, bucket, cecdata, flags, monkeypatch):
+    """A login in the URI opens the store, and neither files nor messages repeat it."""
+    login = bucket.replace("://", "://AKIA0:s3cretkey@")
+    words = ("build", f"{login}/in", "--out", f"{login}/out", *flags)
+    monkeypatch.setattr(sys, "argv", ["cecdata", *map(str, words)])
+    code, *said = cecdata(*words)
+    assert code == 0, said
+    assert cecdata(*words[:3], f"{login}/shared", *flags, "--shard", "1/2")[0] == 0
+    store = Store(bucket)
+    kept = b"".join(store.read(name) for name in store.list())
+    texts = [kept.decode("utf-8", "replace"), *said, "".join(cecdata(*words, "--seed", 7)[1:])]
+    texts += ["".join(cecdata("status", f"{login}/out", "--json")[1:])]
+    assert [text for text in texts if "s3cretkey" in text] == []
+
+
+@pytest.mark.slow
+def test_thirty_kills_of_a_build_in_a_store(corpus, bucket, flags, built, tree_of, tmp_path):
+    """A driver killed at random moments, half of the time on another machine than before: the
+    unbroken dataset, byte for byte."""
+    chance, kills, datasets = random.Random(22), 0, 0
+    script = "from cecdata.cli import main; main()"
+    while kills < 30:
+        datasets += 1
+        out = f"{bucket}/out{datasets}"
+        words = ["build", str(corpus), "--out", out, *flags, "--workers", "1"]
+        done = 1
+        while done != 0:
+            scratch = str(tmp_path / f"machine{chance.randrange(2)}")
+            job = subprocess.Popen(
+                [sys.executable, "-c", script, *words],
+                env={**os.environ, "CECDATA_SCRATCH": scratch},
+                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+            )  # fmt: skip
+            try:
+                _, said = job.communicate(timeout=1.5 + 4 * chance.random() if kills < 30 else 180)
+            except subprocess.TimeoutExpired:
+                job.kill()
+                job.communicate()
+                kills += 1
+                continue
+            assert (job.returncode, said) == (0, "")
+            done = 0
+        assert tree(out) == tree_of(built)
+    print(f"store: {kills} kills, {datasets} datasets")
