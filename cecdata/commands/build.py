@@ -170,13 +170,14 @@ def build(
 
         build_part(corpus, out, config, shard, workers, engine, as_json)
         return
-    from cecdata.commands.show import default_workers, summary, summary_text
+    from cecdata.commands.show import summary, summary_text
+    from cecdata.common.cores import usable_cores
     from cecdata.pipeline import remote
     from cecdata.pipeline.build import build as make
 
     with Progress() as progress:
         how: dict[str, Any] = {
-            "workers": workers or default_workers(),
+            "workers": workers or usable_cores(),
             "engine": engine,
             "command": shlex.join(["cecdata", *sys.argv[1:]]),
             "progress": progress,

@@ -15,8 +15,9 @@ from pathlib import Path
 import click
 
 from cecdata import __version__
-from cecdata.commands.show import default_workers, print_json
+from cecdata.commands.show import print_json
 from cecdata.common.codec import Json
+from cecdata.common.cores import usable_cores
 
 DISTRIBUTION = "cec-zero"
 #: what each extra adds
@@ -75,7 +76,7 @@ def examine() -> dict[str, Json]:
         "version": __version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "cores": default_workers(),
+        "cores": usable_cores(),
         "memory_gib": _memory_gib(),
         "disk_free_gib": round(shutil.disk_usage(Path.cwd()).free / 2**30, 1),
         "gpus": list(_gpus()),

@@ -96,12 +96,12 @@ def build_part(
     as_json: bool,
 ) -> None:
     """Make one shard of a build, as `cecdata build --shard` asks, and say what is left."""
-    from cecdata.commands.show import default_workers
+    from cecdata.common.cores import usable_cores
     from cecdata.pipeline import remote, sharded
 
     shard = sharded.Shard.parse(text)
     with Progress() as progress:
-        how: dict[str, Any] = {"workers": workers or default_workers()}
+        how: dict[str, Any] = {"workers": workers or usable_cores()}
         how |= {"engine": engine, "progress": progress}
         if isinstance(out, str):
             made = remote.build_shard(corpus, out, config, shard, **how)

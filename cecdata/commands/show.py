@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,13 +43,6 @@ class DatasetPath(click.ParamType[Path]):
         from cecdata.pipeline.remote import copied
 
         return copied(str(value))
-
-
-def default_workers() -> int:
-    """Return the number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def print_json(value: object) -> None:

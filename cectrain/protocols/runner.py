@@ -15,6 +15,7 @@ from pathlib import Path
 
 from cecdata.common import command_group
 from cecdata.common.codec import Json
+from cecdata.common.cores import usable_cores
 from cecdata.common.errors import CecError, UsageError
 from cecdata.common.strict_json import parse
 from cectrain import config
@@ -259,5 +260,4 @@ def _wait(command: Sequence[str], output: int, threads: int, stop: threading.Eve
 
 def _threads(workers: int) -> int:
     """Return the threads of each worker, so that all workers together use every core once."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return max(1, (cores or 1) // max(1, workers))
+    return max(1, usable_cores() // max(1, workers))
