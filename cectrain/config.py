@@ -144,7 +144,7 @@ class PpoConfig:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """All settings that decide the weights; the data and package versions do so, too."""
+    """All settings that decide the weights, besides the data and the package versions."""
 
     seed: int = 42  # the paper's are 42, 137, 314
     encoder: str = "usem3"  # of the reward

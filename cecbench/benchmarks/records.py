@@ -61,7 +61,7 @@ _BATCH = 256  # rows
 
 
 def _records(path: Path) -> Iterator[Mapping[str, object]]:
-    """Yield the rows of a Parquet file; page checksums are compared where the file has them."""
+    """Yield the rows of a Parquet file, and verify its page checksums if it has them."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -163,7 +163,7 @@ def character_table(dictionaries: Dictionaries) -> CharacterTable:
 
 
 def is_chinese(character: str) -> bool:
-    """Return whether the published scripts take a character for Chinese: U+4E00 to U+9FFF."""
+    """Return whether the published scripts treat a character as Chinese: U+4E00 to U+9FFF."""
     return "\u4e00" <= character <= "\u9fff"
 
 

@@ -90,7 +90,7 @@ def f_beta(tp: int, fp: int, fn: int, beta: float) -> tuple[float, float, float]
 
 
 class Cherrant(Scorer):
-    """ChERRANT in one of its modes."""
+    """The ChERRANT scorer in one of its modes."""
 
     name = "cherrant"
     fields = FIELDS

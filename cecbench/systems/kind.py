@@ -1,4 +1,4 @@
-"""A kind of system: how `--system` names it, which options it takes, and what makes it."""
+"""A kind of system: its name in `--system`, its options, and the function that creates it."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def bits(chance: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def substituting(prior: Mapping[str, float], weights: Weights | None = None) -> list[Operator]:
-    """Return the recipe's operators that replace single characters, with its weights."""
+    """Return the operators that replace single characters, with the recipe's weights applied."""
     operators = [
         weighed(operator, (weights or {}).get(name, {}))
         for name, operator in OPERATORS.items()

@@ -31,7 +31,7 @@ _PATH = click.Path(path_type=Path)
     help="Confusion set to compare with: lines of a character and its confusions, or JSON.",
 )
 @click.option(
-    "--no-limit", is_flag=True, help="Also count candidates that are too rare for a build."
+    "--no-limit", is_flag=True, help="Also count candidates too rare for a build to use."
 )
 @click.option(
     "--classifier",

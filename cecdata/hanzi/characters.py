@@ -113,6 +113,6 @@ def joiner_ranges() -> tuple[Ranges, Ranges]:
 
 
 def regional_range() -> tuple[int, int]:
-    """Return first and last regional indicator; two of them are a flag and are not parted."""
+    """Return the first and last regional indicator; two in a row are a flag and stay together."""
     firsts, lasts = _ranges("pair")
     return int(firsts[0]), int(lasts[0])

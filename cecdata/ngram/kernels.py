@@ -162,7 +162,7 @@ def fill_trie(keys, nodes, word, points, bounds, numbers):
 
 @inlined
 def child(keys, nodes, marks, shift, node, point):
-    """The node after this character, or -1."""
+    """Return the node after this character, or -1."""
     key = np.uint64(node) << np.uint64(21) | np.uint64(point)
     to = -1
     if _marked(marks, key, shift):

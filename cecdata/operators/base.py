@@ -114,7 +114,7 @@ def confusion_set(
 
 
 def _ranked(source: Places, weight: Weights, replacement: Places) -> NDArray[np.int64]:
-    """Order by source, then falling weight, then replacement; pairs are distinct."""
+    """Order by source, then descending weight, then replacement; each pair occurs once."""
     # the bits of a positive float rise with it; one sort of 13 + 32 + 13 bits is the fastest
     falling = np.uint64(0xFFFFFFFF) - weight.astype(np.float32).view(np.uint32).astype(np.uint64)
     packed = source.astype(np.uint64) << np.uint64(45) | falling << np.uint64(13)

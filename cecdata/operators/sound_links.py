@@ -31,7 +31,7 @@ class Links:
 
     @property
     def other(self) -> Places:
-        """Return the places of the wrong ones."""
+        """Return the places of the characters that are written by mistake."""
         return (self.key % len(standard_characters())).astype(np.int32)
 
 

@@ -75,7 +75,7 @@ class Cells:
 
     @classmethod
     def of(cls, histogram: Counts) -> Cells:
-        """Return the cells of a histogram, which may be large."""
+        """Return the cells above 0 of a histogram [length, places]."""
         lengths, places = np.nonzero(histogram)
         held = (places > 0) & (lengths > 0)
         lengths, places = lengths[held], places[held]

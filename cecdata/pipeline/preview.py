@@ -15,7 +15,7 @@ from cecdata.shards.schema import ROW, SENTENCE
 
 
 def pairs_of(sentence: str, config: Config) -> list[dict[str, Any]]:
-    """Return the kept copies as rows of the schema PAIR; InputError for what is no sentence."""
+    """Return the kept copies as rows of PAIR; raise InputError if the text is not one sentence."""
     row = {"text": sentence, "origin": "preview", "file": "-", "row": 1}
     normalised = normalise(
         pa.RecordBatch.from_pylist([row], ROW), Options(config.min_chars, config.max_chars)

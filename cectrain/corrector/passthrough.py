@@ -90,7 +90,7 @@ def _spans(text: str, start: int, end: int, names: Sequence[str]) -> Iterator[tu
 
 
 def _of_han(text: str, edit: Edit) -> bool:
-    """Whether an edit has Han characters alone, and does not insert them between two others.
+    """Return whether an edit holds only Han characters and inserts none between two other signs.
 
     The latter keeps 45.6%, R&D, links and the like in one piece.
     """

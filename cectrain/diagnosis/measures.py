@@ -107,7 +107,7 @@ def favoured(rewards: Mapping[str, RewardFigures]) -> str:
 
 
 def choice_reason(rewards: Mapping[str, RewardFigures]) -> str:
-    """Return in words why `favoured` chooses as it does."""
+    """Return the reason for the choice of `favoured` as a sentence."""
     ranked = [round(_ranking(figures), 3) for figures in rewards.values()]
     if len({*ranked}) == 1:
         return "the others rank right above wrong no more often within a group"

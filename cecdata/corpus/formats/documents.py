@@ -112,7 +112,7 @@ def _objects(values: Iterable[object], first: int, picked: Picked, source: Sourc
 
 
 def _whole(source: Source) -> bytes:
-    """Return a document in UTF-8 with line feeds; InputError for one that is too large."""
+    """Return a document in UTF-8 with line feeds; raise InputError if it is too large."""
     with opened(source) as stream:
         parts: list[bytes] = []
         size = 0
