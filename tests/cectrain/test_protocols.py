@@ -692,7 +692,11 @@ def emptied(group, seconds):
     return False
 
 
-@pytest.mark.parametrize(("kill", "workers"), [(os.killpg, 1), (os.kill, 2)], ids=["all", "parent"])
+@pytest.mark.parametrize(
+    ("kill", "workers"),
+    [pytest.param(os.killpg, 1, marks=pytest.mark.slow), (os.kill, 2)],
+    ids=["all", "parent"],
+)
 def test_an_interrupted_protocol_leaves_no_run_behind(experiment, tmp_path, kill, workers):
     """Ctrl-C reaches all processes, a signal the parent alone: either ends with code 130."""
     process = searching(experiment, tmp_path, workers)
