@@ -239,14 +239,15 @@ def test_a_number_is_not_changed_into_another() -> None:
 @pytest.mark.parametrize(
     ("text", "target"),
     [
+        ("他的病情己经好转。", "他的病情已经好转。"),  # 己经 was a word of the lists
         ("今天的的天气很好。", "今天的天气很好。"),  # repeated
         ("他已经道知这件事了。", "他已经知道这件事了。"),  # swapped
         ("他去图馆看书。", "他去图书馆看书。"),  # missing
     ],
 )
-def test_missing_repeated_and_swapped_characters_are_corrected(
+def test_typical_errors_are_corrected(
     shipped: Corrector, text: str, target: str
 ) -> None:
-    """A character that is missing, written twice, or in the wrong order is put right."""
+    """A wrong, missing, repeated or swapped character is put right, and the right text stays."""
     assert shipped.correct(text)[0].target == target
     assert shipped.correct(target)[0].target == target

@@ -13,6 +13,7 @@ Kneser-Ney discounts (Chen and Goodman 1999) over these unigrams, written as a b
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 import numba
@@ -37,6 +38,12 @@ ORIGINS = (
     *("postgres_doc", "php_doc", "react_doc", "vue_doc", "paddle_doc", "mindspore_doc", "d2l"),
     *("rustbook", "howtocook", "crosswoz_valtest", "cmrc2018_devtrial", "cmrc2018_test_uer"),
     *("ntrex_zh", "iotdb_doc", "deb_libreoffice_help", "deb_manpages", "books_pd_vernacular"),
+)
+# Misspellings that lists of words counted on the web hold; as words they would hide errors.
+MISSPELT = (
+    "己经 自已 因该 以经 应改 充份 附合 赋于 迫不急待 走头无路 再接再励 金壁辉煌 "
+    "谈笑风声 防碍 幅射 松驰 精萃 急燥 九宵 挂勾 震憾 偶而 竟争 竟赛 "
+    "末来 知到 怎幺 什幺 按排 安祥 暴燥 辩认 甘败下风 "
 )
 HELD_OUT = 0.02  # share of sentences that neither this model nor a policy sees
 OF_TEXT = 0.5  # weight of the text's counts in the unigrams; the rest is the word lists'
@@ -119,9 +126,7 @@ def model(stream: Ints, words: tuple[str, ...], listed: Floats) -> Ngrams:
     held = (left > 0) & (right > 0)
     pairs, count = counted(left[held] * size + right[held])
     three = held[:-1] & held[1:]
-    triples, count3 = counted(
-        (left[:-1][three] * size + left[1:][three]) * size + right[1:][three]
-    )
+    triples, count3 = counted((left[:-1][three] * size + left[1:][three]) * size + right[1:][three])
     # bigrams: (c - D) / c(u) + gamma(u) P(w)
     u, w = pairs // size, pairs % size
     own = (count - discounts(count)) / np.bincount(u, count, len(words))[u]
@@ -146,6 +151,24 @@ def model(stream: Ints, words: tuple[str, ...], listed: Floats) -> Ngrams:
         pair_backoff=logs(gamma3),
         triples=np.column_stack([u[first], w[first], w[second]]).astype(np.int32),
         triple_log_prob=logs(own3 + gamma3[first] * pair_prob[second]),
+    )
+
+
+def without(model: Ngrams, texts: frozenset[str]) -> Ngrams:
+    """Return a model without these words and their n-grams."""
+    kept = np.array([word not in texts for word in model.words])
+    number = (np.cumsum(kept) - 1).astype(np.int32)
+    pairs, triples = kept[model.pairs].all(1), kept[model.triples].all(1)
+    return replace(
+        model,
+        words=tuple(word for word in model.words if word not in texts),
+        word_log_prob=model.word_log_prob[kept],
+        word_backoff=model.word_backoff[kept],
+        pairs=number[model.pairs[pairs]],
+        pair_log_prob=model.pair_log_prob[pairs],
+        pair_backoff=model.pair_backoff[pairs],
+        triples=number[model.triples[triples]],
+        triple_log_prob=model.triple_log_prob[triples],
     )
 
 
@@ -198,7 +221,7 @@ def main() -> None:
     marks = marks_of(keys, np.uint64(shift_of(len(keys))), np.uint64(0))
     used = segment(points, offsets, keys, nodes, marks, word, cost, out, ends)
     print(f"{len(texts):,} sentences, {len(points):,} characters, {used:,} words")
-    made = model(out[:used], words, counts)
+    made = without(model(out[:used], words, counts), frozenset(MISSPELT.split()))
     print(f"{len(made.words):,} words, {len(made.pairs):,} pairs, {len(made.triples):,} triples")
     made.save(asked.out)
     print(f"{asked.out}: {asked.out.stat().st_size:,} bytes")
