@@ -1,73 +1,142 @@
-"""The context that the kernel uses: codes of neighbouring characters, and factors by them."""
+"""What the sentence says for an edit: codes of neighbouring characters, and factors by them."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from cecdata.common import arrays
 from cecdata.common.kernels.jit import compiled
-from cecdata.hanzi.characters import standard_characters
+from cecdata.hanzi.characters import code_point_slots, standard_characters
 from cecdata.hanzi.readings import readings
 from cecdata.hanzi.shapes import shape_pairs
 from cecdata.operators.shared_parts import one_part_apart
 from cecdata.operators.sound_links import looked_up
+from cecdata.operators.spans import LONGEST, SpanSet
 from cecdata.operators.word_pairs import word_pairs
+from cecdata.perturbation.kernel.context import CONFUSION, FREQUENCY, SIZE, SOUND
 from cecdata.perturbation.kernel.layout import (
     CODE_BITS,
-    CONFUSION_BITS,
     PAIR_CODE_BITS,
     PAIR_FACTOR,
     SLOT_BITS,
-    TONE_BITS,
     Context,
     Shorts,
     Words,
 )
 
 KIND = "cecdata context 1"
+TONE_BITS = 3  # of `sounds`
 _ALIKE = 0.5  # least similarity of characters that are taken for each other
 _CHANCES = (1e-9, 1e-3, 3e-3, 1e-2, 3e-2, 0.08, 0.2)  # of a word of the same sound
 
+Numbers = npt.NDArray[np.int64]
+Weights = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Factors:
+    """How people's errors differ from drawn ones. `slots` are standard characters + 1."""
+
+    keys: Words  # pairs of neighbours, left slot << 13 | right slot
+    codes: npt.NDArray[np.uint8]  # of the pairs, 1..14
+    classes: npt.NDArray[np.uint8]  # [slots] classes of frequency
+    sounds: Shorts  # [slots] syllable << 3 | tone of the usual reading
+    confusions: tuple[Words, Words]  # as `confusions` returns them
+    values: npt.NDArray[np.float32]  # [9, 16, 16], see `kernel.context`
+
+    def of_pairs(self, old: Numbers, new: Numbers) -> Weights:
+        """Return the factor of each replacement by its slots alone; 1 where one is no standard."""
+        slots = len(self.classes)
+        held = (old > 0) & (new > 0) & (old < slots) & (new < slots)
+        old, new = np.where(held, old, 0), np.where(held, new, 0)
+        keys, codes = self.confusions
+        alike = looked_up(
+            old << SLOT_BITS | new, keys.astype(np.int64), codes.astype(float)
+        ).astype(np.int64)
+        one, other = self.sounds[old], self.sounds[new]
+        same = (one == other).astype(int) + (one >> TONE_BITS == other >> TONE_BITS)
+        factor = self.values[FREQUENCY, self.classes[old], self.classes[new]].astype(float)
+        factor *= self.values[CONFUSION, alike, self.classes[old]]
+        factor *= self.values[SOUND, same, self.classes[new]]
+        return np.where(held, factor, 1.0)
+
+    def of_characters(self, old: Numbers, new: Numbers) -> Weights:
+        """Return the factor of replacing one character, and no more."""
+        held = (old > 0) & (new > 0) & (old < len(self.classes)) & (new < len(self.classes))
+        return np.where(held, self.of_pairs(old, new) * self.values[SIZE, 1, 0], 1.0)
+
+    def of_spans(self, part: SpanSet) -> Weights:
+        """Return the factor of each replacement of a span; 1 where it has another length."""
+        row = np.repeat(np.arange(len(part.sources)), np.diff(part.bounds))
+        old, new = _slots(part.sources)[row], _slots(part.texts)[part.replacement]
+        fits = ((old == 0) == (new == 0)).all(axis=1)
+        most = len(self.classes)
+        differs = (old != new) & fits[:, None] & (old < most) & (new < most)
+        each = np.where(differs, self.of_pairs(old, new), 1.0)
+        changed = differs.sum(axis=1)
+        # roots as the kernel takes them: those of IEEE arithmetic, alike on all processors
+        factor = np.multiply.reduce(each, axis=1)
+        for least in (2, 3):
+            factor = np.where(changed >= least, np.sqrt(factor), factor)
+        return np.where(changed > 0, factor * self.values[SIZE, changed, 0], 1.0)
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the tables."""
+        hashed = hashlib.sha256()
+        for array in (self.keys, self.codes, self.classes, self.sounds, *self.confusions):
+            hashed.update(np.ascontiguousarray(array).tobytes())
+        hashed.update(self.values.tobytes())
+        return hashed.hexdigest()
+
+    def pairs(self) -> Words:
+        """Return the pairs as the kernel looks them up."""
+        return hash_table(self.keys, self.codes.astype(np.uint32), PAIR_CODE_BITS)
+
 
 @cache
-def context() -> Context:
-    """Return the tables that ship (`tools/context/fit.py` wrote them)."""
+def shipped() -> Factors:
+    """Return the factors of the package (`tools/context/fit.py` wrote them)."""
     path = Path(str(files("cecdata.perturbation").joinpath("shipped.context")))
     _, held = arrays.load(path, KIND, "Install the package anew")
-    return Context(
-        pairs=hash_table(
-            held["key"].astype(np.uint32), held["code"].astype(np.uint32), PAIR_CODE_BITS
-        ),
-        confusions=hash_table(*confusions(), CONFUSION_BITS),
+    return Factors(
+        keys=held["key"].astype(np.uint32),
+        codes=held["code"].astype(np.uint8),
         classes=held["classes"].astype(np.uint8),
         sounds=sounds(),
-        factors=held["factors"].astype(np.float32),
+        confusions=confusions(),
+        values=held["factors"].astype(np.float32),
     )
 
 
-def without_context() -> Context:
+def _slots(texts: Sequence[str]) -> Numbers:
+    """Return the slots of texts of at most four characters, [N, 4]; 0 beyond the end.
+
+    A character without one has the number after the last.
+    """
+    padded = "".join(text.ljust(LONGEST, "\0") for text in texts)
+    points = np.frombuffer(padded.encode("utf-32-le"), np.uint32).reshape(-1, LONGEST)
+    slots = code_point_slots()[points].astype(np.int64)
+    return np.where((points > 0) & (slots == 0), len(standard_characters()) + 1, slots)
+
+
+def without_context(operators: int) -> Context:
     """Return the tables where the sentence plays no part."""
-    nothing = np.zeros(0, np.uint32)
     return Context(
-        pairs=nothing,
-        confusions=nothing,
-        classes=np.zeros(0, np.uint8),
-        sounds=np.zeros(0, np.uint16),
+        slots=0,
+        pairs=np.zeros(0, np.uint32),
         factors=np.ones((0, 16, 16), np.float32),
+        weighed=np.zeros(operators, np.uint8),
+        of_slot=np.zeros((0, 0), np.float32),
+        of_span=np.zeros((0, 0), np.float32),
     )
-
-
-def digest(held: Context) -> str:
-    """Return the SHA-256 of the tables."""
-    hashed = hashlib.sha256()
-    for array in held:
-        hashed.update(np.ascontiguousarray(array).tobytes())
-    return hashed.hexdigest()
 
 
 @compiled

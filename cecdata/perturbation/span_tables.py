@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypedDict
 
 import numpy as np
@@ -35,6 +35,7 @@ from cecdata.perturbation.kernel.layout import (
     TAG_BITS,
     TAIL_OPERATORS_SHIFT,
     TEXT_BITS,
+    Floats32,
     Longs,
     SpanTables,
     Words,
@@ -56,6 +57,7 @@ class Spans:
     texts: tuple[str, ...]
     hashes: dict[str, str]
     costs: dict[str, Cost]
+    worth: Floats32  # [rows, rewriting operators] the mean factor of each row's candidates
 
 
 def compile_spans(
@@ -63,17 +65,23 @@ def compile_spans(
     slots: Mapping[str, int],
     singles: dict[str, int],
     kinds: Sequence[str],
+    factor_of: Callable[[SpanSet], npt.NDArray[np.float64]] | None = None,
 ) -> Spans:
     """Compile the sets of the operators that rewrite spans; empty arrays where there is none.
 
     `slots` are the numbers of the characters. `singles` are the rows of `Tables.texts`: a character
-    that spans are replaced with and that has none gets the next.
+    that spans are replaced with and that has none gets the next. `factor_of` returns what the
+    weights of a set are multiplied with.
     """
-    sets = {
-        operator.name: (operator, operator.confusions.build())
-        for operator in operators
-        if isinstance(operator.confusions, InSpans)
-    }
+    sets, means = {}, []
+    for operator in operators:
+        if isinstance(operator.confusions, InSpans):
+            part = operator.confusions.build()
+            factors = factor_of(part) if factor_of else np.ones(len(part.weight))
+            row = np.repeat(np.arange(len(part.sources)), np.diff(part.bounds))
+            weight = part.weight * factors
+            means.append(np.bincount(row, weight) / np.bincount(row, part.weight))
+            sets[operator.name] = operator, replace(part, weight=weight)
     parts = [part for _, part in sets.values()]
     texts = tuple(dict.fromkeys(t for part in parts for t in (*part.sources, *part.texts)))
     number = {text: place for place, text in enumerate(texts)}
@@ -84,10 +92,12 @@ def compile_spans(
     own = [len(spans) - 1 - np.searchsorted(spans[::-1], key) for key in keys]
     searchable, row_of = _searchable(spans, own)
     rows = np.zeros((len(searchable["heads"]) + len(searchable["tails"]), len(parts)), np.uint64)
+    worth = np.ones(rows.shape, np.float32)
     blocks: list[Longs] = []
     written = 0
     for s, (operator, part) in enumerate(sets.values()):
         rows[row_of[own[s]], s] = _rows(part, written, number)
+        worth[row_of[own[s]], s] = means[s]
         codes = np.array([kinds.index(kind) for kind in operator.kinds], np.int64)
         blocks.append(_candidates(part, codes, number, signs))
         written += len(part.weight)
@@ -104,7 +114,8 @@ def compile_spans(
         points=_points(texts),
     )
     hashes = {name: _hash(part, operator.kinds) for name, (operator, part) in sets.items()}
-    return Spans(arrays, texts, hashes, {name: _cost(part) for name, (_, part) in sets.items()})
+    costs = {name: _cost(part) for name, (_, part) in sets.items()}
+    return Spans(arrays, texts, hashes, costs, worth)
 
 
 def _rows(part: SpanSet, first: int, number: Mapping[str, int]) -> Longs:

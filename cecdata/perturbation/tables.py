@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
@@ -38,11 +38,12 @@ from cecdata.perturbation.kernel.layout import (
     PLAIN,
     REGIONAL,
     TEXT_BITS,
+    Context,
     Longs,
     Shorts,
     Tables,
 )
-from cecdata.perturbation.span_tables import Cost, compile_spans
+from cecdata.perturbation.span_tables import Cost, Spans, compile_spans
 
 CONTEXT = "context"  # the name of its tables among those of the operators
 
@@ -69,39 +70,44 @@ def compiled(config: Config) -> Compiled:
     """
     names = tuple(name for name in OPERATORS if config.prior.get(name, 0.0) > 0)
     changes = (config.weights.get(name, {}) for name in names)
-    tables = _compiled(names, tuple(tuple(sorted(change.items())) for change in changes))
-    return _in_context(tables) if config.proposals > 1 else tables
+    keys = tuple(tuple(sorted(change.items())) for change in changes)
+    return _compiled(names, keys, context.shipped() if config.proposals > 1 else None)
 
 
 @cache
 def _compiled(
-    names: tuple[str, ...], changes: tuple[tuple[tuple[str, float], ...], ...]
+    names: tuple[str, ...],
+    changes: tuple[tuple[tuple[str, float], ...], ...],
+    factors: context.Factors | None,
 ) -> Compiled:
     operators = [
         weighed(OPERATORS[name], dict(change)) if change else OPERATORS[name]
         for name, change in zip(names, changes, strict=True)
     ]
     beside = "".join(operator.beside for operator in operators)
-    return compile_tables(operators, (*standard_characters(), *dict.fromkeys(beside)))
+    return compile_tables(operators, (*standard_characters(), *dict.fromkeys(beside)), factors)
 
 
-def _in_context(tables: Compiled) -> Compiled:
-    """Return the tables with those of the context, whose digest joins the operators'."""
-    held = context.context()
-    return replace(
-        tables,
-        arrays=tables.arrays._replace(context=held),
-        sha256={**tables.sha256, CONTEXT: context.digest(held)},
-    )
+def compile_tables(
+    operators: Sequence[Operator],
+    characters: Sequence[str],
+    factors: context.Factors | None = None,
+) -> Compiled:
+    """Compile these operators' confusion sets over these characters into flat arrays.
 
-
-def compile_tables(operators: Sequence[Operator], characters: Sequence[str]) -> Compiled:
-    """Compile these operators' confusion sets over these characters into flat arrays."""
+    With factors, an edit is one of several proposals (see `kernel.context`): they multiply the
+    weights.
+    """
     kinds = tuple(dict.fromkeys(kind for operator in operators for kind in operator.kinds))
     _check_sizes(operators, kinds)
     texts = {"": 0} | {character: slot for slot, character in enumerate(characters, 1)}
-    sets = [_columns(operator, tuple(characters), kinds, texts) for operator in operators]
     slots = len(characters) + 1
+    sets, of_slot = [], np.zeros((len(operators), slots), np.float32)
+    for o, operator in enumerate(operators):
+        columns = _columns(operator, tuple(characters), kinds, texts)
+        if factors:
+            columns, of_slot[o] = _multiplied(columns, factors, slots)
+        sets.append(columns)
     bounds = np.zeros((len(operators), slots, 2), np.int32)
     eligible = np.zeros(slots, np.uint16)
     written = 0
@@ -112,7 +118,7 @@ def compile_tables(operators: Sequence[Operator], characters: Sequence[str]) -> 
         eligible |= (counts > 0).astype(np.uint16) << np.uint16(o)
         written += len(columns.slot)
     slot_of = {name: s for s, name in enumerate(characters, 1)}
-    spans = compile_spans(operators, slot_of, texts, kinds)
+    spans = compile_spans(operators, slot_of, texts, kinds, factors.of_spans if factors else None)
     assert len(texts) < 2**TEXT_BITS
     text_table = _texts(list(texts))
     arrays = Tables(
@@ -124,18 +130,54 @@ def compile_tables(operators: Sequence[Operator], characters: Sequence[str]) -> 
         cost=np.array([operator.cost for operator in operators], np.int32),
         texts=text_table,
         spans=spans.arrays,
-        context=context.without_context(),
+        context=_context(factors, of_slot, spans),
     )
     hashes = {
         operator.name: spans.hashes.get(operator.name) or _hash(columns, text_table, kinds)
         for operator, columns in zip(operators, sets, strict=True)
     }
+    if factors:
+        hashes[CONTEXT] = factors.digest()
     costs = tuple(
         spans.costs.get(operator.name, Cost(operator.cost, operator.cost)) for operator in operators
     )
     all_ = (*texts, *spans.texts)
     column = pa.array(all_, pa.string())
-    return Compiled(arrays, tuple(hashes), kinds, all_, column, hashes, costs)
+    names = tuple(operator.name for operator in operators)
+    return Compiled(arrays, names, kinds, all_, column, hashes, costs)
+
+
+def _multiplied(
+    columns: _Columns, factors: context.Factors, slots: int
+) -> tuple[_Columns, npt.NDArray[np.float64]]:
+    """Return the candidates with multiplied weights, and the mean factor of each slot's.
+
+    All means are 0 where no candidate is a standard character for another: factors say nothing.
+    """
+    most = len(factors.classes)
+    if not ((columns.slot > 0) & (columns.text > 0) & (columns.text < most)).any():
+        return columns, np.zeros(slots)
+    weight = columns.weight * factors.of_characters(columns.slot, columns.text)
+    total = np.bincount(columns.slot, columns.weight, slots)
+    mean = np.bincount(columns.slot, weight, slots) / np.where(total > 0, total, 1)
+    return columns._replace(weight=weight), mean
+
+
+def _context(
+    factors: context.Factors | None, of_slot: npt.NDArray[np.float32], spans: Spans
+) -> Context:
+    if factors is None:
+        return context.without_context(len(of_slot))
+    weighed = np.asarray(of_slot.any(axis=1), np.uint8)
+    weighed[spans.arrays.operator] = 1
+    return Context(
+        slots=len(factors.classes),
+        pairs=factors.pairs(),
+        factors=factors.values,
+        weighed=weighed,
+        of_slot=of_slot,
+        of_span=spans.worth,
+    )
 
 
 def _check_sizes(operators: Sequence[Operator], kinds: Sequence[str]) -> None:

@@ -245,9 +245,7 @@ def test_a_number_is_not_changed_into_another() -> None:
         ("他去图馆看书。", "他去图书馆看书。"),  # missing
     ],
 )
-def test_typical_errors_are_corrected(
-    shipped: Corrector, text: str, target: str
-) -> None:
+def test_typical_errors_are_corrected(shipped: Corrector, text: str, target: str) -> None:
     """A wrong, missing, repeated or swapped character is put right, and the right text stays."""
     assert shipped.correct(text)[0].target == target
     assert shipped.correct(target)[0].target == target

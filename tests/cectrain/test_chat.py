@@ -1,5 +1,4 @@
-"""Any causal LM with a chat template gets the same prompt as in cecbench, thinking off, and trains.
-"""
+"""Any causal LM with a chat template gets the same prompt as in cecbench, thinking off, and trains."""
 
 import os
 

@@ -60,6 +60,9 @@ class Room(NamedTuple):
     strikes: npt.NDArray[np.int64]  # [K] by which operator, in a mixed pair
     words: npt.NDArray[np.uint64]  # [K] the draw of each replacement
     bonds: Bytes  # [n + 1] the code of the pair that ends at each place, see `context`
+    base: npt.NDArray[np.float32]  # [n] the factor of each place, apart from its characters
+    worth: npt.NDArray[np.float32]  # [O, n] what the places up to each are worth to an operator
+    added: npt.NDArray[np.int64]  # [1] bits of the operators whose places are added up
     written: npt.NDArray[np.uint32]  # what a source holds from its first edit to the last
     previous: npt.NDArray[np.int64]  # rows of a Levenshtein matrix
     current: npt.NDArray[np.int64]
@@ -84,6 +87,9 @@ class Room(NamedTuple):
             strikes=np.empty(most, np.int64),
             words=np.empty(most, np.uint64),
             bonds=np.empty(limit + 2, np.uint8),
+            base=np.empty(limit + 2, np.float32),
+            worth=np.empty((operators, limit + 2), np.float32),
+            added=np.zeros(1, np.int64),
             written=np.empty(longest, np.uint32),
             previous=np.empty(longest, np.int64),
             current=np.empty(longest, np.int64),

@@ -1,19 +1,22 @@
 """Which of several drawn edits the sentence suggests, by products of factors.
 
-Each draw of a place and a replacement is a proposal. One of them is taken, each with a chance in
-proportion to its factor: how real errors differ from proposals in the pairs of characters that they
-unmake and make, in frequency and in place.
+Factors say how people's errors differ from those that an operator draws. Those of the two
+characters alone are in the operator's weights (`perturbation.context`) and in what a place is
+worth; places are drawn by that and by the pairs that an edit there unmakes. Each draw of a place
+and a replacement is a proposal. One of them is taken, each with a chance in proportion to the
+factors of the pairs that it makes.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from cecdata.common.kernels.jit import called, inlined
-from cecdata.perturbation.kernel.draws import CHOICE, PROPOSAL, below, draw, unit
+from cecdata.perturbation.kernel.draws import CHOICE, PROPOSAL, draw, unit
 from cecdata.perturbation.kernel.layout import (
     CODE_BITS,
-    CONFUSION_BITS,
     EDGE,
     LONGEST,
     PAIR_CODE_BITS,
@@ -21,7 +24,6 @@ from cecdata.perturbation.kernel.layout import (
     SIZE_SHIFT,
     SLOT_BITS,
     TEXT_BITS,
-    TONE_BITS,
 )
 from cecdata.perturbation.kernel.strike import candidate_of, span_candidate_of
 
@@ -36,72 +38,58 @@ _TEXT, _CODE = (1 << TEXT_BITS) - 1, (1 << CODE_BITS) - 1
 def pair_code(context, left, right):
     """Return the code of two neighbouring slots: 0 where they never occur, EDGE beside a sign."""
     code = np.uint32(EDGE)
-    slots = np.uint32(len(context.classes))
+    slots = np.uint32(context.slots)
     if left != 0 and right != 0 and left < slots and right < slots:
-        code = _code(context.pairs, np.uint32(PAIR_CODE_BITS), left, right)
-    return code
-
-
-@inlined
-def _code(table, bits, left, right):
-    """Return the code of a pair of slots in a hash table of 2**bits entries; 0 if it is absent."""
-    key = np.uint32(left) << np.uint32(SLOT_BITS) | np.uint32(right)
-    mask = np.uint32(len(table) - 1)
-    at = np.uint32(key * np.uint32(PAIR_FACTOR)) >> (np.uint32(32) - bits)
-    code = np.uint32(0)
-    while table[at]:
-        held = table[at]
-        if held >> np.uint32(CODE_BITS) == key:
-            code = held & np.uint32(_CODE)
-            break
-        at = np.uint32(at + np.uint32(1)) & mask
+        key = np.uint32(left) << np.uint32(SLOT_BITS) | np.uint32(right)
+        at = np.uint32(key * np.uint32(PAIR_FACTOR)) >> np.uint32(32 - PAIR_CODE_BITS)
+        code = np.uint32(0)
+        while context.pairs[at]:
+            held = context.pairs[at]
+            if held >> np.uint32(CODE_BITS) == key:
+                code = held & np.uint32(_CODE)
+                break
+            at = (at + np.uint32(1)) & np.uint32((1 << PAIR_CODE_BITS) - 1)
     return code
 
 
 @inlined
 def read_bonds(n, context, room):
-    """Write the code of each place's character and the one before it into `room.bonds`."""
-    room.bonds[0] = EDGE
+    """Write the code of each place's character and the one before it, and each place's factor."""
+    bonds, factors = room.bonds, context.factors
+    bonds[0] = EDGE
     for i in range(1, n):
-        room.bonds[i] = pair_code(context, room.slots[i - 1], room.slots[i])
-    room.bonds[n] = EDGE
+        bonds[i] = pair_code(context, room.slots[i - 1], room.slots[i])
+    bonds[n] = EDGE
+    room.added[0] = 0
+    for i in range(n):
+        start, end = min(i, _FURTHEST), min(n - 1 - i, _FURTHEST)
+        room.base[i] = factors[UNMADE, bonds[i], bonds[i + 1]] * factors[WHERE, start, end]
 
 
 @inlined
-def _factor(context, room, n, i, before, old, new, after):
-    """Return the factor of writing slot `new` for `old` at place i, between two slots."""
+def _made(context, room, i, before, new, after):
+    """Return the factor of the pairs that slot `new` makes at place i, between two slots."""
     factors = context.factors
     left, right = pair_code(context, before, new), pair_code(context, new, after)
-    was_left, was_right = room.bonds[i], room.bonds[i + 1]
-    start, end = min(i, _FURTHEST), min(n - 1 - i, _FURTHEST)
-    factor = factors[MADE, left, right] * factors[UNMADE, was_left, was_right]
-    factor *= factors[LEFT, was_left, left] * factors[RIGHT, was_right, right]
-    factor *= factors[FREQUENCY, context.classes[old], context.classes[new]]
-    alike = _code(context.confusions, np.uint32(CONFUSION_BITS), old, new)
-    factor *= factors[CONFUSION, alike, context.classes[old]]
-    one, other = context.sounds[old], context.sounds[new]
-    same = np.int64(one == other) + np.int64(one >> TONE_BITS == other >> TONE_BITS)
-    factor *= factors[SOUND, same, context.classes[new]]
-    return np.float64(factor * factors[WHERE, start, end])
+    factor = factors[MADE, left, right] * factors[LEFT, room.bonds[i], left]
+    return np.float64(factor * factors[RIGHT, room.bonds[i + 1], right])
 
 
 @inlined
-def _character(tables, room, n, o, place, word):
+def _character(tables, room, o, place, word):
     """Return the factor of a replacement of one character; 1 where it is none of the standard."""
     context, old = tables.context, room.slots[place]
-    packed = candidate_of(tables, o, old, word)
-    new = np.uint32(packed & np.uint64(_TEXT))
-    slots, factor = np.uint32(len(context.classes)), 1.0
+    new = np.uint32(candidate_of(tables, o, old, word) & np.uint64(_TEXT))
+    slots, factor = np.uint32(context.slots), 1.0
     if new != 0 and new < slots and old != 0 and old < slots:
         before = room.slots[place - 1] if place > 0 else np.uint32(0)
-        factor = _factor(context, room, n, place, before, old, new, room.slots[place + 1])
-        factor *= context.factors[SIZE, 1, 0]
+        factor = _made(context, room, place, before, new, room.slots[place + 1])
     return factor
 
 
 @inlined
-def _span(tables, room, n, o, place, word):
-    """Return the geometric mean of the factors of a span's changed characters.
+def _span(tables, room, o, place, word):
+    """Return the mean factor of a span's changed characters, see `rooted`.
 
     1 where the replacement has another length.
     """
@@ -110,7 +98,7 @@ def _span(tables, room, n, o, place, word):
     row = spans.rows[np.int64(room.spans[s, place]), s]
     signs = spans.candidates[span_candidate_of(row, spans.candidates, word), 1]
     size, length = np.int64(row >> np.uint64(SIZE_SHIFT)), 0
-    slots, factor, changed = np.uint32(len(context.classes)), 1.0, 0
+    slots, factor, changed = np.uint32(context.slots), 1.0, 0
     before = room.slots[place - 1] if place > 0 else np.uint32(0)
     for j in range(LONGEST):
         new = np.uint32(signs & np.uint64(_TEXT))
@@ -123,49 +111,95 @@ def _span(tables, room, n, o, place, word):
         if after == 0:
             after = room.slots[place + size]
         if new != old and old != 0 and old < slots and new < slots:
-            factor *= _factor(context, room, n, place + j, before, old, new, after)
+            factor *= room.base[place + j] * _made(context, room, place + j, before, new, after)
             changed += 1
         before = new
-    if length != size or changed == 0:
-        return 1.0
-    return factor ** (1.0 / changed) * context.factors[SIZE, changed, 0]
+    return rooted(factor, changed) if length == size else 1.0
 
 
 @inlined
-def _weigh(tables, room, n, o, place, word):
-    if tables.spans.row[o] >= 0:
-        return _span(tables, room, n, o, place, word)
-    return _character(tables, room, n, o, place, word)
+def rooted(factor, changed):
+    """Return the square root for two characters, the fourth root for more: roots that are exact."""
+    if changed >= 2:
+        factor = math.sqrt(factor)
+    if changed >= 3:
+        factor = math.sqrt(factor)
+    return factor
+
+
+@inlined
+def _add_places(tables, room, n, o):
+    """Write into `room.worth` what the places up to each are worth to an operator."""
+    s, context = np.int64(tables.spans.row[o]), tables.context
+    worth, total, bit = room.worth[o], np.float32(0), np.uint16(1 << o)
+    if s >= 0:
+        for i in range(np.uint64(n)):
+            if room.mask[i] & bit:
+                total += context.of_span[room.spans[s, i], s]
+            worth[i] = total
+    else:
+        own = context.of_slot[o]
+        for i in range(np.uint64(n)):
+            fits = np.float32((room.mask[i] & bit) != 0)
+            total += own[room.slots[i]] * room.base[i] * fits
+            worth[i] = total
+
+
+@inlined
+def _place_at(worth, n, sum_):
+    """Return the place where the added worth exceeds `sum_`."""
+    count = np.int32(0)
+    for i in range(np.uint64(n)):  # without branches: the compiler vectorises it
+        count += np.int32(worth[i] <= sum_)
+    return np.int64(count)
+
+
+@inlined
+def _is_free(chosen, count, k, at):
+    free = True
+    for j in range(count):
+        free &= (j == k) | (chosen[j] != at)
+    return free
 
 
 @called
 def suggest(tables, draws, room, n, o, mixed, count, key):
     """Redraw the `count` edits in `room.chosen` and `room.words`, each as one of several proposals.
 
-    The first proposal of each is what was drawn already. In a mixed pair the places stay.
+    Places are drawn in strata, a proposal in each. In a mixed pair they stay.
     """
     chosen, words = room.chosen, room.words
     proposals = draws.proposals
     for k in range(count):
         struck = room.strikes[k] if mixed else o
-        if tables.inserts[struck]:
+        if not tables.context.weighed[struck]:
             continue
-        place, word = chosen[k], words[k]
-        total = _weigh(tables, room, n, struck, place, word)
-        for t in range(1, proposals):
-            index = k * proposals + t
-            other = draw(key, PROPOSAL, 2 * index)
-            at, fits = place if mixed else below(other, n + 1), True
+        worth, sum_ = room.worth[struck], np.float32(0)
+        if not mixed:
+            if (room.added[0] >> np.int64(struck)) & 1 == 0:
+                _add_places(tables, room, n, struck)
+                room.added[0] |= np.int64(1) << np.int64(struck)
+            sum_ = worth[n - 1]
+        place, word, total = chosen[k], words[k], 0.0
+        at = place
+        shift = unit(draw(key, PROPOSAL, 2 * proposals * k))
+        for t in range(proposals):
+            index = 2 * (k * proposals + t) + 1
             if not mixed:
-                fits = (room.mask[at] >> np.uint16(struck)) & 1 != 0
-                for j in range(count):
-                    fits &= j == k or chosen[j] != at
-            if fits:
-                own = draw(key, PROPOSAL, 2 * index + 1)
-                weight = _weigh(tables, room, n, struck, at, own)
-                total += weight
-                if unit(draw(key, CHOICE, index)) * total < weight:
-                    place, word = at, own
+                at = _place_at(worth, n, np.float32(sum_ * ((t + shift) / proposals)))
+                # none is left where the product was rounded up to the sum
+                if at >= n or not _is_free(chosen, count, k, at):
+                    continue
+            own = draw(key, PROPOSAL, index)
+            if tables.spans.row[struck] >= 0:
+                weight = _span(tables, room, struck, at, own)
+            else:
+                weight = _character(tables, room, struck, at, own)
+            total += weight
+            # no branch: which one it is cannot be predicted
+            taken = unit(draw(key, CHOICE, index)) * total < weight
+            place += (at - place) * np.int64(taken)
+            word ^= (word ^ own) * np.uint64(taken)
         chosen[k], words[k] = place, word
     _sort(room, count)
 

@@ -12,6 +12,7 @@ Shorts = npt.NDArray[np.uint16]
 Ints = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint32]
 Longs = npt.NDArray[np.uint64]
+Floats32 = npt.NDArray[np.float32]
 
 # Meaning of `Tables.code_points[cp]`: what matters for where an insertion may fall, or a slot.
 PLAIN, CLINGS_BEFORE, CLINGS_AFTER, REGIONAL, CLINGS_BOTH = 0, 1, 2, 3, 4
@@ -39,18 +40,19 @@ KEY_FACTOR, PAIR_FACTOR = 0x9E3779B97F4A7C15, 0x9E3779B1
 
 # Of `Context.pairs`: a pair's slots, 13 bits each, above its code; codes are below EDGE, which
 # stands for a pair with what is no standard character.
-CODE_BITS, EDGE, SLOT_BITS, PAIR_CODE_BITS, CONFUSION_BITS = 4, 15, 13, 20, 18
-TONE_BITS = 3  # of `Context.sounds`
+CODE_BITS, EDGE, SLOT_BITS, PAIR_CODE_BITS = 4, 15, 13, 20
 
 
 class Context(NamedTuple):
-    """Factors of pairs of neighbours; none where a recipe does not use the context."""
+    """What the sentence says for an edit; empty where a recipe has one proposal."""
 
+    slots: int  # standard characters + 1
     pairs: Words  # a hash table of left slot << 17 | right slot << 4 | code
-    confusions: Words  # the same of right and wrong slots
-    classes: Bytes  # [standard characters + 1] classes of frequency, by slot
-    sounds: Shorts  # the same: syllable << 3 | tone of the usual reading
-    factors: npt.NDArray[np.float32]  # [9, 16, 16], see `context`; or [0, 16, 16]
+    factors: Floats32  # [9, 16, 16], see `kernel.context`
+    weighed: Bytes  # [O] 1 where factors apply to the operator's replacements
+    # what a place is worth by the characters alone: the mean factor of its candidates
+    of_slot: Floats32  # [O, S]
+    of_span: Floats32  # [rows of spans, rewriting operators]
 
 
 class SpanTables(NamedTuple):

@@ -13,7 +13,9 @@ from fractions import Fraction
 from functools import cache
 from itertools import accumulate
 from math import comb
+from typing import Protocol
 
+import numpy as np
 import regex
 from rapidfuzz.distance import Levenshtein
 
@@ -117,6 +119,19 @@ class Made:
     distance: int
 
 
+class Sight(Protocol):
+    """Factors of an edit."""
+
+    def of_characters(self, old: str, new: str) -> float:
+        """By the two characters."""
+
+    def of_place(self, text: str, place: int) -> float:
+        """By what stands there."""
+
+    def of_made(self, text: str, place: int, new: str) -> float:
+        """By the pairs that it makes."""
+
+
 @dataclass(frozen=True)
 class Oracle:
     operators: tuple[Operator, ...]
@@ -130,8 +145,7 @@ class Oracle:
     unchanged: float
     protected: Callable[[str], list[tuple[int, int]]]  # spans that nothing may touch
     proposals: int = 1
-    # what a replacement is weighed by: of a text, a place, what is written there
-    weigh: Callable[[str, int, str], float] = lambda *_: 1.0
+    sight: Sight | None = None  # what the sentence says, where there are several proposals
 
     def candidates(self, o: int, text: str) -> list[Confusion]:
         """What operator o may write for a character or a span, or insert."""
@@ -239,26 +253,59 @@ class Oracle:
         result = [(p, o, draw(key, REPLACEMENT, k)) for k, (p, o) in enumerate(struck)]
         mixed = len({o for _, o in struck}) > 1
         for k, (place, o, _) in enumerate(result):
-            if self.operators[o].action == "insert":
+            if self.sight is None or self.proposals == 1 or not self._weighed(o):
                 continue
-            weights = [self._weight(text, *result[k])]
-            for t in range(1, self.proposals):
-                index = k * self.proposals + t
-                at = below(draw(key, PROPOSAL, 2 * index), len(places))
-                others = {p for j, (p, _, _) in enumerate(result) if j != k}
-                if mixed:
-                    at = place
-                elif o not in places[at] or at in others:
-                    continue
-                proposal = at, o, draw(key, PROPOSAL, 2 * index + 1)
-                weights.append(self._weight(text, *proposal))
+            worth, shift = (
+                self._worth(text, places, o),
+                unit(draw(key, PROPOSAL, self._index(k, 0))),
+            )
+            weights: list[float] = []
+            for t in range(self.proposals):
+                index, at = self._index(k, t) + 1, place
+                if not mixed:
+                    sum_ = np.float32(float(worth[-1]) * ((t + shift) / self.proposals))
+                    at = int((worth <= sum_).sum())
+                    others = {p for j, (p, _, _) in enumerate(result) if j != k}
+                    if at == len(text) or at in others:
+                        continue
+                word = draw(key, PROPOSAL, index)
+                new = self._candidate(o, text[at : at + 1], word).replacement
+                weights.append(self.sight.of_made(text, at, new))
                 if unit(draw(key, CHOICE, index)) * sum(weights) < weights[-1]:
-                    result[k] = proposal
+                    result[k] = at, o, word
         return sorted(result)
 
-    def _weight(self, text: str, place: int, o: int, word: int) -> float:
-        end = self._end(text, place, o)
-        return self.weigh(text, place, self._candidate(o, text[place:end], word).replacement)
+    def _index(self, k: int, t: int) -> int:
+        return 2 * (k * self.proposals + t)
+
+    def _factors(self, o: int, character: str) -> list[float]:
+        """Of each candidate."""
+        assert self.sight is not None
+        operator = self.operators[o]
+        if operator.action == "insert":
+            return []
+        names = [item.replacement for item in self.candidates(o, character)]
+        return [self.sight.of_characters(character, name) for name in names]
+
+    def _weighed(self, o: int) -> bool:
+        """Does an operator write a known character for another? Of others, factors say nothing."""
+        if self.operators[o].action == "insert":
+            return False
+        rows = (item for character in self.characters for item in self.candidates(o, character))
+        return any(item.replacement in self.characters for item in rows)
+
+    def _worth(self, text: str, places: list[set[int]], o: int) -> np.ndarray:
+        """What the places up to each are worth: the mean factor of what may be written there."""
+        assert self.sight is not None
+        total, added = np.float32(0), []
+        for i, character in enumerate(text):
+            if o in places[i]:
+                weights = [item.weight for item in self.candidates(o, character)]
+                factors = self._factors(o, character)
+                mean = sum(w * f for w, f in zip(weights, factors, strict=True)) / sum(weights)
+                total += np.float32(mean) * np.float32(self.sight.of_place(text, i))
+            added.append(total)
+        return np.array(added, np.float32)
 
     def _end(self, text: str, place: int, o: int) -> int:
         """Where the span ends that operator o changes at a place."""
@@ -343,5 +390,10 @@ class Oracle:
         row = self.candidates(o, text)
         scaled = (word >> 32) * len(row)
         j, fraction = scaled >> 32, (word & 0xFFFFFFFF) >> 10
-        keep, other = alias_table([item.weight for item in row])[j]
+        weights = [item.weight for item in row]
+        if self.sight is not None and self.proposals > 1:
+            weights = [
+                w * f for w, f in zip(weights, self._factors(o, text), strict=False)
+            ] or weights
+        keep, other = alias_table(weights)[j]
         return row[j] if fraction < keep else row[other]

@@ -17,11 +17,21 @@ from cecdata.config import load
 from cecdata.corpus.xxh3 import id_column
 from cecdata.hanzi.characters import code_point_slots
 from cecdata.perturbation.calibrate import Rate
-from cecdata.perturbation.context import confusions, context, hash_table, sounds
+from cecdata.perturbation.context import Factors, confusions, shipped, sounds
 from cecdata.perturbation.engine import Perturber
-from cecdata.perturbation.kernel.context import LEFT, SIZE
-from cecdata.perturbation.kernel.layout import CONFUSION_BITS, EDGE, PAIR_CODE_BITS, Context
-from cecdata.perturbation.tables import compiled
+from cecdata.perturbation.kernel.context import (
+    CONFUSION,
+    FREQUENCY,
+    LEFT,
+    MADE,
+    RIGHT,
+    SIZE,
+    SOUND,
+    UNMADE,
+    WHERE,
+)
+from cecdata.perturbation.kernel.layout import EDGE
+from cecdata.perturbation.tables import compile_tables, compiled
 from cecdata.shards.schema import SENTENCE
 
 SLOTS = len(CHARACTERS) + 1
@@ -30,16 +40,19 @@ PAIRS, ALIKE = (
     {(a, b): int(RANDOM.integers(1, 15)) for a in range(1, SLOTS) for b in range(1, SLOTS, 2)}
     for _ in range(2)
 )
-# powers of two: their products and sums are exact in any precision
-TOY = Context(
-    pairs=hash_table(*(np.array(c, np.uint32) for c in (
-        [a << 13 | b for a, b in PAIRS], list(PAIRS.values()))), PAIR_CODE_BITS),
-    confusions=hash_table(*(np.array(c, np.uint32) for c in (
-        [a << 13 | b for a, b in ALIKE], list(ALIKE.values()))), CONFUSION_BITS),
+# powers of two: their products are exact in any precision
+TOY = Factors(
+    keys=np.array([a << 13 | b for a, b in PAIRS], np.uint32),
+    codes=np.array(list(PAIRS.values()), np.uint8),
     classes=RANDOM.integers(0, 16, SLOTS).astype(np.uint8),
     sounds=RANDOM.integers(8, 30, SLOTS).astype(np.uint16),
-    factors=(2.0 ** RANDOM.integers(-2, 3, (9, 16, 16))).astype(np.float32),
-)  # fmt: skip
+    confusions=(
+        np.array([a << 13 | b for a, b in ALIKE], np.uint32),
+        np.array(list(ALIKE.values()), np.uint32),
+    ),
+    values=(2.0 ** RANDOM.integers(-2, 3, (9, 16, 16))).astype(np.float32),
+)
+TABLES = compile_tables(TOYS, CHARACTERS, TOY)
 
 
 def _slot(text: str, at: int) -> int:
@@ -47,28 +60,47 @@ def _slot(text: str, at: int) -> int:
     return CHARACTERS.index(text[at]) + 1 if held else 0
 
 
-def _weigh(text: str, place: int, new: str) -> float:
-    """The product of the factors, one table after the other."""
-    old, written = _slot(text, place), _slot(new, 0) if len(new) == 1 else 0
-    if not old or not written:
-        return 1.0
+def _code(left: int, right: int) -> int:
+    return PAIRS.get((left, right), 0) if left and right else EDGE
 
-    def code(left: int, right: int) -> int:
-        return PAIRS.get((left, right), 0) if left and right else EDGE
 
-    before, after = _slot(text, place - 1), _slot(text, place + 1)
-    left, right = code(before, written), code(written, after)
-    was_left, was_right = code(before, old), code(old, after)
-    one, other = int(TOY.sounds[old]), int(TOY.sounds[written])
-    cells = (
-        (left, right), (was_left, was_right), (was_left, left), (was_right, right),
-        (TOY.classes[old], TOY.classes[written]),
-        (min(place, 15), min(len(text) - 1 - place, 15)),
-        (ALIKE.get((old, written), 0), TOY.classes[old]),
-        ((one == other) + (one >> 3 == other >> 3), TOY.classes[written]),
-        (1, 0),
-    )  # fmt: skip
-    return float(np.prod([float(TOY.factors[t, a, b]) for t, (a, b) in enumerate(cells)]))
+class ToySight:
+    """The factors of TOY, looked up one after the other."""
+
+    def of_characters(self, old: str, new: str) -> float:
+        one, other = _slot(old, 0), _slot(new, 0) if len(new) == 1 else 0
+        if not one or not other:
+            return 1.0
+        heard, said = int(TOY.sounds[one]), int(TOY.sounds[other])
+        return _product(
+            (FREQUENCY, TOY.classes[one], TOY.classes[other]),
+            (CONFUSION, ALIKE.get((one, other), 0), TOY.classes[one]),
+            (SOUND, (heard == said) + (heard >> 3 == said >> 3), TOY.classes[other]),
+            (SIZE, 1, 0),
+        )
+
+    def of_place(self, text: str, place: int) -> float:
+        slots = [_slot(text, place + step) for step in (-1, 0, 1)]
+        return _product(
+            (UNMADE, _code(*slots[:2]), _code(*slots[1:])),
+            (WHERE, min(place, 15), min(len(text) - 1 - place, 15)),
+        )
+
+    def of_made(self, text: str, place: int, new: str) -> float:
+        before, old, after = (_slot(text, place + step) for step in (-1, 0, 1))
+        written = _slot(new, 0) if len(new) == 1 else 0
+        if not old or not written:
+            return 1.0
+        left, right = _code(before, written), _code(written, after)
+        return _product(
+            (MADE, left, right),
+            (LEFT, _code(before, old), left),
+            (RIGHT, _code(old, after), right),
+        )
+
+
+def _product(*cells: tuple[int, int, int]) -> float:
+    return float(np.prod([float(TOY.values[cell]) for cell in cells]))
 
 
 @given(
@@ -88,15 +120,14 @@ def test_kernel_equals_oracle(texts, seed, proposals, mixed, max_edits):
         prior=dict.fromkeys((toy.name for toy in TOYS), 0.2), seed=seed, copies=3, mixed=mixed,
         proposals=proposals, max_edits=max_edits, min_chars=1, max_chars=200, max_distance=100,
     )  # fmt: skip
-    tables = toy_tables()
-    tables = replace(tables, arrays=tables.arrays._replace(context=TOY))
     names = [toy.name for toy in TOYS]
     rates = {name: Rate(0.0, 0.0, rate) for name, rate in zip(names, RATES, strict=True)}
     batch = sentences(texts)
+    tables = TABLES if proposals > 1 else toy_tables()
     rows = Perturber(config, tables, rates).pairs(batch).table.to_pylist()
     oracle = Oracle(
         TOYS, CHARACTERS, [0.2] * 5, [*RATES, config.mixed_rate], max_edits, 100, seed, mixed, 0.0,
-        lambda _: [], proposals, _weigh,
+        lambda _: [], proposals, ToySight(),
     )  # fmt: skip
     ids = np.asarray(batch.column("id")).view(np.uint64).tolist()
     made = [
@@ -124,8 +155,8 @@ TEXT = [
 
 
 def _drawn(operator: str, factors: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> list[dict]:
-    held = context()._replace(factors=factors.astype(np.float32))
-    monkeypatch.setattr("cecdata.perturbation.context.context", lambda: held)
+    held = replace(shipped(), values=factors.astype(np.float32))
+    monkeypatch.setattr("cecdata.perturbation.context.shipped", lambda: held)
     prior = {**dict.fromkeys(load("context").prior, 0.0), operator: 1.0}
     config = load("context", prior=prior, mixed=0.0, copies=100, proposals=64)
     text = pa.array(TEXT, pa.string())
@@ -134,12 +165,12 @@ def _drawn(operator: str, factors: np.ndarray, monkeypatch: pytest.MonkeyPatch) 
     return Perturber.calibrated(config, text).pairs(batch).table.to_pylist()
 
 
-def test_a_factor_of_nothing_forbids(monkeypatch):
+def test_a_tiny_factor_forbids(monkeypatch):
     """Of spans, too: where factors leave only one changed character, no two are changed."""
     free = _drawn("word", np.ones((9, 16, 16)), monkeypatch)
     assert {row["distance"] for row in free} >= {1, 2}
     factors = np.ones((9, 16, 16))
-    factors[SIZE, 2:] = 0
+    factors[SIZE, 2:] = 1e-9
     assert {row["distance"] for row in _drawn("word", factors, monkeypatch)} == {1}
 
 
@@ -147,8 +178,7 @@ def test_pairs_that_occur_can_be_asked_for(monkeypatch):
     """Where pairs that never occur have no weight, each replacement follows what it follows."""
     factors = np.ones((9, 16, 16))
     factors[LEFT, :, 0] = 1e-9
-    slots, held = code_point_slots(), context().pairs
-    known = {int(key) >> 4 for key in held if key}
+    slots, known = code_point_slots(), set(shipped().keys.tolist())
     for row in _drawn("homophone", factors, monkeypatch):
         for edit in row["edits"]:
             before = row["source"][: edit["start"]][-1:]
