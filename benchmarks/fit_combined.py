@@ -1,6 +1,6 @@
 """Fit the weights of the combined corrector on synthetic pairs, and score each threshold.
 
-    cecdata build CLEAN --out PAIRS --recipe realistic --copies 1 --unchanged 0.5 --holdout 0
+    cecdata build CLEAN --out PAIRS --recipe context --copies 1 --unchanged 0.5 --holdout 0
     python benchmarks/fit_combined.py PAIRS --lm words
 
 CLEAN holds sentences that neither the policy nor the n-gram model was trained on. The weights
@@ -86,8 +86,7 @@ def main() -> None:
         wanted = {(e.start, e.end, e.source) for e in align(rows[number][1], rows[number][0])}
         for (first, last, text), vote in own.items():
             share = min(reading.posterior[first, last, text], 1 - 1e-4)
-            best = float((first, last, text) in reading.best)
-            features.append((1.0, math.log(share / (1 - share)), vote, best))
+            features.append((1.0, math.log(share / (1 - share)), vote))
             right.append((first + offset, last + offset, text) in wanted)
             changes.append((part, (first, last, text)))
     table, labels = np.array(features), np.array(right, float)

@@ -211,12 +211,12 @@ def test_a_long_line_costs_what_its_clauses_cost(shipped: Corrector) -> None:
     [
         ("昨天周丽樱来了", "name", -5.0),
         ("他和别尔加诺夫通了话", "name", -5.0),
-        ("昨天《病情己经》上映了", "title", 4.0),
-        ("病情己经好转，真的己经好了", "recurring", 4.0),
+        ("昨天《他必需回家》上映了", "title", 4.0),
+        ("明天在见，后天在见", "recurring", 4.0),
     ],
 )
 def test_names_titles_and_what_recurs_are_changed_less(text: str, name: str, weight: float) -> None:
-    """The posterior of the likeliest edit falls at a name, in a title, or where it recurs."""
+    """At a name, in a title or where it recurs, text that may be right is changed less."""
     off = Settings(error=1.0, name=-99.0, title=0.0, recurring=0.0)
     before, after = (
         ChannelProposer(find("words"), settings=settings).readings([text])[0].posterior

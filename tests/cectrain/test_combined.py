@@ -76,7 +76,7 @@ def test_a_vote_is_the_ratio_of_two_probabilities(combined, text, change, pairs)
 
 
 def test_a_confidence_is_that_of_the_model(combined):
-    """The four weights give the logit of a change."""
+    """The weights give the logit of a change."""
     text = TEXTS[0]
     (reading,) = combined.channel.readings([text])
     (confidences,) = combined.confidences([text])
@@ -86,7 +86,6 @@ def test_a_confidence_is_that_of_the_model(combined):
         share = min(reading.posterior[change], 1 - 1e-4)
         logit = combined.weights.bias + combined.weights.policy * votes[change]
         logit += combined.weights.channel * math.log(share / (1 - share))
-        logit += combined.weights.best * (change in reading.best)
         assert math.log(confidence / (1 - confidence)) == pytest.approx(logit)
 
 

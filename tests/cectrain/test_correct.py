@@ -93,11 +93,11 @@ def test_the_default_corrector_leaves_right_sentences_alone():
 
 def test_an_error_beside_an_unreadable_character_is_corrected(corrector):
     """The model reads a stand-in, so the rest of the sentence keeps its context."""
-    (correction,) = corrector.correct("他的病情己经好转😀，医生张㻂说。")
-    assert correction.target == "他的病情已经好转😀，医生张㻂说。"
-    assert [(e.start, e.end, e.source, e.target) for e in correction.edits] == [(4, 5, "己", "已")]
+    (correction,) = corrector.correct("他己经好了😀，医生张㻂说。")
+    assert correction.target == "他已经好了😀，医生张㻂说。"
+    assert [(e.start, e.end, e.source, e.target) for e in correction.edits] == [(1, 2, "己", "已")]
     assert 0.5 < correction.edits[0].confidence <= 1
-    assert [(k.start, k.end, k.source) for k in correction.kept] == [(8, 9, "😀"), (13, 14, "㻂")]
+    assert [(k.start, k.end, k.source) for k in correction.kept] == [(5, 6, "😀"), (10, 11, "㻂")]
 
 
 def test_a_confidence_is_the_policys_probability(corrector):

@@ -3,9 +3,9 @@
 The channel gives each possible change c of a text a posterior p(c), and the policy the logarithm
 v(c) of how much likelier it writes the change than the text as it is. Both enter a log-linear model
 
-    logit P(c) = bias + channel · logit p(c) + policy · v(c) + best · [c is on the best path]
+    logit P(c) = bias + channel · logit p(c) + policy · v(c)
 
-whose four weights were fitted by maximum likelihood on synthetic pairs of held-out sentences
+whose weights were fitted by maximum likelihood on synthetic pairs of held-out sentences
 (benchmarks/fit_combined.py). P(c) is the confidence of an edit.
 """
 
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from cecdata.ngram.models import SHIPPED_NAME
-from cectrain.corrector.channel.proposer import Change, ChannelProposer, Reading
+from cectrain.corrector.channel.proposer import Change, ChannelProposer
 from cectrain.corrector.combined.votes import Voter
 from cectrain.corrector.correction import Alternative, Edit
 from cectrain.corrector.proposals import PolicyProposer
@@ -31,14 +31,14 @@ class Weights(NamedTuple):
     bias: float
     channel: float
     policy: float
-    best: float
 
 
 #: By the name of the channel's n-gram model; other models take those of the input-method model.
-SHIPPED = Weights(-1.04, 0.76, 0.28, 0.64)
-INPUT_METHOD = Weights(-0.94, 0.93, 0.35, 0.56)
-#: Least confidence of an edit that is made: that of the highest synthetic F1.
-LEAST = 0.3
+SHIPPED = Weights(-0.12, 0.85, 0.30)
+INPUT_METHOD = Weights(-0.04, 1.00, 0.38)
+#: Least confidence of an edit that is made. The highest synthetic F1 is at 0.3; people's sentences
+#: hold fewer errors.
+LEAST = 0.35
 
 
 class CombinedProposer:
@@ -86,15 +86,14 @@ class CombinedProposer:
         judged = [[c for c, p in r.posterior.items() if p >= JUDGED] for r in readings]
         votes = self.voter.votes(pieces, judged)
         return [
-            {change: self._confidence(reading, change, vote) for change, vote in own.items()}
+            {c: self._confidence(reading.posterior[c], vote) for c, vote in own.items()}
             for reading, own in zip(readings, votes, strict=True)
         ]
 
-    def _confidence(self, reading: Reading, change: Change, vote: float) -> float:
-        weights, share = self.weights, min(reading.posterior[change], 1 - 1e-4)
-        score = weights.bias + weights.policy * vote + weights.best * (change in reading.best)
-        score += weights.channel * math.log(share / (1 - share))
-        return 1 / (1 + math.exp(-score))
+    def _confidence(self, posterior: float, vote: float) -> float:
+        share = min(posterior, 1 - 1e-4)
+        score = self.weights.channel * math.log(share / (1 - share)) + self.weights.policy * vote
+        return 1 / (1 + math.exp(-self.weights.bias - score))
 
 
 def chosen(piece: str, confidences: dict[Change, float], least: float) -> list[Edit]:
