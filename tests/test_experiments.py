@@ -42,6 +42,6 @@ def test_chances_are_counts(compare):
     pairs = [("他己来", "他已来")] * 3 + [("他以来", "他已来"), ("同", "同"), ("长", "很长")]
     channel = compare.counted(pairs, "toy")
     assert channel.observed == ("以", "己")
-    ((right, chance),) = channel.row("己")
+    (right, chance), = channel.row("己")
     assert right == "已"
     assert chance == pytest.approx(math.log(3 / (4 + compare.UNSEEN)))

@@ -122,7 +122,9 @@ TEXT = st.text(st.sampled_from("他已己𠀀Ａa \u3000\u200b\x01e\u0301<138123
 def test_normal_forms_and_ids_are_those_of_the_slow_functions(texts):
     """`normalise` and `id` agree with `normalise_text` and xxhash, text by text."""
     series = pl.Series("text", texts, pl.String)
-    both = series.to_frame().select(form=pl.col("text").cec.normalise(), id=pl.col("text").cec.id())
+    both = series.to_frame().select(
+        form=pl.col("text").cec.normalise(), id=pl.col("text").cec.id()
+    )
     forms = [None if text is None else normalise_text(text) for text in texts]
     wanted = [None if isinstance(form, Fault) or not form else form for form in forms]
     assert both["form"].to_list() == wanted

@@ -115,7 +115,8 @@ def test_no_space_for_a_checkpoint(dataset, encoder, start, small_disk):
 
 
 def test_an_archive_that_cannot_be_written(tmp_path):
-    """An error of torch.save that hides the system's, as with a quota, is reported with its path."""
+    """An error of torch.save that hides the system's, as with a quota, is reported with its path.
+    """
     code = f"""
 import resource
 from pathlib import Path

@@ -42,7 +42,8 @@ def test_floating_operations_are_those_of_the_architecture():
 
 
 def test_without_a_gpu_it_says_so(capsys):
-    """Without a GPU and without --tiny the script refuses, because its figures would mean nothing."""
+    """Without a GPU and without --tiny the script refuses, because its figures would mean nothing.
+    """
     import torch
 
     if torch.cuda.is_available():

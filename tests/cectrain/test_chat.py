@@ -1,4 +1,5 @@
-"""Any causal LM with a chat template gets the same prompt as in cecbench, thinking off, and trains."""
+"""Any causal LM with a chat template gets the same prompt as in cecbench, thinking off, and trains.
+"""
 
 import os
 

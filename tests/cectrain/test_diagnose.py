@@ -192,7 +192,8 @@ def test_the_edit_term_alone_teaches_where_cosines_cannot(dataset, encoder):
 
 
 def test_diagnose_and_train_have_one_default_recipe(dataset_path, capsys):
-    """`diagnose` and `train` have one default recipe; the output names it and the settings on top."""
+    """`diagnose` and `train` have one default recipe; the output names it and the settings on top.
+    """
     from cecdata.common.command_group import run
     from cectrain.cli import cli
 

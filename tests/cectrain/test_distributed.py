@@ -39,7 +39,8 @@ def launched(name, dataset_path, start, out):
 
 
 def proved(found):
-    """Assert that all ranks end with the one policy that is written, and stop and return together."""
+    """Assert that all ranks end with the one policy that is written, and stop and return together.
+    """
     first, other = found
     assert first["held"] == other["held"] == first["written"]
     assert first["same"]

@@ -217,7 +217,8 @@ def test_sft_learns_and_resumes_bit_for_bit(tokenizer, pairs, tmp_path):
 
 
 def test_a_damaged_checkpoint_is_skipped(tmp_path):
-    """A checkpoint with a file cut short, changed or lost is skipped, and the one before is used."""
+    """A checkpoint with a file cut short, changed or lost is skipped, and the one before is used.
+    """
     for step in (1, 2, 3):
         checkpoints.save(
             tmp_path / f"checkpoint-{step}", lambda p: (p / "w").write_bytes(b"x" * 9), step=step

@@ -1,3 +1,4 @@
+
 """The reward, against tensors computed by hand from the paper's equations."""
 
 from dataclasses import replace
@@ -85,7 +86,9 @@ def test_empty_candidates_are_noise():
     empty = np.array([[False, True, True, True]])
     found = rewarded(group, np.array([[1.0, 0.0]]), PAPER, empty)
     np.testing.assert_allclose(found.total_P_L, [[0.5, 0, 0, 0]])
-    kept = rewarded(group, np.array([[1.0, 0.0]]), replace(PAPER, empty_is_noise=False), empty)
+    kept = rewarded(
+        group, np.array([[1.0, 0.0]]), replace(PAPER, empty_is_noise=False), empty
+    )
     np.testing.assert_allclose(kept.total_P_L, [[0.5, 0.5, 0.5, 0.5]])
 
 

@@ -1,4 +1,5 @@
-"""p(1 − p) of the reference equals the variance that sampling shows, and selects a batch's sources."""
+"""p(1 − p) of the reference equals the variance that sampling shows, and selects a batch's sources.
+"""
 
 import math
 
@@ -82,7 +83,8 @@ def _half(policy, pair):
 
 
 def test_oversampling_must_divide_the_candidates():
-    """ppo.oversampling must divide ppo.candidates, because sources take the places of candidates."""
+    """ppo.oversampling must divide ppo.candidates, because sources take the places of candidates.
+    """
     assert config.load("small", ["ppo.candidates=8", "ppo.oversampling=4"]).ppo.oversampling == 4
     for wrong in (0, 3, 16):
         with pytest.raises(UsageError, match=r"ppo\.oversampling must be"):

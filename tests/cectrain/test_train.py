@@ -1,4 +1,5 @@
-"""The whole path, from shards to a model that transformers and cecbench load; kills and refusals."""
+"""The whole path, from shards to a model that transformers and cecbench load; kills and refusals.
+"""
 
 import json
 import re
@@ -527,7 +528,8 @@ def logged(seen, step, reward, flat=0.0):
 
 @pytest.mark.parametrize(("exact", "hacked"), [(0.3, True), (0.55, False)])
 def test_reward_hacking_is_logged_and_can_end_the_run(tmp_path, exact, hacked):
-    """A rising reward with a falling exact rate gives a warning, and ends the run only if asked to."""
+    """A rising reward with a falling exact rate gives a warning, and ends the run only if asked to.
+    """
     for settings, ends in (([], False), (["ppo.stop_on_hacking=true"], True)):
         seen, told = watching(tmp_path, exact, *settings)
         logged(seen, 1, 0.5)

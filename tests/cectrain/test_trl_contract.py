@@ -413,7 +413,9 @@ def test_reporters_get_figures_that_are_of_no_step(trainer_for, tmp_path):
     assert made._metrics["train"]["reward_variance"] == [0.25]
 
 
-def test_supervised_pairs_with_a_loss_of_nan_are_saved(trainer_for, tmp_path, monkeypatch):
+def test_supervised_pairs_with_a_loss_of_nan_are_saved(
+    trainer_for, tmp_path, monkeypatch
+):
     """The saved batch is that of the supervised pairs, not of the candidates."""
     from safetensors.torch import load_file
 
@@ -612,7 +614,8 @@ def test_the_kl_is_to_the_policy_that_ppo_starts_from(dataset, encoder, start, t
     before = [parameter.detach().clone() for parameter in learnt]
 
     class Paid(GroupReward):
-        """A reward that varies, so that the policy moves: random candidates earn 0 by the encoder."""
+        """A reward that varies, so that the policy moves: random candidates earn 0 by the encoder.
+        """
 
         def score(self, sources, targets, groups):
             found = super().score(sources, targets, groups)

@@ -45,7 +45,9 @@ def model(seed: int = 1, words: int = 40) -> Ngrams:
     texts = sorted({"".join(draw.choices(signs, k=draw.randint(1, 3))) for _ in range(words)})
     texts = ["<unk>", *texts]
     pairs = sorted({tuple(draw.choices(range(1, len(texts)), k=2)) for _ in range(200)})
-    triples = sorted({(a, b, draw.randrange(1, len(texts))) for a, b in pairs for _ in range(3)})
+    triples = sorted(
+        {(a, b, draw.randrange(1, len(texts))) for a, b in pairs for _ in range(3)}
+    )
 
     def some(count: int, low: float) -> np.ndarray:
         return np.array([draw.uniform(low, 0) for _ in range(count)], np.float32)

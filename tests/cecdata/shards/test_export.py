@@ -129,17 +129,14 @@ def test_datasets_reads_what_trainers_read(form, dataset, tmp_path):
     }[form]
     wanted = [[f"{INSTRUCTION}\n{row['source']}", row["target"]] for row in rows]
     assert [read(row) for row in table] == wanted
-    assert (
-        set(table[0])
-        == {
-            "sharegpt": {"id", "conversations"},
-            "alpaca": {"instruction", "input", "output"},
-            "prompt-completion": {"prompt", "completion"},
-            "openrlhf": {"input", "output", "label"},
-            "hf": set(rows[0]),
-            "verl": {"data_source", "prompt", "ability", "reward_model", "extra_info"},
-        }[form]
-    )
+    assert set(table[0]) == {
+        "sharegpt": {"id", "conversations"},
+        "alpaca": {"instruction", "input", "output"},
+        "prompt-completion": {"prompt", "completion"},
+        "openrlhf": {"input", "output", "label"},
+        "hf": set(rows[0]),
+        "verl": {"data_source", "prompt", "ability", "reward_model", "extra_info"},
+    }[form]
 
 
 @pytest.mark.parametrize("form", ["m2", "cherrant"])
