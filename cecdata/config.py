@@ -25,7 +25,7 @@ from cecdata.operators.weighed import FREQUENCY, LEAST, POWER, SETTINGS
 INTAKE = (
     "shard_sentences", "min_chars", "max_chars", "split_sentences", "mask", "format", "encoding",
     "text_column", "origin_column", "licence_column", "licence", "limit", "decontaminate",
-    "quality",
+    "quality", "near_duplicates",
 )  # fmt: skip
 RECIPES = ("paper", "realistic", "context")
 
@@ -64,6 +64,7 @@ class Config:
     protect_spans: bool = False  # no operator touches URLs, e-mail, Latin words, numbers
     protect: tuple[str, ...] = ()  # nor these names
     quality: tuple[str, ...] = ()  # filters of sentences, by name
+    near_duplicates: bool = False  # reject sentences a few edits from an earlier one
     decontaminate: tuple[str, ...] = ()  # files and folders of benchmarks: their sentences go
     format: str | None = None  # of all files, in place of their suffixes
     encoding: str = "auto"  # of text formats

@@ -116,6 +116,13 @@ _OPTIONS = (
         "(other characters), signs, repeated, mojibake, boilerplate; may be repeated.",
     ),
     click.option(
+        "--near-duplicates",
+        is_flag=True,
+        default=None,
+        help="Reject a sentence that differs by a tenth of its characters, at most 3, from an "
+        "earlier one.",
+    ),
+    click.option(
         "--decontaminate",
         metavar="FILE",
         multiple=True,

@@ -72,6 +72,11 @@ def sentences(text: pa.Array, origin: pa.Array | None, config: Config) -> Normal
             "split_sentences makes several sentences of a row: split the column beforehand, or "
             "build from a file with `cecdata build --split-sentences`"
         )
+    if config.near_duplicates:
+        raise UsageError(
+            "near_duplicates compares sentences of several batches: filter the column beforehand, "
+            "or build from a file with `cecdata build --near-duplicates`"
+        )
     options = Options(config.min_chars, config.max_chars)
     rows = rows_of(text, origin)
     clean = sieve(normalise(mask(rows) if config.mask else rows, options), config.quality)

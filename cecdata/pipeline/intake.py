@@ -12,6 +12,7 @@ from cecdata.common.errors import InputError
 from cecdata.config import Config
 from cecdata.contamination.lists import benchmarks, decontaminate
 from cecdata.corpus.dedup import Dedup
+from cecdata.corpus.near_duplicates import NearDuplicates, without_near
 from cecdata.corpus.normalise import Options, distinct, normalise
 from cecdata.corpus.privacy import mask
 from cecdata.corpus.reading import FileReport, Rows, empty_corpus, read
@@ -93,7 +94,7 @@ class Intake:
     def _read(self) -> Iterator[Batch]:
         config = self.config
         options = Options(config.min_chars, config.max_chars)
-        seen = Dedup()
+        seen, near = Dedup(), NearDuplicates()
         for rows in read(
             self.corpus,
             text_column=config.text_column,
@@ -107,6 +108,8 @@ class Intake:
         ):
             clean = sieve(normalise(_prepare(rows, config), options), config.quality)
             clean = distinct(clean, seen)
+            if config.near_duplicates:
+                clean = without_near(clean, near)
             if self._benchmarks is not None:
                 clean = decontaminate(clean, self._benchmarks)
             rejected = pa.concat_batches([rows.rejected, clean.rejected])
