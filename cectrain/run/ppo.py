@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -36,7 +38,7 @@ def ppo(job: Job, reward: RewardConfig) -> Trained:
     trainer = _trainer(job, rewarder)
     score = partial(score_on_all_ranks, job, trainer)
     before = partial(job.score_before_ppo, score)
-    watch = Watch(job.config.ppo, job.metrics, score, job.log, before, trainer.report)
+    watch = Watch(job.config.ppo, job.metrics, score, job.log, before, partial(report, trainer))
     trainer.add_callback(watch)
     for name in job.config.ppo.callbacks:
         trainer.add_callback(imported(name, "callback")())
@@ -55,6 +57,17 @@ def score_on_all_ranks(job: Job, trainer: GroupTrainer) -> HeldOut:
     """Gather the weights on every rank, score them, and return rank 0's scores on every rank."""
     with trainer.whole_policy() as policy:
         return distributed.broadcast_from_rank0(job.score(policy))
+
+
+def report(trainer: GroupTrainer, figures: Mapping[str, float | None]) -> None:
+    """Give figures that belong to no step to the reporters, such as TensorBoard.
+
+    `GRPOTrainer.log` would average and clear the current step's own figures.
+    """
+    known = {name: value for name, value in figures.items() if value is not None}
+    # A copy of the control, because reporters clear its request to log the step.
+    control = replace(trainer.control)
+    trainer.callback_handler.on_log(trainer.args, trainer.state, control, known)
 
 
 def _group_reward(job: Job, reward: RewardConfig) -> GroupReward:
@@ -90,6 +103,7 @@ def _trainer(job: Job, rewarder: GroupReward) -> GroupTrainer:
         args,
         sft_pairs=job.sft_pairs,
         warmup_examples=config.sft.steps * config.sft.batch,
+        log=job.log,
     )
     trainer.remove_callback(PrinterCallback)  # Watch logs the same figures in fewer words
     return trainer

@@ -1,10 +1,10 @@
 """PPO on groups of candidates: a subclass of TRL's GRPOTrainer.
 
 TRL generates, computes the clipped loss and steps. The hooks here replace the schedule, the
-sampler, the way candidates are drawn, their log-probabilities where a faster pass knows the model,
-and the advantages; they add the choice of sources, a supervised gradient and sealed checkpoints.
-What one hook leaves for another is in a `Cycle`. What the hooks assume of TRL is held against the
-installed version by tests/cectrain/test_trl_contract.py, and the extra pins trl>=1.16,<1.17.
+sampler, drawing, log-probabilities where a faster pass knows the model, and the advantages; they
+add the choice of sources, a supervised gradient and sealed checkpoints. What one hook leaves for
+another is in a `Cycle`. tests/cectrain/test_trl_contract.py compares the hooks with TRL, which the
+extra pins to >=1.16,<1.17.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,8 @@ from cectrain.reward.group_reward import GroupReward
 from cectrain.run import distributed
 from cectrain.run.cycle import Cycle
 from cectrain.run.grpo_settings import may_be_lean, may_draft, rate_share
+from cectrain.run.micro_batches import MicroBatches
+from cectrain.run.progress import Logger, ignore_line
 from cectrain.run.supervised_gradient import SupervisedGradient
 from cectrain.store import checkpoints
 from cectrain.supervised.gradient import refuse_nan
@@ -55,11 +58,12 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         *,
         sft_pairs: TrainingPairs | None = None,
         warmup_examples: int = 0,
+        log: Logger = ignore_line,
         **more: Any,
     ) -> None:
-        """`sft_pairs` are those of the supervised gradient, by default `pairs`.
+        """`sft_pairs`, by default `pairs`, are those of the supervised gradient.
 
-        A warm start has used the first `warmup_examples` of them; the gradient takes the next.
+        It takes those after the first `warmup_examples`. `log` gets lines about full memory.
         """
         self._ppo, self._reward, self._pairs, self._policy = ppo, reward, pairs, policy
         self._view = View(pairs, policy)
@@ -75,12 +79,13 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         self._critic = Critic(policy.model, reward, ppo, self.accelerator, self.args.seed)
         self._adapter = self._active_adapter()
         if self.ref_model is not None and not distributed.sharded():
-            # TRL reads the reference policy from where the policy was loaded, but PPO starts from
-            # the warm start's weights. Where ranks hold shards there is no warm start.
-            own = self._bare_model().state_dict()
-            self.accelerator.unwrap_model(self.ref_model).load_state_dict(own)
+            # TRL loads the reference policy anew, but PPO starts from the warm start's weights.
+            reference = self.accelerator.unwrap_model(self.ref_model)
+            reference.load_state_dict(self._bare_model().state_dict())
         self._supervised = SupervisedGradient(ppo, sft_pairs or pairs, warmup_examples)
-        self._lean = may_be_lean(ppo, self.model, self.accelerator.num_processes)
+        processes = self.accelerator.num_processes
+        self._micro_batches = MicroBatches(ppo, self.loss_type, processes, log)
+        self._lean = may_be_lean(ppo, self.model, processes)
         self._drafts = may_draft(ppo, self._bare_model())
 
     def create_scheduler(
@@ -151,8 +156,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
 
     def _generate_single_turn(self, prompt_ids: Any, *args: Any, **kwargs: Any) -> Any:
         size = self.num_generations
-        if self.is_fsdp_enabled:
-            # Otherwise a rank whose candidates end early makes the others wait for its shards.
+        if self.is_fsdp_enabled:  # otherwise a rank that ends early makes the others wait
             self.model._is_fsdp_managed_module = True  # noqa: SLF001 - `generate` reads it
         if not self._drafts:
             return super()._generate_single_turn(prompt_ids, *args, **kwargs)
@@ -207,62 +211,58 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
             # differently, by more than the clip in bf16.
             ids = torch.cat([out["prompt_ids"], out["completion_ids"]], dim=1)
             mask = torch.cat([out["prompt_mask"], out["completion_mask"]], dim=1)
+            given = (self.model, ids, mask, out["completion_ids"].shape[1])
             with torch.no_grad():
-                out["old_per_token_logps"] = self._get_per_token_logps_and_entropies(
-                    self.model,
-                    ids,
-                    mask,
-                    out["completion_ids"].shape[1],
-                    batch_size=len(ids) // self.args.steps_per_generation,
-                )[0]
+                out["old_per_token_logps"] = self._micro_batches.without_gradient(
+                    lambda n: self._get_per_token_logps_and_entropies(*given, batch_size=n)[0],
+                    len(ids) // self.args.steps_per_generation,
+                    self.state.global_step,
+                )
         self._note(trained_share=len(out["advantages"]) / before)
         return out
 
-    def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> Any:
-        """Take TRL's step; raise CecError, with the batch saved, if the loss is not finite."""
+    def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> Any:  # noqa: ARG002
+        """Add a micro-batch's gradient; raise CecError, with it saved, for a loss of NaN or ∞."""
         started, before = time.perf_counter(), self._cycle
-        loss = super().training_step(model, inputs, num_items_in_batch)
-        place = (self._step - 1) % self.args.steps_per_generation
-        self._refuse_nan(loss, self._buffered_inputs[place])
-        if self.accelerator.sync_gradients:  # the last backward pass of an optimizer step
-            self._add_supervised_gradient()
-            malloc_trim.trim_sometimes(self.state.global_step)
+        model.train()
+        getattr(self.optimizer, "train", model.train)()  # some optimizers have this mode
+        self._prepare_inputs(inputs)  # draws the candidates of a new cycle
+        place = self._step % self.args.steps_per_generation
+        first = place - self._step % self.args.gradient_accumulation_steps
+        step = self._buffered_inputs[first : place + 1]
+        work = partial(self._add_part, model), self._end_step, model.zero_grad
+        loss = self._micro_batches.add(step, *work, self.state.global_step)
+        self._step += 1
         cycle = self._cycle
         seconds = time.perf_counter() - started - (cycle.seconds if cycle is not before else 0.0)
-        passes = self.args.steps_per_generation * self.num_iterations  # of one cycle
-        rate = cycle.tokens * self.num_iterations / passes / max(seconds, 1e-9)
-        self._note(training_tokens_per_s=rate, training_seconds=seconds)
+        tokens = cycle.tokens / self.args.steps_per_generation
+        self._note(training_tokens_per_s=tokens / max(seconds, 1e-9), training_seconds=seconds)
         return loss
 
-    def _add_supervised_gradient(self) -> None:
-        if not self._ppo.supervised:
-            return
-        started = time.perf_counter()
-        policy = replace(self._policy, model=self._bare_model())
-        loss, batch = self._supervised.loss(policy, self.state.global_step)
-        self._refuse_nan(loss, batch)
-        (self._ppo.supervised_weight * loss).backward()
-        self._note(
-            supervised_loss=float(loss.detach()), supervised_seconds=time.perf_counter() - started
-        )
+    def _add_part(self, model: Any, batch: Mapping[str, Any], share: float) -> torch.Tensor:
+        """Add the gradient of a batch, times `share`, and return the loss times it."""
+        with self.compute_loss_context_manager():
+            loss = self.compute_loss(model, batch)
+        loss = loss * share
+        self.accelerator.backward(loss)
+        refuse_nan(loss, batch, Path(self.args.output_dir), self.state.global_step)
+        return loss.detach()
+
+    def _end_step(self, passes: int) -> None:
+        """Add the supervised gradient after the last micro-batch of an optimizer step."""
+        if self.accelerator.sync_gradients:
+            policy = replace(self._policy, model=self._bare_model())
+            folder = Path(self.args.output_dir)
+            self._note(**self._supervised.add(policy, self.state.global_step, passes, folder))
+            malloc_trim.trim_sometimes(self.state.global_step)
 
     @contextmanager
     def whole_policy(self) -> Iterator[Policy]:
         """Gather all weights on every rank, and yield the policy with them; a collective call."""
-        kwargs = self.args.gradient_checkpointing_kwargs
-        with unwrap_model_for_generation(
-            self.model_wrapped, self.accelerator, gradient_checkpointing_kwargs=kwargs
-        ) as model:
+        kwargs = {"gradient_checkpointing_kwargs": self.args.gradient_checkpointing_kwargs}
+        given = self.model_wrapped, self.accelerator
+        with unwrap_model_for_generation(*given, **kwargs) as model:
             yield replace(self._policy, model=model)
-
-    def report(self, figures: Mapping[str, float | None]) -> None:
-        """Give figures that belong to no step to the reporters, such as TensorBoard.
-
-        `GRPOTrainer.log` would average and clear the current step's own figures.
-        """
-        known = {name: value for name, value in figures.items() if value is not None}
-        # A copy of the control, because reporters clear its request to log the step.
-        self.callback_handler.on_log(self.args, self.state, replace(self.control), known)
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         name = f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
@@ -290,9 +290,6 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         """Return the active adapter, or None; TRL computes the reference with another one."""
         model = self._bare_model()
         return model.active_adapter if hasattr(model, "get_base_model") else None
-
-    def _refuse_nan(self, loss: torch.Tensor, batch: Mapping[str, Any]) -> None:
-        refuse_nan(loss, batch, Path(self.args.output_dir), self.state.global_step)
 
     def _note(self, **figures: float) -> None:
         """Add figures to those of this step, which TRL averages and logs."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cecdata.common.errors import CecError
 from cectrain.corrector.policy import Policy
 from cectrain.data.shards import Pair
+from cectrain.fast.parts import Parts
 from cectrain.run import distributed
 from cectrain.supervised.loss import IGNORED, collate
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     import torch
 
     Batch = dict[str, torch.Tensor]
+
+
+_ADVICE = "lower policy.max_chars, or set sft.gradient_checkpointing=true or policy.lora_rank"
 
 
 @dataclass(slots=True)
@@ -32,6 +36,10 @@ class Gradient:
     passes: int
     folder: Path  # gets a batch whose loss is not finite
     log: Callable[[str], None]
+    _parts: Parts = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._parts = Parts("pairs", _ADVICE, self.log, self.passes)
 
     def set(self, pairs: Sequence[Pair], step: int, *, check: bool) -> tuple[torch.Tensor, int]:
         """Set all gradients; return the mean loss, and this rank's number of answer tokens.
@@ -40,57 +48,45 @@ class Gradient:
         for which a GPU must finish its work first.
         """
         own = pairs[distributed.rank() :: distributed.world_size()]
-        batches = self._batches(own)
-        tokens = sum(map(_answer_tokens, batches))
+        batches = self._batches(own, min(self._parts.count, len(own)))
+        tokens = sum(map(answer_tokens, batches))
         total = distributed.total(tokens)
-        while (loss := self._backward(batches, total, step if check else None)) is None:
-            if self.passes >= len(own):
-                raise CecError(
-                    f"step {step}: the device has too little memory for one pair of "
-                    f"{max(pair.length for pair in own)} characters: lower policy.max_chars, or "
-                    "set sft.gradient_checkpointing=true or policy.lora_rank"
-                )
-            self.passes = min(2 * self.passes, len(own))
-            size = -(-len(own) // self.passes)
-            self.log(f"step {step}: out of memory; from here on {size} pairs a pass")
-            batches = self._batches(own)
+
+        def work(count: int) -> torch.Tensor:
+            fit = batches if count == len(batches) else self._batches(own, count)
+            return self._backward(fit, total, step if check else None)
+
+        clear = self.policy.model.zero_grad
+        loss = self._parts.run(work, len(own), f"step {step}", clear)
         gradients = [p.grad for p in self.policy.model.parameters() if p.grad is not None]
         distributed.add([loss, *gradients])
         return loss, tokens
 
-    def _batches(self, pairs: Sequence[Pair]) -> list[Batch]:
-        size = -(-len(pairs) // self.passes)
+    def _batches(self, pairs: Sequence[Pair], passes: int) -> list[Batch]:
+        size = -(-len(pairs) // passes)
         return [
             collate(self.policy, pairs[start : start + size])
             for start in range(0, len(pairs), size)
         ]
 
-    def _backward(
-        self, batches: Sequence[Batch], total: int, checked: int | None
-    ) -> torch.Tensor | None:
-        """Return this rank's part of the mean loss; None if the device ran out of memory."""
+    def _backward(self, batches: Sequence[Batch], total: int, checked: int | None) -> torch.Tensor:
+        """Return this rank's part of the mean loss."""
         import torch
 
         self.policy.model.zero_grad()
         whole = torch.zeros((), device=self.policy.model.device)
-        try:
-            for batch in batches:
-                loss = self.loss_of(batch)
-                if checked is not None:
-                    refuse_nan(loss, batch, self.folder, checked)
-                part = loss * (_answer_tokens(batch) / total)
-                part.backward()
-                whole += part.detach()
-        except torch.OutOfMemoryError:
-            loss = part = None  # with the graph that it holds
-        else:
-            return whole
-        self.policy.model.zero_grad()
-        torch.cuda.empty_cache()
-        return None
+        for batch in batches:
+            loss = self.loss_of(batch)
+            if checked is not None:
+                refuse_nan(loss, batch, self.folder, checked)
+            part = loss * (answer_tokens(batch) / total)
+            part.backward()
+            whole += part.detach()
+        return whole
 
 
-def _answer_tokens(batch: Batch) -> int:
+def answer_tokens(batch: Batch) -> int:
+    """Return the number of tokens of a batch that have a loss."""
     return int((batch["labels"] != IGNORED).sum())
 
 

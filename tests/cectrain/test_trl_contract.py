@@ -393,9 +393,62 @@ def test_a_loss_that_is_no_number_ends_the_run(trainer_for, tmp_path):
     assert (tmp_path / "run" / "bad_batch.safetensors").is_file()
 
 
+@pytest.mark.parametrize(
+    ("more", "share"),
+    [([], 1e-4), (["ppo.supervised=3"], 0.02)],  # supervised products may be bf16 on a CPU
+)
+def test_a_full_device_gets_smaller_passes(dataset, encoder, small_policy, more, share, tmp_path):
+    """The step is computed anew in more passes, with the same weights, and lines say so.
+
+    The steps are plain gradient descent, because Adam makes small differences large.
+    """
+    import torch
+
+    from cectrain.run import grpo_settings, trainer
+
+    def trained(name, limit):
+        policy, lines = small_policy(), []
+        settings = [*SETTINGS, "ppo.updates=2", "ppo.lean=false", "ppo.condense=false", *more]
+        settings += ["ppo.rollout=drafted", "reward.tau=-0.9", 'ppo.trl.optim="sgd"']
+        told = config.load("small", [*settings, "ppo.learning_rate=0.1"])
+        pairs = training_pairs(dataset, DataConfig(limit=7), 40, 42, tmp_path / "cache")
+        reward = GroupReward(encoder, told.reward, told.ppo.candidates)
+        args = grpo_settings.arguments(
+            told.ppo, out=tmp_path / name, seed=42, new_tokens=6, processes=1, cpu=True
+        )
+        made = trainer.GroupTrainer(policy, pairs, reward, told.ppo, args, log=lines.append)
+        plain = made.model.forward
+
+        def limited(*args, input_ids=None, **named):
+            if torch.is_grad_enabled() and len(input_ids) > limit:
+                raise torch.OutOfMemoryError("a device of this size is full")
+            return plain(*args, input_ids=input_ids, **named)
+
+        made.model.forward = limited
+        made.train()
+        return policy.model.state_dict(), lines
+
+    whole, none = trained("whole", 99)
+    parts, lines = trained("parts", 1)
+    assert none == []
+    assert [line.partition("; ")[2] for line in lines] == [
+        "from here on 2 candidates a pass",
+        "from here on 1 candidates a pass",
+    ]
+    start = small_policy().model.state_dict()
+    moved = sum(float((weight - start[name]).square().sum()) for name, weight in whole.items())
+    apart = sum(float((weight - parts[name]).square().sum()) for name, weight in whole.items())
+    assert moved > 0
+    assert apart < share**2 * moved
+    with pytest.raises(CecError, match="too little memory for one of the candidates"):
+        trained("none", 0)
+
+
 def test_reporters_get_figures_that_are_of_no_step(trainer_for, tmp_path):
     """They stay out of the step's own figures, which TRL averages and clears."""
     from transformers import TrainerCallback
+
+    from cectrain.run.ppo import report
 
     seen = []
 
@@ -407,7 +460,7 @@ def test_reporters_get_figures_that_are_of_no_step(trainer_for, tmp_path):
     made.add_callback(Reporter())
     made._note(reward_variance=0.25)
     made.control.should_log = True  # the step's own figures are still to come
-    made.report({"heldout_exact": 0.5, "heldout_f1": None})
+    report(made, {"heldout_exact": 0.5, "heldout_f1": None})
     assert made.control.should_log
     assert seen == [{"heldout_exact": 0.5}]
     assert made._metrics["train"]["reward_variance"] == [0.25]
