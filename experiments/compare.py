@@ -29,7 +29,7 @@ import tomllib
 
 import cecbench
 from cecdata.channel.table import KEPT, Channel
-from cecdata.config import load
+from cecdata.config import Config, load
 from cecdata.corpus.splits import is_validation
 from cecdata.corpus.xxh3 import id_column, ids
 from cecdata.ngram.models import find
@@ -61,6 +61,16 @@ def clean(corpus: Path, count: int) -> tuple[list[str], list[str]]:
     return one.sample(count, seed=1).to_list(), other.sample(TUNED, seed=1).to_list()
 
 
+def configured(variant: dict[str, object], seed: int) -> Config:
+    """The recipe of a variant: `only` and `without` switch operators off, the rest are settings."""
+    asked = dict(variant)
+    recipe = str(asked.pop("recipe"))
+    prior = dict(load(recipe).prior)
+    off = set(asked.pop("without", ())) | prior.keys() - set(asked.pop("only", prior))
+    asked["prior"] = {name: 0.0 if name in off else share for name, share in prior.items()}
+    return load(recipe, copies=1, seed=seed, **asked)
+
+
 def corrupted(texts: list[str], variant: dict[str, object], seed: int, peers: str) -> Pairs:
     """One (source, target) for each sentence; a sentence without an error is kept as it is."""
     asked = dict(variant)
@@ -73,7 +83,7 @@ def corrupted(texts: list[str], variant: dict[str, object], seed: int, peers: st
             command, input="\n".join(texts), capture_output=True, text=True, check=True
         )
         return [tuple(line.split("\t")) for line in done.stdout.split("\n") if "\t" in line]
-    config = load(str(asked.pop("recipe")), copies=1, seed=seed, **asked)
+    config = configured(asked, seed)
     text = pa.array(texts, pa.string())
     origin = pa.array([""] * len(texts), pa.string())
     batch = pa.RecordBatch.from_arrays([id_column(text), text, origin], schema=SENTENCE)
@@ -204,21 +214,27 @@ def drawn_means(out: Path, name: str, seeds: list[int]) -> np.ndarray:
 
 
 def table(out: Path, names: list[str], seeds: list[int]) -> None:
-    """Print mean F1 with its interval, each set's F1, and over-correction."""
-    print(f"| corpus | seeds | mean F1 | {' | '.join(SETS)} | over-correction | least | usable |")
-    print("|---" * (6 + len(SETS)) + "|")
+    """Print mean F1 and its distance to the first, with intervals; F1 by set; over-correction."""
+    columns = ("corpus", "seeds", "mean F1", "to the first", *SETS, "over-correction", "least")
+    print(f"| {' | '.join(columns)} | usable |")
+    print("|---" * (len(columns) + 1) + "|")
+    top: np.ndarray | None = None
     for name in names:
         ready = [s for s in seeds if (out / name / str(s) / "score.json").is_file()]
         if not ready:
             continue
         results = [json.loads((out / name / str(s) / "score.json").read_text()) for s in ready]
-        f1 = np.array([[r["sets"][of]["f1"] for of in SETS] for r in results])
+        # F1 is undefined where nothing is changed
+        f1 = np.array([[r["sets"][of]["f1"] or 0.0 for of in SETS] for r in results])
         over = np.mean([[r["sets"][of]["over_correction"] for of in SETS] for r in results])
-        low, high = np.quantile(drawn_means(out, name, ready), (0.025, 0.975))
+        means = drawn_means(out, name, ready)
+        top = means if top is None else top  # the same sentences and seeds were drawn
+        low, high = np.quantile(means, (0.025, 0.975))
+        near, far = np.quantile(means - top, (0.025, 0.975))
         own = " | ".join(f"{value:.1f}" for value in f1.mean(axis=0))
         least = ", ".join(str(r["least"]) for r in results)
         usable = np.mean([r["usable"] for r in results])
-        mean = f"{f1.mean():.1f} ({low:.1f}–{high:.1f})"
+        mean = f"{f1.mean():.1f} ({low:.1f}–{high:.1f}) | {near:+.1f} to {far:+.1f}"
         print(f"| {name} | {len(ready)} | {mean} | {own} | {over:.1%} | {least} | {usable:,.0f} |")
 
 

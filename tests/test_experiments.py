@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 import tomllib
 
-from cecdata.config import load
-
 HERE = Path(__file__).parents[1] / "experiments"
 VARIANTS = tomllib.loads((HERE / "corpora.toml").read_text("utf-8"))
 
@@ -26,11 +24,14 @@ def compare():
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_each_corpus_is_a_recipe_or_a_program_that_is_there(name):
+def test_each_corpus_is_a_recipe_or_a_program_that_is_there(compare, name):
     """A recipe takes the settings beside it, and a program is a file of the folder."""
     asked = dict(VARIANTS[name])
     if "recipe" in asked:
-        assert load(asked.pop("recipe"), copies=1, seed=1, **asked).copies == 1
+        shares = compare.configured(asked, 1).prior
+        used = {operator for operator, share in shares.items() if share > 0}
+        assert used <= set(asked.get("only", shares)) - set(asked.get("without", ()))
+        assert used == shares.keys() or {"only", "without"} & asked.keys()
     elif "program" in asked:
         assert (HERE / asked["program"][0]).is_file()
     else:
