@@ -10,19 +10,25 @@ import pyarrow as pa
 
 from cecdata.corpus.normalise import Normalised, reject
 from cecdata.corpus.quality import QUALITY
+from cecdata.corpus.quality.counts import counted
 
 
 def sieve(clean: Normalised, names: Sequence[str]) -> Normalised:
     """Reject the sentences that one of the filters rejects; the reason is the first one's name."""
     if not names or not len(clean.batch):
         return clean
-    text = pl.col("text")
-    frame = pl.DataFrame({"text": pl.from_arrow(clean.batch.column("text"))})
-    failed = frame.select(QUALITY[name].fails(text).alias(name) for name in names)
-    left, rejected = np.ones(len(frame), dtype=np.bool_), [clean.rejected]
+    failed = judged(clean.batch.column("text"), names)
+    left, rejected = np.ones(len(failed), dtype=np.bool_), [clean.rejected]
     for name in names:
         bad = failed[name].to_numpy() & left
         left &= ~bad
         rows = clean.batch.filter(pa.array(bad))
         rejected.append(reject(rows, f"quality_{name}", [QUALITY[name].detail] * len(rows)))
     return Normalised(clean.batch.filter(pa.array(left)), pa.concat_batches(rejected))
+
+
+def judged(text: pa.Array, names: Sequence[str]) -> pl.DataFrame:
+    """Return for each filter, as a column by its name, whether each text fails it."""
+    patterns = dict.fromkeys(p for name in names for p in QUALITY[name].counts())
+    frame = pl.DataFrame({"text": pl.from_arrow(text), **counted(text, list(patterns))})
+    return frame.select(QUALITY[name].fails(pl.col("text")).alias(name) for name in names)

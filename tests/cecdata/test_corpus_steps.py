@@ -46,6 +46,20 @@ def test_splitting(text, expected):
     assert sentences.split_text(text) == expected
 
 
+_END = r"(?:[。！？]|[!?](?![0-9A-Za-z_&=/%#.+-])|(?<!…)…+(?=[\s”’」』）】》\"]|$))"
+_CLOSING = r"[”’」』）】》〉\"]"
+_SENTENCE = re.compile(rf".*?{_END}+(?:{_CLOSING}+{_END}*)*|.+", re.DOTALL)
+_LINE_END = re.compile(r"[\n\r\x0b\x0c\x85\u2028\u2029]+")
+
+
+@given(st.text('他走。！？!?…”“』〉）"aZ1/= \n\u3000\x1c\u2028😀', max_size=40))
+@settings(deadline=None, max_examples=500)
+def test_splitting_is_what_a_regular_expression_says(text):
+    """The kernel cuts where the expression does, with its space stripped."""
+    pieces = [piece.strip() for line in _LINE_END.split(text) for piece in _SENTENCE.findall(line)]
+    assert sentences.split_text(text) == ([piece for piece in pieces if piece] or [text])
+
+
 @given(st.text("他走。！？!?…”“』）aZ1/= \n", max_size=40))
 @settings(deadline=None)  # the first call compiles
 def test_splitting_loses_only_whitespace(text):

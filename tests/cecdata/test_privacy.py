@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import random
 import sys
 from pathlib import Path
+
+import pyarrow as pa
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 from bench_privacy import PRECISION, RECALL, REPORTED, rates, spans
 from privacy_set import sentences
 
-from cecdata.corpus.privacy import mask_text
+from cecdata.corpus.privacy import mask, mask_text
+from cecdata.frames.texts import rows_of
 
 
 def test_every_type_reaches_its_goal():
@@ -19,6 +23,17 @@ def test_every_type_reaches_its_goal():
     for kind, (count, precision, recall) in rates(seed=11).items():
         assert count >= 40
         assert kind in REPORTED or (precision >= PRECISION and recall >= RECALL), kind
+
+
+def test_a_column_is_masked_as_its_texts():
+    """Every text that a rule matches has the rule's trace, whatever stands beside it."""
+    texts = [text for text, _ in sentences()]
+    draw = random.Random(5)
+    halves = [text[: draw.randrange(len(text))] for text in texts]
+    others = draw.sample(texts, len(texts))
+    texts += [half + other for half, other in zip(halves, others, strict=True)]
+    masked = mask(rows_of(pa.array(texts))).column("text").to_pylist()
+    assert masked == [mask_text(text) for text in texts]
 
 
 def test_what_is_masked_is_named_with_its_value():

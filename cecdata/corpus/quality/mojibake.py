@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cecdata.corpus.quality.base import Quality
+from cecdata.corpus.quality.base import Quality, count
 
 if TYPE_CHECKING:
     import polars as pl
@@ -16,7 +16,9 @@ _RARE, _MOST = r"[浣犲ソ鐨勬槸鍦ㄦ垜浠涓鏈夊悗鍙锛銆]", 3
 
 
 def _fails(text: pl.Expr) -> pl.Expr:
-    return text.str.contains(_SIGNS) | (text.str.count_matches(_RARE) >= _MOST)
+    return text.str.contains(_SIGNS) | (count(_RARE) >= _MOST)
 
 
-QUALITY = Quality(_fails, "it looks like text that was decoded in a wrong encoding")
+QUALITY = Quality(
+    _fails, "it looks like text that was decoded in a wrong encoding", lambda: (_RARE,)
+)

@@ -5,19 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cecdata.corpus.quality.base import Quality
+from cecdata.corpus.quality.counts import distinct
 
 if TYPE_CHECKING:
     import polars as pl
 
 LEAST, SHORTEST = 0.3, 12  # distinct characters of a text; texts below are not judged
+HEAD = 60  # long texts have a smaller share of distinct characters: so many are counted
 
 
 def _fails(text: pl.Expr) -> pl.Expr:
-    # Long texts have a smaller share of distinct characters: 60 are counted of a longer one.
-    head = text.str.slice(0, 60)
-    distinct = head.str.split("").list.n_unique()
-    length = head.str.len_chars()
-    return (length >= SHORTEST) & (distinct < LEAST * length)
+    import polars as pl
+
+    return text.map_batches(_repeats, pl.Boolean)
+
+
+def _repeats(text: pl.Series) -> pl.Series:
+    import polars as pl
+
+    different, length = distinct(text, HEAD)
+    return pl.Series((length >= SHORTEST) & (different < LEAST * length))
 
 
 QUALITY = Quality(_fails, f"less than {LEAST:.0%} of its first 60 characters are distinct")

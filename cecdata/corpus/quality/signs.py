@@ -10,10 +10,13 @@ if TYPE_CHECKING:
     import polars as pl
 
 MOST = 0.4
+_SIGNS = r"[^\p{L}\s]"
 
 
 def _fails(text: pl.Expr) -> pl.Expr:
-    return share(text, r"[^\p{L}\s]") > MOST
+    return share(text, _SIGNS) > MOST
 
 
-QUALITY = Quality(_fails, f"more than {MOST:.0%} of its characters are digits or signs")
+QUALITY = Quality(
+    _fails, f"more than {MOST:.0%} of its characters are digits or signs", lambda: (_SIGNS,)
+)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from cecdata.corpus.quality.base import HAN, Quality
+from cecdata.corpus.quality.base import HAN, Quality, count
 
 if TYPE_CHECKING:
     import polars as pl
@@ -23,9 +23,12 @@ def _standard() -> str:
     return f"[{''.join(standard_characters())}]"
 
 
-def _fails(text: pl.Expr) -> pl.Expr:
-    han = text.str.count_matches(HAN)
-    return han - text.str.count_matches(_standard()) > MOST * han
+def _fails(_: pl.Expr) -> pl.Expr:
+    return count(HAN) - count(_standard()) > MOST * count(HAN)
 
 
-QUALITY = Quality(_fails, f"more than {MOST:.0%} of its Han characters are not standard")
+QUALITY = Quality(
+    _fails,
+    f"more than {MOST:.0%} of its Han characters are not standard",
+    lambda: (HAN, _standard()),
+)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import random
 from importlib.resources import files
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from cecdata.common.errors import UsageError
 from cecdata.config import load
+from cecdata.corpus import sieve
 from cecdata.corpus.quality import QUALITY
+from cecdata.corpus.quality.counts import counted, distinct
 
 BAD = {
     "han": ["The quick brown fox jumps over 懒狗", "git commit -m fix 修复"],
@@ -39,7 +43,28 @@ SAMPLE = [
 
 
 def judged(texts, name):
-    return pl.DataFrame({"text": texts}).select(QUALITY[name].fails(pl.col("text")))["text"]
+    return sieve.judged(pa.array(texts), [name])[name]
+
+
+def test_characters_are_counted_as_polars_counts_matches():
+    """Nine patterns, so that there are two passes; long texts, all planes, empty texts."""
+    patterns = (r"[\u4e00-\u9fff]", r"[\p{L}\p{N}]", r"[^\p{L}\s]", "[a-z]", r"\s", "😀", "的",
+                r"[\u0080-\u00ff]", ".")  # fmt: skip
+    draw = random.Random(2)
+    signs = "的了ab 1。é😀𠮷\n"
+    texts = ["", *("".join(draw.choices(signs, k=draw.choice((1, 9, 700)))) for _ in range(200))]
+    counts = counted(pa.array(texts), patterns)
+    for pattern in patterns:
+        expected = pl.Series(texts).str.count_matches(f"(?s){pattern}")
+        assert counts[pattern].tolist() == expected.to_list()
+
+
+def test_distinct_characters_are_counted():
+    """Among the first ones; all may be different."""
+    texts = ["", "哈" * 90, "".join(map(chr, range(0x4E00, 0x4E00 + 90))), "我我你"]
+    different, length = distinct(pl.Series(texts), 60)
+    assert different.tolist() == [len(set(text[:60])) for text in texts]
+    assert length.tolist() == [len(text[:60]) for text in texts]
 
 
 @pytest.mark.parametrize("name", QUALITY)
@@ -68,3 +93,8 @@ def test_an_unknown_filter_is_refused():
     """With the nearest name."""
     with pytest.raises(UsageError, match="did you mean 'han'"):
         load(quality=("hna",))
+
+
+def test_the_character_for_zero_is_no_rare_one():
+    """〇 is a standard character outside the blocks of Han characters."""
+    assert not judged(["二〇二四年十月〇五日"], "simplified").any()
