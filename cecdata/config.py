@@ -25,7 +25,7 @@ from cecdata.operators.weighed import FREQUENCY, LEAST, POWER, SETTINGS
 INTAKE = (
     "shard_sentences", "min_chars", "max_chars", "split_sentences", "mask", "format", "encoding",
     "text_column", "origin_column", "licence_column", "licence", "limit", "decontaminate",
-    "quality", "near_duplicates",
+    "quality", "perplexity", "max_perplexity", "near_duplicates",
 )  # fmt: skip
 RECIPES = ("paper", "realistic", "context")
 
@@ -64,6 +64,8 @@ class Config:
     protect_spans: bool = False  # no operator touches URLs, e-mail, Latin words, numbers
     protect: tuple[str, ...] = ()  # nor these names
     quality: tuple[str, ...] = ()  # filters of sentences, by name
+    perplexity: str = ""  # a file with an n-gram model, or `words`: unlikely sentences go
+    max_perplexity: float = 2000.0  # per Chinese character
     near_duplicates: bool = False  # reject sentences a few edits from an earlier one
     decontaminate: tuple[str, ...] = ()  # files and folders of benchmarks: their sentences go
     format: str | None = None  # of all files, in place of their suffixes
@@ -100,6 +102,8 @@ class Config:
         require(self.max_distance <= 8192, "max_distance", self.max_distance, "at most 8192")
         margin = self.plausibility_margin
         require(abs(margin) < 1e6, "plausibility_margin", margin, "a finite number")
+        most = self.max_perplexity
+        require(most > 1, "max_perplexity", most, "a number above 1")
         require(0 <= self.seed < 2**63, "seed", self.seed, "0 to 2**63 - 1")
         require(self.limit is None or self.limit > 0, "limit", self.limit, "at least 1")
         require(

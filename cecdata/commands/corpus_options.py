@@ -116,6 +116,18 @@ _OPTIONS = (
         "(other characters), signs, repeated, mojibake, boilerplate; may be repeated.",
     ),
     click.option(
+        "--perplexity",
+        metavar="MODEL",
+        help="Reject sentences that are unlikely under an n-gram model: a table, an ARPA file, a "
+        "KenLM trie, or `words` for the shipped one.",
+    ),
+    click.option(
+        "--max-perplexity",
+        type=float,
+        show_default=default_of("max_perplexity"),
+        help="Highest perplexity per Chinese character of a sentence that is kept.",
+    ),
+    click.option(
         "--near-duplicates",
         is_flag=True,
         default=None,

@@ -9,21 +9,31 @@ import polars as pl
 import pyarrow as pa
 
 from cecdata.corpus.normalise import Normalised, reject
-from cecdata.corpus.quality import QUALITY
+from cecdata.corpus.quality import QUALITY, perplexity
 from cecdata.corpus.quality.counts import counted
 
 
-def sieve(clean: Normalised, names: Sequence[str]) -> Normalised:
-    """Reject the sentences that one of the filters rejects; the reason is the first one's name."""
-    if not names or not len(clean.batch):
+def sieve(
+    clean: Normalised, names: Sequence[str], model: str = "", most: float = np.inf
+) -> Normalised:
+    """Reject the sentences that one of the filters rejects; the reason is the first one's name.
+
+    With a `model`, sentences whose perplexity is above `most` go after those.
+    """
+    if not (names or model) or not len(clean.batch):
         return clean
-    failed = judged(clean.batch.column("text"), names)
-    left, rejected = np.ones(len(failed), dtype=np.bool_), [clean.rejected]
-    for name in names:
-        bad = failed[name].to_numpy() & left
+    text = clean.batch.column("text")
+    failed = {series.name: series.to_numpy() for series in judged(text, names)}
+    details = {name: QUALITY[name].detail for name in names}
+    if model:
+        failed[perplexity.NAME] = perplexity.perplexity(text, model) > most
+        details[perplexity.NAME] = perplexity.detail(most)
+    left, rejected = np.ones(len(clean.batch), dtype=np.bool_), [clean.rejected]
+    for name, detail in details.items():
+        bad = failed[name] & left
         left &= ~bad
         rows = clean.batch.filter(pa.array(bad))
-        rejected.append(reject(rows, f"quality_{name}", [QUALITY[name].detail] * len(rows)))
+        rejected.append(reject(rows, f"quality_{name}", [detail] * len(rows)))
     return Normalised(clean.batch.filter(pa.array(left)), pa.concat_batches(rejected))
 
 

@@ -79,7 +79,12 @@ def sentences(text: pa.Array, origin: pa.Array | None, config: Config) -> Normal
         )
     options = Options(config.min_chars, config.max_chars)
     rows = rows_of(text, origin)
-    clean = sieve(normalise(mask(rows) if config.mask else rows, options), config.quality)
+    clean = sieve(
+        normalise(mask(rows) if config.mask else rows, options),
+        config.quality,
+        config.perplexity,
+        config.max_perplexity,
+    )
     known = benchmarks(config.decontaminate)
     return clean if known is None else decontaminate(clean, known)
 

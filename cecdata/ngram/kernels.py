@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cecdata.common.kernels.jit import compiled, inlined
+from cecdata.common.kernels.utf8 import code_point
 
 # 8 bits of a log-probability in natural logarithms: 0 to -20.4 in steps of 0.08
 STEP, MOST = np.float32(0.08), 255
@@ -176,3 +177,80 @@ def child(keys, nodes, marks, shift, node, point):
                 break
             at = (at + 1) & mask
     return to
+
+
+@compiled
+def nats_of(data, bounds, tables, longest, nats, characters):
+    """Write for each UTF-8 text log P of its Chinese characters [nats], and their number.
+
+    Each run of Chinese characters is cut into the words whose unigrams are likeliest together.
+    """
+    unknown = tables.log_prob[0]
+    for row in range(len(nats)):
+        end = bounds[row + 1]
+        points = np.empty(end - bounds[row], np.int64)
+        length = 0
+        at = np.uint64(bounds[row])
+        while at < np.uint64(end):
+            point, at = code_point(data, at)
+            points[length] = np.int64(point)
+            length += 1
+        best = np.full(length + 1, -np.inf)
+        size = np.ones(length + 1, np.int64)
+        number = np.zeros(length + 1, np.int64)
+        first = 0
+        while first < length:
+            if not _is_han(points[first]):
+                first += 1
+                continue
+            last = first
+            while last < length and _is_han(points[last]):
+                last += 1
+            best[first] = 0.0
+            for start in range(first, last):
+                if best[start] + unknown > best[start + 1]:
+                    best[start + 1] = best[start] + unknown
+                    size[start + 1], number[start + 1] = 1, 0
+                node = 0
+                for stop in range(start, min(start + longest, last)):
+                    node = child(
+                        tables.edge_keys,
+                        tables.edge_nodes,
+                        tables.edge_marks,
+                        tables.edge_shift,
+                        node,
+                        points[stop],
+                    )
+                    if node < 0:
+                        break
+                    word = tables.word[node]
+                    if word < 0:
+                        continue
+                    likely = best[start] + tables.log_prob[word]
+                    if likely > best[stop + 1]:
+                        best[stop + 1] = likely
+                        size[stop + 1], number[stop + 1] = stop + 1 - start, word
+            stop = last
+            while stop > first:
+                word, start = number[stop], stop - size[stop]
+                slot = -1
+                if start > first:
+                    left = number[start]
+                    slot = find_bigram(
+                        tables.bigrams, tables.bigram_marks, tables.bigram_shift, left, word
+                    )
+                    if slot >= 0:
+                        step = (tables.bigrams[slot] >> BYTE) & LOWER
+                        nats[row] -= STEP * np.float64(step)
+                    else:
+                        nats[row] += tables.backoff[left]
+                if slot < 0:
+                    nats[row] += tables.log_prob[word]
+                stop = start
+            characters[row] += last - first
+            first = last
+
+
+@inlined
+def _is_han(point):
+    return 0x3400 <= point <= 0x9FFF or 0x20000 <= point <= 0x323AF

@@ -22,9 +22,11 @@ from cecdata.common.redact import without_userinfo
 from cecdata.config import Config, from_manifest
 from cecdata.contamination.lists import SUFFIX, digests, load, write_list
 from cecdata.corpus.inputs import InputFile
+from cecdata.corpus.quality.perplexity import tables
 from cecdata.corpus.reading import FileReport
 from cecdata.corpus.sources import STDIN
 from cecdata.filters import Tally, active
+from cecdata.ngram.models import SHIPPED
 from cecdata.operators import OPERATORS
 from cecdata.perturbation.engine import MIXED, UNCHANGED
 from cecdata.perturbation.tables import compiled
@@ -64,6 +66,7 @@ def intake_identity(given: Sequence[InputFile], config: Config) -> dict[str, obj
         # a list: another order of the files puts other sentences into a chunk
         "corpus": [_named(file) for file in given],
         "packages": versions(),
+        **({"perplexity": _digest(config.perplexity)} if config.perplexity else {}),
         **({"benchmarks": digests(config.decontaminate)} if config.decontaminate else {}),
     }
 
@@ -81,7 +84,14 @@ def identity(given: Sequence[InputFile], config: Config) -> dict[str, object]:
 def reads(given: Sequence[InputFile], config: Config) -> list[str]:
     """Return the files and folders that a build reads."""
     models = [path for each in active(config).values() for path in each.reads(config)]
+    models += [config.perplexity] if config.perplexity not in ("", SHIPPED) else []
     return [*(file.path for file in given), *models, *config.decontaminate]
+
+
+def _digest(model: str) -> str:
+    """Return the digest of an n-gram model, which is loaded before anything is removed."""
+    tables(model)
+    return SHIPPED if model == SHIPPED else sha256_of(Path(model)).sha256
 
 
 def _named(file: InputFile | File) -> dict[str, str]:

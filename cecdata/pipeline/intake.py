@@ -106,7 +106,12 @@ class Intake:
             limit=config.limit,
             report=self.files.append,
         ):
-            clean = sieve(normalise(_prepare(rows, config), options), config.quality)
+            clean = sieve(
+                normalise(_prepare(rows, config), options),
+                config.quality,
+                config.perplexity,
+                config.max_perplexity,
+            )
             clean = distinct(clean, seen)
             if config.near_duplicates:
                 clean = without_near(clean, near)
