@@ -39,7 +39,7 @@ def perplexity(text: pa.Array, model: str) -> NDArray[np.float64]:
     """
     data, bounds = string_buffers(text)
     nats, characters = np.zeros(len(text)), np.zeros(len(text), np.int64)
-    nats_of(data, bounds, tables(model), LONGEST, nats, characters)
+    nats_of(data, bounds, tables(model), LONGEST, nats, characters)  # type: ignore[no-untyped-call]
     return np.exp(-nats / np.maximum(characters, 1))
 
 
