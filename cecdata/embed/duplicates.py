@@ -33,6 +33,7 @@ _FEW = 2048  # most sentences that are compared without cells, which would cost 
 _SAMPLE, _TURNS = 16, 5  # rows of the sample for each centre; rounds of k-means
 _BLOCK = 2048  # rows compared at a time: 16 MB of cosines
 _SLACK = 1e-3  # of the bound, because fp32 rounds
+_CLOSEST = {"one": pl.UInt64, "other": pl.UInt64, "cosine": pl.Float32}
 MARGIN = 0.45  # of sin θ
 
 
@@ -74,7 +75,7 @@ def near_duplicates(
     width = np.sqrt(max(0.0, 1.0 - above * above)) * (1.0 if exact else MARGIN)
     cells = _Cells.of(cache, keys, np.float32(width))
     groups = _Groups(len(cache))
-    closest, pairs, compared = pl.DataFrame(), 0, 0
+    closest, pairs, compared = pl.DataFrame(schema=_CLOSEST), 0, 0
     for start in range(0, len(cache), _BLOCK):
         places = np.arange(start, min(start + _BLOCK, len(cache)))
         vectors = _take(cache, cells.order[places])
@@ -96,7 +97,7 @@ def near_duplicates(
                 "other": np.maximum(left, right),
                 "cosine": cosine[row, column],
             }
-            closest = pl.concat([closest, pl.DataFrame(columns)]).sort(
+            closest = pl.concat([closest, pl.DataFrame(columns, schema=_CLOSEST)]).sort(
                 "cosine", "one", "other", descending=[True, False, False]
             )[:show]
         cache.release()

@@ -66,6 +66,13 @@ def slow_groups(pairs):
     return sets
 
 
+def test_where_no_pair_is_near_none_is_shown(tmp_path):
+    """Vectors that are far apart."""
+    cache, _ = cache_of(tmp_path / "c", np.eye(8, dtype=np.float32))
+    found = near_duplicates(cache, 0.9, exact=True)
+    assert (found.pairs, found.groups, found.closest) == (0, 0, ())
+
+
 @given(st.integers(0, 10**6), st.sampled_from([0.55, 0.8, 0.95]))
 @settings(max_examples=8, deadline=None)
 def test_exact_is_comparing_all_with_all(tmp_path_factory, seed, above):
