@@ -51,6 +51,19 @@ def test_the_code_of_a_page_runs(page, tmp_path):
             assert ran.stdout.splitlines() == re.findall(r"^# (.*)$", code, re.MULTILINE)
 
 
+def test_the_pages_can_be_typed_one_after_another_in_one_folder():
+    """No two pages write different things to the same output, which the second would be refused."""
+    commands: dict[str, set[str]] = {}
+    for page in ("../README.md", *PAGES):
+        for language, code in blocks(page):
+            for line in code.splitlines() if language == "sh" else ():
+                if written := re.search(r"--out (\S+)", line):
+                    command = line.partition(" #")[0].strip()
+                    commands.setdefault(written[1], set()).add(command)
+    assert len(commands) > 10
+    assert {folder: made for folder, made in commands.items() if len(made) > 1} == {}
+
+
 @pytest.mark.parametrize(("page", "chinese"), PAGES.items())
 def test_the_chinese_page_has_the_same_code(page, chinese):
     """A reader of either language runs the same commands."""

@@ -80,7 +80,7 @@ def test_an_interrupt(told, escapes):
 
 def test_the_table_of_a_dataset(told, escapes, monkeypatch, tmp_path):
     """Bold heads too, which `rich` would leave; a bar still moves the cursor, without colour."""
-    monkeypatch.setattr(stats, "stats", lambda _path: None)
+    monkeypatch.setattr(stats, "stats", lambda _path, _progress: None)
     monkeypatch.setattr(stats, "renderable", lambda _counted: "[bold red]split[/]")
     shown = told(cecdata.cli.cli, "stats", str(tmp_path))
     assert bool(re.search(r"\x1b\[[\d;]*m", shown)) == escapes

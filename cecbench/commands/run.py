@@ -55,6 +55,8 @@ def run(
     Models and endpoints write to --out, by default out/bench/runs/BENCHMARK/SYSTEM, where the same
     command goes on after an interruption. `copy` and predictions write only if --out is given.
     """
+    # without folders of its own, `cecbench report` reads the runs below the default one
+    report = "cecbench report" if out is None else f"cecbench report {out.parent}"
     if out is None and check_spec(system)[0].recorded:
         out = default_folder(Path("out/bench"), benchmark, system)
     settings = Settings(
@@ -75,7 +77,8 @@ def run(
         click.echo(json.dumps(values, ensure_ascii=False))
     else:
         print_run(values)
-        suggest("cecbench report RUNS", "cecbench compare RUN/score.json OTHER/score.json")
+        if out is not None:
+            suggest(report, f"cecbench compare {out}/score.json OTHER/score.json")
 
 
 def default_folder(base: Path, benchmark: str, system: str) -> Path:

@@ -67,7 +67,7 @@ def overview(runs: Sequence[Run]) -> Overview:
         own.setdefault(name, []).append(run)
     others = dict.fromkeys(_column(run) for run in runs)
     return Overview(
-        columns=(*published.SETS, "avg", *(c for c in others if c not in published.SETS)),
+        columns=(*(c for c in others if c not in published.SETS), *published.SETS, "avg"),
         lines=(*(_own_line(name, its_runs) for name, its_runs in own.items()), *_published_lines()),
         signatures={
             f"{name}, {run.benchmark}": run.values["signature"]

@@ -13,6 +13,7 @@ from cecdata.audit.families import FAMILIES, family
 from cecdata.audit.model import Choices, bits, recipe_choices, same_pinyin, uniform
 from cecdata.audit.pairs import Errors
 from cecdata.common.codec import Json
+from cecdata.common.progress import Advance, silent
 from cecdata.config import Config
 
 UNCOVERED_LISTED = 50
@@ -132,14 +133,16 @@ def audit(
     *,
     limited: bool = True,
     compared: Sequence[Choices] = (),
+    progress: Advance = silent,
 ) -> Audit:
     """Score a recipe's substitutions on real errors, with the usual lists and other sets."""
     own = recipe_choices(recipe, config.prior, config.weights, limited=limited)
     beside = (uniform("own candidates, uniform", own.key), same_pinyin(), *compared)
-    explained = sorted(
-        (_explained(own, right, wrong, n) for (right, wrong), n in errors.substitutions.items()),
-        key=lambda item: (-item.count, item.right, item.wrong),
-    )
+    explained = []
+    for (right, wrong), number in errors.substitutions.items():
+        explained.append(_explained(own, right, wrong, number))
+        progress("audit", 1, len(errors.substitutions))
+    explained.sort(key=lambda item: (-item.count, item.right, item.wrong))
     scores = tuple(score(choices, errors) for choices in (own, *beside))
     return Audit(recipe, limited, config.fitted, errors, scores, tuple(explained))
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from cecdata.audit.features import features, names
 from cecdata.common.codec import Json
 from cecdata.common.errors import InputError, MissingPackageError, how_to_install
+from cecdata.common.progress import Advance, silent
 from cecdata.config import Config
 from cecdata.corpus.xxh3 import id_column
 from cecdata.perturbation.engine import Perturber
@@ -52,7 +53,9 @@ class Realism:
         }
 
 
-def classify(pairs: Iterable[tuple[str, str]], config: Config) -> Realism:
+def classify(
+    pairs: Iterable[tuple[str, str]], config: Config, progress: Advance = silent
+) -> Realism:
     """Compare the errors of real pairs (source, target) with the recipe's in the same targets.
 
     The recipe writes two sources of every target: the first is set against the real one, and for
@@ -73,7 +76,7 @@ def classify(pairs: Iterable[tuple[str, str]], config: Config) -> Realism:
     targets = [usable[place][1] for place in kept]
     groups = np.unique(targets, return_inverse=True)[1]
     real, first, second = (
-        np.array([features(source, target) for source, target in zip(column, targets, strict=True)])
+        _table(column, targets, progress)
         for column in (
             [usable[place][0] for place in kept],
             [drawn[place][0] for place in kept],
@@ -81,16 +84,30 @@ def classify(pairs: Iterable[tuple[str, str]], config: Config) -> Realism:
         )
     )
     of = np.array([group for group, _ in names()])
+    by_group = dict.fromkeys(of.tolist())
+
+    def measured(positive: Table, negative: Table) -> float:
+        value = auc(positive, negative, groups, config.seed)
+        progress("classify", 1, 2 + len(by_group))
+        return value
+
     return Realism(
-        auc=auc(real, first, groups, config.seed),
-        auc_null=auc(second, first, groups, config.seed),
+        auc=measured(real, first),
+        auc_null=measured(second, first),
         auc_by_group={
-            group: auc(real[:, of == group], first[:, of == group], groups, config.seed)
-            for group in dict.fromkeys(of.tolist())
+            group: measured(real[:, of == group], first[:, of == group]) for group in by_group
         },
         pairs=len(kept),
         skipped=len(wrong) - len(kept),
     )
+
+
+def _table(sources: list[str], targets: list[str], progress: Advance) -> Table:
+    rows = []
+    for source, target in zip(sources, targets, strict=True):
+        rows.append(features(source, target))
+        progress("features", 1, 3 * len(targets))  # real, first and second
+    return np.array(rows)
 
 
 def synthetic(targets: list[str], config: Config) -> list[tuple[str, str]]:

@@ -81,16 +81,16 @@ def audit(
 
     config = load(recipe, seed=seed)
     with Progress() as progress:
-        progress("audit", 0, None)
         result = examine(
             read_errors(file),
             config,
             recipe,
             limited=not no_limit,
             compared=[read_confusion_set(path) for path in sets],
+            progress=progress,
         )
         if classifies:
-            result = replace(result, realism=classify(read_pairs(file), config))
+            result = replace(result, realism=classify(read_pairs(file), config, progress))
     if page is not None:
         from cecdata.common.durable import write_text
 

@@ -44,8 +44,7 @@ def contamination(
         raise UsageError(f"{hashes}: the name of a list of hashes ends in {SUFFIX}")
     known = load(benchmarks)
     with Progress() as progress:
-        progress("compare", 0, None)
-        report = judge([corpus], known)
+        report = judge([corpus], known, progress)
     if hashes is not None:
         durable.write(hashes, lambda path: write_list(path, known.lists))
     if as_json:

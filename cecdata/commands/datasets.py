@@ -100,8 +100,7 @@ def stats(dataset: Path, as_json: bool) -> None:
     from cecdata.shards.stats import stats as count
 
     with Progress() as progress:
-        progress("count", 0, None)
-        counted = count(dataset)
+        counted = count(dataset, progress)
     if as_json:
         print_json(counted.as_dict())
         return
@@ -136,13 +135,16 @@ def report(dataset: Path, sample: int, to: Path | None) -> None:
     The page is one file that loads nothing from the network.
     """
     from cecdata.report.write import write_report
+    from cecdata.shards.manifest import PAIRS, POOL, read_manifest
 
     with Progress() as progress:
-        progress("report", 0, None)
-        written = write_report(dataset, sample=sample, to=to)
+        written = write_report(dataset, sample=sample, to=to, progress=progress)
     for path in written:
         click.echo(path)
-    suggest(f"cectrain train {dataset} --out out/train", f"cecdata export {dataset} FILE.jsonl")
+    if read_manifest(dataset, PAIRS, POOL).kind == POOL:
+        suggest(f"cecdata build {dataset} --out OUT")
+    else:
+        suggest(f"cectrain train {dataset} --out out/train", f"cecdata export {dataset} FILE.jsonl")
 
 
 @click.command()

@@ -65,8 +65,7 @@ def fit(file: Path, out: Path, recipe: str, reach: float, as_json: bool) -> None
         raise UsageError(f"--out {out}: a recipe is a .toml file")
     errors = read_errors(file)
     with Progress() as progress:
-        progress("fit", 0, None)
-        fitted = estimate(errors, load(recipe), reach=reach)
+        fitted = estimate(errors, load(recipe), reach=reach, progress=progress)
     from_ = recipe if not recipe.endswith(".toml") else Path(recipe).name
     said = (
         f"fitted with labels: {errors.tokens + errors.others.total()} errors in {errors.pairs} "

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
@@ -12,15 +13,22 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
     from typing_extensions import Self
 
+# Receives the name of a unit, how many more of them are done, and of how many; None where unknown.
+Advance: TypeAlias = "Callable[[str, int, int | None], None]"
+
+
+def silent(_what: str, _more: int, _total: int | None) -> None:
+    """Show nothing."""
+
 
 class Progress:
     """Progress bars on stderr, one for each kind of unit; none where stderr is no terminal.
 
     A bar has the number of units, how many are done in a second, the time since it began and,
-    where the total is known, the time that is left.
+    where the total is known, the time that is left. Bars that are `passing` disappear at the end.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, passing: bool = False) -> None:
         from rich import progress
         from rich.console import Console
 
@@ -34,6 +42,7 @@ class Progress:
             progress.TimeRemainingColumn(),
             console=console,
             disable=not console.is_terminal,
+            transient=passing,
             redirect_stdout=False,  # results would go where the bars are, and not into a file
         )
         self._tasks: dict[str, TaskID] = {}
@@ -64,6 +73,13 @@ class Progress:
         """Set the bar `what` to `done` units."""
         self(what, 0, total)
         self._bars.update(self._tasks[what], completed=done)
+
+
+def loading(load: Callable[[], object]) -> None:
+    """Call `load` with the time that passes on stderr, if that is a terminal."""
+    with Progress(passing=True) as progress:
+        progress("load", 0, None)
+        load()
 
 
 def suggest(*commands: str) -> None:

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from cecdata.common.progress import Advance, silent
 from cecdata.contamination.index import CONTAMINATED, EXACT, NEAR, OVERLAP, SHARED, Flags
 from cecdata.contamination.lists import Benchmarks
-from cecdata.contamination.texts import texts
+from cecdata.contamination.texts import counted, texts
 
 _SHOWN = 3  # examples of a benchmark
 
@@ -39,7 +40,9 @@ class Report:
     benchmarks: list[Hits]
 
 
-def judge(corpus: Sequence[str], benchmarks: Benchmarks) -> Report:
+def judge(
+    corpus: Sequence[str], benchmarks: Benchmarks, progress: Advance = silent
+) -> Report:
     """Return which rows of a corpus the benchmarks have, reading it once.
 
     The corpus may be clean text or pairs in any format; a row is hit where one of its texts is.
@@ -49,6 +52,7 @@ def judge(corpus: Sequence[str], benchmarks: Benchmarks) -> Report:
     column = pa.concat_tables(benchmarks.lists).column("benchmark").value_counts().to_pylist()
     sizes = {part["values"]: part["counts"] for part in column}
     report = Report(0, 0, [Hits(name, sizes[name]) for name in names])
+    total = counted(corpus)
     for name in corpus:
         for text, rows, count in texts(name):
             flags = benchmarks.index.find(text)
@@ -57,6 +61,7 @@ def judge(corpus: Sequence[str], benchmarks: Benchmarks) -> Report:
             np.bitwise_or.at(by_row, at, flags)
             report.hits += int((by_row & CONTAMINATED).any(axis=1).sum())
             report.rows += count
+            progress("compare", count, total)
             for number, hits in enumerate(report.benchmarks):
                 _count(hits, by_row[:, number])
                 _show(hits, name, text, rows, flags[:, number])

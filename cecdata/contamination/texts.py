@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
@@ -45,6 +45,17 @@ def texts(name: str) -> Iterator[Texts]:
         for text, rows, count in _rows(source):
             yield text, rows + first, count
             first += count
+
+
+def counted(names: Sequence[str]) -> int | None:
+    """Return the number of rows of Parquet files; None where another file is among them."""
+    sources = [source for name in names for source in _sources(name)]
+    if any(source.format != "parquet" or source.path is None for source in sources):
+        return None
+    try:
+        return sum(int(pq.read_metadata(source.path).num_rows) for source in sources)
+    except (pa.ArrowException, OSError):  # `texts` names the file
+        return None
 
 
 def _sources(name: str) -> list[Source]:

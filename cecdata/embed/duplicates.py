@@ -16,18 +16,18 @@ the shares, and that of the pairs that is found.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from cecdata.common.progress import Advance, silent
 from cecdata.embed.cache import Cache
 
 Floats = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]
-Progress = Callable[[str, int, int | None], None]
 _CELLS = 4096  # at most
 _FEW = 2048  # most sentences that are compared without cells, which would cost more than they save
 _SAMPLE, _TURNS = 16, 5  # rows of the sample for each centre; rounds of k-means
@@ -63,7 +63,7 @@ def near_duplicates(
     *,
     exact: bool = False,
     show: int = 20,
-    progress: Progress = lambda _what, _more, _all: None,
+    progress: Advance = silent,
 ) -> NearDuplicates:
     """Count the pairs with a cosine of at least `above`; return the `show` most similar.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from cecdata.common.progress import Advance, silent
 from cecdata.corpus.dedup import Dedup
 from cecdata.corpus.inputs import resolve
 from cecdata.corpus.normalise import Options, distinct, normalise
@@ -21,7 +22,6 @@ from cecdata.embed.cache.segments import Keys
 
 SEGMENT = 65_536  # sentences between two commits: what a killed run loses at most
 _LONGEST = 4096  # code points of a sentence, as for a build
-Progress = Callable[[str, int, int | None], None]
 Sentences = tuple[Keys, list[str]]
 
 
@@ -47,7 +47,7 @@ def fill(
     segment: int = SEGMENT,
     overwrite: bool = False,
     compact: bool = False,
-    progress: Progress = lambda _what, _more, _all: None,
+    progress: Advance = silent,
 ) -> Filled:
     """Embed the sentences that the cache lacks; the same call continues a killed one.
 

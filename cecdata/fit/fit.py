@@ -12,6 +12,7 @@ from cecdata.audit.model import recipe_choices
 from cecdata.audit.pairs import Errors
 from cecdata.common.codec import Json
 from cecdata.common.errors import UsageError
+from cecdata.common.progress import Advance, silent
 from cecdata.config import Config
 from cecdata.fit.entries import Entries, Floats, entries_of, least_by
 from cecdata.fit.posterior import Parameters
@@ -76,7 +77,9 @@ class Fitted:
         }
 
 
-def fit(errors: Errors, config: Config, *, reach: float = 1.0) -> Fitted:
+def fit(
+    errors: Errors, config: Config, *, reach: float = 1.0, progress: Advance = silent
+) -> Fitted:
     """Fit the shares, kinds and exponents of a recipe; `fitted` of its config is the caller's.
 
     Rows hold candidates `reach` times as rare as the recipe's. UsageError for a recipe that was
@@ -87,7 +90,7 @@ def fit(errors: Errors, config: Config, *, reach: float = 1.0) -> Fitted:
     if not 1 <= reach <= 1000:
         raise UsageError(f"reach = {reach!r} must be from 1 to 1000")
     entries = entries_of(errors, config.prior, reach)
-    strength, held_out = best_strength(entries)
+    strength, held_out = best_strength(entries, progress)
     vector = fitted(entries, strength, entries.count)
     counted, unanswered = _counted(errors, config.prior, entries)
     prior = _shares(config.prior, entries, vector, counted, strength)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cecdata.audit.model import bits
+from cecdata.common.progress import Advance, silent
 from cecdata.fit.entries import Entries, Floats
 from cecdata.fit.minimise import minimum
 from cecdata.fit.posterior import Parameters, Posterior
@@ -14,7 +15,7 @@ STRENGTHS = (16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, float("inf"))
 FOLDS = 5
 
 
-def best_strength(entries: Entries) -> tuple[float, dict[float, float]]:
+def best_strength(entries: Entries, progress: Advance = silent) -> tuple[float, dict[float, float]]:
     """Return the strength with the fewest held-out bits per error, and the bits of each.
 
     Distinct errors, by code point, are dealt to five folds; each fold is predicted from the other
@@ -29,6 +30,7 @@ def best_strength(entries: Entries) -> tuple[float, dict[float, float]]:
             vector = fitted(entries, strength, seen)
             held = (entries.count - seen) * bits(Posterior(entries, 1.0).chances(vector))
             spent += float(held.sum())
+            progress("fit", 1, len(STRENGTHS) * FOLDS)
         held_out[strength] = spent / float(entries.count.sum())
     return min(held_out, key=lambda strength: (round(held_out[strength], 6), -strength)), held_out
 

@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  const { pairs, confusions } = JSON.parse(document.getElementById("data").textContent);
+  const { pairs, confusions = [] } = JSON.parse(document.getElementById("data").textContent);
   const get = (id) => document.getElementById(id);
   const PAGE = 40;
 
@@ -47,11 +47,12 @@
   };
 
   const card = (pair) => {
-    const [, , operator, origin, verdict, distance, cosine] = pair;
+    const [, , operator, origin, verdict, distance, cosine, place] = pair;
     const box = element("article", "pair");
     const about = element("div", "about");
     about.append(element("b", "", verdict));
-    const facts = [operator, origin, `distance ${distance}`];
+    const facts = [operator, origin, place].filter(Boolean);
+    if (distance !== null) facts.push(`distance ${distance}`);
     if (cosine !== null) facts.push(`cosine ${cosine}`);
     for (const fact of facts) about.append(element("span", "", fact));
     box.append(about, picture(pair));
@@ -64,19 +65,21 @@
     return points.join("");
   };
 
-  const FIELDS = { operator: 2, origin: 3, verdict: 4 };
+  // A sentence of a pool has a licence where a pair has its operator.
+  const FIELDS = Object.entries({ operator: 2, licence: 2, origin: 3, verdict: 4 })
+    .filter(([name]) => get("pair-" + name));
   let shown = PAGE;
   const draw = () => {
     const words = get("pair-text").value.trim();
     const chosen = pairs.filter((pair) =>
-      Object.entries(FIELDS).every(([name, at]) => !get("pair-" + name).value || pair[at] === get("pair-" + name).value) &&
+      FIELDS.every(([name, at]) => !get("pair-" + name).value || pair[at] === get("pair-" + name).value) &&
       (!words || pair[0].includes(words) || source(pair).includes(words)));
     get("pair-list").replaceChildren(...chosen.slice(0, shown).map(card));
-    get("pair-count").textContent = `${chosen.length} of ${pairs.length} pairs in this page`;
+    get("pair-count").textContent = `${chosen.length} of ${pairs.length} shown on this page`;
     get("pair-more").hidden = chosen.length <= shown;
   };
   const again = () => { shown = PAGE; draw(); };
-  for (const [name, at] of Object.entries(FIELDS)) {
+  for (const [name, at] of FIELDS) {
     const select = get("pair-" + name);
     const values = [...new Set(pairs.map((pair) => pair[at]))].sort();
     select.append(new Option("all", ""), ...values.map((value) => new Option(value, value)));

@@ -33,7 +33,8 @@ def page(title: str, manifest: Manifest, sample: Sample, facts: Facts, command: 
         "</div>",
         _confusions(facts),
         _coverage(facts),
-        _browser(),
+        "<h2 id='pairs'>Pairs</h2><p>The right text is struck out; its error follows in red.</p>",
+        browser("operator", "origin", "verdict"),
     )
     return html.page(title, "\n".join(sections), Path(__file__).parent, _data(sample, facts))
 
@@ -129,7 +130,7 @@ def _confusions(facts: Facts) -> str:
         return "<h2 id='confusions'>Confusions</h2><p>No text was replaced by another.</p>"
     return (
         "<h2 id='confusions'>Confusions</h2><p>The texts that were perturbed most often, and what "
-        "was written for them. A darker cell is a larger share of the row.</p>"
+        "was written for them. A stronger colour is a larger share of the row.</p>"
         + heat_map(facts.confusions)
         + f"<p><label>Search the {len(facts.confusions):,} most frequent confusions: "
         '<input id="confusion-text" type="search" lang="zh" autocomplete="off"></label> '
@@ -150,18 +151,16 @@ def _coverage(facts: Facts) -> str:
     )
 
 
-def _browser() -> str:
+def browser(*fields: str) -> str:
+    """Return the browser of the page's rows, with a filter for each of the fields of `page.js`."""
     filters = "".join(
-        f'<label>{name}<select id="pair-{name}"></select></label>'
-        for name in ("operator", "origin", "verdict")
+        f'<label>{name}<select id="pair-{name}"></select></label>' for name in fields
     )
     return (
-        "<h2 id='pairs'>Pairs</h2><p>In each pair the right text is green and struck out, and "
-        "what was written for it follows in red.</p>"
         f'<div class="filters">{filters}<label>text<input id="pair-text" type="search" lang="zh" '
         'autocomplete="off"></label></div><p id="pair-count" role="status"></p>'
         '<div id="pair-list"></div><button id="pair-more" type="button">Show more</button>'
-        '<noscript><p class="warning">The browser of pairs needs JavaScript.</p></noscript>'
+        '<noscript><p class="warning">This list needs JavaScript.</p></noscript>'
     )
 
 

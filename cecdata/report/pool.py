@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from html import escape
+from pathlib import Path
 
 from cecdata.common import html, markdown
 from cecdata.report.charts import histogram
 from cecdata.report.facts import LENGTH_BIN, examples_by_reason
-from cecdata.report.page import rejected_table
+from cecdata.report.page import SHOWN, SHOWN_REJECTED, browser, rejected_table
 from cecdata.report.sample import PoolSample
 from cecdata.shards.manifest import Manifest
 
@@ -25,14 +26,12 @@ def reports(title: str, manifest: Manifest, sample: PoolSample, command: str) ->
     )
     lengths = _lengths(sample)
     reasons = examples_by_reason(sample.rejected_rows, "text")
-    sentences = sample.sentences["text"].head(12).to_list()
     page = [
         f"<h1>{escape(title)}</h1><p>{escape(about)}</p><p><code>{escape(command)}</code></p>",
         "<h2>Origins and licences</h2>" + html.table(_HEAD, origins),
         "<h2>Rejected rows</h2>" + rejected_table("rows of the corpus", manifest.rows, reasons),
         "<h2>Lengths</h2>" + histogram("Length of a sentence, in characters", lengths),
-        '<h2>Sentences</h2><ul lang="zh">' + "".join(f"<li>{escape(s)}</li>" for s in sentences),
-        "</ul>",
+        "<h2>Sentences</h2>" + browser("licence", "origin", "verdict"),
     ]
     rejected = [(name, f"{count:,}") for name, count in manifest.rows.rejected.items()]
     plain = [
@@ -44,7 +43,27 @@ def reports(title: str, manifest: Manifest, sample: PoolSample, command: str) ->
         "## Lengths\n\n"
         + markdown.table(("from", "sentences"), ((b, f"{n:,}") for b, n in lengths.items())),
     ]
-    return html.page(title, "\n".join(page)), "\n\n".join(plain) + "\n"
+    data = {"pairs": [*_kept(sample), *_rejected(sample)]}
+    whole = html.page(title, "\n".join(page), Path(__file__).parent, data)
+    return whole, "\n\n".join(plain) + "\n"
+
+
+def _kept(sample: PoolSample) -> list[list[object]]:
+    """Return rows of the browser: sentences of all origins, at most SHOWN of them."""
+    each = max(1, SHOWN // max(1, sample.sentences["origin"].n_unique()))
+    shown = sample.sentences.group_by("origin", maintain_order=True).head(each).head(SHOWN)
+    columns = shown.select("text", "licence", "origin").iter_rows()
+    return [[t, [], licence or "not stated", o, "kept", None, None] for t, licence, o in columns]
+
+
+def _rejected(sample: PoolSample) -> list[list[object]]:
+    """Return rows of the browser: rejected rows of each reason, and where they are."""
+    shown = sample.rejected_rows.group_by("reason", maintain_order=True).head(SHOWN_REJECTED)
+    columns = ("text", "origin", "reason", "file", "row", "detail")
+    return [
+        [text, [], "", origin, reason, None, None, f"{file}, row {row}{detail and f': {detail}'}"]
+        for text, origin, reason, file, row, detail in shown.select(columns).iter_rows()
+    ]
 
 
 def _origins(manifest: Manifest) -> list[tuple[str, str, str, str]]:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cecdata.common.errors import VerificationError
+from cecdata.common.progress import Advance, silent
 from cecdata.shards.reader import Dataset
 from cecdata.shards.schema import PAIR, POOLED, REJECTED_PAIR, REJECTED_ROW, as_current
 
@@ -45,18 +46,18 @@ class PoolSample:
     rejected_rows: pl.DataFrame
 
 
-def draw_sentences(dataset: Dataset, most: int) -> PoolSample:
+def draw_sentences(dataset: Dataset, most: int, progress: Advance = silent) -> PoolSample:
     """Return at most about `most` sentences of a pool, the same ones on every call."""
     manifest = dataset.manifest
     shards = [record.path for records in manifest.outputs.values() for record in records]
     rejects = [record.path for record in manifest.rejects]
     return PoolSample(
-        _rows(dataset.path, shards, POOLED, most, manifest.fingerprint),
+        _rows(dataset.path, shards, POOLED, most, manifest.fingerprint, progress),
         _rows(dataset.path, rejects, REJECTED_ROW, most // 4, manifest.fingerprint),
     )
 
 
-def draw(dataset: Dataset, most: int) -> Sample:
+def draw(dataset: Dataset, most: int, progress: Advance = silent) -> Sample:
     """Return at most about `most` pairs of up to 32 row groups, the same ones on every call."""
     manifest = dataset.manifest
     shards = [record.path for records in manifest.outputs.values() for record in records]
@@ -66,21 +67,31 @@ def draw(dataset: Dataset, most: int) -> Sample:
     pairs = [path for path in rejects if path not in rows]
     seed = manifest.fingerprint
     return Sample(
-        pairs=_rows(dataset.path, shards, PAIR, most, seed),
+        pairs=_rows(dataset.path, shards, PAIR, most, seed, progress),
         rejected_pairs=_rows(dataset.path, pairs, REJECTED_PAIR, most // 4, seed),
         rejected_rows=_rows(dataset.path, rows, REJECTED_ROW, most // 4, seed),
         whole=total <= most,
     )
 
 
-def _rows(out: Path, paths: Sequence[str], schema: pa.Schema, most: int, seed: str) -> pl.DataFrame:
+def _rows(
+    out: Path,
+    paths: Sequence[str],
+    schema: pa.Schema,
+    most: int,
+    seed: str,
+    progress: Advance = silent,
+) -> pl.DataFrame:
     import polars as pl
 
     random = Random(seed)
     groups = [(path, group) for path in paths for group in range(_groups(out / path))]
     if len(groups) > GROUPS:
         groups = sorted(random.sample(groups, GROUPS))
-    tables = [_read(out / path, group) for path, group in groups]
+    tables = []
+    for path, group in groups:
+        tables.append(_read(out / path, group))
+        progress("row groups", 1, len(groups))
     total = sum(map(len, tables))
     if total > most:
         tables = [

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from cecdata.common.durable import write_text
+from cecdata.common.progress import Advance, silent
 from cecdata.report.facts import count
 from cecdata.report.page import page
 from cecdata.report.pool import reports
@@ -17,7 +18,9 @@ from cecdata.shards.reader import open_dataset
 HTML, MARKDOWN = "report.html", "report.md"
 
 
-def write_report(out: Path, *, sample: int = 200_000, to: Path | None = None) -> tuple[Path, Path]:
+def write_report(
+    out: Path, *, sample: int = 200_000, to: Path | None = None, progress: Advance = silent
+) -> tuple[Path, Path]:
     """Write the report of the dataset or pool at `out` as HTML and Markdown, and return both paths.
 
     At most about `sample` rows are read. The files are written to the folder `to`, or else into
@@ -27,10 +30,11 @@ def write_report(out: Path, *, sample: int = 200_000, to: Path | None = None) ->
     name, command = out.resolve().name, _command(out)
     if dataset.manifest.kind == POOL:
         title = f"{name}: a pool of sentences"
-        text, plain = reports(title, dataset.manifest, draw_sentences(dataset, sample), command)
+        drawn = draw_sentences(dataset, sample, progress)
+        text, plain = reports(title, dataset.manifest, drawn, command)
     else:
-        drawn = draw(dataset, sample)
-        about = (f"{name}: a dataset of pairs", dataset.manifest, drawn, count(drawn))
+        pairs = draw(dataset, sample, progress)
+        about = (f"{name}: a dataset of pairs", dataset.manifest, pairs, count(pairs))
         text, plain = page(*about, command), markdown(*about, command)
     folder = to or out
     folder.mkdir(parents=True, exist_ok=True)

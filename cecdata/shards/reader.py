@@ -79,6 +79,17 @@ class Dataset:
             empty = pl.from_arrow(PAIR.empty_table())
             assert isinstance(empty, pl.DataFrame)
             return empty.lazy()
+        return self._lazy(files)
+
+    def scan_shards(self, split: str) -> Iterator[tuple[pl.LazyFrame, int]]:
+        """Yield each shard of a split as a lazy frame, with its number of pairs; hashed first."""
+        for record in self.manifest.outputs[split]:
+            self._prove(record)
+            yield self._lazy([self.path / record.path]), record.rows
+
+    def _lazy(self, files: list[Path]) -> pl.LazyFrame:
+        import polars as pl
+
         frame = pl.scan_parquet(files)
         if self.manifest.schema_version == 1:
             frame = frame.with_columns(pl.col("id").reinterpret(signed=True))

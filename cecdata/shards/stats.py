@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cecdata.common.codec import Json, encode
+from cecdata.common.progress import Advance, silent
 from cecdata.shards.reader import Dataset, open_dataset
+from cecdata.shards.schema import PAIR
 
 if TYPE_CHECKING:
     import polars as pl
@@ -50,32 +52,26 @@ class Stats:
         return document
 
 
-def stats(out: str | Path) -> Stats:
-    """Count the dataset at `out`, which must pass the quick check."""
+def stats(out: str | Path, progress: Advance = silent) -> Stats:
+    """Count the dataset at `out`, which must pass the quick check, a shard at a time."""
     import polars as pl
 
     dataset = open_dataset(out)
     splits = {split: dataset.rows(split) for split in dataset.manifest.outputs}
-    pairs = _all_pairs(dataset)
-    edits = (
-        pairs.filter(pl.col("edits").list.len() > 0)
-        .select(pl.col("edits").explode())
-        .unnest("edits")
-        .select("target", "source", pl.concat_str("operator", "kind", separator="/").alias("kind"))
-    )
-    length = (pl.col("target").str.len_chars() // LENGTH_BIN * LENGTH_BIN).alias("length")
-    plans = [
-        _count(pairs, pl.col("operator")),
-        _count(edits, pl.col("kind")),
-        _count(pairs, length),
-        _count(pairs, pl.col("distance")),
-        pairs.select(pl.col("cosine").count().alias("scored"), *map(_quantile, QUANTILES)),
-        _count(edits, pl.col("target"), pl.col("source"))
-        .sort("len", "target", "source", descending=[True, False, False])
-        .head(TOP),
-    ]
-    operators, kinds, lengths, distances, cosine, confusions = pl.collect_all(
-        plans, engine="streaming"
+    none = pl.LazyFrame(pl.from_arrow(PAIR.empty_table()))
+    counts = pl.collect_all(_counts(none))
+    for split in splits:
+        for shard, rows in dataset.scan_shards(split):
+            parts = pl.collect_all(_counts(shard), engine="streaming")
+            counts = [_added(both) for both in zip(counts, parts, strict=True)]
+            progress("count", rows, sum(splits.values()))
+    operators, kinds, lengths, distances, confusions = counts
+    confusions = confusions.sort("len", "target", "source", descending=[True, False, False])
+    # quantiles of shards cannot be added
+    cosine = (
+        _all_pairs(dataset)
+        .select(pl.col("cosine").count().alias("scored"), *map(_quantile, QUANTILES))
+        .collect(engine="streaming")
     )
     total, edited = sum(splits.values()), int(kinds["len"].sum())
     scored = int(cosine["scored"][0])
@@ -89,7 +85,7 @@ def stats(out: str | Path) -> Stats:
         scored=scored,
         edits=edited,
         mean_edits=edited / total if total else 0.0,
-        confusions=tuple(Confusion(*row) for row in confusions.iter_rows()),
+        confusions=tuple(Confusion(*row) for row in confusions.head(TOP).iter_rows()),
     )
 
 
@@ -115,11 +111,43 @@ def renderable(counted: Stats) -> Group:
         histogram("pairs by split", counted.splits),
         histogram("pairs by operator", counted.operators),
         histogram(f"edits by kind ({counted.mean_edits:.2f} a pair)", counted.kinds),
-        histogram("pairs by length of the target", counted.lengths),
+        histogram("pairs by length of the target", _ranges(counted.lengths)),
         histogram("pairs by distance", counted.distances),
         *([cosine] if counted.scored else []),
         top,
     )
+
+
+def _counts(pairs: pl.LazyFrame) -> list[pl.LazyFrame]:
+    """Return the counts of some pairs: operators, kinds, lengths, distances, confusions."""
+    import polars as pl
+
+    edits = (
+        pairs.filter(pl.col("edits").list.len() > 0)
+        .select(pl.col("edits").explode())
+        .unnest("edits")
+        .select("target", "source", pl.concat_str("operator", "kind", separator="/").alias("kind"))
+    )
+    length = (pl.col("target").str.len_chars() // LENGTH_BIN * LENGTH_BIN).alias("length")
+    return [
+        _count(pairs, pl.col("operator")),
+        _count(edits, pl.col("kind")),
+        _count(pairs, length),
+        _count(pairs, pl.col("distance")),
+        _count(edits, pl.col("target"), pl.col("source")),
+    ]
+
+
+def _added(both: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Return the sum of two tables of counts, whose last column is `len`."""
+    import polars as pl
+
+    *by, _ = both[1].columns
+    return pl.concat(both).group_by(by).sum()
+
+
+def _ranges(lengths: Mapping[str, int]) -> dict[str, int]:
+    return {f"{low}–{int(low) + LENGTH_BIN - 1}": count for low, count in lengths.items()}
 
 
 def _all_pairs(dataset: Dataset) -> pl.LazyFrame:

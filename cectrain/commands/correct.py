@@ -16,7 +16,7 @@ from typing import IO
 import click
 
 from cecdata.common.errors import InputError
-from cecdata.common.progress import Progress
+from cecdata.common.progress import Progress, loading
 from cectrain.corrector.combined.open import COMBINED
 from cectrain.corrector.correction import REASONS, Correction, Kept
 
@@ -110,6 +110,7 @@ def correct(
         confidence=confidence,
         protect=read_names(names) if names else (),
     )
+    loading(lambda: corrector.correct(""))
     diff = diff or (sys.stdout.isatty() and not as_json)
     report = _Report()
     number: Counter[str] = Counter()

@@ -7,6 +7,7 @@ import contextlib
 import click
 
 from cecdata.common.errors import InputError
+from cecdata.common.progress import loading
 from cectrain.corrector.combined.open import COMBINED
 
 
@@ -47,7 +48,7 @@ def serve(host: str, port: int, policy: str, lm: str | None, max_bytes: int) -> 
     from cectrain.serve.server import Server
 
     corrector = Corrector(policy, lm=lm)
-    corrector.correct("")
+    loading(lambda: corrector.correct(""))
     try:
         server = Server((host, port), corrector, max_bytes)
     except OSError as error:

@@ -20,9 +20,13 @@ _SERIES = {"as given": "constants as given", "calibrated": "calibrated constants
 def text(diagnosis: Diagnosis) -> str:
     """Return the verdict and the figures as text."""
     lines = [*diagnosis.verdict, *_judged(diagnosis), ""]
-    for name, rows in (("encoder", _encoder_rows(diagnosis)), ("reward", _reward_rows(diagnosis))):
-        lines.append(f"{name:<46}{'as given':>12}{'calibrated':>12}" if name == "reward" else name)
-        lines += [f"  {row[0]:<44}" + "".join(f"{cell:>12}" for cell in row[1:]) for row in rows]
+    for rows in (
+        [("encoder", ""), *_encoder_rows(diagnosis)],
+        [("reward", "as given", "calibrated"), *_reward_rows(diagnosis)],
+    ):
+        first = max(len(row[0]) for row in rows)
+        wide = 2 + max(len(cell) for row in rows for cell in row[1:])
+        lines += [f"{row[0]:<{first}}" + "".join(f"{c:>{wide}}" for c in row[1:]) for row in rows]
         lines.append("")
     return "\n".join(lines).rstrip()
 

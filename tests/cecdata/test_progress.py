@@ -10,6 +10,16 @@ import sys
 import threading
 from pathlib import Path
 
+import cecdata
+from cecdata import config
+from cecdata.audit.audit import audit
+from cecdata.audit.pairs import errors_of
+from cecdata.contamination.lists import load
+from cecdata.contamination.report import judge
+from cecdata.fit.fit import fit
+from cecdata.report.write import write_report
+from cecdata.shards.stats import stats
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -71,3 +81,27 @@ def test_nothing_is_drawn_where_stderr_is_no_terminal(tmp_path):
         capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     assert (done.stdout, done.stderr) == ("今天天气很好。\n", "")
+
+
+def test_a_command_of_known_length_says_how_much_is_left(tmp_path):
+    """The steps that are shown add up to the total: shards, row groups, errors, folds of a fit."""
+    texts = [f"第{number}号车厢的空调已经修好，请旅客放心乘坐。" for number in range(40)]
+    out = tmp_path / "out"
+    cecdata.build(texts, out, filters=("levenshtein",))
+    errors = errors_of([("他己经来了。", "他已经来了。"), ("天汽很好。", "天气很好。")] * 9)
+    benchmark = tmp_path / "gold.tsv"
+    benchmark.write_text("他己经来了。\t他已经来了。\n", "utf-8")
+    done: dict[str, int] = {}
+    totals: dict[str, int | None] = {}
+
+    def show(what, more, total):
+        done[what] = done.get(what, 0) + more
+        totals[what] = total
+
+    stats(out, show)
+    write_report(out, progress=show)
+    judge([str(out)], load([str(benchmark)]), show)
+    audit(errors, config.load("realistic"), "realistic", progress=show)
+    fit(errors, config.load("realistic"), progress=show)
+    assert set(done) == {"count", "row groups", "compare", "audit", "fit"}
+    assert done == totals
