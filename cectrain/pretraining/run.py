@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cecdata.common.codec import Json
 from cecdata.common.durable import STATE, Workspace
@@ -19,11 +20,16 @@ from cectrain.pretraining.pairs import Batches, held_out_pairs
 from cectrain.pretraining.pool import Pool, make_pool
 from cectrain.pretraining.start import new_policy, optimizers
 from cectrain.pretraining.watch import watched
+from cectrain.pretraining.worker import prepared
 from cectrain.run import reproducibility
 from cectrain.store import checkpoints, metrics_log
 from cectrain.store.metrics_log import MetricsLog
 from cectrain.store.results import finished, write_run, write_summary
 from cectrain.supervised.loop import Plan, fit
+from cectrain.supervised.loss import collate
+
+if TYPE_CHECKING:
+    from cectrain.supervised.gradient import Batch
 
 Tell = Callable[[str], None]
 
@@ -87,7 +93,10 @@ def _run(policy: Policy, pool: Pool, config: PretrainConfig, state: Path, log: M
         if step % config.watch_every == 0 or step == config.steps:
             log.write("heldout", step, watched(policy, pairs, config.precision))
 
-    fit(policy, batches.at, optimizers(policy, config), plan, state / "pretrain", on_log, watch)
+    def ahead(steps: range) -> Iterable[Batch]:
+        return prepared(lambda step: collate(policy, batches.at(step)), steps)
+
+    fit(policy, ahead, optimizers(policy, config), plan, state / "pretrain", on_log, watch)
 
 
 def _steps_done(state: Path) -> int:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 from cecdata.common.errors import CecError
 from cectrain.corrector.policy import Policy
-from cectrain.data.shards import Pair
 from cectrain.fast.parts import Parts
 from cectrain.run import distributed
-from cectrain.supervised.loss import IGNORED, collate
+from cectrain.supervised.loss import IGNORED
 
 if TYPE_CHECKING:
     import torch
@@ -41,33 +40,23 @@ class Gradient:
     def __post_init__(self) -> None:
         self._parts = Parts("pairs", _ADVICE, self.log, self.passes)
 
-    def set(self, pairs: Sequence[Pair], step: int, *, check: bool) -> tuple[torch.Tensor, int]:
+    def set(self, batch: Batch, step: int, *, check: bool) -> tuple[torch.Tensor, int]:
         """Set all gradients; return the mean loss, and this rank's number of answer tokens.
 
-        Each rank takes its share of the pairs. `check`: raise CecError if a loss is not finite,
-        for which a GPU must finish its work first.
+        `batch` has this rank's share of the step's pairs. `check`: raise CecError if a loss is not
+        finite, for which a GPU must finish its work first.
         """
-        own = pairs[distributed.rank() :: distributed.world_size()]
-        batches = self._batches(own, min(self._parts.count, len(own)))
-        tokens = sum(map(answer_tokens, batches))
+        tokens = answer_tokens(batch)
         total = distributed.total(tokens)
 
         def work(count: int) -> torch.Tensor:
-            fit = batches if count == len(batches) else self._batches(own, count)
-            return self._backward(fit, total, step if check else None)
+            return self._backward(split(batch, count), total, step if check else None)
 
-        clear = self.policy.model.zero_grad
-        loss = self._parts.run(work, len(own), f"step {step}", clear)
+        rows, clear = len(batch["labels"]), self.policy.model.zero_grad
+        loss = self._parts.run(work, rows, f"step {step}", clear)
         gradients = [p.grad for p in self.policy.model.parameters() if p.grad is not None]
         distributed.add([loss, *gradients])
         return loss, tokens
-
-    def _batches(self, pairs: Sequence[Pair], passes: int) -> list[Batch]:
-        size = -(-len(pairs) // passes)
-        return [
-            collate(self.policy, pairs[start : start + size])
-            for start in range(0, len(pairs), size)
-        ]
 
     def _backward(self, batches: Sequence[Batch], total: int, checked: int | None) -> torch.Tensor:
         """Return this rank's part of the mean loss."""
@@ -85,14 +74,24 @@ class Gradient:
         return whole
 
 
+def split(batch: Batch, passes: int) -> list[Batch]:
+    """Return the rows in this many parts, each as `collate` makes it of its pairs alone."""
+    size = -(-len(batch["labels"]) // passes)
+    parts = []
+    for labels, ids in zip(
+        batch["labels"].split(size), batch["input_ids"].split(size), strict=True
+    ):
+        width = int((labels != IGNORED).any(0).nonzero().max()) + 1  # an answer ends each row
+        parts.append({"input_ids": ids[:, :width], "labels": labels[:, :width]})
+    return parts
+
+
 def answer_tokens(batch: Batch) -> int:
     """Return the number of tokens of a batch that have a loss."""
     return int((batch["labels"] != IGNORED).sum())
 
 
-def refuse_nan(
-    loss: torch.Tensor, batch: Mapping[str, object], folder: Path, step: int
-) -> None:
+def refuse_nan(loss: torch.Tensor, batch: Mapping[str, object], folder: Path, step: int) -> None:
     """Raise CecError if the loss is not finite, after saving the batch's tensors in `folder`."""
     import torch
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cectrain.corrector.policy import Policy
-from cectrain.data.shards import Pair
 from cectrain.fast import malloc_trim
 from cectrain.run import distributed
 from cectrain.store import checkpoints
@@ -19,6 +18,8 @@ from cectrain.supervised.loss import loss_function
 
 if TYPE_CHECKING:
     import torch
+
+    from cectrain.supervised.gradient import Batch
 
 Log = Callable[[int, dict[str, float]], None]
 Watch = Callable[[int], None]
@@ -40,7 +41,7 @@ class Plan:
 
 def fit(
     policy: Policy,
-    batch_of: Callable[[int], Sequence[Pair]],
+    batches: Callable[[range], Iterable[Batch]],
     optimizers: Sequence[torch.optim.Optimizer],
     plan: Plan,
     folder: Path,
@@ -50,8 +51,9 @@ def fit(
 ) -> None:
     """Train on the answers' tokens, from the newest whole checkpoint in `folder` or the start.
 
-    If `batch_of` is a function of the step alone, a run that was killed and resumed ends with the
-    same weights on the same machine. Several ranks share the pairs of each step, and rank 0 writes.
+    `batches` returns this rank's share of the pairs of each of these steps, as `collate` makes it.
+    If a batch is a function of the step alone, a run that was killed and resumed ends with the same
+    weights on the same machine. Rank 0 writes.
     `watch` is called after each step with the number of steps taken. If the device is out of
     memory, the step is repeated in twice as many passes, and `tell` says so. Raises CecError if the
     loss is not finite, with the batch saved.
@@ -64,12 +66,13 @@ def fit(
     waits = model.device.type == "cuda"  # to read a number of the device
     model.train()
     started, tokens = time.perf_counter(), 0
-    for step in range(first, plan.steps):
+    steps = range(first, plan.steps)
+    for step, batch in zip(steps, batches(steps), strict=True):
         _set_rates(optimizers, highest, plan.share(step))
         done = step + 1
         logs = done % plan.log_every == 0 or done == plan.steps
         saves = done % plan.save_every == 0 or done == plan.steps
-        loss, count = gradient.set(batch_of(step), step, check=logs or saves or not waits)
+        loss, count = gradient.set(batch, step, check=logs or saves or not waits)
         norm = _update(model, optimizers, plan.max_grad_norm)
         tokens += count
         if logs:

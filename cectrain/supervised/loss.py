@@ -92,11 +92,11 @@ def answer_logits(
     bare = model.get_base_model() if hasattr(model, "get_base_model") else model
     short = "logits_to_keep" in inspect.signature(bare.forward).parameters
     logits = model(
-        input_ids=batch["input_ids"].to(model.device),
+        input_ids=batch["input_ids"].to(model.device, non_blocking=True),
         use_cache=False,
         **({"logits_to_keep": kept + 1} if short else {}),
     ).logits
-    return logits[:, -kept - 1 : -1], labels[:, first:].to(model.device)
+    return logits[:, -kept - 1 : -1], labels[:, first:].to(model.device, non_blocking=True)
 
 
 def lean_dtype(precision: str) -> torch.dtype:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cectrain.config import SftConfig
 from cectrain.corrector.policy import Policy
 from cectrain.data.shards import Pair
 from cectrain.data.training_pairs import TrainingPairs
+from cectrain.run import distributed
 from cectrain.supervised.loop import Log, Plan, fit
+from cectrain.supervised.loss import collate
+
+if TYPE_CHECKING:
+    from cectrain.supervised.gradient import Batch
 
 RATE, _PARAMETERS = 4e-4, 5_100_000  # the built-in policy's rate and size
 _POOL = 16  # batches whose pairs are sorted by length together
@@ -49,15 +55,13 @@ def train_sft(
         save_every=config.save_every,
         log_every=config.log_every,
     )
-    fit(
-        policy,
-        lambda step: supervised_batch(pairs, step, config.batch),
-        [optimizer],
-        plan,
-        folder,
-        log,
-        tell=tell,
-    )
+
+    def batches(steps: range) -> Iterator[Batch]:
+        for step in steps:
+            chosen = supervised_batch(pairs, step, config.batch)
+            yield collate(policy, chosen[distributed.rank() :: distributed.world_size()])
+
+    fit(policy, batches, [optimizer], plan, folder, log, tell=tell)
 
 
 def learning_rate(config: SftConfig, policy: Policy) -> float:

@@ -273,6 +273,30 @@ def test_a_dead_runs_lock_is_taken(tmp_path):
     assert not (tmp_path / STATE / "tmp" / "half").exists()
 
 
+def test_a_forked_process_does_not_hold_the_lock(tmp_path):
+    """A process that a killed run forked may go on for a while; the folder is free at once."""
+    code = textwrap.dedent(
+        f"""
+        import os, signal, time
+        from cecdata.common.durable import Workspace
+        with Workspace({str(tmp_path)!r}, {CONFIG!r}):
+            if not os.fork():
+                print(os.getpid(), flush=True)
+                time.sleep(60)
+                os._exit(0)
+            time.sleep(60)
+        """
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as running:
+        child = int(running.stdout.readline())
+        running.kill()
+        running.wait()
+        try:
+            assert build(tmp_path) is True
+        finally:
+            os.kill(child, signal.SIGKILL)
+
+
 def test_nothing_leads_out_of_the_folder(tmp_path):
     """Neither a name with `..` nor a link can make a workspace write elsewhere."""
     out = tmp_path / "out"

@@ -29,9 +29,11 @@ from cectrain.pretraining.config import Origin, PretrainConfig, Stage, load
 from cectrain.pretraining.pairs import Batches, held_out_pairs
 from cectrain.pretraining.pool import make_pool
 from cectrain.pretraining.run import pretrain
-from cectrain.pretraining.start import embeddings
+from cectrain.pretraining.start import embeddings, optimizers
 from cectrain.pretraining.watch import exact_greedy
+from cectrain.pretraining.worker import prepared
 from cectrain.supervised import loss as losses
+from cectrain.supervised.loop import Plan, fit
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "cecdata" / "sample"
@@ -297,6 +299,42 @@ def test_a_killed_run_ends_with_the_same_weights(finished, corpus, recipe, tmp_p
     assert summary["model_sha256"] == finished[1]["model_sha256"]
     steps = [json.loads(line) for line in (out / "metrics.jsonl").read_text("utf-8").splitlines()]
     assert [x["step"] for x in steps if x["phase"] == "sft"] == list(range(1, 9))
+
+
+def test_a_worker_changes_no_weight(pool, recipe, tmp_path):
+    """Batches that a process prepares ahead give the weights of batches made in between, bit for
+    bit, and leave the global generator as it was."""
+    config = load(str(recipe))
+    trained = []
+    for name, ahead in (("with", True), ("without", False)):
+        policy, batches = tiny_policy(), Batches(pool.trained, config)
+
+        def batch_of(step, policy=policy, batches=batches):
+            return losses.collate(policy, batches.at(step))
+
+        def of(steps, ahead=ahead, batch_of=batch_of):
+            return prepared(batch_of, steps) if ahead else map(batch_of, steps)
+
+        plan = Plan(steps=config.steps, share=config.share)
+        state = torch.get_rng_state()
+        fit(policy, of, optimizers(policy, config), plan, tmp_path / name)
+        assert torch.equal(torch.get_rng_state(), state)
+        trained.append(policy.model.state_dict())
+    assert all(torch.equal(value, trained[1][name]) for name, value in trained[0].items())
+
+
+def test_an_error_of_the_worker_is_raised_here():
+    """The batches before it arrive in order; then its type and its message are raised."""
+
+    def batch_of(step):
+        if step == 2:
+            raise ValueError("row 7 is wrong")
+        return {"labels": torch.tensor([step])}
+
+    batches = iter(prepared(batch_of, range(5)))
+    assert [int(next(batches)["labels"]) for _ in range(2)] == [0, 1]
+    with pytest.raises(ValueError, match="row 7 is wrong"):
+        next(batches)
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from cecdata.common.errors import RefusedError
 from cecdata.common.strict_json import parse
 
 _ENDED = "it has ended"
+_descriptors: set[int] = set()  # of the locks that this process holds
 
 
 class HeldError(RefusedError):
@@ -66,18 +67,29 @@ class Lock:
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, about_me(), 0)
         self._descriptor = descriptor
+        _descriptors.add(descriptor)
 
     def release(self) -> None:
         """Release the lock; do nothing if it is not held."""
         if self._descriptor is None:
             return
         descriptor, self._descriptor = self._descriptor, None
+        _descriptors.discard(descriptor)
         with contextlib.suppress(OSError):  # this removes only the note; close releases the lock
             os.ftruncate(descriptor, 0)
         # Even if close fails, the kernel has released the descriptor and the lock. All data was
         # synced before, and an error here would only hide another one.
         with contextlib.suppress(OSError):
             os.close(descriptor)
+
+
+def _close_in_fork() -> None:
+    """Close the copies of a forked process, so that the lock ends with its holder alone."""
+    while _descriptors:
+        os.close(_descriptors.pop())
+
+
+os.register_at_fork(after_in_child=_close_in_fork)
 
 
 def running(path: Path) -> str | None:

@@ -1,0 +1,49 @@
+"""A process that prepares the batches of the next steps while the model computes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cectrain.supervised.gradient import Batch
+
+_AHEAD = 16  # batches prepared beyond the current one; each 64th takes as long as ten others
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """The batches by step, as torch's DataLoader asks for them."""
+
+    batch_of: Callable[[int], Batch]
+
+    def __getitem__(self, step: int) -> Batch:
+        return self.batch_of(step)
+
+
+def prepared(batch_of: Callable[[int], Batch], steps: range) -> Iterable[Batch]:
+    """Return `batch_of(step)` for each step in order, computed in a process of its own.
+
+    An error there is raised here, with its traceback in the message. The process is a fork, because
+    the tables of corruption take seconds to build; only on Linux, where a fork keeps them safely.
+    Elsewhere batches are computed here.
+    """
+    import torch
+    from torch.utils.data import DataLoader
+
+    worker: dict[str, Any] = {
+        "num_workers": 1,
+        "prefetch_factor": _AHEAD,
+        "multiprocessing_context": "fork",
+        "pin_memory": torch.cuda.is_available(),
+    }
+    batches: Iterable[Batch] = DataLoader(
+        _Steps(batch_of),
+        sampler=steps,
+        batch_size=None,
+        generator=torch.Generator(),  # the global one is that of the weights
+        **(worker if sys.platform == "linux" else {}),
+    )
+    return batches
