@@ -28,13 +28,15 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory) -> list[str]:
-    """A report of data, of runs and of an audit, the page of a protocol, and the server's."""
+    """Reports of data, of a pool, of runs, of an audit and of a protocol, and the server's page."""
     from cectrain.protocols.report import write_report as write_protocol
 
     folder = tmp_path_factory.mktemp("pages")
     build = ["build", "sample", "--limit", "200", "--filters", "levenshtein", "--out"]
     assert run(cli, [*build, str(folder / "data")]) == 0
     assert run(cli, ["report", str(folder / "data")]) == 0
+    assert run(cli, ["pool", "sample", "--limit", "50", "--out", str(folder / "pool")]) == 0
+    assert run(cli, ["report", str(folder / "pool")]) == 0
     gold = folder / "gold.tsv"
     gold.write_text("他己经来了。\t他已经来了。\n天气很好。\t天气很好。\n", "utf-8")
     audit = ["audit", "--errors", str(gold), "--recipe", "paper", "--html"]
@@ -43,8 +45,8 @@ def pages(tmp_path_factory) -> list[str]:
     evaluate(Settings(str(gold), f"predictions:{folder / 'answers.txt'}", folder / "runs"))
     write_report(find_runs([folder / "runs"]), folder / "bench")
     table = (["run", "F1"], [["a", "1"]])
-    write_protocol(folder / "study", "A study", ["A note."], [], [table], {})
-    made = ("data/report.html", "audit.html", "bench/index.html", "study.html")
+    write_protocol(folder / "study", "A study", ["A note on `this`."], [], [table], {})
+    made = ("data/report.html", "pool/report.html", "audit.html", "bench/index.html", "study.html")
     return [(folder / name).as_uri() for name in made]
 
 

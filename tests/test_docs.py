@@ -19,6 +19,8 @@ PAGES = {
     **{f"howto/{page.name}": f"zh/{page.name}" for page in sorted(DOCS.glob("howto/*.md"))},
 }
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+#: lines that a page shows right below commands
+SHOWN = re.compile(r"^```sh\n[^`]*^```\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def blocks(page: str) -> list[tuple[str, str]]:
@@ -30,6 +32,7 @@ def blocks(page: str) -> list[tuple[str, str]]:
 def test_the_code_of_a_page_runs(page, tmp_path):
     """All blocks in order in an empty folder; each comment under a print is what it prints.
 
+    A block of text right below commands has lines that they print.
     Python blocks that follow each other run in one process: the later use names of the earlier.
     """
     pytest.importorskip("torch", reason="the extra `train` is not installed")
@@ -40,6 +43,7 @@ def test_the_code_of_a_page_runs(page, tmp_path):
         "HF_HOME": str(tmp_path / "hf"),
     }
     assert blocks(page)
+    printed = set()
     for language, group in itertools.groupby(blocks(page), lambda block: block[0]):
         code = "\n".join(text for _, text in group)
         command = ["bash", "-ec", code] if language == "sh" else [sys.executable, "-c", code]
@@ -47,8 +51,11 @@ def test_the_code_of_a_page_runs(page, tmp_path):
             command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
         )
         assert ran.returncode == 0, (code, ran.stderr)
+        printed.update(map(str.rstrip, ran.stdout.splitlines()))
         if language == "python":
             assert ran.stdout.splitlines() == re.findall(r"^# (.*)$", code, re.MULTILINE)
+    for text in SHOWN.findall((DOCS / page).read_text("utf-8")):
+        assert set(text.splitlines()) <= printed
 
 
 def test_the_pages_can_be_typed_one_after_another_in_one_folder():

@@ -11,7 +11,7 @@ import click
 
 from cecdata.commands.build import refuse_rejects, warn_of_unreadable
 from cecdata.commands.corpus_options import corpus_options
-from cecdata.commands.show import print_json
+from cecdata.commands.show import files_shown, print_json
 from cecdata.common.progress import Progress
 from cecdata.config import load
 
@@ -78,9 +78,9 @@ def _facts(out: Path, made: Manifest) -> dict[str, Json]:
 
 def _summary(out: Path, made: Manifest) -> str:
     shards = made.outputs["train"]
-    size = sum(file.bytes for file in shards) / 2**20
+    size = sum(file.bytes for file in shards)
     rows = f"{made.rows.kept:,} sentences of {made.rows.read:,} rows"
-    lines = [f"{out}: {rows}, {size:.1f} MiB in {len(shards)} files"]
+    lines = [f"{out}: {rows}, {files_shown(size, len(shards))}"]
     lines += (f"  rejected {count:>11,}  {reason}" for reason, count in made.rows.rejected.items())
     lines.append(f"  cecdata build {out} --out OUT   ·   cecdata verify {out}")
     return "\n".join(lines)

@@ -74,13 +74,13 @@ def summary_text(out: Path | str, manifest: Manifest) -> str:
     lines = [f"{out}: {manifest.pairs.kept:,} pairs from {manifest.rows.kept:,} sentences"]
     for name, files in manifest.outputs.items():
         rows, size = sum(f.rows for f in files), sum(f.bytes for f in files)
-        lines.append(f"  {name:<12}{rows:>14,} pairs  {size / 2**20:9.1f} MiB  {len(files)} files")
+        lines.append(f"  {name:<12}{rows:>14,} pairs  {files_shown(size, len(files))}")
     for what, counts in (("rows", manifest.rows), ("pairs", manifest.pairs)):
         lines += (
             f"  rejected {what:<6}{count:>11,}  {reason}"
             for reason, count in counts.rejected.items()
         )
-    lines.append("  operator           pairs    target  reachable  achieved   (distance / length)")
+    lines.append("  operator           pairs    wanted  reachable  achieved   (distance / length)")
     rates = {
         c.operator: f"{c.target:>10.2%}{c.reachable:>11.2%}{c.achieved:>10.2%}"
         for c in manifest.calibration
@@ -91,6 +91,16 @@ def summary_text(out: Path | str, manifest: Manifest) -> str:
     lines.append(f"  {_cosine(manifest)}")
     lines.append(f'  load_dataset("{out}")   ·   cecdata report {out}   ·   cecdata verify {out}')
     return "\n".join(lines) + "\n"
+
+
+def files_shown(size: int, count: int) -> str:
+    """Return the size of a number of files.
+
+    >>> files_shown(2_621_440, 2), files_shown(1_536, 1)
+    ('2.5 MiB in 2 files', '1.5 KiB in 1 file')
+    """
+    number, unit = (size / 2**20, "MiB") if size >= 2**20 else (size / 2**10, "KiB")
+    return f"{number:.1f} {unit} in {count} file{'s' * (count != 1)}"
 
 
 def _cosine(manifest: Manifest) -> str:

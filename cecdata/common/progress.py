@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import click
 
 if TYPE_CHECKING:
+    from rich import progress
     from rich.progress import TaskID
     from typing_extensions import Self
 
@@ -65,14 +66,18 @@ class Progress:
             self._tasks[what] = self._bars.add_task(what, total=total, rate="")
         task = self._tasks[what]
         self._bars.update(task, advance=more)
-        speed = self._bars.tasks[self._bars.task_ids.index(task)].speed
-        if speed:
-            self._bars.update(task, rate=f"{speed:,.0f}/s" if speed >= 10 else f"{speed:.2g}/s")
+        self._bars.update(task, rate=rate(self._bars, task))
 
     def reached(self, what: str, done: int, total: int) -> None:
         """Set the bar `what` to `done` units."""
         self(what, 0, total)
         self._bars.update(self._tasks[what], completed=done)
+
+
+def rate(bars: progress.Progress, task: TaskID) -> str:
+    """Return the units in a second of a bar of `rich`; "" at its beginning."""
+    speed = bars.tasks[bars.task_ids.index(task)].speed
+    return "" if not speed else f"{speed:,.0f}/s" if speed >= 10 else f"{speed:.2g}/s"
 
 
 def loading(load: Callable[[], object]) -> None:

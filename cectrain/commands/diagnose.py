@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from cecdata.common.progress import suggest
 from cectrain.commands.options import data_argument, recipe_options
 from cectrain.config import load
 
@@ -72,3 +73,5 @@ def diagnose(
         durable.write_text(out / "diagnosis.json", as_text + "\n")
         durable.write_text(out / "diagnosis.html", page(diagnosis))
         click.echo(f"wrote {out / 'diagnosis.html'} and diagnosis.json", err=True)
+    if not as_json:
+        suggest(f"cectrain train {data} --out out/train")

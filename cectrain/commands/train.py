@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 
 import click
@@ -65,6 +66,8 @@ def train(
         constants=constants,
         data__cache=cache,
     )
+    # of calls inside TRL and transformers, which the user cannot change
+    warnings.filterwarnings("ignore", category=FutureWarning, module="(trl|transformers)[.]")
     with displayed({"sft": config.sft.steps, "ppo": config.ppo.updates}) as to:
         summary = run(data, out, config, overwrite=overwrite, log=to.log, on_step=to.on_step)
     if summary:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -27,13 +28,18 @@ def write_report(
     """
     base.parent.mkdir(parents=True, exist_ok=True)
     text = "\n\n".join([f"# {title}", *notes, *(markdown.table(*table) for table in tables)]) + "\n"
-    paragraphs = "".join(f"<p>{escape(note)}</p>\n" for note in notes)
+    paragraphs = "".join(f"<p>{_with_code(note)}</p>\n" for note in notes)
     shown = "".join([*figures, *(html.table(*table) for table in tables)])
     page = html.page(title, f"<h1>{escape(title)}</h1>\n{paragraphs}{shown}")
     plain = json.dumps(dict(facts), ensure_ascii=False, indent=1) + "\n"
     for suffix, content in (("json", plain), ("md", text), ("html", page)):
         durable.write_text(base.with_name(f"{base.name}.{suffix}"), content)
     return text
+
+
+def _with_code(note: str) -> str:
+    """Return a note as HTML, with what is between backticks as code."""
+    return re.sub("`(.+?)`", r"<code>\1</code>", escape(note))
 
 
 def percent(value: float | None) -> str:

@@ -37,7 +37,7 @@ def write_page(out: Path, summary: Mapping[str, Json]) -> Path:
     ]
     tables: list[Table] = [(["held out, %", "before PPO", "after PPO"], rows)]
     names = ("parameters", "training_pairs", "sft_steps", "ppo_batches", "seconds")
-    facts = [[name.replace("_", " "), f"{summary.get(name)}"] for name in names]
+    facts = [[name.replace("_", " "), f"{summary[name]:,}"] for name in names]
     tables.append((["run", "value"], facts))
     path = out / metrics_log.FILE
     figures = [

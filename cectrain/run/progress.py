@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO
 
+from cecdata.common.progress import rate
+
 Logger = Callable[[str], None]  # receives one line of text
 OnStep = Callable[[str, int, Mapping[str, float]], None]  # receives phase, step and its figures
 _FIGURES = ("loss", "reward", "exact_rate")  # shown beside a bar
@@ -53,12 +55,13 @@ def displayed(totals: Mapping[str, int], stream: IO[str] | None = None) -> Itera
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
         TimeRemainingColumn(),
         TextColumn("{task.fields[figures]}"),
     )
     with Progress(*columns, console=Console(file=stream)) as bars:
         tasks = {
-            phase: bars.add_task(phase, total=total, figures="", visible=False)
+            phase: bars.add_task(phase, total=total, rate="", figures="", visible=False)
             for phase, total in totals.items()
             if total
         }
@@ -67,6 +70,7 @@ def displayed(totals: Mapping[str, int], stream: IO[str] | None = None) -> Itera
             if phase in tasks:
                 figures = "  ".join(f"{n} {values[n]:.3f}" for n in _FIGURES if n in values)
                 bars.update(tasks[phase], completed=step, figures=figures, visible=True)
+                bars.update(tasks[phase], rate=rate(bars, tasks[phase]))
 
         def log(line: str) -> None:
             # The bar shows the figures of steps; a line for each would push it down the screen.
