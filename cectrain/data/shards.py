@@ -63,8 +63,13 @@ class Pairs(Protocol):
 def open_shards(path: str | Path) -> Dataset:
     """Open the dataset at `path` after verifying it against its manifest.
 
-    Raises InputError if it has no training pairs, VerificationError if it is damaged.
+    Raises InputError if it is a file or has no training pairs, VerificationError if it is damaged.
     """
+    if Path(path).is_file():
+        raise InputError(
+            f"{path} is a file; DATA must be a dataset, the folder that `cecdata build` wrote. "
+            "Labelled pairs are for `cectrain sft`"
+        )
     dataset = open_dataset(path)
     if not dataset.rows(TRAIN):
         raise InputError(f"{path}: the split {TRAIN!r} has no pairs: build from more text")

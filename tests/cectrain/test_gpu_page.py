@@ -35,7 +35,7 @@ SIZES = {
     "cectrain diagnose": "--pairs 20",
     "cectrain evidence": f"{RUN} --set ppo.updates=1 --set sft.steps=20 --seeds 42 "
     "--sft-rates 4e-4 --workers 2",
-    "--recipe paper": f"{RUN} --updates 1 --policy MODEL --set encoder='\"ENCODER\"'",
+    "--recipe paper": f"{RUN} --updates 1 --policy MODEL --encoder ENCODER",
     "--recipe configs": f"{RUN} --set ppo.updates=1 --policy MODEL",
     "cectrain train": f"{RUN} --set ppo.updates=1 --set sft.steps=2",
 }

@@ -37,7 +37,7 @@ def written(path, rows):
 @pytest.mark.parametrize(
     ("form", "line", "message"),
     [
-        ("tsv", "他来了", "line 2 has 1 columns, but must be source TAB target"),
+        ("tsv", "他来了", "line 2 has 1 column, but must be source TAB target$"),
         ("tsv", "1\t他己\t他已", "line 2 has 3 columns.*--format cscd"),
         ("tsv", "他己\t", "line 2: the target is empty"),
         ("tsv", " \t他已", "line 2: the source is empty"),
@@ -85,6 +85,33 @@ def test_columns_that_do_not_belong_together_are_refused(form, rows, tmp_path):
     pairs = labelled_pairs(written(tmp_path / "pairs.tsv", [*good, *rows]), form, None, 9)
     assert "2 of 12 pairs have sides that differ" in pairs.described()
     assert "line 10" in pairs.described()
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path, capsys):
+    """The training file, the held-out one and a folder in place of the latter: one line, no
+    traceback."""
+    good = str(written(tmp_path / "pairs.tsv", PAIRS))
+    for given in (["none.tsv"], [good, "--held-out", "none.tsv"], [good, "--held-out", "."]):
+        assert run(cli, ["sft", *given, "--out", str(tmp_path / "out")]) == 1
+        assert f"Error: {given[-1]} is not a file" in capsys.readouterr().err
+
+
+def test_a_file_of_pairs_is_no_dataset(tmp_path, capsys):
+    """Commands that need a dataset name the command that reads labelled pairs."""
+    good = str(written(tmp_path / "pairs.tsv", PAIRS))
+    for command in (["train", good, "--out", str(tmp_path / "out")], ["diagnose", good]):
+        assert run(cli, command) == 1
+        assert "is a file; DATA must be a dataset" in capsys.readouterr().err
+
+
+def test_held_out_targets_that_are_trained_on_are_counted(tmp_path):
+    """A file given twice has scores of pairs that the policy was trained on, and a line says so."""
+    path = written(tmp_path / "pairs.tsv", PAIRS)
+    other = written(tmp_path / "other.tsv", [("明夭见。", "明天见。"), PAIRS[0], PAIRS[0]])
+    told = labelled_pairs(path, "tsv", other, 5).described()
+    assert "2 of 3 held-out pairs have a target that is trained on" in told
+    clean = written(tmp_path / "clean.tsv", [("明夭见。", "明天见。")])
+    assert "trained on" not in labelled_pairs(path, "tsv", clean, 5).described()
 
 
 def test_all_pairs_of_a_target_are_on_one_side(tmp_path):
