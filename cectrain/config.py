@@ -29,7 +29,7 @@ FEATURES = ("hidden", "embedding")
 WHITEN = ("batch", "group", "none")
 CONSTANTS = ("auto", "given", "calibrated")
 PRECISIONS = ("auto", "fp32", "bf16")
-SAVED = ("float32", "bfloat16")
+DTYPES = ("float32", "bfloat16")
 VLLM = ("off", "colocate", "server")
 ROLLOUTS = ("auto", "drafted", "generate")
 REPORTERS = ("tensorboard", "wandb", "trackio")
@@ -57,6 +57,7 @@ class PolicyConfig:
     prompt: str = "1"  # version in cectrain.corrector.prompts, or a text with {sentence} in it
     lora_rank: int = 0  # 0: all weights are trained
     lora_alpha: int = 32
+    dtype: str = "float32"  # of the weights in training; bfloat16: the optimizer has fp32 copies
     save_dtype: str = "float32"  # of the weights in model/: float32 or bfloat16
     quantise: bool = False  # base weights in 4 bits (QLoRA); needs a GPU and lora_rank
     max_chars: int = 128  # longest source or target in code points; longer pairs are left out
@@ -228,7 +229,8 @@ def _check_choices(config: Config) -> None:
         ("way to write candidates", ppo.rollout, ROLLOUTS),
         ("choice of constants", config.constants, CONSTANTS),
         ("precision", config.sft.precision, PRECISIONS),
-        ("dtype of weights", config.policy.save_dtype, SAVED),
+        ("dtype of weights", config.policy.dtype, DTYPES),
+        ("dtype of weights", config.policy.save_dtype, DTYPES),
         *(("reporter", name, REPORTERS) for name in ppo.report_to),
     ):
         require_known(name, value, known)

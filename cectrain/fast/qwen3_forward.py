@@ -20,11 +20,12 @@ _NEVER = -1e9  # added to the attention scores of later positions
 
 
 def supports(model: PreTrainedModel) -> bool:
-    """Return whether the model is a plain Qwen3 on a CPU with all weights trained."""
+    """Return whether the model is a plain Qwen3 on a CPU with all weights in fp32 and trained."""
     config = model.config
     return (
         type(model).__name__ == "Qwen3ForCausalLM"
         and model.device.type == "cpu"
+        and model.dtype.itemsize == 4
         and all(parameter.requires_grad for parameter in model.parameters())
         and not config.attention_bias
         and not config.attention_dropout

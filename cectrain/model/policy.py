@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def load_policy(config: PolicyConfig, seed: int, device: str = "auto") -> Policy:
-    """Return the policy that a configuration names, weights in fp32, on its device.
+    """Return the policy that a configuration names, on its device, weights in `config.dtype`.
 
     The built-in policy without shipped weights starts from random ones, drawn by `seed`. Raises
     InputError where nothing loads.
@@ -24,8 +24,12 @@ def load_policy(config: PolicyConfig, seed: int, device: str = "auto") -> Policy
     prompts.prompt(config.prompt)
     if folder.model_folder(config.name) is None:
         model, tokenizer = new_builtin(seed)
-        return Policy(model.to(pick_device(torch, device)), tokenizer, config.prompt, trained=False)
-    return load(config.name, config.prompt, device, **_quantisation(config, torch))
+        model = model.to(pick_device(torch, device))
+        for weight in model.parameters():  # model.to would round the rotary frequencies, too
+            weight.data = weight.data.to(getattr(torch, config.dtype))
+        return Policy(model, tokenizer, config.prompt, trained=False)
+    settings = _quantisation(config, torch) or {"dtype": getattr(torch, config.dtype)}
+    return load(config.name, config.prompt, device, **settings)
 
 
 def new_builtin(seed: int) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:

@@ -82,6 +82,7 @@ def _trainer(job: Job, rewarder: GroupReward) -> GroupTrainer:
     from transformers.trainer_callback import PrinterCallback
     from transformers.utils import logging
 
+    from cectrain.fast.fp32_copies import with_fp32_copies
     from cectrain.run.trainer import GroupTrainer
 
     logging.disable_progress_bar()
@@ -105,6 +106,8 @@ def _trainer(job: Job, rewarder: GroupReward) -> GroupTrainer:
         warmup_examples=config.sft.steps * config.sft.batch,
         log=job.log,
     )
+    if config.policy.dtype == "bfloat16":
+        trainer.optimizer = with_fp32_copies(trainer.create_optimizer())
     trainer.remove_callback(PrinterCallback)  # Watch logs the same figures in fewer words
     return trainer
 

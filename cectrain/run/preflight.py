@@ -43,6 +43,11 @@ def check_settings(config: Config, processes: int) -> None:
             "supervised steps need whole weights on each rank: run `cectrain sft` with ddp.yaml or "
             "in one process first, and name its folder with --policy"
         )
+    if config.policy.dtype != "float32" and distributed.sharded():
+        raise UsageError(
+            f"policy.dtype = {config.policy.dtype} needs whole weights on each rank: set it to "
+            "float32, because FSDP and DeepSpeed keep fp32 copies of their own"
+        )
     if config.sft.steps and config.sft.batch < processes:
         raise UsageError(f"sft.batch = {config.sft.batch} has fewer pairs than {processes} ranks")
     for name in ppo.report_to:

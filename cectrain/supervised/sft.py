@@ -39,6 +39,8 @@ def train_sft(
     """
     import torch
 
+    from cectrain.fast.fp32_copies import with_fp32_copies
+
     model, rate = policy.model, learning_rate(config, policy)
     if config.gradient_checkpointing:
         # The older name is that of transformers before 5.18, which vLLM needs.
@@ -61,7 +63,7 @@ def train_sft(
             chosen = supervised_batch(pairs, step, config.batch)
             yield collate(policy, chosen[distributed.rank() :: distributed.world_size()])
 
-    fit(policy, batches, [optimizer], plan, folder, log, tell=tell)
+    fit(policy, batches, [with_fp32_copies(optimizer)], plan, folder, log, tell=tell)
 
 
 def learning_rate(config: SftConfig, policy: Policy) -> float:
