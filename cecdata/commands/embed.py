@@ -228,10 +228,13 @@ def compare(ratings: Path, names: tuple[str, ...], threshold: float, as_json: bo
     from cecdata.embed.compare import read_ratings, study
 
     inputs, outputs, rated = read_ratings(ratings)
-    comparisons = [
-        study(encoder(name, alone=False), inputs, outputs, rated, threshold=threshold)
-        for name in names
-    ]
+    comparisons = []
+    with Progress() as progress:
+        progress("encoders", 0, len(names))
+        for name in names:
+            model = encoder(name, alone=False)
+            comparisons.append(study(model, inputs, outputs, rated, threshold=threshold))
+            progress("encoders", 1, len(names))
     if as_json:
         print_json({"pairs": len(rated), "encoders": [asdict(one) for one in comparisons]})
         return

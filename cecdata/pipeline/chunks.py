@@ -67,6 +67,11 @@ class Plan:
     rates: Mapping[str, Rate]  # by operator
     tmp: str  # for files on their way, below the root
 
+    def size(self, k: int) -> int:
+        """Return the number of sentences of chunk k; only the last chunk is not full."""
+        full = int(str(self.configuration["shard_sentences"]))
+        return min(full, self.sentences - k * full)
+
 
 class Stage:
     """The second pass over any chunk of a plan; threads may share it.

@@ -42,14 +42,16 @@ def second_pass(
 ) -> list[Outcome]:
     """Return the outcomes of these chunks, in order; run those that the journal does not have.
 
-    A chunk's files are sealed before the journal has it.
+    A chunk's files are sealed before the journal has it. Progress counts sentences.
     """
+    sizes = {k: plan.size(k) for k in chunks}
+    total = sum(sizes.values())
     outcomes = {k: outcome for k in chunks if (outcome := recorded(journal, k)) is not None}
-    progress("perturb", len(outcomes), len(chunks))
+    progress("perturb", sum(sizes[k] for k in outcomes), total)
     missing = [k for k in chunks if k not in outcomes]
     for k, outcome in engine(plan, missing, workers, write) if missing else ():
         seal(outcome.files)
         record(journal, k, outcome)
         outcomes[k] = outcome
-        progress("perturb", 1, len(chunks))
+        progress("perturb", sizes[k], total)
     return [outcomes[k] for k in chunks]

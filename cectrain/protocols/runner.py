@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -139,10 +140,12 @@ def run_all(
     done: dict[str, FinishedRun] = {}
     failed: dict[str, CecError] = {}
     changed, stop = threading.Condition(), threading.Event()
+    seconds: list[float] = []  # of the runs of this call
 
     def work(run: Run) -> None:
         with changed:  # a needed run is earlier in the list, so it has been started
             changed.wait_for(lambda: stop.is_set() or {*run.needs} <= {*done, *failed})
+        began = time.monotonic()
         try:
             result = run_one(experiment, run.complete(done), stop)
         except CecError as error:
@@ -153,6 +156,10 @@ def run_all(
             return
         with changed:
             done[run.name] = result
+            if (took := time.monotonic() - began) > 1:  # otherwise it was read from its folder
+                seconds.append(took)
+                left = _left(seconds, len(runs) - len(done) - len(failed), experiment.workers)
+                experiment.log(f"{len(done)} of {len(runs)} runs are done{left}")
             changed.notify_all()
             if on_finish is not None:
                 on_finish({name: done[name] for name in names if name in done})
@@ -170,6 +177,16 @@ def run_all(
             + "\n".join(map(str, failed.values()))
         )
     return {name: done[name] for name in names}
+
+
+def _left(seconds: Sequence[float], runs: int, workers: int) -> str:
+    """Return how long further runs will take by the mean of those that took `seconds`.
+
+    >>> _left([60.0, 120.0], 4, 2), _left([60.0], 0, 2)
+    (', about 3 minutes are left', '')
+    """
+    minutes = sum(seconds) / len(seconds) * runs / workers / 60
+    return f", about {minutes:.0f} minutes are left" if runs else ""
 
 
 def run_one(experiment: Experiment, run: Run, stop: threading.Event | None = None) -> FinishedRun:
