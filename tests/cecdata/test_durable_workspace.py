@@ -151,6 +151,15 @@ def test_another_configuration_is_refused_with_the_difference(tmp_path):
     assert differences(CONFIG, CONFIG) == []
 
 
+def test_a_refusal_names_twelve_differences_and_counts_the_others(tmp_path):
+    """The advice at the end stays on the screen where the corpus has many files."""
+    build(tmp_path)
+    lines = refused(tmp_path, {**CONFIG, "inputs": [f"{n}.txt" for n in range(40)]}).splitlines()
+    assert len(lines) == 15
+    assert lines[-2].endswith(" more")
+    assert "--overwrite" in lines[-1]
+
+
 def test_overwrite_starts_anew(tmp_path):
     """With `overwrite` the old run's files go, those it would not write again included."""
     build(tmp_path)

@@ -13,6 +13,7 @@ from cecdata.common.strict_json import parse
 
 FILE = "fingerprint.json"
 BOUND = "bound"  # the step of the entry with the SHA-256
+_SHOWN = 12  # differences in a message
 
 
 def dumps(identity: Mapping[str, object]) -> bytes:
@@ -50,9 +51,11 @@ def refuse_another(
     elif sha256_of(path).sha256 != bound.facts.get("sha256") or not isinstance(saved, dict):
         what = f"{path} is damaged or was edited"
     elif saved != identity:
-        changes = "\n".join(f"  {line}" for line in differences(saved, identity))
+        changes = differences(saved, identity)
+        lines = "".join(f"\n  {line}" for line in changes[:_SHOWN])
+        more = f"\n  … and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
         raise RefusedError(
-            f"{root} holds a run with another configuration:\n{changes}\n"
+            f"{root} holds a run with another configuration:{lines}{more}\n"
             "Choose another output folder, or --overwrite to replace it."
         )
     else:
