@@ -75,7 +75,7 @@ def imported(name: str, what: str) -> Callable[..., Any]:
         value: object = importlib.import_module(module)
         for part in attribute.split("."):
             value = getattr(value, part)
-    except Exception as error:  # an imported module may raise anything
+    except (Exception, SystemExit) as error:  # an imported module may raise anything
         raise UsageError(
             f"{what} {name!r} cannot be imported ({type(error).__name__}: {error}): install the "
             "package, or start the run in the folder that has the module"
@@ -101,18 +101,18 @@ def values_P_L(batch: Batch, name: str) -> FloatArray:
     given = {argument: list(columns[_COLUMNS[argument]]) for argument in _arguments(name, function)}
     try:
         returned = function(**given)
+        rewards = list(returned) if isinstance(returned, Iterable) else None
     except (Exception, SystemExit) as error:  # a function that exits would end the run silently
         last = traceback.extract_tb(error.__traceback__)[-1]
         raise RewardFunctionError(
             f"reward function {name} raised {type(error).__name__}: {error} "
             f"({Path(last.filename).name}, line {last.lineno})"
         ) from error
-    if not isinstance(returned, Iterable):
+    if rewards is None:
         raise RewardFunctionError(
             f"reward function {name} returned {returned!r:.40}: it must return one number for each "
             "candidate"
         )
-    rewards = list(returned)
     if len(rewards) != len(texts):
         raise RewardFunctionError(
             f"reward function {name} returned {len(rewards)} values for {len(texts)} candidates: "
@@ -141,8 +141,14 @@ def _is_finite(value: object) -> bool:
 
 def _arguments(name: str, function: Function) -> list[str]:
     """Return the keywords to call the function with; UsageError if it needs others."""
+    try:
+        arguments = inspect.signature(function).parameters.values()
+    except ValueError:  # some functions of extension modules
+        raise UsageError(
+            f"reward {name!r}: its arguments are unknown; name a function of Python that calls it"
+        ) from None
     taken = []
-    for argument in inspect.signature(function).parameters.values():
+    for argument in arguments:
         if argument.kind is argument.VAR_KEYWORD:
             taken += ["completions", "source", "target"]
         elif argument.name in _COLUMNS and argument.kind is not argument.POSITIONAL_ONLY:

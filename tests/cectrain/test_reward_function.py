@@ -34,6 +34,10 @@ def nothing(completions):
 def leaving(completions):
     raise SystemExit(0)
 
+def breaking(completions):
+    yield 1.0
+    raise KeyError("lost")
+
 def needs(tokens):
     return tokens
 
@@ -56,6 +60,7 @@ GROUPS = [["已来", "己来", "已来了"], ["好", "好的", "坏"]]
 def module(tmp_path, monkeypatch):
     """A module in the working directory."""
     (tmp_path / "own_rewards.py").write_text(MODULE, encoding="utf-8")
+    (tmp_path / "leaving_module.py").write_text("raise SystemExit(0)", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     load.cache_clear()
@@ -95,6 +100,7 @@ def test_the_vote_sees_no_reference():
         ("words", "returned 'good'"),
         ("nothing", "returned None: it must return one number for each candidate"),
         ("leaving", "raised SystemExit: 0"),
+        ("breaking", r"raised KeyError: 'lost' \(own_rewards.py, line 28\)"),
     ],
 )
 def test_a_bad_function_is_named(name, message):
@@ -111,6 +117,8 @@ def test_a_bad_function_is_named(name, message):
         ("no_such_module:f", "cannot be imported"),
         ("own_rewards:number", "is a int, not a function or class"),
         ("own_rewards:needs", "needs an argument 'tokens'"),
+        ("leaving_module:f", "cannot be imported.*SystemExit: 0"),
+        ("builtins:max", "'builtins:max': its arguments are unknown"),
     ],
 )
 def test_a_function_that_cannot_be_called_is_refused(name, message):
