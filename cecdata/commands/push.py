@@ -21,21 +21,22 @@ from cecdata.common.errors import UsageError
 def push(
     dataset: Path, repository: str, dry_run: bool, private: bool, rejects: bool, as_json: bool
 ) -> None:
-    """Upload DATASET to REPOSITORY (OWNER/NAME) of the Hugging Face hub, in one commit.
+    """Upload DATASET, of pairs or a pool, to REPOSITORY (OWNER/NAME) of the Hugging Face hub, in one commit.
 
     \b
     cecdata push out/data OWNER/NAME --dry-run
-    cecdata push out/data OWNER/NAME --private
+    cecdata push out/pool OWNER/NAME --private
 
     The card, croissant.json, manifest.json and the shards are uploaded. `hf auth login` or the
     environment variable HF_TOKEN says who you are.
     """
     from cecdata.shards import push as hub
+    from cecdata.shards.manifest import PAIRS, POOL
     from cecdata.shards.reader import open_dataset
 
     if len([part for part in repository.split("/") if part.strip(".")]) != 2:
         raise UsageError(f"{repository!r} is no repository: it must be named OWNER/NAME")
-    files = hub.uploads(open_dataset(dataset), rejects=rejects)
+    files = hub.uploads(open_dataset(dataset, PAIRS, POOL), rejects=rejects)
     address = "" if dry_run else hub.push(dataset, repository, private=private, rejects=rejects)
     if as_json:
         listed = [asdict(file) for file in files]

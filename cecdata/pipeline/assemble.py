@@ -33,7 +33,7 @@ from cecdata.perturbation.tables import compiled
 from cecdata.pipeline.chunks import REJECTS, SPLITS, STAGED, Outcome
 from cecdata.pipeline.pool import Pool, drop
 from cecdata.shards.card import CARD, Example, Texts, card
-from cecdata.shards.croissant import croissant
+from cecdata.shards.croissant import CROISSANT, croissant
 from cecdata.shards.inventory import take_inventory
 from cecdata.shards.manifest import (
     MANIFEST,
@@ -50,7 +50,6 @@ from cecdata.shards.manifest import (
     read_manifest,
 )
 
-CROISSANT = "croissant.json"
 SAMPLE = "sample"
 HASHES = f"benchmarks{SUFFIX}"  # of the benchmarks that the corpus was compared with
 # Packages whose release can change the bytes of a shard.

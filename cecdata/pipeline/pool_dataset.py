@@ -23,6 +23,7 @@ from cecdata.pipeline.chunks import REJECTS, STAGED
 from cecdata.pipeline.intake import Intake, Progress
 from cecdata.pipeline.pool import refuse_changed, write_rejects
 from cecdata.shards.card import CARD
+from cecdata.shards.croissant import CROISSANT, pool_croissant
 from cecdata.shards.manifest import POOL, Counts, File, Manifest
 from cecdata.shards.pool_card import pool_card
 from cecdata.shards.schema import POOLED
@@ -60,8 +61,11 @@ def make_pool(
             if (work.root / staged).is_dir():
                 work.publish(staged, final)
         assemble.write_run(work, started, 1, command)
-        card = work.write_text(CARD, pool_card(recorded))
-        return assemble.close(work, recorded, [card], config)
+        documents = [
+            work.write_text(CARD, pool_card(recorded)),
+            work.write_bytes(CROISSANT, pool_croissant(recorded)),
+        ]
+        return assemble.close(work, recorded, documents, config)
 
 
 def _write(work: Workspace, intake: Intake, given: Sequence[InputFile]) -> Manifest:

@@ -7,13 +7,14 @@ https://docs.mlcommons.org/croissant/docs/croissant-rai-spec.html
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
 from cecdata.common.codec import Json
 from cecdata.shards.card import Texts, splits_with_rows
 from cecdata.shards.manifest import File, Manifest
-from cecdata.shards.schema import PAIR
+from cecdata.shards.schema import PAIR, POOLED
 
 CROISSANT = "croissant.json"
 
@@ -61,12 +62,39 @@ _CONTEXT: dict[str, Json] = {
 
 _PERSONAL = (
     "Names and other personal data of the sources are in the sentences, unless the corpus was "
-    "masked (`cecdata build --mask`)."
+    "masked (`--mask`)."
 )
 
 
 def croissant(manifest: Manifest, texts: Texts) -> bytes:
     """Return the bytes of `croissant.json`: one file object a shard, one record set a split."""
+    about = texts.about or "Pairs for Chinese spelling correction."
+    use = {**_use(manifest, texts.about), **_use_of_pairs(manifest)}
+    facts: dict[str, Json] = {"name": texts.title, "description": about, "license": texts.licence}
+    return _document(manifest, {**facts, **use}, PAIR, ("id", "copy"))
+
+
+def pool_croissant(manifest: Manifest) -> bytes:
+    """Return the bytes of `croissant.json` of a pool, with the licences that its rows state."""
+    origins = manifest.extra["origins"]
+    assert isinstance(origins, list)
+    stated = {str(one["licence"] or "not stated") for one in origins if isinstance(one, Mapping)}
+    licences: list[Json] = [*sorted(stated)]
+    facts: dict[str, Json] = {
+        "name": "Chinese sentences",
+        "description": f"{manifest.rows.kept:,} distinct sentences in normal form.",
+        "license": licences if len(licences) > 1 else licences[0],
+        **_use(manifest, ""),
+        "rai:dataUseCases": ["Clean text from which pairs for spelling correction are made."],
+        "rai:dataLimitations": ["What the sources got wrong is in the sentences."],
+    }
+    return _document(manifest, facts, POOLED, ("id",))
+
+
+def _document(
+    manifest: Manifest, facts: Mapping[str, Json], schema: pa.Schema, key: Sequence[str]
+) -> bytes:
+    """Return the bytes of the file; `key` names the columns that tell rows apart."""
     splits = splits_with_rows(manifest)
     document: dict[str, Json] = {
         "@context": _CONTEXT,
@@ -75,36 +103,45 @@ def croissant(manifest: Manifest, texts: Texts) -> bytes:
             "http://mlcommons.org/croissant/1.0",
             "http://mlcommons.org/croissant/RAI/1.0",
         ],
-        "name": texts.title,
-        "description": texts.about or "Pairs for Chinese spelling correction.",
-        "license": texts.licence,
+        **facts,
         "inLanguage": "zh",
         "version": manifest.version,
         "citeAs": "CEC-Zero, arXiv:2512.23971",
-        **_responsible_use(manifest, texts),
         "distribution": [
             node
             for split, records in splits.items()
-            for node in (*map(_file_object, records), _file_set(split))
+            for node in (*map(_file_object, records), _file_set(split, records[0].path))
         ],
-        "recordSet": [_record_set(split) for split in splits],
+        "recordSet": [_record_set(split, schema, key) for split in splits],
     }
     return (json.dumps(document, ensure_ascii=False, indent=2) + "\n").encode()
 
 
-def _responsible_use(manifest: Manifest, texts: Texts) -> dict[str, Json]:
-    """Return the RAI fields: how the pairs came about, and what they are not fit for."""
+def _use(manifest: Manifest, about: str) -> dict[str, Json]:
+    """Return the RAI fields of pairs and pools: how the sentences were gathered."""
     rows, pairs = manifest.rows, manifest.pairs
     reasons = ", ".join(dict.fromkeys((*rows.rejected, *pairs.rejected))) or "none"
     return {
         "rai:dataCollection": (
-            f"{rows.kept:,} sentences of {rows.read:,} rows of clean text. {texts.about}"
+            f"{rows.kept:,} sentences of {rows.read:,} rows of clean text. {about}"
         ).strip(),
         "rai:dataCollectionType": ["Others"],
         "rai:dataPreprocessingProtocol": [
             "Sentences are brought to a normal form, and repeated ones are left out.",
             f"Rejected, with the reason of each in the files of rejects/: {reasons}.",
         ],
+        "rai:dataBiases": ["The sentences carry whatever bias their sources have."],
+        "rai:personalSensitiveInformation": [_PERSONAL],
+        "rai:dataReleaseMaintenancePlan": (
+            "None. The manifest has the configuration and the digests with which it can be made "
+            "again."
+        ),
+    }
+
+
+def _use_of_pairs(manifest: Manifest) -> dict[str, Json]:
+    """Return the RAI fields that pairs have beside: the errors, and what they are not fit for."""
+    return {
         "rai:dataAnnotationProtocol": "Nobody annotated: the operators "
         f"({', '.join(manifest.operators)}) write errors into clean sentences, which are the "
         "references.",
@@ -114,13 +151,7 @@ def _responsible_use(manifest: Manifest, texts: Texts) -> dict[str, Json]:
             "The errors are made by rules: a score on them says little of errors that people make.",
             "A replaced character can by chance give another correct sentence.",
         ],
-        "rai:dataBiases": ["The sentences carry whatever bias their sources have."],
-        "rai:personalSensitiveInformation": [_PERSONAL],
         "rai:dataSocialImpact": "A corrector that is trained on them may change a right name.",
-        "rai:dataReleaseMaintenancePlan": (
-            "None. The manifest has the configuration and the digests with which it can be made "
-            "again."
-        ),
     }
 
 
@@ -136,25 +167,25 @@ def _file_object(record: File) -> Json:
     }
 
 
-def _file_set(split: str) -> Json:
+def _file_set(split: str, first: str) -> Json:
     # Without `containedIn` the pattern speaks of files beside this one.
     return {
         "@type": "cr:FileSet",
         "@id": f"{split}-files",
         "name": f"{split}-files",
         "encodingFormat": "application/x-parquet",
-        "includes": f"data/{split}-*.parquet",
+        "includes": f"{first.partition('-')[0]}-*.parquet",
     }
 
 
-def _record_set(split: str) -> Json:
+def _record_set(split: str, schema: pa.Schema, key: Sequence[str]) -> Json:
     return {
         "@type": "cr:RecordSet",
         "@id": split,
         "name": split,
-        "description": f"The pairs of the split {split}.",
-        "key": [{"@id": f"{split}/id"}, {"@id": f"{split}/copy"}],
-        "field": [_field(field, split) for field in PAIR],
+        "description": f"The rows of the split {split}.",
+        "key": [{"@id": f"{split}/{name}"} for name in key],
+        "field": [_field(field, split) for field in schema],
     }
 
 

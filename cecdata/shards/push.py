@@ -9,7 +9,7 @@ from cecdata.common import hub
 from cecdata.common.errors import InputError, MissingPackageError, how_to_install
 from cecdata.shards.card import CARD
 from cecdata.shards.croissant import CROISSANT
-from cecdata.shards.manifest import MANIFEST
+from cecdata.shards.manifest import MANIFEST, PAIRS, POOL
 from cecdata.shards.reader import Dataset, open_dataset
 
 
@@ -39,7 +39,7 @@ def push(folder: Path, repository: str, *, private: bool = False, rejects: bool 
     Every shard is hashed first. Raises VerificationError for a damaged dataset, and InputError
     where the hub refuses or does not answer.
     """
-    dataset = open_dataset(folder)
+    dataset = open_dataset(folder, PAIRS, POOL)
     files = uploads(dataset, rejects=rejects)
     for split in dataset.manifest.outputs:
         dataset.prove(split)
