@@ -21,7 +21,9 @@ from cecdata.common.errors import UsageError
 def push(
     dataset: Path, repository: str, dry_run: bool, private: bool, rejects: bool, as_json: bool
 ) -> None:
-    """Upload DATASET, of pairs or a pool, to REPOSITORY (OWNER/NAME) of the Hugging Face hub, in one commit.
+    """Upload DATASET (pairs or a pool) to REPOSITORY (OWNER/NAME) of the Hugging Face hub.
+
+    All files arrive in one commit.
 
     \b
     cecdata push out/data OWNER/NAME --dry-run
