@@ -118,7 +118,9 @@ def verdict(diagnosis: Diagnosis) -> list[str]:
     """Return the meaning of the figures in sentences; the first one is the answer."""
     given, calibrated = diagnosis.rewards["as given"], diagnosis.rewards["calibrated"]
     best = diagnosis.rewards[diagnosis.favoured]
-    lines = [_answer(diagnosis, best), *_beside_exact_match(diagnosis, best)]
+    lines, answer = _beside_exact_match(diagnosis, best), _answer(diagnosis, best)
+    only_as_exact = best.variant_low <= EXACT_MATCH and _ranking(best) >= TEACHES_SLOWLY
+    lines.insert(len(lines) if only_as_exact and not diagnosis.teaches else 0, answer)
     star = given.alpha_star
     if given.config.alpha <= star and given.config.kind == "consensus":
         other = additional_weight(given.config) or given.config.copy is not None
@@ -178,9 +180,10 @@ def _answer(diagnosis: Diagnosis, best: RewardFigures) -> str:
     constants = f"{c.words()}, {c.metric}"
     accuracy = _ranking(best)
     if accuracy >= TEACHES:
+        what = "This reward" if best.variant_low > EXACT_MATCH else "As exact match does, it"
         return (
-            f"This reward can teach: take {name} ({constants}); {accuracy:.1%} of the pairs of a "
-            "right and a wrong candidate are ranked correctly within their group."
+            f"{what} can teach: take {name} ({constants}); {accuracy:.1%} of the pairs of a right "
+            "and a wrong candidate are ranked correctly within their group."
         )
     if accuracy >= TEACHES_SLOWLY:
         return (
