@@ -100,7 +100,7 @@ def _histograms(pairs: pl.DataFrame, edits: pl.DataFrame) -> dict[str, dict[str,
     columns = {
         "Levenshtein distance": pairs.select("distance"),
         "Edits in a sentence": pairs.select(pl.col("edits").list.len()),
-        "Length of the target, in characters": pairs.select(length),
+        "Length of the target, ten characters to a bar": pairs.select(length),
         "Place of an edit, in tenths of the sentence": edits.select(place),
     }
     histograms = {title: _in_order(column) for title, column in columns.items()}

@@ -81,7 +81,7 @@
   const again = () => { shown = PAGE; draw(); };
   for (const [name, at] of FIELDS) {
     const select = get("pair-" + name);
-    const values = [...new Set(pairs.map((pair) => pair[at]))].sort();
+    const values = [...new Set(pairs.map((pair) => pair[at]))].filter(Boolean).sort();
     select.append(new Option("all", ""), ...values.map((value) => new Option(value, value)));
     select.addEventListener("change", again);
   }

@@ -30,7 +30,7 @@ def reports(title: str, manifest: Manifest, sample: PoolSample, command: str) ->
         f"<h1>{escape(title)}</h1><p>{escape(about)}</p><p><code>{escape(command)}</code></p>",
         "<h2>Origins and licences</h2>" + html.table(_HEAD, origins),
         "<h2>Rejected rows</h2>" + rejected_table("rows of the corpus", manifest.rows, reasons),
-        "<h2>Lengths</h2>" + histogram("Length of a sentence, in characters", lengths),
+        "<h2>Lengths</h2>" + histogram("Length of a sentence, ten characters to a bar", lengths),
         "<h2>Sentences</h2>" + browser("licence", "origin", "verdict"),
     ]
     rejected = [(name, f"{count:,}") for name, count in manifest.rows.rejected.items()]
