@@ -64,9 +64,9 @@ def test_the_pages_can_be_typed_one_after_another_in_one_folder():
     for page in ("../README.md", *PAGES):
         for language, code in blocks(page):
             for line in code.splitlines() if language == "sh" else ():
-                if written := re.search(r"--out (\S+)", line):
+                if written := re.search(r"--out (\S+)|[^>]> (\S+)$", line):
                     command = line.partition(" #")[0].strip()
-                    commands.setdefault(written[1], set()).add(command)
+                    commands.setdefault(written[1] or written[2], set()).add(command)
     assert len(commands) > 10
     assert {folder: made for folder, made in commands.items() if len(made) > 1} == {}
 
