@@ -20,7 +20,7 @@ from cectrain.pretraining.pairs import Batches, held_out_pairs
 from cectrain.pretraining.pool import Pool, make_pool
 from cectrain.pretraining.start import new_policy, optimizers
 from cectrain.pretraining.watch import watched
-from cectrain.pretraining.worker import prepared
+from cectrain.pretraining.worker import lost_worker, prepared
 from cectrain.run import reproducibility
 from cectrain.store import checkpoints, metrics_log
 from cectrain.store.metrics_log import MetricsLog
@@ -96,7 +96,8 @@ def _run(policy: Policy, pool: Pool, config: PretrainConfig, state: Path, log: M
     def ahead(steps: range) -> Iterable[Batch]:
         return prepared(lambda step: collate(policy, batches.at(step)), steps)
 
-    fit(policy, ahead, optimizers(policy, config), plan, state / "pretrain", on_log, watch)
+    with lost_worker():
+        fit(policy, ahead, optimizers(policy, config), plan, state / "pretrain", on_log, watch)
 
 
 def _steps_done(state: Path) -> int:

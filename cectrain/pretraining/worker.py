@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from cecdata.common.errors import CecError
 
 if TYPE_CHECKING:
     from cectrain.supervised.gradient import Batch
@@ -47,3 +50,17 @@ def prepared(batch_of: Callable[[int], Batch], steps: range) -> Iterable[Batch]:
         **(worker if sys.platform == "linux" else {}),
     )
     return batches
+
+
+@contextmanager
+def lost_worker() -> Iterator[None]:
+    """Raise CecError instead of torch's error if the process of `prepared` is killed."""
+    try:
+        yield
+    except RuntimeError as error:
+        if not str(error).startswith("DataLoader worker (pid"):
+            raise
+        raise CecError(
+            f"the process that prepares the batches ended ({str(error).strip()}): if memory was "
+            "full, free some, then start the same command again; it goes on at the last checkpoint"
+        ) from error

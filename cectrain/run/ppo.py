@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -86,6 +87,9 @@ def _trainer(job: Job, rewarder: GroupReward) -> GroupTrainer:
     from cectrain.run.trainer import GroupTrainer
 
     logging.disable_progress_bar()
+    # TRL, and the transformers that vLLM needs, know only the older names.
+    old = ".*gradient_checkpointing` is deprecated"
+    warnings.filterwarnings("ignore", old, FutureWarning)
     os.environ.setdefault("TRACKIO_DIR", str(job.state / "trackio"))
     config = job.config
     args = arguments(

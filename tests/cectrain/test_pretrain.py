@@ -18,7 +18,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
 
-from cecdata.common.errors import InputError, RefusedError, UsageError, VerificationError
+from cecdata.common.errors import CecError, InputError, RefusedError, UsageError, VerificationError
 from cecdata.corpus.splits import is_validation
 from cectrain.corrector.policy import Policy, prompt_ids
 from cectrain.data.shards import Pair
@@ -31,7 +31,7 @@ from cectrain.pretraining.pool import make_pool
 from cectrain.pretraining.run import pretrain
 from cectrain.pretraining.start import embeddings, optimizers
 from cectrain.pretraining.watch import exact_greedy
-from cectrain.pretraining.worker import prepared
+from cectrain.pretraining.worker import lost_worker, prepared
 from cectrain.supervised import loss as losses
 from cectrain.supervised.loop import Plan, fit
 
@@ -335,6 +335,18 @@ def test_an_error_of_the_worker_is_raised_here():
     assert [int(next(batches)["labels"]) for _ in range(2)] == [0, 1]
     with pytest.raises(ValueError, match="row 7 is wrong"):
         next(batches)
+
+
+def test_a_worker_that_is_killed_ends_the_run_with_a_message():
+    """The message says what ended and what to do."""
+
+    def batch_of(step):
+        if step == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return {"labels": torch.tensor([step])}
+
+    with pytest.raises(CecError, match=r"ended .*: .* the same command"), lost_worker():
+        list(prepared(batch_of, range(5)))
 
 
 @pytest.fixture(scope="module")
