@@ -102,6 +102,7 @@ def _read(path: Path, form: str) -> tuple[pa.Table, str]:
     columns, rows = FORMATS[form], []
     seen: Counter[str] = Counter()
     doubtful: list[int] = []  # numbers of lines
+    spaced: list[int] = []
     for number, line in lines(path, blank=True):
         if not line:
             continue
@@ -111,6 +112,8 @@ def _read(path: Path, form: str) -> tuple[pa.Table, str]:
         operator = UNCHANGED if source == target else "labelled"
         if _is_doubtful(cells):
             doubtful.append(number)
+        if source != source.strip() or target != target.strip():
+            spaced.append(number)
         rows.append((seen[target] % _COPIES, source, target, operator))
         seen[target] += 1
     if not rows:
@@ -118,6 +121,11 @@ def _read(path: Path, form: str) -> tuple[pa.Table, str]:
     remark = _remark(doubtful, len(rows), form)
     if 2 * len(doubtful) > len(rows):
         raise InputError(f"{path}: {remark} Are the columns aligned, {' TAB '.join(columns)}?")
+    if spaced:
+        remark += (
+            f"{' ' if remark else ''}{len(spaced):,} of {len(rows):,} pairs have white space at an "
+            f"end of a side: the first is line {spaced[0]}."
+        )
     copies, *texts = zip(*rows, strict=True)
     named = dict(zip(("source", "target", "operator"), map(pa.array, texts), strict=True))
     ids = id_column(named["target"])

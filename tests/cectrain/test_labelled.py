@@ -104,6 +104,13 @@ def test_a_file_of_pairs_is_no_dataset(tmp_path, capsys):
         assert "is a file; DATA must be a dataset" in capsys.readouterr().err
 
 
+def test_white_space_at_the_ends_of_a_side_is_counted(tmp_path):
+    """Such pairs are kept as they are, because lines may be meant so, and a line says it."""
+    rows = [*PAIRS, ("明夭见。 ", "明天见。"), ("\u3000好的。", "\u3000好的。")]
+    told = labelled_pairs(written(tmp_path / "pairs.tsv", rows), "tsv", None, 5).described()
+    assert "2 of 27 pairs have white space at an end of a side: the first is line 26." in told
+
+
 def test_held_out_targets_that_are_trained_on_are_counted(tmp_path):
     """A file given twice has scores of pairs that the policy was trained on, and a line says so."""
     path = written(tmp_path / "pairs.tsv", PAIRS)
