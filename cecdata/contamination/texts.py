@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from cecdata.common.errors import InputError
 from cecdata.corpus.inputs import resolve
-from cecdata.corpus.sources import Source, opened
+from cecdata.corpus.sources import Source, opened, rows_known
 
 # Texts, the row of each, and the number of rows of which these are texts.
 Texts: TypeAlias = "tuple[pa.Array, npt.NDArray[np.int64], int]"
@@ -49,13 +49,7 @@ def texts(name: str) -> Iterator[Texts]:
 
 def counted(names: Sequence[str]) -> int | None:
     """Return the number of rows of Parquet files; None where another file is among them."""
-    sources = [source for name in names for source in _sources(name)]
-    if any(source.format != "parquet" or source.path is None for source in sources):
-        return None
-    try:
-        return sum(int(pq.read_metadata(source.path).num_rows) for source in sources)
-    except (pa.ArrowException, OSError):  # `texts` names the file
-        return None
+    return rows_known([source for name in names for source in _sources(name)])
 
 
 def _sources(name: str) -> list[Source]:

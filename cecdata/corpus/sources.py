@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +39,22 @@ class Source:
             return "stdin" if self.label == STDIN else self.label
         name = self.path.name.removesuffix(self.compression)
         return name.removesuffix(self.suffix) or name
+
+
+def rows_known(sources: Sequence[Source]) -> int | None:
+    """Return the number of rows, which the footers of Parquet files have; None for others."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = 0
+    for source in sources:
+        if source.format != "parquet" or source.path is None:
+            return None
+        try:
+            rows += pq.read_metadata(source.path).num_rows
+        except (pa.ArrowException, OSError):  # who reads the file names it
+            return None
+    return rows
 
 
 class DamagedError(InputError):

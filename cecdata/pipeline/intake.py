@@ -12,6 +12,7 @@ from cecdata.common.errors import InputError
 from cecdata.config import Config
 from cecdata.contamination.lists import benchmarks, decontaminate
 from cecdata.corpus.dedup import Dedup
+from cecdata.corpus.inputs import resolve
 from cecdata.corpus.near_duplicates import NearDuplicates, without_near
 from cecdata.corpus.normalise import Options, distinct, normalise
 from cecdata.corpus.privacy import mask
@@ -19,6 +20,7 @@ from cecdata.corpus.reading import FileReport, Rows, empty_corpus, read
 from cecdata.corpus.rows import by_reason
 from cecdata.corpus.sentences import split
 from cecdata.corpus.sieve import sieve
+from cecdata.corpus.sources import rows_known
 from cecdata.shards.schema import POOLED, REJECTED_ROW
 
 Progress = Callable[[str, int, int | None], None]  # what, how many more, of how many in all
@@ -67,12 +69,12 @@ class Intake:
 
         The last chunk may hold fewer; a chunk that is due to its many rejected rows holds none.
         """
-        size = self.config.shard_sentences
+        size, total = self.config.shard_sentences, self._rows()
         held: list[pa.RecordBatch] = []
         bad: list[pa.RecordBatch] = []
         sentences = rejects = bad_bytes = 0
         for batch, rejected in self._batches:
-            self._progress("read", len(batch) + len(rejected), None)
+            self._progress("read", len(batch) + len(rejected), total)
             held.append(batch)
             bad.append(rejected)
             sentences += len(batch)
@@ -90,6 +92,14 @@ class Intake:
         if sentences or rejects:
             rest = pa.Table.from_batches(held, POOLED)
             yield _one(rest), pa.Table.from_batches(bad, REJECTED_ROW)
+
+    def _rows(self) -> int | None:
+        """Return the number of rows to read where it is known beforehand."""
+        if self.config.split_sentences:  # a row gives as many as it has
+            return None
+        rows = rows_known(resolve(self.corpus, self.config.format))
+        limit = self.config.limit
+        return rows if rows is None or limit is None else min(rows, limit)
 
     def _read(self) -> Iterator[Batch]:
         config = self.config

@@ -10,13 +10,15 @@ import sys
 import threading
 from pathlib import Path
 
-import cecdata
+import polars as pl
+
 from cecdata import config
 from cecdata.audit.audit import audit
 from cecdata.audit.pairs import errors_of
 from cecdata.contamination.lists import load
 from cecdata.contamination.report import judge
 from cecdata.fit.fit import fit
+from cecdata.pipeline.build import build
 from cecdata.report.write import write_report
 from cecdata.shards.stats import stats
 
@@ -84,10 +86,10 @@ def test_nothing_is_drawn_where_stderr_is_no_terminal(tmp_path):
 
 
 def test_a_command_of_known_length_says_how_much_is_left(tmp_path):
-    """The steps that are shown add up to the total: shards, row groups, errors, folds of a fit."""
+    """The steps that are shown add up to the total: rows, sentences, errors, folds of a fit."""
     texts = [f"第{number}号车厢的空调已经修好，请旅客放心乘坐。" for number in range(40)]
-    out = tmp_path / "out"
-    cecdata.build(texts, out, filters=("levenshtein",))
+    out, rows = tmp_path / "out", tmp_path / "rows.parquet"
+    pl.DataFrame({"text": texts}).write_parquet(rows)
     errors = errors_of([("他己经来了。", "他已经来了。"), ("天汽很好。", "天气很好。")] * 9)
     benchmark = tmp_path / "gold.tsv"
     benchmark.write_text("他己经来了。\t他已经来了。\n", "utf-8")
@@ -98,10 +100,12 @@ def test_a_command_of_known_length_says_how_much_is_left(tmp_path):
         done[what] = done.get(what, 0) + more
         totals[what] = total
 
+    build([str(rows)], out, config.load(filters=("levenshtein",)), progress=show)
     stats(out, show)
     write_report(out, progress=show)
     judge([str(out)], load([str(benchmark)]), show)
     audit(errors, config.load("realistic"), "realistic", progress=show)
     fit(errors, config.load("realistic"), progress=show)
-    assert set(done) == {"count", "row groups", "compare", "audit", "fit"}
+    assert set(done) == {"read", "perturb", "count", "row groups", "compare", "audit", "fit"}
     assert done == totals
+    assert done["read"] == done["perturb"] == len(texts)
