@@ -56,6 +56,11 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
     return re.sub(r"\[([^\]]*)\]\(([^)#\s]*)(#[^)\s]*)?\)", turned, markdown)
 
 
+def on_post_page(output: str, **_: object) -> str:
+    """Name the search for screen readers."""
+    return output.replace('role="dialog"', 'role="dialog" aria-label="Search"')
+
+
 def command_pages() -> dict[str, str]:
     """Return one page for each command with what its `--help` prints, and an index."""
     pages, index = {}, ["# Commands", "Each page shows what `--help` prints."]
