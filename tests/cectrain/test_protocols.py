@@ -747,8 +747,11 @@ def test_a_training_run_has_a_page(tmp_path):
     (tmp_path / "metrics.jsonl").write_text(heldout % 0 + steps, "utf-8")
     scores = {"heldout_exact": 0.3125, "heldout_f1": None}
     summary = {"heldout_after_sft": scores, "heldout_after_ppo": scores, "heldout_rows": 300}
+    facts = ("parameters", "training_pairs", "sft_steps", "ppo_batches", "seconds")
+    summary |= dict.fromkeys(facts, 1234)
     page = write_page(tmp_path, summary).read_text("utf-8")
     assert page.count("<polyline") == 3
     assert "31.2" in page
+    assert "1,234" in page
     assert "Candidates by batch of PPO" in page
     assert "Held-out sentences by batch" not in page

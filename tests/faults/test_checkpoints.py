@@ -52,6 +52,7 @@ def test_what_is_watched_at_a_checkpoint_is_watched_before_it(tmp_path):
     from cectrain.model.policy import small_qwen3
     from cectrain.model.tokenizer import character_tokenizer
     from cectrain.supervised.loop import Plan, fit
+    from cectrain.supervised.loss import collate
 
     def run(watch):
         model, tokenizer = small_qwen3(character_tokenizer(), 7, hidden=32, layers=1)
@@ -59,7 +60,8 @@ def test_what_is_watched_at_a_checkpoint_is_watched_before_it(tmp_path):
         made = [torch.optim.AdamW(model.parameters())]
         plan = Plan(steps=2, share=lambda _: 1.0, save_every=1)
         pair = Pair(1, 0, "己经", "已经", "noise")
-        fit(policy, lambda _step: [pair], made, plan, tmp_path, watch=watch)
+        batch = collate(policy, [pair])
+        fit(policy, lambda steps: [batch for _ in steps], made, plan, tmp_path, watch=watch)
 
     def killed(step):
         seen.append(step)
