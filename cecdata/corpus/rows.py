@@ -51,7 +51,7 @@ def constant(value: str, length: int) -> pa.StringArray:
 def rejected_batch(rejects: Sequence[Reject], label: str) -> pa.RecordBatch:
     """Return the rejects of one file as a batch of the schema REJECTED_ROW."""
     if not rejects:
-        return _none()
+        return no_rejects()
     columns = [
         [label] * len(rejects),
         [r.row for r in rejects],
@@ -66,7 +66,8 @@ def rejected_batch(rejects: Sequence[Reject], label: str) -> pa.RecordBatch:
 
 
 @functools.cache
-def _none() -> pa.RecordBatch:
+def no_rejects() -> pa.RecordBatch:
+    """Return an empty batch of the schema REJECTED_ROW."""
     return pa.RecordBatch.from_pylist([], schema=REJECTED_ROW)
 
 

@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 
 from cecdata.common.errors import InputError, UsageError, did_you_mean
 from cecdata.config import Config
-from cecdata.contamination.lists import benchmarks, decontaminate
-from cecdata.corpus.normalise import Normalised, Options, normalise
-from cecdata.corpus.privacy import mask
-from cecdata.corpus.sieve import sieve
+from cecdata.corpus.normalise import Normalised
+from cecdata.corpus.rows import no_rejects
+from cecdata.pipeline.intake_stages import intake_stages
+from cecdata.pipeline.stages import run
 from cecdata.shards.schema import ROW
 
 Frame: TypeAlias = "pl.DataFrame | pl.LazyFrame | pl.Series | pa.Table | Sequence[str]"
@@ -77,16 +77,9 @@ def sentences(text: pa.Array, origin: pa.Array | None, config: Config) -> Normal
             "near_duplicates compares sentences of several batches: filter the column beforehand, "
             "or build from a file with `cecdata build --near-duplicates`"
         )
-    options = Options(config.min_chars, config.max_chars)
-    rows = rows_of(text, origin)
-    clean = sieve(
-        normalise(mask(rows) if config.mask else rows, options),
-        config.quality,
-        config.perplexity,
-        config.max_perplexity,
-    )
-    known = benchmarks(config.decontaminate)
-    return clean if known is None else decontaminate(clean, known)
+    stages = [stage for stage in intake_stages(config) if not stage.ordered]
+    ((kept, rejected),) = run(stages, [(rows_of(text, origin), no_rejects())], 1)
+    return Normalised(kept, rejected)
 
 
 def rows_of(text: pa.Array, origin: pa.Array | None = None) -> pa.RecordBatch:

@@ -36,7 +36,7 @@ def build(
     """
     started = time.monotonic()
     given = inputs(corpus, config.format)
-    intake = Intake(corpus, config, progress)
+    intake = Intake(corpus, config, progress, workers)
     if overwrite:
         intake.look()
     reads = assemble.reads(given, config)

@@ -10,21 +10,15 @@ import pyarrow as pa
 
 from cecdata.common.errors import InputError
 from cecdata.config import Config
-from cecdata.contamination.lists import benchmarks, decontaminate
-from cecdata.corpus.dedup import Dedup
 from cecdata.corpus.inputs import resolve
-from cecdata.corpus.near_duplicates import NearDuplicates, without_near
-from cecdata.corpus.normalise import Options, distinct, normalise
-from cecdata.corpus.privacy import mask
-from cecdata.corpus.reading import FileReport, Rows, empty_corpus, read
+from cecdata.corpus.reading import FileReport, empty_corpus, read
 from cecdata.corpus.rows import by_reason
-from cecdata.corpus.sentences import split
-from cecdata.corpus.sieve import sieve
 from cecdata.corpus.sources import rows_known
+from cecdata.pipeline.intake_stages import intake_stages
+from cecdata.pipeline.stages import Batch, run
 from cecdata.shards.schema import POOLED, REJECTED_ROW
 
 Progress = Callable[[str, int, int | None], None]  # what, how many more, of how many in all
-Batch = tuple[pa.RecordBatch, pa.RecordBatch]  # kept (POOLED) and rejected (REJECTED_ROW)
 _HELD = 1 << 28  # bytes of rejected rows: those that are too long may have a megabyte each
 
 
@@ -32,14 +26,16 @@ class Intake:
     """A corpus that is read once, as chunks of clean, distinct sentences.
 
     Counts what went by: `files` has a report for each file that was read to its end, or to the
-    limit.
+    limit. Stages that are not ordered run on `workers` threads.
     """
 
-    def __init__(self, corpus: Sequence[str], config: Config, progress: Progress) -> None:
-        self.corpus, self.config, self._progress = corpus, config, progress
+    def __init__(
+        self, corpus: Sequence[str], config: Config, progress: Progress, workers: int = 1
+    ) -> None:
+        self.corpus, self.config, self.workers = corpus, config, workers
+        self._progress = progress
         self.files: list[FileReport] = []
         self._batches = self._read()
-        self._benchmarks = benchmarks(config.decontaminate)
 
     def look(self) -> None:
         """Read as far as the first sentence, before --overwrite removes anything.
@@ -103,9 +99,7 @@ class Intake:
 
     def _read(self) -> Iterator[Batch]:
         config = self.config
-        options = Options(config.min_chars, config.max_chars)
-        seen, near = Dedup(), NearDuplicates()
-        for rows in read(
+        rows = read(
             self.corpus,
             text_column=config.text_column,
             origin_column=config.origin_column,
@@ -115,27 +109,13 @@ class Intake:
             encoding=config.encoding,
             limit=config.limit,
             report=self.files.append,
-        ):
-            clean = sieve(
-                normalise(_prepare(rows, config), options),
-                config.quality,
-                config.perplexity,
-                config.max_perplexity,
-            )
-            clean = distinct(clean, seen)
-            if config.near_duplicates:
-                clean = without_near(clean, near)
-            if self._benchmarks is not None:
-                clean = decontaminate(clean, self._benchmarks)
-            rejected = pa.concat_batches([rows.rejected, clean.rejected])
-            yield clean.batch.select(POOLED.names).cast(POOLED), rejected
+        )
+        batches = ((part.batch, part.rejected) for part in rows)
+        for kept, rejected in run(intake_stages(config), batches, self.workers):
+            yield kept.select(POOLED.names).cast(POOLED), rejected
 
 
 def _one(table: pa.Table) -> pa.RecordBatch:
     batches = table.combine_chunks().to_batches()
     return batches[0] if batches else pa.RecordBatch.from_pylist([], POOLED)
 
-
-def _prepare(rows: Rows, config: Config) -> pa.RecordBatch:
-    batch = split(rows.batch) if config.split_sentences else rows.batch
-    return mask(batch) if config.mask else batch

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import shutil
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from cecdata.common.cores import usable_cores
 from cecdata.common.durable import Entry, FileRecord, Workspace
 from cecdata.common.durable.files import naming
 from cecdata.common.errors import InputError, RefusedError
@@ -27,6 +28,7 @@ from cecdata.corpus.sources import STDIN
 from cecdata.filters import active
 from cecdata.perturbation.engine import Histogram
 from cecdata.pipeline.intake import Intake, Progress
+from cecdata.pipeline.stages import ahead
 from cecdata.shards.schema import POOLED, REJECTED_ROW
 from cecdata.shards.writer import check_whole, write_pairs
 
@@ -58,7 +60,8 @@ class Pool:
 def survey(corpus: Sequence[str], config: Config, progress: Progress) -> Survey:
     """Run the first pass and write nothing."""
     active(config)  # an unknown filter is refused before the corpus is read
-    return _scan(Intake(corpus, config, progress), None)
+    intake = Intake(corpus, config, progress, usable_cores())
+    return _scan(intake, intake.chunks())
 
 
 def fill(work: Workspace, intake: Intake, given: Sequence[InputFile]) -> Pool:
@@ -107,6 +110,9 @@ def drop(work: Workspace) -> None:
     shutil.rmtree(work.root / _FOLDER, ignore_errors=True)
 
 
+Chunk = tuple[pa.RecordBatch, pa.Table]  # sentences, and the rows rejected on the way
+
+
 class _Files:
     """The pool's files as they are written."""
 
@@ -115,25 +121,33 @@ class _Files:
         self.written: list[FileRecord] = []
         self.rejects_rows: list[int] = []
 
-    def add(self, number: int, chunk: pa.RecordBatch, bad: pa.Table) -> None:
+    def written_chunks(self, intake: Intake) -> Iterator[Chunk]:
+        """Yield the chunks of a corpus as they are written, in order, by the intake's threads."""
+        for chunk, bad, files in ahead(self._write, enumerate(intake.chunks()), intake.workers):
+            self.written += files
+            self.rejects_rows += [len(bad)] if len(bad) else []
+            yield chunk, bad
+
+    def _write(
+        self, numbered: tuple[int, Chunk]
+    ) -> tuple[pa.RecordBatch, pa.Table, list[FileRecord]]:
+        number, (chunk, bad) = numbered
+        files = []
         if len(chunk):
-            self.written.append(_write_chunk(self.work, f"{_FOLDER}/{number:05d}.arrow", chunk))
+            files.append(_write_chunk(self.work, f"{_FOLDER}/{number:05d}.arrow", chunk))
         if len(bad):
-            name = f"{_REJECTS}/rows-{number:05d}.parquet"
-            self.written.append(write_rejects(self.work, name, bad))
-            self.rejects_rows.append(len(bad))
+            files.append(write_rejects(self.work, f"{_REJECTS}/rows-{number:05d}.parquet", bad))
+        return chunk, bad, files
 
 
-def _scan(intake: Intake, files: _Files | None) -> Survey:
-    """Read the corpus to its end: count it, and write its chunks if there are `files`."""
+def _scan(intake: Intake, chunks: Iterator[Chunk]) -> Survey:
+    """Read the corpus to its end and count it."""
     histogram = Histogram.of(intake.config)
     rejected: Counter[str] = Counter()
     contaminated: Counter[str] = Counter()
     sentences = 0
-    for number, (chunk, bad) in enumerate(intake.chunks()):
+    for chunk, bad in chunks:
         histogram.add(chunk.column("text"))
-        if files is not None:
-            files.add(number, chunk, bad)
         rejected.update(by_reason(bad))
         contaminated.update(by_benchmark(bad))
         sentences += len(chunk)
@@ -151,7 +165,7 @@ def _write(work: Workspace, intake: Intake, given: Sequence[InputFile]) -> Entry
     for path in (work.root / _REJECTS).glob("rows-*"):
         path.unlink()
     files = _Files(work)
-    counted = _scan(intake, files)
+    counted = _scan(intake, files.written_chunks(intake))
     refuse_changed(intake, given)
     files.written.append(_write_counts(work, counted.histogram.counts))
     return work.journal.record(

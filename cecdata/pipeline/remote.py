@@ -213,7 +213,8 @@ def build_shard(
                 if _ROOT_JOURNAL not in mirror.pull(lambda _name: False):
                     with work:
                         sharded.freeze(work, shard, corpus, given)
-                        pool.fill(work, Intake(corpus, config, progress), given)
+                        intake = Intake(corpus, config, progress, workers)
+                        pool.fill(work, intake, given)
                         entry = work.journal.get("pool", "all")
                         mirror.push_pool(entry.files if entry else ())
         with work:

@@ -134,7 +134,7 @@ def build_shard(
         if finished is not None:
             return finished
         freeze(work, shard, corpus, given)
-        filled = pool.fill(work, Intake(corpus, config, progress), given)
+        filled = pool.fill(work, Intake(corpus, config, progress, workers), given)
     with Job(work.root, shard) as job:
         shutil.rmtree(job.root / job.tmp, ignore_errors=True)  # of a killed job
         plan = plan_of(work.root, config, filled, job.tmp)

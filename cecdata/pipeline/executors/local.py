@@ -21,8 +21,8 @@ def run(
 ) -> Iterator[tuple[int, Outcome]]:
     """Yield each chunk's outcome as it is done; if one fails, those under way finish first.
 
-    A chunk begins when one before it has been taken by the caller, who records it: a kill costs
-    no more than one chunk a worker.
+    A chunk begins when one before it is done, which the caller records meanwhile: a kill costs
+    the chunks under way and those just done.
     """
     stage, queue = Stage(plan, write), iter(chunks)
 
@@ -37,8 +37,9 @@ def run(
         while running:
             ready, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in ready:
-                yield running.pop(future), future.result()
+                k, outcome = running.pop(future), future.result()
                 running |= {submit(k): k for k in islice(queue, 1)}
+                yield k, outcome
     except Exception:
         patience_s = None
         raise
