@@ -142,6 +142,9 @@ class Config:
         plain = self.as_dict()
         return {name: plain[name] for name in INTAKE}
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return from_manifest, (self.as_dict(),)  # read-only mappings cannot be pickled
+
     def as_dict(self) -> dict[str, Json]:
         """Plain JSON values, operators in the engine's order."""
         plain: dict[str, Json] = {}

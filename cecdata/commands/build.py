@@ -179,15 +179,12 @@ def build(
         how: dict[str, Any] = {
             "workers": workers or usable_cores(),
             "engine": engine,
+            "overwrite": overwrite,
             "command": shlex.join(["cecdata", *sys.argv[1:]]),
             "progress": progress,
         }
         if isinstance(out, Path):
-            manifest = make(corpus, out, config, overwrite=overwrite, **how)
-        elif overwrite:
-            raise UsageError(
-                "--overwrite is for folders: remove the objects from the store instead"
-            )
+            manifest = make(corpus, out, config, **how)
         else:
             manifest = remote.build(corpus, out, config, **how)
     warn_of_unreadable(manifest)

@@ -14,7 +14,8 @@ import pyarrow as pa
 from cecdata.config import Config
 
 Batch = tuple[pa.RecordBatch, pa.RecordBatch]  # kept rows, and rejected ones (REJECTED_ROW)
-_Item, _Result = TypeVar("_Item"), TypeVar("_Result")
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 
 class Stage(ABC):
@@ -39,7 +40,7 @@ class Stage(ABC):
         """The GPUs that one object of this stage uses; every stage uses one core."""
         return 0
 
-    def setup(self) -> None:
+    def setup(self) -> None:  # noqa: B027 - most stages need none
         """Load what `process` needs; called once in the process that runs the stage."""
 
     @abstractmethod
@@ -49,7 +50,7 @@ class Stage(ABC):
         Unless the stage is ordered, several threads may call this.
         """
 
-    def teardown(self) -> None:
+    def teardown(self) -> None:  # noqa: B027
         """Release what `setup` loaded."""
 
 

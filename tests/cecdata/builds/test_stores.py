@@ -170,7 +170,7 @@ def test_another_machine_goes_on(
             self = Store(self.uri)
         put(self, path, name)
 
-    monkeypatch.setattr("cecdata.pipeline.remote._EVERY_S", 0.0)
+    monkeypatch.setattr("cecdata.pipeline.mirror._EVERY_S", 0.0)
     words = ["build", corpus, "--out", out, *flags, "--workers", 1]
     url = os.environ["AWS_ENDPOINT_URL"]
     monkeypatch.setattr(Store, "put", failing)
@@ -184,6 +184,28 @@ def test_another_machine_goes_on(
     monkeypatch.setattr(Stage, "make", lambda self, k, *a: made.append(k) or make(self, k, *a))
     assert cecdata(*words)[0] == 0
     assert set(made) <= {3, 4, 5}
+    assert tree(out) == tree_of(built)
+
+
+def test_overwrite_replaces_a_dataset_in_a_store(bucket, corpus, cecdata, flags, built, tree_of):
+    """--overwrite gives the bytes of a build in an empty place, and refuses where another object,
+    another job, or no sentence is: then every object stays."""
+    out, store = f"{bucket}/out", Store(f"{bucket}/out")
+    words = ("build", corpus, "--out", out, *flags)
+    assert cecdata(*words, "--seed", 7)[0] == 0
+    assert cecdata(*words)[0] == 5
+    before = tree(out)
+    store.put_bytes("notes.txt", b"mine")
+    code, _, said = cecdata(*words, "--overwrite")
+    assert (code, "notes.txt" in said) == (5, True)
+    store.remove("notes.txt")
+    store.put_bytes(".cecdata/leases/shard-00001/1-0", b"{}")
+    code, _, said = cecdata(*words, "--overwrite")
+    assert (code, "shard-00001 is at work" in said) == (5, True)
+    store.remove(".cecdata/leases/shard-00001/1-0")
+    assert cecdata("build", "/dev/null", "--out", out, *flags, "--overwrite")[0] == 1
+    assert tree(out) == before
+    assert cecdata(*words, "--overwrite")[0] == 0
     assert tree(out) == tree_of(built)
 
 
@@ -228,7 +250,6 @@ def test_what_a_bucket_lacks_is_named(bucket, corpus, cecdata, tmp_path):
         code, _, said = cecdata("build", uri, "--out", tmp_path / "out")
         assert (code, what in said) == (1, True), said
     assert cecdata("status", f"{bucket}/out")[0] == 1
-    assert cecdata("build", corpus, "--out", f"{bucket}/out", "--overwrite")[0] == 2
 
 
 def test_fsspec_by_the_same_interface(
