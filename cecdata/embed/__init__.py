@@ -113,6 +113,14 @@ def folders_of(name: str) -> list[str]:
     return [] if name in ENCODERS else [name]
 
 
+_SERVED: dict[str, Encoder] = {}
+
+
+def serve(name: str, model: Encoder) -> None:
+    """Let `encoder(name)` return this model, which may be elsewhere, in this process."""
+    _SERVED[name] = model
+
+
 def encoder(
     name: str, *, alone: bool = True, devices: Sequence[str] | None = None
 ) -> Encoder:
@@ -125,6 +133,8 @@ def encoder(
     that share the work, all by default; () is the current one alone.
     UsageError with the nearest name where it is none of these.
     """
+    if name in _SERVED:
+        return _SERVED[name]
     if name in ENCODERS:
         return ENCODERS[name]()
     if name.startswith(CASCADE):

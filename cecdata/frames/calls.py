@@ -17,6 +17,7 @@ from cecdata.frames.rates import distinct_sentences, engine, rates
 from cecdata.frames.texts import Frame, batches
 from cecdata.pipeline.build import build as build_dataset
 from cecdata.pipeline.chunks import SPLITS, pairs_of_chunk
+from cecdata.pipeline.corrupt import Corrupt
 from cecdata.pipeline.preview import pairs_of
 from cecdata.pipeline.remote import copied
 from cecdata.shards.manifest import Manifest
@@ -62,11 +63,11 @@ def build(
         return _written(frame, Path(out), recipe, column, workers, settings)
     if isinstance(frame, pl.LazyFrame):
         frame = frame.collect()  # its rows are read twice
-    made, count = engine(rates(frame, recipe, column=column, **settings), {})
+    stage = Corrupt.of(*engine(rates(frame, recipe, column=column, **settings), {}))
     parts: dict[str, list[pa.Table]] = {name: [] for name in SPLITS}
-    for sentences in distinct_sentences(frame, column, made.config):
-        for split, valid in pairs_of_chunk(made, sentences, count):
-            parts[split].append(valid.kept.table.cast(PAIR))
+    for sentences in distinct_sentences(frame, column, stage.config):
+        for split, kept, _ in pairs_of_chunk(stage, sentences):
+            parts[split].append(kept.table.cast(PAIR))
     return pl.concat([_typed(pa.concat_tables(parts[name]), name) for name in SPLITS])
 
 

@@ -15,12 +15,10 @@ from cecdata.common.codec import Json, decode, encode
 from cecdata.common.durable import STATE, FileRecord, Journal
 from cecdata.config import from_manifest
 from cecdata.corpus.splits import is_validation
-from cecdata.filters import measure
 from cecdata.perturbation.calibrate import Rate
-from cecdata.perturbation.engine import Perturber
 from cecdata.perturbation.pairs import Pairs
+from cecdata.pipeline.corrupt import Corrupt
 from cecdata.pipeline.pool import read_chunk
-from cecdata.pipeline.validate import Validated, validate
 from cecdata.shards.schema import PAIR, REJECTED_PAIR
 from cecdata.shards.writer import check_whole, write_pairs
 
@@ -73,28 +71,29 @@ class Plan:
         return min(full, self.sentences - k * full)
 
 
-class Stage:
+class ChunkMaker:
     """The second pass over any chunk of a plan; threads may share it.
 
     `write` is `Workspace.write` or does the same.
     """
 
     def __init__(self, plan: Plan, write: Write) -> None:
-        self._plan, self._write_file = plan, write
-        self._perturber = Perturber.of(from_manifest(plan.configuration), plan.rates)
+        self._write_file = write
+        self._stage = Corrupt(from_manifest(plan.configuration), plan.rates, plan.sentences)
+        self._stage.setup()
 
     def make(self, k: int, path: Path, count: int) -> Outcome:
         """Write the shards and rejected pairs of chunk k of `count`, a file at `path`."""
         chunk = read_chunk(path)
         files: list[FileRecord] = []
         parts: list[Part] = []
-        for split, valid in pairs_of_chunk(self._perturber, chunk, self._plan.sentences):
+        for split, kept, rejected in pairs_of_chunk(self._stage, chunk):
             shard = f"{split}-{k:05d}-of-{count:05d}.parquet"
-            rejects = f"pairs-{shard}" if len(valid.rejected) else ""
-            files.append(self._write(f"{STAGED}/{shard}", valid.kept.table, PAIR))
+            rejects = f"pairs-{shard}" if len(rejected) else ""
+            files.append(self._write(f"{STAGED}/{shard}", kept.table, PAIR))
             if rejects:
-                files.append(self._write(f"{REJECTS}/{rejects}", valid.rejected, REJECTED_PAIR))
-            parts.append(_part(shard, rejects, valid))
+                files.append(self._write(f"{REJECTS}/{rejects}", rejected, REJECTED_PAIR))
+            parts.append(_part(shard, rejects, kept, rejected))
         return Outcome(tuple(files), tuple(parts))
 
     def _write(self, name: str, table: pa.Table, schema: pa.Schema) -> FileRecord:
@@ -108,14 +107,13 @@ class Stage:
 
 
 def pairs_of_chunk(
-    perturber: Perturber, chunk: pa.RecordBatch, sentences: int
-) -> Iterator[tuple[str, Validated]]:
-    """Yield the pairs of a chunk (schema SENTENCE) by split; `sentences` counts the whole pool."""
-    config = perturber.config
-    held_out = is_validation(np.asarray(chunk.column("id")), config.holdout)
+    stage: Corrupt, chunk: pa.RecordBatch
+) -> Iterator[tuple[str, Pairs, pa.Table]]:
+    """Yield each split with its kept and rejected pairs of a chunk (schema SENTENCE)."""
+    held_out = is_validation(np.asarray(chunk.column("id")), stage.config.holdout)
     for split, chosen in zip(SPLITS, (~held_out, held_out), strict=True):
         part = chunk if chosen.all() else chunk.filter(pa.array(chosen))
-        yield split, validate(measure(perturber.pairs(part), config, sentences), config)
+        yield split, *stage.process(part)
 
 
 def recorded(journal: Journal, k: int) -> Outcome | None:
@@ -137,8 +135,8 @@ class _Facts:
     parts: tuple[Part, ...]
 
 
-def _part(shard: str, rejects: str, valid: Validated) -> Part:
-    kept, coded = valid.kept, valid.kept.column("operator")
+def _part(shard: str, rejects: str, kept: Pairs, rejected: pa.Table) -> Part:
+    coded = kept.column("operator")
     codes, names = np.asarray(coded.indices), coded.dictionary.to_pylist()
     share = np.asarray(kept.column("distance")) / np.maximum(kept.lengths, 1)
     sums = np.bincount(codes, weights=share, minlength=len(names))
@@ -147,7 +145,7 @@ def _part(shard: str, rejects: str, valid: Validated) -> Part:
         shard=shard,
         rejects=rejects,
         kept=len(kept.table),
-        rejected=_by_reason(valid.rejected),
+        rejected=_by_reason(rejected),
         counts=kept.counts,
         operators={name: int(n) for name, n in zip(names, counts, strict=True) if n},
         relative_distance={

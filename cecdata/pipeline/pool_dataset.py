@@ -21,7 +21,8 @@ from cecdata.corpus.rows import by_reason
 from cecdata.pipeline import assemble
 from cecdata.pipeline.chunks import REJECTS, STAGED
 from cecdata.pipeline.intake import Intake, Progress
-from cecdata.pipeline.pool import refuse_changed, write_rejects
+from cecdata.pipeline.pool import Chunk, refuse_changed, write_rejects
+from cecdata.pipeline.stages import ahead
 from cecdata.shards.card import CARD
 from cecdata.shards.croissant import CROISSANT, pool_croissant
 from cecdata.shards.manifest import POOL, Counts, File, Manifest
@@ -35,6 +36,7 @@ def make_pool(
     out: Path,
     config: Config,
     *,
+    workers: int = 1,
     overwrite: bool = False,
     command: str = "",
     progress: Progress = lambda _what, _more, _all: None,
@@ -42,11 +44,12 @@ def make_pool(
     """Write the pool of a corpus to `out`; check a finished one and leave it alone.
 
     `cecdata build` of the pool gives the rows of a build of the corpus with the same settings.
-    An interrupted pool is begun again. Raises InputError, RefusedError, DiskFullError.
+    `workers` threads share the work; no byte depends on their number. An interrupted pool is begun
+    again. Raises InputError, RefusedError, DiskFullError.
     """
     started = time.monotonic()
     given = inputs(corpus, config.format)
-    intake = Intake(corpus, config, progress)
+    intake = Intake(corpus, config, progress, workers)
     if overwrite:
         intake.look()
     identity = {"dataset": POOL, **assemble.intake_identity(given, config)}
@@ -60,7 +63,7 @@ def make_pool(
         for staged, final in ((STAGED, "data"), (REJECTS, "rejects")):
             if (work.root / staged).is_dir():
                 work.publish(staged, final)
-        assemble.write_run(work, started, 1, command)
+        assemble.write_run(work, started, workers, command)
         documents = [
             work.write_text(CARD, pool_card(recorded)),
             work.write_bytes(CROISSANT, pool_croissant(recorded)),
@@ -77,15 +80,22 @@ def _write(work: Workspace, intake: Intake, given: Sequence[InputFile]) -> Manif
     rejects: list[File] = []
     rejected: Counter[str] = Counter()
     origins = Origins()
-    for number, (chunk, bad) in enumerate(intake.chunks()):
-        origins.add(chunk)
-        rejected.update(by_reason(bad))
+
+    def write(numbered: tuple[int, Chunk]) -> tuple[Chunk, File | None, File | None]:
+        (number, (chunk, bad)), shard, refused = numbered, None, None
         if len(chunk):
-            name = f"{STAGED}/pool-{number:05d}.parquet"
-            shards.append(assemble.final(_write_shard(work, name, chunk), len(chunk)))
+            file = _write_shard(work, f"{STAGED}/pool-{number:05d}.parquet", chunk)
+            shard = assemble.final(file, len(chunk))
         if len(bad):
             file = write_rejects(work, f"{REJECTS}/rows-{number:05d}.parquet", bad)
-            rejects.append(assemble.final(file, len(bad)))
+            refused = assemble.final(file, len(bad))
+        return (chunk, bad), shard, refused
+
+    for (chunk, bad), shard, refused in ahead(write, enumerate(intake.chunks()), intake.workers):
+        origins.add(chunk)
+        rejected.update(by_reason(bad))
+        shards += [shard] if shard else []
+        rejects += [refused] if refused else []
     kept = sum(file.rows for file in shards)
     if not kept:
         raise empty_corpus(intake.corpus, rejected)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
 
-from cecdata.pipeline.chunks import Outcome, Plan, Stage, Write
+from cecdata.pipeline.chunks import ChunkMaker, Outcome, Plan, Write
 
 # Whoever interrupts a build waits no longer than this for the chunks under way. What they do
 # afterwards is nothing: their files no longer get a name once the workspace is closed.
@@ -24,10 +24,10 @@ def run(
     A chunk begins when one before it is done, which the caller records meanwhile: a kill costs
     the chunks under way and those just done.
     """
-    stage, queue = Stage(plan, write), iter(chunks)
+    maker, queue = ChunkMaker(plan, write), iter(chunks)
 
     def submit(k: int) -> Future[Outcome]:
-        return threads.submit(stage.make, k, plan.chunks[k], len(plan.chunks))
+        return threads.submit(maker.make, k, plan.chunks[k], len(plan.chunks))
 
     threads = ThreadPoolExecutor(workers, thread_name_prefix="chunk")
     running: dict[Future[Outcome], int] = {}

@@ -1,20 +1,28 @@
 """Tasks of a Ray cluster whose machines see the output folder under the same path.
 
-The only module that imports `ray` (extra `[ray]`). `workers` bounds the chunks under way. What is
+The only module that imports `ray` (extra `[ray]`). `workers` bounds the chunks under way. On a
+cluster with GPUs, a model that embeds is an actor on each of them, which the tasks ask. What is
 done is in our journal alone: Ray's state may be lost at any time.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from cecdata.common import durable
 from cecdata.common.errors import CecError, MissingPackageError, how_to_install
-from cecdata.pipeline.chunks import Fill, Outcome, Plan, Stage, Write
+from cecdata.config import from_manifest
+from cecdata.embed import serve
+from cecdata.pipeline.chunks import ChunkMaker, Fill, Outcome, Plan, Write
+from cecdata.pipeline.embedding import Embed, Facts, ServedEncoder
 
 # A worker that dies is replaced; a chunk that kills each of so many is at fault itself.
 _RETRIES = 20
@@ -55,12 +63,13 @@ def _run(
     ray: Any, plan: Plan, chunks: Sequence[int], workers: int
 ) -> Iterator[tuple[int, Outcome]]:
     task = ray.remote(num_cpus=1, max_retries=_RETRIES)(_make)
+    models = _models(ray, Embed(from_manifest(plan.configuration)))
     shared = ray.put(replace(plan, chunks=()))  # every task unpickles it
     waiting = iter(chunks)
     running: dict[Any, int] = {}
     while True:
         while len(running) < workers and (k := next(waiting, None)) is not None:
-            running[task.remote(shared, k, plan.chunks[k], len(plan.chunks))] = k
+            running[task.remote(shared, k, plan.chunks[k], len(plan.chunks), models)] = k
         if not running:
             return
         ready, _ = ray.wait(list(running))
@@ -68,8 +77,50 @@ def _run(
             yield running.pop(reference), ray.get(reference)
 
 
-def _make(plan: Plan, k: int, chunk: Path, count: int) -> Outcome:
-    return _stage(_Frozen(plan)).make(k, chunk, count)
+class Model:
+    """An actor: a loaded stage that embeds."""
+
+    def __init__(self, stage: Embed) -> None:
+        self._stage = stage
+        stage.setup()
+
+    def facts(self) -> Facts:
+        """Return the encoder's properties."""
+        return self._stage.facts()
+
+    def vectors(self, batch: pa.RecordBatch) -> Any:
+        """Return the vectors of a batch of texts."""
+        return self._stage.process(batch)[0]
+
+
+def _models(ray: Any, stage: Embed) -> list[Any]:
+    """Return an actor for each GPU of the cluster, if the stage uses GPUs.
+
+    They reserve no core: a model that is started anew would wait for the tasks that wait for it.
+    """
+    gpus = int(ray.cluster_resources().get("GPU", 0)) if stage.gpus else 0
+    options = {"num_cpus": 0, "num_gpus": stage.gpus, "max_restarts": -1, "max_task_retries": -1}
+    return [ray.remote(**options)(Model).remote(stage) for _ in range(gpus)]
+
+
+def _make(plan: Plan, k: int, chunk: Path, count: int, models: Sequence[Any]) -> Outcome:
+    if models:
+        _ask(tuple(models), Embed(from_manifest(plan.configuration)).encoder)
+    return _maker(_Frozen(plan)).make(k, chunk, count)
+
+
+@cache
+def _ask(models: tuple[Any, ...], name: str) -> None:
+    """Let this process take the vectors of an encoder from the actors, each in its turn."""
+    import ray
+
+    first = os.getpid() % len(models)
+    turns = cycle(models[first:] + models[:first])
+
+    def ask(batch: pa.RecordBatch) -> Any:
+        return ray.get(next(turns).vectors.remote(batch))
+
+    serve(name, ServedEncoder(**asdict(ray.get(models[0].facts.remote())), ask=ask))
 
 
 class _Frozen:
@@ -86,10 +137,10 @@ class _Frozen:
 
 
 @cache
-def _stage(frozen: _Frozen) -> Stage:
+def _maker(frozen: _Frozen) -> ChunkMaker:
     root = frozen.plan.root
 
     def write(name: str, fill: Fill, check: Fill) -> durable.FileRecord:
         return durable.write(root / name, fill, check, tmp=root / frozen.plan.tmp)
 
-    return Stage(frozen.plan, write)
+    return ChunkMaker(frozen.plan, write)

@@ -24,11 +24,11 @@ FLAGS = ("--filters", "levenshtein", "--shard-sentences", "20", "--workers", "2"
 class Build:
     """A build in processes of its own, all of which have a mark in their environment."""
 
-    def __init__(self, *words: object) -> None:
+    def __init__(self, *words: object, script: str = SCRIPT) -> None:
         self.mark = uuid.uuid4().hex
         environment = {**os.environ, MARK: self.mark, "RAY_DISABLE_IMPORT_WARNING": "1"}
         self.driver = subprocess.Popen(
-            [sys.executable, "-c", SCRIPT, "build", *map(str, words)],
+            [sys.executable, "-c", script, "build", *map(str, words)],
             env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
 
@@ -170,3 +170,50 @@ def test_thirty_kills_of_shards(many, unbroken, tree_of, tmp_path, cecdata):
         assert cecdata("merge", out)[0] == 0
         assert tree_of(out) == unbroken
     print(f"shards: {kills} kills, {round_} datasets")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A BERT of one layer whose tokens are characters, as a sentence-transformers folder."""
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    library = pytest.importorskip("sentence_transformers")
+    parts = pytest.importorskip("sentence_transformers.models")
+    from cecdata.hanzi.characters import standard_characters
+
+    root = tmp_path_factory.mktemp("bert")
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *standard_characters(), *"，。"]
+    (root / "vocab.txt").write_text("\n".join(words), "utf-8")
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=len(words), hidden_size=32, num_hidden_layers=1, num_attention_heads=2,
+        intermediate_size=64, max_position_embeddings=64,
+    )  # fmt: skip
+    transformers.BertModel(config).save_pretrained(root / "plain")
+    transformers.BertTokenizerFast(str(root / "vocab.txt")).save_pretrained(root / "plain")
+    modules = [parts.Transformer(str(root / "plain"), max_seq_length=64), parts.Pooling(32)]
+    folder = root / "model"
+    library.SentenceTransformer(modules=modules, device="cpu").save(str(folder))
+    return folder
+
+
+TWO_GPUS = (
+    "import ray; ray.init(num_cpus=2, num_gpus=2, log_to_driver=False, include_dashboard=False); "
+    f"{SCRIPT}"
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("encoder", ["{}", "builtin+{}"])
+def test_models_of_ray_embed_for_its_tasks(encoder, many, model, tree_of, tmp_path):
+    """Two models as actors on two (nominal) GPUs, one of them killed: the bytes of threads."""
+    flags = ("--shard-sentences", "200", "--workers", "2", "--encoder", encoder.format(model))
+    alone, out = tmp_path / "alone", tmp_path / "out"
+    code, said = Build(many, "--out", alone, *flags).end()
+    assert code == 0, said
+    build = Build(many, "--out", out, *flags, "--engine", "ray", script=TWO_GPUS)
+    while build.driver.poll() is None and not build.processes("ray::Model"):
+        time.sleep(0.05)
+    assert build.kill("ray::Model", random.Random(3))
+    code, said = build.end()
+    assert code == 0, said
+    assert tree_of(out) == tree_of(alone)

@@ -21,7 +21,8 @@ CONFIG = load("paper", near_duplicates=True, split_sentences=True, quality=("sim
 @pytest.fixture(scope="module")
 def rows(lines_of) -> pa.RecordBatch:
     texts = lines_of(300)
-    texts += [*texts[:30], "坏\x00行", "短", *(text + "了" for text in texts[30:60]), "這個說法不對，請再看看"]
+    texts += [*texts[:30], *(text + "了" for text in texts[30:60])]
+    texts += ["坏\x00行", "短", "這個說法不對，請再看看"]
     count = len(texts)
     arrays = [pa.array(texts, pa.string()), constant("网", count), constant("a.txt", count)]
     arrays += [pa.array(range(1, count + 1)), pa.nulls(count, pa.string())]
@@ -51,7 +52,7 @@ def test_no_row_depends_on_the_batches_or_threads(rows):
 
 def test_a_stage_can_be_sent_to_another_process(rows):
     """Stages that went through pickle give the same rows, of the schema that they declare."""
-    stages = pickle.loads(pickle.dumps(intake_stages(CONFIG)))  # noqa: S301 - our own bytes
+    stages = pickle.loads(pickle.dumps(intake_stages(CONFIG)))
     kept, rejected = results(rows, 64, 2, stages)
     assert (kept, rejected) == results(rows, 64, 2)
     batch = rows
@@ -68,7 +69,8 @@ def test_threads_work_ahead_in_order():
 
     def items():
         nonlocal taken
-        for taken in range(1, 21):
+        while taken < 20:
+            taken += 1
             yield taken
 
     def work(item):

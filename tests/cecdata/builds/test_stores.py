@@ -160,9 +160,9 @@ def test_another_machine_goes_on(
 ):
     """A store that goes away midway leaves what it has; a machine without the scratch folder of the
     first makes only the rest."""
-    from cecdata.pipeline.chunks import Stage
+    from cecdata.pipeline.chunks import ChunkMaker
 
-    out, made, make, put = f"{bucket}/out", [], Stage.make, Store.put
+    out, made, make, put = f"{bucket}/out", [], ChunkMaker.make, Store.put
 
     def failing(self, path, name):
         if name.startswith("data/train-00004"):
@@ -181,7 +181,7 @@ def test_another_machine_goes_on(
     assert "the store does not answer" in said
     assert "manifest.json" not in Store(out).list()
     monkeypatch.setenv("CECDATA_SCRATCH", str(tmp_path / "other"))
-    monkeypatch.setattr(Stage, "make", lambda self, k, *a: made.append(k) or make(self, k, *a))
+    monkeypatch.setattr(ChunkMaker, "make", lambda self, k, *a: made.append(k) or make(self, k, *a))
     assert cecdata(*words)[0] == 0
     assert set(made) <= {3, 4, 5}
     assert tree(out) == tree_of(built)

@@ -1,0 +1,43 @@
+"""The stage of the second pass: sentences become pairs that the filters measured and validated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from cecdata.config import Config
+from cecdata.filters import measure
+from cecdata.perturbation.calibrate import Rate
+from cecdata.perturbation.engine import Perturber
+from cecdata.perturbation.pairs import Pairs
+from cecdata.pipeline.stages import Stage
+from cecdata.pipeline.validate import validate
+from cecdata.shards.schema import PAIR, SENTENCE
+
+
+class Corrupt(Stage):
+    """All copies of each sentence; `sentences` counts those of the whole build."""
+
+    name, takes, gives = "corrupt", SENTENCE, PAIR
+
+    def __init__(self, config: Config, rates: Mapping[str, Rate], sentences: int) -> None:
+        super().__init__(config)
+        self._rates, self._sentences = rates, sentences
+
+    @classmethod
+    def of(cls, perturber: Perturber, sentences: int) -> Corrupt:
+        """Return the stage of an engine, ready to process."""
+        stage = cls(perturber.config, {}, sentences)
+        stage._perturber = perturber
+        return stage
+
+    def setup(self) -> None:
+        """Compile the confusion sets."""
+        self._perturber = Perturber.of(self.config, self._rates)
+
+    def process(self, batch: pa.RecordBatch) -> tuple[Pairs, pa.Table]:
+        """Return the kept pairs with their measures, and the rejected ones (REJECTED_PAIR)."""
+        pairs = measure(self._perturber.pairs(batch), self.config, self._sentences)
+        valid = validate(pairs, self.config)
+        return valid.kept, valid.rejected
