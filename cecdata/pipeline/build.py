@@ -11,6 +11,12 @@ from cecdata.config import Config
 from cecdata.corpus.inputs import inputs
 from cecdata.pipeline import assemble, pool, sharded
 from cecdata.pipeline.executors import ENGINES
+from cecdata.pipeline.identity import (
+    build_identity,
+    finished_manifest,
+    paths_read,
+    refuse_other_stdin,
+)
 from cecdata.pipeline.intake import Intake, Progress
 from cecdata.pipeline.second_pass import Seal, keep, plan_of, second_pass
 from cecdata.shards.manifest import Manifest
@@ -39,10 +45,10 @@ def build(
     intake = Intake(corpus, config, progress, workers)
     if overwrite:
         intake.look()
-    reads = assemble.reads(given, config)
-    with Workspace(out, assemble.identity(given, config), overwrite=overwrite, reads=reads) as work:
-        assemble.refuse_other_stdin(work, corpus)
-        finished = assemble.finished(work)
+    reads = paths_read(given, config)
+    with Workspace(out, build_identity(given, config), overwrite=overwrite, reads=reads) as work:
+        refuse_other_stdin(work, corpus)
+        finished = finished_manifest(work)
         if finished is not None:
             pool.drop(work)
             return finished

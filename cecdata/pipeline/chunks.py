@@ -106,9 +106,7 @@ class ChunkMaker:
         return self._write_file(name, fill, check)
 
 
-def pairs_of_chunk(
-    stage: Corrupt, chunk: pa.RecordBatch
-) -> Iterator[tuple[str, Pairs, pa.Table]]:
+def pairs_of_chunk(stage: Corrupt, chunk: pa.RecordBatch) -> Iterator[tuple[str, Pairs, pa.Table]]:
     """Yield each split with its kept and rejected pairs of a chunk (schema SENTENCE)."""
     held_out = is_validation(np.asarray(chunk.column("id")), stage.config.holdout)
     for split, chosen in zip(SPLITS, (~held_out, held_out), strict=True):

@@ -13,10 +13,11 @@ from cecdata.common.durable import STATE, FileRecord, Lock, fingerprint, sha256_
 from cecdata.common.durable.workspace import JOURNAL
 from cecdata.common.errors import CecError, RefusedError
 from cecdata.common.store import Store, Stored, scratch
-from cecdata.pipeline.assemble import CROISSANT, HASHES
+from cecdata.pipeline.assemble import HASHES
 from cecdata.pipeline.chunks import REJECTS, STAGED
 from cecdata.pipeline.lease import LEASES, Lease, claims
 from cecdata.shards.card import CARD
+from cecdata.shards.croissant import CROISSANT
 from cecdata.shards.manifest import MANIFEST, RUN
 
 if TYPE_CHECKING:

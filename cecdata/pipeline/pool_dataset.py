@@ -20,6 +20,7 @@ from cecdata.corpus.reading import empty_corpus
 from cecdata.corpus.rows import by_reason
 from cecdata.pipeline import assemble
 from cecdata.pipeline.chunks import REJECTS, STAGED
+from cecdata.pipeline.identity import finished_manifest, pool_identity, refuse_other_stdin, versions
 from cecdata.pipeline.intake import Intake, Progress
 from cecdata.pipeline.pool import Chunk, refuse_changed, write_rejects
 from cecdata.pipeline.stages import ahead
@@ -52,11 +53,11 @@ def make_pool(
     intake = Intake(corpus, config, progress, workers)
     if overwrite:
         intake.look()
-    identity = {"dataset": POOL, **assemble.intake_identity(given, config)}
+    identity = {"dataset": POOL, **pool_identity(given, config)}
     reads = [file.path for file in given]
     with Workspace(out, identity, overwrite=overwrite, reads=reads) as work:
-        assemble.refuse_other_stdin(work, corpus)
-        finished = assemble.finished(work)
+        refuse_other_stdin(work, corpus)
+        finished = finished_manifest(work)
         if finished is not None:
             return finished
         recorded = _write(work, intake, given)
@@ -104,7 +105,7 @@ def _write(work: Workspace, intake: Intake, given: Sequence[InputFile]) -> Manif
     return Manifest(
         version=__version__,
         configuration=intake.config.intake(),
-        versions=assemble.versions(),
+        versions=versions(),
         tables={},
         inputs=tuple(assemble.input_file(file, read) for file, read in pairs),
         outputs={"train": tuple(shards)},

@@ -19,9 +19,10 @@ from cecdata.common.errors import InputError
 from cecdata.common.store import Store, scratch
 from cecdata.config import Config
 from cecdata.corpus.inputs import inputs
-from cecdata.pipeline import assemble, pool, sharded
+from cecdata.pipeline import pool, sharded
 from cecdata.pipeline.build import build as build_here
 from cecdata.pipeline.executors import ENGINES
+from cecdata.pipeline.identity import build_identity, paths_read
 from cecdata.pipeline.intake import Intake, Progress
 from cecdata.pipeline.lease import LEASES, Lease, claims
 from cecdata.pipeline.mirror import ROOT_JOURNAL, Mirror, staged
@@ -77,7 +78,7 @@ def build_shard(
     given = inputs(corpus, config.format)
     journal = f"{sharded.FOLDER}/{shard.number:05d}/journal.jsonl"
     with Mirror(uri, f"shard-{shard.number:05d}", journal) as mirror:
-        identity, reads = assemble.identity(given, config), assemble.reads(given, config)
+        identity, reads = build_identity(given, config), paths_read(given, config)
         work = Workspace(mirror.local, identity, reads=reads)
         if ROOT_JOURNAL not in mirror.pull(lambda name: name == MANIFEST):
             with Lease(mirror.store, "first-pass", wait=True):

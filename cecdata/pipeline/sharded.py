@@ -36,6 +36,7 @@ from cecdata.corpus.sources import STDIN
 from cecdata.pipeline import assemble, pool
 from cecdata.pipeline.chunks import Fill, Outcome, record, recorded
 from cecdata.pipeline.executors import ENGINES
+from cecdata.pipeline.identity import build_identity, finished_manifest, paths_read
 from cecdata.pipeline.intake import Intake, Progress
 from cecdata.pipeline.second_pass import plan_of, second_pass
 from cecdata.shards.manifest import Manifest
@@ -128,9 +129,9 @@ def build_shard(
     """
     refuse_stdin(corpus)
     given = inputs(corpus, config.format)
-    work = Workspace(out, assemble.identity(given, config), reads=assemble.reads(given, config))
+    work = Workspace(out, build_identity(given, config), reads=paths_read(given, config))
     with _when_free(work):
-        finished = assemble.finished(work)
+        finished = finished_manifest(work)
         if finished is not None:
             return finished
         freeze(work, shard, corpus, given)
@@ -162,9 +163,9 @@ def merge(
     facts: dict[str, Any] = dict(frozen.facts)
     corpus, total = facts["corpus"], facts["total"]
     given = [InputFile(*file) for file in facts["inputs"]]
-    work = Workspace(out, assemble.identity(given, config))
+    work = Workspace(out, build_identity(given, config))
     with _when_free(work), ExitStack() as jobs:
-        finished = assemble.finished(work)
+        finished = finished_manifest(work)
         if finished is not None:
             return finished
         filled = pool.fill(work, Intake(corpus, config, progress), given)

@@ -85,8 +85,7 @@ def train(
         heldout = metrics_log.lines(out / metrics_log.FILE, "heldout")
         points = [(int(x["step"]), x["heldout_exact"]) for x in heldout if "heldout_exact" in x]
         click.echo("\n".join([*curve(points, "held-out exact rate by batch"), ""]))
-        click.echo(text(summary))
-        click.echo(page)
+        click.echo(f"{text(summary)}\n{page}")
         suggest(f"cectrain correct --policy {out} TEXT", f"cecbench run --system policy:{out} …")
 
 
