@@ -1,11 +1,14 @@
 """Compare corpora of errors by the corrector that each one trains; all else is equal.
 
     python experiments/compare.py CLEAN.parquet --data BENCHMARKS --out OUT [--seeds 1 2 3]
-        [--only b-paper c-context] [--peers PYTHON]
+        [--only b-paper c-context] [--peers PYTHON] [--policy START]
 
-The corrector is a noisy channel: the n-gram model that ships, which has seen no error, times
-P(wrong | right) as counted in the pairs. For each variant of corpora.toml and each seed the same
-sentences get errors, the substitutions are counted, and the least posterior of an edit is chosen on
+With --policy the corrector is a neural one: the policy of the folder START, which has learned to
+copy and to denoise but has seen no confusion set (neutral.toml), takes the same supervised steps on
+the pairs of each corpus (neural.py). Without it the corrector is a noisy channel: the n-gram model
+that ships, which has seen no error, times P(wrong | right) as counted in the pairs. For each
+variant of corpora.toml and each seed the same sentences get errors, the corrector learns from the
+pairs, and the least confidence of an edit is chosen on
 held-out pairs of the same variant, half of them clean: the best sentence-level F1 among those that
 change at most 5 % of the clean sentences. OUT/VARIANT/SEED has the predictions and score.json;
 what is there already is not computed again. The table is printed from these files.
@@ -37,14 +40,16 @@ from cecdata.perturbation.engine import Perturber
 from cecdata.shards.schema import SENTENCE
 from cectrain.corrector.channel.proposer import ChannelProposer
 from cectrain.corrector.correction import Edit, apply
+from cectrain.corrector.proposals import PolicyProposer
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent / name) for name in ("tools/ngram", "benchmarks")]
 from build import HELD_OUT, ORIGINS
 from listing import Listing, tables
+from neural import trained
 
 SETS = ("car", "cot", "gam", "mec", "cscd-ns")
-TUNED = 3000  # held-out sentences, half of them left clean
+TUNED = 3000  # half of these held-out sentences are left clean
 LEAST = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 MOST_CHANGED = 0.05
 UNSEEN = 5.0  # added to the number of a character's errors: rare rows are less sure
@@ -52,13 +57,13 @@ DRAWS = 2000
 Pairs = list[tuple[str, str]]
 
 
-def clean(corpus: Path, count: int) -> tuple[list[str], list[str]]:
+def clean(corpus: Path, count: int, tuned: int) -> tuple[list[str], list[str]]:
     """The same sentences for every variant: to train on, and to tune on."""
     frame = pl.read_parquet(corpus).filter(pl.col("origin").is_in(ORIGINS))
     frame = frame.filter(pl.col("text").str.len_chars().is_between(8, 64)).sort("text")
     held = pl.Series(is_validation(ids(frame["text"].to_arrow().cast(pa.string())), HELD_OUT))
     one, other = frame.filter(~held)["text"], frame.filter(held)["text"]
-    return one.sample(count, seed=1).to_list(), other.sample(TUNED, seed=1).to_list()
+    return one.sample(count, seed=1).to_list(), other.sample(tuned, seed=1).to_list()
 
 
 def configured(variant: dict[str, object], seed: int) -> Config:
@@ -127,7 +132,7 @@ def answers(sources: list[str], proposed: list[list[Edit]], least: float) -> lis
     ]
 
 
-def threshold(proposer: ChannelProposer, pairs: Pairs) -> float:
+def threshold(proposer: ChannelProposer | PolicyProposer, pairs: Pairs) -> float:
     """The least posterior with the best F1 that changes few clean sentences."""
     half = len(pairs) // 2
     rows = pairs[:half] + [(target, target) for _, target in pairs[half:]]
@@ -164,7 +169,11 @@ def run(
     variant = tomllib.loads((HERE / "corpora.toml").read_text("utf-8"))[name]
     pairs = corrupted(texts[0], variant, seed, asked.peers)
     channel = counted(pairs, name)
-    proposer = ChannelProposer(find("words"), channel, least=0.0)
+    proposer = (
+        trained(asked.policy, pairs, asked.steps, asked.clean, seed, folder / "checkpoints")
+        if asked.policy
+        else ChannelProposer(find("words"), channel, least=0.0)
+    )
     tuning = corrupted(texts[1], variant, seed + 1000, asked.peers)
     random.Random(seed).shuffle(tuning)
     least = threshold(proposer, tuning)
@@ -178,6 +187,8 @@ def run(
     }
     for of in SETS:
         rows = benchmark(asked.data, of)
+        if asked.sample and asked.sample < len(rows):
+            rows = random.Random(0).sample(rows, asked.sample)
         sources, targets = [s for s, _ in rows], [t for _, t in rows]
         got = answers(sources, proposer.propose(sources), least)
         (folder / f"{of}.txt").write_text("\n".join(got) + "\n", "utf-8")
@@ -246,10 +257,15 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--only", nargs="+")
     parser.add_argument("--sentences", type=int, default=60_000)
+    parser.add_argument("--policy", type=Path, help="Neural start, of cectrain pretrain.")
+    parser.add_argument("--steps", type=int, default=400, help="Supervised steps of --policy.")
+    parser.add_argument("--clean", type=float, default=0.25, help="Clean share of --policy.")
+    parser.add_argument("--sample", type=int, help="Score this many sentences drawn of each set.")
+    parser.add_argument("--tuned", type=int, default=TUNED, help="Held-out pairs to tune on.")
     parser.add_argument("--peers", default=sys.executable, help="Python that has the peers")
     asked = parser.parse_args()
     names = asked.only or list(tomllib.loads((HERE / "corpora.toml").read_text("utf-8")))
-    texts = clean(asked.corpus, asked.sentences)
+    texts = clean(asked.corpus, asked.sentences, asked.tuned)
     for seed in asked.seeds:
         for name in names:
             try:

@@ -17,7 +17,7 @@ from cecdata.common.settings import (
 
 RECIPE = "pretrain"
 RECIPES = (RECIPE, "cooldown")
-KINDS = ("copy", "pairs")
+KINDS = ("copy", "denoise", "pairs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,8 @@ class Stage:
     """A number of steps on one kind of rows. Lengths are code points, shares are fractions.
 
     copy: rows of characters drawn evenly from the standard list, to be repeated as they are.
+    denoise: sentences with a share `replaced` of their characters replaced by characters drawn
+    evenly, without a confusion set.
     pairs: sentences that `recipe` corrupts, with its rates times `density`; shares of the rows can
     be words of the lexicon, which text seldom has, and signs of all kinds.
     """
@@ -49,13 +51,14 @@ class Stage:
     words: float = 0.0  # share of rows made of words of the lexicon, corrupted too
     scattered: float = 0.0  # share of rows made of signs drawn evenly, to be copied
     prior: Mapping[str, float] = field(default_factory=dict)  # by operator; empty: the recipe's
+    replaced: float = 0.15  # share of the characters of a row of denoise
 
     def __post_init__(self) -> None:
         require_known("stage", self.kind, KINDS)
         require(self.steps >= 1, "steps", self.steps, "at least 1")
         require(self.tokens >= 64, "tokens", self.tokens, "at least 64")
         require(1 <= self.shortest <= self.longest, "shortest", self.shortest, "from 1 to longest")
-        require_fractions(self, "mixed", "clean", "words", "scattered")
+        require_fractions(self, "mixed", "clean", "words", "scattered", "replaced")
         added = self.words + self.scattered
         require(added < 1, "words + scattered", added, "a fraction below 1")
         require(0 < self.density <= 10, "density", self.density, "above 0, at most 10")

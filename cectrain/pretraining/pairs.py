@@ -95,6 +95,28 @@ class _Corruption:
         return [Pair(key, 0, source, target, operator) for key, source, target, operator in rows]
 
 
+class _Denoising:
+    """Characters replaced by standard characters drawn evenly: errors of no confusion set."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._characters = np.array(standard_characters())
+
+    def pairs(self, sentences: pa.Table, seed: int) -> list[Pair]:
+        """Return one pair for each sentence; a share `clean` of them is left as it is."""
+        generator = np.random.default_rng(seed)
+        rows = zip(*(sentences.column(name).to_pylist() for name in ("id", "text")), strict=True)
+        return [Pair(key, 0, *self._noisy(text, generator)) for key, text in rows]
+
+    def _noisy(self, text: str, generator: np.random.Generator) -> tuple[str, str, str]:
+        if generator.random() < self._stage.clean:
+            return text, text, "unchanged"
+        signs = np.array(list(text))
+        chosen = generator.random(len(signs)) < self._stage.replaced
+        signs[chosen] = generator.choice(self._characters, int(chosen.sum()))
+        return "".join(signs), text, "denoise"
+
+
 class _Corrupted:
     """Sentences in another order in each epoch, corrupted again each time."""
 
@@ -105,7 +127,8 @@ class _Corrupted:
             pc.greater_equal(lengths, stage.shortest), pc.less_equal(lengths, stage.longest)
         )
         self._table = sentences.filter(fit)
-        self._corruption = _Corruption(stage, self._table)
+        denoise = stage.kind == "denoise"
+        self._corruption = _Denoising(stage) if denoise else _Corruption(stage, self._table)
         mean = 2 * float(pc.mean(lengths.filter(fit)).as_py()) + _MARKS
         self._rows = max(_CHUNK, round(_CHUNK * stage.tokens / mean))
         self._kept: tuple[int, list[list[Pair]]] = (-1, [])
