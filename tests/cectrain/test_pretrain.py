@@ -205,6 +205,22 @@ def test_a_step_s_pairs_depend_on_seed_and_step_alone(pool, recipe):
     assert all(other.at(step) != walked[step] for step in range(config.steps))
 
 
+def test_denoising_replaces_a_share_of_the_characters(pool, tmp_path):
+    """A stage `denoise` replaces about its share of characters in sources of the same length."""
+    path = tmp_path / "denoise.toml"
+    stage = '[[stages]]\nkind = "denoise"\nsteps = 30\ntokens = 600\nreplaced = 0.3\nclean = 0.25\n'
+    path.write_text(f'{stage}[origins]\nnews = {{ licence = "ours" }}\n', "utf-8")
+    config = load(str(path))
+    batches = Batches(pool.trained, config)
+    pairs = [pair for step in range(config.steps) for pair in batches.at(step)]
+    assert all(len(pair.source) == len(pair.target) for pair in pairs)
+    noisy = [pair for pair in pairs if pair.operator == "denoise"]
+    assert 0.68 < len(noisy) / len(pairs) < 0.82
+    both = [both for x in noisy for both in zip(x.source, x.target, strict=True)]
+    assert 0.27 < sum(one != other for one, other in both) / len(both) < 0.33
+    assert pairs == [pair for step in range(config.steps) for pair in batches.at(step)]
+
+
 def test_an_epoch_walks_every_sentence_once_and_corrupts_anew(pool):
     """In two epochs each sentence occurs twice, mostly with different sources."""
     rows = len(pool.trained)
