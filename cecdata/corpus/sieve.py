@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 
 from cecdata.corpus.normalise import Normalised, reject
 from cecdata.corpus.quality import QUALITY, perplexity
 from cecdata.corpus.quality.counts import counted
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 def sieve(
@@ -39,6 +42,8 @@ def sieve(
 
 def judged(text: pa.Array, names: Sequence[str]) -> pl.DataFrame:
     """Return for each filter, as a column by its name, whether each text fails it."""
+    import polars as pl
+
     patterns = dict.fromkeys(p for name in names for p in QUALITY[name].counts())
     frame = pl.DataFrame({"text": pl.from_arrow(text), **counted(text, list(patterns))})
     return frame.select(QUALITY[name].fails(pl.col("text")).alias(name) for name in names)

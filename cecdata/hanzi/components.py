@@ -134,16 +134,17 @@ def _slots() -> dict[_Slot, tuple[str, ...]]:
     return {slot: tuple(names) for slot, names in by_slot.items()}
 
 
-def _slots_of(character: str) -> list[_Slot]:
+@cache
+def _slots_of(character: str) -> tuple[_Slot, ...]:
     top = parse(ids(character))
     spelled = [_spelled(part) for part in top.parts]
     kept = [(*spelled[:place], *spelled[place + 1 :]) for place in range(len(spelled))]
-    return [
+    return tuple(
         (top.operator, place, rest)
         for place, rest in enumerate(kept)
         # A part without a code point would make strangers equal.
         if UNENCODED not in "".join(rest) and _weighs(rest) >= LEAST_KEPT * stroke_count(character)
-    ]
+    )
 
 
 def _spelled(node: Node) -> str:
