@@ -1,17 +1,17 @@
 """Compare corpora of errors by the corrector that each one trains; all else is equal.
 
     python experiments/compare.py CLEAN.parquet --data BENCHMARKS --out OUT [--seeds 1 2 3]
-        [--only b-paper c-context] [--peers PYTHON] [--policy START]
+        [--only b-paper c-context] [--peers PYTHON] [--policy START] [--corpora factors.toml]
 
 With --policy the corrector is a neural one: the policy of the folder START, which has learned to
 copy and to denoise but has seen no confusion set (neutral.toml), takes the same supervised steps on
 the pairs of each corpus (neural.py). Without it the corrector is a noisy channel: the n-gram model
 that ships, which has seen no error, times P(wrong | right) as counted in the pairs. For each
 variant of corpora.toml and each seed the same sentences get errors, the corrector learns from the
-pairs, and the least confidence of an edit is chosen on
-held-out pairs of the same variant, half of them clean: the best sentence-level F1 among those that
-change at most 5 % of the clean sentences. OUT/VARIANT/SEED has the predictions and score.json;
-what is there already is not computed again. The table is printed from these files.
+pairs, and the least confidence of an edit is chosen on held-out pairs of the same variant, half of
+them clean: the best sentence-level F1 among those that change at most 5 % of the clean sentences.
+OUT/VARIANT/SEED has the predictions and score.json; what is there already is not computed again.
+The table is printed from these files.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +38,7 @@ from cecdata.corpus.splits import is_validation
 from cecdata.corpus.xxh3 import id_column, ids
 from cecdata.ngram.models import find
 from cecdata.perturbation.engine import Perturber
+from cecdata.pipeline.corrupt import Corrupt
 from cecdata.shards.schema import SENTENCE
 from cectrain.corrector.channel.proposer import ChannelProposer
 from cectrain.corrector.correction import Edit, apply
@@ -57,9 +59,12 @@ DRAWS = 2000
 Pairs = list[tuple[str, str]]
 
 
-def clean(corpus: Path, count: int, tuned: int) -> tuple[list[str], list[str]]:
-    """The same sentences for every variant: to train on, and to tune on."""
-    frame = pl.read_parquet(corpus).filter(pl.col("origin").is_in(ORIGINS))
+@cache
+def clean(
+    corpus: Path, count: int, tuned: int, origins: tuple[str, ...]
+) -> tuple[list[str], list[str]]:
+    """The same sentences for every variant of these origins: to train on, and to tune on."""
+    frame = pl.read_parquet(corpus).filter(pl.col("origin").is_in(origins))
     frame = frame.filter(pl.col("text").str.len_chars().is_between(8, 64)).sort("text")
     held = pl.Series(is_validation(ids(frame["text"].to_arrow().cast(pa.string())), HELD_OUT))
     one, other = frame.filter(~held)["text"], frame.filter(held)["text"]
@@ -67,12 +72,19 @@ def clean(corpus: Path, count: int, tuned: int) -> tuple[list[str], list[str]]:
 
 
 def configured(variant: dict[str, object], seed: int) -> Config:
-    """The recipe of a variant: `only` and `without` switch operators off, the rest are settings."""
+    """The recipe of a variant, with settings; `density` multiplies the rates.
+
+    `only` and `without` switch operators off.
+    """
     asked = dict(variant)
     recipe = str(asked.pop("recipe"))
     prior = dict(load(recipe).prior)
     off = set(asked.pop("without", ())) | prior.keys() - set(asked.pop("only", prior))
     asked["prior"] = {name: 0.0 if name in off else share for name, share in prior.items()}
+    density = float(asked.pop("density", 1.0))
+    usual = load(recipe)
+    asked["rate"] = {name: rate * density for name, rate in usual.rate.items()}
+    asked["mixed_rate"] = usual.mixed_rate * density
     return load(recipe, copies=1, seed=seed, **asked)
 
 
@@ -92,7 +104,11 @@ def corrupted(texts: list[str], variant: dict[str, object], seed: int, peers: st
     text = pa.array(texts, pa.string())
     origin = pa.array([""] * len(texts), pa.string())
     batch = pa.RecordBatch.from_arrays([id_column(text), text, origin], schema=SENTENCE)
-    table = Perturber.calibrated(config, text).pairs(batch).table
+    perturber = Perturber.calibrated(config, text)
+    if "filters" in asked:
+        table = Corrupt.of(perturber, len(texts)).process(batch)[0].table
+    else:
+        table = perturber.pairs(batch).table
     return list(zip(table["source"].to_pylist(), table["target"].to_pylist(), strict=True))
 
 
@@ -158,15 +174,15 @@ def benchmark(data: Path, name: str) -> Pairs:
     return [(pair[0], pair[1]) for pair in pairs]
 
 
-def run(
-    asked: argparse.Namespace, name: str, seed: int, texts: tuple[list[str], list[str]]
-) -> None:
+def run(asked: argparse.Namespace, name: str, seed: int) -> None:
     """Train and score one variant with one seed, unless its score is there."""
     folder = asked.out / name / str(seed)
     if (folder / "score.json").is_file():
         return
     began = time.process_time()
-    variant = tomllib.loads((HERE / "corpora.toml").read_text("utf-8"))[name]
+    variant = tomllib.loads(asked.corpora.read_text("utf-8"))[name]
+    origins = tuple(variant.pop("origins", ORIGINS))
+    texts = clean(asked.corpus, asked.sentences, asked.tuned, origins)
     pairs = corrupted(texts[0], variant, seed, asked.peers)
     channel = counted(pairs, name)
     proposer = (
@@ -256,6 +272,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--only", nargs="+")
+    parser.add_argument("--corpora", type=Path, default=HERE / "corpora.toml")
     parser.add_argument("--sentences", type=int, default=60_000)
     parser.add_argument("--policy", type=Path, help="Neural start, of cectrain pretrain.")
     parser.add_argument("--steps", type=int, default=400, help="Supervised steps of --policy.")
@@ -264,12 +281,11 @@ def main() -> None:
     parser.add_argument("--tuned", type=int, default=TUNED, help="Held-out pairs to tune on.")
     parser.add_argument("--peers", default=sys.executable, help="Python that has the peers")
     asked = parser.parse_args()
-    names = asked.only or list(tomllib.loads((HERE / "corpora.toml").read_text("utf-8")))
-    texts = clean(asked.corpus, asked.sentences, asked.tuned)
+    names = asked.only or list(tomllib.loads(asked.corpora.read_text("utf-8")))
     for seed in asked.seeds:
         for name in names:
             try:
-                run(asked, name, seed, texts)
+                run(asked, name, seed)
             except subprocess.CalledProcessError as error:
                 print(f"{name}: {error.stderr[-300:]}", file=sys.stderr)
     table(asked.out, names, asked.seeds)

@@ -32,7 +32,7 @@ MAINS = {
 }
 #: module, class or "", function, and how its arguments name the piece of work
 WORK = (
-    ("cecdata.pipeline.chunks", "Stage", "make", lambda given: given[1]),
+    ("cecdata.pipeline.chunks", "ChunkMaker", "make", lambda given: given[1]),
     # a segment of a cache is named by its first id
     ("cecdata.embed.cache.writer", "CacheWriter", "add", lambda given: given[1][0]),
     ("cecbench.systems.transport", "Endpoint", "post", lambda given: given[2]),
