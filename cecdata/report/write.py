@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from cecdata.common.durable import write_text
+from cecdata.common.durable import write_beside
 from cecdata.common.progress import Advance, silent
 from cecdata.report.facts import count
 from cecdata.report.page import page
@@ -38,10 +38,8 @@ def write_report(
         text, plain = page(*about, command), markdown(*about, command)
     folder = to or out
     folder.mkdir(parents=True, exist_ok=True)
-    html, md = folder / HTML, folder / MARKDOWN
-    write_text(html, text)
-    write_text(md, plain)
-    return html, md
+    write_beside(folder, {HTML: text, MARKDOWN: plain})
+    return folder / HTML, folder / MARKDOWN
 
 
 def _command(out: Path) -> str:

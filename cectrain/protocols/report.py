@@ -32,8 +32,9 @@ def write_report(
     shown = "".join([*figures, *(html.table(*table) for table in tables)])
     page = html.page(title, f"<h1>{escape(title)}</h1>\n{paragraphs}{shown}")
     plain = json.dumps(dict(facts), ensure_ascii=False, indent=1) + "\n"
-    for suffix, content in (("json", plain), ("md", text), ("html", page)):
-        durable.write_text(base.with_name(f"{base.name}.{suffix}"), content)
+    contents = {"json": plain, "md": text, "html": page}
+    named = {f"{base.name}.{suffix}": content for suffix, content in contents.items()}
+    durable.write_beside(base.parent, named)
     return text
 
 

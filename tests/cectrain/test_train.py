@@ -145,6 +145,21 @@ def test_overwrite_removes_nothing_before_the_policy_is_loaded(
     assert after == before
 
 
+def test_overwrite_removes_the_page_with_its_run(finished, tmp_path):
+    """The page of a training run is written after the run, and belongs to it."""
+    import shutil
+
+    from cecdata.common.durable import Workspace
+    from cectrain.protocols.training_page import write_page
+
+    out, summary, _ = finished
+    copy = shutil.copytree(out, tmp_path / "copy")
+    page = write_page(copy, summary)
+    assert page.exists()
+    with Workspace(copy, {"another": "run"}, overwrite=True):
+        assert not page.exists()
+
+
 def test_a_finished_run_is_verified_and_left_alone(finished, dataset_path, start, tmp_path):
     """The same call again returns the summary, and changed weights are an error."""
     import shutil

@@ -17,7 +17,7 @@ from cecdata.common.durable.files import (
 )
 from cecdata.common.durable.journal import Entry, Journal
 from cecdata.common.durable.lock import HeldError, Lock, running
-from cecdata.common.durable.workspace import STATE, Workspace
+from cecdata.common.durable.workspace import STATE, Workspace, write_beside
 
 __all__ = [
     "STATE",
@@ -32,6 +32,7 @@ __all__ = [
     "running",
     "sha256_of",
     "write",
+    "write_beside",
     "write_bytes",
     "write_text",
 ]

@@ -19,6 +19,7 @@ from cecdata.common.durable.files import (
     sha256_of,
     write,
     write_bytes,
+    write_text,
 )
 from cecdata.common.durable.journal import MOVED, Entry, Journal, read_lines
 from cecdata.common.durable.lock import Lock
@@ -293,3 +294,14 @@ def _refuse_links(state: Path) -> None:
 
 def _files(root: Path, state: Path) -> list[Path]:
     return sorted(p for p in root.rglob("*") if not p.is_dir() and not p.is_relative_to(state))
+
+
+def write_beside(root: Path, texts: Mapping[str, str]) -> None:
+    """Write files by name into an output folder after its run; `overwrite` removes them with it."""
+    if (path := root / STATE / JOURNAL).is_file():
+        journal = Journal(path, root)
+        for name in texts:
+            if journal.get(_WRITTEN, name) is None:
+                journal.record(_WRITTEN, name)
+    for name, text in texts.items():
+        write_text(root / name, text)

@@ -110,3 +110,18 @@ def test_a_pool_has_a_report(tmp_path):
     assert (bad[0], bad[4]) == ("好", "too_short")
     assert bad[7].startswith(f"{texts}, row 2: ")
     assert "| too_short | 1 |" in markdown.read_text("utf-8")
+
+
+def test_overwrite_removes_the_report_with_its_dataset(tmp_path):
+    """A build with --overwrite takes the report for its own; another file beside it is refused."""
+    texts, out = tmp_path / "a.txt", tmp_path / "out"
+    texts.write_text("今天天气很好，我们去公园。\n", "utf-8")
+    build = ["build", str(texts), "--out", str(out), "--filters", "levenshtein", "--overwrite"]
+    assert run(cli, build) == 0
+    html, _ = write_report(out)
+    assert run(cli, build) == 0
+    assert not html.exists()
+    write_report(out)
+    (out / "notes.md").write_text("mine", "utf-8")
+    assert run(cli, build) == 5
+    assert html.exists()
