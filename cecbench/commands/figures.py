@@ -23,7 +23,15 @@ def figures(sources: tuple[Path, ...], out: Path, language: str) -> None:
     SOURCES are folders of runs (`cecbench run`) and of studies (`cectrain study`). Without any,
     the published numbers are drawn alone. OUT/index.html shows all figures.
     """
+    from cecbench.report.outlines import is_installed
     from cecbench.report.redraw import redraw
+    from cecdata.common.errors import how_to_install
 
     for path in redraw(sources, out, chinese=language == "zh"):
         click.echo(path)
+    if language == "zh" and not is_installed():
+        click.echo(
+            "Labels are text, which a program without a Chinese font shows as boxes. For labels as "
+            f"outlines {how_to_install('figures')}, and repeat this command.",
+            err=True,
+        )

@@ -1,7 +1,8 @@
 """A figure of a page as an SVG file of its own, in which nothing depends on a style sheet.
 
-Colours are attributes, because many programs that show SVG know no variables of CSS. The fonts are
-those that systems have for Chinese; where none of them is, the program's own sans-serif is taken.
+Colours are attributes, because many programs that show SVG know no variables of CSS. Labels with
+Chinese characters are outlines where the extra `figures` is installed. Else they are text in the
+fonts that systems have for Chinese, or in the program's own sans-serif.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+from cecbench.report import outlines
 from cecbench.report.figures import HEIGHT
 from cecdata.common import html
 
@@ -55,6 +57,8 @@ def standalone(figure: str) -> str:
     body.extend(drawing)
     for element in whole.iter():
         _dress(element)
+    if outlines.is_installed():
+        outlines.outline(whole)
     ET.indent(whole, "")
     return ET.tostring(whole, "unicode") + "\n"
 

@@ -30,6 +30,7 @@ EXTRAS = {
     "web": "web pages and web archives as a corpus",
     "ray": "builds on a Ray cluster",
     "kenlm": "the plausibility filter by an n-gram model",
+    "figures": "Chinese labels of SVG figures as outlines",
     "vllm": "generation by vLLM in PPO",
     "docs": "the documentation site",
     "dev": "tests, linters and type checks",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -23,7 +24,13 @@ def draw(out, *words, code=0):
 
 
 def texts(figure):
-    return [element.text for element in figure.iter(f"{SVG}text")]
+    """The labels, drawn as text or as outlines."""
+    labels = [element.text for element in figure.iter(f"{SVG}text")]
+    return labels + [path.get("aria-label") for path in outlines(figure)]
+
+
+def outlines(figure):
+    return [path for path in figure.iter(f"{SVG}path") if path.get("aria-label")]
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +88,42 @@ def test_labels_are_chinese_where_asked(sources, tmp_path):
     figures = draw(tmp_path, sources / "runs", sources / "study", "--language", "zh")
     assert {"同音", "拆字", "多笔画", "GPT-4"} <= set(texts(figures["paper-categories"]))
     assert {"本次", "论文"} <= set(texts(figures["study-ablation"]))
+
+
+def test_chinese_labels_need_no_font(tmp_path):
+    """They are paths with a title, as wide as their characters, and where the text would stand."""
+    bounds = pytest.importorskip("fontTools.pens.boundsPen")
+    from fontTools.svgLib.path import parse_path
+
+    figure = draw(tmp_path, "--language", "zh")["paper-categories"]
+    assert all((label.text or "").isascii() for label in figure.iter(f"{SVG}text"))
+    drawn = {path.get("aria-label"): path for path in outlines(figure)}
+    english = draw(tmp_path / "en")["paper-categories"]
+    places = {label.text: label for label in english.iter(f"{SVG}text")}
+    for chinese, name in (("同音", "homophone"), ("多笔画", "more-stroke")):
+        path, label = drawn[chinese], places[name]
+        assert path.findtext(f"{SVG}title") == chinese
+        pen = bounds.BoundsPen(None)
+        parse_path(path.get("d"), pen)
+        x, y, scale = re.fullmatch(
+            r"translate\((\S+) (\S+)\) scale\((\S+) -\S+\)", path.get("transform")
+        ).groups()
+        left, low, right, high = (float(scale) * value for value in pen.bounds)
+        assert (right - left) / 12 == pytest.approx(len(chinese), abs=0.3)  # an em a character
+        assert float(x) + (left + right) / 2 == pytest.approx(float(label.get("x")), abs=1)
+        assert y == label.get("y")
+        assert -2 < low < 0 < 9 < high < 12
+    files = [path.read_bytes() for path in sorted(tmp_path.glob("*.svg"))]
+    draw(tmp_path, "--language", "zh")
+    assert files == [path.read_bytes() for path in sorted(tmp_path.glob("*.svg"))]
+
+
+def test_without_the_font_labels_stay_text(tmp_path, monkeypatch):
+    """The command says what draws them as outlines."""
+    monkeypatch.setattr("cecbench.report.outlines.find_spec", lambda _: None)
+    done = CliRunner().invoke(cli, ["figures", "--language", "zh", "--out", str(tmp_path)])
+    assert "pip install -e '.[figures]'" in done.output
+    assert "同音" in (tmp_path / "paper-categories.svg").read_text("utf-8")
 
 
 def test_a_source_without_runs_is_refused(tmp_path):
