@@ -22,18 +22,18 @@ _ENDPOINT = "HF_ENDPOINT"
 def refuse_missing_folder(name: str) -> None:
     """Raise InputError where `name` is a path, and nothing exists there.
 
-    A hub would be asked for it otherwise, and a stranger may own that name. A path has another
-    form than NAME or OWNER/NAME, or its first folder exists.
+    A hub would be asked for it otherwise, again and again where there is no network, and a stranger
+    may own that name. A path has another form than OWNER/NAME, or its first folder exists.
     """
     path = Path(name)
     if path.exists():
         return
     parts = name.split("/")
-    is_hub_name = len(parts) <= 2 and all(parts) and parts[0] not in {".", "..", "~"}
-    if not is_hub_name or (len(parts) == 2 and path.parent.is_dir()):
+    is_hub_name = len(parts) == 2 and all(parts) and parts[0] not in {".", "..", "~"}
+    if not is_hub_name or path.parent.is_dir():
         raise InputError(
             f"{name}: no such folder; give a folder with a model, or the name of one on a hub "
-            "(OWNER/NAME)"
+            "(OWNER/NAME, such as google-bert/bert-base-chinese)"
         )
 
 

@@ -127,14 +127,16 @@ def test_a_hub_address_that_is_none(tmp_path, words):
     assert without_secrets(kept)
 
 
-@pytest.mark.parametrize("name", ["S/modle", "./T", "nosuch/", "/nosuch", "~/x", "a/b/c", "../x"])
+@pytest.mark.parametrize(
+    "name", ["S/modle", "./T", "nosuch", "nosuch/", "/nosuch", "~/x", "a/b/c", "../x"]
+)
 def test_a_path_is_never_asked_of_the_hub(tmp_path, monkeypatch, name):
     """A name with the form of a path, or below an existing folder, must exist on this machine."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "S" / "model").mkdir(parents=True)
     with pytest.raises(InputError, match="no such folder"):
         refuse_missing_folder(name)
-    for good in ("S/model", "S", "BAAI/bge-large-zh-v1.5", "bert-base-chinese"):
+    for good in ("S/model", "S", "BAAI/bge-large-zh-v1.5"):
         refuse_missing_folder(good)
 
 
