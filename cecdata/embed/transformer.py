@@ -202,7 +202,7 @@ def _loaded(name: str, dtype: str) -> tuple[Any, str]:
 def _commit(name: str) -> tuple[str, str, bool]:
     """Return the name on a hub, the commit, and whether only the local copy can be used.
 
-    Asked before anything heavy is imported, and once: without a network the answer comes at once.
+    Called once, before heavy imports, so that a missing network is reported at once.
     """
     from huggingface_hub import HfApi
 

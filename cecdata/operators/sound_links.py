@@ -18,7 +18,7 @@ _PLACE_BITS = 24  # of a place among the links, beside a key of 27 bits
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """[P] pairs, distinct and sorted by key = source · characters + other."""
+    """P distinct pairs of characters as arrays, sorted by key = source · characters + other."""
 
     key: Keys
     weight: Weights

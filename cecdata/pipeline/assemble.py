@@ -71,7 +71,10 @@ def publish(
 
 
 def _manifest(given: Sequence[InputFile], pool: Pool, outcomes: Sequence[Outcome]) -> Manifest:
-    """Return the manifest, documents apart; sums run in the order of the chunks."""
+    """Return the manifest without the documents.
+
+    Sums run in the order of the chunks, because sums of floats depend on it.
+    """
     survey = pool.survey
     rates = survey.histogram.rates()
     config = survey.histogram.config

@@ -130,7 +130,7 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Facts that no second run repeats, apart from the manifest, so that manifests compare."""
+    """Facts that differ between runs; the manifest has none, so equal builds have equal ones."""
 
     created: str  # UTC, ISO 8601
     seconds: float
