@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -31,6 +32,7 @@ CECDATA, CECBENCH, CECTRAIN = (
 )
 BUILD = ["build", "pool.txt", "--out", "data", "--overwrite", "--workers", "1"]
 TRAIN = ["train", "pairs", "--out", "train", "--overwrite", "--sft-steps", "0", "--updates", "20"]
+TRAIN += ["--policy", "policy"]  # the same for both: the candidates of another one take another time
 JOBS: dict[str, tuple[str, list[str]]] = {
     "build, 8 copies, no cosine": (CECDATA, [*BUILD, "--copies", "8", "--filters", "levenshtein"]),
     "build, 4 copies, built-in encoder": (CECDATA, [*BUILD, "--encoder", "builtin"]),
@@ -57,6 +59,7 @@ def main() -> None:
         rooms = [Path(folder) / name for name in ("this", "other")]
         for room, tree in zip(rooms, trees, strict=True):
             prepare(room, tree, given.pool)
+            shutil.copytree(trees[1] / "cectrain/weights", room / "policy")
         for name, (program, words) in JOBS.items():
             if given.only in name:
                 compare(name, program, words, list(zip(rooms, trees, strict=True)), given.pairs)
