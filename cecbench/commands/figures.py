@@ -20,8 +20,9 @@ import click
 def figures(sources: tuple[Path, ...], out: Path, language: str) -> None:
     """Redraw the paper's figures as SVG, with your runs beside the published numbers.
 
-    SOURCES are folders of runs (`cecbench run`) and of studies (`cectrain study`). Without any,
-    the published numbers are drawn alone. OUT/index.html shows all figures.
+    SOURCES are folders of runs (`cecbench run`) and of studies (`cectrain study`), and files
+    with the output of `cecdata encoders compare --json`. Without any, the published numbers are
+    drawn alone. OUT/index.html shows all figures.
     """
     from cecbench.report.outlines import is_installed
     from cecbench.report.redraw import redraw

@@ -45,9 +45,10 @@ def _head(view: Overview, runs: Sequence[Run]) -> str:
     warnings = "".join(f'<p class="warning">{escape(text)}</p>' for text in view.warnings)
     systems = len({run.system for run in runs})
     sets = len({run.benchmark for run in runs})
+    benchmarks = "1 benchmark" if sets == 1 else f"{sets} benchmarks"
     return (
         "<header><h1>Chinese spelling correction: results</h1>"
-        f"<p>{systems} of your systems on {sets} benchmarks, beside the rows that the CEC-Zero "
+        f"<p>{systems} of your systems on {benchmarks}, beside the rows that the CEC-Zero "
         "paper prints. Scores are sentence-level F1 in percent unless a name says otherwise; the "
         "range under a score is its 95 % bootstrap interval over sentences.</p>"
         '<nav><a href="#scores">Scores</a><a href="#parts">By category and number of errors</a>'

@@ -73,8 +73,8 @@ def by_category_and_number(runs: Sequence[Run], names: Sequence[str]) -> dict[st
 
 
 def from_the_paper() -> list[str]:
-    """Draw the paper's breakdown by category, its scaling and its ablation."""
-    return [_cs_breakdown(), _scaling(), _ablation()]
+    """Draw the paper's breakdown by category, scaling, ablation and study of encoders."""
+    return [_cs_breakdown(), _scaling(), _ablation(), correlation({})]
 
 
 def _grouped(named: Iterable[tuple[Run, str]]) -> dict[str, dict[str, Run]]:
@@ -149,6 +149,21 @@ def _ablation() -> str:
         if mean is not None:
             series[row[0]]["avg"] = Point(mean, note=f"recomputed; {row[-1]} is printed")
     return bars("Reward ablation at 14B (averages recomputed)", columns, series)
+
+
+def correlation(own: Mapping[str, Point]) -> str:
+    """Draw Pearson's r of cosines with human ratings: the two that the paper prints, and `own`."""
+    source = published.table("encoders")
+    printed = {row[0]: r for row in source.rows if (r := source.number(row, "pearson_r"))}
+    # The paper leaves out the owners of models on the hub.
+    yours = {name.rsplit("/", 1)[-1]: point for name, point in own.items()}
+    series = {
+        "yours": yours,
+        "published": {name: Point(100 * r) for name, r in printed.items()},
+    }
+    labels = list(dict.fromkeys((*printed, *yours)))
+    title = "Pearson correlation of cosine and human rating, × 100"
+    return bars(title, labels, {name: points for name, points in series.items() if points})
 
 
 def _row(source: published.Table, row: tuple[str, ...], columns: Sequence[str]) -> dict[str, Point]:

@@ -23,6 +23,7 @@ CHINESE = {
     "Average F1 by size of the backbone": "各规模骨干模型的平均 F1",
     "CS by error category, four of twelve systems": "CS 按错误类别（十二个系统中的四个）",
     "Reward ablation at 14B (averages recomputed)": "14B 奖励消融（平均值为重新计算）",
+    "Pearson correlation of cosine and human rating, × 100": "余弦与人工评分的相关系数 × 100",
     "F1 by benchmark, with 95 % intervals": "各评测集的 F1 与 95 % 区间",
     "F1 by number of errors": "按错误个数的 F1",
     "F1 by category": "按错误类别的 F1",
@@ -45,20 +46,23 @@ CHINESE = {
 def redraw(sources: Sequence[Path], out: Path, *, chinese: bool = False) -> list[Path]:
     """Write each figure to `out` as SVG, and a page with all of them; return the paths.
 
-    `sources` are folders or files with runs of cecbench (score.json) and studies of cectrain
-    (STUDY.json). Without any the published numbers are drawn alone. Raises InputError for a source
-    that has neither.
+    `sources` are folders or files with runs of cecbench (score.json), studies of cectrain
+    (STUDY.json) and outputs of `cecdata encoders compare --json`. Without any the published numbers
+    are drawn alone. Raises InputError for a source that has none of these.
     """
-    names = ("paper-categories", "paper-scaling", "paper-ablation")
+    names = ("paper-categories", "paper-scaling", "paper-ablation", "paper-encoders")
     figures = dict(zip(names, plots.from_the_paper(), strict=True))
-    runs, studies = _read(sources)
+    runs, documents = _read(sources)
     if runs:
         figures |= _of_runs(runs)
-    for study in studies:
+    for file, document in documents.items():
         try:
-            figures[f"study-{study['study']}"] = _of_study(study)
+            if "study" in document:
+                figures[f"study-{document['study']}"] = _of_study(document)
+            else:
+                figures["paper-encoders"] = plots.correlation(_correlations(document))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise InputError(f"the rows of study {study['study']!r} are damaged") from error
+            raise InputError(f"{file}: a value is missing or of the wrong type") from error
     drawn = {
         name: standalone(_translated(figure) if chinese else figure)
         for name, figure in figures.items()
@@ -77,31 +81,46 @@ def redraw(sources: Sequence[Path], out: Path, *, chinese: bool = False) -> list
     return [out / "index.html", *(out / f"{name}.svg" for name in drawn)]
 
 
-def _read(sources: Sequence[Path]) -> tuple[list[Run], list[dict[str, object]]]:
-    """Return the runs and the studies below the sources."""
-    with_runs, studies = [], []
+def _read(sources: Sequence[Path]) -> tuple[list[Run], dict[Path, dict[str, object]]]:
+    """Return the runs below the sources, and the studies and comparisons by their files."""
+    with_runs: list[Path] = []
+    documents: dict[Path, dict[str, object]] = {}
     for source in sources:
         files = [source] if source.is_file() else sorted(source.glob("*.json"))
-        known = [study for file in files if (study := _study(file))]
+        known = {file: document for file in files if (document := _document(file))}
         has_runs = source.name == SCORE or any(source.rglob(SCORE))
         if not known and not has_runs:
             raise InputError(
-                f"{source}: neither runs of `cecbench run` nor a study of `cectrain study`"
+                f"{source}: no runs of `cecbench run`, study of `cectrain study` or output of "
+                "`cecdata encoders compare --json`"
             )
-        studies += known
+        documents |= known
         with_runs += [source] if has_runs and not known else []
-    return (find_runs(with_runs) if with_runs else []), studies
+    return (find_runs(with_runs) if with_runs else []), documents
 
 
-def _study(file: Path) -> dict[str, object] | None:
-    """Return the study in a file; None for a JSON file of another kind."""
+def _document(file: Path) -> dict[str, object] | None:
+    """Return the study or the comparison of encoders in a file; None for JSON of another kind."""
     try:
         document = parse(file.read_bytes())
     except (OSError, ValueError) as error:
         raise InputError(f"{file}: not readable as JSON ({error})") from error
-    if isinstance(document, dict) and "study" in document and "rows" in document:
+    kinds = ({"study", "rows"}, {"pairs", "encoders"})
+    if isinstance(document, dict) and any(kind <= document.keys() for kind in kinds):
         return dict(document)
     return None
+
+
+def _correlations(comparison: Mapping[str, object]) -> dict[str, Point]:
+    """Return each encoder's r with its interval, in hundredths."""
+    encoders = comparison["encoders"]
+    if not isinstance(encoders, list):
+        raise TypeError  # the caller names the file
+    points = {}
+    for one in encoders:
+        values = (one["pearson"], *one["pearson_interval"])
+        points[one["encoder"]] = Point(*(100 * value for value in values))
+    return points
 
 
 def _of_runs(runs: Sequence[Run]) -> dict[str, str]:

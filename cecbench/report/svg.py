@@ -69,13 +69,17 @@ def _legend(
     """Return swatches and names in as many rows as they need, and the height that is below them."""
     drawn, x, y = [], 8.0, _HEAD
     for swatch, text in keys:
-        room = 18 + sum(_KEY if ord(c) > 0x2E7F else 7 for c in text)
+        room = 22 + sum(_KEY if ord(c) > 0x2E7F else 7 for c in text)
         if x > 8 and x + room > width:
             x, y = 8.0, y + _LINE
         kind = (swatch.get("class", "") if swatch is not None else "").split()[-1]
-        box = ET.Element("rect", x=f"{x}", y=f"{y}", width="10", height="10")
+        if kind in _MARKS:  # drawn as a line, so that its dashes can be told apart
+            box = ET.Element("path", d=f"M{x} {y + 5}h14")
+            kind = f"mark {kind}"
+        else:
+            box = ET.Element("rect", x=f"{x}", y=f"{y}", width="10", height="10")
         box.set("class", kind)
-        label = ET.Element("text", x=f"{x + 15}", y=f"{y + 10}")
+        label = ET.Element("text", x=f"{x + 18}", y=f"{y + 10}")
         label.set("class", "axis")
         label.text = text
         drawn += [box, label]
@@ -93,8 +97,6 @@ def _dress(element: ET.Element) -> None:
             looks[part] = f"c{name[1]}"
         elif name in _MARKS:
             looks |= _MARKS[name]
-            if element.tag == "rect":
-                looks = {"fill": looks["stroke"]}
     for key, value in looks.items():
         element.set(key, _colour(value) if key in ("fill", "stroke") else value)
 

@@ -36,14 +36,15 @@ def find_runs(paths: Sequence[Path]) -> list[Run]:
         named = ", ".join(str(path) for path in paths)
         raise InputError(f"no {SCORE} in {named}: run `cecbench run --out FOLDER` first")
     order = {name: place for place, name in enumerate(published.BENCHMARK_OF_SET.values())}
-    runs = _told_apart([read_run(folder) for folder in dict.fromkeys(folders)])
+    runs = _with_distinct_names([read_run(folder) for folder in dict.fromkeys(folders)])
     return sorted(runs, key=lambda run: (order.get(run.benchmark, len(order)), run.benchmark))
 
 
-def _told_apart(runs: Sequence[Run]) -> list[Run]:
-    """Return the runs; own files of one name but different sentences are called name@sha256.
+def _with_distinct_names(runs: Sequence[Run]) -> list[Run]:
+    """Return the runs, with benchmarks called name@sha256 where one name has different sentences.
 
-    A published benchmark keeps its name, which is its column; the report warns if sentences differ.
+    A published benchmark keeps its name, because that is its column in the report, which warns if
+    the sentences differ.
     """
     digests: dict[str, set[str]] = {}
     for run in runs:

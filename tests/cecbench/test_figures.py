@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from cecbench import published
 from cecbench.cli import cli
 from cecbench.evaluate import Settings, evaluate
+from cecdata.cli import cli as cecdata
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -52,9 +53,10 @@ def sources(tmp_path_factory):
 
 
 def test_without_runs_the_published_numbers_are_drawn(tmp_path):
-    """A bar or a point for each number of the three tables that have figures."""
+    """A bar or a point for each number of the four tables that have figures."""
     figures = draw(tmp_path)
-    assert set(figures) == {"paper-categories", "paper-scaling", "paper-ablation"}
+    names = {"paper-categories", "paper-scaling", "paper-ablation", "paper-encoders"}
+    assert set(figures) == names
     points = list(figures["paper-scaling"].iter(f"{SVG}circle"))
     assert len(points) == len(published.table("scaling").rows)
 
@@ -67,6 +69,24 @@ def test_runs_and_studies_stand_beside_the_published_numbers(sources, tmp_path):
     assert "published, full: 65.10" in tips
     assert "mine & <yours>" in texts(figures["scores"])
     assert {"scores", "categories-own"} <= set(figures)
+
+
+def test_own_correlations_stand_beside_the_published_ones(tmp_path):
+    """The output of `cecdata encoders compare --json` is drawn, with its intervals."""
+    ratings = tmp_path / "ratings.tsv"
+    rows = ("他己来\t他已来\t0.9", "今天好\t今天号\t0.4", "我很好\t天气冷\t0.1")
+    ratings.write_text("input\toutput\trating\n" + "\n".join(rows) + "\n", "utf-8")
+    words = ["encoders", "compare", str(ratings), "--encoder", "builtin", "--json"]
+    compared = CliRunner().invoke(cecdata, words)
+    assert compared.exit_code == 0, compared.output
+    measured = json.loads(compared.stdout)["encoders"][0]
+    (tmp_path / "encoders.json").write_text(compared.stdout)
+    figure = draw(tmp_path / "figures", tmp_path / "encoders.json")["paper-encoders"]
+    tips = [e.text for e in figure.iter(f"{SVG}title")]
+    assert "published, bge-large-zh-v1.5: 89.00" in tips
+    low, high = measured["pearson_interval"]
+    own = f"{100 * measured['pearson']:.2f} [{100 * low:.2f}, {100 * high:.2f}]"
+    assert f"yours, builtin: {own}" in tips
 
 
 @pytest.mark.parametrize("name", ["paper-categories", "paper-scaling", "study-ablation", "scores"])
