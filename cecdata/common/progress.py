@@ -22,11 +22,21 @@ def silent(_what: str, _more: int, _total: int | None) -> None:
     """Show nothing."""
 
 
+_shown: list[Progress] = []  # the bars of the command that runs
+
+
+def step(what: str, more: int, total: int | None) -> None:
+    """Advance a bar of the running command, from deep inside its work; do nothing without one."""
+    if _shown:
+        _shown[-1](what, more, total)
+
+
 class Progress:
     """Progress bars on stderr, one for each kind of unit; none where stderr is no terminal.
 
     A bar has the number of units, how many are done in a second, the time since it began and,
     where the total is known, the time that is left. Bars that are `passing` disappear at the end.
+    Inside a `with` block `step` advances them, too.
     """
 
     def __init__(self, *, passing: bool = False) -> None:
@@ -50,6 +60,7 @@ class Progress:
 
     def __enter__(self) -> Self:
         self._bars.__enter__()
+        _shown.append(self)
         return self
 
     def __exit__(
@@ -58,6 +69,7 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        _shown.remove(self)
         self._bars.__exit__(kind, error, trace)
 
     def __call__(self, what: str, more: int, total: int | None) -> None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cecdata.common.codec import Json
+from cecdata.common.progress import step
 from cecdata.config import Config
 from cecdata.embed import PairScorer, folders_of
 from cecdata.embed.gate import score_pairs
@@ -17,6 +18,8 @@ from cecdata.filters.cosine_policy import choose_policy, encoder_fingerprint
 from cecdata.perturbation.kernel import sample_words
 from cecdata.perturbation.pairs import Mask, Pairs
 from cecdata.shards.manifest import Cosine, Manifest
+
+_AT_ONCE = 2048  # pairs scored between two steps of the progress bar, at least
 
 
 def _measure(pairs: Pairs, config: Config, sentences: int) -> Pairs:
@@ -29,12 +32,16 @@ def _measure(pairs: Pairs, config: Config, sentences: int) -> Pairs:
     sample = pairs.table
     if len(chosen) < len(sample):
         sample = sample.take(pa.array(chosen))
-    scored = score_pairs(policy.encoder, sample)
     values = np.zeros(len(pairs.table), np.float32)
-    values[chosen] = scored.cosine
+    passed_on, size = 0, max(_AT_ONCE, int(policy.encoder.sentences_per_s))
+    for start in range(0, len(sample), size):
+        scored = score_pairs(policy.encoder, sample.slice(start, size))
+        values[chosen[start : start + size]] = scored.cosine
+        passed_on += scored.passed_on
+        step("cosine", len(scored.cosine), round(policy.share * sentences * config.copies))
     unknown = np.ones(len(pairs.table), np.bool_)
     unknown[chosen] = False
-    counts = {"scored": len(chosen), "passed_on": scored.passed_on}
+    counts = {"scored": len(chosen), "passed_on": passed_on}
     filled = pairs.with_column("cosine", pa.array(values, pa.float32(), mask=unknown))
     return replace(filled, counts={**pairs.counts, "cosine": counts})
 

@@ -15,6 +15,7 @@ import polars as pl
 from cecdata import config
 from cecdata.audit.audit import audit
 from cecdata.audit.pairs import errors_of
+from cecdata.common.progress import Progress
 from cecdata.contamination.lists import load
 from cecdata.contamination.report import judge
 from cecdata.fit.fit import fit
@@ -73,6 +74,25 @@ def test_the_last_line_says_what_to_type_next(tmp_path):
     seen = on_a_terminal([*words, str(tmp_path / "cache")], tmp_path / "out.txt")
     assert "next: cecdata neighbours" in seen.splitlines()[-1]
     assert "20 vectors" in (tmp_path / "out.txt").read_text("utf-8")
+
+
+def test_cosines_are_counted_while_a_chunk_is_under_way(tmp_path, monkeypatch):
+    """The bar of the cosines ends at the number of pairs, and takes several steps in a chunk."""
+    monkeypatch.setattr("cecdata.filters.cosine._AT_ONCE", 20)
+    monkeypatch.setattr("cecdata.embed.usem3.Usem3.sentences_per_s", 1.0)
+    texts = [f"第{number}号车厢的空调已经修好，请旅客放心乘坐。" for number in range(40)]
+    pl.DataFrame({"text": texts}).write_parquet(tmp_path / "rows.parquet")
+    steps: list[tuple[str, int, int | None]] = []
+    with Progress() as bars:
+        monkeypatch.setattr(
+            Progress, "__call__", lambda _, what, more, total: steps.append((what, more, total))
+        )
+        asked = config.load(encoder="usem3", copies=1, cosine="all")
+        made = build([str(tmp_path / "rows.parquet")], tmp_path / "out", asked, progress=bars)
+    cosines = [(more, total) for what, more, total in steps if what == "cosine"]
+    assert sum(more for more, _ in cosines) == made.cosine.scored == len(texts)
+    assert {total for _, total in cosines} == {len(texts)}
+    assert len(cosines) > 1
 
 
 def test_nothing_is_drawn_where_stderr_is_no_terminal(tmp_path):
