@@ -13,15 +13,17 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from queue import SimpleQueue
+from types import MappingProxyType
 
 from cecdata.common import command_group
 from cecdata.common.codec import Json
-from cecdata.common.cores import usable_cores
 from cecdata.common.errors import CecError, UsageError
 from cecdata.common.strict_json import parse
 from cectrain import config
 from cectrain.corrector.folder import RUN
 from cectrain.data.shards import open_shards
+from cectrain.protocols.places import places
 from cectrain.store import metrics_log, results
 from cectrain.store.results import ANSWERS, SUMMARY
 
@@ -141,19 +143,24 @@ def run_all(
     failed: dict[str, CecError] = {}
     changed, stop = threading.Condition(), threading.Event()
     seconds: list[float] = []  # of the runs of this call
+    free = SimpleQueue[Mapping[str, str]]()
+    for place in places(experiment.workers):
+        free.put(place)
 
     def work(run: Run) -> None:
         with changed:  # a needed run is earlier in the list, so it has been started
             changed.wait_for(lambda: stop.is_set() or {*run.needs} <= {*done, *failed})
-        began = time.monotonic()
+        began, place = time.monotonic(), free.get()
         try:
-            result = run_one(experiment, run.complete(done), stop)
+            result = run_one(experiment, run.complete(done), stop, place)
         except CecError as error:
             with changed:
                 failed[run.name] = error
                 experiment.log(str(error))
                 changed.notify_all()
             return
+        finally:
+            free.put(place)
         with changed:
             done[run.name] = result
             if (took := time.monotonic() - began) > 1:  # otherwise it was read from its folder
@@ -189,11 +196,16 @@ def _left(seconds: Sequence[float], runs: int, workers: int) -> str:
     return f", about {minutes:.0f} minutes are left" if runs else ""
 
 
-def run_one(experiment: Experiment, run: Run, stop: threading.Event | None = None) -> FinishedRun:
+def run_one(
+    experiment: Experiment,
+    run: Run,
+    stop: threading.Event | None = None,
+    place: Mapping[str, str] = MappingProxyType({}),
+) -> FinishedRun:
     """Run in a process of its own, or read the results if the run has finished before.
 
-    Setting `stop` from another thread ends the process. Raises CecError if the run fails,
-    InterruptedRunError if a signal ended it.
+    Setting `stop` from another thread ends the process; `place` is added to its environment.
+    Raises CecError if the run fails, InterruptedRunError if a signal ended it.
     """
     folder = experiment.runs / run.name
     if (done := finished(experiment, run)) is not None:
@@ -208,7 +220,7 @@ def run_one(experiment: Experiment, run: Run, stop: threading.Event | None = Non
         command += ["--set", setting]
     experiment.log(f"{run.name}: started; its output goes to {log}")
     with log.open("a", encoding="utf-8") as output:
-        code = _wait(command, output.fileno(), _threads(experiment.workers), stop)
+        code = _wait(command, output.fileno(), place, stop)
     if code in _INTERRUPTED or (code and stop.is_set()):
         raise InterruptedRunError(f"{run.name} was interrupted; repeat the command to continue")
     if code:
@@ -262,19 +274,15 @@ def _work_through(
             raise
 
 
-def _wait(command: Sequence[str], output: int, threads: int, stop: threading.Event) -> int:
+def _wait(
+    command: Sequence[str], output: int, place: Mapping[str, str], stop: threading.Event
+) -> int:
     """Return the exit code of a process, which `stop` ends early."""
-    limits = {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
     with subprocess.Popen(  # noqa: S603 - our own interpreter and module
-        command, stdout=output, stderr=output, env={**os.environ, **limits}
+        command, stdout=output, stderr=output, env={**os.environ, **place}
     ) as process:
         while process.poll() is None:
             if stop.wait(_POLL_S):
                 process.terminate()
                 break
     return process.returncode
-
-
-def _threads(workers: int) -> int:
-    """Return the threads of each worker, so that all workers together use every core once."""
-    return max(1, usable_cores() // max(1, workers))

@@ -27,6 +27,7 @@ from cectrain.protocols import search as search_protocol
 from cectrain.protocols import study as study_protocol
 from cectrain.protocols.comparison import Comparison
 from cectrain.protocols.paired import Difference, difference, rate_interval
+from cectrain.protocols.places import places
 from cectrain.protocols.runner import Experiment, FinishedRun, Run, finished, run_all, run_one
 from cectrain.protocols.study import Row, Study, Variant, load, run_study
 from cectrain.protocols.threshold import Decision, best_threshold
@@ -755,3 +756,41 @@ def test_a_training_run_has_a_page(tmp_path):
     assert "1,234" in page
     assert "Candidates by batch of PPO" in page
     assert "Held-out sentences by batch" not in page
+
+
+def test_each_worker_has_cores_and_a_gpu_of_its_own(monkeypatch):
+    """Where workers exceed the GPUs they share them; without a GPU nothing is said of them."""
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    monkeypatch.setattr("cectrain.protocols.places.usable_cores", lambda: 16)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert [place["CUDA_VISIBLE_DEVICES"] for place in places(3)] == ["0", "1", "0"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
+    assert [place["CUDA_VISIBLE_DEVICES"] for place in places(2)] == ["4", "7"]
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
+    assert places(2) == [{"OMP_NUM_THREADS": "8", "MKL_NUM_THREADS": "8"}] * 2
+
+
+def test_a_worker_takes_its_place_again_for_the_next_run(monkeypatch, tmp_path):
+    """Two workers with six runs: each place is in use by one run at a time, and by several."""
+    used: list[str] = []
+    busy: set[str] = set()
+
+    def one(_experiment, run, _stop, place):
+        gpu = place["CUDA_VISIBLE_DEVICES"]
+        assert gpu not in busy
+        busy.add(gpu)
+        time.sleep(0.02)
+        busy.remove(gpu)
+        used.append(gpu)
+        if run.name == "3":
+            raise CecError("a run that fails")
+        return run
+
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr("cectrain.protocols.runner.run_one", one)
+    runs = [Run(str(k), ()) for k in range(6)]
+    with pytest.raises(CecError, match="1 of 6 runs failed"):
+        run_all(Experiment(tmp_path, tmp_path, "small", workers=2), runs)
+    assert sorted(set(used)) == ["0", "1"]
+    assert len(used) == 6
