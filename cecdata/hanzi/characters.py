@@ -29,9 +29,6 @@ HAN_RANGES = (
 )
 _HAN_FIRST = tuple(first for first, _ in HAN_RANGES)
 
-# The printable ASCII characters and the space, and their full-width forms.
-TO_HALF_WIDTH = {code + 0xFEE0: code for code in range(0x21, 0x7F)} | {0x3000: 0x20}
-
 Ranges = NDArray[np.int32]
 
 

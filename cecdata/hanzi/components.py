@@ -151,6 +151,7 @@ def _spelled(node: Node) -> str:
     return node.character or node.operator + "".join(_spelled(part) for part in node.parts)
 
 
+@cache
 def _weighs(parts: tuple[str, ...]) -> int:
     """Return the strokes of all the characters that spell these parts."""
     numbers = table("ids")

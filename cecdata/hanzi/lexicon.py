@@ -37,10 +37,9 @@ def words(length: int) -> Words:
     characters = code_point_slots()[points].reshape(-1, length) - 1
     sounds = spoken()
     syllables = sounds.usual[characters]
-    places = {name: place for place, name in enumerate(sounds.syllables)}
     for place, (_, _, reading) in enumerate(chosen):
         if reading:
-            syllables[place] = [places[name] for name in reading.split(" ")]
+            syllables[place] = [sounds.places[name] for name in reading.split(" ")]
     counts = np.array([row[1] for row in chosen], np.float64)
     return Words(tuple(row[0] for row in chosen), characters, syllables, counts)
 

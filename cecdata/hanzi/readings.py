@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -136,6 +137,7 @@ class Spoken:
     """
 
     syllables: tuple[str, ...]
+    places: Mapping[str, int]  # of the syllables
     bounds: NDArray[np.int64]
     character: NDArray[np.int32]
     tone: NDArray[np.int8]
@@ -157,6 +159,7 @@ def spoken() -> Spoken:
     syllable = [entry[0] for entry in entries]
     return Spoken(
         syllables=tuple(names),
+        places=place,
         bounds=np.searchsorted(syllable, np.arange(len(names) + 1)),
         character=np.array([entry[1] for entry in entries], np.int32),
         tone=np.array([entry[2] for entry in entries], np.int8),

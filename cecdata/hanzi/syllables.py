@@ -25,6 +25,7 @@ _KEY_ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 _VOWELS = frozenset("aeiouv")
 
 
+@cache
 def split_syllable(syllable: str) -> tuple[str, str]:
     """Return the initial (y and w counted as such, '' if there is none) and final.
 

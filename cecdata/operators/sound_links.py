@@ -46,8 +46,9 @@ def sound_links(
     below `least` times what all sounds of the same syllable weigh is left out.
     """
     sounds = spoken()
+    heard = sounds.share * popular[sounds.character]
     parts = [
-        _from_syllable(sounds, place, likeness, kinds, popular, least)
+        _from_syllable(sounds, place, likeness, kinds, heard, least)
         for place in range(len(sounds.syllables))
         if sounds.bounds[place] < sounds.bounds[place + 1]
     ]
@@ -60,20 +61,22 @@ def _from_syllable(
     place: int,
     likeness: Mapping[str, float],
     kinds: Sequence[str],
-    popular: Weights,
+    heard: Weights,
     least: float,
 ) -> tuple[Keys, Weights, NDArray[np.int8]]:
-    """Return the links of all readings of one syllable to all readings of those near it."""
+    """Return the links of all readings of one syllable to all readings of those near it.
+
+    `heard` [readings] is how likely each reading is as a replacement.
+    """
     own = slice(int(sounds.bounds[place]), int(sounds.bounds[place + 1]))
     same, tone = kinds.index("same_sound"), kinds.index("tone")
-    heard = sounds.share * popular[sounds.character]
     floor = least * likeness["tone"] * heard[own].sum()
     spans, strengths, names = [], [], []
     for syllable, how in near_syllables(sounds.syllables[place]):
         name = how.partition(":")[0]
         if likeness.get(name, 0.0) > 0:
-            other = sounds.syllables.index(syllable)
-            span = np.arange(sounds.bounds[other], sounds.bounds[other + 1])
+            near = sounds.places[syllable]
+            span = np.arange(sounds.bounds[near], sounds.bounds[near + 1])
             spans.append(span)
             strengths.append(np.full(len(span), 1.0 if name == "tone" else likeness[name]))
             names.append(np.full(len(span), kinds.index(name), np.int8))
@@ -84,8 +87,9 @@ def _from_syllable(
     weight = sounds.share[own][:, None] * (strength * heard[span]) * tones
     alike = (name_of == tone) & (tones == 1.0)
     kind = np.where(alike, same, name_of).astype(np.int8)
-    key = sounds.character[own].astype(np.int64)[:, None] * len(popular) + sounds.character[span]
-    distinct = sounds.character[own][:, None] != sounds.character[span]
+    mine, other = sounds.character[own].astype(np.int64)[:, None], sounds.character[span]
+    key = mine * len(standard_characters()) + other
+    distinct = mine != other
     return key[distinct], weight[distinct], kind[distinct]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter
 
 import pytest
@@ -40,10 +39,3 @@ def test_traditional_forms():
     assert characters.traditional_forms("国") == "國"
     assert characters.traditional_forms("人") == ""
     assert "峯" in characters.variant_forms("峰")
-
-
-def test_half_width_agrees_with_compatibility_normalisation():
-    """Full width maps to half width as NFKC does, the space included."""
-    for full, half in characters.TO_HALF_WIDTH.items():
-        assert unicodedata.normalize("NFKC", chr(full)) == chr(half)
-    assert "ＡＢ　１".translate(characters.TO_HALF_WIDTH) == "AB 1"
