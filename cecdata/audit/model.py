@@ -104,7 +104,7 @@ def struck(table: ConfusionSet) -> float:
 
 
 def table_of(operator: Operator, *, limited: bool) -> ConfusionSet:
-    """Return the operator's set, as limited as in the engine or complete."""
+    """Return the operator's confusion set: with the engine's limit on rare ones, or complete."""
     bulk = operator.confusions
     assert isinstance(bulk, InBulk)
     return bulk.build(bulk.least if limited else 0.0)

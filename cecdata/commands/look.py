@@ -66,7 +66,10 @@ def preview(
 @click.argument("text", required=False)
 @click.option("--observed", help="Character or span that was read: print what may have been meant.")
 @click.option(
-    "--recipe", default="realistic", show_default=True, help="Recipe of --observed: name or file."
+    "--recipe",
+    default="realistic",
+    show_default=True,
+    help="Recipe whose errors --observed explains: a name or a file.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 def inspect(

@@ -258,8 +258,8 @@ def _check_folder(folder: Path) -> None:
         raise InputError(f"{folder} holds no model: name a folder with a config.json")
     if not any(path.name in _TOKENIZERS for path in folder.rglob("*")):
         raise InputError(
-            f"{folder}: holds no tokenizer ({', '.join(_TOKENIZERS[:2])} …): copy it from where "
-            "the weights came from"
+            f"{folder} holds no tokenizer ({', '.join(_TOKENIZERS[:2])} …): copy it from the "
+            "model's source"
         )
     pickled = [path.name for path in folder.rglob("*") if path.suffix in _PICKLED]
     if pickled and not any(folder.rglob("*.safetensors")):
@@ -278,7 +278,7 @@ def _check_modules(path: Path) -> None:
         modules = parse(path.read_bytes())
         types = [str(module["type"]) for module in modules]  # type: ignore[union-attr,index,call-overload]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path}: damaged ({error}): copy it from where it came from") from error
+        raise InputError(f"{path} is damaged ({error}): copy the model again") from error
     foreign = [name for name in types if not name.startswith("sentence_transformers.")]
     if foreign:
         raise InputError(f"{path}: {foreign[0]} is no part of sentence-transformers: not loaded")

@@ -178,7 +178,7 @@ class Perturber:
         return Pairs(pair_table(columns), np.repeat(lengths, config.copies))
 
     def output(self, given: Sentences) -> Output:
-        """Return arrays for the kernel's output; UsageError where a column cannot hold the text."""
+        """Return arrays for the kernel's output; raise UsageError if the text exceeds a column."""
         count = len(given.offsets) - 1
         most = self._counts.shape[2] * self.config.copies * count
         size = int(given.offsets[-1]) - int(given.offsets[0])

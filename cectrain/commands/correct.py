@@ -33,8 +33,8 @@ _EXAMPLES = 12  # unreadable characters that stderr shows
     "name",
     default=COMBINED,
     show_default=True,
-    help="What corrects: combined (the noisy channel and the built-in policy), channel (needs no"
-    " torch), builtin, a folder of a run or of a model, a hub id, or combined:FOLDER.",
+    help="Model that corrects: combined (the noisy channel and the built-in policy), channel (needs"
+    " no torch), builtin, a folder of a run or of a model, a hub id, or combined:FOLDER.",
 )
 @click.option(
     "--lm",

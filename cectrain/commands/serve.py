@@ -24,7 +24,7 @@ from cectrain.corrector.combined.open import COMBINED
     "--policy",
     default=COMBINED,
     show_default=True,
-    help="What corrects, as in `cectrain correct`.",
+    help="Model that corrects, as for `cectrain correct`.",
 )
 @click.option("--lm", help="N-gram model of the noisy channel, as in `cectrain correct`.")
 @click.option(

@@ -145,7 +145,7 @@ def _arguments(name: str, function: Function) -> list[str]:
         arguments = inspect.signature(function).parameters.values()
     except ValueError:  # some functions of extension modules
         raise UsageError(
-            f"reward {name!r}: its arguments are unknown; name a function of Python that calls it"
+            f"reward {name!r}: its parameters cannot be read; name a Python function that calls it"
         ) from None
     taken = []
     for argument in arguments:

@@ -118,7 +118,7 @@ def test_a_bad_function_is_named(name, message):
         ("own_rewards:number", "is a int, not a function or class"),
         ("own_rewards:needs", "needs an argument 'tokens'"),
         ("leaving_module:f", "cannot be imported.*SystemExit: 0"),
-        ("builtins:max", "'builtins:max': its arguments are unknown"),
+        ("builtins:max", "'builtins:max': its parameters cannot be read"),
     ],
 )
 def test_a_function_that_cannot_be_called_is_refused(name, message):

@@ -49,7 +49,7 @@ def _read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
 
 
 def _parsed(name: str) -> tuple[str, dict[str, str]]:
-    """Return the repository and the options of a name; InputError for another form of it."""
+    """Return the repository and the options in a name; raise InputError if its form is wrong."""
     parts = urlsplit(name)
     repository = (parts.netloc + parts.path).removeprefix("datasets/").strip("/")
     options = dict(parse_qsl(parts.query))

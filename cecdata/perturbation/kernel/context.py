@@ -1,10 +1,13 @@
-"""Which of several drawn edits the sentence suggests, by products of factors.
+"""The choice of one edit among several proposals, by how well each fits its sentence.
 
-Factors say how people's errors differ from those that an operator draws. Those of the two
-characters alone are in the operator's weights (`perturbation.context`) and in what a place is
-worth; places are drawn by that and by the pairs that an edit there unmakes. Each draw of a place
-and a replacement is a proposal. One of them is taken, each with a chance in proportion to the
-factors of the pairs that it makes.
+A factor is how much oftener people make an error than the operator draws it. Two kinds of factors
+act before the proposals. Those of the right and the wrong character change the operator's weights
+(`perturbation.context`). Those of the place, and of the two pairs of neighbours that an edit there
+breaks, decide how often each place is drawn.
+
+A proposal is one drawn place with one drawn replacement. The kernel takes one of the proposals of
+an edit, each with a probability in proportion to the factors of the two pairs of neighbours that
+it makes.
 """
 
 from __future__ import annotations
