@@ -42,13 +42,12 @@ from cecdata.pipeline.corrupt import Corrupt
 from cecdata.shards.schema import SENTENCE
 from cectrain.corrector.channel.proposer import ChannelProposer
 from cectrain.corrector.correction import Edit, apply
-from cectrain.corrector.proposals import PolicyProposer
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent / name) for name in ("tools/ngram", "benchmarks")]
 from build import HELD_OUT, ORIGINS
 from listing import Listing, tables
-from neural import trained
+from neural import Neural, trained
 
 SETS = ("car", "cot", "gam", "mec", "cscd-ns")
 TUNED = 3000  # half of these held-out sentences are left clean
@@ -148,7 +147,7 @@ def answers(sources: list[str], proposed: list[list[Edit]], least: float) -> lis
     ]
 
 
-def threshold(proposer: ChannelProposer | PolicyProposer, pairs: Pairs) -> float:
+def threshold(proposer: ChannelProposer | Neural, pairs: Pairs) -> float:
     """The least posterior with the best F1 that changes few clean sentences."""
     half = len(pairs) // 2
     rows = pairs[:half] + [(target, target) for _, target in pairs[half:]]
@@ -275,7 +274,7 @@ def main() -> None:
     parser.add_argument("--corpora", type=Path, default=HERE / "corpora.toml")
     parser.add_argument("--sentences", type=int, default=60_000)
     parser.add_argument("--policy", type=Path, help="Neural start, of cectrain pretrain.")
-    parser.add_argument("--steps", type=int, default=400, help="Supervised steps of --policy.")
+    parser.add_argument("--steps", type=int, default=1000, help="Supervised steps of --policy.")
     parser.add_argument("--clean", type=float, default=0.25, help="Clean share of --policy.")
     parser.add_argument("--sample", type=int, help="Score this many sentences drawn of each set.")
     parser.add_argument("--tuned", type=int, default=TUNED, help="Held-out pairs to tune on.")

@@ -3,26 +3,52 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import datasets
 import pyarrow as pa
 
 from cecdata.corpus.xxh3 import id_column
-from cectrain.config import SftConfig
+from cectrain.corrector.correction import Edit
+from cectrain.corrector.corrector import Corrector
 from cectrain.corrector.policy import load
 from cectrain.corrector.proposals import PolicyProposer
 from cectrain.data.training_pairs import TrainingPairs
-from cectrain.supervised.sft import train_sft
+from cectrain.pretraining import config as pretraining
+from cectrain.pretraining.start import optimizers
+from cectrain.supervised.loop import Plan, fit
+from cectrain.supervised.loss import collate
+from cectrain.supervised.sft import supervised_batch
+
+START = Path(__file__).with_name("neutral.toml")
+BATCH = 64  # pairs in a step
+
+
+class Neural:
+    """A trained policy as people use it.
+
+    The corrector cuts long texts, keeps what the policy cannot read and refuses answers that stray.
+    The bare policy garbles half-width signs, digits and Latin words, of which it has read none.
+    """
+
+    def __init__(self, corrector: Corrector) -> None:
+        self._corrector = corrector
+
+    def propose(self, texts: Sequence[str]) -> list[list[Edit]]:
+        """Return every edit of the greedy answers, whatever its confidence."""
+        return [list(one.edits) for one in self._corrector.correct(texts)]
 
 
 def trained(
     start: Path, pairs: list[tuple[str, str]], steps: int, clean: float, seed: int, folder: Path
-) -> PolicyProposer:
+) -> Neural:
     """Train the policy of `start` on pairs, a share `clean` of them made copies of the target.
 
-    The proposer returns every edit of the greedy answer, whatever its confidence. Checkpoints are
-    written to `folder`, which is removed at the end, and a killed run continues from them.
+    The optimizers are those that trained the start, with rates that fall in a line to 1/50.
+    Checkpoints are written to `folder`, which is removed at the end, and a killed run continues
+    from them.
     """
     import torch
 
@@ -37,9 +63,19 @@ def trained(
     torch.manual_seed(seed)
     policy = load(str(start))
     rows = TrainingPairs(datasets.Dataset(pa.table(columns)), clean, seed, None)
-    config = SftConfig(steps=steps, save_every=100)
+    stage = pretraining.Stage("pairs", steps)
+    asked = replace(pretraining.load(str(START)), stages=(stage,), cooldown=1.0)
+    # Muon's step has one length whatever the gradient's, so that the norm has no limit.
+    plan = Plan(steps=steps, share=asked.share, max_grad_norm=None, save_every=100)
+
     folder.mkdir(parents=True, exist_ok=True)
-    train_sft(policy, rows, config, folder)
+    fit(
+        policy,
+        lambda steps: (collate(policy, supervised_batch(rows, step, BATCH)) for step in steps),
+        optimizers(policy, asked),
+        plan,
+        folder,
+    )
     shutil.rmtree(folder)
     policy.model.eval()
-    return PolicyProposer(policy, least=0.0)
+    return Neural(Corrector(PolicyProposer(policy, least=0.0)))

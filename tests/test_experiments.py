@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import tomllib
 
+from cecdata.hanzi.characters import is_han
+
 HERE = Path(__file__).parents[1] / "experiments"
 VARIANTS = tomllib.loads((HERE / "corpora.toml").read_text("utf-8"))
 
@@ -46,3 +48,13 @@ def test_chances_are_counts(compare):
     (right, chance), = channel.row("己")
     assert right == "已"
     assert chance == pytest.approx(math.log(3 / (4 + compare.UNSEEN)))
+
+
+def test_the_neural_corrector_keeps_what_its_policy_cannot_read(compare, tmp_path):
+    """After two steps it proposes edits of Chinese characters alone, and no checkpoint is left."""
+    pairs = [("他己经来了。", "他已经来了。"), ("我门走吧。", "我们走吧。")] * 64
+    corrector = compare.trained("builtin", pairs, 2, 0.25, 1, tmp_path / "checkpoints")
+    texts = ["他在R&D部门工作,增长45.6%.", "我门" + "走吧,天气很好." * 20]
+    for text, edits in zip(texts, corrector.propose(texts), strict=True):
+        assert all(is_han(ord(sign)) for edit in edits for sign in text[edit.start : edit.end])
+    assert not (tmp_path / "checkpoints").exists()
