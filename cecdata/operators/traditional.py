@@ -17,7 +17,8 @@ VARIANT = 0.1  # a keyboard for traditional text offers these late, or not at al
 def confusions(character: str) -> Iterator[Confusion]:
     """Yield traditional forms, the usual one first, then the other variants.
 
-    Of a character that is traditional itself nothing is known to be usual: none (法 㳒, 年 秊).
+    Yield nothing for a character without a traditional form, even if it has rare variants (法 㳒,
+    年 秊).
     """
     if not traditional_forms(character):
         return

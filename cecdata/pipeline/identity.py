@@ -109,7 +109,7 @@ def finished_manifest(work: Workspace) -> Manifest | None:
 
 
 def _refuse_other_manifest(work: Workspace, recorded: Manifest) -> None:
-    """Raise RefusedError where the manifest is of another build than the folder's own run."""
+    """Raise RefusedError if the manifest does not belong to the build in the folder."""
     # somebody may have copied a dataset into the folder, and `work` knows only its own run
     made: dict[str, object] = {
         "version": recorded.version,
@@ -123,6 +123,6 @@ def _refuse_other_manifest(work: Workspace, recorded: Manifest) -> None:
     if lines := differences(made, wanted):
         listed = "\n".join(f"  {line}" for line in lines)
         raise RefusedError(
-            f"{work.root / MANIFEST} is of another build than this folder's own:\n{listed}\n"
-            f"Choose another output folder, or remove the folder {work.root}, all of it."
+            f"{work.root / MANIFEST} does not belong to the build in this folder:\n{listed}\n"
+            f"Choose another output folder, or remove the whole folder {work.root}."
         )

@@ -103,7 +103,7 @@ class Mirror:
             self.push_journal()
 
     def push_journal(self) -> None:
-        """Upload the journal: all files that it names are in the store."""
+        """Upload the journal; the files that it names must be in the store."""
         if (self.local / self._journal).exists():  # a shard's begins with its first chunk
             self._put(self._journal)
         self._sent_s = time.monotonic()

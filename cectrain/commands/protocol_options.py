@@ -68,7 +68,7 @@ def parse_seeds(text: str) -> tuple[int, ...]:
         return tuple(int(seed) for seed in text.split(","))
     except ValueError as error:
         raise click.UsageError(
-            f"--seeds {text}: must be whole numbers with commas between them, as in 42,137"
+            f"--seeds {text}: must be whole numbers separated by commas, as in 42,137"
         ) from error
 
 
@@ -80,6 +80,6 @@ def parse_rates(text: str | None) -> tuple[float, ...]:
         rates = (math.nan,)
     if not all(0 < rate < math.inf for rate in rates) or len({*rates}) < len(rates):
         raise click.UsageError(
-            f"--sft-rates {text}: must be different positive numbers with commas between them"
+            f"--sft-rates {text}: must be distinct positive numbers separated by commas"
         )
     return rates

@@ -41,8 +41,8 @@ def serve(host: str, port: int, policy: str, lm: str | None, max_bytes: int) -> 
     cectrain serve                         the page: http://127.0.0.1:8000/
     curl localhost:8000/correct --json '{"texts": ["他己经来了。"]}'
 
-    There is no password: with another address than the loopback interface, everyone who reaches the
-    port may use the corrector.
+    There is no password: if --host is not a loopback address, everyone who reaches the port may
+    use the corrector.
     """
     from cectrain.corrector.corrector import Corrector
     from cectrain.serve.server import Server

@@ -48,7 +48,7 @@ class AdamWWithCopies(torch.optim.AdamW):  # type: ignore[misc]
         weight.copy_(state["copy"])
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Set the state as `state_dict` has it; torch's own method converts it to bf16."""
+        """Set the state and keep its dtypes; torch's own method would convert it to bf16."""
         super().load_state_dict(state_dict)
         weights = [weight for group in self.param_groups for weight in group["params"]]
         for number, state in state_dict["state"].items():

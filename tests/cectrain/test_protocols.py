@@ -166,7 +166,7 @@ def test_equal_cost_is_counted_in_the_steps_of_the_run_itself():
 
 @pytest.mark.parametrize("rates", ["x", "1e-4,", "0", "-1", "nan", "inf", "1e-4,1e-4"])
 def test_wrong_rates_are_refused(rates):
-    """Rates are different positive numbers with commas between them."""
+    """Rates are distinct positive numbers separated by commas."""
     from click import UsageError as ClickError
 
     from cectrain.commands.protocol_options import parse_rates

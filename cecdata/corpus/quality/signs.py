@@ -1,4 +1,4 @@
-"""Sentences of signs: tables, rules, faces drawn with punctuation, encoded data."""
+"""Rejects sentences that are mostly signs: tables, rules, emoticons, encoded data."""
 
 from __future__ import annotations
 

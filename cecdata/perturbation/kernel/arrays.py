@@ -99,7 +99,7 @@ class Room(NamedTuple):
 class Output(NamedTuple):
     """The output: P pairs and their edits, one after the other.
 
-    `operator`: its index, O for mixed, O + 1 for unchanged, -1 where none can strike (the source
+    `operator`: its index, O for mixed, O + 1 for unchanged, -1 if none could strike (the source
     is then empty). `old` and `new` are rows of the tables' texts.
     """
 

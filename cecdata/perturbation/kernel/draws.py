@@ -1,6 +1,7 @@
-"""Random draws as pure functions of (seed, id, copy, purpose, index), and nothing else.
+"""Random draws that are pure functions of (seed, id, copy, purpose, index).
 
-The finaliser of SplitMix64 over a counter, so order, sharding, workers and restarts change no row.
+A draw is the finaliser of SplitMix64 over a counter, so that order, sharding, workers and restarts
+change no row.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ def _make(plan: Plan, k: int, chunk: Path, count: int, models: Sequence[Any]) ->
 
 @cache
 def _ask(models: tuple[Any, ...], name: str) -> None:
-    """Let this process take the vectors of an encoder from the actors, each in its turn."""
+    """Make this process get the vectors of an encoder from the actors, in turn."""
     import ray
 
     first = os.getpid() % len(models)
