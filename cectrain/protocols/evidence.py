@@ -17,7 +17,7 @@ from cectrain import config
 from cectrain.data.shards import open_shards
 from cectrain.protocols import evidence_report
 from cectrain.protocols.comparison import Comparison, comparisons, f1
-from cectrain.protocols.evidence_report import cpu_seconds
+from cectrain.protocols.evidence_report import cost_column, training_seconds
 from cectrain.protocols.report import write_report
 from cectrain.protocols.runner import Experiment, FinishedRun, Run, run_all
 from cectrain.protocols.threshold import apply_threshold
@@ -53,7 +53,7 @@ _NOTES = (
 def evidence(
     experiment: Experiment, seeds: Sequence[int] = SEEDS, rates: Sequence[float] = ()
 ) -> str:
-    """Run PPO and supervised training of equal CPU seconds for each seed; return the report.
+    """Run PPO and supervised training of equal cost for each seed; return the report.
 
     `rates` are the learning rates tried for the supervised side: by default the recipe's, its half
     and its quarter, then other shares of clean sources with the best of them. A single rate is
@@ -158,18 +158,19 @@ def _share(share: float) -> str:
 
 
 def equal_steps(ppo: FinishedRun, timed: FinishedRun) -> int:
-    """Return the supervised steps that cost as many CPU seconds as PPO with its warm start.
+    """Return the supervised steps that cost as many seconds as PPO with its warm start.
 
-    Seconds, not tokens, because writing a token costs more than learning from one. CPU seconds,
-    because other programs must not give either side more steps. Other programs make a CPU second
-    hold less work, so a step's cost is that of the run's own warm start, minutes before its PPO;
-    without a warm start it is that of the timed run. On a GPU this measures nothing useful.
+    Seconds, not tokens, because writing a token costs more than learning from one. On a CPU they
+    are CPU seconds, because other programs must not give either side more steps; on a GPU they are
+    the seconds for which it is used. Other programs make a second hold less work, so a step's cost
+    is that of the run's own warm start, minutes before its PPO; without a warm start it is that of
+    the timed run.
     """
     own = ppo.metrics("sft")
     lines = own if len(own) > 1 else timed.metrics("sft")  # the first line includes compiling
-    seconds = sum(line["cpu_seconds"] for line in lines[1:])
+    seconds = sum(line[cost_column(ppo)] for line in lines[1:])
     per_step = seconds / (lines[-1]["step"] - lines[0]["step"])
-    return max(1, math.ceil(cpu_seconds(ppo) / per_step))
+    return max(1, math.ceil(training_seconds(ppo) / per_step))
 
 
 def _report(experiment: Experiment, runs: Runs, seeds: Sequence[int]) -> str:

@@ -28,11 +28,17 @@ _QUANTITIES: Mapping[str, str] = MappingProxyType(
 )
 
 
-def cpu_seconds(run: FinishedRun) -> float:
-    """Return the CPU seconds that a run trained for, without its evaluations."""
-    by_phase = run.summary.get("cpu_seconds")
+def cost_column(run: FinishedRun) -> str:
+    """Return the name of what a run cost: the time of its GPU, or that of the processor."""
+    return "gpu_seconds" if run.summary.get("gpu_seconds") else "cpu_seconds"
+
+
+def training_seconds(run: FinishedRun) -> float:
+    """Return the seconds (`cost_column`) that a run trained for, without its evaluations."""
+    column = cost_column(run)
+    by_phase = run.summary.get(column)
     if not isinstance(by_phase, dict) or not by_phase:
-        raise CecError(f"{run.folder}: its summary has no CPU seconds: remove it and run it again")
+        raise CecError(f"{run.folder}: its summary has no {column}: remove it and run it again")
     return sum(float(str(value)) for value in by_phase.values())
 
 
@@ -75,10 +81,11 @@ def course(ppo: Mapping[str, FinishedRun]) -> Table:
 
 
 def cost(runs: Mapping[str, FinishedRun]) -> Table:
-    head = ["run", "CPU seconds", "supervised steps", "PPO batches", "seconds in all"]
+    unit = "GPU seconds" if {*map(cost_column, runs.values())} == {"gpu_seconds"} else "CPU seconds"
+    head = ["run", unit, "supervised steps", "PPO batches", "seconds in all"]
     names = ("sft_steps", "ppo_batches", "seconds")
     return head, [
-        [name, f"{cpu_seconds(run):.0f}", *(f"{run.number(one) or 0:.0f}" for one in names)]
+        [name, f"{training_seconds(run):.0f}", *(f"{run.number(one) or 0:.0f}" for one in names)]
         for name, run in runs.items()
     ]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,6 +13,7 @@ from cectrain.model import heldout
 from cectrain.model.heldout import HeldOut
 from cectrain.run import distributed
 from cectrain.run.progress import Logger
+from cectrain.run.stopwatch import Stopwatch
 from cectrain.store import metrics_log
 from cectrain.store.metrics_log import MetricsLog
 
@@ -45,15 +45,15 @@ class Watch(TrainerCallback):  # type: ignore[misc]  # transformers is not follo
         self._cycle = ppo.epochs * ppo.minibatches
         self._flat, self._last_reward = 0, 0.0
         self._first_reward: float | None = None
-        self._cpu, self._began = 0.0, time.process_time()
+        self._stopwatch = Stopwatch()
 
     def on_train_begin(self, *_: Any, **__: Any) -> None:
         """Score the policy before PPO: from here on ranks that share weights hold their shards."""
         self.before = self._score_before()
 
     def on_step_begin(self, *_: Any, **__: Any) -> None:
-        """Start to count CPU time, which ends with the step: evaluations are not training."""
-        self._began = time.process_time()
+        """Start the stopwatch, which stops with the step: evaluations are not training."""
+        self._stopwatch.start()
 
     def on_log(self, _args: Any, state: Any, _control: Any, logs: Any = None, **_: Any) -> None:
         """Write a line of metrics.jsonl for each of TRL's."""
@@ -61,7 +61,7 @@ class Watch(TrainerCallback):  # type: ignore[misc]  # transformers is not follo
         if not state.is_world_process_zero or "reward" not in values:
             return
         batch = state.global_step // self._cycle
-        values["cpu_seconds"], self._cpu = self._cpu, 0.0
+        values |= self._stopwatch.take()
         if torch.cuda.is_available():
             values["gpu_memory_gb"] = torch.cuda.max_memory_allocated() / 1e9
         self._metrics.write("ppo", batch, values)
@@ -85,7 +85,7 @@ class Watch(TrainerCallback):  # type: ignore[misc]  # transformers is not follo
 
     def on_step_end(self, _args: Any, state: Any, control: Any, **_: Any) -> Any:
         """Score the policy every `eval_every` batches, on all ranks."""
-        self._cpu += time.process_time() - self._began
+        self._stopwatch.stop()
         batch, rest = divmod(state.global_step, self._cycle)
         every = self._ppo.eval_every
         if not every or rest or batch % every or state.global_step >= state.max_steps:

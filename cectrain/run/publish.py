@@ -37,10 +37,12 @@ def summary(
     """Return the facts of the run for scripts. Rates are fractions, None without a denominator.
 
     `ppo_batches` is the number that were run, fewer than `ppo.updates` if the run was stopped.
-    `seconds` covers all calls, `cpu_seconds` the steps that led to the finished weights.
+    `seconds` covers all calls, `cpu_seconds` and `gpu_seconds` the steps that led to the finished
+    weights.
     """
     before, after = trained.before, trained.after
     alone = job.ppo_pairs is not job.sft_pairs  # pairs that only PPO uses
+    gpu = metrics_log.total(job.metrics.path, "gpu_seconds")
     return {
         "heldout_exact_after_sft": before.exact,
         "heldout_exact_after_ppo": after.exact,
@@ -58,6 +60,7 @@ def summary(
         "unseen_pairs": len(job.ppo_pairs) if alone else 0,
         "reward": encode(reward),
         "cpu_seconds": metrics_log.total(job.metrics.path, "cpu_seconds"),
+        **({"gpu_seconds": gpu} if gpu else {}),
     }
 
 

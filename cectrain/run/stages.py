@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,6 +25,7 @@ from cectrain.run.grpo_settings import longest_candidate
 from cectrain.run.job import Job
 from cectrain.run.progress import Logger
 from cectrain.run.reporters import Reporters
+from cectrain.run.stopwatch import Stopwatch
 from cectrain.store.metrics_log import MetricsLog
 
 if TYPE_CHECKING:
@@ -126,14 +126,14 @@ def warm_start(job: Job) -> None:
     job.log(f"{sft.steps:,} supervised steps, learning rate {learning_rate(sft, job.policy):.2g}")
     if sft.learning_rate is not None and sft.learning_rate > 5 * own:
         job.log(f"sft.learning_rate is high for this policy; without it the rate is {own:.2g}")
-    used = time.process_time()
+    stopwatch = Stopwatch()
     reporters = Reporters(job.config.ppo.report_to, job.state / "ppo" / "runs")
 
     def log(step: int, values: dict[str, float]) -> None:
-        nonlocal used
         values["training_tokens_per_s"] = values.pop("tokens_per_s")
-        before, used = used, time.process_time()
-        job.metrics.write("sft", step, {**values, "cpu_seconds": used - before})
+        stopwatch.stop()
+        job.metrics.write("sft", step, {**values, **stopwatch.take()})
+        stopwatch.start()
         reporters.report("sft", step, values)
 
     train_sft(job.policy, job.sft_pairs, sft, job.state / "sft", log, job.log)

@@ -53,6 +53,7 @@ NAMES: Mapping[str, str] = MappingProxyType(
         "cached_share": "cached_share",
         "baseline_seconds": "baseline_seconds",
         "cpu_seconds": "cpu_seconds",
+        "gpu_seconds": "gpu_seconds",
         "gpu_memory_gb": "gpu_memory_gb",
     }
 )
@@ -63,7 +64,9 @@ HELD_OUT = (
     "heldout_length_differs",
     "heldout_f1",
 )
-SFT = ("loss", "grad_norm", "learning_rate", "training_tokens_per_s", "cpu_seconds")
+SFT = (
+    "loss", "grad_norm", "learning_rate", "training_tokens_per_s", "cpu_seconds", "gpu_seconds"
+)  # fmt: skip
 Values = Mapping[str, float | None]
 
 

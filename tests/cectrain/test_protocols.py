@@ -31,6 +31,7 @@ from cectrain.protocols.places import places
 from cectrain.protocols.runner import Experiment, FinishedRun, Run, finished, run_all, run_one
 from cectrain.protocols.study import Row, Study, Variant, load, run_study
 from cectrain.protocols.threshold import Decision, best_threshold
+from cectrain.run.stopwatch import Stopwatch
 from cectrain.train import train
 
 SAMPLE = Path(__file__).parents[2] / "cecdata" / "sample" / "news.txt"
@@ -162,6 +163,34 @@ def test_equal_cost_is_counted_in_the_steps_of_the_run_itself():
     warm = done({"sft": 60.0, "ppo": 100.0}, (20, 19.0), (40, 10.0), (60, 10.0))
     assert evidence_protocol.equal_steps(warm, timed) == 320
     assert evidence_protocol.equal_steps(done({"ppo": 100.0}), timed) == 500
+
+
+def test_equal_cost_on_a_gpu_is_counted_in_its_seconds():
+    """The GPU was used for 40 s of PPO and 20 s of warm start, 0.25 s a step: 240 steps."""
+    log = [{"step": 20, "cpu_seconds": 9.0, "gpu_seconds": 15.0}]
+    log += [{"step": step, "cpu_seconds": 1.0, "gpu_seconds": 5.0} for step in (40, 60)]
+    seconds = {"cpu_seconds": {"ppo": 7.0}, "gpu_seconds": {"sft": 20.0, "ppo": 40.0}}
+    run = SimpleNamespace(
+        summary={**seconds, "seconds": 99.0}, folder="", metrics=lambda _: log, number=lambda _: 1
+    )
+    assert evidence_protocol.equal_steps(run, run) == 240
+    assert evidence_report.cost({"ppo-42": run})[0][1] == "GPU seconds"
+
+
+def test_a_stopwatch_counts_what_passes_between_start_and_stop(monkeypatch):
+    """A pause takes no CPU time, but the GPU is held; nothing counts after `stop`, or twice."""
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.synchronize", lambda: None)
+    watch = Stopwatch()
+    watch.start()
+    time.sleep(0.2)
+    watch.stop()
+    time.sleep(0.2)
+    spent = watch.take()
+    assert spent["cpu_seconds"] < 0.2 <= spent["gpu_seconds"] < 0.4 + spent["cpu_seconds"]
+    assert watch.take() == {"cpu_seconds": 0.0, "gpu_seconds": 0.0}
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert Stopwatch().take() == {"cpu_seconds": 0.0}
 
 
 @pytest.mark.parametrize("rates", ["x", "1e-4,", "0", "-1", "nan", "inf", "1e-4,1e-4"])

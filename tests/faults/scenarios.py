@@ -194,7 +194,7 @@ def _untimed_line(line: bytes) -> bytes:
 
 
 def _untimed_card(data: bytes) -> bytes:
-    timed = (b"| seconds |", b"| cpu_seconds |")
+    timed = (b"| seconds |", b"| cpu_seconds |", b"| gpu_seconds |")
     return b"\n".join(line for line in data.splitlines() if not line.startswith(timed))
 
 
