@@ -59,7 +59,7 @@ opencc:none|beta:1|bs:none|v:0
 
     @property
     def rows(self) -> str:
-        """Rows scored of rows read."""
+        """The rows scored and the rows read, as in 393/400."""
         return f"{self.rows_scored}/{self.rows_read}"
 
     def short(self) -> str:

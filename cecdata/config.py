@@ -146,7 +146,7 @@ class Config:
         return from_manifest, (self.as_dict(),)  # read-only mappings cannot be pickled
 
     def as_dict(self) -> dict[str, Json]:
-        """Plain JSON values, operators in the engine's order."""
+        """Return plain JSON values, operators in the engine's order."""
         plain: dict[str, Json] = {}
         for item in fields(self):
             value = getattr(self, item.name)
@@ -157,10 +157,10 @@ class Config:
 
 
 def load(recipe: str = "paper", **flags: object) -> Config:
-    """A recipe by name or TOML path, with flags on top; a flag of None leaves the recipe's value.
+    """Return a recipe by name or TOML path, with flags on top; a flag of None changes nothing.
 
     What a file leaves out is the paper's. `prior` and `rate` flags change the operators they name.
-    UsageError for an unknown key or a wrong value.
+    Raises UsageError for an unknown key or a wrong value.
     """
     settings = {**_recipe(RECIPES[0]), **_recipe(recipe)}
     for name, value in flags.items():
@@ -175,9 +175,9 @@ def load(recipe: str = "paper", **flags: object) -> Config:
 
 
 def from_manifest(configuration: Mapping[str, Json]) -> Config:
-    """The settings that a manifest holds; the reverse of `Config.as_dict`.
+    """Return the settings that a manifest holds; the reverse of `Config.as_dict`.
 
-    VerificationError for settings of another version.
+    Raises VerificationError for settings of another version.
     """
     try:
         return from_tree(Config, configuration, "manifest")

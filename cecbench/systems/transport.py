@@ -123,7 +123,7 @@ class _Limited(io.RawIOBase):
         return count
 
     def close(self) -> None:
-        """Close the socket, which nothing else holds any more."""
+        """Close the socket, which has no other owner."""
         self._raw.close()
         super().close()
 

@@ -1,6 +1,6 @@
 """A test of realism: can a classifier tell a recipe's errors from real ones?
 
-Both stand in the same target sentences. An AUC of 0.5 says that it cannot.
+Both kinds of errors are in the same target sentences. An AUC of 0.5 says that it cannot.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def classify(
 ) -> Realism:
     """Compare the errors of real pairs (source, target) with the recipe's in the same targets.
 
-    The recipe writes two sources of every target: the first is set against the real one, and for
-    the null test the second against the first. The AUC is that of gradient-boosted trees over
+    The recipe writes two sources of every target: the first is compared with the real source, and
+    in the null test the second with the first. The AUC is that of gradient-boosted trees over
     `features`, cross-validated in five folds by target. The seed is the configuration's.
 
     Raises InputError where fewer than 20 pairs can be compared.

@@ -97,7 +97,7 @@ def _of_edit(edit: Edit, edits: tuple[Edit, ...], target: str) -> Row:
 
 
 def _around(edit: Edit, edits: tuple[Edit, ...], target: str) -> tuple[str, str]:
-    """Return what stands before and after an edit in the source, at most 8 code points each."""
+    """Return the text before and after an edit in the source, at most 8 code points each."""
     at = edits.index(edit)
     before, after = apply(target[: edit.start], edits[:at]), target[edit.end :]
     if edits[at + 1 :]:
@@ -214,7 +214,7 @@ def _log_frequency(character: str) -> float:
 
 @cache
 def _by_syllable() -> dict[str, NDArray[np.float64]]:
-    """Return for each syllable minus the frequencies of its characters, the highest first."""
+    """Return syllable → the negated frequencies of its characters, the most frequent first."""
     members: dict[str, list[float]] = {}
     for sign in standard_characters():
         for reading in readings(sign):

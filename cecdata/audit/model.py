@@ -77,8 +77,8 @@ def recipe_choices(
 ) -> Choices:
     """Return the choices of a recipe; not `limited`, with those too rare for the engine.
 
-    An operator strikes each place that it can strike equally often: over running text its share
-    of the strikes at one place is its prior by the share of characters that it can strike.
+    An operator edits all the places that it can edit equally often: in running text it edits one of
+    them at a rate of its prior divided by the share of characters that it can replace.
     """
     count, parts = _count(), []
     operators = substituting(prior, weights)

@@ -141,7 +141,7 @@ def _families(audit: Audit) -> str:
 
 
 def _price(uncovered: Sequence[Explained]) -> str:
-    """Return what such an error costs in words; all cost the same, because their share is 0."""
+    """Return the bits of an uncovered error as text; all have the same, for their share is 0."""
     return f"Each costs {uncovered[0].bits:.1f} bits." if uncovered else ""
 
 

@@ -57,7 +57,7 @@ def score(text: str) -> float:
 
 @cache
 def fit(left: str, right: str) -> float:
-    """Return by how much oftener two characters are neighbours than by chance, as a logarithm."""
+    """Return the logarithm of how much more often two characters are neighbours than by chance."""
     keys, joint, single = shipped_pairs()
     key = ord(left) << 21 | ord(right)
     place = int(np.searchsorted(keys, key))

@@ -142,7 +142,7 @@ def invert(config: Config, recipe: str = "", *, kept: int = KEPT) -> Channel:
 
 
 def _characters(config: Config, kept: int) -> dict[str, list[tuple[str, float]]]:
-    """The rows of single characters that another character replaces."""
+    """Return the rows of single characters that another character replaces."""
     choices = recipe_choices("recipe", config.prior, config.weights, limited=False)
     signs = standard_characters()
     right, wrong = np.divmod(choices.key, len(signs))
@@ -160,7 +160,7 @@ def _characters(config: Config, kept: int) -> dict[str, list[tuple[str, float]]]
 
 
 def _spans(config: Config, total: float) -> Mapping[str, dict[str, float]]:
-    """The rows of spans of two to four characters that an operator rewrites."""
+    """Return the rows of spans of two to four characters that an operator rewrites."""
     rows: dict[str, dict[str, float]] = defaultdict(dict)
     for name, operator in OPERATORS.items():
         prior = config.prior.get(name, 0.0) / total

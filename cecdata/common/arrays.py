@@ -25,7 +25,7 @@ Array = NDArray[np.generic]
 
 
 def save(path: Path, kind: str, about: Mapping[str, object], arrays: Mapping[str, Array]) -> None:
-    """Write arrays and what is said about them; `kind` names the file's kind and its version."""
+    """Write arrays and a note about them; `kind` names the file's kind and its version."""
     note = json.dumps({"kind": kind, **about}, ensure_ascii=False, sort_keys=True).encode()
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
@@ -40,10 +40,10 @@ def save(path: Path, kind: str, about: Mapping[str, object], arrays: Mapping[str
 
 
 def load(path: Path, kind: str, mend: str) -> tuple[dict[str, object], dict[str, Array]]:
-    """Return what is said about the arrays, and the arrays.
+    """Return the note and the arrays.
 
-    Raises `InputError`, which ends with `mend`, where the file is missing, damaged or of another
-    kind.
+    Raises `InputError`, whose message ends with `mend`, where the file is missing, damaged or of
+    another kind.
     """
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:

@@ -87,7 +87,7 @@ class Progress:
 
 
 def rate(bars: progress.Progress, task: TaskID) -> str:
-    """Return the units in a second of a bar of `rich`; "" at its beginning."""
+    """Return the rate of a bar of `rich` as text, units a second; "" at its beginning."""
     speed = bars.tasks[bars.task_ids.index(task)].speed
     return "" if not speed else f"{speed:,.0f}/s" if speed >= 10 else f"{speed:.2g}/s"
 

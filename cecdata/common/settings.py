@@ -99,7 +99,7 @@ edits; it is 1
 
 
 def require_at_least(least: float, settings: object, *names: str, section: str = "") -> None:
-    """Raise UsageError where one of these numbers (`ppo.clip` in a section) is lower; None is not.
+    """Raise UsageError where one of these numbers is lower than its minimum; None passes.
 
     `section` precedes the names in messages, for settings that know only their own part.
     """

@@ -36,7 +36,7 @@ _NOT_TEXT = frozenset(
 def texts(name: str) -> Iterator[Texts]:
     """Yield the texts of a file, a glob or a dataset folder, all texts of a row in one batch.
 
-    Rows are numbered from 1, on and on through the files. A row is a line (with its fields between
+    Rows are numbered from 1, continuing from file to file. A row is a line (with its fields between
     tabs), a row of a table, or a JSON object or element. Fields such as `id` and `origin` are no
     texts. Raises InputError for what cannot be read.
     """

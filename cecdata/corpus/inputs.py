@@ -156,7 +156,7 @@ def _matches(pattern: str, form: str | None) -> list[Source]:
 def _remote(uri: str, form: str | None) -> list[Source]:
     """Return local copies of an object, of those that match a glob, or of all below a name.
 
-    Of a dataset they are `data/*.parquet`, as of a local folder.
+    Of a dataset only `data/*.parquet` are returned, as of a local folder.
     """
     base = re.split(r"/[^/]*[*\[]", uri, maxsplit=1)[0]
     label = without_userinfo(base.rstrip("/"))

@@ -35,9 +35,10 @@ class Block:
 
 
 def blocks(stream: IO[bytes], source: Source, max_bytes: int = MAX_BYTES) -> Iterator[Block]:
-    """Cut a stream at line ends (LF, CRLF, CR); a byte order mark goes, the last line may be open.
+    """Cut a stream at line ends (LF, CRLF, CR); the last line may lack one.
 
-    A line longer than what is held in memory is skipped as it streams by and reported once.
+    A byte order mark is dropped. A line of more than `max_bytes` is never held in memory whole and
+    is reported once.
     """
     carry, line, skipped, head = b"", 1, 0, b""
     for chunk in _chunks(stream, source):

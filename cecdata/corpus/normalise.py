@@ -43,7 +43,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Normalised:
-    """`batch` has the schema LOCATED_SENTENCE, `rejected` REJECTED_ROW; nothing is lost between."""
+    """`batch` has the schema LOCATED_SENTENCE, `rejected` REJECTED_ROW; each row is in one."""
 
     batch: pa.RecordBatch
     rejected: pa.RecordBatch
@@ -193,7 +193,7 @@ def _repair(
 
 
 def _judge(lengths: Int32s, options: Options, which: Int32s, faults: list[Fault]) -> None:
-    """Add what is wrong with the rows' lengths, each length once."""
+    """Add the faults of the rows' lengths, each distinct length once."""
     outside = (lengths < max(options.min_chars, 1)) | (lengths > options.max_chars)
     outside &= which < 0
     sizes, places = np.unique(lengths[outside], return_inverse=True)
@@ -222,7 +222,7 @@ def _rejected(batch: pa.RecordBatch, which: Int32s, faults: list[Fault]) -> pa.R
 
 @compiled
 def _scan(data: Bytes, offsets: Int32s, classes: Bytes, lengths: Int32s, slow: Mask) -> None:
-    """Count each row's code points, and mark the rows that are not in normal form for sure."""
+    """Count each row's code points, and mark the rows that may not be in normal form."""
     for row in range(lengths.size):
         at, end = np.uint64(offsets[row]), np.uint64(offsets[row + 1])
         count = 0

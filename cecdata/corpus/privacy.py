@@ -31,10 +31,10 @@ _ID_CHECKS = "10X98765432"
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A pattern whose group `it` becomes the placeholder where `holds` agrees.
+    """A pattern whose group `it` becomes the placeholder where `holds` returns True.
 
-    trace: what every text has that the pattern matches, for RE2, without looking around; it is
-    searched in a column at once.
+    trace: a pattern for RE2, without lookaround, that every text contains which the pattern
+    matches; it is searched in a whole column at once.
     """
 
     placeholder: str
@@ -105,7 +105,7 @@ def is_resident_id(text: str) -> bool:
 def is_card(text: str) -> bool:
     """Return whether 15 to 19 digits, spaces and hyphens aside, pass the Luhn check.
 
-    They must not all be alike. One random number in ten passes, so that the pattern also asks for
+    The digits must not all be equal. One random number in ten passes, so the pattern also requires
     the first digit of a card, 3 to 6.
     """
     digits = [int(char) for char in text if char.isdigit()]

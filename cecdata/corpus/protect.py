@@ -74,7 +74,7 @@ class Protection:
 
     @classmethod
     def of(cls, spans: bool, names: Sequence[str]) -> Protection:
-        """Protect spans by their shape, or not, and these names in their normal form."""
+        """Return the protection of these names and, if `spans`, of spans by their shape."""
         forms = {normalise_text(name) for name in names}
         held = sorted(form for form in forms if isinstance(form, str) and form)
         return cls(spans, Names.of(held))

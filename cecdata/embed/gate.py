@@ -18,7 +18,7 @@ _SHARE = 0.02  # of ordinary pairs that lie in the band, roughly: for the nomina
 class Cascade:
     """Scores by the built-in encoder; pairs whose score is in the band get the teacher's cosine.
 
-    The band belongs to the paper's threshold, 0.65. Vectors are the teacher's.
+    The band belongs to the paper's threshold, 0.65. `encode` returns the teacher's vectors.
     """
 
     def __init__(self, first: StaticEncoder, teacher: Encoder) -> None:

@@ -1,8 +1,8 @@
 """Search for the sentences of a cache that are most similar to a query.
 
 FAISS names candidates, from its mapped file or, where it sees a GPU, from the vectors block by
-block. Their cosines are then worked out from the stored vectors, the same way for both: whoever
-searched, the numbers and the order are the same.
+block. Their cosines are then computed from the stored vectors in one way, so that the numbers and
+the order do not depend on which of the two was searched.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ _BLOCK = 131_072  # rows on the GPU at a time: half a gigabyte at d = 1024
 
 
 def nearest(cache: Cache, queries: Floats, count: int) -> tuple[Wide, Keys]:
-    """Return cosine and id of the `count` nearest of each query, nearest first, ties by id.
+    """Return the cosines and ids of the `count` rows nearest to each query, nearest first.
 
-    Queries: [Q, dimension]; the answers [Q, min(count, rows)].
+    Rows of one cosine are sorted by id. Queries: [Q, dimension]; both results:
+    [Q, min(count, rows)].
     """
     count = min(count, len(cache))
     if not count:

@@ -1,7 +1,7 @@
 """The built-in encoder: sums of character and neighbour vectors, distilled from a teacher.
 
 Its weights (`builtin/`, 5 MB) are trained by `tools/encoder/train_static.py`; origin, licences and
-figures stand in `builtin/MODEL_CARD.md` and `builtin/gate.json`. It needs nothing but NumPy and
+figures are in `builtin/MODEL_CARD.md` and `builtin/gate.json`. It needs nothing but NumPy and
 numba, and scores an edited copy from the target's sum and the edits alone.
 """
 
@@ -33,8 +33,8 @@ _FILES = ("rows.npy", "characters.npy", "network.npz")
 class Gate:
     """Measured properties of the weights, compared with their teacher (`builtin/gate.json`).
 
-    `knot`: the raw score that is reported as 0.65, so that the paper's threshold rejects what was
-    found to be the best trade. `band`: scores between which a pair is better asked of the teacher.
+    `knot`: the raw score that is reported as 0.65, so that the paper's threshold is at the best
+    trade-off that was measured. `band`: the scores between which the teacher should decide.
     """
 
     teacher: str

@@ -1,10 +1,9 @@
-"""The built-in encoder's arithmetic: sums of integer vectors, so that no order of adding can show.
+"""The built-in encoder's arithmetic: sums of integer vectors, exact in any order.
 
-A sentence's
-sum is over its characters and its pairs of neighbours, a boundary standing at each end. All sums
-are of integers and therefore exact; what follows is +, -, *, / and √ on float64, each rounded once
-by IEEE 754: the same score on every machine, batch, shard and order, whether the source's sum is
-built from its text or from the target's sum and the edits.
+A sentence's sum is over its characters and its pairs of neighbours, with a boundary at each end.
+What follows is +, -, *, / and √ on float64, each rounded once by IEEE 754. So the score is the same
+on every machine, batch, shard and order, whether the source's sum is built from its text or from
+the target's sum and the edits.
 """
 
 from __future__ import annotations
@@ -189,9 +188,10 @@ def edited_scores(
 ):
     """out[pair] = the score of pair `pair`, the source's sum from the target's and the edits.
 
-    offsets, data: the distinct targets; rows: [N] which target a pair has, equal ones best next to
-    each other; edits of a pair: ascending, half-open, in code points of the target; replacements:
-    row of each edit in texts [T, 1 + L] uint32: number of code points, the code points.
+    offsets, data: the distinct targets. rows [N]: the target of each pair; equal ones should be
+    neighbours, because the sum of a target is reused. Edits of a pair: ascending, half-open, in
+    code points of the target. replacements: the row of each edit in texts [T, 1 + L] uint32, which
+    hold the number of code points and then the code points.
     """
     points = np.empty(longest + 1, np.uint32)
     target, source = np.empty(WIDTH, np.int32), np.empty(WIDTH, np.int32)

@@ -40,10 +40,7 @@ class LanguageModel:
         self._unknown = min(self._unigrams.values()) - 1  # below whatever is known
 
     def tokens(self, text: str) -> list[str]:
-        """Return the text as the model reads it, without spaces; unknown characters are `<unk>`.
-
-        Neighbouring unknown characters are one.
-        """
+        """Return the tokens of a text without spaces; a run of unknown ones is one `<unk>`."""
         cut = self._cut(text) if self.of_words else list(text)
         tokens: list[str] = []
         for token in cut:

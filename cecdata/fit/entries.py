@@ -24,7 +24,7 @@ Places = NDArray[np.int64]
 class Entries:
     """R right characters, O operators, K kinds, E candidates by (right, operator), I errors.
 
-    A kind of an operator that has no other is left out: its `kind` is K. A row is a right
+    The only kind of an operator has no factor of its own: `kind` is then K. A row is a right
     character under an operator, `right` · O + `operator`.
     """
 

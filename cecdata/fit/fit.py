@@ -42,7 +42,7 @@ TWO_IN_A_ROW = 0.5
 class Fitted:
     """The result of a fit. `config` is a complete recipe; the three scores are on the sample.
 
-    `reached`: the recipe as it was but for its longer rows. `held_out` are bits per error by
+    `reached`: the recipe with its own parameters and longer rows. `held_out` are bits per error by
     strength, each error predicted without itself.
     """
 

@@ -3,7 +3,7 @@
 The prior is a sample that was never drawn: for every error `strength / n` more at the same right
 character, spread over operators and candidates as the recipe itself writes them. For shares of
 operators and kinds that is a Dirichlet prior centred on the recipe; for the two exponents it is the
-same in bits. What is maximised is
+same in bits. The objective, which is maximised, is
 
     Σ log(0.99 · P(wrong | right) + 0.01 / 8104) + Σ over that sample of log P(operator, candidate)
 """

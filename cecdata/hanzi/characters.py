@@ -100,12 +100,12 @@ def _ranges(rule: str) -> tuple[Ranges, Ranges]:
 
 
 def extend_ranges() -> tuple[Ranges, Ranges]:
-    """Return first and last code points, sorted, that cling to the character before them."""
+    """Return the sorted ranges of code points that attach to the character before: first, last."""
     return _ranges("before")
 
 
 def joiner_ranges() -> tuple[Ranges, Ranges]:
-    """Return first and last code points, sorted, that cling to the character after them."""
+    """Return the sorted ranges of code points that attach to the character after: first, last."""
     return _ranges("after")
 
 

@@ -19,7 +19,7 @@ _SECTION = re.compile(r"\\(\d+)-grams:")
 
 
 def is_arpa(path: Path) -> bool:
-    """Whether a file, gzip or plain, has the line that an ARPA file begins with."""
+    """Return whether a file, gzip or plain, has the line that an ARPA file begins with."""
     try:
         with _opened(path) as file:
             return any(line.strip() == "\\data\\" for _, line in zip(range(50), file, strict=False))

@@ -1,4 +1,4 @@
-"""Pairs of neighbouring characters, reckoned from a model of words."""
+"""Pairs of neighbouring characters, computed from a model of words."""
 
 from __future__ import annotations
 

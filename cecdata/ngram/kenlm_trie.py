@@ -34,7 +34,7 @@ class Order:
 
 
 def is_kenlm(path: Path) -> bool:
-    """Whether a file begins as KenLM's binaries do, of whatever version."""
+    """Return whether a file begins as KenLM's binaries of any version do."""
     with path.open("rb") as file:
         return file.read(len(MAGIC)).startswith(b"mmap lm ")
 

@@ -62,7 +62,7 @@ def marks_of(slots, shift, low):
 
 @inlined
 def _marked(marks, key, shift):
-    """Whether a key may be listed; most look-ups are of what is not, and end here.
+    """Return whether a key may be listed: most keys are not, and their look-up ends here.
 
     The marks are small enough for the processor's cache; the table itself is not.
     """
@@ -104,7 +104,7 @@ def fill_trigrams(slots, bigrams, marks, triples, log_prob):
 
 @inlined
 def find_bigram(slots, marks, shift, left, right):
-    """The slot of a bigram, or -1."""
+    """Return the slot of a bigram, or -1."""
     key = np.uint64(left) << np.uint64(20) | np.uint64(right)
     place = -1
     if _marked(marks, key, shift):
@@ -123,7 +123,7 @@ def find_bigram(slots, marks, shift, left, right):
 
 @inlined
 def find_trigram(slots, shift, first, word):
-    """The 8-bit log P of a trigram whose bigram is in slot `first`, or -1."""
+    """Return the 8-bit log P of a trigram whose bigram is in slot `first`, or -1."""
     key = np.uint64(first) << np.uint64(20) | np.uint64(word)
     mask = len(slots) - 1
     at = place_of(key, mask, shift)

@@ -57,8 +57,8 @@ class Ngrams:
 
     `words` by number; `pairs` [N2, 2] and `triples` [N3, 3] hold word numbers in reading order.
     Back-offs of `words` and `pairs` are natural logarithms, as are the log-probabilities. `error`
-    is θ, the cost in nats of an error that suits the model: the less text a model has seen, the
-    more of what surprises it is right.
+    is θ, the cost of an error in nats that fits the model: one that has seen less text gives more
+    right words a low probability, so that an error must cost more.
     """
 
     name: str
@@ -199,7 +199,7 @@ def _of_rows(name: str, held: Mapping[str, NDArray[np.generic]]) -> Ints:
 
 
 def _slots(count: int) -> Longs:
-    """An empty hash table that `count` entries fill to two thirds at most."""
+    """Return an empty hash table that `count` entries fill to two thirds at most."""
     size = 1 << max(10, int(count * 1.5).bit_length())
     return np.zeros(size, np.uint64)
 
@@ -209,7 +209,7 @@ def _shift(slots: Longs) -> np.uint64:
 
 
 def _trie(words: tuple[str, ...]) -> tuple[Longs, Ints, Ints]:
-    """The trie of the words' characters; words longer than `LONGEST` are left out."""
+    """Return the trie of the words' characters; words longer than `LONGEST` are left out."""
     kept = [number for number, text in enumerate(words) if number > 0 and len(text) <= LONGEST]
     texts = [words[number] for number in kept]
     bounds = np.cumsum([0, *map(len, texts)]).astype(np.int64)

@@ -75,8 +75,8 @@ class Operator:
     `confusions(character)` yields the possible replacements of one character, none of them the
     character itself; for an inserting operator it is called once, with the empty string; for a
     rewriting one it is a `spans.InSpans`.
-    `cost` is the Levenshtein distance of one edit; `beside` are the characters that it strikes
-    beside the standard ones.
+    `cost` is the Levenshtein distance of one edit; `beside` are the characters outside the standard
+    list that it may edit.
     """
 
     name: str

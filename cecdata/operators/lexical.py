@@ -1,7 +1,8 @@
 """Lexical slips: the wrong half of another word (设计 → 设置), or a word's next character too soon.
 
-Of real errors one in seven neither sounds nor looks like the right character. Most of those are
-such: a word with the same other half comes to mind, or the fingers run ahead or repeat.
+One real error in seven neither sounds nor looks like the right character. In most of these the
+writer thought of a word with the same other half, or typed a character of the word too soon or
+twice.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the sentence says for an edit: codes of neighbouring characters, and factors by them."""
+"""Factors by which the context of an edit changes its probability, and codes of neighbours."""
 
 from __future__ import annotations
 

@@ -75,9 +75,9 @@ def _priors(config: Config, tables: Compiled) -> npt.NDArray[np.float64]:
 
 
 def _mosts(config: Config, tables: Compiled) -> list[int]:
-    """Return the most edits of a pair, by operator and last for mixed pairs.
+    """Return the maximum number of edits of a pair by operator, and last that of mixed pairs.
 
-    With them, the greatest distance of all edits together is at most `max_distance`.
+    It keeps the distance of all edits together within `max_distance`.
     """
     costs = [cost.most for cost in tables.costs]
     # spans are no part of mixed pairs
@@ -89,8 +89,8 @@ def _mosts(config: Config, tables: Compiled) -> list[int]:
 class Perturber:
     """The engine with its frozen inputs: configuration, tables, rates. Threads may share it.
 
-    Everything but a test over toy tables takes it from one of the class methods: each of them
-    compiles the operators with the weights of the configuration.
+    Create it by one of the class methods, which compile the operators with the weights of the
+    configuration.
     """
 
     def __init__(self, config: Config, tables: Compiled, rates: Mapping[str, Rate]) -> None:
@@ -147,7 +147,7 @@ class Perturber:
 
     @property
     def draws(self) -> Draws:
-        """The inputs of the draws, apart from the sentences' ids."""
+        """Return the inputs of the draws, apart from the sentences' ids."""
         c, counts = self.config, self._counts
         return Draws(c.seed, c.copies, c.mixed, c.unchanged, self._priors, counts, c.proposals)
 

@@ -51,7 +51,7 @@ class Embed(Stage):
         self._model = encoder(self.encoder, devices=())
 
     def facts(self) -> Facts:
-        """Return what is known of the encoder once it is loaded."""
+        """Return the properties of the loaded encoder."""
         return Facts(**{name: getattr(self._model, name) for name in _NAMES})
 
     def process(self, batch: pa.RecordBatch) -> tuple[npt.NDArray[np.float32], None]:

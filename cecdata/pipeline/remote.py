@@ -1,8 +1,8 @@
 """A build whose output is an object store: made in a local scratch folder, uploaded as it goes.
 
 No store renames. The shards of a chunk are uploaded under their final names as soon as they are
-sealed, then the journal that has them, and the manifest last of all: what has no manifest is no
-dataset yet. A job goes on from what the store holds, on this machine or on another one.
+sealed, then the journal that lists them, and the manifest last: without a manifest there is no
+dataset. A job goes on from what the store holds, on this machine or on another one.
 """
 
 from __future__ import annotations

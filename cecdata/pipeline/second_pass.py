@@ -42,7 +42,7 @@ def second_pass(
 ) -> list[Outcome]:
     """Return the outcomes of these chunks, in order; run those that the journal does not have.
 
-    A chunk's files are sealed before the journal has it. Progress counts sentences.
+    A chunk's files are sealed before the journal lists it. Progress counts sentences.
     """
     sizes = {k: plan.size(k) for k in chunks}
     total = sum(sizes.values())

@@ -21,7 +21,7 @@ _Result = TypeVar("_Result")
 class Stage(ABC):
     """Work on rows of one schema that gives rows of another, and rejects some with a reason.
 
-    What becomes of a row depends on its id, the settings, the seed and `version` alone, however the
+    The result for a row depends on its id, the settings, the seed and `version` alone, however the
     rows are cut into batches. Where it also depends on the rows before, as for duplicates, the
     stage is `ordered`: one object gets all batches in order. A stage can be pickled until `setup`.
     """

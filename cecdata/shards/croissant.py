@@ -140,7 +140,7 @@ def _use(manifest: Manifest, about: str) -> dict[str, Json]:
 
 
 def _use_of_pairs(manifest: Manifest) -> dict[str, Json]:
-    """Return the RAI fields that pairs have beside: the errors, and what they are not fit for."""
+    """Return the further RAI fields of pairs: the errors, and the uses they are not fit for."""
     return {
         "rai:dataAnnotationProtocol": "Nobody annotated: the operators "
         f"({', '.join(manifest.operators)}) write errors into clean sentences, which are the "

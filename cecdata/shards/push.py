@@ -24,8 +24,8 @@ class Upload:
 def uploads(dataset: Dataset, *, rejects: bool = False) -> list[Upload]:
     """Return the files that `push` uploads: card, croissant, manifest and shards.
 
-    The rejected rows come with `rejects` alone: they are what was not to be in the dataset. The
-    file `run.json` stays here, because it names paths of this machine.
+    Rejected rows are included only with `rejects`, because they are not part of the dataset.
+    `run.json` is left out, because it names paths of this machine.
     """
     records = [record for files in dataset.manifest.outputs.values() for record in files]
     paths = [CARD, CROISSANT, MANIFEST, *(record.path for record in records)]

@@ -52,8 +52,8 @@ class Dataset:
     def prove(self, split: str) -> None:
         """Raise VerificationError unless every shard of the split has the manifest's SHA-256.
 
-        Each is hashed once, before its first row is handed out: a page's own checksum leaves out
-        its header and the footer, where one bit is enough for other rows.
+        Each is hashed once, before its first row is returned: a page's own checksum does not cover
+        its header and the footer, where one wrong bit can give other rows.
         """
         for record in self.manifest.outputs[split]:
             self._prove(record)

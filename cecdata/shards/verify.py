@@ -1,6 +1,6 @@
-"""`cecdata verify`: compare a dataset with its manifest, and prove every row.
+"""`cecdata verify`: compare a dataset with its manifest, and check every row.
 
-Damage never raises here: whatever is wrong with a file becomes a `Problem` that names it.
+Damage raises no error here: each fault of a file becomes a `Problem` that names it.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ class _Text:
         return self.seen[piece.context : piece.end].strip()
 
     def _begin(self, piece: Piece) -> int:
-        """Where in the text the question begins."""
+        """Return where in the text the question begins."""
         whole = self.seen[piece.context : piece.end]
         return piece.context + len(whole) - len(whole.lstrip())
 

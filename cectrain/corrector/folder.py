@@ -1,6 +1,4 @@
-"""A policy's folder: where its model lies, which prompt and template it was trained with, and the
-longest source of its training.
-"""
+"""A policy's folder: its model, and the prompt, template and longest source of its training."""
 
 from __future__ import annotations
 

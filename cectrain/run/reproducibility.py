@@ -44,7 +44,8 @@ def set_all_seeds(seed: int, *, deterministic: bool = True) -> None:
     """Seed every generator, and ask torch for deterministic algorithms if `deterministic`.
 
     An operation without a deterministic implementation warns and runs. New tensors are not filled
-    first, which takes a tenth of a step: no tensor is read here before it is written.
+    with a known value first: that takes a tenth of a step, and no tensor is read before it is
+    written.
     """
     import torch
 

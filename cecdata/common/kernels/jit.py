@@ -47,7 +47,7 @@ def entry(kernel: Kernel) -> Kernel:
 
 
 def entry_with(*packages: ModuleType) -> Callable[[Kernel], Kernel]:
-    """Compile a kernel as `entry` does, if it is made of the files of other packages, too."""
+    """Compile as `entry` does a kernel made of its folder's files and of those of `packages`."""
 
     def compile_(kernel: Kernel) -> Kernel:
         folders = (Path(str(package.__file__)).parent for package in packages)

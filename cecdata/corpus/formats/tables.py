@@ -44,8 +44,8 @@ def _options(path: Path) -> dict[str, int]:
 
     Mapped pages would count as memory of this process.
 
-    A smaller one comes by whole column chunks: a page that comes through a buffer is given all the
-    bytes that its header claims, up to two gibibytes, before anybody looks whether they are there.
+    A smaller one is read by whole column chunks: a buffered reader allocates all the bytes that a
+    page's header claims, up to 2 GiB, before it checks that the file has them.
     """
     buffer = _BUFFER if path.stat().st_size > _LARGE else 0
     return {"memory_map": False, "pre_buffer": False, "buffer_size": buffer}
@@ -54,9 +54,9 @@ def _options(path: Path) -> dict[str, int]:
 def _batches(
     file: pq.ParquetFile, path: Path, names: list[str], rows: int
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a file; row groups whose dictionary holds long texts stay coded.
+    """Yield the batches of a file; row groups with long texts stay dictionary-encoded.
 
-    Reading all of them coded would cost more than it spares.
+    Reading all of them so would cost more time than it saves.
     """
     import pyarrow.parquet as pq
 
@@ -145,7 +145,7 @@ def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def _sound(array: pa.Array) -> pa.Array:
-    """Check every offset of strings; return them as one run of bytes, or a dictionary of such.
+    """Check every offset of a string array; return strings in one buffer, or a dictionary of them.
 
     Arrow itself trusts the file. Whether the bytes are UTF-8 is asked later, row by row.
     """

@@ -61,8 +61,10 @@ class Cache:
         fingerprint: str | None = None,
         dimension: int | None = None,
     ) -> Cache:
-        """InputError where none is, VerificationError where it is damaged, RefusedError where its
-        vectors are not of the encoder that is expected, or of that fingerprint or dimension.
+        """Open the cache in `root`.
+
+        Raises InputError where there is none, VerificationError where it is damaged, RefusedError
+        where its vectors are not of the expected encoder, fingerprint or dimension.
         """
         root = Path(root)
         for attempt in range(_TRIES):

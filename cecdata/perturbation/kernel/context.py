@@ -1,9 +1,9 @@
 """The choice of one edit among several proposals, by how well each fits its sentence.
 
-A factor is how much oftener people make an error than the operator draws it. Two kinds of factors
-act before the proposals. Those of the right and the wrong character change the operator's weights
-(`perturbation.context`). Those of the place, and of the two pairs of neighbours that an edit there
-breaks, decide how often each place is drawn.
+A factor is how many times as often people make an error as the operator draws it. Two kinds of
+factors act before the proposals. Those of the right and the wrong character multiply the operator's
+weights (`perturbation.context`). Those of the place, and of the two pairs of neighbours that an
+edit there breaks, multiply the probability of the place.
 
 A proposal is one drawn place with one drawn replacement. The kernel takes one of the proposals of
 an edit, each with a probability in proportion to the factors of the two pairs of neighbours that
@@ -132,7 +132,7 @@ def rooted(factor, changed):
 
 @inlined
 def _add_places(tables, room, n, o):
-    """Write into `room.worth` what the places up to each are worth to an operator."""
+    """Write into `room.worth` the cumulative sum of the places' factors for an operator."""
     s, context = np.int64(tables.spans.row[o]), tables.context
     worth, total, bit = room.worth[o], np.float32(0), np.uint16(1 << o)
     if s >= 0:
@@ -150,7 +150,7 @@ def _add_places(tables, room, n, o):
 
 @inlined
 def _place_at(worth, n, sum_):
-    """Return the place where the added worth exceeds `sum_`."""
+    """Return the first place where the cumulative sum exceeds `sum_`."""
     count = np.int32(0)
     for i in range(np.uint64(n)):  # without branches: the compiler vectorises it
         count += np.int32(worth[i] <= sum_)

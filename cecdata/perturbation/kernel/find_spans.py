@@ -1,8 +1,8 @@
 """The places where operators that rewrite two to four characters may strike.
 
-Which of a sentence's places begin a span cannot be foreseen, so a branch on it would be
-mispredicted at every third place: hence arithmetic instead of branches, and tables so small that
-looking them up seldom waits for memory.
+A processor cannot predict which places begin a span and would mispredict a branch on it at every
+third place. So this module computes without branches, and its tables are small enough for the
+cache.
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ def _may_go_on(slots, i, longer):
 def mark_spans(s, tables, room):
     """Mark the places from which rewriting operator s may strike, after `look_up`.
 
-    Spans of one operator do not overlap: the longest from the left is taken. How many there are
-    stands in `room.found`.
+    Spans of one operator do not overlap: the longest from the left is taken. `room.found` gets
+    their number.
     """
     free, count, operator = np.int64(0), np.int64(0), np.int64(tables.spans.operator[s])
     for c in range(room.count[0]):

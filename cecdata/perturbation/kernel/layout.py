@@ -44,7 +44,7 @@ CODE_BITS, EDGE, SLOT_BITS, PAIR_CODE_BITS = 4, 15, 13, 20
 
 
 class Context(NamedTuple):
-    """What the sentence says for an edit; empty where a recipe has one proposal."""
+    """The tables of factors by context; empty where a recipe has one proposal."""
 
     slots: int  # standard characters + 1
     pairs: Words  # a hash table of left slot << 17 | right slot << 4 | code
@@ -58,8 +58,8 @@ class Context(NamedTuple):
 class SpanTables(NamedTuple):
     """The tables of operators that rewrite spans of two to four characters.
 
-    H heads: pairs of characters that spans begin with, whether they are one or not. What is looked
-    up at every place is kept small: where these tables leave the cache, the kernel waits.
+    H heads: the pairs of characters that spans begin with, themselves spans or not. The tables that
+    are read at every place are small, so that they stay in the cache.
     """
 
     row: npt.NDArray[np.int8]  # [O] the operator's column in `rows`, or -1

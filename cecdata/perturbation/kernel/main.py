@@ -1,7 +1,7 @@
 """★ The main path: read a sentence, corrupt its copies, write pairs and edits.
 
 A sentence is read once (`scan`, `find_spans`); each copy draws an operator and places (`places`),
-writes its source and edits (`strike`) and reckons the distance (`distance`). Every draw is a pure
+writes its source and edits (`strike`) and computes the distance (`distance`). Every draw is a pure
 function of (seed, id, copy, purpose, index) (`draws`).
 """
 

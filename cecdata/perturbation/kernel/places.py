@@ -91,8 +91,8 @@ def take(n, o, wanted, draws, key, room):
 def _take_places(mask, n, wanted, count, key, chosen):
     """Draw `count` distinct places that meet `wanted`, ascending, each set equally likely.
 
-    Places are drawn from all n + 1 until one fits: eligible ones are the rule, and where they are
-    rare `_SPARSE` decides that counting them out is cheaper.
+    Places are drawn from all n + 1 until an eligible one is found. Where these are rare
+    (`_SPARSE`), it is cheaper to count them.
     """
     bits, tries = np.uint16(wanted), 0
     for k in range(count):

@@ -1,8 +1,8 @@
 """Tasks of a Ray cluster whose machines see the output folder under the same path.
 
 The only module that imports `ray` (extra `[ray]`). `workers` bounds the chunks under way. On a
-cluster with GPUs, a model that embeds is an actor on each of them, which the tasks ask. What is
-done is in our journal alone: Ray's state may be lost at any time.
+cluster with GPUs, a model that embeds is an actor on each of them, which the tasks ask. Finished
+chunks are recorded in our journal alone: Ray's state may be lost at any time.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ def _add_within(n, begin, last, word, price, lm, floor, work, used):
 
 @called
 def _scores(n, begin, last, word, price, lm, floor, work):
-    """Whether some words as written around this edge give the clause the score `floor`."""
+    """Return whether some words as written around this edge give the clause the score `floor`."""
     least = floor - price - work.rest[last]  # what the words before and this one must score
     most, best = lm.most[word], LOW
     if begin == 0:

@@ -37,7 +37,7 @@ _STEP = np.float32(STEP)
 
 @inlined
 def pair(lm, left, right):
-    """Log P(right | left)."""
+    """Return log P(right | left)."""
     at = find_bigram(lm.bigrams, lm.bigram_marks, lm.bigram_shift, left, right)
     if at >= 0:
         value = -_STEP * np.float32((lm.bigrams[at] >> BYTE) & LOWER)
@@ -48,7 +48,7 @@ def pair(lm, left, right):
 
 @inlined
 def triple(lm, slot, left, right):
-    """Log P(right | the word before left, left), whose bigram is in `slot` (-1: not listed)."""
+    """Return log P(right | the word before left, left); `slot` has their bigram (-1: none)."""
     value = LOW
     if slot >= 0:
         steps = find_trigram(lm.trigrams, lm.trigram_shift, slot, right)
@@ -63,13 +63,13 @@ def triple(lm, slot, left, right):
 
 @inlined
 def next_node(lm, node, point):
-    """The node of the trie of words after this character, or -1."""
+    """Return the node of the trie of words after this character, or -1."""
     return child(lm.edge_keys, lm.edge_nodes, lm.edge_marks, lm.edge_shift, node, point)
 
 
 @inlined
 def span_key(points, first, last):
-    """A 64-bit key of a span of characters."""
+    """Return a 64-bit key of a span of characters."""
     key = np.uint64(last - first)
     for place in range(first, last):
         key = (key ^ np.uint64(points[place])) * np.uint64(0xBF58476D1CE4E5B9)
