@@ -17,7 +17,7 @@ SETTINGS = (POWER, FREQUENCY, LEAST)
 
 
 def weighed(operator: Operator, changes: Mapping[str, float]) -> Operator:
-    """The operator whose weight for each replacement is
+    """Return the operator whose weight for each replacement is
 
         weight ** power · frequency of the replacement ** frequency · the factor of its kind
 

@@ -18,7 +18,7 @@ LEAST_OCCURRENCES = 50
 
 @cache
 def word_pairs() -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """(key = right · characters + wrong, sorted; the chance of it where `right` is in a word).
+    """Return (key = right · characters + wrong, sorted; its chance where `right` is in a word).
 
     Each word is typed by its sound, and what the input method offers under that sound is taken
     with a chance that grows with the root of its count.
