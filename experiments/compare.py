@@ -11,7 +11,7 @@ variant of corpora.toml and each seed the same sentences get errors, the correct
 pairs, and the least confidence of an edit is chosen on held-out pairs of the same variant, half of
 them clean: the best sentence-level F1 among those that change at most 5 % of the clean sentences.
 OUT/VARIANT/SEED has the predictions and score.json; what is there already is not computed again.
-The table is printed from these files.
+From these files the table is printed, and OUT/compare.html, .md and .json are written.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import shlex
 import subprocess
 import sys
 import time
@@ -48,13 +49,12 @@ sys.path[:0] = [str(HERE.parent / name) for name in ("tools/ngram", "benchmarks"
 from build import HELD_OUT, ORIGINS
 from listing import Listing, tables
 from neural import Neural, trained
+from results import SETS, write_results
 
-SETS = ("car", "cot", "gam", "mec", "cscd-ns")
 TUNED = 3000  # half of these held-out sentences are left clean
 LEAST = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 MOST_CHANGED = 0.05
 UNSEEN = 5.0  # added to the number of a character's errors: rare rows are less sure
-DRAWS = 2000
 Pairs = list[tuple[str, str]]
 
 
@@ -222,48 +222,6 @@ def run(asked: argparse.Namespace, name: str, seed: int) -> None:
     print(f"{name} {seed}: {result['cpu_s']} s of CPU", file=sys.stderr, flush=True)
 
 
-def drawn_means(out: Path, name: str, seeds: list[int]) -> np.ndarray:
-    """Mean F1 over the sets [DRAWS], of drawn seeds and sentences; the same draws for all names."""
-    results = [json.loads((out / name / str(s) / "score.json").read_text()) for s in seeds]
-    counts = [[np.array(r["sets"][of]["counts"]) for of in SETS] for r in results]
-    generator = np.random.default_rng(0)
-    means = np.empty(DRAWS)
-    for draw in range(DRAWS):
-        seed, total = int(generator.integers(len(seeds))), 0.0
-        for of in range(len(SETS)):
-            table = counts[seed][of]
-            times = np.bincount(generator.integers(len(table), size=len(table)))
-            tp, predicted, gold = times @ table[: len(times)]
-            total += 2 * tp / max(1, predicted + gold)
-        means[draw] = 100 * total / len(SETS)
-    return means
-
-
-def table(out: Path, names: list[str], seeds: list[int]) -> None:
-    """Print mean F1 and its distance to the first, with intervals; F1 by set; over-correction."""
-    columns = ("corpus", "seeds", "mean F1", "to the first", *SETS, "over-correction", "least")
-    print(f"| {' | '.join(columns)} | usable |")
-    print("|---" * (len(columns) + 1) + "|")
-    top: np.ndarray | None = None
-    for name in names:
-        ready = [s for s in seeds if (out / name / str(s) / "score.json").is_file()]
-        if not ready:
-            continue
-        results = [json.loads((out / name / str(s) / "score.json").read_text()) for s in ready]
-        # F1 is undefined where nothing is changed
-        f1 = np.array([[r["sets"][of]["f1"] or 0.0 for of in SETS] for r in results])
-        over = np.mean([[r["sets"][of]["over_correction"] for of in SETS] for r in results])
-        means = drawn_means(out, name, ready)
-        top = means if top is None else top  # the same sentences and seeds were drawn
-        low, high = np.quantile(means, (0.025, 0.975))
-        near, far = np.quantile(means - top, (0.025, 0.975))
-        own = " | ".join(f"{value:.1f}" for value in f1.mean(axis=0))
-        least = ", ".join(str(r["least"]) for r in results)
-        usable = np.mean([r["usable"] for r in results])
-        mean = f"{f1.mean():.1f} ({low:.1f}–{high:.1f}) | {near:+.1f} to {far:+.1f}"
-        print(f"| {name} | {len(ready)} | {mean} | {own} | {over:.1%} | {least} | {usable:,.0f} |")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("corpus", type=Path)
@@ -287,7 +245,7 @@ def main() -> None:
                 run(asked, name, seed)
             except subprocess.CalledProcessError as error:
                 print(f"{name}: {error.stderr[-300:]}", file=sys.stderr)
-    table(asked.out, names, asked.seeds)
+    print(write_results(asked.out, names, asked.seeds, shlex.join(sys.argv)))
 
 
 if __name__ == "__main__":

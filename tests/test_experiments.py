@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 from pathlib import Path
@@ -58,3 +59,29 @@ def test_the_neural_corrector_keeps_what_its_policy_cannot_read(compare, tmp_pat
     for text, edits in zip(texts, corrector.propose(texts), strict=True):
         assert all(is_han(ord(sign)) for edit in edits for sign in text[edit.start : edit.end])
     assert not (tmp_path / "checkpoints").exists()
+
+
+def test_the_report_shows_each_corpus_that_was_scored(compare, tmp_path):
+    """Means over seeds and sets, paired differences, figures; what has no score is left out."""
+    sets = dict.fromkeys(compare.SETS)
+    for name, hits in (("first", 1), ("second", 2)):
+        for seed in (1, 2):
+            counts = [[1, 1, 1]] * hits + [[0, 1, 1]] * (4 - hits)
+            of = {"f1": 25.0 * hits, "over_correction": 0.5, "signature": "s", "counts": counts}
+            folder = tmp_path / name / str(seed)
+            folder.mkdir(parents=True)
+            run = {"least": 0.4, "usable": 7, "sets": dict.fromkeys(sets, of)}
+            (folder / "score.json").write_text(json.dumps(run), "utf-8")
+    text = compare.write_results(tmp_path, ["first", "missing", "second"], [1, 2], "compare.py")
+    lines = [line for line in text.splitlines() if line.startswith(("| first", "| second"))]
+    rows = [line.split(" | ") for line in lines]
+    assert [row[2].split()[0] for row in rows] == ["25.0", "50.0"]
+    assert (rows[0][3], rows[1][9]) == ("", "50.0 %")
+    facts = json.loads((tmp_path / "compare.json").read_text("utf-8"))["corpora"]
+    assert facts.keys() == {"first", "second"}
+    low, high = facts["second"]["interval"]
+    assert low < 50 < high
+    page = (tmp_path / "compare.html").read_text("utf-8")
+    assert page.count("<svg") == 3
+    assert "missing" not in page
+    assert compare.write_results(tmp_path, ["missing"], [1], "compare.py") == ""
