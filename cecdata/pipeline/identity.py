@@ -124,5 +124,5 @@ def _refuse_other_manifest(work: Workspace, recorded: Manifest) -> None:
         listed = "\n".join(f"  {line}" for line in lines)
         raise RefusedError(
             f"{work.root / MANIFEST} does not belong to the build in this folder:\n{listed}\n"
-            f"Choose another output folder, or remove the whole folder {work.root}."
+            f"Choose another output folder, or remove the folder {work.root}."
         )
