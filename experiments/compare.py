@@ -20,6 +20,7 @@ import argparse
 import json
 import random
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -219,6 +220,7 @@ def run(asked: argparse.Namespace, name: str, seed: int) -> None:
     work = folder / "score.json.part"
     work.write_text(json.dumps(result), "utf-8")
     work.replace(folder / "score.json")
+    shutil.rmtree(folder / "checkpoints", ignore_errors=True)  # of a neural corrector alone
     print(f"{name} {seed}: {result['cpu_s']} s of CPU", file=sys.stderr, flush=True)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -47,8 +46,8 @@ def trained(
     """Train the policy of `start` on pairs, a share `clean` of them made copies of the target.
 
     The optimizers are those that trained the start, with rates that fall in a line to 1/50.
-    Checkpoints are written to `folder`, which is removed at the end, and a killed run continues
-    from them.
+    Checkpoints are written to `folder`, and a killed run continues from them. The last one is that
+    of the trained policy: remove the folder when the policy is scored.
     """
     import torch
 
@@ -76,6 +75,5 @@ def trained(
         plan,
         folder,
     )
-    shutil.rmtree(folder)
     policy.model.eval()
     return Neural(Corrector(PolicyProposer(policy, least=0.0)))

@@ -47,9 +47,7 @@ class Scored:
     @cached_property
     def drawn(self) -> np.ndarray:
         """Mean F1 over the sets [DRAWS], of drawn seeds and sentences; the same draws for all."""
-        runs = [
-            [np.array(run["sets"][of]["counts"]) for of in SETS] for run in self.runs.values()
-        ]
+        runs = [[np.array(run["sets"][of]["counts"]) for of in SETS] for run in self.runs.values()]
         generator = np.random.default_rng(0)
         means = np.empty(DRAWS)
         for draw in range(DRAWS):

@@ -46,19 +46,22 @@ def test_chances_are_counts(compare):
     pairs = [("他己来", "他已来")] * 3 + [("他以来", "他已来"), ("同", "同"), ("长", "很长")]
     channel = compare.counted(pairs, "toy")
     assert channel.observed == ("以", "己")
-    (right, chance), = channel.row("己")
+    ((right, chance),) = channel.row("己")
     assert right == "已"
     assert chance == pytest.approx(math.log(3 / (4 + compare.UNSEEN)))
 
 
 def test_the_neural_corrector_keeps_what_its_policy_cannot_read(compare, tmp_path):
-    """After two steps it proposes edits of Chinese characters alone, and no checkpoint is left."""
+    """After two steps it proposes edits of Chinese characters alone."""
     pairs = [("他己经来了。", "他已经来了。"), ("我门走吧。", "我们走吧。")] * 64
     corrector = compare.trained("builtin", pairs, 2, 0.25, 1, tmp_path / "checkpoints")
     texts = ["他在R&D部门工作,增长45.6%.", "我门" + "走吧,天气很好." * 20]
     for text, edits in zip(texts, corrector.propose(texts), strict=True):
         assert all(is_han(ord(sign)) for edit in edits for sign in text[edit.start : edit.end])
-    assert not (tmp_path / "checkpoints").exists()
+    files = sorted((tmp_path / "checkpoints").glob("*/*"))
+    written = [file.stat().st_mtime_ns for file in files]
+    compare.trained("builtin", pairs, 2, 0.25, 1, tmp_path / "checkpoints")
+    assert [file.stat().st_mtime_ns for file in files] == written, "it must not train again"
 
 
 def test_the_report_shows_each_corpus_that_was_scored(compare, tmp_path):
