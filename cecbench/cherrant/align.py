@@ -16,7 +16,11 @@ Step = tuple[int, int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Alignments:
-    """The cheapest alignments, each as its steps other than matches; whether some are left out."""
+    """The cheapest alignments of two strings.
+
+    `paths` has the steps of each one without its matches. `capped` says that there are more
+    alignments than `paths` has.
+    """
 
     paths: list[list[Step]]
     capped: bool

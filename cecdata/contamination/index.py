@@ -86,7 +86,10 @@ class Index:
 
 
 class Table(NamedTuple):
-    """A table from hashes to texts: those of ``slots[s]`` are ``texts[starts[at[s]]:…]``."""
+    """A hash table of texts by the hashes of their parts.
+
+    The texts with the hash ``slots[s]`` are ``texts[starts[at[s]] : starts[at[s] + 1]]``.
+    """
 
     bloom: Uint64s
     slots: Uint64s  # 0: free

@@ -234,7 +234,7 @@ def excerpt(value: bytes) -> str:
 
 
 def _names(names: pa.Array | None, default: str | None, length: int) -> pa.Array:
-    """Return a column of origins or licences as sound strings; null where there is no default."""
+    """Return a column of origins or licences as valid UTF-8, with `default` in place of nulls."""
     if names is None:
         return pa.nulls(length, pa.string()) if default is None else constant(default, length)
     if not pa.types.is_string(names.type):

@@ -58,7 +58,7 @@ def read(path: Path) -> Ngrams:
 
 
 def _model(path: Path, words: list[str], orders: list[kenlm_trie.Order]) -> Ngrams:
-    """Return the table of orders 1 to 3; a trigram whose first two words are no bigram goes."""
+    """Return the table of orders 1 to 3, without trigrams whose first two words are no bigram."""
     if len(orders) < 2:
         raise InputError(f"{path} has unigrams alone: give a model of order 2 or 3")
     one, two = orders[:2]

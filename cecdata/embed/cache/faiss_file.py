@@ -57,8 +57,9 @@ def write_index(path: Path, cache: Cache) -> None:
     """Write the index of all rows, block by block: memory does not grow with their number.
 
     FAISS can write only an index that it holds in memory. So it writes two small ones, which show
-    how the file is framed, and the vectors are put between. Where a version of FAISS frames it in
-    a way that is not understood, FAISS writes it itself (2 d + 16 bytes of memory a row).
+    what precedes and follows the vectors in a file, and the vectors are written in between. If
+    the layout of a version of FAISS is unknown, FAISS writes the index itself, which takes
+    2 d + 16 bytes of memory a row.
     """
     frame = learn_frame(cache.sidecar.dimension)
     if frame is None:

@@ -194,11 +194,12 @@ class Edits(NamedTuple):
 
 @entry_with(ngram)
 def correct(points, offsets, guard, lm, channel, settings, least, work, out):
-    """Write the edits of sentences [offsets[s]:offsets[s + 1]] of `points`; return how many.
+    """Write the edits of all sentences to `out`, and return their number.
 
-    `guard` [len(points)] is the further cost of an error at each place, without what recurs.
-    An edit is written where its posterior is `least` or it is on its clause's best path. Returns
-    minus the number of the sentence that found `out` full.
+    Sentence s is ``points[offsets[s] : offsets[s + 1]]``. `guard` [len(points)] is the further cost
+    of an error at each place; it is raised here at pairs of characters that recur. An edit is
+    written if its posterior is at least `least` or it is on the best path of its clause. If `out`
+    has no room for an edit of sentence s, the function returns -1 - s.
     """
     rows = 0
     for sentence in range(len(offsets) - 1):
