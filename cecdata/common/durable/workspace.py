@@ -16,12 +16,11 @@ from cecdata.common.durable.files import (
     naming,
     publish,
     republish,
-    sha256_of,
     write,
     write_bytes,
     write_text,
 )
-from cecdata.common.durable.journal import MOVED, Entry, Journal, read_lines
+from cecdata.common.durable.journal import MOVED, Entry, Journal
 from cecdata.common.durable.lock import Lock
 from cecdata.common.errors import CecError, RefusedError
 
@@ -211,25 +210,6 @@ class Workspace:
                     shutil.rmtree(path) if path.is_dir() else path.unlink()
             for name in last:
                 (self.state / name).unlink(missing_ok=True)
-
-
-def damage_of(root: Path) -> list[tuple[str, str]]:
-    """Return (file, problem) for each damaged file of a run's state; nothing is changed.
-
-    A folder without a state, such as a copy of the results, has nothing to be damaged.
-    """
-    state = root / STATE
-    if not state.is_dir():
-        return []
-    entries, damage, whole, size = read_lines(state / JOURNAL, root)
-    problems = [(f"{STATE}/{JOURNAL}", text) for text in damage]
-    if whole < size:
-        problems.append((f"{STATE}/{JOURNAL}", "its last line is torn or damaged"))
-    bound = [e.facts.get("sha256") for e in entries if e.step == fingerprint.BOUND]
-    named_by = state / fingerprint.FILE
-    if not named_by.is_file() or sha256_of(named_by).sha256 not in bound[-1:]:
-        problems.append((f"{STATE}/{fingerprint.FILE}", "not the one that the journal names"))
-    return problems
 
 
 def _names(entry: Entry) -> list[str]:

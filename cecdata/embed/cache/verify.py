@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from cecdata.common.durable import sha256_of
-from cecdata.common.durable.workspace import damage_of
+from cecdata.common.durable.damage import damage_of
 from cecdata.common.errors import CecError
 from cecdata.embed.cache.faiss_file import installed as faiss_installed
 from cecdata.embed.cache.layout import FAISS, SIDECAR, Sidecar, read_sidecar
