@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from cecdata.common import arrays
-from cecdata.common.kernels.jit import compiled
 from cecdata.hanzi.characters import code_point_slots, standard_characters
 from cecdata.hanzi.readings import readings
 from cecdata.hanzi.shapes import shape_pairs
@@ -23,10 +22,9 @@ from cecdata.operators.spans import LONGEST, SpanSet
 from cecdata.operators.word_pairs import word_pairs
 from cecdata.perturbation.kernel.context import CONFUSION, FREQUENCY, SIZE, SOUND
 from cecdata.perturbation.kernel.layout import (
-    CODE_BITS,
-    PAIR_CODE_BITS,
-    PAIR_FACTOR,
+    EDGE,
     SLOT_BITS,
+    Bytes,
     Context,
     Shorts,
     Words,
@@ -96,9 +94,21 @@ class Factors:
         hashed.update(self.values.tobytes())
         return hashed.hexdigest()
 
-    def pairs(self) -> Words:
-        """Return the pairs as the kernel looks them up."""
-        return hash_table(self.keys, self.codes.astype(np.uint32), PAIR_CODE_BITS)
+    def ranks(self, texts: int) -> Shorts:
+        """Return the rank of each of so many texts, of which the standard characters come first."""
+        ranks = np.zeros(texts, np.uint16)
+        order = np.argsort(-self.classes[1:].astype(int), kind="stable")
+        ranks[1 + order] = np.arange(1, len(self.classes))
+        return ranks
+
+    def matrix(self, ranks: Shorts) -> Bytes:
+        """Return the codes of all pairs of ranks, see `Context.codes`."""
+        size = len(self.classes) + len(self.classes) % 2
+        codes = np.zeros((size, size // 2), np.uint8)
+        codes[:, 0], codes[0] = EDGE, EDGE << 4 | EDGE
+        left, right = ranks[self.keys >> SLOT_BITS], ranks[self.keys & (1 << SLOT_BITS) - 1]
+        np.bitwise_or.at(codes, (left, right >> 1), self.codes << (right % 2 * 4).astype(np.uint8))
+        return codes
 
 
 @cache
@@ -130,25 +140,13 @@ def _slots(texts: Sequence[str]) -> Numbers:
 def without_context(operators: int) -> Context:
     """Return the tables where the sentence plays no part."""
     return Context(
-        slots=0,
-        pairs=np.zeros(0, np.uint32),
+        ranks=np.zeros(0, np.uint16),
+        codes=np.zeros((0, 0), np.uint8),
         factors=np.ones((0, 16, 16), np.float32),
         weighed=np.zeros(operators, np.uint8),
         of_slot=np.zeros((0, 0), np.float32),
         of_span=np.zeros((0, 0), np.float32),
     )
-
-
-@compiled
-def hash_table(keys: Words, codes: Words, bits: int) -> Words:
-    """Return a hash table of keys (left slot << 13 | right slot) with their codes."""
-    slots = np.zeros(1 << bits, np.uint32)
-    for n in range(len(keys)):
-        at = np.int64(np.uint32(keys[n] * np.uint32(PAIR_FACTOR)) >> np.uint32(32 - bits))
-        while slots[at]:
-            at = (at + 1) & (len(slots) - 1)
-        slots[at] = keys[n] << np.uint32(CODE_BITS) | codes[n]
-    return slots
 
 
 def confusions() -> tuple[Words, Words]:

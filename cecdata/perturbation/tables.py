@@ -130,7 +130,7 @@ def compile_tables(
         cost=np.array([operator.cost for operator in operators], np.int32),
         texts=text_table,
         spans=spans.arrays,
-        context=_context(factors, of_slot, spans),
+        context=_context(factors, of_slot, spans, len(texts)),
     )
     hashes = {
         operator.name: spans.hashes.get(operator.name) or _hash(columns, text_table, kinds)
@@ -164,15 +164,19 @@ def _multiplied(
 
 
 def _context(
-    factors: context.Factors | None, of_slot: npt.NDArray[np.float32], spans: Spans
+    factors: context.Factors | None,
+    of_slot: npt.NDArray[np.float32],
+    spans: Spans,
+    texts: int,
 ) -> Context:
     if factors is None:
         return context.without_context(len(of_slot))
     weighed = np.asarray(of_slot.any(axis=1), np.uint8)
     weighed[spans.arrays.operator] = 1
+    ranks = factors.ranks(texts)
     return Context(
-        slots=len(factors.classes),
-        pairs=factors.pairs(),
+        ranks=ranks,
+        codes=factors.matrix(ranks),
         factors=factors.values,
         weighed=weighed,
         of_slot=of_slot,

@@ -16,16 +16,12 @@ import math
 
 import numpy as np
 
-from cecdata.common.kernels.jit import called, inlined
+from cecdata.common.kernels.jit import inlined
 from cecdata.perturbation.kernel.draws import CHOICE, PROPOSAL, draw, unit
 from cecdata.perturbation.kernel.layout import (
-    CODE_BITS,
     EDGE,
     LONGEST,
-    PAIR_CODE_BITS,
-    PAIR_FACTOR,
     SIZE_SHIFT,
-    SLOT_BITS,
     TEXT_BITS,
 )
 from cecdata.perturbation.kernel.strike import candidate_of, span_candidate_of
@@ -34,44 +30,37 @@ from cecdata.perturbation.kernel.strike import candidate_of, span_candidate_of
 # are unmade and made on the left, on the right; classes of frequency; places
 MADE, UNMADE, LEFT, RIGHT, FREQUENCY, WHERE, CONFUSION, SOUND, SIZE = range(9)
 _FURTHEST = 15
-_TEXT, _CODE = (1 << TEXT_BITS) - 1, (1 << CODE_BITS) - 1
+_TEXT = (1 << TEXT_BITS) - 1
 
 
 @inlined
 def pair_code(context, left, right):
-    """Return the code of two neighbouring slots: 0 where they never occur, EDGE beside a sign."""
-    code = np.uint32(EDGE)
-    slots = np.uint32(context.slots)
-    if left != 0 and right != 0 and left < slots and right < slots:
-        key = np.uint32(left) << np.uint32(SLOT_BITS) | np.uint32(right)
-        at = np.uint32(key * np.uint32(PAIR_FACTOR)) >> np.uint32(32 - PAIR_CODE_BITS)
-        code = np.uint32(0)
-        while context.pairs[at]:
-            held = context.pairs[at]
-            if held >> np.uint32(CODE_BITS) == key:
-                code = held & np.uint32(_CODE)
-                break
-            at = (at + np.uint32(1)) & np.uint32((1 << PAIR_CODE_BITS) - 1)
-    return code
+    """Return the code of two neighbouring ranks: 0 where they never occur, EDGE beside a sign."""
+    both = context.codes[np.uint32(left), np.uint32(right >> 1)]
+    return (both >> np.uint32((right & 1) << 2)) & np.uint32(EDGE)
 
 
 @inlined
 def read_bonds(n, context, room):
-    """Write the code of each place's character and the one before it, and each place's factor."""
-    bonds, factors = room.bonds, context.factors
-    bonds[0] = EDGE
-    for i in range(1, n):
-        bonds[i] = pair_code(context, room.slots[i - 1], room.slots[i])
-    bonds[n] = EDGE
+    """Write each place's rank, the code of its pair with the one before, and its factor."""
+    ranks, bonds, base, size = room.ranks, room.bonds, room.base, np.uint64(n)
+    for i in range(size):
+        ranks[i] = context.ranks[room.slots[i]]
+    ranks[size], bonds[0] = 0, EDGE
+    for i in range(size):
+        bonds[i + np.uint64(1)] = pair_code(context, ranks[i], ranks[i + np.uint64(1)])
+    unmade, where = context.factors[UNMADE], context.factors[WHERE]
+    for i in range(size):
+        base[i] = unmade[bonds[i], bonds[i + np.uint64(1)]]
     room.added[0] = 0
-    for i in range(n):
-        start, end = min(i, _FURTHEST), min(n - 1 - i, _FURTHEST)
-        room.base[i] = factors[UNMADE, bonds[i], bonds[i + 1]] * factors[WHERE, start, end]
+    furthest, last = np.uint64(_FURTHEST), size - np.uint64(1)
+    for i in range(size):
+        base[i] *= where[min(i, furthest), min(last - i, furthest)]
 
 
 @inlined
 def _made(context, room, i, before, new, after):
-    """Return the factor of the pairs that slot `new` makes at place i, between two slots."""
+    """Return the factor of the pairs that rank `new` makes at place i, between two ranks."""
     factors = context.factors
     left, right = pair_code(context, before, new), pair_code(context, new, after)
     factor = factors[MADE, left, right] * factors[LEFT, room.bonds[i], left]
@@ -79,15 +68,11 @@ def _made(context, room, i, before, new, after):
 
 
 @inlined
-def _character(tables, room, o, place, word):
-    """Return the factor of a replacement of one character; 1 where it is none of the standard."""
-    context, old = tables.context, room.slots[place]
-    new = np.uint32(candidate_of(tables, o, old, word) & np.uint64(_TEXT))
-    slots, factor = np.uint32(context.slots), 1.0
-    if new != 0 and new < slots and old != 0 and old < slots:
-        before = room.slots[place - 1] if place > 0 else np.uint32(0)
-        factor = _made(context, room, place, before, new, room.slots[place + 1])
-    return factor
+def _character(tables, room, place, new):
+    """Return the factor of writing rank `new` at a place; 1 where either is no standard one."""
+    before = room.ranks[place - 1] if place > 0 else np.uint16(0)
+    factor = _made(tables.context, room, place, before, new, room.ranks[place + 1])
+    return factor if new != 0 and room.ranks[place] != 0 else 1.0
 
 
 @inlined
@@ -101,19 +86,20 @@ def _span(tables, room, o, place, word):
     row = spans.rows[np.int64(room.spans[s, place]), s]
     signs = spans.candidates[span_candidate_of(row, spans.candidates, word), 1]
     size, length = np.int64(row >> np.uint64(SIZE_SHIFT)), 0
-    slots, factor, changed = np.uint32(context.slots), 1.0, 0
-    before = room.slots[place - 1] if place > 0 else np.uint32(0)
+    factor, changed = 1.0, 0
+    before = room.ranks[place - 1] if place > 0 else np.uint16(0)
     for j in range(LONGEST):
-        new = np.uint32(signs & np.uint64(_TEXT))
+        text = signs & np.uint64(_TEXT)
         signs >>= np.uint64(TEXT_BITS)
-        if new == 0:
+        if text == 0:
             continue
         length += 1
-        old = room.slots[place + j] if j < size else np.uint32(0)
-        after = np.uint32(signs & np.uint64(_TEXT))
-        if after == 0:
-            after = room.slots[place + size]
-        if new != old and old != 0 and old < slots and new < slots:
+        new = context.ranks[text]
+        old = room.ranks[place + j] if j < size else np.uint16(0)
+        after = context.ranks[signs & np.uint64(_TEXT)]
+        if signs & np.uint64(_TEXT) == 0:
+            after = room.ranks[place + size]
+        if new != old and old != 0 and new != 0:
             factor *= room.base[place + j] * _made(context, room, place + j, before, new, after)
             changed += 1
         before = new
@@ -133,19 +119,21 @@ def rooted(factor, changed):
 @inlined
 def _add_places(tables, room, n, o):
     """Write into `room.worth` the cumulative sum of the places' factors for an operator."""
-    s, context = np.int64(tables.spans.row[o]), tables.context
-    worth, total, bit = room.worth[o], np.float32(0), np.uint16(1 << o)
+    # Arrays are taken before the branch: taken within, they make the loops three times as slow.
+    s, size, bit = np.int64(tables.spans.row[o]), np.uint64(n), np.uint16(1 << o)
+    mask, worth, slots, base = room.mask, room.worth[o], room.slots, room.base
+    own, of_span, spans = tables.context.of_slot[o], tables.context.of_span, room.spans[max(s, 0)]
     if s >= 0:
-        for i in range(np.uint64(n)):
-            if room.mask[i] & bit:
-                total += context.of_span[room.spans[s, i], s]
-            worth[i] = total
+        for i in range(size):
+            fits = np.uint32((mask[i] & bit) != 0)
+            worth[i] = of_span[np.uint32(spans[i]) * fits, s] * np.float32(fits)
     else:
-        own = context.of_slot[o]
-        for i in range(np.uint64(n)):
-            fits = np.float32((room.mask[i] & bit) != 0)
-            total += own[room.slots[i]] * room.base[i] * fits
-            worth[i] = total
+        for i in range(size):
+            worth[i] = own[slots[i]] * base[i] * np.float32((mask[i] & bit) != 0)
+    total = np.float32(0)
+    for i in range(size):
+        total += worth[i]
+        worth[i] = total
 
 
 @inlined
@@ -165,46 +153,74 @@ def _is_free(chosen, count, k, at):
     return free
 
 
-@called
+@inlined
 def suggest(tables, draws, room, n, o, mixed, count, key):
     """Redraw the `count` edits in `room.chosen` and `room.words`, each as one of several proposals.
 
     Places are drawn in strata, a proposal in each. In a mixed pair they stay.
     """
-    chosen, words = room.chosen, room.words
-    proposals = draws.proposals
     for k in range(count):
         struck = room.strikes[k] if mixed else o
-        if not tables.context.weighed[struck]:
-            continue
-        worth, sum_ = room.worth[struck], np.float32(0)
-        if not mixed:
-            if (room.added[0] >> np.int64(struck)) & 1 == 0:
-                _add_places(tables, room, n, struck)
-                room.added[0] |= np.int64(1) << np.int64(struck)
-            sum_ = worth[n - 1]
-        place, word, total = chosen[k], words[k], 0.0
-        at = place
-        shift = unit(draw(key, PROPOSAL, 2 * proposals * k))
-        for t in range(proposals):
-            index = 2 * (k * proposals + t) + 1
-            if not mixed:
-                at = _place_at(worth, n, np.float32(sum_ * ((t + shift) / proposals)))
-                # none is left where the product was rounded up to the sum
-                if at >= n or not _is_free(chosen, count, k, at):
-                    continue
-            own = draw(key, PROPOSAL, index)
-            if tables.spans.row[struck] >= 0:
-                weight = _span(tables, room, struck, at, own)
+        if tables.context.weighed[struck]:
+            if mixed:
+                for t in range(draws.proposals):
+                    room.places[t], room.weights[t] = room.chosen[k], 1.0
             else:
-                weight = _character(tables, room, struck, at, own)
-            total += weight
-            # no branch: which one it is cannot be predicted
-            taken = unit(draw(key, CHOICE, index)) * total < weight
-            place += (at - place) * np.int64(taken)
-            word ^= (word ^ own) * np.uint64(taken)
-        chosen[k], words[k] = place, word
+                _propose_places(tables, draws, room, n, struck, count, k, key)
+            _weigh(tables, draws, room, struck, k, key)
+            taken = _take(room.weights, draws.proposals, unit(draw(key, CHOICE, k)))
+            if taken >= 0:
+                room.chosen[k], room.words[k] = room.places[taken], room.drawn[taken]
     _sort(room, count)
+
+
+@inlined
+def _propose_places(tables, draws, room, n, struck, count, k, key):
+    """Write a place of each proposal, and the weight 0 where another edit has it, else 1."""
+    if (room.added[0] >> np.int64(struck)) & 1 == 0:
+        _add_places(tables, room, n, struck)
+        room.added[0] |= np.int64(1) << np.int64(struck)
+    worth, proposals = room.worth[struck], draws.proposals
+    sum_ = worth[n - 1]
+    shift = unit(draw(key, PROPOSAL, 2 * proposals * k))
+    for t in range(proposals):
+        at = _place_at(worth, n, np.float32(sum_ * ((t + shift) / proposals)))
+        # none is left where the product was rounded up to the sum
+        fits = (at < n) & _is_free(room.chosen, count, k, at)
+        room.places[t] = at if fits else room.chosen[k]
+        room.weights[t] = np.float64(fits)
+
+
+@inlined
+def _weigh(tables, draws, room, struck, k, key):
+    """Draw a replacement at the place of each proposal, and multiply its weight by the factor.
+
+    In several passes, so that the processor waits for the tables of all proposals at once.
+    """
+    proposals = draws.proposals
+    for t in range(proposals):
+        room.drawn[t] = draw(key, PROPOSAL, 2 * (k * proposals + t) + 1)
+    if tables.spans.row[struck] >= 0:
+        for t in range(proposals):
+            room.weights[t] *= _span(tables, room, struck, room.places[t], room.drawn[t])
+    else:
+        for t in range(proposals):
+            packed = candidate_of(tables, struck, room.slots[room.places[t]], room.drawn[t])
+            room.written[t] = tables.context.ranks[packed & np.uint64(_TEXT)]
+        for t in range(proposals):
+            room.weights[t] *= _character(tables, room, room.places[t], room.written[t])
+
+
+@inlined
+def _take(weights, count, u):
+    """Return the number of a weight, with a chance in proportion to it; -1 if all are 0."""
+    total, sum_, taken = 0.0, 0.0, 0
+    for t in range(count):
+        total += weights[t]
+    for t in range(count):
+        sum_ += weights[t]
+        taken += sum_ <= u * total  # no branch: which one it is cannot be predicted
+    return taken if taken < count else -1
 
 
 @inlined

@@ -38,16 +38,18 @@ NO_THIRD = 0xFFFF  # for a slot, where a span has two characters
 # shorter is a bijection of 32 bits: the bit in the bitmap and the tag are the whole pair.
 KEY_FACTOR, PAIR_FACTOR = 0x9E3779B97F4A7C15, 0x9E3779B1
 
-# Of `Context.pairs`: a pair's slots, 13 bits each, above its code; codes are below EDGE, which
-# stands for a pair with what is no standard character.
-CODE_BITS, EDGE, SLOT_BITS, PAIR_CODE_BITS = 4, 15, 13, 20
+# Of a pair of neighbours: codes are below EDGE, which stands for a pair with what is no standard
+# character; in files a pair is left slot << 13 | right slot.
+EDGE, SLOT_BITS = 15, 13
 
 
 class Context(NamedTuple):
     """The tables of factors by context; empty where a recipe has one proposal."""
 
-    slots: int  # standard characters + 1
-    pairs: Words  # a hash table of left slot << 17 | right slot << 4 | code
+    # [T] by text: 1 for the most frequent standard character, 2 for the next; 0 for other texts.
+    # Neighbours in running text are frequent, so that the codes that are read lie side by side.
+    ranks: Shorts
+    codes: Bytes  # [R, R / 2] by ranks, two codes a byte: that of an even right rank is lower
     factors: Floats32  # [9, 16, 16], see `kernel.context`
     weighed: Bytes  # [O] 1 where factors apply to the operator's replacements
     # what a place is worth by the characters alone: the mean factor of its candidates

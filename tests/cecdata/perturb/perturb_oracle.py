@@ -259,20 +259,23 @@ class Oracle:
                 self._worth(text, places, o),
                 unit(draw(key, PROPOSAL, self._index(k, 0))),
             )
-            weights: list[float] = []
+            proposed: list[tuple[float, int, int]] = []  # weight, place, draw of the replacement
             for t in range(self.proposals):
-                index, at = self._index(k, t) + 1, place
+                at, word = place, draw(key, PROPOSAL, self._index(k, t) + 1)
                 if not mixed:
                     sum_ = np.float32(float(worth[-1]) * ((t + shift) / self.proposals))
                     at = int((worth <= sum_).sum())
                     others = {p for j, (p, _, _) in enumerate(result) if j != k}
                     if at == len(text) or at in others:
                         continue
-                word = draw(key, PROPOSAL, index)
                 new = self._candidate(o, text[at : at + 1], word).replacement
-                weights.append(self.sight.of_made(text, at, new))
-                if unit(draw(key, CHOICE, index)) * sum(weights) < weights[-1]:
+                proposed.append((self.sight.of_made(text, at, new), at, word))
+            u = unit(draw(key, CHOICE, k)) * sum(weight for weight, _, _ in proposed)
+            for weight, at, word in proposed:
+                u -= weight
+                if u < 0:
                     result[k] = at, o, word
+                    break
         return sorted(result)
 
     def _index(self, k: int, t: int) -> int:
