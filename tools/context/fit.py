@@ -1,12 +1,13 @@
 """Write the tables of the recipe `context`: cecdata/perturbation/shipped.context.
 
     python tools/context/fit.py pairs CLEAN.parquet --out pairs.npz
-    python tools/context/fit.py factors pairs.npz --errors CSCD-NS-DEV.tsv --out FILE [--recipe R]
+    python tools/context/fit.py factors pairs.npz --errors ERRORS.tsv --out FILE [--recipe R]
 
 `pairs` counts neighbouring characters in sentences of openly licensed origins, and gives each pair
-a code: how much oftener it occurs than by chance, or how frequent the word is that it makes.
+a code: how much oftener it occurs than by chance, how frequent the word is that it makes, or that
+this word is written in two ways (variants.txt).
 
-`factors` draws errors with the recipe, one proposal each, into the targets of real pairs, and fits
+ERRORS.tsv has "source TAB target" lines, for what ships columns 2 and 3 of CSCD-NS dev. `factors` draws errors with the recipe, one proposal each, into the targets of real pairs, and fits
 a conditional logit that tells, by the codes around it, which one a person made. The factors are the
 exponentials of its weights.
 """
@@ -31,17 +32,19 @@ from cecdata.hanzi.characters import code_point_slots, standard_characters
 from cecdata.hanzi.lexicon import LENGTHS, words
 from cecdata.perturbation.context import KIND, confusions, sounds
 from cecdata.perturbation.engine import Perturber
+from cecdata.perturbation.kernel.context import LEFT, RIGHT
 from cecdata.perturbation.kernel.layout import EDGE
 from cecdata.shards.schema import SENTENCE
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "ngram"))
 from build import sentences
 
-LEAST_PAIR = 3  # occurrences
+LEAST_PAIR = 5  # occurrences
 LEAST_WORD, LEAST_LONGER = 8, 20  # counts in the lexicon
 ASSOCIATION = (-0.5, 0.5, 1.5, 2.5, 4.0)  # logarithms, between the codes 1 to 6
 IN_LONGER = 7  # code of pairs inside words of three and four characters, 8 where also associated
-WORD_COUNTS = (50, 200, 1000, 4000, 15000)  # between the codes 9 to 14 of two-character words
+WORD_COUNTS = (50, 200, 1000, 4000)  # between the codes 9 to 13 of two-character words
+VARIANT = 14  # code of words that are written in two ways
 TABLES, SIZE = 9, 8
 CELLS = TABLES * 256
 MAINS = TABLES * 32  # effects of a table's row or column alone
@@ -76,6 +79,8 @@ def pairs_of(corpus: Path) -> dict[str, np.ndarray]:
     typed = two.counts >= LEAST_WORD
     own, level = own[typed], level[typed]
     known |= dict(zip((own[:, 0] << 13 | own[:, 1]).tolist(), level.tolist(), strict=True))
+    slot = {sign: place for place, sign in enumerate(standard_characters(), 1)}
+    known |= {slot[word[0]] << 13 | slot[word[1]]: VARIANT for word in variants()}
     known = {key: code for key, code in known.items() if code}
     share = (single + 0.5) / (single.sum() + 0.5 * len(single))
     classes = np.clip(np.floor((np.log(share) + 14.0) / 0.75), 0, 15)  # e^-14 is one in a million
@@ -86,6 +91,12 @@ def pairs_of(corpus: Path) -> dict[str, np.ndarray]:
         "code": np.array([known[key] for key in keys.tolist()], np.uint8),
         "classes": classes.astype(np.uint8),
     }
+
+
+def variants() -> list[str]:
+    """The words of two characters that a reader accepts in another spelling as well."""
+    lines = Path(__file__).with_name("variants.txt").read_text("utf-8").splitlines()
+    return [word for line in lines if not line.startswith("#") for word in line.split()]
 
 
 class Codes:
@@ -160,9 +171,9 @@ def table(codes: Codes, pairs: list[tuple[str, ...]]) -> tuple[csr_matrix, list[
     return csr_matrix((values, (rows, columns)), shape=(len(targets), CELLS)) @ mains(), targets
 
 
-def drawn(targets: list[str], recipe: str) -> list[tuple[str, str, str]]:
+def drawn(targets: list[str], recipe: str, copies: int) -> list[tuple[str, str, str]]:
     """Sources of every target, each by one proposal; with the target and the operator."""
-    config = replace(load(recipe), copies=COPIES, seed=5, proposals=1, mixed=0.0)
+    config = replace(load(recipe), copies=copies, seed=5, proposals=1, mixed=0.0)
     text = pa.array(targets, pa.string())
     origin = pa.array(["real"] * len(targets), pa.string())
     batch = pa.RecordBatch.from_arrays([id_column(text), text, origin], schema=SENTENCE)
@@ -182,7 +193,7 @@ def factors_of(
     codes = Codes(held)
     real = [pair for pair in pairs if pair[0] != pair[1]]
     targets = list(dict.fromkeys(target for _, target in real))
-    proposals = drawn(targets, recipe)
+    proposals = drawn(targets, recipe, COPIES)
     one, of_one = table(codes, real)
     many, of_many = table(codes, proposals)
     first = {target: place for place, target in reversed(list(enumerate(of_many)))}
@@ -260,7 +271,9 @@ def main() -> None:
     else:
         _, held = arrays.load(asked.file, KIND, "")
         w = factors_of(held, list(read_pairs(asked.errors)), asked.recipe, asked.strength)
-        held = dict(held) | {"factors": np.exp(w).astype(np.float32)}
+        factors = np.exp(w).astype(np.float32)
+        factors[[LEFT, RIGHT], VARIANT, VARIANT] = 0.0  # one spelling for the other is no error
+        held = dict(held) | {"factors": factors}
     arrays.save(asked.out, KIND, {}, held)
     print(f"{asked.out}: {asked.out.stat().st_size:,} bytes")
 
