@@ -7,9 +7,10 @@
 a code: how much oftener it occurs than by chance, how frequent the word is that it makes, or that
 this word is written in two ways (variants.txt).
 
-ERRORS.tsv has "source TAB target" lines, for what ships columns 2 and 3 of CSCD-NS dev. `factors` draws errors with the recipe, one proposal each, into the targets of real pairs, and fits
+`factors` draws errors with the recipe, one proposal each, into the targets of real pairs, and fits
 a conditional logit that tells, by the codes around it, which one a person made. The factors are the
-exponentials of its weights.
+exponentials of its weights. ERRORS.tsv has "source TAB target" lines; for the file that ships they
+are columns 2 and 3 of CSCD-NS dev.
 """
 
 from __future__ import annotations
