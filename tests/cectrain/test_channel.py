@@ -197,13 +197,14 @@ def test_a_long_line_costs_what_its_clauses_cost(shipped: Corrector) -> None:
     """Twenty thousand characters with a thousand edits take no time beyond that of the parts."""
     clauses = ["我们应该保护环竟，我门去公园吧。"] * 1250
     shipped.correct(clauses[0])
-    seconds = []
-    for texts in (clauses, ["".join(clauses)]):
-        start = time.process_time()
-        corrections = shipped.correct(texts)
-        seconds.append(time.process_time() - start)
-        assert sum(len(one.edits) for one in corrections) > 1000
-    assert seconds[1] < 2 * seconds[0]
+    seconds: list[list[float]] = [[], []]
+    for _ in range(3):  # the least time of each: a collection of garbage may fall into any
+        for texts, taken in zip((clauses, ["".join(clauses)]), seconds, strict=True):
+            start = time.process_time()
+            corrections = shipped.correct(texts)
+            taken.append(time.process_time() - start)
+            assert sum(len(one.edits) for one in corrections) > 1000
+    assert min(seconds[1]) < 2 * min(seconds[0])
 
 
 @pytest.mark.parametrize(
