@@ -1,4 +1,4 @@
-"""Over-correction: the share of right sentences that the corrector changes, by origin.
+"""Over-correction: the share of error-free sentences that the corrector changes, by origin.
 
     python benchmarks/bench_clean.py [--pool CLEAN.parquet] [--lm TABLE] [--policy channel]
 

@@ -107,7 +107,7 @@ def write_results(out: Path, names: Sequence[str], seeds: Sequence[int], command
     figures = [
         intervals("Mean F1, %", labels, {"mean F1": means}, {}),
         bars("F1 by set, %", labels, by_set),
-        bars("Right sentences changed, %", labels, {"changed": changed}),
+        bars("Error-free sentences changed, %", labels, {"changed": changed}),
     ]
     table = (list(HEAD), [one.row(scored[0]) for one in scored])
     facts = {"command": command, "corpora": {one.name: one.facts() for one in scored}}
