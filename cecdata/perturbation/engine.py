@@ -220,6 +220,7 @@ def room(config: Config, tables: Compiled) -> Room:
         len(arrays.inserts),
         len(arrays.spans.operator),
         max(_mosts(config, tables)),
+        config.proposals,
     )
 
 

@@ -10,7 +10,6 @@ import numpy.typing as npt
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
-MOST_PROPOSALS = 64
 SLACK = 64  # bytes that blocks and words may scribble past the end of what is written
 
 
@@ -61,9 +60,9 @@ class Room(NamedTuple):
     strikes: npt.NDArray[np.int64]  # [K] by which operator, in a mixed pair
     words: npt.NDArray[np.uint64]  # [K] the draw of each replacement
     ranks: npt.NDArray[np.uint16]  # [n + 2] the character's rank, see `Context`
-    places: npt.NDArray[np.int64]  # [64] of the proposals for an edit
-    drawn: npt.NDArray[np.uint64]  # [64] the draws of their replacements
-    weights: Floats  # [64] and their factors
+    places: npt.NDArray[np.int64]  # [proposals] of the proposals for an edit
+    drawn: npt.NDArray[np.uint64]  # [proposals] the draws of their replacements
+    weights: Floats  # [proposals] and their factors
     bonds: Bytes  # [n + 1] the code of the pair that ends at each place, see `context`
     base: npt.NDArray[np.float32]  # [n] the factor of each place, apart from its characters
     worth: npt.NDArray[np.float32]  # [O, n] what the places up to each are worth to an operator
@@ -73,8 +72,10 @@ class Room(NamedTuple):
     current: npt.NDArray[np.int64]
 
     @classmethod
-    def of(cls, limit: int, operators: int, rewriting: int, most: int) -> Room:
-        """Return room for sentences of at most `limit` code points."""
+    def of(
+        cls, limit: int, operators: int, rewriting: int, most: int, proposals: int
+    ) -> Room:
+        """Return room for sentences of at most `limit` code points and `most` edits of a pair."""
         longest = limit + 3 + 2 * most
         return cls(
             points=np.empty(limit + 1, np.uint32),
@@ -92,14 +93,14 @@ class Room(NamedTuple):
             strikes=np.empty(most, np.int64),
             words=np.empty(most, np.uint64),
             ranks=np.empty(limit + 3, np.uint16),
-            places=np.empty(MOST_PROPOSALS, np.int64),
-            drawn=np.empty(MOST_PROPOSALS, np.uint64),
-            weights=np.empty(MOST_PROPOSALS),
+            places=np.empty(proposals, np.int64),
+            drawn=np.empty(proposals, np.uint64),
+            weights=np.empty(proposals),
             bonds=np.empty(limit + 2, np.uint8),
             base=np.empty(limit + 2, np.float32),
             worth=np.empty((operators, limit + 2), np.float32),
             added=np.zeros(1, np.int64),
-            written=np.empty(max(longest, MOST_PROPOSALS), np.uint32),
+            written=np.empty(max(longest, proposals), np.uint32),
             previous=np.empty(longest, np.int64),
             current=np.empty(longest, np.int64),
         )
