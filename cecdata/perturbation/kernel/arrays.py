@@ -72,9 +72,7 @@ class Room(NamedTuple):
     current: npt.NDArray[np.int64]
 
     @classmethod
-    def of(
-        cls, limit: int, operators: int, rewriting: int, most: int, proposals: int
-    ) -> Room:
+    def of(cls, limit: int, operators: int, rewriting: int, most: int, proposals: int) -> Room:
         """Return room for sentences of at most `limit` code points and `most` edits of a pair."""
         longest = limit + 3 + 2 * most
         return cls(
