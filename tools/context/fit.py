@@ -80,8 +80,8 @@ def pairs_of(corpus: Path) -> dict[str, np.ndarray]:
     typed = two.counts >= LEAST_WORD
     own, level = own[typed], level[typed]
     known |= dict(zip((own[:, 0] << 13 | own[:, 1]).tolist(), level.tolist(), strict=True))
-    slot = {sign: place for place, sign in enumerate(standard_characters(), 1)}
-    known |= {slot[word[0]] << 13 | slot[word[1]]: VARIANT for word in variants()}
+    two_ways = (slots[[ord(sign) for sign in word]].tolist() for word in variants())
+    known |= {one << 13 | other: VARIANT for one, other in two_ways}
     known = {key: code for key, code in known.items() if code}
     share = (single + 0.5) / (single.sum() + 0.5 * len(single))
     classes = np.clip(np.floor((np.log(share) + 14.0) / 0.75), 0, 15)  # e^-14 is one in a million

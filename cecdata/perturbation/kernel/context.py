@@ -161,16 +161,17 @@ def suggest(tables, draws, room, n, o, mixed, count, key):
     """
     for k in range(count):
         struck = room.strikes[k] if mixed else o
-        if tables.context.weighed[struck]:
-            if mixed:
-                for t in range(draws.proposals):
-                    room.places[t], room.weights[t] = room.chosen[k], 1.0
-            else:
-                _propose_places(tables, draws, room, n, struck, count, k, key)
-            _weigh(tables, draws, room, struck, k, key)
-            taken = _take(room.weights, draws.proposals, unit(draw(key, CHOICE, k)))
-            if taken >= 0:
-                room.chosen[k], room.words[k] = room.places[taken], room.drawn[taken]
+        if not tables.context.weighed[struck]:
+            continue
+        if mixed:
+            for t in range(draws.proposals):
+                room.places[t], room.weights[t] = room.chosen[k], 1.0
+        else:
+            _propose_places(tables, draws, room, n, struck, count, k, key)
+        _weigh(tables, draws, room, struck, k, key)
+        taken = _take(room.weights, draws.proposals, unit(draw(key, CHOICE, k)))
+        if taken >= 0:
+            room.chosen[k], room.words[k] = room.places[taken], room.drawn[taken]
     _sort(room, count)
 
 

@@ -224,3 +224,22 @@ def test_codes_of_pairs_are_those_of_the_file():
     left, right = ranks[factors.keys >> 13], ranks[factors.keys & 8191]
     assert (codes[left, right] == factors.codes).all()
     assert np.count_nonzero(codes[1:, 1:]) == len(factors.keys)
+
+
+def test_an_accepted_spelling_is_not_written_for_another():
+    """他 of 其他 becomes 她 but never 它; where 他 is in no such word, it may become 它."""
+
+    def written(text: str) -> set[str]:
+        prior = {**dict.fromkeys(load("context").prior, 0.0), "homophone": 1.0}
+        config = load("context", prior=prior, mixed=0.0, copies=250, proposals=8)
+        sentences = pa.array([text])
+        batch = pa.RecordBatch.from_arrays(
+            [id_column(sentences), sentences, pa.array([""])], schema=SENTENCE
+        )
+        rows = Perturber.calibrated(config, sentences).pairs(batch).table.to_pylist()
+        edits = [edit for row in rows for edit in row["edits"]]
+        return {edit["source"] for edit in edits if edit["target"] == "他"}
+
+    assert "它" in written("我们明天去找他。")
+    assert "她" in written("我们还有其他办法。")
+    assert "它" not in written("我们还有其他办法。")
