@@ -6,8 +6,8 @@ The recipe draws COPIES errors, one proposal each, into every target of PAIRS, w
 of LABELLED among its own. Gradient-boosted trees over the classifier's own features learn from
 LABELLED to tell real errors from drawn ones, and one error of each target is chosen by their odds.
 The classifier then tells the chosen errors from the real ones. For a target of LABELLED the trees
-have learned from the other half of its targets. Fewer features, or trees that a kernel could
-evaluate, cannot be expected to choose better.
+have learned from the other half of its targets. It is an estimate: another
+model, or more labels, may choose better.
 """
 
 from __future__ import annotations
