@@ -4,13 +4,13 @@
     python tools/context/fit.py factors pairs.npz --errors ERRORS.tsv --out FILE [--recipe R]
 
 `pairs` counts neighbouring characters in sentences of openly licensed origins, and gives each pair
-a code: how much oftener it occurs than by chance, how frequent the word is that it makes, or that
-this word is written in two ways (variants.txt).
+a code. The code says how much more often the pair occurs than by chance, how frequent the word is
+that it forms, or that this word has two accepted spellings (variants.txt).
 
 `factors` draws errors with the recipe, one proposal each, into the targets of real pairs, and fits
-a conditional logit that tells, by the codes around it, which one a person made. The factors are the
-exponentials of its weights. ERRORS.tsv has "source TAB target" lines; for the file that ships they
-are columns 2 and 3 of CSCD-NS dev.
+a conditional logit that tells the error a person made from the drawn ones by the codes around it.
+The factors are the exponentials of its weights. ERRORS.tsv has "source TAB target" lines; for the
+shipped file they are columns 2 and 3 of CSCD-NS dev.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from scipy.sparse import csr_matrix
 
 from cecdata.audit.pairs import read_pairs
 from cecdata.common import arrays
+from cecdata.common.durable import sha256_of
 from cecdata.config import load
 from cecdata.corpus.xxh3 import id_column
 from cecdata.hanzi.characters import code_point_slots, standard_characters
@@ -45,16 +46,16 @@ LEAST_WORD, LEAST_LONGER = 8, 20  # counts in the lexicon
 ASSOCIATION = (-0.5, 0.5, 1.5, 2.5, 4.0)  # logarithms, between the codes 1 to 6
 IN_LONGER = 7  # code of pairs inside words of three and four characters, 8 where also associated
 WORD_COUNTS = (50, 200, 1000, 4000)  # between the codes 9 to 13 of two-character words
-VARIANT = 14  # code of words that are written in two ways
+VARIANT = 14  # code of words that have two accepted spellings
 TABLES, SIZE = 9, 8
 CELLS = TABLES * 256
-MAINS = TABLES * 32  # effects of a table's row or column alone
-STRENGTH = 10.0  # of the ridge: of 1, 3, 10 and 30 the best for held-out targets
+MAINS = TABLES * 32  # main effects: one for each row and each column of a table
+STRENGTH = 10.0  # ridge penalty
 COPIES = 24  # proposals for each target
 
 
 def pairs_of(corpus: Path) -> dict[str, np.ndarray]:
-    """The pairs with their codes, and the classes of frequency by slot."""
+    """Return the pairs with their codes, and the frequency class of each slot."""
     slots = code_point_slots().astype(np.int64)
     text = "\n".join(sentences(corpus).to_list())
     points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
@@ -69,11 +70,12 @@ def pairs_of(corpus: Path) -> dict[str, np.ndarray]:
     code = 1 + np.searchsorted(ASSOCIATION, association)
     code[counts < LEAST_PAIR] = 0
     known = dict(zip(keys.tolist(), code.tolist(), strict=True))
+    associated = set(keys[code >= 4].tolist())
     for length in LENGTHS[1:]:
         listed = words(length)
         common = listed.characters[listed.counts >= LEAST_LONGER].astype(np.int64) + 1
         for key in np.unique(common[:, :-1] << 13 | common[:, 1:]).tolist():
-            known[key] = IN_LONGER + (known.get(key, 0) >= 4)
+            known[key] = IN_LONGER + (key in associated)
     two = words(2)
     own = two.characters.astype(np.int64) + 1
     level = 9 + np.searchsorted(WORD_COUNTS, two.counts, side="right")
@@ -95,7 +97,7 @@ def pairs_of(corpus: Path) -> dict[str, np.ndarray]:
 
 
 def variants() -> list[str]:
-    """The words of two characters that a reader accepts in another spelling as well."""
+    """Return the two-character words that have another accepted spelling."""
     lines = Path(__file__).with_name("variants.txt").read_text("utf-8").splitlines()
     return [word for line in lines if not line.startswith("#") for word in line.split()]
 
@@ -121,7 +123,10 @@ class Codes:
         return int(one == other) + int(one >> 3 == other >> 3)
 
     def cells(self, source: str, target: str, i: int) -> list[int] | None:
-        """The cells of a substitution at i in two texts of one length, or None."""
+        """Return the cells of the substitution at i in two texts of the same length.
+
+        Return None if either character is not a standard one.
+        """
         old, new = self.slot(target, i), self.slot(source, i)
         if not old or not new:
             return None
@@ -139,7 +144,7 @@ class Codes:
         return [t * 256 + a * 16 + b for t, (a, b) in enumerate(rows)]
 
     def groups(self, source: str, target: str) -> list[list[list[int]]]:
-        """The cells of each run of substitutions."""
+        """Return the cells of each run of substitutions; none if the lengths differ."""
         if len(source) != len(target):
             return []
         runs: list[list[list[int]]] = []
@@ -156,15 +161,20 @@ class Codes:
         return runs
 
 
+def root(changed: int) -> float:
+    """Return the exponent of the kernel's `rooted` for so many changed characters."""
+    return 1.0 if changed < 2 else 0.5 if changed == 2 else 0.25
+
+
 def table(codes: Codes, pairs: list[tuple[str, ...]]) -> tuple[csr_matrix, list[str]]:
-    """The cells of every run of substitutions [N, cells + mains], and each run's target."""
+    """Return the cells of every run of substitutions [N, cells + mains], and each run's target."""
     rows, columns, values, targets = [], [], [], []
     for source, target, *_ in pairs:
         for run in codes.groups(source, target):
             for cells in run:
                 rows += [len(targets)] * len(cells)
                 columns += cells
-                values += [1 / len(run)] * len(cells)
+                values += [root(len(run))] * len(cells)
             rows.append(len(targets))
             columns.append(SIZE * 256 + min(len(run), 4) * 16)
             values.append(1.0)
@@ -173,7 +183,7 @@ def table(codes: Codes, pairs: list[tuple[str, ...]]) -> tuple[csr_matrix, list[
 
 
 def drawn(targets: list[str], recipe: str, copies: int) -> list[tuple[str, str, str]]:
-    """Sources of every target, each by one proposal; with the target and the operator."""
+    """Return `copies` draws of every target, one proposal each: source, target and operator."""
     config = replace(load(recipe), copies=copies, seed=5, proposals=1, mixed=0.0)
     text = pa.array(targets, pa.string())
     origin = pa.array(["real"] * len(targets), pa.string())
@@ -186,10 +196,10 @@ def drawn(targets: list[str], recipe: str, copies: int) -> list[tuple[str, str, 
 def factors_of(
     held: dict[str, np.ndarray], pairs: list[tuple[str, str]], recipe: str, strength: float
 ) -> np.ndarray:
-    """The logarithms of the factors, by a conditional logit over each target's proposals.
+    """Return the logarithms of the factors, from a conditional logit over each target's proposals.
 
-    The proposals alone are in the denominator: then errors chosen among them have the cells of the
-    real ones, as far as there are proposals for them.
+    Only the proposals enter the denominator. Errors chosen among them then have the same
+    distribution of cells as the real ones, as far as proposals with these cells exist.
     """
     codes = Codes(held)
     real = [pair for pair in pairs if pair[0] != pair[1]]
@@ -220,13 +230,13 @@ def factors_of(
     start = np.zeros(CELLS + MAINS)
     best = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 300})
     print(f"{best.message}; {best.fun / one.shape[0]:.4f} an error", file=sys.stderr)
-    w = mains() @ best.x  # back to cells
+    w = mains() @ best.x  # the sum of effects for each cell
     new_priors(codes, proposals, recipe, w)
     return w.reshape(TABLES, 16, 16)
 
 
 def mains() -> csr_matrix:
-    """[cells, cells + mains] what each cell is the sum of: itself, its row, its column."""
+    """Return the matrix [cells, cells + mains] that sums a cell's own, row and column effects."""
     cell = np.arange(CELLS)
     table, a, b = cell // 256, cell // 16 % 16, cell % 16
     columns = np.concatenate([cell, CELLS + table * 32 + a, CELLS + table * 32 + 16 + b])
@@ -237,11 +247,14 @@ def mains() -> csr_matrix:
 def new_priors(
     codes: Codes, proposals: list[tuple[str, str, str]], recipe: str, w: np.ndarray
 ) -> None:
-    """Print priors with which operators would be drawn as often as the factors choose them."""
+    """Print for each operator its prior and how often it is chosen by the factors, and drawn.
+
+    Scale the priors by chosen / drawn if operators should be drawn as often as they are chosen.
+    """
     by_target: dict[str, list[tuple[str, float]]] = {}
     for source, target, operator in proposals:
         for run in codes.groups(source, target):
-            score = sum(w[cells].sum() for cells in run) / len(run)
+            score = sum(w[cells].sum() for cells in run) * root(len(run))
             score += w[SIZE * 256 + min(len(run), 4) * 16]
             by_target.setdefault(target, []).append((operator, score))
     chosen: dict[str, float] = {}
@@ -265,6 +278,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--strength", type=float, default=STRENGTH)
     asked = parser.parse_args()
+    about: dict[str, object] = {}
     if asked.what == "pairs":
         held = pairs_of(asked.file)
         print(f"{len(held['key']):,} pairs")
@@ -275,7 +289,8 @@ def main() -> None:
         factors = np.exp(w).astype(np.float32)
         factors[[LEFT, RIGHT], VARIANT, VARIANT] = 0.0  # one spelling for the other is no error
         held = dict(held) | {"factors": factors}
-    arrays.save(asked.out, KIND, {}, held)
+        about = {"errors_sha256": sha256_of(asked.errors).sha256}
+    arrays.save(asked.out, KIND, about, held)
     print(f"{asked.out}: {asked.out.stat().st_size:,} bytes")
 
 

@@ -1,8 +1,9 @@
-"""Print errors of a recipe for reading: is what is written wrong an error to a reader?
+"""Print errors of a recipe for a person to judge: would a reader call each one an error?
 
     python tools/context/read.py CLEAN.parquet [--recipe context] [--rows 200] [--seed 11]
 
-One error each in random sentences of openly licensed origins; the same seed prints the same lines.
+One pair of each of some random sentences of openly licensed origins is printed. The same seed
+prints the same lines.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ AROUND = 14  # characters shown on either side
 
 
 def shown(target: str, edits: list[dict[str, object]]) -> str:
-    """The part of a target around its edits, each as [right→wrong]."""
+    """Return the part of a target around its edits, each written as [right→wrong]."""
     text, at = "", 0
     for edit in edits:
         text += f"{target[at : edit['start']]}[{edit['target']}→{edit['source']}]"

@@ -1,13 +1,15 @@
-"""Print how low the AUC of a choice among drawn errors can be, see `cecdata audit --classifier`.
+"""Estimate the lowest AUC that choosing among drawn errors can reach.
 
-    python tools/context/ceiling.py PAIRS.tsv --fitted LABELLED.tsv [--recipe context] [--copies 24]
+The AUC is that of `cecdata audit --classifier`.
 
-The recipe draws COPIES errors, one proposal each, into every target of PAIRS, which has the pairs
-of LABELLED among its own. Gradient-boosted trees over the classifier's own features learn from
-LABELLED to tell real errors from drawn ones, and one error of each target is chosen by their odds.
-The classifier then tells the chosen errors from the real ones. For a target of LABELLED the trees
-have learned from the other half of its targets. It is an estimate: another
-model, or more labels, may choose better.
+    python tools/context/lowest_auc.py PAIRS.tsv --fitted LABELLED.tsv [--recipe R] [--copies N]
+
+PAIRS must contain the pairs of LABELLED. The recipe draws N errors, one proposal each, into
+every target of PAIRS. Gradient-boosted trees over the classifier's own features learn from
+LABELLED to tell real errors from drawn ones, and for each pair one drawn error is chosen by their
+odds. The classifier then tells the chosen errors from the real ones. The odds for a pair of
+LABELLED come from trees that learned from the other half of its targets. The result is only an
+estimate: another model, or more labels, may choose better.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ def wrong(path: Path, longest: int) -> Pairs:
 
 
 def proposed(targets: list[str], recipe: str, copies: int) -> tuple[Table, NDArray[np.bool_]]:
-    """The features of each target's drawn errors [N, copies, F], and which of them are errors."""
+    """Return the features of each target's draws [N, copies, F], and which hold an error."""
     once = list(dict.fromkeys(targets))
     table = np.zeros((len(once), copies, len(names())))
     held = np.zeros((len(once), copies), bool)
@@ -50,7 +52,7 @@ def proposed(targets: list[str], recipe: str, copies: int) -> tuple[Table, NDArr
 
 
 def log_odds(real: Table, other: Table, held: NDArray[np.bool_], asked: Table) -> Table:
-    """Of real against drawn, for every row of `asked` [..., F]."""
+    """Return the log odds of real against drawn for every row of `asked` [..., F]."""
     table = np.concatenate([real, other[held]])
     label = np.repeat([1, 0], [len(real), int(held.sum())])
     weight = np.where(label, 1.0, len(real) / held.sum())
@@ -74,16 +76,16 @@ def main() -> None:
     table, held, pairs = table[some], held[some], [pairs[n] for n in np.flatnonzero(some)]
     real = np.nan_to_num([features(*pair) for pair in pairs], nan=UNDEFINED)
     known = np.array([pair in labelled for pair in pairs])
-    half = np.random.default_rng(0).random(len(pairs)) < 0.5
+    groups = np.unique([target for _, target in pairs], return_inverse=True)[1]
+    half = (np.random.default_rng(0).random(len(pairs)) < 0.5)[groups]  # all pairs of a target
     odds = log_odds(real[known], table[known], held[known], table)
     for part in (known & half, known & ~half):
         rest = known & ~part
         odds[part] = log_odds(real[rest], table[rest], held[rest], table[part])
-    # Gumbel's trick: the largest of these is drawn in proportion to the odds
+    # the Gumbel-max trick: the argmax is a draw in proportion to the odds
     noise = np.random.default_rng(1).gumbel(size=odds.shape)
     chosen = np.where(held, odds + noise, -np.inf).argmax(axis=1)
     one = table[np.arange(len(pairs)), chosen]
-    groups = np.unique([target for _, target in pairs], return_inverse=True)[1]
     for title, part in (("all", known | ~known), ("labelled", known), ("others", ~known)):
         value = auc(real[part], one[part], groups[part], 42)
         print(f"{title}: {part.sum():,} pairs, AUC {value:.3f}")
