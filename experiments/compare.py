@@ -1,17 +1,18 @@
-"""Compare corpora of errors by the corrector that each one trains; all else is equal.
+"""Compare error corpora by the corrector that each one trains; all else is equal.
 
     python experiments/compare.py CLEAN.parquet --data BENCHMARKS --out OUT [--seeds 1 2 3]
         [--only b-paper c-context] [--peers PYTHON] [--policy START] [--corpora factors.toml]
 
 With --policy the corrector is a neural one: the policy of the folder START, which has learned to
 copy and to denoise but has seen no confusion set (neutral.toml), takes the same supervised steps on
-the pairs of each corpus (neural.py). Without it the corrector is a noisy channel: the n-gram model
-that ships, which has seen no error, times P(wrong | right) as counted in the pairs. For each
-variant of corpora.toml and each seed the same sentences get errors, the corrector learns from the
-pairs, and the least confidence of an edit is chosen on held-out pairs of the same variant, half of
-them clean: the best sentence-level F1 among those that change at most 5 % of the clean sentences.
-OUT/VARIANT/SEED has the predictions and score.json; what is there already is not computed again.
-From these files the table is printed, and OUT/compare.html, .md and .json are written.
+the pairs of each corpus (neural.py). Without it the corrector is a noisy channel: the shipped
+n-gram model, which has seen no error, times P(wrong | right) as counted in the pairs. For each
+variant of corpora.toml and each seed the same sentences get errors, and the corrector learns from
+the pairs. The confidence threshold for edits is chosen on held-out pairs of the same variant, half
+of them clean: it has the best sentence-level F1 among those that change at most 5 % of the clean
+sentences. OUT/VARIANT/SEED holds the predictions and score.json; a variant that has its score.json
+is not run again. From these files the script prints the table and writes OUT/compare.html, .md and
+.json.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ import sys
 import time
 from collections import Counter
 from functools import cache
+from operator import ne
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -35,6 +38,7 @@ import tomllib
 
 import cecbench
 from cecdata.channel.table import KEPT, Channel
+from cecdata.common.model_digest import sha256_of_model
 from cecdata.config import Config, load
 from cecdata.corpus.splits import is_validation
 from cecdata.corpus.xxh3 import id_column, ids
@@ -42,6 +46,7 @@ from cecdata.ngram.models import find
 from cecdata.perturbation.engine import Perturber
 from cecdata.pipeline.corrupt import Corrupt
 from cecdata.shards.schema import SENTENCE
+from cectrain.corrector.channel.layout import Settings
 from cectrain.corrector.channel.proposer import ChannelProposer
 from cectrain.corrector.correction import Edit, apply
 
@@ -52,10 +57,11 @@ from listing import Listing, tables
 from neural import Neural, trained
 from results import SETS, write_results
 
+SETTINGS = ("sentences", "steps", "clean", "sample", "tuned", "error")
 TUNED = 3000  # half of these held-out sentences are left clean
-LEAST = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+CONFIDENCES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 MOST_CHANGED = 0.05
-UNSEEN = 5.0  # added to the number of a character's errors: rare rows are less sure
+UNSEEN = 5.0  # added to a character's error count, so that rare errors get lower probabilities
 Pairs = list[tuple[str, str]]
 
 
@@ -63,18 +69,24 @@ Pairs = list[tuple[str, str]]
 def clean(
     corpus: Path, count: int, tuned: int, origins: tuple[str, ...]
 ) -> tuple[list[str], list[str]]:
-    """The same sentences for every variant of these origins: to train on, and to tune on."""
+    """Return the sentences to train on and to tune on, the same for every variant of `origins`."""
     frame = pl.read_parquet(corpus).filter(pl.col("origin").is_in(origins))
     frame = frame.filter(pl.col("text").str.len_chars().is_between(8, 64)).sort("text")
     held = pl.Series(is_validation(ids(frame["text"].to_arrow().cast(pa.string())), HELD_OUT))
     one, other = frame.filter(~held)["text"], frame.filter(held)["text"]
+    if len(one) < count or len(other) < tuned:
+        raise SystemExit(
+            f"{corpus} has {len(one):,} sentences of these origins to train on and {len(other):,} "
+            f"to tune on: lower --sentences {count} or --tuned {tuned}"
+        )
     return one.sample(count, seed=1).to_list(), other.sample(tuned, seed=1).to_list()
 
 
 def configured(variant: dict[str, object], seed: int) -> Config:
-    """The recipe of a variant, with settings; `density` multiplies the rates.
+    """Return the recipe of a variant with its settings.
 
-    `only` and `without` switch operators off.
+    `density` multiplies the rates. `only` keeps the operators it names, and `without` switches off
+    those it names.
     """
     asked = dict(variant)
     recipe = str(asked.pop("recipe"))
@@ -85,11 +97,14 @@ def configured(variant: dict[str, object], seed: int) -> Config:
     usual = load(recipe)
     asked["rate"] = {name: rate * density for name, rate in usual.rate.items()}
     asked["mixed_rate"] = usual.mixed_rate * density
-    return load(recipe, copies=1, seed=seed, **asked)
+    return load(recipe, **{"copies": 1, "seed": seed, **asked})
 
 
 def corrupted(texts: list[str], variant: dict[str, object], seed: int, peers: str) -> Pairs:
-    """One (source, target) for each sentence; a sentence without an error is kept as it is."""
+    """Return the pairs (source, target) that a variant makes of the texts.
+
+    A recipe makes `copies` pairs of each text. A pair without an error is kept.
+    """
     asked = dict(variant)
     if asked.pop("listing", False):
         drawn = Listing(tables(), seed)
@@ -113,7 +128,10 @@ def corrupted(texts: list[str], variant: dict[str, object], seed: int, peers: st
 
 
 def counted(pairs: Pairs, name: str) -> Channel:
-    """P(wrong | right, an error strikes there) by counts; pairs of other lengths are not used."""
+    """Return the channel P(wrong | right, an error there), estimated from the pairs by counting.
+
+    Pairs whose source and target differ in length are ignored.
+    """
     of_pair: Counter[tuple[str, str]] = Counter()
     for source, target in pairs:
         if len(source) == len(target) and source != target:
@@ -149,12 +167,12 @@ def answers(sources: list[str], proposed: list[list[Edit]], least: float) -> lis
 
 
 def threshold(proposer: ChannelProposer | Neural, pairs: Pairs) -> float:
-    """The least posterior with the best F1 that changes few clean sentences."""
+    """Return the confidence threshold with the best F1 of those that change few clean sentences."""
     half = len(pairs) // 2
     rows = pairs[:half] + [(target, target) for _, target in pairs[half:]]
     proposed = proposer.propose([source for source, _ in rows])
-    best = (-1.0, LEAST[-1])
-    for least in LEAST:
+    best = (-1.0, CONFIDENCES[-1])
+    for least in CONFIDENCES:
         got = answers([source for source, _ in rows], proposed, least)
         spoilt = sum(a != t for a, (_, t) in zip(got[half:], rows[half:], strict=True))
         right = sum(a == t != s for a, (s, t) in zip(got, rows, strict=True))
@@ -174,13 +192,52 @@ def benchmark(data: Path, name: str) -> Pairs:
     return [(pair[0], pair[1]) for pair in pairs]
 
 
+def counting(channel: Channel, error: float | None) -> ChannelProposer:
+    """Return the corrector of a channel that was counted; `error` replaces the model's cost."""
+    model = find("words")
+    error = model.error if error is None else error
+    return ChannelProposer(model, channel, least=0.0, settings=Settings(error=error))
+
+
+def changing(rows: Pairs, proposed: list[list[Edit]], share: float) -> float:
+    """Return the least confidence at which no more than a share of the error-free rows change."""
+    pairs = zip(rows, proposed, strict=True)
+    highest = [max((e.confidence for e in edits), default=0.0) for (s, t), edits in pairs if s == t]
+    highest.sort(reverse=True)
+    return float(np.nextafter(highest[int(share * len(highest))], 2.0))
+
+
+def scored(
+    rows: Pairs, proposed: list[list[Edit]], least: float
+) -> tuple[list[str], dict[str, object]]:
+    """Return the answers with the edits of at least this confidence, and their scores."""
+    sources, targets = (list(side) for side in zip(*rows, strict=True))
+    got = answers(sources, proposed, least)
+    score = cecbench.score(sources, targets, got)
+    at = score.scorer.fields.index("S_C_tp")
+    return got, {
+        "f1": score.headline,
+        "over_correction": score.values["behaviour.over_correction_rate"],
+        "signature": score.values["signature"],
+        "counts": score.counts[:, at : at + 3].tolist(),
+    }
+
+
 def run(asked: argparse.Namespace, name: str, seed: int) -> None:
-    """Train and score one variant with one seed, unless its score is there."""
+    """Train and score one variant with one seed, unless its score.json exists."""
     folder = asked.out / name / str(seed)
+    variant = tomllib.loads(asked.corpora.read_text("utf-8"))[name]
+    settings = variant | {key: getattr(asked, key) for key in SETTINGS}
+    settings["policy"] = sha256_of_model(asked.policy) if asked.policy else None
     if (folder / "score.json").is_file():
+        made = json.loads((folder / "score.json").read_text("utf-8"))["settings"]
+        if made != settings:
+            raise SystemExit(
+                f"{folder} has the score of other settings:\n{made}\nThey are now\n{settings}\n"
+                "Choose another --out, or remove the folder."
+            )
         return
     began = time.process_time()
-    variant = tomllib.loads(asked.corpora.read_text("utf-8"))[name]
     origins = tuple(variant.pop("origins", ORIGINS))
     texts = clean(asked.corpus, asked.sentences, asked.tuned, origins)
     pairs = corrupted(texts[0], variant, seed, asked.peers)
@@ -188,39 +245,36 @@ def run(asked: argparse.Namespace, name: str, seed: int) -> None:
     proposer = (
         trained(asked.policy, pairs, asked.steps, asked.clean, seed, folder / "checkpoints")
         if asked.policy
-        else ChannelProposer(find("words"), channel, least=0.0)
+        else counting(channel, asked.error)
     )
-    tuning = corrupted(texts[1], variant, seed + 1000, asked.peers)
+    tuning = corrupted(texts[1], {**variant, "copies": 1}, seed + 1000, asked.peers)
     random.Random(seed).shuffle(tuning)
     least = threshold(proposer, tuning)
     folder.mkdir(parents=True, exist_ok=True)
-    result = {
+    changed = [sum(map(ne, s, t)) for s, t in pairs if len(s) == len(t) and s != t]
+    result: dict[str, Any] = {
+        "settings": settings,
         "pairs": len(pairs),
-        "usable": sum(len(s) == len(t) and s != t for s, t in pairs),
+        "usable": len(changed),
+        "characters": sum(changed) / len(changed),
         "confusions": len(channel.right),
         "least": least,
         "sets": {},
+        "equal": {},
     }
     for of in SETS:
         rows = benchmark(asked.data, of)
         if asked.sample and asked.sample < len(rows):
             rows = random.Random(0).sample(rows, asked.sample)
-        sources, targets = [s for s, _ in rows], [t for _, t in rows]
-        got = answers(sources, proposer.propose(sources), least)
+        proposed = proposer.propose([source for source, _ in rows])
+        got, result["sets"][of] = scored(rows, proposed, least)
         (folder / f"{of}.txt").write_text("\n".join(got) + "\n", "utf-8")
-        scored = cecbench.score(sources, targets, got)
-        at = scored.scorer.fields.index("S_C_tp")
-        result["sets"][of] = {
-            "f1": scored.headline,
-            "over_correction": scored.values["behaviour.over_correction_rate"],
-            "signature": scored.values["signature"],
-            "counts": scored.counts[:, at : at + 3].tolist(),
-        }
+        _, result["equal"][of] = scored(rows, proposed, changing(rows, proposed, MOST_CHANGED))
     result["cpu_s"] = round(time.process_time() - began, 1)
     work = folder / "score.json.part"
     work.write_text(json.dumps(result), "utf-8")
     work.replace(folder / "score.json")
-    shutil.rmtree(folder / "checkpoints", ignore_errors=True)  # of a neural corrector alone
+    shutil.rmtree(folder / "checkpoints", ignore_errors=True)  # only a neural corrector has any
     print(f"{name} {seed}: {result['cpu_s']} s of CPU", file=sys.stderr, flush=True)
 
 
@@ -233,12 +287,13 @@ def main() -> None:
     parser.add_argument("--only", nargs="+")
     parser.add_argument("--corpora", type=Path, default=HERE / "corpora.toml")
     parser.add_argument("--sentences", type=int, default=60_000)
-    parser.add_argument("--policy", type=Path, help="Neural start, of cectrain pretrain.")
-    parser.add_argument("--steps", type=int, default=1000, help="Supervised steps of --policy.")
-    parser.add_argument("--clean", type=float, default=0.25, help="Clean share of --policy.")
-    parser.add_argument("--sample", type=int, help="Score this many sentences drawn of each set.")
+    parser.add_argument("--policy", type=Path, help="Start policy, by cectrain pretrain.")
+    parser.add_argument("--steps", type=int, default=1000, help="Supervised steps with --policy.")
+    parser.add_argument("--clean", type=float, default=0.25, help="Clean share with --policy.")
+    parser.add_argument("--sample", type=int, help="Score this many random sentences of a set.")
     parser.add_argument("--tuned", type=int, default=TUNED, help="Held-out pairs to tune on.")
-    parser.add_argument("--peers", default=sys.executable, help="Python that has the peers")
+    parser.add_argument("--error", type=float, help="Cost of an error, in nats; the model's.")
+    parser.add_argument("--peers", default=sys.executable, help="Python with the peers installed.")
     asked = parser.parse_args()
     names = asked.only or list(tomllib.loads(asked.corpora.read_text("utf-8")))
     for seed in asked.seeds:

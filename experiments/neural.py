@@ -29,7 +29,7 @@ class Neural:
     """A trained policy as people use it.
 
     The corrector cuts long texts, keeps what the policy cannot read and refuses answers that stray.
-    The bare policy garbles half-width signs, digits and Latin words, of which it has read none.
+    The bare policy garbles half-width signs, digits and Latin words, which it has never seen.
     """
 
     def __init__(self, corrector: Corrector) -> None:
@@ -43,11 +43,11 @@ class Neural:
 def trained(
     start: Path, pairs: list[tuple[str, str]], steps: int, clean: float, seed: int, folder: Path
 ) -> Neural:
-    """Train the policy of `start` on pairs, a share `clean` of them made copies of the target.
+    """Train the policy of `start` on the pairs; in a share `clean` the source is the target.
 
-    The optimizers are those that trained the start, with rates that fall in a line to 1/50.
-    Checkpoints are written to `folder`, and a killed run continues from them. The last one is that
-    of the trained policy: remove the folder when the policy is scored.
+    The optimizers are those that trained the start, with learning rates that fall linearly to
+    1/50. Checkpoints are written to `folder`, and a killed run continues from them. The last one
+    holds the trained policy: remove the folder once the policy is scored.
     """
     import torch
 
@@ -64,7 +64,7 @@ def trained(
     rows = TrainingPairs(datasets.Dataset(pa.table(columns)), clean, seed, None)
     stage = pretraining.Stage("pairs", steps)
     asked = replace(pretraining.load(str(START)), stages=(stage,), cooldown=1.0)
-    # Muon's step has one length whatever the gradient's, so that the norm has no limit.
+    # The length of Muon's step does not depend on the gradient norm: there is nothing to clip.
     plan = Plan(steps=steps, share=asked.share, max_grad_norm=None, save_every=100)
 
     folder.mkdir(parents=True, exist_ok=True)

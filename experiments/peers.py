@@ -1,8 +1,9 @@
-"""Write "source TAB target" lines with a generator from PyPI, at its own defaults but one error.
+"""Write "source TAB target" lines with a generator from PyPI, at its defaults but for the rate.
 
     python experiments/peers.py nlpcda|jionlp|textnoisr|zh-mistake-text-gen SEED < SENTENCES
 
-It runs in an environment of its own, which needs the generator and nothing of this project.
+Where the generator has a rate, it is set to about one error a sentence. The script runs in an
+environment of its own, which needs the generator and nothing of this project.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import random
 import sys
 from collections.abc import Callable
 
-ERRORS = 0.04  # of the characters, about one a sentence, where the generator asks for a rate
+ERRORS = 0.04  # share of the characters, about one a sentence, where the generator takes a rate
 
 
 def nlpcda(seed: int) -> Callable[[str], str]:
@@ -48,13 +49,13 @@ def zh_mistake_text_gen(seed: int) -> Callable[[str], str]:
 
 def main() -> None:
     name, seed = sys.argv[1].replace("-", "_"), int(sys.argv[2])
-    with contextlib.redirect_stdout(sys.stderr):  # some print a welcome
+    with contextlib.redirect_stdout(sys.stderr):  # some generators print a banner
         write = globals()[name](seed)
         lines = []
         for target in sys.stdin.read().split("\n"):
             try:
                 source = write(target)
-            except Exception as error:  # noqa: BLE001 - counts as left as it was
+            except Exception as error:  # noqa: BLE001 - the sentence counts as unchanged
                 print(f"{name}: {error!r}", file=sys.stderr)
                 source = target
             lines.append(f"{source}\t{target}")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +16,37 @@ from cectrain.protocols.report import write_report
 
 SETS = ("car", "cot", "gam", "mec", "cscd-ns")
 DRAWS = 2000
-SCORES = """F1 is that of CSCD-NS, of corrected sentences, in per cent; the mean is over the sets.
-Intervals are 95 %, over sentences and, where there are several, seeds. The difference is from the
-first corpus, with the same sentences and seeds drawn for both."""
+BOUNDS = (0.025, 0.975)
+SCORES = """F1 is of corrected sentences, by the scorer of CSCD-NS, in per cent; the mean is over
+sets. `changed` is the share of error-free sentences that are changed. Intervals are 95 % bootstrap
+intervals over seeds, of which as many are drawn as there are, and sentences. A difference is from
+the first corpus, by the seeds that both have, with the same sentences drawn for both."""
 FILES = """`least` is the confidence from which an edit is made, `usable` the number of pairs with
-substitutions alone. `VARIANT/SEED/SET.txt` has the predictions, one line a sentence, and
-`VARIANT/SEED/score.json` the signatures and the counts by sentence."""
-HEAD = ("corpus", "seeds", "mean F1", "difference", *SETS, "changed", "least", "usable")
+substitutions alone, `characters` how many characters are changed in one of them.
+`VARIANT/SEED/SET.txt` has the predictions, one line a sentence, and `VARIANT/SEED/score.json` the
+settings, the signatures and the counts by sentence."""
+HEAD = ("corpus", "seeds", "mean F1", "difference", *SETS)
+MORE = ("changed", "difference", "least", "usable", "characters")
+EQUAL = """Mean F1 where 5 % of the error-free sentences change: the least confidence is chosen with
+the labels for each set and run, so that all corpora are compared at the same over-correction."""
+
+
+@cache
+def times(at: int, rows: int) -> np.ndarray:
+    """Return how often each row of the set number `at` is drawn [DRAWS, rows]."""
+    drawn = np.random.default_rng([0, at]).multinomial(rows, np.full(rows, 1 / rows), size=DRAWS)
+    return drawn.astype(np.int32)
+
+
+def f1(counts: np.ndarray) -> np.ndarray:
+    """Return the terms of F1 from (true positives, predicted, gold) of each row [rows, 2]."""
+    return np.stack([2 * counts[:, 0], counts[:, 1] + counts[:, 2]], axis=1)
+
+
+def over_correction(counts: np.ndarray) -> np.ndarray:
+    """Return the terms of the share of error-free sentences that change [rows, 2]."""
+    clean = counts[:, 2] == 0
+    return np.stack([counts[:, 1] * clean, clean], axis=1)
 
 
 @dataclass(frozen=True)
@@ -31,10 +55,11 @@ class Scored:
 
     name: str
     runs: dict[int, dict[str, Any]]
+    part: str = "sets"  # of score.json, or "equal"
 
     def mean(self, of: str, key: str) -> float:
         """Return the mean over the seeds of a number of a set; None (no change at all) is 0."""
-        return float(np.mean([run["sets"][of][key] or 0.0 for run in self.runs.values()]))
+        return float(np.mean([run[self.part][of][key] or 0.0 for run in self.runs.values()]))
 
     @property
     def f1(self) -> float:
@@ -42,43 +67,66 @@ class Scored:
 
     @property
     def changed(self) -> float:
-        return float(np.mean([self.mean(of, "over_correction") for of in SETS]))
+        return 100 * float(np.mean([self.mean(of, "over_correction") for of in SETS]))
+
+    def drawn(self, terms: Callable[[np.ndarray], np.ndarray], seeds: Sequence[int]) -> np.ndarray:
+        """Return the mean over the sets and over drawn seeds, in per cent [DRAWS].
+
+        As many seeds are drawn as there are, with replacement, and sentences of each set likewise.
+        All corpora get the same draws.
+        """
+        of_seed = []
+        for seed in seeds:
+            part, total = self.runs[seed][self.part], np.zeros(DRAWS)
+            for at, of in enumerate(SETS):
+                counts = np.array(part[of]["counts"])
+                above, below = (times(at, len(counts)) @ terms(counts)).T
+                total += above / np.maximum(1, below)
+            of_seed.append(100 * total / len(SETS))
+        chosen = np.random.default_rng(1).integers(len(seeds), size=(DRAWS, len(seeds)))
+        return np.stack(of_seed, axis=1)[np.arange(DRAWS)[:, None], chosen].mean(axis=1)
 
     @cached_property
-    def drawn(self) -> np.ndarray:
-        """Mean F1 over the sets [DRAWS], of drawn seeds and sentences; the same draws for all."""
-        runs = [[np.array(run["sets"][of]["counts"]) for of in SETS] for run in self.runs.values()]
-        generator = np.random.default_rng(0)
-        means = np.empty(DRAWS)
-        for draw in range(DRAWS):
-            seed, total = int(generator.integers(len(runs))), 0.0
-            for table in runs[seed]:
-                times = np.bincount(generator.integers(len(table), size=len(table)))
-                tp, predicted, gold = times @ table[: len(times)]
-                total += 2 * tp / max(1, predicted + gold)
-            means[draw] = 100 * total / len(SETS)
-        return means
+    def interval(self) -> list[float]:
+        """Return the 95 % interval of the mean F1."""
+        return np.quantile(self.drawn(f1, list(self.runs)), BOUNDS).tolist()
 
-    def row(self, first: Scored) -> list[str]:
-        (low, high), (near, far) = (
-            np.quantile(means, (0.025, 0.975)) for means in (self.drawn, self.drawn - first.drawn)
-        )
+    def difference(self, first: Scored, terms: Callable[[np.ndarray], np.ndarray]) -> str:
+        """Return the 95 % interval of the difference from another corpus, by the common seeds."""
+        common = [seed for seed in self.runs if seed in first.runs]
+        if self.name == first.name or not common:
+            return ""
+        low, high = np.quantile(self.drawn(terms, common) - first.drawn(terms, common), BOUNDS)
+        return f"{low:+.1f} to {high:+.1f}"
+
+    def cells(self, first: Scored) -> list[str]:
+        """Return the corpus, its seeds, the mean F1, the difference from the first, F1 by set."""
+        low, high = self.interval
         return [
             self.name,
             ", ".join(map(str, self.runs)),
             f"{self.f1:.1f} ({low:.1f}–{high:.1f})",
-            "" if self is first else f"{near:+.1f} to {far:+.1f}",
+            self.difference(first, f1),
             *(f"{self.mean(of, 'f1'):.1f}" for of in SETS),
-            f"{100 * self.changed:.1f} %",
-            ", ".join(str(run["least"]) for run in self.runs.values()),
-            f"{np.mean([run['usable'] for run in self.runs.values()]):,.0f}",
+        ]
+
+    def row(self, first: Scored) -> list[str]:
+        """Return `cells`, and what is known of the threshold and of the pairs."""
+        runs = self.runs.values()
+        return [
+            *self.cells(first),
+            f"{self.changed:.1f} %",
+            self.difference(first, over_correction),
+            ", ".join(str(run["least"]) for run in runs),
+            f"{np.mean([run['usable'] for run in runs]):,.0f}",
+            f"{np.mean([run['characters'] for run in runs]):.2f}",
         ]
 
     def facts(self) -> dict[str, Any]:
-        """Return what a program may ask, as JSON values."""
+        """Return the scores, intervals and signatures as JSON values, for programs."""
         return {
             "mean_f1": self.f1,
-            "interval": np.quantile(self.drawn, (0.025, 0.975)).tolist(),
+            "interval": self.interval,
             "f1": {of: self.mean(of, "f1") for of in SETS},
             "over_correction": {of: self.mean(of, "over_correction") for of in SETS},
             "signatures": {
@@ -99,18 +147,20 @@ def write_results(out: Path, names: Sequence[str], seeds: Sequence[int], command
     if not scored:
         return ""
     labels = [one.name for one in scored]
-    means = {
-        one.name: Point(one.f1, *np.quantile(one.drawn, (0.025, 0.975)).tolist()) for one in scored
-    }
+    means = {one.name: Point(one.f1, *one.interval) for one in scored}
     by_set = {of: {one.name: Point(one.mean(of, "f1")) for one in scored} for of in SETS}
-    changed = {one.name: Point(100 * one.changed) for one in scored}
+    changed = {one.name: Point(one.changed) for one in scored}
     figures = [
         intervals("Mean F1, %", labels, {"mean F1": means}, {}),
         bars("F1 by set, %", labels, by_set),
         bars("Error-free sentences changed, %", labels, {"changed": changed}),
     ]
-    table = (list(HEAD), [one.row(scored[0]) for one in scored])
+    equal = [replace(one, part="equal") for one in scored]
+    tables = [
+        ([*HEAD, *MORE], [one.row(scored[0]) for one in scored]),
+        (list(HEAD), [one.cells(equal[0]) for one in equal]),
+    ]
     facts = {"command": command, "corpora": {one.name: one.facts() for one in scored}}
     title = "Corpora of errors, by the corrector that each one trains"
-    notes = [f"`{command}`", SCORES, FILES]
-    return write_report(out / "compare", title, notes, figures, [table], facts)
+    notes = [f"`{command}`", SCORES, FILES, EQUAL]
+    return write_report(out / "compare", title, notes, figures, tables, facts)

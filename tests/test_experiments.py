@@ -5,15 +5,21 @@ from __future__ import annotations
 import json
 import math
 import sys
+from argparse import Namespace
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import tomllib
 
-from cecdata.hanzi.characters import is_han
+from cecdata.audit.model import same_pinyin
+from cecdata.hanzi.characters import is_han, standard_characters
 
 HERE = Path(__file__).parents[1] / "experiments"
 VARIANTS = tomllib.loads((HERE / "corpora.toml").read_text("utf-8"))
+FACTORS = tomllib.loads((HERE / "factors.toml").read_text("utf-8"))
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +30,11 @@ def compare():
     finally:
         sys.path.remove(str(HERE))
     return compare
+
+
+@pytest.fixture(scope="module")
+def results(compare):
+    return sys.modules[compare.write_results.__module__]
 
 
 @pytest.mark.parametrize("name", VARIANTS)
@@ -41,6 +52,68 @@ def test_each_corpus_is_a_recipe_or_a_program_that_is_there(compare, name):
         assert asked == {"listing": True}
 
 
+def test_the_uniform_corpus_draws_any_character_of_the_syllable(compare):
+    """Rare characters of a syllable are as likely as frequent ones."""
+    characters = standard_characters()
+    links = [divmod(key, len(characters)) for key in same_pinyin().key.tolist()]
+    same = {characters[other] for one, other in links if characters[one] == "他"}
+    texts = [f"他来到这里{number}次" for number in range(3000)]
+    pairs = compare.corrupted(texts, VARIANTS["f-pinyin-uniform"], 1, "")
+    wrong = Counter(source[0] for source, _ in pairs if source[0] != "他")
+    assert wrong.keys() == same
+    assert max(wrong.values()) < 4 * min(wrong.values())
+
+
+@pytest.mark.parametrize("name", FACTORS)
+def test_each_factor_is_a_recipe_with_settings(compare, name):
+    """A factor changes one setting of the recipe; where the clean text is from is not one."""
+    asked = {key: value for key, value in FACTORS[name].items() if key != "origins"}
+    compare.configured(asked, 1)
+
+
+def test_a_score_of_other_settings_is_not_shown(compare, tmp_path):
+    """A run is skipped if its score is there, and refused if other settings made that."""
+    asked = Namespace(
+        out=tmp_path, corpora=HERE / "corpora.toml", policy=None, **dict.fromkeys(compare.SETTINGS)
+    )
+    settings = dict.fromkeys(compare.SETTINGS) | VARIANTS["b-paper"] | {"policy": None}
+    score = tmp_path / "b-paper/1/score.json"
+    score.parent.mkdir(parents=True)
+    score.write_text(json.dumps({"settings": settings}), "utf-8")
+    compare.run(asked, "b-paper", 1)
+    asked.sentences = 10_000
+    with pytest.raises(SystemExit, match="Choose another --out"):
+        compare.run(asked, "b-paper", 1)
+
+
+def test_differences_are_of_the_same_draws(results):
+    """Two corpora with the same counts differ by nothing in every draw, whatever their seeds."""
+    counts = [[1, 1, 1], [0, 1, 1], [0, 1, 0], [0, 0, 0]] * 5
+    run = {"sets": {of: {"counts": counts} for of in results.SETS}}
+    one = results.Scored("one", {1: run, 2: run, 3: run})
+    other = results.Scored("other", {3: run, 1: run})
+    terms = (results.f1, results.over_correction)
+    assert [other.difference(one, of) for of in terms] == ["+0.0 to +0.0"] * 2
+    assert results.Scored("none", {4: run}).difference(one, results.f1) == ""
+    drawn = one.drawn(results.over_correction, [1])
+    assert np.mean(drawn) == pytest.approx(50, abs=2)
+
+
+def test_the_least_confidence_is_chosen_on_the_held_out_pairs(compare):
+    """The best F1 decides among the confidences at which at most 5 % of the clean half change."""
+    pairs = [(f"己{number}", f"已{number}") for number in range(40)]
+
+    class Toy:
+        """Corrects at 0.55, and spoils every tenth of the clean ones at 0.35."""
+
+        def propose(self, texts):
+            edit = compare.Edit(0, 1, "己", "已", 0.55)
+            spoilt = compare.Edit(0, 1, "已", "己", 0.35)
+            return [[edit] if text[0] == "己" else [spoilt] * text.endswith("0") for text in texts]
+
+    assert compare.threshold(Toy(), pairs) == 0.5
+
+
 def test_chances_are_counts(compare):
     """P(wrong | right) is a pair's share of the errors at a character; rare ones get less."""
     pairs = [("他己来", "他已来")] * 3 + [("他以来", "他已来"), ("同", "同"), ("长", "很长")]
@@ -49,6 +122,19 @@ def test_chances_are_counts(compare):
     ((right, chance),) = channel.row("己")
     assert right == "已"
     assert chance == pytest.approx(math.log(3 / (4 + compare.UNSEEN)))
+
+
+def test_corpora_are_compared_where_as_many_error_free_sentences_change(compare):
+    """The confidence is the least at which the share is not exceeded, ties included."""
+    rows = [("天", "天")] * 20 + [("地", "也")]
+    edit = compare.Edit(0, 1, "天", "夫", 0.5)
+    shares = (0.9, 0.7, 0.7, 0.3)
+    proposed = [[replace(edit, confidence=share)] for share in shares] + [[]] * 17
+    for share, least, changed in ((0.05, 0.7, 1), (0.1, 0.7, 1), (0.15, 0.3, 3), (0.5, 0.0, 4)):
+        found = compare.changing(rows, proposed, share)
+        assert found == pytest.approx(least)
+        assert found > least
+        assert sum(any(e.confidence >= found for e in edits) for edits in proposed) == changed
 
 
 def test_the_neural_corrector_keeps_what_its_policy_cannot_read(compare, tmp_path):
@@ -73,12 +159,13 @@ def test_the_report_shows_each_corpus_that_was_scored(compare, tmp_path):
             of = {"f1": 25.0 * hits, "over_correction": 0.5, "signature": "s", "counts": counts}
             folder = tmp_path / name / str(seed)
             folder.mkdir(parents=True)
-            run = {"least": 0.4, "usable": 7, "sets": dict.fromkeys(sets, of)}
+            run = {"least": 0.4, "usable": 7, "characters": 1.0, "sets": dict.fromkeys(sets, of)}
+            run["equal"] = dict.fromkeys(sets, of | {"f1": 30.0 * hits})
             (folder / "score.json").write_text(json.dumps(run), "utf-8")
     text = compare.write_results(tmp_path, ["first", "missing", "second"], [1, 2], "compare.py")
     lines = [line for line in text.splitlines() if line.startswith(("| first", "| second"))]
     rows = [line.split(" | ") for line in lines]
-    assert [row[2].split()[0] for row in rows] == ["25.0", "50.0"]
+    assert [row[2].split()[0] for row in rows] == ["25.0", "50.0", "30.0", "60.0"]
     assert (rows[0][3], rows[1][9]) == ("", "50.0 %")
     facts = json.loads((tmp_path / "compare.json").read_text("utf-8"))["corpora"]
     assert facts.keys() == {"first", "second"}
