@@ -1,9 +1,9 @@
-"""Pairs per CPU-second of the kernel, of the same algorithm in C, and of the paper's listing.
+"""Measure pairs per CPU-second of the kernel, of the same algorithm in C, and of the listing.
 
-One thread, everything in one run, the three in turn in every round; quoted are medians. The
-listing's tables are cut to 6,000 characters, and the kernel and C read the same cut tables. That C
-writes the same bytes is checked first. C has no operators that rewrite spans; the paper's recipe
-has none. Not counted: compiling the kernels and the tables.
+All run on one thread and take turns in every round of one process; the figures are medians. The
+tables of the paper's listing are cut to 6,000 characters, and the kernel and C read the same cut
+tables. The script first checks that C writes the same bytes. C has no operators that rewrite spans;
+the paper's recipe has none either. Not counted: compiling the kernels and the tables.
 
     python benchmarks/bench_kernel.py [--pool clean.parquet] [--rounds 15]
 """
@@ -30,17 +30,17 @@ from cecdata.config import Config
 from cecdata.hanzi.characters import standard_characters
 from cecdata.operators import OPERATORS, Operator
 from cecdata.perturbation import kernel
-from cecdata.perturbation.engine import Perturber, room, sentence_arrays
+from cecdata.perturbation.engine import Histogram, Perturber, room, sentence_arrays
 from cecdata.perturbation.kernel.arrays import Draws, Output, Room
-from cecdata.perturbation.tables import Compiled, compile_tables
+from cecdata.perturbation.tables import Compiled, compile_tables, compiled
 
-SENTENCES = 65_536  # as many as a chunk has
+SENTENCES = 65_536  # in a chunk
 LISTED = 250  # sentences a round for the listing, which takes about a millisecond each
 GOAL_LISTING, GOAL_C = 1_500, 0.7
 
 
 def told(output: Output, edits: int) -> list[bytes]:
-    """What was written, without the room that was left over."""
+    """Return the bytes that were written to each array, without its unused room."""
     ends = (None, int(output.offsets[-1]), None, None, None, *(edits,) * 6)
     return [array[:end].tobytes() for array, end in zip(output, ends, strict=True)]
 
@@ -57,9 +57,11 @@ class Work:
     output: Output
 
     @classmethod
-    def of(cls, config: Config, batch: pa.RecordBatch) -> Work:
-        perturber = Perturber.calibrated(config, batch.column("text"))
-        tables = perturber.tables
+    def of(cls, config: Config, batch: pa.RecordBatch, tables: Compiled | None = None) -> Work:
+        tables = tables or compiled(config)
+        histogram = Histogram(config, tables)
+        histogram.add(batch.column("text"))
+        perturber = Perturber(config, tables, histogram.rates())
         output = perturber.output(sentence_arrays(batch))
         for array in output:
             array.fill(0)
@@ -94,7 +96,7 @@ def _at(array: npt.NDArray[np.generic]) -> ctypes.c_void_p:
 
 
 def compile_c(folder: Path) -> ctypes.CDLL:
-    """kernel.c with the system's compiler."""
+    """Compile kernel.c with the system's compiler and load it."""
     made = folder / "kernel.so"
     source = Path(__file__).with_name("kernel.c")
     subprocess.run(
@@ -106,7 +108,7 @@ def compile_c(folder: Path) -> ctypes.CDLL:
 
 
 def cut_tables(sets: dict[str, ListingTable]) -> Compiled:
-    """The kernel's tables over no more characters than the listing's."""
+    """Return the kernel's tables, cut to the characters of the listing's."""
     used = [name for name in OPERATORS if recipe().prior.get(name, 0.0) > 0]
     operators = [_cut(OPERATORS[name], sets.get(name)) for name in used]
     return compile_tables(operators, standard_characters())
@@ -121,7 +123,7 @@ def _cut(operator: Operator, table: ListingTable | None) -> Operator:
 
 
 def check_equal(work: Work, library: ctypes.CDLL) -> None:
-    """The C kernel writes what the Python kernel writes, mixed and unchanged pairs included."""
+    """Assert that C and the kernel write the same bytes, mixed and unchanged pairs included."""
     for mixed, unchanged in ((0.0, 0.0), (0.5, 0.1)):
         one = replace(work, draws=work.draws._replace(mixed=mixed, unchanged=unchanged))
         wanted = told(one.output, one.numba())
@@ -131,7 +133,7 @@ def check_equal(work: Work, library: ctypes.CDLL) -> None:
 
 
 def compare(title: str, work: Work, listing: Listing, library: ctypes.CDLL, rounds: int) -> None:
-    """One table: CPU time by pair, and the ratios with their goals."""
+    """Print one table: pairs per CPU-second, and the ratios with their goals."""
     texts = work.batch.column("text").to_pylist()
     copies, turn = work.config.copies, iter(range(rounds))
 
@@ -164,7 +166,7 @@ def main() -> None:
         library = compile_c(Path(folder))
         for title, mean in (("The pool", None), ("Its short sentences", SHORT)):
             batch = sentences(options.pool, SENTENCES, mean)
-            compare(title, Work.of(recipe(), cut, batch), listing, library, options.rounds)
+            compare(title, Work.of(recipe(), batch, cut), listing, library, options.rounds)
             whole = Work.of(recipe(), batch)
             check_equal(whole, library)
             seconds = interleaved({"kernel": whole.numba}, options.rounds)["kernel"]

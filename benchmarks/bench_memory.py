@@ -1,7 +1,7 @@
-"""Peak memory of builds of 0.25 M and of 1.5 M sentences, each in a process of its own.
+"""Measure the peak memory of builds of 0.25 M and 1.5 M sentences, each in a process of its own.
 
-The peak is VmHWM of the process. The table of ids for duplicate detection, which must grow with
-the corpus, is counted apart: at its largest it exists twice over (the doubling's old half).
+The peak is VmHWM of the process. It includes the table of ids for duplicate detection, which must
+grow with the corpus; the final size of this table is printed beside the peak.
 
     python benchmarks/bench_memory.py [--pool clean.parquet] [--workers 1] [--rounds 3]
 """
@@ -24,7 +24,7 @@ CHILD = "--child"
 
 
 def child(pool: str, out: str, limit: int, workers: int) -> None:
-    """One build; prints the peak in KiB."""
+    """Build once and print the peak in KiB."""
     from dataclasses import replace
 
     from cecdata.pipeline.build import build
@@ -35,7 +35,7 @@ def child(pool: str, out: str, limit: int, workers: int) -> None:
 
 
 def peak_mib(pool: Path, limit: int, workers: int) -> float:
-    """Peak of a fresh process, MiB."""
+    """Return the peak of a build in a fresh process, in MiB."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, __file__, CHILD, pool, folder + "/out", limit, workers]
         done = subprocess.run(
@@ -45,7 +45,7 @@ def peak_mib(pool: Path, limit: int, workers: int) -> float:
 
 
 def table_mib(sentences: int) -> float:
-    """The table of ids once so many are in it, MiB."""
+    """Return the size of the table of ids once it holds so many, in MiB."""
     seen = Dedup()
     seen._reserve(sentences)  # noqa: SLF001
     return float(seen.nbytes / 2**20)
@@ -61,13 +61,13 @@ def main() -> None:
         for size in SIZES:
             peaks[size].append(peak_mib(options.pool, size, options.workers))
     print(f"{machine()}; {options.workers} worker(s); medians of {options.rounds} rounds")
-    apart: dict[int, float] = {}
+    peak_of: dict[int, float] = {}
     for size, found in peaks.items():
         peak, table = statistics.median(found), table_mib(size)
-        apart[size] = peak
+        peak_of[size] = peak
         print(f"  {size:>9,} sentences: peak {peak:6.0f} MiB  (table of ids {table:4.0f} MiB)")
         print(f"            rounds: {', '.join(f'{value:.0f}' for value in found)}")
-    small, large = (apart[size] for size in SIZES)
+    small, large = (peak_of[size] for size in SIZES)
     spread = abs(large / small - 1)
     verdict = "met" if spread <= GOAL else "MISSED"
     print(f"peak of the larger, against the smaller: {large / small - 1:+.1%}  goal 5 %: {verdict}")

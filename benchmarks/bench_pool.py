@@ -1,13 +1,14 @@
-"""Measure `cecdata pool` on raw text: MB of UTF-8 in a CPU second by what is asked, and memory.
+"""Measure `cecdata pool` on raw text: MB of UTF-8 per CPU-second for growing settings, and memory.
 
-The text is the corpus's sentences in random order, five to a line. A pool is read, split, masked,
-put in normal form, filtered, freed of duplicates and written as Parquet. Each row adds to the one
-before it. Memory is the peak of a process of its own.
+The text is the corpus's sentences in random order, five to a line. It is read, split, masked,
+normalised, filtered, deduplicated and written as Parquet. Each row of the table adds a setting to
+the row before it. Memory is the peak of a process of its own.
 
     python benchmarks/bench_pool.py [--pool clean.parquet] [--megabytes 60] [--memory 100 1000]
         [--datatrove PYTHON]
 
-PYTHON has datatrove; see pool_datatrove.py. It has filters like ours, but not all of them.
+PYTHON is an interpreter that has datatrove; see pool_datatrove.py. Its pipeline has most of our
+filters, but not all.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from cecdata.config import load
 from cecdata.corpus.quality import QUALITY
 from cecdata.pipeline.pool_dataset import make_pool
 
-GOAL, FLAT = 50, 0.05
+GOAL = 50
 STEPS: dict[str, dict[str, object]] = {
     "normal form, exact duplicates": {},
     "sentences split": {"split_sentences": True},
@@ -47,7 +48,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 
 
 def raw(corpus: Path, file: Path, size: float) -> float:
-    """Write about `size` MB of lines, and return how many they are."""
+    """Write about `size` MB of lines, and return the MB written."""
     texts = pl.read_parquet(corpus, columns=["text"])["text"]
     written = 0
     with file.open("wb") as out:

@@ -113,10 +113,11 @@ class Lines:
         pairs = list(zip(rows, answers, strict=True))
         records = "".join(json.dumps(_record(*pair), ensure_ascii=False) + "\n" for pair in pairs)
         table = "".join("\t".join(map(_flat, row)) + "\n" for row in rows)
-        for file, total, text in zip(self._open, self._sums, (records, table), strict=True):
+        paths, texts = (self.records, self.table), (records, table)
+        for path, file, total, text in zip(paths, self._open, self._sums, texts, strict=True):
             data = text.encode("utf-8")
             total.update(data)
-            with naming(self.records, wanted=len(data)):
+            with naming(path, wanted=len(data)):
                 file.write(data)
                 file.flush()  # a full disk raises here and not when the file is closed
 

@@ -162,12 +162,17 @@ class Config:
         _check_choices(self)
         _check_numbers(self)
         ppo, homophone = self.ppo, self.data.homophone
-        largest = LARGEST_GROUP if self.reward.is_consensus else math.inf
         require(
-            2 <= ppo.candidates <= largest,
+            ppo.candidates >= 2,
             "ppo.candidates",
             ppo.candidates,
-            f"at least 2, because a single candidate has no consensus, and at most {largest}",
+            "at least 2, because a single candidate has nothing to be compared with",
+        )
+        require(
+            ppo.candidates <= LARGEST_GROUP or not self.reward.is_consensus,
+            "ppo.candidates",
+            ppo.candidates,
+            f"at most {LARGEST_GROUP} for a consensus reward",
         )
         require(
             ppo.candidates % ppo.oversampling == 0,

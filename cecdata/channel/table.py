@@ -1,8 +1,8 @@
 """The error channel of a recipe as one table, by what is observed.
 
-The operators say how a right text is written wrongly. A corrector asks the other way round: for an
-observed character or span, which right ones write it, and with what chance? The chance kept here is
-log P(observed | right, an error strikes there), over the operators of the recipe by their priors.
+The operators say how a right text is written wrongly. A corrector asks the reverse: which right
+texts may have become an observed character or span, and with what probability? The table has
+log P(observed | right, an error strikes there), over the recipe's operators by their priors.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from cecdata.hanzi.characters import frequency, standard_characters
 from cecdata.operators import OPERATORS
 from cecdata.operators.spans import InSpans
 
-# A row keeps the right texts that are likeliest by chance times frequency.
+# Right texts that a row keeps: of a character those with the greatest product of probability and
+# frequency, of a span the most probable.
 KEPT = 60
 SPANS_KEPT = 8
 KIND = "cecdata channel 1"
@@ -36,9 +37,9 @@ class Channel:
     """The inverse of a recipe's substitutions.
 
     `observed` [S] are the observed texts, sorted; row s is [bounds[s]:bounds[s + 1]] of `right`
-    (texts) and `log_prob`, the likeliest right text first (by chance times its frequency).
-    `repeated` is log P that a character is written twice, `missing` that it is left out; None where
-    the recipe never does so.
+    (texts) and `log_prob`. A character's row is sorted by probability times frequency of the right
+    text, a span's row by probability. `repeated` is log P that a character is written twice,
+    `missing` that it is left out; None where the recipe never does so.
     """
 
     recipe: str
@@ -80,7 +81,7 @@ class Channel:
 
 
 def of_recipe(recipe: str) -> Channel:
-    """Return the channel of a recipe: the compiled one that ships, or computed in some seconds."""
+    """Return the channel of a recipe: the shipped one, or one that is computed in seconds."""
     if recipe == SHIPPED:
         return read(Path(str(files("cecdata.channel").joinpath(f"{SHIPPED}.channel"))))
     return invert(load(recipe), recipe)
@@ -119,14 +120,14 @@ def _places(observed: tuple[str, ...]) -> dict[str, int]:
 def invert(config: Config, recipe: str = "", *, kept: int = KEPT) -> Channel:
     """Return the channel of a recipe, with at most `kept` right texts for each observed one.
 
-    `recipe` is the name that the table carries.
-
-    Raises `UsageError` where the recipe has no operator that substitutes characters.
+    `recipe` is the name to store in it. Raises `UsageError` if the recipe has no operator that
+    substitutes characters.
     """
     total = sum(config.prior.values())
     rows = _characters(config, kept)
     for span, row in _spans(config, total).items():
-        rows[span] = sorted(row.items(), key=lambda item: (-item[1], item[0]))[:SPANS_KEPT]
+        likeliest = sorted(row.items(), key=lambda item: (-item[1], item[0]))[:SPANS_KEPT]
+        rows.setdefault(span, []).extend(likeliest)  # `merge` writes single characters
     observed = tuple(sorted(rows))
     bounds = np.cumsum([0, *(len(rows[text]) for text in observed)]).astype(np.int64)
     pairs = [pair for text in observed for pair in rows[text]]

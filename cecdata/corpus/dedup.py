@@ -1,8 +1,8 @@
-"""Sentences that occur for the first time, by an open-addressing table of 64-bit ids.
+"""The detection of repeated sentences, with an open-addressing table of 64-bit ids.
 
-Memory: 8 bytes a slot, between 14 and 28 bytes a sentence (1.5 M sentences: 32 MiB; 38 M: 1 GiB),
-and while the table doubles once more its old half. Two different sentences that share an id would
-count as one; among 38 M sentences the chance that this happens at all is 4e-5.
+Memory: 8 bytes a slot, that is 15 to 29 bytes a sentence (1.5 M sentences: 32 MiB; 38 M: 1 GiB),
+and during a doubling also the old table, half as large. Two different sentences with the same id
+would count as one; among 38 M sentences the probability of any such collision is 4e-5.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from cecdata.corpus.xxh3 import Int64s, Uint64s
 
 Mask = npt.NDArray[np.bool_]
 
-_FILL = 0.55  # longest chains stay short, and a doubling is rare
+_FILL = 0.55  # maximum share of used slots: chains stay short, and doublings are rare
 _STEP = 1 << 16  # ids for which space is reserved at a time, although most may be known
-_MIX = np.uint64(0x9E3779B97F4A7C15)  # ids need not be well spread: spread them (Fibonacci hashing)
+_MIX = np.uint64(0x9E3779B97F4A7C15)  # spreads ids that are not well spread (Fibonacci hashing)
 
 
 class Dedup:
@@ -30,9 +30,8 @@ class Dedup:
     [False, True]
     """
 
-    def __init__(self, expected: int = 0) -> None:
-        slots = 1 << max(16, int(expected / _FILL).bit_length())
-        self._slots: Uint64s = np.zeros(slots, dtype=np.uint64)
+    def __init__(self) -> None:
+        self._slots: Uint64s = np.zeros(1 << 16, dtype=np.uint64)
         self._used = 0
         self._zero_seen = False  # 0 marks a free slot, so the id 0 is kept apart
 
@@ -41,11 +40,11 @@ class Dedup:
 
     @property
     def nbytes(self) -> int:
-        """The memory of the table, in bytes."""
+        """Return the memory of the table, in bytes."""
         return self._slots.nbytes
 
     def first(self, ids: Uint64s | Int64s) -> Mask:
-        """Return for each id whether it is new, also among those before it in `ids`."""
+        """Return, for each id, whether it was neither seen before nor occurs earlier in `ids`."""
         ids = ids.view(np.uint64)
         new = np.empty(len(ids), dtype=np.bool_)
         for start in range(0, len(ids), _STEP):
@@ -68,7 +67,7 @@ class Dedup:
 @compiled
 def _insert(slots: Uint64s, ids: Uint64s, new: Mask, zero_seen: bool) -> tuple[int, bool]:
     mask = np.uint64(slots.size - 1)
-    shift = np.uint64(64)  # the highest bits of the product are the well mixed ones
+    shift = np.uint64(64)  # the highest bits of the product are the best mixed
     size = slots.size
     while size > 1:
         size >>= 1

@@ -1,4 +1,4 @@
-"""Read a corpus: any mix of files, globs, dataset folders, `-` and `sample`, as one stream."""
+"""The reader of a corpus: any mix of files, globs, dataset folders, `-` and `sample`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from cecdata.corpus.sources import DamagedError, Source
 
 __all__ = ["FileReport", "InputFile", "Rows", "empty_corpus", "inputs", "read", "resolve"]
 
-# Small batches are joined up to this many bytes or pieces: each costs as much as many rows.
+# Small batches are joined up to this many bytes or pieces: a batch costs as much as many rows.
 _JOINED_BYTES, _JOINED_PIECES = 1 << 19, 512
 
 
 @dataclass(slots=True)
 class FileReport:
-    """The rows read from one file, those without readable text, and the reason."""
+    """The number of rows read from one file, and of rejected rows by reason."""
 
     path: str
     rows: int = 0
@@ -33,7 +33,7 @@ class FileReport:
 
     @property
     def unreadable(self) -> str:
-        """The commonest reason if all rows were rejected, else ""."""
+        """Return the most frequent reason if all rows were rejected, else ""."""
         all_bad = 0 < self.rows == self.rejected.total()
         return self.rejected.most_common(1)[0][0] if all_bad else ""
 
@@ -45,8 +45,7 @@ class FileReport:
 
 
 _ENCODING_HINT = (
-    " Its encoding could not be detected, if it is a text: name it, as in --encoding gb18030 for "
-    "GB18030."
+    " If it is a text file, its encoding could not be detected: name it, as in --encoding gb18030."
 )
 
 
@@ -65,12 +64,12 @@ def read(
 ) -> Iterator[Rows]:
     """Yield the rows of a corpus in order, in batches of at most `batch_rows`, in constant memory.
 
-    `text_column` None: `text`, or the only string column of a table. `origin_column` None:
-    `origin` where there is one, else the file's name. `licence_column` None: `licence` or `license`
-    where there is one; `licence` is that of rows that name none. `form` and `encoding` are those
-    of `resolve`. `limit` counts rows of the corpus, rejected ones included. `report` is called once
-    for each file that was read. A bad row is in `Rows.rejected` with its reason; a bad file raises
-    InputError, and so does a named column where every file is plain text.
+    `text_column` is by default `text`, or the only string column of a table; `origin_column` is
+    `origin` if it exists, else the file's name is the origin; `licence_column` is `licence` or
+    `license` if one exists, and `licence` is that of rows without one. `form` and `encoding` are
+    those of `resolve`. `limit` counts rows of the corpus, including rejected ones. `report` is
+    called once for each file that was read. A bad row is in `Rows.rejected` with its reason; a bad
+    file raises InputError, and so does a named column if no file has columns.
     """
     columns = Columns(text_column, origin_column, licence_column)
     sources = [replace(source, licence=licence) for source in resolve(paths, form, encoding)]
@@ -85,7 +84,7 @@ def _parts(
     batch_rows: int,
     report: Callable[[FileReport], object],
 ) -> Iterator[Rows]:
-    """Yield what the formats' readers give, up to `limit` rows; no part is of two files."""
+    """Yield the rows of the formats' readers, up to `limit`; no part has rows of two files."""
     left = limit
     for source in sources:
         if left is not None and left <= 0:
@@ -121,7 +120,7 @@ def _rows_of(
 
 
 def _joined(parts: Iterator[Rows], batch_rows: int) -> Iterator[Rows]:
-    """Join small parts, so that time and memory do not depend on how a text is cut into files."""
+    """Join small parts, so that time and memory do not depend on the number of files."""
     held: list[Rows] = []
     rows = size = 0
     for part in parts:
@@ -160,7 +159,7 @@ def empty_corpus(paths: Sequence[str], rejected: Mapping[str, int]) -> InputErro
 
 
 def _check_columns(columns: Columns, sources: Sequence[Source]) -> None:
-    """Refuse a named column where no file has columns; in a mix it is that of the tables."""
+    """Raise InputError for a named column if no file has columns; in a mix, tables use it."""
     for option, name in columns.named:
         if name is not None and not any(FORMATS[source.format].columns for source in sources):
             raise InputError(
@@ -184,8 +183,7 @@ def _first(rows: Rows, count: int) -> Rows:
     if rows.batch.num_rows + rows.rejected.num_rows <= count:
         return rows
     good, bad = (np.asarray(batch.column("row")) for batch in (rows.batch, rows.rejected))
-    last = np.sort(np.concatenate([good, bad]))[count - 1]
-    return Rows(
-        rows.batch.slice(0, int(np.searchsorted(good, last, side="right"))),
-        rows.rejected.slice(0, int(np.searchsorted(bad, last, side="right"))),
-    )
+    # the sentences of one document share its row number: stable, so that theirs keep their order
+    first = np.argsort(np.concatenate([good, bad]), kind="stable")[:count]
+    kept = int((first < len(good)).sum())
+    return Rows(rows.batch.slice(0, kept), rows.rejected.slice(0, count - kept))

@@ -1,4 +1,4 @@
-"""Look-ups in the arrays of an n-gram table, compiled by numba."""
+"""Numba kernels that fill the arrays of an n-gram table and look n-grams up in them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MARKS = np.uint64(2)  # log2 of the marks for each slot
 _SIX, _63 = np.uint64(6), np.uint64(63)
 
 
-def quantise(values: NDArray[np.float32]) -> NDArray[np.uint16]:
+def quantise(values: NDArray[np.float32]) -> NDArray[np.uint8]:
     """Return log-probabilities or back-offs [N] as 8-bit steps; positive back-offs become 0."""
     return np.asarray(np.clip(np.rint(-values / STEP), 0, MOST), np.uint8)
 
@@ -42,7 +42,7 @@ def _bit_of(key, shift):
 
 @compiled
 def shift_of(size):
-    """Return the shift that leaves as many bits as number the slots of a table."""
+    """Return the shift that leaves log2(size) bits, enough to number the slots of a table."""
     bits = 0
     while (1 << bits) < size:
         bits += 1
@@ -62,7 +62,7 @@ def marks_of(slots, shift, low):
 
 @inlined
 def _marked(marks, key, shift):
-    """Return whether a key may be listed: most keys are not, and their look-up ends here.
+    """Return whether a key may be in the table: most are not, and their look-up ends here.
 
     The marks are small enough for the processor's cache; the table itself is not.
     """
@@ -85,7 +85,10 @@ def fill_bigrams(slots, pairs, log_prob, backoff):
 
 @compiled
 def fill_trigrams(slots, bigrams, marks, triples, log_prob):
-    """Put each trigram into its slot: the bigram's slot and the third word; count the lost."""
+    """Put each trigram into its slot: its bigram's slot and the third word.
+
+    Return the number of trigrams whose first two words are not a listed bigram.
+    """
     mask, shift = len(slots) - 1, shift_of(len(slots))
     two_shift = shift_of(len(bigrams))
     lost = 0
@@ -181,9 +184,9 @@ def child(keys, nodes, marks, shift, node, point):
 
 @compiled
 def nats_of(data, bounds, tables, longest, nats, characters):
-    """Write for each UTF-8 text log P of its Chinese characters [nats], and their number.
+    """Write, for each UTF-8 text, log P of its Chinese characters in nats, and their number.
 
-    Each run of Chinese characters is cut into the words whose unigrams are likeliest together.
+    Each run of Chinese characters is cut into the words with the highest joint unigram probability.
     """
     unknown = tables.log_prob[0]
     for row in range(len(nats)):

@@ -1,6 +1,6 @@
-"""`cecdata verify`: compare a dataset with its manifest, and check every row.
+"""`cecdata verify`: the comparison of a dataset with its manifest, and a check of every row.
 
-Damage raises no error here: each fault of a file becomes a `Problem` that names it.
+Damage raises no error here: each fault of a file becomes a `Problem` with the file's path.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from cecdata.shards.proofs import (
 from cecdata.shards.reader import read_batches
 
 Level: TypeAlias = Literal["quick", "default", "full"]
-# Rows proved at a time: their arrays stay in the processor's cache, twice as fast as 65,536.
+# Rows checked at a time: their arrays fit the processor's cache, twice as fast as 65,536 rows.
 _BATCH = 8_192
 LEVELS: tuple[Level, ...] = ("quick", "default", "full")
 _EMBEDDED = 64  # pairs of each batch that `full` embeds again
@@ -48,7 +48,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """True if nothing is wrong."""
+        """Return whether there is no problem."""
         return not self.problems
 
 
@@ -75,10 +75,11 @@ def verify(
 ) -> Report:
     """Check the dataset at `out`; `progress` gets the number of rows of each batch.
 
-    quick: presence, sizes, footers, foreign files. default: also SHA-256 of every file and every
-    row proved anew. full: also source, operator, edits and split of every row derived again by
-    `rederive`, and by `embed`, where it is given, the cosine of a sample. Raises InputError if the
-    folder is none or no dataset, UsageError for a level that does not exist or lacks `rederive`.
+    quick: presence, sizes, footers, foreign files. default: also the SHA-256 of every file, and a
+    check of every row. full: also the source, operator, edits and split of every row, which
+    `rederive` derives again, and the cosine of a sample, if `embed` is given. Raises InputError if
+    there is no such folder or it is no dataset, and UsageError for an unknown level, or for `full`
+    without `rederive`.
     """
     if level not in LEVELS:
         raise UsageError(f"no level {level!r}; available: {', '.join(LEVELS)}")
@@ -90,7 +91,7 @@ def verify(
     try:
         manifest = read_manifest(folder, PAIRS, POOL)
     except (VerificationError, InputError, OSError) as error:
-        # Shards whose manifest is gone are a damaged dataset; any other folder is a mistake.
+        # Shards without a manifest are a damaged dataset; any other folder was named by mistake.
         if isinstance(error, InputError) and not any(folder.glob("data/*.parquet")):
             raise
         return Report(level, (Problem(MANIFEST, str(error)),), 0, 0)
@@ -106,7 +107,7 @@ def verify(
 
 @dataclass(frozen=True, slots=True)
 class _Again:
-    """The functions that `full` derives and embeds by; both None at the other levels."""
+    """The functions with which `full` derives and embeds again; None at the other levels."""
 
     rederive: Rederive | None
     embed: Embed | None
@@ -130,7 +131,7 @@ def _contents(
             if digest != record.sha256:
                 yield Problem(record.path, f"its SHA-256 is {digest}, not {record.sha256}")
             elif record.path in shards and manifest.kind == POOL:
-                yield from _pooled(out, record, seen)
+                yield from _pooled(out, record, seen, progress)
                 whole += 1
             elif record.path in shards:
                 yield from _shard(out, record, manifest, seen, again, progress)
@@ -139,7 +140,7 @@ def _contents(
                 what, counts = _reasons(out / record.path)
                 seen.rejected[what].update(counts)
                 whole += 1
-        except Exception as error:  # noqa: BLE001 - whatever a damaged file raises is its problem
+        except Exception as error:  # noqa: BLE001 - a damaged file may raise any exception
             yield Problem(record.path, f"cannot be read: {error}")
     yield from _repeated_ids(seen)
     if whole == len(shards) + len(rejects):
@@ -167,7 +168,7 @@ def _reckoning(manifest: Manifest, seen: _Seen) -> Iterator[Problem]:
 
 
 def _reasons(path: Path) -> tuple[str, dict[str, int]]:
-    """Return whether a file of rejects holds rows or pairs, and how many for each reason."""
+    """Return whether a file of rejects holds rows or pairs, and their number for each reason."""
     counts: Counter[str] = Counter()
     with pq.ParquetFile(path) as file:
         what = "pairs" if "target" in file.schema_arrow.names else "rows"
@@ -176,7 +177,9 @@ def _reasons(path: Path) -> tuple[str, dict[str, int]]:
     return what, dict(counts)
 
 
-def _pooled(out: Path, record: File, seen: _Seen) -> Iterator[Problem]:
+def _pooled(
+    out: Path, record: File, seen: _Seen, progress: Callable[[int], None] | None
+) -> Iterator[Problem]:
     """Compare the id of every sentence of a pool with its text."""
     with pq.ParquetFile(out / record.path) as file:
         for batch in file.iter_batches(_BATCH, columns=["id", "text"]):
@@ -186,6 +189,8 @@ def _pooled(out: Path, record: File, seen: _Seen) -> Iterator[Problem]:
             seen.rows += len(batch)
             seen.ids.append(batch["id"].to_numpy())
             seen.paths.append(record.path)
+            if progress is not None:
+                progress(batch.num_rows)
 
 
 def _shard(
@@ -244,7 +249,7 @@ def _note(
 def _runs(
     batch: pa.RecordBatch, last: tuple[int, int] | None
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Return where a sentence begins, and the rows whose copy does not grow within a sentence."""
+    """Return where sentences begin, and the rows whose copy does not grow within a sentence."""
     ids, copies = batch["id"].to_numpy(), batch["copy"].to_numpy()
     starts = np.ones(len(ids), np.bool_)
     starts[1:] = ids[1:] != ids[:-1]
@@ -257,7 +262,7 @@ def _runs(
 
 
 def _repeated_ids(seen: _Seen) -> Iterator[Problem]:
-    """Yield a problem for sentences whose copies are in two places, in one file or in two."""
+    """Yield a problem for sentences whose copies are not adjacent, in one file or in several."""
     if not seen.ids:
         return
     ids = np.concatenate(seen.ids)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from http import HTTPStatus
@@ -14,7 +15,7 @@ from cectrain.corrector.corrector import Corrector
 from cectrain.serve.page import page
 
 PATH = "/correct"
-SECONDS = 30.0  # a client that sends nothing for so long is let go
+SECONDS = 30.0  # a client that sends nothing for so long is disconnected
 # The page holds its style and its script, and asks this server alone.
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
@@ -71,7 +72,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             kind, body = self._reply(method)
         except _RefusedError as refused:
-            self.close_connection = True  # what is left of its body is not read
+            self.close_connection = True  # the rest of its body is not read
             self._send(refused.status, "application/json", _json({"error": str(refused)}))
         else:
             self._send(HTTPStatus.OK, kind, body)
@@ -88,7 +89,7 @@ class _Handler(BaseHTTPRequestHandler):
         )
 
     def _check_host(self) -> None:
-        """Refuse a name that is not this machine's: another site's page may have made it ours.
+        """Refuse a Host that does not name this machine, as a DNS rebinding attack sends it.
 
         A server bound to another address than the loopback interface is meant for other names.
         """
@@ -106,7 +107,7 @@ class _Handler(BaseHTTPRequestHandler):
                 HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send Content-Type: application/json"
             )
         length = self.headers.get("Content-Length", "")
-        if not length.isdigit():
+        if not re.fullmatch("[0-9]{1,18}", length):
             raise _RefusedError(HTTPStatus.LENGTH_REQUIRED, "send Content-Length")
         if int(length) > self.server.most_bytes:
             raise _RefusedError(
@@ -137,7 +138,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _json(value: object) -> bytes:
-    # A lone surrogate is no UTF-8; ASCII can hold it.
+    # A lone surrogate cannot be encoded in UTF-8; JSON's ASCII escapes can hold it.
     return json.dumps(value).encode()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import socket
 import sys
 import threading
 from collections.abc import Iterator
@@ -91,6 +92,17 @@ def test_a_bad_request_is_refused_with_a_reason(server, body, headers, status, m
     got, _, answer = ask(server, body=body, **headers)
     assert got == status
     assert message in json.loads(answer)["error"]
+    assert ask(server, body=b'{"texts": []}')[0] == 200
+
+
+@pytest.mark.parametrize("length", [b"", b"-1", b"\xb2", b"9" * 5000])
+def test_a_length_that_is_no_number_is_refused(server, length):
+    """Digits of other scripts and numbers too long to parse are none; the server goes on."""
+    with socket.create_connection(server.server_address[:2], timeout=10) as connection:
+        host = b"Host: %s\r\n" % server.url.split("/")[2].encode()
+        head = b"POST /correct HTTP/1.1\r\nContent-Type: application/json\r\n" + host
+        connection.sendall(head + b"Content-Length: " + length + b"\r\n\r\n")
+        assert connection.recv(1000).split()[1] == b"411"
     assert ask(server, body=b'{"texts": []}')[0] == 200
 
 

@@ -1,4 +1,4 @@
-"""Sentences that say the same again and again: 哈哈哈哈哈哈, or one clause many times."""
+"""Sentences that repeat themselves: 哈哈哈哈哈哈, or one clause many times."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from cecdata.corpus.quality.counts import distinct
 if TYPE_CHECKING:
     import polars as pl
 
-LEAST, SHORTEST = 0.3, 12  # distinct characters of a text; texts below are not judged
-HEAD = 60  # long texts have a smaller share of distinct characters: so many are counted
+LEAST, SHORTEST = 0.3, 12  # share of distinct characters; shorter texts are not judged
+HEAD = 60  # characters judged, because long texts have a smaller share of distinct ones
 
 
 def _fails(text: pl.Expr) -> pl.Expr:
@@ -27,4 +27,4 @@ def _repeats(text: pl.Series) -> pl.Series:
     return pl.Series((length >= SHORTEST) & (different < LEAST * length))
 
 
-QUALITY = Quality(_fails, f"less than {LEAST:.0%} of its first 60 characters are distinct")
+QUALITY = Quality(_fails, f"less than {LEAST:.0%} of its first {HEAD} characters are distinct")
