@@ -1,10 +1,10 @@
-"""A build end to end, against the paper's listing end to end and against its own floor.
+"""Measure a whole build against the paper's listing and against the floor of its necessary parts.
 
 Ours: Parquet in → read, normalise, deduplicate, pool → pairs with edits, distance, validation →
 Parquet zstd-1, journal and proofs included, no cosine, one worker. The listing: read Parquet,
-perturb, rapidfuzz's Levenshtein ≤ 8, write Parquet zstd-1, on a sample, by pair. The floor is
-what cannot be left out, each measured apart, all columns: reading the file, the kernel, and
-encoding and compressing the pairs (kernel and writing on one chunk, times the number of chunks).
+perturb, rapidfuzz's Levenshtein ≤ 8, write Parquet zstd-1, on a sample, by pair. The floor is the
+sum of the parts that no program can leave out, each measured alone and by pair: reading the file,
+the kernel, and encoding and compressing all columns of the pairs (kernel and writing on one chunk).
 
 Not counted: compiling the kernels and the confusion sets (a warm-up build of the sample corpus).
 
@@ -33,7 +33,7 @@ GOAL_LISTING, GOAL_FLOOR = 200, 0.6
 
 
 def listing_by_pair(pool: Path, listing: Listing, folder: Path) -> float:
-    """CPU seconds by pair of the paper's way, from a Parquet file to a Parquet file."""
+    """Return the CPU seconds per pair of the paper's listing, from Parquet to Parquet."""
     source, made = folder / "sample.parquet", folder / "listing.parquet"
     pq.write_table(pa.Table.from_batches([sentences(pool, LISTED)]), source)
     config = recipe()
@@ -54,7 +54,7 @@ def listing_by_pair(pool: Path, listing: Listing, folder: Path) -> float:
 
 
 class Floor:
-    """The parts that no program can leave out, by pair."""
+    """The cost per pair of the parts that no program can leave out."""
 
     def __init__(self, pool: Path, folder: Path) -> None:
         self.pool, self.folder, self.config = pool, folder, recipe()
@@ -65,7 +65,7 @@ class Floor:
         self.work.numba()
 
     def parts(self) -> dict[str, float]:
-        """CPU seconds by pair: read, kernel, encode and compress."""
+        """Return the CPU seconds per pair to read, to run the kernel, to encode and compress."""
         made = self.folder / "floor.parquet"
         pairs = len(self.table)
         return {
@@ -81,7 +81,7 @@ class Floor:
 
 
 def build_by_pair(pool: Path, folder: Path) -> tuple[float, float, int]:
-    """CPU and wall seconds by pair of a whole build, and its pairs."""
+    """Return the CPU and wall seconds per pair of a whole build, and its number of pairs."""
     seen: list[int] = []
     started = time.perf_counter()
     cpu = cpu_s(

@@ -1,10 +1,10 @@
-"""The embedding cache: bytes a vector, look-ups a second, opening, memory, flipped bits.
+"""Measure the embedding cache: bytes a vector, look-ups a second, opening, memory, flipped bits.
 
     python benchmarks/bench_cache.py [--rows 200000] [--flips 10000] [--folder DIR]
 
-Each figure stands beside what is wanted. Opening, and the memory that filling, compacting and
+Each figure is printed beside its goal. Opening, and the memory that filling, compacting and
 writing the FAISS file take, are measured in fresh processes. `--rows 1000000` needs 6.3 GB of disk;
-the default a fifth of it.
+the default needs a fifth of that.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 @dataclass(frozen=True)
 class Random:
-    """Stands in for an encoder: the cache asks for no more."""
+    """A stand-in for an encoder, with all that the cache reads of one."""
 
     dimension: int = DIMENSION
     name: str = "random"
@@ -75,13 +75,16 @@ def fill(folder: Path, rows: int, model: Random) -> None:
 
 
 def filling(folder: Path, rows: int) -> float:
-    """The most memory, in MiB, of a process that fills, compacts and indexes a cache."""
+    """Return the peak memory, in MiB, of a process that fills, compacts and indexes a cache."""
     command = [sys.executable, "-c", FILLING, str(Path(__file__).parent), str(folder), str(rows)]
     return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
 def flips(count: int) -> tuple[int, dict[str, int]]:
-    """Of `count` one-bit flips over all files of a small cache, how many went unnoticed."""
+    """Flip one bit in a file of a small cache, `count` times.
+
+    Return how many flips went unnoticed, and how many were tried by file suffix.
+    """
     rng, missed, tried = np.random.default_rng(1), 0, {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "small"
@@ -129,17 +132,17 @@ def main() -> None:
             cache.get(some)
         used = len(drawn) * BATCH / (time.process_time() - used)
         rate = len(drawn) * BATCH / (time.perf_counter() - started)
-        print(f"look-ups         {rate:12,.0f}  a second, {rate / 150_000:.2f} × what is wanted")
-        print(f"                 {used:12,.0f}  a second of CPU: without what other work took")
+        print(f"look-ups         {rate:12,.0f}  a second, {rate / 150_000:.2f} × the goal")
+        print(f"                 {used:12,.0f}  a CPU-second, which excludes other work")
         told = subprocess.run(
             [sys.executable, "-c", OPENING, str(folder)], capture_output=True, text=True, check=True
         )
         found = json.loads(told.stdout)
         print(
             f"opening          {found['seconds']:12.4f}  s for {found['rows']:,} vectors "
-            f"(wanted < 0.2 for 1,000,000)"
+            f"(goal: < 0.2 for 1,000,000)"
         )
-        print(f"memory           {found['mib']:12.1f}  MiB more after it (wanted < 50)")
+        print(f"memory           {found['mib']:12.1f}  MiB more after it (goal: < 50)")
         print(
             f"filling          {most:12.0f}  MiB at most, FAISS file and compaction included "
             f"({less:.0f} MiB with a quarter of the rows)"

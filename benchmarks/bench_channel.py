@@ -1,9 +1,9 @@
-"""Speed of the noisy channel: sentences a CPU-second on one core, with everything around it.
+"""Measure the noisy channel end to end: sentences per CPU-second on one core.
 
     python benchmarks/bench_channel.py [--lm TABLE] [--pool CLEAN.parquet] [--file SENTENCES]
 
 The sentences are random ones of the pool, of lengths around the means of LEMON and CSCD-NS dev, or
-the lines of a file. What is timed is `Corrector.correct` in blocks of 256 sentences, as
+the lines of a file. The script times `Corrector.correct` on blocks of 256 sentences, as
 `cectrain correct` and `cecbench run --system channel` call it.
 """
 
@@ -25,7 +25,7 @@ ROUNDS = 3
 
 def main() -> None:
     parser = arguments(__doc__ or "")
-    parser.add_argument("--lm", default="words", help="n-gram model  [words: what ships]")
+    parser.add_argument("--lm", default="words", help="n-gram model  [words: the shipped one]")
     parser.add_argument("--file", type=Path, help="sentences to correct, one a line")
     parser.add_argument("--count", type=int, default=2000, help="sentences  [2000]")
     asked = parser.parse_args()
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def opened(lm: str) -> ChannelProposer:
-    """Return the proposer, its kernels loaded."""
+    """Return the proposer after a first call, which loads its kernels."""
     proposer = ChannelProposer(find(lm))
     proposer.propose(["我们"])
     return proposer

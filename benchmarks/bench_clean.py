@@ -1,11 +1,11 @@
-"""Over-correction: the share of error-free sentences that the corrector changes, by origin.
+"""Measure over-correction: the share of error-free sentences that the corrector changes, by origin.
 
     python benchmarks/bench_clean.py [--pool CLEAN.parquet] [--lm TABLE] [--policy channel]
 
-The pool is a Parquet or TSV file with the columns `text` and `origin`. Drawn are only sentences
-whose id is among the 2 % that the shipped n-gram model and the policy's cool-down leave out. The
-corrector is `Corrector` as `cectrain correct` has it. A changed sentence is not always harmed,
-because collections of text have errors, too.
+The pool is a Parquet or TSV file with the columns `text` and `origin`. Only sentences whose id is
+among the 2 % that the shipped n-gram model and the policy's cool-down leave out are drawn. The
+corrector is `Corrector` as `cectrain correct` uses it. A change is not always a mistake, because
+the pool has errors, too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cecdata.corpus.xxh3 import ids
 from cectrain.corrector.corrector import Corrector
 
 HELD_OUT = 0.02  # tools/ngram/build.py and cectrain/recipes/cooldown.toml leave these out
-GOAL = 0.05  # most sentences that may be changed
+GOAL = 0.05  # maximum share of changed sentences
 
 
 def drawn(path: Path, count: int) -> pl.DataFrame:
@@ -39,8 +39,8 @@ def drawn(path: Path, count: int) -> pl.DataFrame:
 def main() -> None:
     parser = arguments(__doc__ or "")
     parser.add_argument("--policy", default="combined")
-    parser.add_argument("--lm", default="words", help="n-gram model  [words: what ships]")
-    parser.add_argument("--confidence", type=float, help="least confidence of an edit")
+    parser.add_argument("--lm", default="words", help="n-gram model  [words: the shipped one]")
+    parser.add_argument("--confidence", type=float, help="minimum confidence of an edit")
     parser.add_argument("--count", type=int, default=20_000, help="sentences  [20000]")
     parser.add_argument("--changes", type=Path, help="file for the changes, as JSON lines")
     asked = parser.parse_args()

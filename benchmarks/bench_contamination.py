@@ -1,8 +1,8 @@
-"""Benchmark sentences planted in a corpus: how many are found, how fast, and how many others.
+"""Measure the search for benchmark sentences in a corpus: recall, false hits and speed.
 
-Every text of the benchmarks is planted verbatim, in another width and punctuation, inside a longer
-line, and with two characters changed where it has at least 20. The unrelated sentences are the
-pool's; those that are hit are printed, to be judged by eye.
+Every text of the benchmarks is looked up verbatim, in another width and punctuation, inside a
+longer line, and with two characters changed where it has at least 20. The unrelated sentences come
+from the pool; the first ones that are hit are printed for a person to judge.
 
     python benchmarks/bench_contamination.py --data $CECBENCH_DATA [--pool clean.parquet]
 """
@@ -25,13 +25,13 @@ UNRELATED = 100_000
 
 
 def wide(text: str) -> str:
-    """Full width, and other punctuation."""
+    """Return the text in full width and with other punctuation."""
     signs = {"，": "、", ",": "；", "。": "！", "“": "「", "”": "」"}
     return "".join(signs.get(c, chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c) for c in text)
 
 
 def changed(text: str, generator: random.Random) -> str:
-    """Two characters put in place of others."""
+    """Return the text with two characters replaced."""
     characters = list(text)
     for place in generator.sample(range(len(text)), 2):
         characters[place] = generator.choice("鑫森淼焱垚")

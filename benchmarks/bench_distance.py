@@ -1,4 +1,4 @@
-"""Are the distances right? Every pair of a build against rapidfuzz; a fifth of them mixed.
+"""Check the distances of the engine's pairs against rapidfuzz; a fifth of the pairs is mixed.
 
 python benchmarks/bench_distance.py [--pool clean.parquet] [--sentences 1050000]
 """
@@ -19,7 +19,7 @@ STEP = 32_768  # sentences at a time
 
 
 def wrong(perturber: Perturber, batch: pa.RecordBatch) -> tuple[int, int]:
-    """How many pairs of these sentences there are, and how many of their distances are wrong."""
+    """Return the number of pairs of these sentences, and how many of their distances are wrong."""
     table = perturber.pairs(batch).table
     target = table.column("target").cast(pa.string())
     found = cpdist(

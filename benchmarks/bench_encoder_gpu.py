@@ -1,14 +1,15 @@
-"""A bge-large encoder against the floor of its arithmetic, on one GPU.
+"""Measure a bge-large encoder on one GPU against the floor that its FLOPs set.
 
     python benchmarks/bench_encoder_gpu.py CORPUS.txt [--batch-tokens 65536] [--sentences 100000]
 
-The architecture of bge-large-zh-v1.5 (BERT: 24 layers, 1024 wide, 16 heads) with random weights,
-which serve for speed; one token a code point and two more, as its vocabulary has it. First the
-card's own rate of a large matrix product, then sentences per second of length-bucketed batches in
-fp16 and bf16, the floor FLOPs / rate and the share of the rate that is reached (goal: 40 %). Last
-the same sentences through `cecdata`'s encoder, tokenizer and transfers included.
+The model has the architecture of bge-large-zh-v1.5 (BERT: 24 layers, 1024 wide, 16 heads) and
+random weights, which do not affect the speed. A sentence has one token a code point and two more,
+as with that model's vocabulary. First comes the card's own rate of a large matrix product, then
+sentences per second of length-bucketed batches in fp16 and bf16, the floor FLOPs / rate and the
+share of the rate that is reached (goal: 40 %). Last come the same sentences through `cecdata`'s
+encoder, tokenizer and transfers included.
 
-`--device cpu --tiny` runs all of it in seconds on any machine: a trial of the script, no figure.
+`--device cpu --tiny` runs all of it in seconds on any machine; its figures mean nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Shape:
-    """A BERT."""
+    """The dimensions of a BERT model."""
 
     layers: int = 24
     width: int = 1024
@@ -36,7 +37,7 @@ class Shape:
     longest: int = 512
 
     def flops(self, length: int) -> float:
-        """Multiply-adds × 2 of one sentence of so many tokens, without padding."""
+        """Return the FLOPs (multiply-adds × 2) of one sentence of `length` tokens, unpadded."""
         products = 4 * self.width * self.width + 2 * self.width * self.inner
         return self.layers * (2.0 * length * products + 4.0 * length * length * self.width)
 
@@ -52,7 +53,7 @@ def wait(device: str) -> None:
 
 
 def seconds(work: Callable[[], object], device: str, rounds: int) -> float:
-    """The least of some rounds, after a warm-up."""
+    """Return the wall-clock seconds of the fastest of `rounds` rounds, after a warm-up."""
     best = float("inf")
     for turn in range(rounds + 1):
         wait(device)
@@ -65,7 +66,7 @@ def seconds(work: Callable[[], object], device: str, rounds: int) -> float:
 
 
 def matrix_rate(dtype: object, device: str, size: int, products: int = 30) -> float:
-    """FLOP/s of one large product, the best that the card does here."""
+    """Return the FLOP/s of large matrix products, the card's attainable rate."""
     import torch
 
     left, right = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
@@ -78,7 +79,10 @@ def matrix_rate(dtype: object, device: str, size: int, products: int = 30) -> fl
 
 
 def batches(lengths: np.ndarray, tokens: int) -> list[np.ndarray]:
-    """Lengths sorted and cut so that a padded batch holds about `tokens` tokens."""
+    """Return the lengths, sorted and cut so that a padded batch holds at most `tokens` tokens.
+
+    A longer sentence is a batch of its own.
+    """
     ordered, found, start = np.sort(lengths)[::-1].copy(), [], 0
     while start < len(ordered):
         size = max(1, tokens // int(ordered[start]))
@@ -103,13 +107,13 @@ def bert(shape: Shape, vocabulary: int = 21128) -> object:
 def measure(
     dtype: object, device: str, shape: Shape, lengths: np.ndarray, tokens: int, rounds: int
 ) -> float:
-    """Seconds for all sentences once."""
+    """Return the seconds that all sentences take once."""
     import torch
 
     model = bert(shape).to(device, dtype).eval()  # type: ignore[attr-defined]
     made = []
     for part in batches(lengths, tokens):
-        width = min(-(-int(part[0]) // 8) * 8, shape.longest)  # a multiple of 8 suits the units
+        width = min(-(-int(part[0]) // 8) * 8, shape.longest)  # multiples of 8 suit tensor cores
         ids = torch.randint(5, 21128, (len(part), width), device=device)
         places = torch.arange(width, device=device)
         mask = places[None] < torch.tensor(part, device=device)[:, None]
@@ -125,7 +129,7 @@ def measure(
 
 
 def through_encoder(shape: Shape, sentences: list[str], device: str, rounds: int) -> float:
-    """Seconds of `SentenceTransformerEncoder.encode`, as `cecdata embed` calls it."""
+    """Return the seconds of `SentenceTransformerEncoder.encode`, as `cecdata embed` calls it."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.models import Pooling, Transformer
     from transformers import BertTokenizerFast
@@ -160,7 +164,7 @@ def main() -> None:
     import torch
 
     if given.device == "cuda" and not torch.cuda.is_available():
-        sys.exit("no GPU here: this benchmark measures one (--device cpu --tiny to try it out)")
+        sys.exit("no GPU found: run this on a GPU, or try the script with --device cpu --tiny")
     shape = TINY if given.tiny else Shape()
     with given.corpus.open(encoding="utf-8") as file:
         sentences = [line.strip() for line in islice(file, given.sentences)]

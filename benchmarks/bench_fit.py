@@ -1,13 +1,13 @@
-"""Measure `cecdata fit` on 200 errors of one set by the errors of the others.
+"""Measure `cecdata fit` on 200 errors of one set by the bits per error on the other sets.
 
     python benchmarks/bench_fit.py --shared $CEC_SHARED [--reach 1 10] [--seeds 3]
 
-For each set, seed and reach: rows are drawn at random until 200 characters written for another are
-in (gam has 159), the recipe `realistic` is fitted to them, and bits per error are measured on the
-other sets, and on what is left of the same one. Prints the change against the recipe as it ships,
-means over the seeds, beside that of longer rows alone, which need no labels; the strengths chosen
-and the CPU seconds of a fit. Last, as a bound: the weights fitted to all of the very errors that
-are tested, with the weakest prior.
+For each set, seed and reach, rows are drawn at random until they hold 200 substituted characters
+(gam has only 159), the recipe `realistic` is fitted to them, and bits per error are measured on the
+other sets and on the rest of the same one. The script prints the change against the shipped recipe,
+as means over the seeds, beside the change from longer rows alone, which need no labels; also the
+strengths chosen and the CPU seconds of a fit. The last line is a bound: the weights fitted to all
+errors that are tested, with the weakest prior.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ Pairs = list[tuple[str, str]]
 
 
 def pairs_of(path: Path) -> Pairs:
-    """The wrong pairs of a set; LEMON's are spaced out, CSCD-NS's have a column before them."""
+    """Return the wrong pairs of a set.
+
+    LEMON's characters are separated by spaces; CSCD-NS has a column before the pair.
+    """
     found = []
     for line in path.read_text("utf-8").splitlines():
         source, target = line.split("\t")[-2:]
@@ -47,7 +50,7 @@ def pairs_of(path: Path) -> Pairs:
 
 
 def drawn(pairs: Pairs, seed: int) -> tuple[Errors, Errors]:
-    """(sample, rest): rows in a random order, cut where the sample has enough errors."""
+    """Return a sample and the rest: rows in random order, cut once the sample has enough errors."""
     mixed = sorted(pairs)
     random.Random(seed).shuffle(mixed)
     tokens = cut = 0
@@ -58,7 +61,7 @@ def drawn(pairs: Pairs, seed: int) -> tuple[Errors, Errors]:
 
 
 class Tested:
-    """Errors that recipes are measured on: the candidates of their right characters, once."""
+    """Errors that recipes are measured on; the candidates of their right characters are cached."""
 
     def __init__(self, errors: Errors, reach: float) -> None:
         self.tokens = errors.tokens
@@ -67,7 +70,7 @@ class Tested:
         self.start = np.zeros(Parameters.number(self.entries))
 
     def bits(self, vector: np.ndarray) -> float:
-        """Bits per error; those outside the standard characters have the tail's chance."""
+        """Return the bits per error; errors outside the standard characters get the tail's."""
         e = self.entries
         outside = (self.tokens - e.count.sum()) * float(bits(np.zeros(1))[0])
         return float((e.count * bits(self.model.chances(vector))).sum() + outside) / self.tokens

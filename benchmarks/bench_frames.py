@@ -1,7 +1,8 @@
-"""CPU by pair of the Polars expression, beside the kernel and a build's second pass without files.
+"""Measure the CPU time per pair of the Polars expression.
 
-One process, everything in one run, interleaved; medians. All have the paper's recipe without the
-cosine. Also pairs a CPU-second of `Fresh`, as dictionaries and as tables.
+It is compared with the kernel and with a build's second pass without files. `Fresh` is measured as
+well, as dictionaries and as tables. All use the paper's recipe without the cosine and take turns in
+one process; the figures are medians.
 
     python benchmarks/bench_frames.py [--pool clean.parquet] [--rounds 9]
 """
@@ -13,7 +14,7 @@ import statistics
 import polars as pl
 from common import arguments, interleaved, machine, ratio, recipe, sentences
 
-import cecdata.polars  # noqa: F401 - gives expressions the namespace
+import cecdata.polars  # noqa: F401 - registers the namespace `cec` of expressions
 from cecdata.frames.fresh import Fresh
 from cecdata.frames.rates import rates
 from cecdata.perturbation import kernel

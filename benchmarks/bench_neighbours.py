@@ -1,10 +1,11 @@
-"""Near duplicates: what is found, beside comparing all with all, and what it costs.
+"""Measure the search for near-duplicates by vector: its recall against all pairs, and its cost.
 
     python benchmarks/bench_neighbours.py CLEAN.parquet [--sentences 200000] [--encoder builtin]
     python benchmarks/bench_neighbours.py VECTORS.npy [--sentences 200000]
 
-First the share of the pairs that is found among 20,000 sentences, then CPU seconds, cosines worked
-out (of all pairs of sentences) and memory at an eighth, a half and all of the sentences.
+First comes the share of the pairs that is found among about 20,000 sentences. Then come CPU
+seconds, the share of all cosines that is computed, and peak memory, at an eighth, a half and all of
+the sentences.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from cecdata.embed import encoder
 from cecdata.embed.cache import Cache, CacheWriter
 from cecdata.embed.duplicates import near_duplicates
 
-COMPARED = 20_000  # sentences of which all pairs are looked at
+COMPARED = 20_000  # sentences, about, of which all pairs are compared
 SEGMENT = 65_536
 
 
 @dataclass(frozen=True)
 class Source:
-    """Stands in for an encoder: the cache asks for no more."""
+    """A stand-in for an encoder, with all that the cache reads of one."""
 
     dimension: int
     name: str = "vectors"

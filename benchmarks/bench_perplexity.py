@@ -1,6 +1,6 @@
-"""Measure which sentences `--perplexity words` rejects: clean ones, and the same ones scrambled.
+"""Measure how many sentences `--perplexity words` rejects: clean ones, and the same ones scrambled.
 
-The sentences are held out from the n-gram model that ships. A scrambled one has its characters in
+The sentences are held out from the shipped n-gram model. A scrambled one has its characters in
 random order.
 
     python benchmarks/bench_perplexity.py [--pool clean.parquet] [--count 20000]

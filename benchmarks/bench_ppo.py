@@ -1,10 +1,11 @@
-"""Cost of PPO over plain GRPO: whole batches of both, interleaved in one process.
+"""Measure the cost of PPO over plain GRPO on whole batches, interleaved in one process.
 
 python benchmarks/bench_ppo.py DATA [--policy FOLDER] [--groups 24] [--rounds 8]
 
-Plain GRPO: the baseline is the group's mean, nothing is whitened, no value network. PPO: a value
-network on the policy's hidden state (paper §3.4), and, as the small recipe has it, leave-one-out
-with whitening. Same pairs, same generator, CPU seconds; each round runs all three.
+Plain GRPO has the group's mean as its baseline, no whitening and no value network. PPO is measured
+with a value network on the policy's hidden state (paper §3.4) and, as in the small recipe, with
+leave-one-out and whitening. All three get the same pairs and the same random numbers; each round
+runs all three. The figures are CPU seconds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Precision and recall of the placeholders for personal data, by type, and the speed of masking.
+"""Measure precision and recall of masking personal data, by type, and its speed.
 
 python benchmarks/bench_privacy.py
 """
@@ -20,7 +20,7 @@ _PLACEHOLDER = re.compile("<([A-Z]+)>")
 
 
 def spans(text: str) -> set[tuple[str, str]]:
-    """Return type and value of what is masked in a text."""
+    """Return the type and value of each masked span of a text."""
     parts = _PLACEHOLDER.split(mask_text(text))
     pattern = "".join(re.escape(part) if n % 2 == 0 else "(.+?)" for n, part in enumerate(parts))
     values = re.fullmatch(pattern, text, re.DOTALL)

@@ -2,10 +2,10 @@
 
     python benchmarks/bench_protect.py [--sentences 100000] [--names 10000]
 
-Prints CPU nanoseconds a pair of histogram and perturbation for the recipe `realistic` without
-protection, with spans, and with spans and names; then a whole build (levenshtein alone) with and
-without. Interleaved rounds in one process, medians of the ratios. The names are words of the
-lexicon, the rarer ones.
+Print CPU microseconds a pair of histogram and perturbation for the recipe `realistic` without
+protection, with spans, and with spans and names; then of a whole build (levenshtein alone) without
+and with spans. The rounds are interleaved in one process; the ratios are medians. The names are the
+rarest three-character words of the lexicon.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Measure weighted and word-level sets, CPU time per pair: `realistic` on and off, `context`.
+"""Measure the CPU time per pair of the recipe `realistic`, in full ("on") and reduced ("off").
 
 Off is the same recipe with every weight equal and without the operators that rewrite spans; their
-share of the pairs goes to homophones. All recipes take turns in one run. A build reads, normalises,
-calibrates, perturbs, validates and writes, one worker, no cosine; the kernel is measured alone as
-well. Not counted: compiling the kernels and the confusion sets (a build before the first round).
+share of the pairs goes to homophones. The recipes `paper` and `context` are measured as well. All
+take turns in one run. A build reads, normalises, calibrates, perturbs, validates and writes, with
+one worker and no cosine; the kernel is also measured alone. Not counted: compiling the kernels and
+the confusion sets (a build before the first round).
 
     python benchmarks/bench_realistic.py [--pool clean.parquet] [--rounds 5] [--sentences 100000]
 """
@@ -28,7 +29,7 @@ GOAL, CONTEXT_GOAL = 1.25, 1.3
 
 
 def configurations() -> dict[str, Config]:
-    """`on`, `off`, and for comparison the paper's recipe."""
+    """Return `on`, `off`, and for comparison the recipes `paper` and `context`."""
     on = load("realistic", filters=("levenshtein",))
     spans = [name for name in on.prior if OPERATORS[name].action == "rewrite"]
     share = sum(on.prior[name] for name in spans)
@@ -41,7 +42,7 @@ def configurations() -> dict[str, Config]:
 
 
 def line(title: str, seconds: dict[str, list[float]], pairs: int) -> str:
-    """Nanoseconds per pair of each, and the ratio on / off with its goal."""
+    """Return the nanoseconds per pair of each, and the ratios with their goals."""
     each = "".join(
         f"{name:>8}{statistics.median(values) / pairs * 1e9:8.0f} ns"
         for name, values in seconds.items()

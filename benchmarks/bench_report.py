@@ -1,7 +1,7 @@
-"""The report of a dataset: seconds to make, size, seconds until a browser shows it.
+"""Measure the report of a dataset: seconds to make, size, seconds until a browser shows it.
 
-Opening is timed from the navigation to the end of the load event, in which the page's script has
-drawn the pairs and the confusions; a desktop and a phone, each the median of ROUNDS.
+Opening is timed from the navigation to the end of the load event, when the page's script has drawn
+the pairs and the confusions. It is the median of ROUNDS, at the width of a desktop and of a phone.
 
     cecdata build clean.parquet --out six --recipe realistic    # 6 M pairs of 1.5 M sentences
     python benchmarks/bench_report.py six
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def opened(page: Path, width: int) -> float:
-    """Seconds until the page is loaded and has drawn its pairs, in a browser of its own."""
+    """Return the seconds until the page is loaded and has drawn its pairs, in a fresh browser."""
     with tempfile.TemporaryDirectory() as profile, Browser(Path(profile)) as browser:
         browser.open(page.as_uri(), width)
         browser.until("document.querySelectorAll('.pair').length > 0")

@@ -1,4 +1,4 @@
-"""Time of clustering and reward terms of one batch, without the encoder.
+"""Measure the time of clustering and of the reward terms of one batch, without the encoder.
 
 python benchmarks/bench_reward.py [--groups 96] [--candidates 4] [--dimension 1024]
 """

@@ -1,11 +1,11 @@
-"""Scale: threads, Ray beside threads, and a simulated build of ten billion sentences.
+"""Measure scaling: threads, Ray against threads, and a simulated build of ten billion sentences.
 
-Threads 1 and 2, and Ray with two chunks in flight, build the same corpus without the cosine, one
-after the other in each round, and so do two processes of one thread at once, which show what the
-machine gives. CPU counts every process of a build, Ray's own, too; the start (a build of a few
-sentences) is taken off. The simulation writes the state that 200,000 chunks leave and measures
-planning (what job 1 of N does between the first pass and its first chunk) and status. `--embedding`
-compares an encoder in this process with one that is an actor of Ray.
+One thread, two threads, and Ray with two chunks in flight build the same corpus without the cosine,
+one after the other in each round. Two simultaneous processes of one thread each show what the
+machine can reach. The CPU time is that of all processes of a build, Ray's own included, less the
+start (a build of a few sentences). The simulation writes the state that 200,000 chunks leave and
+measures planning (what job 1 of N does between the first pass and its first chunk) and status.
+`--embedding` compares an encoder in this process with one in an actor of Ray.
 
     python benchmarks/bench_scale.py [--pool clean.parquet] [--limit 1500000] [--rounds 1]
     python benchmarks/bench_scale.py --simulate [--chunks 200000] [--jobs 2000]
@@ -58,7 +58,7 @@ class Clock(threading.Thread):
 
 
 def build(pool: Path, limit: int, *words: str) -> tuple[float, float]:
-    """(wall, CPU) seconds of a build in a process of its own."""
+    """Return the wall and CPU seconds of a build in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         mark = f"{os.getpid()}-{time.monotonic_ns()}"
         clock = Clock(f"{MARK}={mark}")
@@ -111,7 +111,7 @@ def engines(pool: Path, limit: int, rounds: int) -> None:
 
 
 def embedding(pool: Path, name: str, limit: int, rounds: int) -> None:
-    """Print the speed of Ray's actor for an encoder over that of the encoder in this process."""
+    """Print the speed of an encoder in Ray's actor relative to the encoder in this process."""
     import pyarrow as pa
     import pyarrow.parquet as pq
     import ray
@@ -152,7 +152,7 @@ def embedding(pool: Path, name: str, limit: int, rounds: int) -> None:
 
 
 def simulate(chunks: int, jobs: int) -> None:
-    """Print planning, memory and status of a build of `chunks` chunks by `jobs` jobs."""
+    """Print the cost of planning and of status for a build of `chunks` chunks by `jobs` jobs."""
     with tempfile.TemporaryDirectory() as folder:
         script = Path(__file__).with_name("simulate_scale.py")
         words = [sys.executable, str(script), folder, str(chunks), str(jobs)]

@@ -1,4 +1,4 @@
-"""Speed and memory of the scorers, compared with plain Python that does what published scripts do.
+"""Measure the scorers' speed and memory against plain Python that does what published scripts do.
 
 The published scripts are not part of this repository. `published_cscd` has the same kinds of
 operations per sentence as the CSCD-NS script: three lists of characters, dictionaries of counts,
@@ -113,7 +113,7 @@ def processor_seconds(work: Callable[[], object]) -> float:
 
 
 def ratio(slow: Callable[[], object], fast: Callable[[], object], rounds: int) -> tuple[float, str]:
-    """Return the best time of the fast side in seconds, and a text on the ratios of all rounds."""
+    """Return the best time of the fast side in seconds, and the rounds' ratios as text."""
     fast()  # compiles and reads tables
     times = [(processor_seconds(slow), processor_seconds(fast)) for _ in range(rounds)]
     ratios = sorted(a / b for a, b in times)

@@ -1,6 +1,6 @@
 """Measure the start of the command line and a build of the sample, with warm caches.
 
-    python benchmarks/bench_startup.py [--rounds 5]
+python benchmarks/bench_startup.py [--rounds 5]
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MAIN = "from cecdata.cli import main; main()"
 
 
 def wall_s(arguments: Sequence[str]) -> float:
-    """Wall-clock seconds of one command."""
+    """Return the wall-clock seconds of one command."""
     started = time.perf_counter()
     subprocess.run([sys.executable, "-c", _MAIN, *arguments], check=True, capture_output=True)
     return time.perf_counter() - started

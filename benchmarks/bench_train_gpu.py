@@ -1,4 +1,4 @@
-"""Speed of generating and training with Qwen3-0.6B's architecture, against the floor of FLOPs.
+"""Measure generation and training with Qwen3-0.6B's architecture against the floor that FLOPs set.
 
     python benchmarks/bench_train_gpu.py [--groups 96] [--candidates 4] [--chars 40] [--bf16]
 
@@ -29,23 +29,23 @@ TINY = {
     "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16,
     "max_position_embeddings": 512, "tie_word_embeddings": True,
 }  # fmt: skip
-INSTRUCTION = 120  # tokens of the question beside the sentence, about
-A_CHARACTER = 0.7  # tokens of Qwen's tokenizer, about
+INSTRUCTION = 120  # tokens of the prompt besides the sentence, about
+A_CHARACTER = 0.7  # tokens per character with Qwen's tokenizer, about
 
 
 def main(given: list[str] | None = None) -> dict[str, float]:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--groups", type=int, default=96)
     parser.add_argument("--candidates", type=int, default=4)
-    parser.add_argument("--chars", type=int, default=40, help="of a sentence")
-    parser.add_argument("--micro", type=int, default=96, help="sequences a backward pass")
+    parser.add_argument("--chars", type=int, default=40, help="characters of a sentence")
+    parser.add_argument("--micro", type=int, default=96, help="sequences in a backward pass")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--bf16", action=argparse.BooleanOptionalAction, default=True)
-    parser.add_argument("--tiny", action="store_true", help="a toy's size, to try the script")
+    parser.add_argument("--tiny", action="store_true", help="a tiny model, to try the script")
     options = parser.parse_args(given)
     if options.device == "cuda" and not torch.cuda.is_available():
-        parser.error("no GPU here: --device cpu --tiny tries the script, its figures mean nothing")
+        parser.error("no GPU found: run this on a GPU, or try the script with --device cpu --tiny")
     torch.manual_seed(0)
     config = Qwen3Config(**(TINY if options.tiny else QWEN3_06B))
     figures = measure(Qwen3ForCausalLM(config).to(options.device), options)
@@ -86,7 +86,7 @@ def against(
     work: Callable[[], object],
     operations: float,
 ) -> dict[str, float]:
-    """Tokens/s, the floor's, and the share of the card's rate, of the fastest round."""
+    """Return the fastest round's tokens/s, the floor's, and the share of the card's rate."""
     seconds = min(timed(work, options) for _ in range(options.rounds))
     return {
         f"{name}, tokens/s": tokens / seconds,
@@ -140,10 +140,10 @@ def parameters(model: Qwen3ForCausalLM) -> int:
 
 
 def flops(model: Qwen3ForCausalLM, before: int, tokens: int) -> float:
-    """Multiply-adds × 2 of `tokens` after `before` given ones, which are read once besides.
+    """Return the FLOPs (multiply-adds × 2) of reading `before` tokens and writing `tokens` more.
 
-    Products with the weights (the embedding table counts once, as the head) and with keys and
-    values; norms and softmax are left out. The head is asked of written tokens alone.
+    They count the products with the weights (the embedding table once, as the head) and with keys
+    and values, but not norms and softmax. The head counts for the written tokens alone.
     """
     c = model.config
     body = parameters(model) - c.vocab_size * c.hidden_size
@@ -153,7 +153,7 @@ def flops(model: Qwen3ForCausalLM, before: int, tokens: int) -> float:
 
 
 def matrix_rate(device: str, dtype: torch.dtype, size: int, rounds: int = 20) -> float:
-    """FLOP/s of one large product, the best that the device does here."""
+    """Return the FLOP/s of large matrix products, the device's attainable rate."""
     left, right = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
     left @ right
     synchronise(device)

@@ -23,7 +23,7 @@ SHORT = 22.6  # code points: the mean length of the paper's sentences
 
 
 def arguments(description: str) -> argparse.ArgumentParser:
-    """A parser with the option that all of these benchmarks have."""
+    """Return a parser with the option that all of these benchmarks have."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     shared = os.environ.get("CEC_SHARED")
     default = Path(shared) / "clean/clean.parquet" if shared else None
@@ -35,14 +35,15 @@ def arguments(description: str) -> argparse.ArgumentParser:
 
 
 def recipe() -> Config:
-    """The paper's, without the cosine."""
+    """Return the paper's recipe without the cosine."""
     return load("paper", filters=("levenshtein",))
 
 
 def sentences(path: Path, count: int, mean: float | None = None) -> pa.RecordBatch:
-    """`count` random sentences of a corpus (schema SENTENCE); `mean`: the shorter ones alone.
+    """Return `count` random sentences of a corpus (schema SENTENCE).
 
-    With `mean` those of at most as many code points as make their mean length come near it.
+    With `mean` only shorter sentences are drawn: the maximum length is chosen so that the mean
+    length, in code points, is about `mean`.
     """
     table = pq.read_table(path, columns=["text"]).combine_chunks()
     text = table.column("text").combine_chunks().cast(pa.string())
@@ -60,7 +61,7 @@ def sentences(path: Path, count: int, mean: float | None = None) -> pa.RecordBat
 
 
 def cpu_s(work: Callable[[], object]) -> float:
-    """CPU seconds of this process for one call; the collector rests."""
+    """Return the CPU seconds of this process for one call, with garbage collection off."""
     gc.collect()
     gc.disable()
     try:
@@ -72,7 +73,7 @@ def cpu_s(work: Callable[[], object]) -> float:
 
 
 def interleaved(works: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    """CPU seconds of each work in each round; a round runs all of them, one after the other."""
+    """Return the CPU seconds of each work in each round; a round runs all, one after the other."""
     seconds: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(rounds):
         for name, work in works.items():
@@ -81,17 +82,17 @@ def interleaved(works: Mapping[str, Callable[[], object]], rounds: int) -> dict[
 
 
 def ratio(numerator: list[float], denominator: list[float]) -> float:
-    """The median of the rounds' ratios: noise that hits a whole round cancels."""
+    """Return the median of the rounds' ratios: noise that hits a whole round cancels out."""
     return statistics.median(a / b for a, b in zip(numerator, denominator, strict=True))
 
 
 def judged(name: str, value: float, goal: float) -> str:
-    """A line with a ratio, its goal, and whether it is met."""
+    """Return a line with a value, its goal, and whether the goal is met."""
     return f"{name:44}{value:10,.2f}   goal ≥ {goal:g}: {'met' if value >= goal else 'MISSED'}"
 
 
 def machine() -> str:
-    """Cores and CPU in general words."""
+    """Return the number of cores, the CPU model and the Python version as text."""
     model = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():

@@ -1,11 +1,11 @@
-"""CPU time of the same command lines by two checkouts, in interleaved pairs.
+"""Compare the CPU time of the same command lines in two checkouts, in interleaved pairs.
 
     python benchmarks/compare_trees.py OTHER_CHECKOUT --pool clean.parquet [--pairs 7] [--only TEXT]
 
 Both checkouts run on this interpreter, one after the other in every pair, with one thread, after a
-warm-up that compiles the kernels. Printed are the median of the ratios (this checkout over the
-other; below 1 is faster) and the least and greatest. CPU time is that of the whole process, start
-included.
+warm-up that compiles the kernels. The script prints the median, the least and the greatest of the
+ratios (this checkout over the other; below 1 is faster). CPU time is that of the whole process,
+start included.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CECDATA, CECBENCH, CECTRAIN = (
 )
 BUILD = ["build", "pool.txt", "--out", "data", "--overwrite", "--workers", "1"]
 TRAIN = ["train", "pairs", "--out", "train", "--overwrite", "--sft-steps", "0", "--updates", "20"]
-TRAIN += ["--policy", "policy"]  # the same for both, because others draw other candidates
+TRAIN += ["--policy", "policy"]  # the same for both: another policy samples other candidates
 JOBS: dict[str, tuple[str, list[str]]] = {
     "build, 8 copies, no cosine": (CECDATA, [*BUILD, "--copies", "8", "--filters", "levenshtein"]),
     "build, 4 copies, built-in encoder": (CECDATA, [*BUILD, "--encoder", "builtin"]),
@@ -78,7 +78,7 @@ def prepare(room: Path, tree: Path, pool: Path) -> None:
 def compare(
     name: str, program: str, words: Sequence[str], sides: Sequence[tuple[Path, Path]], pairs: int
 ) -> None:
-    """Run a job by both checkouts in turn, and print the ratios of their CPU times."""
+    """Run a job in both checkouts in turn, and print the ratios of their CPU times."""
     for room, tree in sides:
         cpu_seconds(program, words, room, tree)
     spent = [[cpu_seconds(program, words, *side) for side in sides] for _ in range(pairs)]

@@ -34,7 +34,7 @@ THRESHOLDS = (0.1, 0.2, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
 def rows_of(name: str) -> list[tuple[str, str]]:
-    """Return the pairs of a dataset, or of what `cecbench run --benchmark` takes."""
+    """Return the pairs of a dataset folder, or of a benchmark as `cecbench run` names it."""
     if Path(name).is_dir():
         frame = pl.read_parquet(Path(name, "data", "*.parquet"), columns=["source", "target"])
         return list(frame.iter_rows())
@@ -49,7 +49,7 @@ def parts_of(rows: list[tuple[str, str]], longest: int | None) -> Iterator[tuple
 
 
 def fit(features: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return the weights by Newton's method."""
+    """Return the weights of the logistic regression, fitted by Newton's method."""
     weights = np.zeros(features.shape[1])
     for _ in range(50):
         chance = 1 / (1 + np.exp(-features @ weights))

@@ -1,9 +1,9 @@
-"""The paper's perturbation pipeline as its appendix prints it (`lst:perturb_py`), for comparison.
+"""The perturbation pipeline that the paper's appendix prints (`lst:perturb_py`), for comparison.
 
-Restated from the description: three operators walk a whole table and replace the first occurrence
-of a character with probability 0.1, one inserts a space that is then removed, one inserts a
-symbol; an operator is drawn uniformly for each of m copies. Its tables are not published: they
-are filled from this project's confusion sets, cut to `ENTRIES` characters.
+It is rewritten from the description: three operators walk a whole table and replace the first
+occurrence of a character with probability 0.1, one inserts a space that is then removed, one
+inserts a symbol; an operator is drawn uniformly for each of m copies. The paper's tables are not
+published: these are filled from this project's confusion sets, cut to `ENTRIES` characters.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Table = dict[str, list[str]]
 
 
 def tables() -> dict[str, Table]:
-    """Candidates of the most frequent characters, for the three table-driven operators."""
+    """Return the candidates of the most frequent characters for the table-driven operators."""
     ranked = sorted(standard_characters(), key=frequency, reverse=True)
     found: dict[str, Table] = {}
     for name in ("homophone", "near_glyph", "radical"):

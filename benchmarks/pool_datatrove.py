@@ -1,9 +1,9 @@
-"""Gather a pool with datatrove, as nearly as its blocks allow; bench_pool.py runs this.
+"""Make a pool with datatrove, as close to ours as its blocks allow; bench_pool.py runs this.
 
     PYTHON benchmarks/pool_datatrove.py RAW.txt OUT
 
-Sentences become documents, and pass the formatter of personal data, filters like ours on the same
-conditions, and a set of their digests; what is left is written as JSON lines.
+Each sentence becomes a document. It passes the formatter for personal data, filters with conditions
+like ours, and a set of digests that drops duplicates; the rest is written as JSON lines.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """Sentences with personal data and with what only looks like it, written for this project.
 
-Every value is made up by a random generator; numbers that need a checksum have one, and look-alikes
-have none. `sentences()` yields (text, {(type, value)}).
+Every value comes from a random generator. Numbers that need a checksum have a valid one; the digits
+of look-alikes are random. `sentences()` yields (text, {(type, value)}).
 """
 
 from __future__ import annotations
@@ -297,7 +297,7 @@ LOOK_ALIKES: tuple[tuple[str, Callable[[random.Random], str]], ...] = (
 
 
 def sentences(seed: int = 7, each: int = 12) -> Iterator[tuple[str, set[tuple[str, str]]]]:
-    """Yield every sentence `each` times, with other values."""
+    """Yield every sentence `each` times, each time with another value."""
     r = random.Random(seed)
     for kind, (value_of, patterns) in POSITIVE.items():
         for pattern in patterns:

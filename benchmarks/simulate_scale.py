@@ -1,6 +1,6 @@
 """One step of `bench_scale.py --simulate`, in a process of its own: write, plan or status.
 
-    python benchmarks/simulate_scale.py FOLDER CHUNKS JOBS STEP
+python benchmarks/simulate_scale.py FOLDER CHUNKS JOBS STEP
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from cecdata.pipeline.intake import Intake
 from cecdata.pipeline.second_pass import plan_of
 from cecdata.pipeline.status import status
 
-SENTENCES = 50_000  # a chunk, in facts alone
+SENTENCES = 50_000  # in a chunk; only recorded, none exist
 
 
 def line(step: str, key: str, files: list[str], facts: dict[str, object]) -> bytes:
-    """A line of a journal, as `Journal` writes it, without its files."""
+    """Return a line of a journal as `Journal` writes it, without reading its files."""
     sha = hashlib.sha256(key.encode()).hexdigest()
     listed = [{"path": name, "sha256": sha, "bytes": 0} for name in files]
     return sealed({"step": step, "key": key, "files": listed, "facts": facts}, indent=None)

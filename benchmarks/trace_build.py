@@ -2,9 +2,9 @@
 
     python benchmarks/trace_build.py [--list]
 
-Builds 40 sentences of the sample with the Levenshtein filter and one worker, and counts what is
-called from `build` to the manifest, comprehensions and lambdas apart. Kernels are compiled, and so
-not seen.
+Build 40 sentences of the sample with the Levenshtein filter and one worker, and count the functions
+that are called from `build` to the manifest, without comprehensions and lambdas. Compiled kernels
+are invisible to the profiler.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections import Counter
 from pathlib import Path
 from types import FrameType
 
-from common import recipe  # the repository's packages, from beside this file
+from common import recipe
 
 from cecdata.common.durable import files
 from cecdata.pipeline.build import build

@@ -3,9 +3,10 @@
     python benchmarks/tune_channel.py PAIRS [--lm TABLE] [--rows 4000]
 
 PAIRS is a dataset of `cecdata build CLEAN --recipe realistic --copies 1`, of sentences that the
-n-gram model has not counted. Half of the rows are clean: their source is the target. Printed for
-each setting: the least posterior with the best sentence-level F1 among those that change at most
-5 % of the clean sentences, and precision, recall, F1, over-correction and sentences a second there.
+n-gram model has not counted. Half of the rows are clean: their source is the target. For each
+setting the script prints the confidence threshold with the best sentence-level F1 among those that
+change at most 5 % of the clean sentences, and precision, recall, F1, over-correction and sentences
+a second there.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def rows_of(path: str, count: int) -> list[tuple[str, str]]:
 def scored(
     rows: list[tuple[str, str]], proposed: list[list[Edit]], least: float
 ) -> tuple[float, float, float, float]:
-    """Precision, recall and F1 of whole sentences, and the share of clean ones changed."""
+    """Return sentence-level precision, recall and F1, and the share of clean sentences changed."""
     right = changed = wrong = spoilt = clean = 0
     for (source, target), edits in zip(rows, proposed, strict=True):
         answer = apply(source, [edit for edit in edits if edit.confidence >= least])

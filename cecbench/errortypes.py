@@ -51,7 +51,7 @@ MEANING = {
 }
 #: bands of the rarest right character among a sentence's errors, occurrences per million
 FREQUENCY_BANDS = ((1000.0, "≥ 1000"), (100.0, "100–1000"), (10.0, "10–100"), (0.0, "< 10"))
-REACH = 4  # the largest distance in code points that text can move and count as changed order
+REACH = 4  # the largest distance, in code points, over which moved text counts as changed order
 
 
 @dataclass(frozen=True, slots=True)

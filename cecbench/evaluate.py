@@ -38,9 +38,10 @@ class Settings:
 
 
 def evaluate(settings: Settings, progress: Progress = no_progress) -> RunScore:
-    """Return the object of score.json. The same settings and `out` resume, and never ask twice.
+    """Run the system on the benchmark and return the object of score.json.
 
-    Raises CecError for whatever stops the run, RefusedError where `out` holds another one.
+    A call with the same settings and `out` resumes an interrupted run and asks no recorded sentence
+    again. Raises CecError for whatever stops the run, RefusedError where `out` holds another one.
     """
     scorer = scorers.find_scorer(settings.scorer, settings.scoring)  # before anything costs time
     check_spec(settings.system)

@@ -55,7 +55,7 @@ class Interval:
 
 
 def f_statistic(tp: int, predicted: int, gold: int, beta: float = 1.0) -> Statistic:
-    """Return F of three columns, as a fraction that is 0 where the denominator is 0.
+    """Return the statistic F of three columns, a fraction that is 0 where the denominator is 0.
 
     >>> float(f_statistic(0, 1, 2)(np.array([[1.0, 2.0, 2.0]]))[0])
     0.5
@@ -112,13 +112,14 @@ def check_draws(draws: int) -> None:
     """Raise UsageError for too few draws; 0, which means no interval, is allowed."""
     if draws != 0 and draws < FEWEST_DRAWS:
         raise UsageError(
-            f"{draws} draws are too few for an interval: at least {FEWEST_DRAWS}, or 0 for none"
+            f"{draws} draws are too few for an interval: give at least {FEWEST_DRAWS}, or 0 for no "
+            "interval"
         )
 
 
 def sums_of(times: NDArray[np.int64], kinds: IntArray) -> Floats:
     """Return the sums of the fields, shape (draws, fields); `times` has shape (draws, kinds)."""
-    # float64 is exact up to 2^53 and, other than int64, has a fast matrix product
+    # float64 is exact up to 2^53 and, unlike int64, has a fast matrix product
     sums: Floats = times.astype(np.float64) @ kinds.astype(np.float64)
     return sums
 

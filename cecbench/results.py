@@ -79,7 +79,7 @@ def _meant(final: Path, sha256: str, written: Path) -> None:
     if copy.sha256 != sha256:
         raise CecError(
             f"{final}: what was read back ({copy.bytes:,} bytes) differs from what was written. "
-            "Check the disk; the same command goes on from here"
+            "Check the disk, and repeat the command: it resumes here"
         )
 
 

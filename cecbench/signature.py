@@ -67,7 +67,7 @@ opencc:none|beta:1|bs:none|v:0
         return "|".join(f"{name}:{self._text(field)}" for name, field in _SHORT.items())
 
     def differences(self, other: Signature) -> tuple[tuple[str, object, object], ...]:
-        """Return (field, mine, theirs) for every field that differs; none if scores compare."""
+        """Return (field, mine, theirs) for each field that differs; () if scores are comparable."""
         pairs = ((f.name, getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
         return tuple(entry for entry in pairs if entry[1] != entry[2])
 
@@ -77,7 +77,7 @@ opencc:none|beta:1|bs:none|v:0
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Json]) -> Signature:
-        """Return the signature that `as_dict` was called on; raise InputError for other values."""
+        """Return the signature of fields from `as_dict`; raise InputError for other values."""
         try:
             return decode(cls, dict(values), "signature")
         except MalformedError as error:

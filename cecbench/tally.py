@@ -115,7 +115,7 @@ class Tally:
         return {**values, "signature": signature.short(), **named}
 
     def _policy(self, *, stops: bool) -> str:
-        """Return the policy of a block: where the published script would stop, its fallback."""
+        """Return the policy of a block: strict becomes the fallback if the script can stop."""
         if self.policy != "strict" or not self.scorer.stop_error:
             return self.policy
         # Rows on which the published script does not stop are the same under both policies.

@@ -1,7 +1,7 @@
 """Clean Chinese text in, validated (source, target) training pairs out.
 
-The common calls are here; they are imported when they are first used, so that `import cecdata`
-loads nothing. `import cecdata.polars` gives Polars' expressions the namespace `cec`.
+The common calls are here; they are imported on first use, so that `import cecdata` loads nothing.
+`import cecdata.polars` gives Polars' expressions the namespace `cec`.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from cecdata.operators import OPERATORS
 from cecdata.operators.base import InBulk
 from cecdata.operators.weighed import FREQUENCY, LEAST, POWER, SETTINGS
 
-# Settings that decide which sentences a corpus gives, and in what form.
+# Settings that decide the sentences of a pool, and their shards.
 INTAKE = (
     "shard_sentences", "min_chars", "max_chars", "split_sentences", "mask", "format", "encoding",
     "text_column", "origin_column", "licence_column", "licence", "limit", "decontaminate",
@@ -38,19 +38,19 @@ class Config:
     copies: int = 4  # m, paper §3.2
     prior: Mapping[str, float] = field(default_factory=dict)  # π by operator
     rate: Mapping[str, float] = field(default_factory=dict)  # p_k = E[ED / length] by operator
-    # by operator, changes to its own weights: see `operators.weighed`
+    # changes to an operator's own weights, by operator: see `operators.weighed`
     weights: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     fitted: str = ""  # the labels that the numbers come from, if any: `cecdata fit` states them
     max_edits: int = 8
     mixed: float = 0.0  # share of pairs struck by two operators or more
-    mixed_rate: float = 0.06  # share of places struck in such a pair, two at least
+    mixed_rate: float = 0.06  # share of places struck in such a pair, at least two
     unchanged: float = 0.0  # share of clean → clean pairs
-    # edits that are drawn for each one that is written; the sentence around decides which
+    # edits that are drawn for each one that is written; the context decides which is
     proposals: int = 1
     filters: tuple[str, ...] = ("levenshtein", "cosine")
     max_distance: int = 8  # paper, "Cleaning and validation"
     min_cosine: float = 0.65  # the same
-    plausibility: str = ""  # a file with a KenLM model: what reads as well as its target is dropped
+    plausibility: str = ""  # a KenLM model's file: pairs whose source reads too well are dropped
     plausibility_margin: float = 0.0  # log10: how much worse a source must read than its target
     keep_duplicates: bool = False  # pairs that repeat a source of their sentence
     cosine: str = "auto"  # "all", "sample", a number of pairs; auto: all where it takes ≤ 5 minutes
@@ -68,7 +68,7 @@ class Config:
     max_perplexity: float = 2000.0  # per Chinese character
     near_duplicates: bool = False  # reject sentences a few edits from an earlier one
     decontaminate: tuple[str, ...] = ()  # files and folders of benchmarks: their sentences go
-    format: str | None = None  # of all files, in place of their suffixes
+    format: str | None = None  # of all files, whatever their suffixes
     encoding: str = "auto"  # of text formats
     text_column: str | None = None
     origin_column: str | None = None
@@ -157,10 +157,10 @@ class Config:
 
 
 def load(recipe: str = "paper", **flags: object) -> Config:
-    """Return a recipe by name or TOML path, with flags on top; a flag of None changes nothing.
+    """Return a recipe by name or TOML path, changed by flags; a flag of None changes nothing.
 
-    What a file leaves out is the paper's. `prior` and `rate` flags change the operators they name.
-    Raises UsageError for an unknown key or a wrong value.
+    A setting that the recipe leaves out is that of the recipe `paper`. The flags `prior` and `rate`
+    change only the operators that they name. Raises UsageError for an unknown key or a wrong value.
     """
     settings = {**_recipe(RECIPES[0]), **_recipe(recipe)}
     for name, value in flags.items():
@@ -183,7 +183,8 @@ def from_manifest(configuration: Mapping[str, Json]) -> Config:
         return from_tree(Config, configuration, "manifest")
     except UsageError as error:
         raise VerificationError(
-            f"settings that this version does not know ({error}): install the one that made them"
+            f"settings that this version does not know ({error}): install the version that made "
+            "the dataset"
         ) from error
 
 
@@ -198,7 +199,7 @@ def _check_weights(name: str, changes: Mapping[str, float]) -> None:
     require(weighable, where, dict(changes), "left out, because it swaps no single characters")
     for key, value in changes.items():
         require_known(f"setting of {where}", key, (*operator.kinds, *SETTINGS))
-        # beyond these the likeliest is all that is left, or the rarest
+        # beyond these, only the likeliest or the rarest replacement would be left
         low, high = {POWER: (0, 8), FREQUENCY: (-4, 4), LEAST: (0, 1)}.get(key, (0, 1e6))
         rule = f"a number from {low:g} to {high:g}"
         require(low <= value <= high, f"{where}.{key}", value, rule)

@@ -59,8 +59,8 @@ class Cec:
 
         With `rates`, from `cecdata.rates` or a finished dataset (its folder or manifest), the
         expression is elementwise: it streams, and the settings that are not given are those of the
-        rates. Without, it reads the whole column first, to calibrate the rates on it; the recipe is
-        then `paper` by default. `settings` are those of a recipe, such as
+        rates. Without `rates`, it first reads the whole column to calibrate the rates on it; the
+        recipe is then `paper` by default. `settings` are those of a recipe, such as
         ``filters=("levenshtein",)``, which measures no cosine and is much faster.
         """
         settings = {"recipe": recipe, "seed": seed, "copies": copies, **settings}
@@ -74,8 +74,8 @@ class Cec:
     def normalise(self) -> pl.Expr:
         """Return the normal form of each text; null for a text that has none.
 
-        It is NFC, without invisible characters, with single spaces. A text with a control
-        character or another forbidden one has none, nor has an empty one.
+        It is NFC, without invisible characters, with single spaces. An empty text has none, and
+        neither has a text with a control character or another forbidden one.
         """
         return self._map(_normalised, pl.String)
 

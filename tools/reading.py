@@ -1,12 +1,12 @@
-"""Draw random corruptions to be read by eye, and reckon the shares that a reader called plausible.
+"""Draw random corruptions for a person to judge, and compute the shares judged plausible.
 
     python tools/reading.py draw homophone --recipe realistic --seed 1
     python tools/reading.py draw homophone --recipe paper --seed 2
     python tools/reading.py table
 
-`draw` writes docs/reading/RECIPE-OPERATOR-SEED.tsv: one edit a line, of one sentence of the sample
-corpus each, with an empty column for the verdict. Verdicts are a reader's and are put in by hand;
-drawing again keeps the verdicts of lines that are the same. The rule is in docs/reading/README.md.
+`draw` writes docs/reading/RECIPE-OPERATOR-SEED.tsv: on each line one edit of one sentence of the
+sample corpus, with an empty column for the verdict. A reader enters the verdicts by hand; drawing
+again keeps the verdicts of lines that are the same. The rule is in docs/reading/README.md.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "reading"
 COUNT = 200
 AROUND = 12  # code points of the sentence shown on either side
-RATE = 0.035  # of operators that the recipe does without
+RATE = 0.035  # for operators that have no rate in the recipe
 Z = 1.959964  # 95 %
 
 
@@ -48,14 +48,14 @@ class Read:
 
 
 def sample_sentences() -> list[str]:
-    """The sample corpus, which comes with the package, without what is too short or too long."""
+    """Return the sentences of the packaged sample corpus, without those too short or too long."""
     files = sorted((ROOT / "cecdata" / "sample").glob("*.txt"))
     lines = [line.strip() for file in files for line in file.read_text("utf-8").splitlines()]
     return [line for line in dict.fromkeys(lines) if 5 <= len(line) <= 512]
 
 
 def settings(operator: str, recipe: str, seed: int) -> Config:
-    """The recipe with this operator alone."""
+    """Return the recipe with this operator alone."""
     known = load(recipe)
     prior = dict.fromkeys(known.prior, 0.0) | {operator: 1.0}
     rate = {operator: known.rate.get(operator, RATE)}
@@ -63,7 +63,7 @@ def settings(operator: str, recipe: str, seed: int) -> Config:
 
 
 def drawn(operator: str, recipe: str, seed: int) -> Iterator[Read]:
-    """One edit of each sentence that the operator can strike, sentences in random order."""
+    """Yield one edit of each sentence that the operator can strike, in random order."""
     config = settings(operator, recipe, seed)
     text = pa.array(sample_sentences(), pa.string())
     origin = pa.array(["sample"] * len(text), pa.string())
@@ -80,14 +80,14 @@ def drawn(operator: str, recipe: str, seed: int) -> Iterator[Read]:
 
 
 def read_file(path: Path) -> list[Read]:
-    """The lines of a file that `draw` wrote."""
+    """Return the lines of a file that `draw` wrote."""
     with path.open(encoding="utf-8", newline="") as file:
         lines = list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     return [Read(*line) for line in lines[1:]]
 
 
 def write_file(path: Path, reads: list[Read]) -> None:
-    """Tab-separated, with a head; no field holds a tab or a line's end."""
+    """Write a header and tab-separated lines; no field may hold a tab or a line break."""
     names = [item.name for item in fields(Read)]
     lines = ["\t".join(line) for line in (names, *map(astuple, reads))]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -103,7 +103,7 @@ def draw(operator: str, recipe: str, seed: int, count: int) -> Path:
 
 
 def wilson(good: int, total: int) -> tuple[float, float]:
-    """Wilson's interval of a share, 95 %.
+    """Return the 95 % Wilson interval of a share.
 
     >>> [round(end, 3) for end in wilson(180, 200)]
     [0.851, 0.934]
@@ -115,7 +115,7 @@ def wilson(good: int, total: int) -> tuple[float, float]:
 
 
 def table() -> Iterator[str]:
-    """The shares as lines of Markdown."""
+    """Yield the shares as lines of a Markdown table."""
     yield "| recipe | operator | seed | read | plausible | 95 % |"
     yield "|---|---|---|---|---|---|"
     for path in sorted(FOLDER.glob("*.tsv")):
@@ -129,7 +129,7 @@ def table() -> Iterator[str]:
 
 
 def main() -> None:
-    """See the module's words."""
+    """Run the command line of the module's docstring."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     verbs = parser.add_subparsers(dest="verb", required=True)
     one = verbs.add_parser("draw", help="write a sample to be read")

@@ -1,4 +1,4 @@
-"""CS, the paper's private set of customer service: read from a user's own file of that form."""
+"""CS, the paper's private customer-service set: read from a user's file of the documented form."""
 
 from __future__ import annotations
 

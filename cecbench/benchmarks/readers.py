@@ -12,7 +12,7 @@ from cecdata.common.errors import InputError
 Reader = Callable[[tuple[Path, ...], str], Iterator[Row]]
 
 # Names of columns in a header line and in records; messages name them in this order.
-# `origin` is none of them: in this project's datasets it names the corpus of a sentence.
+# `origin` is not one of them: in this project's datasets it names the corpus of a sentence.
 SOURCE_NAMES = ("source", "src", "original_text", "wrong", "input", "text", "sentence")
 REFERENCE_NAMES = ("reference", "target", "tgt", "correct_text", "corrected", "correct", "output")
 ID_NAMES = ("id", "sid", "index")
@@ -139,7 +139,7 @@ def _m2_edit(path: Path, number: int, line: str) -> list[tuple[int, int, list[st
     if fields[1] == "noop" or fields[5].strip() != "0" or span[0] == "-1":
         return []
     if not all(re.fullmatch("[0-9]{1,9}", place) for place in span):
-        raise _bad_line(path, number, f"has no places of an edit: {span[0]!r:.20} {span[1]!r:.20}")
+        raise _bad_line(path, number, f"has a span of no numbers: {span[0]!r:.20} {span[1]!r:.20}")
     text = [] if fields[2] in ("", "-NONE-") else fields[2].split()
     return [(int(span[0]), int(span[1]), text)]
 
@@ -163,7 +163,7 @@ def _layout(path: Path, table: list[list[str]]) -> tuple[tuple[int | None, int, 
     if len(cells) == 2:
         return (None, 0, 1), False
     if len(cells) in (3, 4):
-        # Ids may begin with 0 or 1: only a column of nothing else is one of labels.
+        # Ids may be 0 or 1, too: only a column that holds nothing else is a column of labels.
         labels = len(cells) == 3 and all(row[0] in ("0", "1") for row in table)
         return (None if labels else 0, 1, 2), False
     raise InputError(

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from cecbench.cherrant.costs import Dictionaries, character_table
 
-#: The limit for the steps of all cheapest alignments of a pair. It allows thousands of alignments;
-#: published data has at most four, and the published script would hardly return.
+#: The limit for the steps of all cheapest alignments of a pair. It allows thousands of alignments.
+#: Pairs of published data have at most four; on a pair beyond the limit the published script would
+#: practically never return.
 MOST_STEPS = 500_000
 
 #: operation bit, source start, source end, target start, target end; half open

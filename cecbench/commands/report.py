@@ -45,7 +45,7 @@ def report(runs: tuple[Path, ...], out: Path) -> None:
 @click.option("--force", is_flag=True, help="Compare scores whose signatures differ.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def compare(scores: tuple[Path, ...], *, force: bool, as_json: bool) -> None:
-    """Compare two or more scores, which is refused (exit 5) if their signatures differ.
+    """Compare two or more scores; scores whose signatures differ are refused (exit 5).
 
     Runs of the same sentences are tested by paired approximate randomisation. The p-values of
     several pairs are corrected by Holm's method.
@@ -56,7 +56,7 @@ def compare(scores: tuple[Path, ...], *, force: bool, as_json: bool) -> None:
     if different and not force:
         listed = "\n".join(f"  {line}" for line in different)
         raise RefusedError(
-            f"these scores do not measure the same:\n{listed}\n--force compares them nevertheless"
+            f"the signatures of these scores differ:\n{listed}\n--force compares them anyway"
         )
     pairs = _pairs(scores)
     if as_json:
@@ -125,7 +125,7 @@ def _pairs(paths: Sequence[Path]) -> list[dict[str, object]]:
 
 
 def _value(values: Mapping[str, object]) -> object:
-    """Return the headline as printed; where the published script prints nothing, as resampled."""
+    """Return the headline as printed, or the interval's value where the script prints nothing."""
     printed = values.get(str(values["signature.level"]))
     interval = values.get("interval")
     if printed is None and isinstance(interval, Mapping):

@@ -32,7 +32,7 @@ from cecdata.common.progress import Progress, suggest
 @scoring_options
 @click.option("--name", default="", help="Name of the system in reports.")
 @LIMIT
-@click.option("--allow-missing", is_flag=True, help="Score rows as unchanged that got no answer.")
+@click.option("--allow-missing", is_flag=True, help="Score rows without an answer as unchanged.")
 @click.option("--overwrite", is_flag=True, help="Replace another run in that folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @system_options

@@ -49,14 +49,14 @@ class Speed:
     "--batches",
     default="1,8,32",
     show_default=True,
-    help="Batch sizes; for an endpoint, numbers of requests at once.",
+    help="Batch sizes; for an endpoint, numbers of concurrent requests.",
 )
 @click.option(
     "--limit",
     type=click.IntRange(min=0),
     default=256,
     show_default=True,
-    help="Number of sentences in the sample that is timed; 0 times all.",
+    help="Number of sentences in the sample that is timed; 0 means all.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @system_options
@@ -70,7 +70,7 @@ def speed(
     as_json: bool,
     **given: object,
 ) -> None:
-    """Measure a system's speed on a benchmark, after a pass that warms it up.
+    """Measure a system's speed on a benchmark, after a warm-up of two batches.
 
     The smallest and the fastest batch size are printed; --json prints all.
     """
@@ -98,7 +98,7 @@ def speed(
 
 
 def measure(spec: str, options: Mapping[str, object], rows: Sequence[Row], batch: int) -> Speed:
-    """Time one warm pass over the rows; an endpoint gets `batch` requests at once."""
+    """Time one warm pass over the rows; an endpoint gets `batch` concurrent requests."""
     takes = check_spec(spec)[0].takes
     sizes: dict[str, object] = {n: batch for n in ("batch", "concurrency") if n in takes}
     system = make_system(spec, {**options, **sizes}, Context(rows))

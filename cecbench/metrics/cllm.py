@@ -1,4 +1,4 @@
-"""C-LLM's scores: predictions are projected on the source's length, then scored by CSCD-NS.
+"""C-LLM's scores: predictions are projected onto the source's length, then scored by CSCD-NS.
 
 The projection keeps ChERRANT's S edits of equal length, or difflib's replacements of equal length
 whose source is Chinese throughout, and drops every other change of the prediction.
@@ -73,7 +73,7 @@ def _project_replacements(source: str, answer: str) -> str:
 
 
 def _is_chinese(character: str) -> bool:
-    """Return whether this script takes a character for Chinese: it knows fewer than ChERRANT."""
+    """Return whether C-LLM's script takes a character for Chinese: fewer than ChERRANT does."""
     return "\u4e00" <= character <= "\u9fa5"
 
 

@@ -136,7 +136,7 @@ def _follow(raw: Bytes, at: int, count: int) -> bool:
 
 @compiled
 def _rare(raw: Bytes, at: int) -> int:
-    """Return the width of a character beside ASCII and common three-byte ones; 0 if malformed."""
+    """Return the width of a character, not ASCII or a common three-byte one; 0 if malformed."""
     first, second = raw[at], raw[at + 1]
     if first < 0xC2 or first > 0xF4:
         return 0

@@ -1,6 +1,6 @@
 """Figures as SVG text: bars, curves, intervals. They load nothing and need no library.
 
-Colours come from the page's style sheet (classes s0, s1, …), so that they follow light and dark.
+Colours come from the page's style sheet (classes s0, s1, …) and so follow the light or dark theme.
 All values are percent. The axis begins at 0 and ends at the first of `TOPS` that no value exceeds,
 so that small values can be told apart. A figure without a point is the empty string.
 """
@@ -118,7 +118,7 @@ def intervals(title: str, labels: Sequence[str], series: Series, marks: Series) 
 
 @dataclass(frozen=True, slots=True)
 class _Axes:
-    """The frame of a figure: its width in pixels and the value at its upper edge, 0 without any."""
+    """The frame of a figure: its width in pixels, and the value at its upper edge (0: no point)."""
 
     width: float
     top: float

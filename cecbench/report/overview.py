@@ -29,7 +29,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One system: its cells by column; of the clean sentences of all its runs, changed and all."""
+    """One system: its cells by column, and the clean sentences of all its runs, changed and all."""
 
     name: str
     group: str

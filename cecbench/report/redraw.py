@@ -135,7 +135,7 @@ def _of_runs(runs: Sequence[Run]) -> dict[str, str]:
 
 
 def _of_study(study: Mapping[str, object]) -> str:
-    """Draw each variant's F1 beside the published one: the mean over seeds, least, and most."""
+    """Draw each variant's F1 (mean, least and greatest over seeds) beside the published one."""
     yours: dict[str, Point] = {}
     printed: dict[str, Point] = {}
     rows = study["rows"]

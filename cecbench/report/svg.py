@@ -1,8 +1,8 @@
 """A figure of a page as an SVG file of its own, in which nothing depends on a style sheet.
 
 Colours are attributes, because many programs that show SVG know no variables of CSS. Labels with
-Chinese characters are outlines where the extra `figures` is installed. Else they are text in the
-fonts that systems have for Chinese, or in the program's own sans-serif.
+Chinese characters are outlines where the extra `figures` is installed. Otherwise they are text in
+the fonts that systems have for Chinese, or in the program's own sans-serif font.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 def _parse_body(_context: object, _option: object, pairs: tuple[str, ...]) -> dict[str, object]:
-    """Return the fields of `--body NAME=VALUE`, for click; UsageError for what is no JSON."""
+    """Return the fields of `--body NAME=VALUE`, for click; raise UsageError if one is not JSON."""
     body: dict[str, object] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -53,7 +53,7 @@ def _parse_body(_context: object, _option: object, pairs: tuple[str, ...]) -> di
 class ApiOptions(PromptOptions, RequestOptions):
     """Options of an endpoint."""
 
-    concurrency: int = option(8, "Number of requests that wait for an answer at once.", type=FROM_1)
+    concurrency: int = option(8, "Number of concurrent requests.", type=FROM_1)
     body: Mapping[str, object] = field(
         default_factory=dict,
         metadata={
@@ -63,8 +63,8 @@ class ApiOptions(PromptOptions, RequestOptions):
             "callback": _parse_body,
         },
     )
-    price_in: float = option(0.0, "Price of a million tokens that are read.", type=NOT_NEGATIVE)
-    price_out: float = option(0.0, "Price of a million tokens that are written.", type=NOT_NEGATIVE)
+    price_in: float = option(0.0, "Price of a million input tokens.", type=NOT_NEGATIVE)
+    price_out: float = option(0.0, "Price of a million output tokens.", type=NOT_NEGATIVE)
 
 
 class ApiSystem:

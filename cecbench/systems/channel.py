@@ -21,12 +21,12 @@ class ChannelOptions(NoOptions):
 
     lm: str = option(
         "words",
-        "N-gram model: a table of `cectrain lm`, an ARPA file or a KenLM trie; words is what"
-        " ships.",
+        "N-gram model: a table of `cectrain lm`, an ARPA file or a KenLM trie; words is the shipped"
+        " one.",
     )
     confidence: float = option(
         0.0,
-        "Least confidence of an edit that is made; 0 takes the corrector's default.",
+        "Minimum confidence of an edit that is made; 0 takes the corrector's default.",
         type=Finite(min=0, max=1),
     )
 

@@ -15,7 +15,7 @@ from cectrain.corrector.folder import BUILTIN, model_folder
 
 @dataclass(frozen=True)
 class CombinedOptions(ChannelOptions):
-    """The same, and the policy that votes."""
+    """The options of the channel, and the policy that votes."""
 
     voter: str = option(BUILTIN, "Policy that votes: builtin, or a folder of a run or of a model.")
 

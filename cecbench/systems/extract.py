@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from rapidfuzz.distance import Levenshtein
 
 QUOTES = (("“", "”"), ("「", "」"), ("『", "』"), ('"', '"'), ("'", "'"), ("‘", "’"), ("`", "`"))
-# An endpoint may send anything: no pattern has two neighbours that could share a run of signs, so
-# that each takes time in step with the answer's length.
+# An endpoint may send anything. No pattern has two adjacent parts that could match the same run of
+# characters, so that each takes time linear in the answer's length.
 _THOUGHT = re.compile(r"</?think(?:ing)?>", re.IGNORECASE)
 _FENCE = re.compile(r"```[^\n`]*\n(?P<inside>.*?)\n?```", re.DOTALL)
 _LEAD_IN = re.compile(

@@ -61,7 +61,7 @@ class LlmSystem:
         started = time.perf_counter()
         limit = self._options.max_new_tokens
         budgets = [limit or token_budget(self._policy, source) for source in sources]
-        # Sampling draws from torch's global generator: it is seeded inside and put back after.
+        # Sampling draws from torch's global generator: it is seeded inside and restored after.
         with use_threads(self._threads), torch.inference_mode(), torch.random.fork_rng():
             torch.manual_seed(self._options.seed)
             written = generate(self._policy, asked, budgets, self._sampling())

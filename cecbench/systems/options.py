@@ -20,7 +20,7 @@ class Finite(click.FloatRange):
     """A number in a range; infinity and nan are refused."""
 
     def convert(self, value: object, param: object, ctx: object) -> float:
-        """Return the number; a usage error for any other text."""
+        """Return the number; fail with a usage error for any other text."""
         number: float = super().convert(value, param, ctx)  # type: ignore[arg-type]
         if not math.isfinite(number):
             self.fail(f"{value} is not a finite number.", param, ctx)  # type: ignore[arg-type]
@@ -77,7 +77,7 @@ class PromptOptions(NoOptions):
     )
     top_p: float = option(
         1.0,
-        "Share of the probability that sampling draws from.",
+        "Share of the probability that nucleus sampling draws from.",
         type=Finite(0, 1, min_open=True),
     )
     seed: int = option(42, "Seed of sampling.")

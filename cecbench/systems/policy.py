@@ -1,4 +1,4 @@
-"""A policy of `cectrain`, asked exactly as `cectrain correct` asks it."""
+"""A policy of `cectrain`, asked exactly as `cectrain correct --policy` asks it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class PolicySystem:
 
 
 def _status(correction: Correction) -> str:
-    """Return what was kept as written: a refused answer, a piece of the text, or a character."""
+    """Return the status, which says what was kept as written: all, a part, or some characters."""
     kept = {one.reason for one in correction.kept}
     whole = any((one.start, one.end) == (0, len(correction.source)) for one in correction.kept)
     if "strayed" in kept and whole:

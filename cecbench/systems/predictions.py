@@ -32,9 +32,7 @@ class Prediction:
 class PredictionOptions(NoOptions):
     """Options of a predictions file."""
 
-    partial: bool = option(
-        default=False, meaning="Score the rows that have a prediction, where others have none."
-    )
+    partial: bool = option(default=False, meaning="Score only the rows that have a prediction.")
 
 
 class PredictionSystem:
@@ -101,8 +99,9 @@ def match(
 ) -> tuple[str, dict[str, str]]:
     """Return how the predictions were matched (`id`, `source` or `order`), and id → prediction.
 
-    Ids decide where the benchmark knows one of them. Otherwise sources decide, and the order alone
-    where the file has neither ids nor sources. Raises InputError naming what does not fit.
+    Ids decide where the benchmark knows one of them. Otherwise the order decides if there are as
+    many predictions as rows and no source differs from its row's; else the sources decide. Raises
+    InputError naming what does not fit.
     """
     if predictions[0].id is not None:
         known = {row.id: row for row in rows}

@@ -111,7 +111,7 @@ class _Limited(io.RawIOBase):
         return True
 
     def readinto(self, buffer: memoryview, /) -> int | None:  # type: ignore[override]  # io passes one
-        """Receive bytes; TimeoutError after the deadline, _TooLongError beyond the limit."""
+        """Receive bytes; raise TimeoutError after the deadline, _TooLongError beyond the limit."""
         remaining = self._deadline - time.monotonic()
         if remaining <= 0:
             raise TimeoutError

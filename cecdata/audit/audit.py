@@ -56,10 +56,10 @@ class Audit:
     errors: Errors
     scores: tuple[Score, ...]
     explained: tuple[Explained, ...]  # the most frequent first
-    realism: Realism | None = None  # where a classifier was asked for
+    realism: Realism | None = None  # set if --classifier was given
 
     def coverage_by_family(self) -> dict[str, dict[str, float]]:
-        """Return for each family its tokens, their share, their coverage and their bits."""
+        """Return, for each family, the number, share, coverage and bits of its tokens."""
         coverage: dict[str, dict[str, float]] = {}
         for name in FAMILIES:
             of_it = [item for item in self.explained if item.family == name]
@@ -88,7 +88,7 @@ class Audit:
         return [item for item in self.explained if not item.rank]
 
     def as_dict(self, *, each: bool = False) -> dict[str, Json]:
-        """Return the audit as JSON; with `each`, with every distinct error."""
+        """Return the audit as JSON; `each` adds every distinct error."""
         own = self.scores[0]
         plain: dict[str, Json] = {
             "recipe": self.recipe,
@@ -148,7 +148,7 @@ def audit(
 
 
 def score(choices: Choices, errors: Errors) -> Score:
-    """Return coverage and bits over the tokens; 0 without errors."""
+    """Return the coverage and bits over all tokens; both are 0 without errors."""
     items = list(errors.substitutions.items())
     chance = np.array([choices.of(*pair)[0] for pair, _ in items])
     counts = np.array([count for _, count in items], np.float64)

@@ -1,6 +1,6 @@
 """A test of realism: can a classifier tell a recipe's errors from real ones?
 
-Both kinds of errors are in the same target sentences. An AUC of 0.5 says that it cannot.
+Both kinds of errors are in the same target sentences. An AUC of 0.5 means that it cannot.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class Realism:
     """The AUC of telling real errors from a recipe's, and of telling the recipe's from its own.
 
     `auc_by_group` holds the AUC with the features of one group alone. `pairs` is the number of real
-    pairs that were compared, `skipped` that of wrong pairs in whose target the recipe writes none.
+    pairs that were compared, `skipped` the number of other pairs with an error: their target is too
+    long, or the recipe writes no error in it.
     """
 
     auc: float
@@ -43,7 +44,7 @@ class Realism:
     skipped: int
 
     def as_dict(self) -> dict[str, Json]:
-        """Return the figures as JSON."""
+        """Return the figures as JSON values."""
         return {
             "auc": self.auc,
             "auc_null": self.auc_null,
@@ -59,8 +60,8 @@ def classify(
     """Compare the errors of real pairs (source, target) with the recipe's in the same targets.
 
     The recipe writes two sources of every target: the first is compared with the real source, and
-    in the null test the second with the first. The AUC is that of gradient-boosted trees over
-    `features`, cross-validated in five folds by target. The seed is the configuration's.
+    in the null test with the second. The AUC is that of gradient-boosted trees over `features`,
+    cross-validated in five folds by target. The seed is the configuration's.
 
     Raises InputError where fewer than 20 pairs can be compared.
     """
@@ -113,7 +114,7 @@ def _table(sources: list[str], targets: list[str], progress: Advance) -> Table:
 def synthetic(targets: list[str], config: Config) -> list[tuple[str, str]]:
     """Return two sources of every target; "" where the recipe can write no error."""
     text = pa.array(targets, pa.string())
-    # the same sentence may occur twice, and must not get the same errors
+    # a sentence that occurs twice must get different errors
     ids = id_column(pa.array([f"{place}\n{target}" for place, target in enumerate(targets)]))
     origin = pa.array(["real"] * len(targets), pa.string())
     batch = pa.RecordBatch.from_arrays([ids, text, origin], schema=SENTENCE)
@@ -126,7 +127,7 @@ def synthetic(targets: list[str], config: Config) -> list[tuple[str, str]]:
 
 
 def auc(positive: Table, negative: Table, groups: Labels, seed: int) -> float:
-    """Return the cross-validated AUC of two tables [N, F] whose rows belong to the same groups."""
+    """Return the cross-validated AUC of two tables [N, F]; `groups` [N] are those of both."""
     try:
         from sklearn.ensemble import HistGradientBoostingClassifier
         from sklearn.metrics import roc_auc_score
@@ -136,13 +137,13 @@ def auc(positive: Table, negative: Table, groups: Labels, seed: int) -> float:
         raise MissingPackageError(
             f"--classifier needs scikit-learn: {how_to_install('audit')}"
         ) from error
-    # a column without a number is one that the library refuses
+    # scikit-learn refuses a column without any number
     table = np.nan_to_num(np.concatenate([positive, negative]), nan=UNDEFINED)
     label = np.repeat([1, 0], [len(positive), len(negative)])
     both = np.concatenate([groups, groups])
     score = np.zeros(len(table))
     folds = GroupKFold(FOLDS, shuffle=True, random_state=seed)
-    with threadpool_limits(1, "openmp"):  # with more, sums depend on their number
+    with threadpool_limits(1, "openmp"):  # with several threads, sums depend on their number
         for seen, held in folds.split(table, label, both):
             model = HistGradientBoostingClassifier(
                 learning_rate=0.06,

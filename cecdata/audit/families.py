@@ -24,7 +24,7 @@ FAMILIES = (
 
 
 def family(right: str, wrong: str) -> str:
-    """Return the first family that relates the two characters, whatever the operators.
+    """Return the first family that relates the two characters; operators do not matter.
 
     >>> family("已", "以"), family("在", "载"), family("未", "末"), family("们", "們")
     ('same_sound', 'same_sound', 'look_alike', 'variant')

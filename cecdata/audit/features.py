@@ -18,7 +18,7 @@ from cecdata.hanzi.shapes import similarity
 from cecdata.ngram.characters import shipped_pairs
 
 # The features of an edit, by group. A pair has the mean, the minimum and the maximum of each over
-# its edits; the features of NUMBER are counted once a pair.
+# its edits; it has the features of NUMBER once.
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "relation": (
         "family", "similarity", "syllables_shared", "log_frequency_wrong", "log_frequency_gained",
@@ -37,8 +37,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 NUMBER = ("edits", "substitutions", "characters_lost", "characters_gained", "runs")
-_FLOOR = 1e-8  # of a character's probability
-_OF_RUN = 8  # code points beside an edit whose words are compared
+_FLOOR = 1e-8  # added to a character's probability
+_OF_RUN = 8  # code points on each side of an edit whose words are compared
 Row = dict[str, float]
 
 
@@ -125,7 +125,7 @@ def _relation(right: str, wrong: str) -> Row:
 
 
 def _bigrams(edit: Edit, before: str, after: str, target: str) -> Row:
-    """Return how the pairs of characters at the edges of an edit fit, before and after it."""
+    """Return how well the pairs of characters at the edges of an edit fit, with and without it."""
     left, right = before[-1:], after[:1]
     new, old = left + edit.source + right, target[edit.start - 1 : edit.start] + edit.target
     old += target[edit.end : edit.end + 1]
@@ -146,7 +146,7 @@ def _meant(edit: Edit, target: str) -> str:
 
 
 def _words(edit: Edit, before: str, after: str, target: str) -> Row:
-    """Return which words an edit makes and unmakes."""
+    """Return features of the words that an edit makes and breaks."""
     known = lexicon()
     text, at = before + edit.source + after, len(before)
     made = [
@@ -192,7 +192,7 @@ def _place(edit: Edit, edits: tuple[Edit, ...], target: str) -> Row:
 
 
 def _word_at(edit: Edit, target: str) -> tuple[int, str]:
-    """Return the start and the text of the word that an edit begins in."""
+    """Return the start and the text of the word in which an edit begins."""
     at = max(0, edit.start - _OF_RUN)
     for word in cut(target[at : edit.end + _OF_RUN]):
         if at <= edit.start < at + len(word):

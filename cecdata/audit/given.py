@@ -16,9 +16,9 @@ from cecdata.hanzi.characters import code_point_slots, is_han, standard_characte
 def read_confusion_set(path: Path) -> Choices:
     """Read a published confusion set; all candidates are equally likely.
 
-    JSON is an object, character → string or list of characters. In any other text each line
-    begins with a character, and every further Han character of the line is its candidate: so
-    `一:壹 医` and `一,壹,医` are read alike, and so are tabs. Only standard characters count.
+    A JSON file is an object, character → string or list of characters. In any other text, each line
+    begins with a character, and every further Han character of the line is its candidate, whatever
+    separates them: `一:壹 医` and `一,壹,医` are equal. Only standard characters count.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -34,8 +34,8 @@ def read_confusion_set(path: Path) -> Choices:
     }
     if not keys:
         raise InputError(
-            f"{path}: no confusion found; a line is a character and what is written for it, or "
-            "the file is a JSON object"
+            f"{path}: no confusion found: each line must be a character and those written for it, "
+            "or the file must be a JSON object"
         )
     return uniform(path.name, np.array(sorted(keys), np.int64))
 
@@ -52,7 +52,7 @@ def _json_rows(path: Path, text: str) -> Iterator[tuple[str, str]]:
     except ValueError as error:
         raise InputError(f"{path}: not valid JSON ({error})") from error
     if not isinstance(lists, dict):
-        raise InputError(f"{path}: must be a JSON object, character → its confusions")
+        raise InputError(f"{path}: must be a JSON object that maps characters to confusions")
     for right, others in lists.items():
         if not isinstance(others, (str, list)):
             raise InputError(f"{path}: {right!r} must have a string or a list of characters")

@@ -14,7 +14,8 @@ from cecdata.operators import OPERATORS, Operator
 from cecdata.operators.base import ConfusionSet, InBulk
 from cecdata.operators.weighed import weighed
 
-# The tail that makes every error finite: one wrong character in a hundred may be any of these.
+# The tail that keeps the bits of every error finite: with the probability TAIL, the wrong character
+# is any of ALPHABET characters.
 TAIL, ALPHABET = 0.01, 8104
 Weights = Mapping[str, Mapping[str, float]]  # by operator, what a recipe changes
 
@@ -23,7 +24,7 @@ Weights = Mapping[str, Mapping[str, float]]  # by operator, what a recipe change
 class Choices:
     """The substitutions of each character: [C] (key = right · characters + wrong, sorted; P).
 
-    `operator` names the one that gives most of P, `own` what each operator gives by itself.
+    `operator` is the index in `operators` of the one that contributes most to P.
     """
 
     name: str
@@ -33,9 +34,9 @@ class Choices:
     operators: tuple[str, ...]
 
     def of(self, right: str, wrong: str) -> tuple[float, str, int]:
-        """Return P, the operator that gives most of it, and the rank from 1.
+        """Return P, the operator that contributes most to it, and the rank from 1.
 
-        (0.0, "", 0) where the wrong character is no candidate.
+        The result is (0.0, "", 0) if the wrong character is no candidate.
         """
         slots, count = code_point_slots(), len(standard_characters())
         row, column = int(slots[ord(right)]) - 1, int(slots[ord(wrong)]) - 1
@@ -68,17 +69,20 @@ def substituting(prior: Mapping[str, float], weights: Weights | None = None) -> 
         if prior.get(name, 0) > 0 and isinstance(operator.confusions, InBulk)
     ]
     if not operators:
-        raise UsageError("the recipe has no operator that puts one character for another")
+        raise UsageError(
+            "the recipe has no operator that puts one character for another: give one, such as "
+            "homophone, a prior"
+        )
     return operators
 
 
 def recipe_choices(
     name: str, prior: Mapping[str, float], weights: Weights | None = None, *, limited: bool = True
 ) -> Choices:
-    """Return the choices of a recipe; not `limited`, with those too rare for the engine.
+    """Return the choices of a recipe; unless `limited`, also those too rare for the engine.
 
-    An operator edits all the places that it can edit equally often: in running text it edits one of
-    them at a rate of its prior divided by the share of characters that it can replace.
+    An operator edits all places that it can edit equally often: its rate at such a place of running
+    text is proportional to its prior divided by the share of characters that it can replace.
     """
     count, parts = _count(), []
     operators = substituting(prior, weights)
@@ -104,7 +108,7 @@ def struck(table: ConfusionSet) -> float:
 
 
 def table_of(operator: Operator, *, limited: bool) -> ConfusionSet:
-    """Return the operator's confusion set: with the engine's limit on rare ones, or complete."""
+    """Return the operator's confusion set: complete or, if `limited`, as the engine uses it."""
     bulk = operator.confusions
     assert isinstance(bulk, InBulk)
     return bulk.build(bulk.least if limited else 0.0)
@@ -118,7 +122,7 @@ def uniform(name: str, key: NDArray[np.int64]) -> Choices:
 
 
 def same_pinyin() -> Choices:
-    """Return the list that most tools use: all characters with a common syllable."""
+    """Return the set that most tools use: all characters with a common syllable."""
     from cecdata.operators.sound_links import sound_links
 
     kinds = ("same_sound", "tone")

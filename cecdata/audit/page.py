@@ -9,7 +9,6 @@ from cecdata.audit.audit import Audit, Explained
 from cecdata.audit.classifier import Realism
 from cecdata.common.html import page, percent, table
 
-# What each family means, beside its name.
 MEANING = {
     "same_sound": "same syllable, same tone",
     "tone": "same syllable, another tone",
@@ -70,7 +69,7 @@ def text(audit: Audit) -> str:
 
 
 def html(audit: Audit) -> str:
-    """Return the audit as a page of its own."""
+    """Return the audit as a self-contained HTML page."""
     uncovered = audit.uncovered()
     sets = [
         (s.name, percent(s.coverage, 2, "%"), f"{s.bits_per_error:.3f}", f"{s.mean_candidates:.1f}")
@@ -141,7 +140,7 @@ def _families(audit: Audit) -> str:
 
 
 def _price(uncovered: Sequence[Explained]) -> str:
-    """Return the bits of an uncovered error as text; all have the same, for their share is 0."""
+    """Return the bits of an uncovered error as text; all have the same, because P is 0."""
     return f"Each costs {uncovered[0].bits:.1f} bits." if uncovered else ""
 
 

@@ -16,10 +16,10 @@ from cecdata.hanzi.edits import Edit, align
 class Errors:
     """The errors of a file.
 
-    `substitutions` (right, wrong) and `others` (kind) are counts of tokens; two neighbours that
-    changed places are one `swapped` and no substitution. `neighbouring` are substitutions that
-    stand next to another: a wrong word rather than a wrong character; `words` are the places
-    where two or more do.
+    `substitutions` (right, wrong) and `others` (kind) count tokens; two neighbours that changed
+    places count as one `swapped` and no substitution. `neighbouring` counts substitutions next to
+    another one, which suggest a wrong word rather than a wrong character; `words` counts the runs
+    of two or more of these.
     """
 
     pairs: int = 0
@@ -31,15 +31,15 @@ class Errors:
 
     @property
     def tokens(self) -> int:
-        """The number of characters that were replaced by another one."""
+        """Return the number of characters that were replaced by another one."""
         return self.substitutions.total()
 
 
 def read_pairs(path: Path) -> Iterator[tuple[str, str]]:
     """Yield (source, target) of every line; empty lines are skipped.
 
-    The first line may name the columns: it holds the cells `source` and `target`. Without such a
-    line there are two columns. InputError, with the line's number, for a line of another form.
+    The first line may name the columns: it then has the cells `source` and `target`. Without such a
+    line there are two columns. Raises InputError, with the line's number, for any other line.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -65,7 +65,7 @@ def read_pairs(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def read_errors(path: Path) -> Errors:
-    """Read all errors of a file of pairs; InputError if there is none."""
+    """Read all errors of a file of pairs; raise InputError if there is none."""
     errors = errors_of(read_pairs(path))
     if not errors.tokens and not errors.others:
         raise InputError(f"{path}: {errors.pairs} pairs and no error; source and target are equal")

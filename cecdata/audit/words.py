@@ -1,4 +1,4 @@
-"""Words and pairs of characters in a text: how it is cut, and how well its parts fit together."""
+"""Words and pairs of characters in a text: its segmentation, and how well its parts fit."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from cecdata.ngram.characters import shipped_pairs
 from cecdata.ngram.models import shipped
 
 NEVER = -2.0  # the fit of a pair of characters that does not occur
-UNKNOWN = -20.0  # log P of a word that a model does not hold
+UNKNOWN = -20.0  # log P of a word that a model lacks
 _SINGLE = 0.2  # share of running text that is words of one character, roughly
 
 
 def cut(text: str) -> tuple[str, ...]:
-    """Return the words of the lexicon that are the likeliest together; else single characters."""
+    """Cut a text into the likeliest words of the lexicon and single characters."""
     return _likeliest(text, lexicon)
 
 
@@ -44,7 +44,7 @@ def _likeliest(text: str, listed: Callable[[], dict[str, float]]) -> tuple[str, 
 
 @cache
 def score(text: str) -> float:
-    """Return the log-probability of the words of a text, by pairs of words."""
+    """Return the log-probability of a text's words under the bigram model of the package."""
     number, single, backoff, pairs = _model()
     total, last = 0.0, 0
     for word in _likeliest(text, _of_model):
@@ -57,7 +57,7 @@ def score(text: str) -> float:
 
 @cache
 def fit(left: str, right: str) -> float:
-    """Return the logarithm of how much more often two characters are neighbours than by chance."""
+    """Return the pointwise mutual information of two neighbouring characters, or NEVER."""
     keys, joint, single = shipped_pairs()
     key = ord(left) << 21 | ord(right)
     place = int(np.searchsorted(keys, key))
@@ -69,7 +69,7 @@ def fit(left: str, right: str) -> float:
 
 @cache
 def lexicon() -> dict[str, float]:
-    """Return log P of the words of two to four characters and of the single ones."""
+    """Return log P of the words of two to four characters, and of single characters."""
     counts = {
         text: count
         for length in LENGTHS

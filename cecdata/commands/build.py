@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cecdata.corpus.reading import FileReport
     from cecdata.shards.manifest import Counts, Manifest
 
-_NAMED = 10  # files of which nothing could be read that are named one by one
+_NAMED = 10  # most unreadable files that are named one by one
 
 
 @click.command()
@@ -196,7 +196,7 @@ def build(
 
 
 def warn_of_unreadable(manifest: Manifest) -> None:
-    """Name the inputs of a dataset of which nothing could be read, on stderr."""
+    """Warn on stderr of a dataset's inputs that were not read, or not completely."""
     from cecdata.corpus.reading import FileReport
 
     warn(
@@ -212,7 +212,7 @@ def warn_of_unreadable(manifest: Manifest) -> None:
 
 
 def refuse_rejects(out: Path | str, limit: float, counted: Iterable[tuple[str, Counts]]) -> None:
-    """Raise TooManyRejectsError where a larger share than `limit` was rejected."""
+    """Raise TooManyRejectsError if a larger share than `limit` was rejected."""
     for what, counts in counted:
         share = 1 - counts.kept / counts.read if counts.read else 0.0
         if share > limit:
@@ -223,13 +223,13 @@ def refuse_rejects(out: Path | str, limit: float, counted: Iterable[tuple[str, C
 
 
 def warn(unreadable: Iterable[FileReport]) -> None:
-    """Name the files of which nothing could be read, on stderr."""
+    """Warn on stderr of files that were not read, or not completely."""
     files = list(unreadable)
     for file in files[:_NAMED]:
         click.echo(f"Warning: {file}", err=True)
     if len(files) > _NAMED:
         more = len(files) - _NAMED
-        click.echo(f"Warning: {more:,} more files were not read, or not whole", err=True)
+        click.echo(f"Warning: {more:,} more files were not read, or not completely", err=True)
 
 
 def named(path: Path | None) -> tuple[str, ...] | None:

@@ -29,9 +29,9 @@ def contamination(
     cecdata contamination pairs.jsonl               pairs, and all files below $CECBENCH_DATA
     cecdata contamination mine.txt benchmarks.hashes
 
-    CORPUS is clean text or pairs in any format. A row counts where a text of it equals a
-    benchmark's but for width, punctuation and spaces (exact), where one is inside the other
-    (overlap), or where two edits separate them (near).
+    CORPUS is clean text or pairs in any format. A row counts if one of its texts equals a
+    benchmark's apart from width, punctuation and spaces (exact), if one of the two is inside the
+    other (overlap), or if they differ by at most two edits (near).
     """
     from dataclasses import asdict
 

@@ -131,8 +131,8 @@ _OPTIONS = (
         "--near-duplicates",
         is_flag=True,
         default=None,
-        help="Reject a sentence that differs by a tenth of its characters, at most 3, from an "
-        "earlier one.",
+        help="Reject a sentence that differs from an earlier one in at most a tenth of its "
+        "characters, at most 3.",
     ),
     click.option(
         "--decontaminate",
@@ -145,7 +145,7 @@ _OPTIONS = (
 
 
 def corpus_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the argument CORPUS and the options of reading it."""
+    """Add to a command the argument CORPUS and the options for reading it."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command

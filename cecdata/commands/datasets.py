@@ -18,7 +18,7 @@ _DATASET = click.argument("dataset", type=DatasetPath())
 
 @cache
 def _pairs_of(dataset: Path) -> int | None:
-    """Return the number of pairs by the manifest; None where it cannot be read."""
+    """Return the number of pairs in the manifest, or None if it cannot be read."""
     from cecdata.common.errors import CecError
     from cecdata.shards.manifest import read_manifest
 
@@ -173,7 +173,7 @@ def export(dataset: Path, file: Path, split: str, form: str | None) -> None:
     from cecdata.shards.export import SUFFIXES
     from cecdata.shards.export import export as write
 
-    streamed = is_stream(file)  # perhaps stdout itself, where the rows are to be alone
+    streamed = is_stream(file)  # it may be stdout, which must have only the rows
     suffix = file.suffix.lstrip(".")
     form = form or SUFFIXES.get(suffix, suffix)
     with Progress() as bars:

@@ -1,4 +1,4 @@
-"""`cecdata doctor`: what this machine and this installation have."""
+"""`cecdata doctor`: the facts of this machine and this installation."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def examine() -> dict[str, Json]:
 
 
 def _memory_gib() -> float | None:
-    """Return the memory that this process may use: of the machine, or of its control group."""
+    """Return the memory that this process may use, by the machine and by its control group."""
     limits = []
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))

@@ -106,7 +106,7 @@ def _chosen(cache: Path, *, overwrite: bool) -> str:
     if (cache / SIDECAR).exists() and not overwrite:
         name, why = read_sidecar(cache).encoder, "as the cache"
     elif (name := default_encoder()) == DEFAULT:
-        why = "the default; --encoder takes another"
+        why = "the default; --encoder names another"
     else:
         why = f"for {DEFAULT}, the usual default, {how_to_install('embed')}"
     click.echo(f"encoder: {name} ({why})", err=True)

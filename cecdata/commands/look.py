@@ -78,7 +78,7 @@ def inspect(
     """Print what OPERATOR may write for TEXT, with the probability of each.
 
     TEXT is a character, or two to four for an operator that rewrites spans. With --observed, print
-    the right texts that a recipe writes so, with P(observed | right) where an error strikes.
+    the right texts for which a recipe may write it, with P(observed | right, an error strikes).
 
     \b
     cecdata inspect homophone 在

@@ -14,7 +14,7 @@ from cecdata.common.errors import UsageError
 @click.command()
 @click.argument("dataset", type=click.Path(path_type=Path))
 @click.argument("repository")
-@click.option("--dry-run", is_flag=True, help="List the files, and ask no server.")
+@click.option("--dry-run", is_flag=True, help="List the files without contacting the hub.")
 @click.option("--private", is_flag=True, help="Make a new repository private.")
 @click.option("--rejects", is_flag=True, help="Upload the rejected rows and pairs as well.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")

@@ -29,8 +29,8 @@ def merge(out: Path | str, as_json: bool) -> None:
     \b
     cecdata merge out/big
 
-    The files are those of a build without --shard, byte for byte. If a shard is missing, it is
-    named, and nothing changes.
+    The files are those of a build without --shard, byte for byte. If shards are missing, the
+    command names them and changes nothing.
     """
     from cecdata.commands.show import summary, summary_text
     from cecdata.pipeline import remote, sharded
@@ -95,7 +95,7 @@ def build_part(
     engine: str,
     as_json: bool,
 ) -> None:
-    """Make one shard of a build, as `cecdata build --shard` asks, and say what is left."""
+    """Make one shard of a build for `cecdata build --shard`, and print the shards left."""
     from cecdata.common.cores import usable_cores
     from cecdata.pipeline import remote, sharded
 
@@ -112,7 +112,7 @@ def build_part(
     if as_json:
         print_json({"out": name, "shard": text, "merged": made is not None, "left": left})
     elif made:
-        click.echo(f"{name}: all shards were merged before")
+        click.echo(f"{name}: all shards are already merged")
     elif left:
         click.echo(f"{name}: shard {shard} is done; not done are {', '.join(left)}")
     else:

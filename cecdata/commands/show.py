@@ -137,7 +137,7 @@ def plan(survey: Survey, config: Config) -> dict[str, Json]:
 
 
 def shown(value: Json) -> str:
-    """Return a JSON value for people: `name value` pairs of an object, thousands apart.
+    """Return a JSON value as text: an object as `name value` pairs, thousands separated.
 
     >>> shown({"empty": 1200, "too_short": 3}), shown({}), shown("all")
     ('empty 1,200, too_short 3', 'none', 'all')

@@ -1,6 +1,6 @@
-"""One file of named arrays with a note about it: NumPy's zip format, without pickles.
+"""A file of named arrays with a note about them: NumPy's zip format, without pickles.
 
-Each array has a CRC in the zip, so that a damaged file is noticed.
+Each array has a CRC in the zip file, so that damage is noticed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cecdata.common.durable import write_bytes
 from cecdata.common.errors import InputError
 
 _ABOUT = "about"
-# what NumPy raises for a damaged file; EOFError for an empty one
+# the errors of NumPy for a damaged file; EOFError is that for an empty one
 _DAMAGE = (OSError, EOFError, KeyError, ValueError, TypeError, zipfile.BadZipFile, zlib.error)
 Array = NDArray[np.generic]
 

@@ -93,7 +93,7 @@ def _decode(hint: Any, value: Json, where: str) -> Any:
     origin, parameters = get_origin(hint), get_args(hint)
     if origin in {Union, types.UnionType}:
         inner = [p for p in parameters if p is not type(None)]
-        # an alternative of several types is any JSON
+        # a union of several types accepts any JSON value
         return value if value is None or len(inner) > 1 else _decode(inner[0], value, where)
     if origin is tuple:
         if not isinstance(value, (list, tuple)):

@@ -22,7 +22,7 @@ Table = Mapping[str, tuple[str, str]]  # command → (module:attribute, help tex
 def colour() -> bool | None:
     """Return False where NO_COLOR (https://no-color.org) is set and not empty, else None.
 
-    With None click and rich write escape codes to terminals alone.
+    With None, click and rich write escape codes only to terminals.
     """
     return False if os.environ.get("NO_COLOR") else None
 
@@ -116,9 +116,9 @@ def run(group: click.Command, args: list[str] | None = None) -> int:
         _print_interrupted()
         return INTERRUPTED
     except (BrokenPipeError, SystemExit):
-        # Whatever reads our output reads no more, as `| head` does; click raises SystemExit then,
-        # and never else in this mode. What is still buffered goes nowhere, so that Python's own
-        # flush at the end cannot fail.
+        # The reader of our output has closed the pipe, as `| head` does; click then raises
+        # SystemExit, and in no other case in this mode. What is still buffered goes to /dev/null,
+        # so that Python's own flush at the end cannot fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return code if isinstance(code, int) else 0

@@ -1,4 +1,4 @@
-"""`completion`, a command of each of the three tools: a script for the completion of a shell."""
+"""`completion`, a command of each of the three tools: a script for a shell's completion."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from click.shell_completion import get_completion_class
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print a script by which SHELL completes the commands and options of this tool.
+    """Print a script that lets SHELL complete the commands and options of this tool.
 
     \b
     eval "$(cecdata completion bash)"                       in ~/.bashrc

@@ -46,9 +46,9 @@ class MissingPackageError(CecError, ImportError):
 
 
 def how_to_install(extra: str) -> str:
-    """Return what a message advises where the packages of an extra are missing.
+    """Return the advice for a message about the missing packages of an extra.
 
-    The product is on no package index, so the advice is what works in a clone.
+    The product is on no package index, so the advice is for a clone.
 
     >>> how_to_install("train")
     "run pip install -e '.[train]' in your clone of the repository"

@@ -22,8 +22,8 @@ _ENDPOINT = "HF_ENDPOINT"
 def refuse_missing_folder(name: str) -> None:
     """Raise InputError where `name` is a path, and nothing exists there.
 
-    A hub would be asked for it otherwise, again and again where there is no network, and a stranger
-    may own that name. A path has another form than OWNER/NAME, or its first folder exists.
+    Otherwise a hub would be asked for it, repeatedly if there is no network, and a stranger may own
+    that name. A path does not have the form OWNER/NAME, or its first folder exists.
     """
     path = Path(name)
     if path.exists():
@@ -32,23 +32,23 @@ def refuse_missing_folder(name: str) -> None:
     is_hub_name = len(parts) == 2 and all(parts) and parts[0] not in {".", "..", "~"}
     if not is_hub_name or path.parent.is_dir():
         raise InputError(
-            f"{name}: no such folder; give a folder with a model, or the name of one on a hub "
-            "(OWNER/NAME, such as google-bert/bert-base-chinese)"
+            f"{name}: no such folder; name a folder with a model, or a model on a hub (OWNER/NAME, "
+            "such as google-bert/bert-base-chinese)"
         )
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of what a library reported, redacted, without its closing stop."""
+    """Return the first line of a library's message, redacted, without its final full stop."""
     lines = redact_hub(str(error)).strip().splitlines()
     return (lines[0].rstrip(" .")[:200] if lines else "") or type(error).__name__
 
 
 def redact_hub(text: str) -> str:
-    """Return what a library reported of the model hub, without the token and without the login."""
+    """Return a library's message about the model hub, without the token and the login."""
     for name in _TOKENS:
         text = without(text, os.environ.get(name, "").strip() or None)
     login, at, _ = os.environ.get(_ENDPOINT, "").partition("://")[2].rpartition("@")
-    if at:  # as it was written: a password with a slash ends no URL's host
+    if at:  # removed as it was written: a password with a slash would not be parsed as one
         text = text.replace(login + at, "")
     return without_userinfo(text)
 
@@ -64,7 +64,7 @@ def check_hub_address() -> None:
     if not usable:
         raise UsageError(
             f"the environment variable {_ENDPOINT} must hold an address such as https://HOST. "
-            "Write signs like / or @ in a password as %2F and %40, or unset the variable"
+            "Write / and @ in a password as %2F and %40, or unset the variable"
         )
 
 

@@ -65,7 +65,7 @@ def one_line(value: str) -> str:
 
 
 def _cell(value: object) -> str:
-    # A table is cut at its bars before anything else is read, also within a code span.
+    # A table is cut at its bars before anything else is parsed, even in a code span.
     return (value if isinstance(value, Markdown) else text(value)).replace("|", r"\|")
 
 

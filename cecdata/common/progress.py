@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
     from typing_extensions import Self
 
-# Receives the name of a unit, how many more of them are done, and of how many; None where unknown.
+# Receives the name of a unit, the number of further units done, and their total, or None.
 Advance: TypeAlias = "Callable[[str, int, int | None], None]"
 
 
@@ -34,9 +34,9 @@ def step(what: str, more: int, total: int | None) -> None:
 class Progress:
     """Progress bars on stderr, one for each kind of unit; none where stderr is no terminal.
 
-    A bar has the number of units, how many are done in a second, the time since it began and,
-    where the total is known, the time that is left. Bars that are `passing` disappear at the end.
-    Inside a `with` block `step` advances them, too.
+    A bar shows the number of units, the units per second, the time since it began and, if the total
+    is known, the time left. Bars that are `passing` disappear at the end. Inside a `with` block
+    `step` advances them, too.
     """
 
     def __init__(self, *, passing: bool = False) -> None:
@@ -54,7 +54,7 @@ class Progress:
             console=console,
             disable=not console.is_terminal,
             transient=passing,
-            redirect_stdout=False,  # results would go where the bars are, and not into a file
+            redirect_stdout=False,  # otherwise results would go to the terminal, not into a file
         )
         self._tasks: dict[str, TaskID] = {}
 
@@ -93,13 +93,13 @@ def rate(bars: progress.Progress, task: TaskID) -> str:
 
 
 def loading(load: Callable[[], object]) -> None:
-    """Call `load` with the time that passes on stderr, if that is a terminal."""
+    """Call `load`, and show the elapsed time on stderr, if that is a terminal."""
     with Progress(passing=True) as progress:
         progress("load", 0, None)
         load()
 
 
 def suggest(*commands: str) -> None:
-    """Print what people may type next on stderr, if that is a terminal."""
+    """Print commands to type next on stderr, if that is a terminal."""
     if sys.stderr is not None and sys.stderr.isatty():
         click.echo(f"next: {'   ·   '.join(commands)}", err=True)

@@ -1,4 +1,4 @@
-"""Take keys and logins out of text that is shown, logged or kept."""
+"""The removal of keys and logins from text that is shown, logged or kept."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ USERINFO = re.compile(r"(?<=://)[^/?#\s'\"<>]*@")
 
 
 def without_userinfo(text: str) -> str:
-    """Return the text, its URLs without user and password.
+    """Return the text with user and password removed from its URLs.
 
     >>> without_userinfo("cannot reach http://me:p@ss@host/x?y=1 (http://host/)")
     'cannot reach http://host/x?y=1 (http://host/)'
@@ -19,7 +19,7 @@ def without_userinfo(text: str) -> str:
 
 
 def without(text: str, key: str | None) -> str:
-    r"""Return the text with stars in place of the key, also where JSON or a URL escaped it.
+    r"""Return the text with stars in place of the key, also where it is escaped for JSON or a URL.
 
     >>> without(r"bad key s3cret/of+me, s3cret\/of+me, s3cret%2Fof%2Bme", "s3cret/of+me")
     'bad key ***, ***, ***'

@@ -1,7 +1,7 @@
 """JSON that proves itself: its last key, `seal`, is the SHA-256 of its own bytes.
 
-For the digest the seal's digits count as zeros. To check a seal nothing is encoded again, so that
-no other release of a JSON library can make a whole file look damaged.
+For the digest, the seal's digits count as zeros. A check encodes nothing again, so that another
+release of the JSON library cannot make an intact file look damaged.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def is_sealed(data: bytes) -> bool:
 def unsealed(data: bytes) -> dict[str, Json]:
     """Return the object without its seal.
 
-    Raises ValueError for what is no JSON; BrokenSealError for another value than an object, and
-    where a bit was changed.
+    Raises ValueError for bytes that are not JSON, and BrokenSealError for a value that is not an
+    object, or in which a bit was changed.
     """
     document = parse(data)
     if not isinstance(document, dict):

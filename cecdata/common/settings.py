@@ -1,6 +1,6 @@
-"""Settings: recipes in TOML, dataclasses out of them, and the checks of their values.
+"""Settings: recipes in TOML, the dataclasses made from them, and checks of their values.
 
-A recipe is shipped by a package under `recipes/`, or it is a file of the user's own.
+A recipe is shipped by a package under `recipes/`, or is a file of the user.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ T = TypeVar("T")
 def read_recipe(recipe: str, package: str, shipped: Collection[str]) -> dict[str, object]:
     """Return the tree of a recipe that `package` ships under that name, or of a path to a .toml.
 
-    Raises UsageError for another name, InputError for a file that cannot be read or is no TOML.
+    Raises UsageError for an unknown name, and InputError for a file that cannot be read or is not
+    TOML.
     """
     if recipe in shipped:
         text = files(package).joinpath("recipes", f"{recipe}.toml").read_text("utf-8")
@@ -46,7 +47,7 @@ def read_recipe(recipe: str, package: str, shipped: Collection[str]) -> dict[str
 
 
 def toml_value(text: str) -> object:
-    """Return a value that is written as in TOML; anything else, such as a bare word, is text.
+    """Return the value of a text in TOML; anything else, such as a bare word, is a string.
 
     >>> toml_value("0.5"), toml_value("[1, 2]"), toml_value("group")
     (0.5, [1, 2], 'group')
@@ -58,7 +59,7 @@ def toml_value(text: str) -> object:
 
 
 def from_tree(cls: type[T], tree: Mapping[str, object], where: str) -> T:
-    """Return the dataclass that a nested mapping holds; `where` is the recipe, for messages.
+    """Return a dataclass from a nested mapping; `where` is the recipe, for messages.
 
     Raises UsageError for an unknown key, with the nearest known one, and for a wrong type or value.
     """
@@ -86,7 +87,7 @@ def _refuse_unknown(hint: Any, tree: object, prefix: str, where: str) -> None:
 
 
 def require(holds: bool, name: str, value: object, rule: str) -> None:
-    """Raise UsageError unless the setting `name` holds: "NAME must be RULE; it is VALUE".
+    """Raise UsageError, "NAME must be RULE; it is VALUE", unless `holds` is true.
 
     >>> require(False, "max_edits", 1, "at least 2, because a mixed pair has two edits")
     Traceback (most recent call last):
@@ -116,6 +117,6 @@ def require_fractions(settings: object, *names: str, section: str = "") -> None:
 
 
 def require_known(what: str, name: str, known: Collection[str]) -> None:
-    """Raise UsageError, with the nearest known name, for a name of `what` that is none of these."""
+    """Raise UsageError, with the nearest known name, for an unknown name of a `what`."""
     if name not in known:
         raise UsageError(f"no {what} {name!r}; {did_you_mean(name, list(known))}")

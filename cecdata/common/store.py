@@ -1,7 +1,7 @@
-"""Files of an object store such as S3, by Arrow's filesystems, which take those of fsspec, too.
+"""Files of an object store such as S3, by the filesystems of Arrow and, through it, of fsspec.
 
 A URI begins with s3://, gs://, abfs://, hdfs:// or, for fsspec, with fsspec+NAME://. Credentials
-and addresses are those of the environment: AWS_ACCESS_KEY_ID, AWS_REGION, AWS_ENDPOINT_URL …
+and addresses come from the environment: AWS_ACCESS_KEY_ID, AWS_REGION, AWS_ENDPOINT_URL …
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _BLOCK = 1 << 22
 _URI = re.compile(r"(s3|gs|gcs|abfss?|hdfs|viewfs|fsspec\+[a-z0-9+.-]+)://[^/]+", re.IGNORECASE)
-# What the clients of the stores say, and what it means for the user.
+# Words in the messages of the stores' clients that mean that access is denied.
 _DENIED = (
     "access_denied",
     "accessdenied",
@@ -57,7 +57,7 @@ def is_remote(name: object) -> bool:
 
 
 def scratch(kind: str, uri: str) -> Path:
-    """Return the local folder for what belongs to `uri`: below $CECDATA_SCRATCH, or ~/.cache."""
+    """Return the local folder for files of `uri`: below $CECDATA_SCRATCH, or the user's cache."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     base = os.environ.get("CECDATA_SCRATCH") or Path(cache) / "cecdata"
     return Path(base).absolute() / kind / hashlib.sha256(uri.encode()).hexdigest()[:16]
@@ -80,7 +80,7 @@ class Store:
                 raise InputError(f"{self.uri}: no such kind of store ({error})") from error
 
     def list(self) -> dict[str, Stored]:
-        """Return all objects below the URI by name, sorted; CecError where there is no bucket."""
+        """Return all objects below the URI by name, sorted; raise CecError if no bucket exists."""
         from pyarrow import fs
 
         with self._naming(""):
@@ -94,7 +94,7 @@ class Store:
         return dict(sorted((f.path[start:], _stored(f)) for f in files))
 
     def object(self) -> Stored | None:
-        """Return the object that the URI itself names; None where it names none."""
+        """Return the object that the URI itself names, or None."""
         from pyarrow import fs
 
         with self._naming(""):
@@ -148,7 +148,7 @@ class Store:
 
     @contextmanager
     def _naming(self, name: str) -> Iterator[None]:
-        """Turn what a client reports into a message with the URI, the cause and what to do."""
+        """Turn a client's error into one whose message has the URI, the cause and what to do."""
         where = f"{self.uri}/{name}" if name else self.uri
         try:
             yield
@@ -161,12 +161,12 @@ class Store:
 
 
 def _stored(info: FileInfo) -> Stored:
-    """Return what a listing says of an object; some filesystems have no times."""
+    """Return the facts of an object in a listing; some filesystems have no times."""
     return Stored(info.size, info.mtime.timestamp() if info.mtime else 0.0)
 
 
 def _explained(where: str, said: str) -> str:
-    """Return the message for what a client said."""
+    """Return the message for an error of a client, which `said` something."""
     low = said.lower()
     if any(word in low for word in _DENIED):
         return (
@@ -178,14 +178,14 @@ def _explained(where: str, said: str) -> str:
         return f"{where}: there is no such bucket ({said}): create it, or correct its name"
     return (
         f"{where}: the store does not answer as it should ({said}). What was uploaded stays: run "
-        "the same command again when the store can be reached, and it goes on from there"
+        "the same command again when the store can be reached, and it continues from there"
     )
 
 
 def fetched(uri: str) -> dict[str, Path]:
     """Return local copies of the object `uri`, or of all objects below it, by name.
 
-    A copy is kept in the scratch folder and used again while size and time of the object agree.
+    Copies are kept in the scratch folder, and reused while size and time of the object agree.
     """
     store = Store(uri)
     single = store.object()

@@ -1,1 +1,1 @@
-"""Which rows of a corpus a benchmark also has: exactly, inside a longer text, or nearly."""
+"""The search for rows of a corpus that a benchmark has, too: exactly, overlapping, or nearly."""

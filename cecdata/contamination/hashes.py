@@ -1,12 +1,12 @@
 """Texts as hashes: enough to recognise them, and not enough to read them.
 
-Texts are compared by their key: letters, digits and Han characters alone, in lower case and without
-width, accents, punctuation or spaces. Of a key of n characters a list holds
+Texts are compared by their key: only letters, digits and Han characters, in lower case and without
+width, accents, punctuation or spaces. For a key of n characters a list holds
 
-- the hash of all of it;
-- `windows`: the hash of every 13 characters in a row, or of the whole key where it has 7 to 12;
-- `thirds`, where n is at least 16: the hash of each third with n and its number. Two edits leave
-  one third as it was (Li, Deng, Wang & Feng 2011, "Pass-Join");
+- the hash of the whole key;
+- `windows`: the hash of every 13 characters in a row, or of the whole key if it has 7 to 12;
+- `thirds`, if n is at least 16: the hash of each third with n and its number. Two edits leave at
+  least one third unchanged (Li, Deng, Wang & Feng 2011, "Pass-Join");
 - `trigrams`: 32 bits of every three characters in a row, ends included, to confirm a candidate.
 """
 
@@ -30,7 +30,7 @@ Uint32s = npt.NDArray[np.uint32]
 
 WINDOW = 13  # the usual width in decontamination of language-model corpora
 SHORTEST_WINDOW = 7  # a shorter key inside a longer text says little
-SHORTEST_NEAR = 16  # a sentence of 20 characters has some punctuation, which the key has not
+SHORTEST_NEAR = 16  # a sentence of 20 characters has some punctuation, which the key lacks
 SHORTEST = 3  # a shorter key, such as a label or a name, identifies nothing
 EDITS = 2
 _TABLE = 0x10000
@@ -53,7 +53,7 @@ HASHED = pa.schema(
 
 @functools.cache
 def folding() -> Uint32s:
-    """Return what stands for each code point of the BMP in a key; 0 where it is left out.
+    """Return the code point that replaces each one of the BMP in a key; 0 if it is left out.
 
     >>> [chr(code) for code in folding()[[ord(sign) for sign in "Ａé已"]]], folding()[ord("，")]
     (['a', 'e', '已'], np.uint32(0))
@@ -152,7 +152,7 @@ def _fold(data: Bytes, offsets: Int32s, table: Uint32s, codes: Points, ends: Int
 
 @inlined
 def mixed(value: np.uint64, salt: np.uint64) -> np.uint64:
-    """Return a well spread hash that is not 0, which marks a free slot."""
+    """Return a well-mixed hash; it is never 0, which marks a free slot."""
     value = (value + salt * BASE) * _MIX
     value = (value ^ (value >> np.uint64(32))) * _MIX
     return (value ^ (value >> np.uint64(29))) | np.uint64(1)
@@ -231,9 +231,9 @@ def _trigrams(codes: Points, offsets: Int64s, places: Int32s, out: Uint32s) -> N
 
 @inlined
 def trigram(key: Points, start: int) -> np.uint32:
-    """Return 32 bits of the three characters from `start`, which is -2 to the last place.
+    """Return a 32-bit hash of three characters from `start`, which is -2 to the last place.
 
-    Beyond the ends of the key is a mark, so that an edit changes three trigrams anywhere.
+    A mark stands beyond each end of the key, so that an edit changes three trigrams wherever it is.
     """
     value = np.uint64(0)
     for place in range(start, start + 3):

@@ -1,4 +1,4 @@
-"""Find the texts of hash lists in a batch of rows, in time that hardly grows with the lists."""
+"""The search for texts of hash lists in rows, in time that hardly grows with the lists."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ from cecdata.contamination.hashes import (
 EXACT, OVERLAP, NEAR, SHARED = 1, 2, 4, 8
 CONTAMINATED = EXACT | OVERLAP | NEAR
 _PIECE = 20  # characters: a shorter row inside a benchmark's text may be a name or a formula
-_BLOOM_BITS = 24  # 2 MiB: most hashes of a row are turned down in the processor's cache
+_BLOOM_BITS = 24  # 2 MiB: most hashes of a row are rejected in the processor's cache
 
 Flags = npt.NDArray[np.uint8]
 
 
 class Index:
-    """Hash lists (schema HASHED) in open addressing: hash → text of a benchmark.
+    """Hash lists (schema HASHED) in an open-addressing table: hash → text of a benchmark.
 
-    `benchmarks` are their names; `find` numbers them in this order.
+    `benchmarks` are their names, in the order of the columns of `find`.
     """
 
     def __init__(self, lists: Sequence[pa.Table]) -> None:
@@ -69,12 +69,12 @@ class Index:
         self._widths = np.unique(np.r_[short, WINDOW]).astype(np.int64)
 
     def find(self, text: pa.Array) -> Flags:
-        """Return what each benchmark has of each text, [texts, benchmarks], as flags.
+        """Return how each text matches each benchmark, [texts, benchmarks], as flags.
 
-        EXACT: the same key. OVERLAP: one is inside the other, a benchmark's text of at least 7
-        characters or the row's of at least 20. NEAR: keys that differ by up to two edits, where
-        the benchmark's has at least 16 characters. SHARED: 13 characters in a row, which may be a
-        name or a formula.
+        EXACT: the keys are equal. OVERLAP: one key is inside the other, a benchmark's of at least 7
+        characters or the row's of at least 20. NEAR: the keys differ by up to two edits, and the
+        benchmark's has at least 16 characters. SHARED: the keys share 13 characters in a row, which
+        may be a name or a formula.
         """
         keys = Keys(text)
         flags = np.zeros((len(text), len(self.benchmarks)), np.uint8)
@@ -188,7 +188,7 @@ def _find(
 def _overlap(codes: Points, place: int, texts: Texts, text: int, other: int) -> int:
     """Return the flags for a window at `place` of a row that is at `other` of a text."""
     length = texts.length[text]
-    first = texts.starts[text] + other + 2  # before it are those over the key's beginning
+    first = texts.starts[text] + other + 2  # two trigrams begin before the key
     if other == 0 and place + length <= codes.size:
         count = length - 2
     elif place == 0 and codes.size >= _PIECE and other + codes.size <= length:
@@ -230,7 +230,7 @@ def _near(
 
 @inlined
 def _confirmed(codes: Points, texts: Texts, text: int) -> bool:
-    """Return whether EDITS edits can explain the trigrams of a text that are not near their place.
+    """Return whether EDITS edits can explain a text's trigrams that are missing near their place.
 
     An edit changes at most three trigrams and moves the others by at most one place.
     """

@@ -1,4 +1,4 @@
-"""Hash lists: of benchmark files, and as files of their own, which hold no text."""
+"""Hash lists of benchmarks: made from their files, or read from `.hashes` files without text."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _READABLE = (".txt", ".tsv", ".csv", ".json", ".jsonl", ".parquet", ".arrow", ".
 
 
 def benchmark_files(names: Sequence[str]) -> dict[str, Path]:
-    """Return the benchmark's name and path for each file; those in a folder have its name first.
+    """Return benchmark files by name; the name of a file in a folder begins with the folder's.
 
-    With no name, the folders of $CECBENCH_DATA. Raises UsageError where that is not set either,
-    InputError for a path that does not exist or a folder without readable files.
+    Without `names`, they are those of the folders in $CECBENCH_DATA. Raises UsageError if that is
+    not set either, and InputError for a missing path or a folder without readable files.
     """
     given = list(names) or [n for n in os.environ.get(ENVIRONMENT, "").split(os.pathsep) if n]
     if not given:
@@ -83,12 +83,12 @@ def load(names: Sequence[str]) -> Benchmarks:
 
 
 def benchmarks(names: Sequence[str]) -> Benchmarks | None:
-    """Return the benchmarks that a configuration's `decontaminate` names; None for none."""
+    """Return the benchmarks that a configuration's `decontaminate` names, or None."""
     return load(names) if names else None
 
 
 def digests(names: Sequence[str]) -> dict[str, str]:
-    """Return the SHA-256 of each benchmark's file by its name; nothing for no names."""
+    """Return the SHA-256 of each benchmark file by name; an empty dict without `names`."""
     if not names:
         return {}
     return {name: sha256_of(path).sha256 for name, path in benchmark_files(names).items()}
@@ -102,7 +102,7 @@ def _loaded(files: tuple[tuple[str, Path, str], ...]) -> Benchmarks:
 def decontaminate(
     clean: Normalised, benchmarks: Benchmarks, *, kinds: int = CONTAMINATED
 ) -> Normalised:
-    """Move the sentences that a benchmark has to the rejects, as `contaminated`.
+    """Reject the sentences that a benchmark has, with the reason `contaminated`.
 
     `kinds` are the flags of `Index.find` that count.
     """
@@ -117,7 +117,7 @@ def decontaminate(
 
 
 def by_benchmark(rejected: pa.Table) -> dict[str, int]:
-    """Count rejected rows by what a benchmark has of them, as `detail` says it."""
+    """Count contaminated rows by `detail`, which has the benchmark and the kind of match."""
     bad = rejected.filter(pc.equal(rejected.column("reason"), REASON))
     return {
         part["values"]: part["counts"] for part in bad.column("detail").value_counts().to_pylist()
@@ -125,7 +125,7 @@ def by_benchmark(rejected: pa.Table) -> dict[str, int]:
 
 
 def _detail(flags: Flags, names: Sequence[str]) -> str:
-    """Return what the first benchmark of a row has of it."""
+    """Return the name of the first benchmark that a row matches, and how."""
     first = int(np.flatnonzero(flags)[0])
     named = ((EXACT, "the same text"), (OVERLAP, "a text inside the other"), (NEAR, "nearly it"))
     what = next((what for flag, what in named if flags[first] & flag), "a stretch of it")

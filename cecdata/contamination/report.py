@@ -1,4 +1,4 @@
-"""Judge a corpus, or somebody else's training pairs, by benchmarks."""
+"""The comparison of a corpus, or of somebody else's training pairs, with benchmarks."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from cecdata.contamination.index import CONTAMINATED, EXACT, NEAR, OVERLAP, SHAR
 from cecdata.contamination.lists import Benchmarks
 from cecdata.contamination.texts import counted, texts
 
-_SHOWN = 3  # examples of a benchmark
+_SHOWN = 3  # most examples per benchmark
 
 
 @dataclass(slots=True)
 class Hits:
-    """Counts of a corpus's rows that occur in one benchmark, each once: exact, overlap or near."""
+    """Counts of a corpus's rows in one benchmark; each counts once: exact, overlap or near."""
 
     name: str
     texts: int  # in the benchmark; both sides of a pair count
@@ -33,7 +33,7 @@ class Hits:
 
 @dataclass(slots=True)
 class Report:
-    """Rows of a corpus, those that some benchmark has, and the hits of each benchmark."""
+    """The number of a corpus's rows, of those in any benchmark, and the hits of each benchmark."""
 
     rows: int
     hits: int
@@ -43,10 +43,10 @@ class Report:
 def judge(
     corpus: Sequence[str], benchmarks: Benchmarks, progress: Advance = silent
 ) -> Report:
-    """Return which rows of a corpus the benchmarks have, reading it once.
+    """Count the rows of a corpus that benchmarks have, and read it once.
 
-    The corpus may be clean text or pairs in any format; a row is hit where one of its texts is.
-    Raises InputError for what cannot be read.
+    The corpus may be clean text or pairs in any format; a row counts if one of its texts does.
+    Raises InputError for a file that cannot be read.
     """
     names = benchmarks.index.benchmarks
     column = pa.concat_tables(benchmarks.lists).column("benchmark").value_counts().to_pylist()

@@ -23,7 +23,7 @@ from cecdata.corpus.sources import Source, opened, rows_known
 # Texts, the row of each, and the number of rows of which these are texts.
 Texts: TypeAlias = "tuple[pa.Array, npt.NDArray[np.int64], int]"
 _ROWS = 16_384
-# Fields that name or label a row; in these two rows agree by chance.
+# Fields that name or label a row: in these, equal values mean nothing.
 _NOT_TEXT = frozenset(
     (
         *("id", "sid", "pid", "index", "copy", "origin", "operator", "edits", "file", "row", "url"),
@@ -37,8 +37,8 @@ def texts(name: str) -> Iterator[Texts]:
     """Yield the texts of a file, a glob or a dataset folder, all texts of a row in one batch.
 
     Rows are numbered from 1, continuing from file to file. A row is a line (with its fields between
-    tabs), a row of a table, or a JSON object or element. Fields such as `id` and `origin` are no
-    texts. Raises InputError for what cannot be read.
+    tabs), a row of a table, or a JSON object or element. Fields such as `id` and `origin` are left
+    out. Raises InputError for a file that cannot be read.
     """
     first = 1
     for source in _sources(name):
@@ -48,7 +48,7 @@ def texts(name: str) -> Iterator[Texts]:
 
 
 def counted(names: Sequence[str]) -> int | None:
-    """Return the number of rows of Parquet files; None where another file is among them."""
+    """Return the number of rows of Parquet files, or None if another file is among them."""
     return rows_known([source for name in names for source in _sources(name)])
 
 

@@ -9,7 +9,7 @@ import unicodedata
 import numpy as np
 import numpy.typing as npt
 
-PLAIN, SPACE, SLOW = 0, 1, 2  # SLOW: the row needs a look in Python
+PLAIN, SPACE, SLOW = 0, 1, 2  # SLOW: the row must go through `normalise_text`
 TABLE_SIZE = 0x30000  # planes 0-2; above: plane 3 is Han, 14 variation selectors, 15-16 private
 
 WHITESPACE = "\t\n\x0b\x0c\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
@@ -18,7 +18,7 @@ INVISIBLE = "\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff"
 JOINERS = "\u200c\u200d"  # stay inside emoji and scripts that need them
 HAN_CLASS = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 
-# Reason → the characters that turn a row down. Tab and line ends are whitespace, not control.
+# Reason → the characters for which a row is rejected. Tab and line ends count as whitespace.
 FORBIDDEN: dict[str, str] = {
     "control_character": "\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f",
     "replacement_character": "\ufffc\ufffd",
@@ -33,7 +33,8 @@ def classes() -> npt.NDArray[np.uint8]:
     """Return the class of every code point below TABLE_SIZE, shape (TABLE_SIZE,).
 
     SLOW is every character that is removed, folded or forbidden, and every one that NFC might
-    change: of non-zero combining class, not its own NFC, or the second half of a composition.
+    change: one with a non-zero combining class, one that is not its own NFC, and the second part of
+    a composition.
     """
     table = np.zeros(TABLE_SIZE, dtype=np.uint8)
     for start, end in _ranges(_slow_class()):

@@ -1,4 +1,4 @@
-"""Which columns of a table, or fields of an object, hold the text, its origin and its licence."""
+"""The choice of the columns, or JSON keys, that hold the text, its origin and its licence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DEFAULT_LICENCES = ("licence", "license")
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The columns that the user named; None: the defaults that `pick` finds."""
+    """The columns that the user named; None means the default that `pick` finds."""
 
     text: str | None = None
     origin: str | None = None
@@ -22,7 +22,7 @@ class Columns:
 
     @property
     def named(self) -> tuple[tuple[str, str | None], ...]:
-        """The option of the command line for each column, and the name that it was given."""
+        """Return each column's command-line option and the name given to it."""
         return (
             ("--text-column", self.text),
             ("--origin-column", self.origin),
@@ -30,9 +30,9 @@ class Columns:
         )
 
     def pick(self, available: Sequence[str], strings: Sequence[str], label: str) -> Picked:
-        """Return which columns to read; `strings` are those that hold text.
+        """Return the columns to read; `strings` are those that hold text.
 
-        Raises InputError for a column that is not there, occurs twice or holds no strings.
+        Raises InputError for a column that is missing, occurs twice or does not hold strings.
         """
         text = self.text or default_text(available, strings, label)
         for _, name in (("", text), *self.named[1:]):
@@ -40,8 +40,8 @@ class Columns:
                 raise InputError(unknown_column(name, available, label))
         if text not in strings:
             raise InputError(
-                f"{label}: column {text!r} does not hold strings; --text-column one of: "
-                f"{', '.join(strings) or 'none here does'}"
+                f"{label}: column {text!r} does not hold strings; name one that does with "
+                f"--text-column: {', '.join(strings) or 'this file has none'}"
             )
         origin = self.origin or (DEFAULT_ORIGIN if DEFAULT_ORIGIN in available else None)
         licence = self.licence or default_licence(strings)
@@ -56,7 +56,7 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """The columns that are read; None: the file's name is the origin, its licence is the rows'."""
+    """The columns to read; None: the file's name is the origin, --licence gives the licence."""
 
     text: str
     origin: str | None
@@ -64,17 +64,17 @@ class Picked:
 
     @property
     def names(self) -> list[str]:
-        """The columns to read, each once."""
+        """Return the names of the columns to read, each once."""
         return list(dict.fromkeys(n for n in (self.text, self.origin, self.licence) if n))
 
 
 def unknown_column(name: str, available: Sequence[str], label: str) -> str:
-    """Return the message for a column that is not there."""
+    """Return the message for a column that does not exist."""
     return f"{label}: no column {name!r}; {did_you_mean(name, list(available))}"
 
 
 def default_text(available: Sequence[str], strings: Sequence[str], label: str) -> str:
-    """Return `text`, or the only column of strings; InputError if neither is there."""
+    """Return `text`, or the only column of strings; raise InputError if there is neither."""
     if DEFAULT_TEXT in available:
         return DEFAULT_TEXT
     candidates = [name for name in strings if name not in (DEFAULT_ORIGIN, *DEFAULT_LICENCES)]
@@ -87,5 +87,5 @@ def default_text(available: Sequence[str], strings: Sequence[str], label: str) -
 
 
 def default_licence(strings: Sequence[str]) -> str | None:
-    """Return the name of the column of licences, in either spelling; None where there is none."""
+    """Return the name of the column of licences, in either spelling, or None."""
     return next((name for name in DEFAULT_LICENCES if name in strings), None)

@@ -18,12 +18,12 @@ _KNOWN = ("gb18030", "big5", "utf_16_le", "utf_16_be")
 def encoding_of(source: Source) -> str:
     """Return the encoding of a file: UTF-8, GB 18030, Big5 or UTF-16.
 
-    A file of which no encoding makes sense is taken for UTF-8, so that its rows are rejected.
+    A file that fits no encoding is read as UTF-8, so that its rows are rejected.
     """
     try:
         with opened(source) as stream:
             return detected(getattr(stream, "read1", stream.read)(_HEAD))
-    except (InputError, OSError):  # whoever reads the file says what is wrong
+    except (InputError, OSError):  # the reader of the file reports the problem
         return UTF8
 
 
@@ -46,13 +46,13 @@ def detected(head: bytes) -> str:
 
 
 def _chinese(text: str) -> bool:
-    """Return whether most of the characters beyond ASCII are Han, as not in random bytes."""
+    """Return whether at least 60 % of the characters beyond ASCII are Han; random bytes fail."""
     others = [character for character in text if not character.isascii()]
     return sum(map(bool, map(_HAN, others))) >= 0.6 * len(others)
 
 
 def _mostly_utf8(head: bytes) -> bool:
-    """Return whether at least as many lines with other bytes than ASCII are UTF-8 as are not."""
+    """Return whether at least half of the lines that are not ASCII are UTF-8."""
     sound = broken = 0
     for line in head.split(b"\n"):
         if line.isascii():

@@ -1,4 +1,4 @@
-"""From the names that a user gives (files, globs, folders, `-`, `sample`) to files to be read."""
+"""The files to read for the names that a user gives: files, globs, folders, `-`, `sample`."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def resolve(
 ) -> list[Source]:
     """Return the files of a corpus. Paths keep their order; a glob or a folder is sorted.
 
-    `form` is a name in FORMATS and stands in for the suffixes of files; `encoding` is that of
-    text formats; None and "auto" detect it. Raises InputError for what is missing, of an unknown
-    suffix or not a regular file, and for a folder of which nothing can be read; UsageError for an
-    unknown format or encoding.
+    `form`, a name in FORMATS, overrides the suffixes of files. `encoding` is that of text formats;
+    None and "auto" detect it. Raises InputError for a file that is missing, has an unknown suffix
+    or is not a regular file, and for a folder without a readable file; UsageError for an unknown
+    format or encoding.
     """
     if not paths:
-        raise InputError("no corpus was named: give a file, a glob, a dataset folder, or `sample`")
+        raise InputError("no corpus was named: name a file, a glob, a dataset folder, or `sample`")
     if form is not None and form not in FORMATS:
         raise UsageError(f"no format {form!r}; {did_you_mean(form, list(FORMATS))}")
     sources = [source for path in paths for source in _resolve_one(str(path), form)]
@@ -63,7 +63,7 @@ def resolve(
 
 
 def _detected(source: Source) -> str:
-    """Return the encoding of a file of text; that of a pipe and of a web archive is UTF-8."""
+    """Return the encoding of a text file; a pipe and a web archive are taken for UTF-8."""
     binary = source.path is None or source.format == "warc"
     return UTF8 if binary else encoding_of(source)
 
@@ -75,7 +75,7 @@ def _codec(encoding: str) -> str:
         return codecs.lookup(encoding).name
     except (LookupError, UnicodeError) as error:
         raise UsageError(
-            f"no text encoding {encoding!r}: name one such as gb18030, big5 or utf-16"
+            f"there is no text encoding {encoding!r}: name one such as gb18030, big5 or utf-16"
         ) from error
 
 
@@ -156,7 +156,7 @@ def _matches(pattern: str, form: str | None) -> list[Source]:
 def _remote(uri: str, form: str | None) -> list[Source]:
     """Return local copies of an object, of those that match a glob, or of all below a name.
 
-    Of a dataset only `data/*.parquet` are returned, as of a local folder.
+    Of a dataset only the files below `data/` are returned.
     """
     base = re.split(r"/[^/]*[*\[]", uri, maxsplit=1)[0]
     label = without_userinfo(base.rstrip("/"))
@@ -185,15 +185,16 @@ def _sample() -> list[Source]:
     folder = Path(str(files("cecdata"))) / "sample"
     paths = sorted(folder.glob("*.txt"))
     if not paths:
-        raise InputError(f"{folder}: the packaged sample corpus is missing; install again")
+        raise InputError(f"{folder}: the packaged sample corpus is missing: reinstall the package")
     return [_source(path, f"sample/{path.name}") for path in paths]
 
 
 def _dataset(folder: Path) -> list[Source]:
     """Return the files of a folder, sorted by name.
 
-    Of a Hugging Face dataset they are `data/*.parquet`, or the *.arrow files of `save_to_disk`; of
-    any other folder all files below it. What cannot be read there is rejected by its reason.
+    Of a Hugging Face dataset they are `data/*.parquet`, all *.parquet files beside a `README.md`,
+    or the *.arrow files of `save_to_disk`; of any other folder all files below it. A file that
+    cannot be read there is rejected with its reason.
     """
     saved = [folder / name for name in ("dataset_dict.json", "state.json")]
     if any(path.is_file() for path in saved):
@@ -215,9 +216,9 @@ def _dataset(folder: Path) -> list[Source]:
 
 
 def _files_below(folder: Path) -> list[Path]:
-    """Return the files below a folder, sorted; hidden ones and .cecdata are not looked at.
+    """Return the files below a folder, sorted; hidden files and folders are skipped.
 
-    A link to a folder is followed once, so that links in a ring end.
+    Each folder is visited once, so that a cycle of links ends.
     """
     files: list[Path] = []
     visited: set[str] = set()
@@ -233,7 +234,7 @@ def _files_below(folder: Path) -> list[Path]:
 
 
 def _source_or_problem(path: Path, name: str | None = None) -> Source:
-    """Return a file of a folder, or the reason why it is rejected unread."""
+    """Return a file of a folder; its `problem` is set if it is rejected unread."""
     try:
         return _source(path, name)
     except InputError as error:

@@ -1,4 +1,4 @@
-"""Whole lines out of a stream of bytes, in blocks, with constant memory."""
+"""Whole lines from a stream of bytes, in blocks, with constant memory."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from cecdata.corpus.rows import MAX_BYTES, Int64s, Reject, excerpt
 from cecdata.corpus.sources import UTF8, Source
 
 BLOCK_BYTES = 4 << 20
-BLOCK_LINES = 1 << 18  # what is made of a line may be hundreds of times as long as it
+BLOCK_LINES = 1 << 18  # the row made from a short line may take hundreds of times its memory
 _BOM = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some whole lines, each ended by a line feed; `lines` are their numbers, from 1."""
+    """Some whole lines, each ended by a line feed."""
 
     data: bytes
-    first_line: int
+    first_line: int  # the number of the first line, from 1
     rejects: tuple[Reject, ...] = ()  # lines so long that they were never held whole
 
 
 def blocks(stream: IO[bytes], source: Source, max_bytes: int = MAX_BYTES) -> Iterator[Block]:
     """Cut a stream at line ends (LF, CRLF, CR); the last line may lack one.
 
-    A byte order mark is dropped. A line of more than `max_bytes` is never held in memory whole and
-    is reported once.
+    A byte order mark is dropped. A line of more than `max_bytes` is rejected once, and never held
+    in memory as a whole.
     """
     carry, line, skipped, head = b"", 1, 0, b""
     for chunk in _chunks(stream, source):
@@ -87,7 +87,7 @@ def _chunks(stream: IO[bytes], source: Source) -> Iterator[bytes]:
     """Yield pieces of the stream in which every line end is a line feed."""
     first, held = True, b""
     for piece in _utf8(stream, source):
-        if first and source.encoding == UTF8 and piece.startswith(_UTF16):  # of a pipe, or named
+        if first and source.encoding == UTF8 and piece.startswith(_UTF16):  # not auto-detected
             raise InputError(f"{source.label} is UTF-16: name its encoding (--encoding utf-16)")
         chunk = held + (piece.removeprefix(_BOM) if first else piece)
         first, held = False, b""
@@ -104,8 +104,8 @@ def _chunks(stream: IO[bytes], source: Source) -> Iterator[bytes]:
 def _utf8(stream: IO[bytes], source: Source) -> Iterator[bytes]:
     """Yield the bytes of a stream, in UTF-8 if the source is in another encoding.
 
-    A byte that the encoding does not know becomes a lone surrogate, which no UTF-8 holds, so that
-    its row is rejected.
+    A byte that the encoding does not know becomes a lone surrogate, which is invalid in UTF-8, so
+    that its row is rejected.
     """
     pieces = _pieces(stream)
     if source.encoding == UTF8:
@@ -116,7 +116,7 @@ def _utf8(stream: IO[bytes], source: Source) -> Iterator[bytes]:
     if _is_han_in_utf8(chunk):
         raise InputError(
             f"{source.label} is UTF-8, and --encoding is {source.encoding}: build the files of "
-            "each encoding on their own, or convert one kind with iconv"
+            "each encoding separately, or convert some of them with iconv"
         )
     try:
         for piece in chain((chunk,), pieces):
@@ -127,7 +127,7 @@ def _utf8(stream: IO[bytes], source: Source) -> Iterator[bytes]:
 
 
 def _pieces(stream: IO[bytes]) -> Iterator[bytes]:
-    """Yield about `BLOCK_BYTES` of a stream at a time, and all bytes before an error it raises."""
+    """Yield about `BLOCK_BYTES` of a stream at a time; before an error, yield what was read."""
     held: list[bytes] = []
     size = 0
     read = getattr(stream, "read1", stream.read)  # `read` loses what it has when it fails
@@ -145,7 +145,7 @@ def _pieces(stream: IO[bytes]) -> Iterator[bytes]:
 
 
 def _is_han_in_utf8(chunk: bytes) -> bool:
-    """Return whether bytes are valid UTF-8, as far as they go, and hold Han characters."""
+    """Return whether bytes are valid UTF-8, perhaps cut at the end, and hold Han characters."""
     try:
         text = codecs.getincrementaldecoder(UTF8)().decode(chunk)
     except UnicodeDecodeError:

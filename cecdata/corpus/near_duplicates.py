@@ -1,12 +1,12 @@
-"""Sentences that differ by a few characters from one that came before, without a missed pair.
+"""Near-duplicates: sentences that differ by a few characters from an earlier one.
 
 Two sentences are near-duplicates if their Levenshtein distance is at most k = min(3, length // 10)
 of the shorter one; sentences under ten characters have none. If a sentence of length L is cut into
 k + 1 segments, one of them stands unchanged in every near-duplicate, moved by at most k places
-(Li et al., Pass-Join, PVLDB 5, 2011). So each kept sentence is filed under its segments; a new one
-looks up its own pieces of those lengths at those places. A fingerprint of its characters and then
-the distance decide. Unlike MinHash, this misses no pair, unless 4,096 kept sentences of one length
-share a segment: then the latest ones are compared.
+(Li et al., Pass-Join, PVLDB 5, 2011). So each kept sentence is filed under its segments, and for a
+new one its substrings of those lengths at those places are looked up. A fingerprint of the
+characters and then the distance decide. Unlike MinHash, this misses no pair, unless more than 4,096
+kept sentences of one length share a segment: then only the latest 4,096 are compared.
 
 Memory: about 120 bytes and the UTF-8 of each kept sentence.
 """
@@ -47,10 +47,10 @@ class NearDuplicates:
         self._used = np.zeros(1, np.int64)  # slots of `_keys`
 
     def first(self, text: pa.Array) -> tuple[Int64s, Int64s]:
-        """Return for each sentence the kept one that it is near to, and the distance from it.
+        """Return, for each sentence, the kept one that it is near to, and the distance from it.
 
-        Both are -1 where there is none: then it is kept, and those after it, in `text` too, are
-        compared with it. Sentences are numbered as they are kept.
+        Both are -1 where there is none: then the sentence is kept, and later ones, also in `text`,
+        are compared with it. Sentences are numbered in the order in which they are kept.
         """
         data, bounds = string_buffers(text)
         self._reserve(len(text), int(bounds[-1] - bounds[0]))
@@ -81,7 +81,7 @@ class NearDuplicates:
 
 
 def without_near(clean: Normalised, seen: NearDuplicates) -> Normalised:
-    """Reject the sentences that are near to an earlier kept one: `near_duplicate`."""
+    """Reject near-duplicates of earlier kept sentences, with the reason `near_duplicate`."""
     near, edits = seen.first(clean.batch.column("text"))
     bad = near >= 0
     if not bad.any():

@@ -10,7 +10,7 @@ from cecdata.common.kernels.utf8 import decode
 MOST_EDITS = 3
 CHARS_AN_EDIT = 10  # of the shorter sentence
 SEGMENTS = MOST_EDITS + 1
-_LONGEST_CHAIN = 4096  # sentences of one length with one segment that are compared
+_LONGEST_CHAIN = 4096  # most sentences of one length with one segment that are compared
 _BASE = np.uint64(0x9E3779B97F4A7C15)
 _MIX = np.uint64(0xD6E8FEB86659FD93)
 
@@ -32,7 +32,7 @@ def _slot(keys, key):
 
 @inlined
 def _key(sums, powers, start, stop, length, segment):
-    """Return the hash of points[start:stop] as this segment of a sentence of a length, never 0."""
+    """Return the hash, never 0, of points[start:stop] as a segment of a sentence of `length`."""
     value = sums[stop] - sums[start] * powers[stop - start]
     value ^= np.uint64(length * SEGMENTS + segment + 1) * _MIX
     value = (value ^ (value >> np.uint64(32))) * _MIX
@@ -41,7 +41,7 @@ def _key(sums, powers, start, stop, length, segment):
 
 @compiled
 def refile(keys, heads, new_keys, new_heads):
-    """Put the keys of a table into a larger one."""
+    """Copy the keys of a table into a larger one."""
     for old in range(keys.size):
         if keys[old] != 0:
             place = _slot(new_keys, keys[old])
@@ -50,7 +50,7 @@ def refile(keys, heads, new_keys, new_heads):
 
 @inlined
 def _ones(value):
-    """Return the number of ones of 64 bits."""
+    """Return the number of ones in a 64-bit word."""
     value -= (value >> np.uint64(1)) & np.uint64(0x5555555555555555)
     four = np.uint64(0x3333333333333333)
     value = (value & four) + ((value >> np.uint64(2)) & four)
@@ -60,7 +60,7 @@ def _ones(value):
 
 @inlined
 def _distance(one, n, other, m, most, rows):
-    """Return the Levenshtein distance of one[:n] and other[:m], or most + 1 if it is above."""
+    """Return the Levenshtein distance of one[:n] and other[:m], or most + 1 if it is greater."""
     before, row, limit = rows[0], rows[1], most + 1
     for j in range(min(m, most) + 1):
         before[j] = j
@@ -85,9 +85,9 @@ def _distance(one, n, other, m, most, rows):
 def first(
     data, bounds, near, edits, rows, texts, ends, signs, lengths, following, keys, heads, used
 ):
-    """Write what each sentence is near to, and file it if it is near to none; see `NearDuplicates`.
+    """Write the sentence that each is near to, and file it if there is none; see `NearDuplicates`.
 
-    Return the number of sentences that are filed.
+    Return the number of sentences filed so far.
     """
     longest = 1
     for t in range(near.size):
@@ -117,7 +117,7 @@ def first(
                 begin = s * length // pieces
                 size = (s + 1) * length // pieces - begin
                 for shift in range(-allowed, allowed + 1):
-                    # the part before needs |shift| edits, the part behind the rest
+                    # the part before the segment needs |shift| edits, the part after it the rest
                     at = begin + shift
                     if (
                         abs(shift) + abs(n - length - shift) > allowed

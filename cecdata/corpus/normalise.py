@@ -1,7 +1,7 @@
-"""From rows to sentences: NFC, no invisible characters, single spaces, sane length, an id.
+"""From rows to sentences: NFC, no invisible characters, single spaces, an allowed length, an id.
 
-Clean rows, nearly all, are recognised in one compiled pass over the Arrow buffer and passed on
-untouched; only a row that the pass flags goes through `normalise_text`.
+One compiled pass over the Arrow buffer recognises clean rows, which are nearly all, and leaves them
+unchanged; only a row that the pass flags goes through `normalise_text`.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ LOCATED_SENTENCE = pa.schema(
 class Options:
     """The rules of a sentence. Lengths are code points after normalisation.
 
-    `min_chars` 5: below, one edit is over a fifth of the sentence (the paper's customer-service
-    corpus takes 10). `max_chars` 512: the window of the encoders.
+    `min_chars` is 5, because one edit is over a fifth of a shorter sentence (the paper's
+    customer-service corpus takes 10). `max_chars` is 512, the window of the encoders.
     """
 
     min_chars: int = 5
@@ -73,7 +73,7 @@ def normalise(batch: pa.RecordBatch, options: Options = DEFAULTS) -> Normalised:
     if len(slow):
         text = _repair(text, slow, lengths, which, faults)
     _judge(lengths, options, which, faults)
-    rejected = _rejected(batch, which, faults)  # with the text as it came
+    rejected = _rejected(batch, which, faults)  # with the original text
     batch = batch.set_column(0, batch.schema.field("text"), text)
     if faults:
         batch = batch.filter(pa.array(which < 0))
@@ -84,7 +84,7 @@ def normalise(batch: pa.RecordBatch, options: Options = DEFAULTS) -> Normalised:
 
 
 def distinct(clean: Normalised, seen: Dedup) -> Normalised:
-    """Keep the sentences whose id `seen` meets for the first time; the others: `duplicate`."""
+    """Keep the sentences whose id is new to `seen`; reject the others as `duplicate`."""
     first = seen.first(np.asarray(clean.batch.column("id")))
     if first.all():
         return clean
@@ -132,9 +132,9 @@ _STRAY_JOINER = f"(?:^|(?<={_EDGE}))[{ch.JOINERS}]+|[{ch.JOINERS}]+(?=$|{_EDGE})
 
 
 def _nfc(text: str) -> str:
-    """Return the NFC of a text, in time in proportion to its length."""
+    """Return the NFC of a text, in time proportional to its length."""
     if len(text) > _SHORT and sum(map(ch.unstable().__contains__, text)) > _FEW_MARKS:
-        # `unicodedata` sorts the marks after a character by insertion: sort them first.
+        # `unicodedata` sorts the marks after a character by insertion sort: sort them first.
         text = "".join(unicodedata.normalize("NFD", char) for char in text)
         text = ch.marks().sub(lambda run: "".join(sorted(run[0], key=unicodedata.combining)), text)
     return unicodedata.normalize("NFC", text)
@@ -170,10 +170,10 @@ def _repair(
     which: Int32s,
     faults: list[Fault],
 ) -> pa.Array:
-    """Send the flagged rows through `normalise_text`; `lengths` become those after it.
+    """Return the texts with the flagged rows normalised; update `lengths`, `which` and `faults`.
 
-    `which` gets the place of a row's fault in `faults`. Equal texts go through once: a
-    few hundred compressed bytes may hold a million of them.
+    `which` gets the index of a row's fault in `faults`. Equal texts are normalised once: a few
+    hundred compressed bytes may hold a million of them.
     """
     coded = text.take(pa.array(slow)).dictionary_encode()
     repaired, fault_of = coded.dictionary.to_pylist(), np.full(len(coded.dictionary), -1, np.int32)
@@ -227,7 +227,7 @@ def _scan(data: Bytes, offsets: Int32s, classes: Bytes, lengths: Int32s, slow: M
         at, end = np.uint64(offsets[row]), np.uint64(offsets[row + 1])
         count = 0
         flag = False
-        space = True  # the edge of the text counts as a space: a space beside it is one too many
+        space = True  # the edge of the text counts as a space, so a space there is removed
         while at < end:
             code, at = code_point(data, at)
             count += 1

@@ -1,8 +1,8 @@
-"""Personal data → typed placeholders such as <EMAIL>, <PHONE> and <NAME>; see `RULES`.
+"""The masking of personal data by typed placeholders: <EMAIL>, <PHONE>, <NAME>; see `RULES`.
 
-Off by default, and careful in both directions: numbers need their checksum or a label before them,
-an address needs a road with a house number after a word that introduces one, a name needs a title
-after it or a label before it. Masking lowers the risk and does not prove anonymity.
+It is off by default, and strict: most numbers need a checksum or a label before them, an address
+needs a road with a house number after a word that introduces one, a name needs a title after it or
+a label before it. Masking lowers the risk; it does not guarantee anonymity.
 benchmarks/bench_privacy.py measures precision and recall by type.
 """
 
@@ -33,8 +33,8 @@ _ID_CHECKS = "10X98765432"
 class Rule:
     """A pattern whose group `it` becomes the placeholder where `holds` returns True.
 
-    trace: a pattern for RE2, without lookaround, that every text contains which the pattern
-    matches; it is searched in a whole column at once.
+    trace: an RE2 pattern, without lookaround, that occurs in every text that `pattern` matches; it
+    is searched for in a whole column at once.
     """
 
     placeholder: str
@@ -44,7 +44,7 @@ class Rule:
 
 
 def mask_text(text: str) -> str:
-    """Put placeholders in place of personal data in one text.
+    """Replace personal data in one text by placeholders.
 
     >>> mask_text("我叫张伟，电话13812345678，住在中山路12号3栋502室。")
     '我叫<NAME>，电话<PHONE>，住在<ADDR>。'
@@ -57,7 +57,7 @@ def mask_text(text: str) -> str:
 
 
 def mask(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Mask the texts of a batch of the schema ROW; rows without a trace of such data stay as is."""
+    """Mask the texts of a batch of the schema ROW; texts without a trace stay unchanged."""
     text = batch.column("text")
     traces = "|".join(f"(?:{rule.trace})" for rule in RULES)
     places = np.flatnonzero(np.asarray(pc.match_substring_regex(text, traces)))
@@ -136,7 +136,7 @@ def _rule(
 _IS = r"(?:是|为|[：:（(])?[ ]?"  # between a label and its value
 _NO_NAME = "何对向和跟的地得在是有给被让与为把"
 _PROVINCES = "京津沪渝冀豫云辽黑湘皖鲁新苏浙赣鄂桂甘晋蒙陕吉闽贵粤青藏川宁琼"
-# Eleven digits after one of these are no telephone number, though they begin like one.
+# Eleven digits after one of these labels are no telephone number, although they begin like one.
 _NO_PHONE = "".join(
     rf"(?<!{label}{sign})"
     for label in ("单号", "编号", "流水号", "序列号", "批号", "货号", "型号", "订单", "运单")
@@ -154,7 +154,7 @@ _ROOM = r"(?:[0-9A-Za-z一二三四五六七八九十]{1,4}(?:号楼|栋|幢|座
 # Longer and stricter patterns first: an identity number is no card, a card is no telephone.
 RULES: tuple[Rule, ...] = (
     # A local part has at most 64 octets (RFC 5321): without the limit a long run of letters takes
-    # time in the square of its length.
+    # time proportional to the square of its length.
     _rule(
         "<EMAIL>",
         "@",

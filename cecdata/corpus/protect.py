@@ -34,10 +34,10 @@ _LONGEST_NAME = 256
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """A trie in open addressing: [H] state << 21 | code point, and the state that it leads to.
+    """A trie in an open-addressing table: [H] state << 21 | code point, and the next state.
 
     `ends` [states] is 1 where a name ends; state 0 is the start. `starts` is a bitmap of the first
-    code points. Empty arrays of keys: no names.
+    code points. Without names, `keys` is empty.
     """
 
     keys: Longs
@@ -82,7 +82,7 @@ class Protection:
     def marks(self, data: Bytes, offsets: Ints) -> Bytes:
         """Return a mark for each code point of the sentences; an empty array if all are free.
 
-        Valid UTF-8 between the first and the last offset.
+        The bytes between the first and the last offset must be valid UTF-8.
         """
         if not len(self.names.keys) and not self.spans:
             return np.zeros(0, np.uint8)
@@ -98,11 +98,11 @@ class Protection:
 
 
 _NO_NAMES = Names(*(np.zeros(0, kind) for kind in ("u8", "i4", "u1", "u8")))
-NOTHING = Protection(False, _NO_NAMES)  # free of protection, all of it
+NOTHING = Protection(False, _NO_NAMES)  # protects nothing
 
 
 def spans_of(text: str, protection: Protection) -> list[tuple[int, int]]:
-    """Return the protected spans of one text, overlapping ones as one.
+    """Return the protected spans of one text; overlapping spans are merged.
 
     >>> text = "3.14 是圆周率，见 https://a.cn/?q=1，或问张三丰。"
     >>> [text[start:end] for start, end in spans_of(text, Protection.of(True, ["张三丰"]))]
@@ -120,9 +120,9 @@ def spans_of(text: str, protection: Protection) -> list[tuple[int, int]]:
 
 
 def read_names(path: Path) -> tuple[str, ...]:
-    """Return the names of a file, one a line; sorted, each once.
+    """Return the names in a file, which has one per line; sorted, each once.
 
-    InputError for a file that cannot be read, has none, or has one that no sentence can hold.
+    Raises InputError if the file cannot be read, has no name, or has an impossible one.
     """
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")
@@ -132,9 +132,14 @@ def read_names(path: Path) -> tuple[str, ...]:
     for number, line in enumerate(lines, 1):
         name = normalise_text(line)
         if not isinstance(name, str):
-            raise InputError(f"{path}:{number}: {name.reason}, {name.detail}: no name holds that")
+            raise InputError(
+                f"{path}:{number}: {name.reason}, {name.detail}: remove it from the name"
+            )
         if len(name) > _LONGEST_NAME:
-            raise InputError(f"{path}:{number}: a name of {len(name)} characters; one a line")
+            raise InputError(
+                f"{path}:{number}: a name of {len(name)} characters, at most {_LONGEST_NAME}: "
+                "write one name per line"
+            )
         names.add(name)
     names.discard("")
     if not names:

@@ -18,7 +18,7 @@ _KEY_FACTOR = 0x9E3779B97F4A7C15  # spreads a key over the upper bits (the golde
 
 @compiled
 def insert(keys: Longs, following: Ints, packed: Longs, states: Ints) -> None:
-    """Put the edges of a trie into open addressing; the table is never full."""
+    """Put the edges of a trie into an open-addressing table, which is never full."""
     empty, wrap = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(max(len(keys), 1) - 1)
     for i in range(len(packed)):
         at = ((packed[i] * np.uint64(_KEY_FACTOR)) >> np.uint64(32)) & wrap
@@ -39,7 +39,7 @@ def mark(
     starts: Longs,
     marks: Bytes,
 ) -> tuple[int, bool]:
-    """Write the marks of all sentences; return their code points, and whether any is marked."""
+    """Write all marks; return the number of code points, and whether any may be marked."""
     base, some = 0, False
     for row in range(len(offsets) - 1):
         n, words = _decode(data, offsets[row], offsets[row + 1], points)
@@ -58,7 +58,7 @@ def _decode(data: Bytes, start: int, stop: int, points: Points) -> tuple[int, bo
     n, at, end, words = 0, np.uint64(start), np.uint64(stop), False
     while at < end:
         point, at = code_point(data, at)
-        if point >= 0x30 and (point < 0x800 or _is_word(point)):  # of the lower, as good as all
+        if point >= 0x30 and (point < 0x800 or _is_word(point)):  # a false hit does no harm
             words = True
         points[n] = point
         n += 1
@@ -100,7 +100,7 @@ def _mark_spans(points: Points, n: int, marks: Bytes, base: int) -> None:
 
 @compiled
 def _end(points: Points, i: int, n: int) -> int:
-    """Return one past the span whose first word starts at i."""
+    """Return the end of the span whose first word starts at i."""
     j = i + 1
     while j < n:
         if _is_word(points[j]):
@@ -130,7 +130,7 @@ def _end(points: Points, i: int, n: int) -> int:
 
 @compiled
 def _past_joint(points: Points, j: int, n: int) -> int:
-    """Return the place of the word after what joins two words at j; j itself if nothing does."""
+    """Return the start of the word that a joint at j attaches; j itself if there is no joint."""
     point, k = points[j], j + 1
     if point in (0x2D, 0x5F):  # -_
         while k < n and points[k] in (0x2D, 0x5F):
@@ -160,7 +160,7 @@ def _is_unit(point: np.uint32) -> bool:
 
 @compiled
 def _url_end(points: Points, i: int, n: int) -> int:
-    """Return the place after the visible ASCII from i on, without trailing punctuation."""
+    """Return the end of the visible ASCII from i on, without trailing punctuation."""
     j = i
     while j < n and 0x21 <= points[j] <= 0x7E:
         j += 1

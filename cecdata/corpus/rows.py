@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from cecdata.corpus.sources import UTF8, Source
 from cecdata.shards.schema import REJECTED_ROW, ROW
 
-_SPELT = 1 << 12  # most bytes of a line that is not UTF-8 in the rejects
+_SPELT = 1 << 12  # most bytes of a line that is not UTF-8 that the rejects keep whole
 MAX_BYTES = 1_000_000  # a longer line or value is rejected unread
 EXCERPT = 200  # code points of a rejected long text that are kept
 
@@ -86,11 +86,11 @@ def gather(
     rejects: Sequence[Reject] = (),
     licence: pa.Array | None = None,
 ) -> Rows:
-    """Build `Rows` from text that may hold nulls, bytes that are no UTF-8, or too much.
+    """Build `Rows` from text that may hold nulls, overlong values or bytes that are not UTF-8.
 
     `text` is any binary or string array, or a dictionary of one; `rows` are line or row numbers
-    from 1; `rejects` are those of the format itself; `licence` None is that of the source. A sound
-    batch is passed on without a copy.
+    from 1; `rejects` are those of the format itself; `origin` and `licence` are by default those of
+    the source. A sound batch is not copied.
     """
     origin = _names(origin, source.origin, len(text))
     licence = _names(licence, source.licence or None, len(text))
@@ -111,17 +111,17 @@ def gather(
 
 
 def plain(text: pa.Array) -> pa.Array:
-    """Return a dictionary's texts written out; any other array as it is."""
+    """Return a dictionary array as plain texts, and any other array unchanged."""
     if not pa.types.is_dictionary(text.type):
         return text
-    # Arrow asks for as much as if each were of middling length: the unused may be enormous.
+    # Arrow reserves memory by the mean length of all texts, and unused ones may be enormous.
     used = text.indices.drop_null().unique()
     return text.dictionary.take(used).take(pc.index_in(text.indices, used))
 
 
 @dataclass(frozen=True, slots=True)
 class _Bad:
-    """Which rows of a batch have no sound text [N], and for each of these what a reject says."""
+    """The rows of a batch without sound text, [N], and for each of them its reject's columns."""
 
     rows: npt.NDArray[np.bool_]
     text: pa.Array
@@ -150,7 +150,7 @@ def _in_order(one: pa.RecordBatch, other: pa.RecordBatch) -> pa.RecordBatch:
     return both.take(pc.sort_indices(both.column("row")))
 
 
-# A few hundred bytes may hold a million rows: of those that are alike, one alone is looked at.
+# A few hundred bytes may encode a million rows, so equal texts are checked only once.
 
 
 def _nulls(text: pa.Array, _: Source) -> _Bad | None:
@@ -218,18 +218,18 @@ def fault(value: bytes, source: Source) -> tuple[str, str, str] | None:
         reason, at = "invalid_utf8", error.start
     else:
         return None
-    if source.encoding != UTF8:  # `lines` has put each byte without a meaning as a lone surrogate
+    if source.encoding != UTF8:  # `lines` turned each undecodable byte into a lone surrogate
         reason = f"invalid_{source.encoding.replace('-', '')}"
         value = value.decode("utf-8", "surrogatepass").encode("utf-8", "surrogateescape")
     detail = f"byte 0x{value[at]:02X} at byte {at}"
-    # Escaping a megabyte of bytes that are no text takes a quarter of a second.
+    # Escaping a megabyte of undecodable bytes takes a quarter of a second.
     if len(value) > _SPELT:
         return excerpt(value), reason, f"{detail}; an excerpt of {len(value)} bytes"
     return value.decode("utf-8", "backslashreplace"), reason, detail
 
 
 def excerpt(value: bytes) -> str:
-    """Return the beginning of a text too long to keep."""
+    """Return the beginning of a text that is too long to keep."""
     return value[: 4 * EXCERPT].decode("utf-8", "backslashreplace")[:EXCERPT]
 
 

@@ -1,8 +1,8 @@
-"""Split paragraphs into sentences; nothing but whitespace at the cuts is lost.
+"""The splitting of paragraphs into sentences; only whitespace at the cuts is lost.
 
-。！？ end a sentence anywhere. The half-width ones do unless letters or digits follow, as in the
-query of a URL. …… does only before a space, a closing quote or the end of the line: inside it is a
-pause. Closing quotes and further marks belong to the sentence that they follow. The end of a line
+。！？ end a sentence anywhere. Half-width ! and ? do unless letters or digits follow, as in the
+query of a URL. …… does only before a space, a closing quote or the end of the line; elsewhere it is
+a pause. Closing quotes and further marks belong to the sentence that they follow. The end of a line
 ends a sentence, too.
 """
 
@@ -21,7 +21,7 @@ _ENDS, _HALF_WIDTH, _PAUSE = "。！？", "!?", "…"
 _CLOSING = '”’」』）】》〉"'
 _CLOSING_AFTER_PAUSE = '”’」』）】》"'
 _LINE_ENDS = "\n\r\x0b\x0c\x85\u2028\u2029"
-_SEPARATORS = "\x1c\x1d\x1e\x1f"  # whitespace to Python, beside WHITESPACE
+_SEPARATORS = "\x1c\x1d\x1e\x1f"  # whitespace to Python, besides WHITESPACE
 _CONTINUES = "_&=/%#.+-"  # and ASCII letters and digits: no sentence ends before these
 
 # Classes of characters, as bits
@@ -55,7 +55,7 @@ _CLASSES = _classes()
 
 
 def split_text(text: str) -> list[str]:
-    """Return the sentences of one paragraph, with closing quotes, without space between them.
+    """Return the sentences of one paragraph, with closing quotes, without the space between them.
 
     >>> split_text("他说：“走吧！”我没动。网址是 https://a.cn/?q=1，圆周率是3.14。")
     ['他说：“走吧！”', '我没动。', '网址是 https://a.cn/?q=1，圆周率是3.14。']
@@ -77,7 +77,7 @@ def split(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _cut(text: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
-    """Return the sentences of texts, and for each the place of its text."""
+    """Return, for each sentence of the texts, the index of its text, and the sentence."""
     data, bounds = string_buffers(text)
     count = int(_pieces(data, bounds, _CLASSES, *_nothing()))
     rows, starts, stops = (np.empty(count, np.int64) for _ in range(3))
@@ -110,15 +110,15 @@ def _pieces(
     starts: npt.NDArray[np.int64],
     stops: npt.NDArray[np.int64],
 ) -> int:
-    """Write row, start and stop (bytes) of each sentence; return their number.
+    """Write row, start and stop (bytes) of each sentence; return the number of sentences.
 
-    Arrays of no length are not written.
+    Empty arrays are not written.
     """
     count = 0
     for row in range(bounds.size - 1):
         before = count
         start, stop = np.uint64(bounds[row]), np.uint64(bounds[row + 1])
-        at, first, last = start, _NONE, start  # of the piece: its first and last bytes of no space
+        at, first, last = start, _NONE, start  # first, last: bounds of the sentence without spaces
         ended = pause = False
         while at <= stop:
             here, kind = at, np.int64(0)

@@ -1,4 +1,4 @@
-"""Applies the quality filters to normalised sentences."""
+"""The application of the quality filters to normalised sentences."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 def sieve(
     clean: Normalised, names: Sequence[str], model: str = "", most: float = np.inf
 ) -> Normalised:
-    """Reject the sentences that one of the filters rejects; the reason is the first one's name.
+    """Reject the sentences that fail a filter; the reason names the first filter that they fail.
 
-    With a `model`, sentences whose perplexity is above `most` go after those.
+    With a `model`, sentences whose perplexity is above `most` fail a last filter.
     """
     if not (names or model) or not len(clean.batch):
         return clean
@@ -41,7 +41,7 @@ def sieve(
 
 
 def judged(text: pa.Array, names: Sequence[str]) -> pl.DataFrame:
-    """Return for each filter, as a column by its name, whether each text fails it."""
+    """Return a frame with a column for each filter: whether each text fails it."""
     import polars as pl
 
     patterns = dict.fromkeys(p for name in names for p in QUALITY[name].counts())

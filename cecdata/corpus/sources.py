@@ -34,7 +34,7 @@ class Source:
 
     @property
     def origin(self) -> str:
-        """The origin of rows in a file without such a column: the file's name, no suffixes."""
+        """Return the origin of rows without one of their own: the file's name without suffixes."""
         if self.path is None:
             return "stdin" if self.label == STDIN else self.label
         name = self.path.name.removesuffix(self.compression)
@@ -42,7 +42,7 @@ class Source:
 
 
 def rows_known(sources: Sequence[Source]) -> int | None:
-    """Return the number of rows, which the footers of Parquet files have; None for others."""
+    """Return the number of rows from the footers, or None unless all files are Parquet files."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -52,7 +52,7 @@ def rows_known(sources: Sequence[Source]) -> int | None:
             return None
         try:
             rows += pq.read_metadata(source.path).num_rows
-        except (pa.ArrowException, OSError):  # who reads the file names it
+        except (pa.ArrowException, OSError):  # the reader of the file reports the problem
             return None
     return rows
 
@@ -65,7 +65,7 @@ class DamagedError(InputError):
 def opened(source: Source) -> Iterator[IO[bytes]]:
     """Open a source for its decompressed bytes.
 
-    An InputError names the file when the disk fails, a DamagedError when the archive is damaged.
+    Raises InputError if the file cannot be read, and DamagedError if compressed data is damaged.
     """
     import lzma
     import zlib

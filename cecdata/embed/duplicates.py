@@ -1,17 +1,17 @@
-"""Pairs of sentences of a cache that are nearly the same, comparing those of near cells alone.
+"""Pairs of nearly equal sentences of a cache, found by comparing only sentences of near cells.
 
-Sentences are put into cells: that of the centre c with the greatest x·c. Let x lie in the cell of
-c, y in that of c', both of unit length. Then y·(c - c') ≤ 0, and x is at least as far from y as
-from the plane between the cells: where the angle of x and y is at most θ,
+A sentence x is put into the cell of the centre c with the greatest x·c. Let x lie in the cell of c,
+and y in that of c', both of unit length. Then y·(c - c') ≤ 0, and x is at least as far from y as
+from the plane between the cells: if the angle of x and y is at most θ,
 
     x·(c - c') ≤ sin θ · |c - c'|.
 
-With `exact`, x is compared with all cells for which this holds, and no pair is lost, whatever the
+With `exact`, x is compared with all cells for which this holds, and no pair is missed, whatever the
 centres are. But equality needs y to lie straight beyond the plane; in tens or hundreds of
-dimensions two near sentences differ along that one line by a small part of their distance. So by
-default the right side is taken `MARGIN` times. That spares most comparisons at 0.95 and above; at
-0.8 cells reach so far that a third to two thirds are left, and exactly all. docs/embeddings.md has
-the shares, and that of the pairs that is found.
+dimensions, two near sentences differ along that one line by a small part of their distance. So by
+default the right side is multiplied by `MARGIN`. That saves most comparisons at a cosine of 0.95
+and above; at 0.8, a third to two thirds of them remain, and with `exact` all. docs/embeddings.md
+has these shares, and the share of pairs that is found.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from cecdata.embed.cache import Cache
 Floats = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]
 _CELLS = 4096  # at most
-_FEW = 2048  # most sentences that are compared without cells, which would cost more than they save
+_FEW = 2048  # most sentences for which one cell is faster than several
 _SAMPLE, _TURNS = 16, 5  # rows of the sample for each centre; rounds of k-means
 _BLOCK = 2048  # rows compared at a time: 16 MB of cosines
 _SLACK = 1e-3  # of the bound, because fp32 rounds
@@ -48,12 +48,12 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class NearDuplicates:
-    """`groups`: sets of sentences that are linked by such pairs, directly or through others."""
+    """The near-duplicates of a cache. A group is a set of sentences that are linked by pairs."""
 
     pairs: int
     sentences: int  # that are in a pair
     groups: int
-    closest: tuple[Pair, ...]  # by falling cosine, equals by id
+    closest: tuple[Pair, ...]  # by descending cosine, ties by id
     compared: int  # cosines that were computed
 
 
@@ -67,7 +67,7 @@ def near_duplicates(
 ) -> NearDuplicates:
     """Count the pairs with a cosine of at least `above`; return the `show` most similar.
 
-    Memory: some 40 bytes a sentence, the vectors of 4,096 sentences and of the centres.
+    Memory: about 40 bytes a sentence, the vectors of 4,096 sentences, and the centres.
     """
     if not len(cache):
         return NearDuplicates(0, 0, 0, (), 0)
@@ -83,7 +83,7 @@ def near_duplicates(
             cosine = vectors[asked] @ _take(cache, cells.order[others]).T
             compared += cosine.size
             row, column = np.nonzero(cosine >= above)
-            # within a cell each pair comes twice, and each sentence with itself
+            # within a cell each pair occurs twice, and each sentence with itself
             once = places[asked[row]] < others[column]
             row, column = row[once], column[once]
             if not len(row):
@@ -120,9 +120,10 @@ def _take(cache: Cache, rows: Rows) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class _Cells:
-    """`order`: rows cell by cell; `starts`: where each cell begins there; `cell`: by place there.
+    """The cells. `order` has the rows cell by cell, `starts` the start of each cell in `order`.
 
-    `width`: how far beyond the plane between two cells a sentence is looked for.
+    `cell` has the cell of each place in `order`. `width` is how far beyond the plane between two
+    cells sentences are compared.
     """
 
     centres: Floats  # [C, d]
@@ -145,9 +146,9 @@ class _Cells:
         return cls(centres, np.sqrt(np.maximum(apart, 0)), order, starts, cell[order], width)
 
     def candidates(self, vectors: Floats, places: Rows) -> Iterator[tuple[Rows, Rows]]:
-        """Yield which of the vectors are compared with which places, cell by cell.
+        """Yield (vectors, places) to compare, cell by cell.
 
-        Each pair comes once, from the sentence of the earlier cell.
+        Sentences of different cells are compared once, from the earlier cell.
         """
         cell = self.cell[places]
         inside = vectors @ self.centres.T
@@ -173,13 +174,13 @@ def _centres(cache: Cache, keys: npt.NDArray[np.uint64]) -> Floats:
         )
         order = np.argsort(nearest, kind="stable")
         starts = np.searchsorted(nearest[order], np.arange(count))
-        full = np.flatnonzero(np.bincount(nearest, minlength=count))  # an empty cell stays
+        full = np.flatnonzero(np.bincount(nearest, minlength=count))  # others keep their centre
         centres[full] = _unit(np.add.reduceat(sample[order], starts[full], axis=0))
     return centres
 
 
 class _Groups:
-    """Sets of rows joined by pairs: each row points to a smaller one of its set or itself."""
+    """Sets of rows joined by pairs: each row points to itself or to a smaller row of its set."""
 
     def __init__(self, rows: int) -> None:
         self._parent = np.arange(rows)

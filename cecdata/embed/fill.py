@@ -1,4 +1,4 @@
-"""Embedding of a corpus into a cache, and the sentences of ids."""
+"""The embedding of a corpus into a cache, and the look-up of sentences by id."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cecdata.embed import Encoder, folders_of
 from cecdata.embed.cache import CacheWriter
 from cecdata.embed.cache.segments import Keys
 
-SEGMENT = 65_536  # sentences between two commits: what a killed run loses at most
+SEGMENT = 65_536  # sentences between two commits: the most that a killed run loses
 _LONGEST = 4096  # code points of a sentence, as for a build
 Sentences = tuple[Keys, list[str]]
 
@@ -34,7 +34,7 @@ class Filled:
     rows: int  # in the cache now
     rejected: dict[str, int]
     truncated: int  # sentences longer than the model reads, among those added
-    faiss: bool  # is the FAISS file written?
+    faiss: bool  # whether the FAISS file is written
 
 
 def fill(
@@ -51,8 +51,8 @@ def fill(
 ) -> Filled:
     """Embed the sentences that the cache lacks; the same call continues a killed one.
 
-    `overwrite` removes the old cache after a first sentence was read. Raises InputError if the
-    corpus has no sentence.
+    `overwrite` removes the old cache once a first sentence has been read, and raises InputError if
+    the corpus has none.
     """
     rejected: Counter[str] = Counter()
     sentences = added = 0
@@ -82,7 +82,7 @@ def fill(
 def sentences_of(
     corpus: Sequence[str], text_column: str | None = None, limit: int | None = None
 ) -> Iterator[Sentences]:
-    """Yield ids and texts of a corpus's distinct sentences, normalised as in a build."""
+    """Yield the ids and texts of a corpus's distinct sentences, normalised as in a build."""
     return _read(corpus, text_column, limit, Counter())
 
 
@@ -116,7 +116,7 @@ def in_parts(batches: Iterator[Sentences], size: int) -> Iterator[Sentences]:
 def texts_of(
     wanted: npt.NDArray[np.int64] | Sequence[int], corpus: Sequence[str]
 ) -> dict[int, str]:
-    """Return the sentences of ids, as far as the corpus contains them."""
+    """Return the sentences of these ids that the corpus contains, by id."""
     keys = np.unique(np.asarray(wanted, np.int64))
     text_of: dict[int, str] = {}
     for ids, texts in sentences_of(corpus):

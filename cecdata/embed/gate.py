@@ -12,11 +12,11 @@ from cecdata.common.codec import Json
 from cecdata.embed import Encoder, PairScorer, Scored
 from cecdata.embed.static import StaticEncoder
 
-_SHARE = 0.02  # of ordinary pairs that lie in the band, roughly: for the nominal speed alone
+_SHARE = 0.02  # approximate share of ordinary pairs in the band, for the nominal speed only
 
 
 class Cascade:
-    """Scores by the built-in encoder; pairs whose score is in the band get the teacher's cosine.
+    """The built-in encoder's scores; a pair whose score is in the band gets the teacher's cosine.
 
     The band belongs to the paper's threshold, 0.65. `encode` returns the teacher's vectors.
     """
@@ -59,7 +59,7 @@ def score_pairs(model: Encoder, pairs: pa.Table) -> Scored:
     coded = pairs.column("target").cast(pa.string()).combine_chunks().dictionary_encode()
     targets = model.encode(coded.dictionary.to_pylist())
     sources = model.encode(pairs.column("source").to_pylist())
-    # vectors are of unit length; in float64, or the sum's order would show
+    # the vectors have unit length; float64, because in float32 the order of the sum would show
     wide = targets.astype(np.float64)[np.asarray(coded.indices)]
     cosine = np.einsum("pd,pd->p", sources.astype(np.float64), wide)
     return Scored(cosine.astype(np.float32))

@@ -1,8 +1,8 @@
 """Search for the sentences of a cache that are most similar to a query.
 
-FAISS names candidates, from its mapped file or, where it sees a GPU, from the vectors block by
-block. Their cosines are then computed from the stored vectors in one way, so that the numbers and
-the order do not depend on which of the two was searched.
+FAISS finds candidates in its mapped file or, if it sees a GPU, in the vectors block by block. Their
+cosines are then computed from the stored vectors, so that numbers and order do not depend on which
+of the two was searched.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from cecdata.embed.cache.segments import Keys
 
 Floats = npt.NDArray[np.float32]
 Wide = npt.NDArray[np.float64]
-_SPARE = 16  # candidates beyond those asked for: FAISS rounds, and may put equals in any order
+_SPARE = 16  # candidates beyond those asked for: FAISS rounds, and orders ties arbitrarily
 _BLOCK = 131_072  # rows on the GPU at a time: half a gigabyte at d = 1024
 
 
 def nearest(cache: Cache, queries: Floats, count: int) -> tuple[Wide, Keys]:
     """Return the cosines and ids of the `count` rows nearest to each query, nearest first.
 
-    Rows of one cosine are sorted by id. Queries: [Q, dimension]; both results:
+    Rows with equal cosines are sorted by id. Queries: [Q, dimension]; both results:
     [Q, min(count, rows)].
     """
     count = min(count, len(cache))
@@ -40,7 +40,7 @@ def nearest(cache: Cache, queries: Floats, count: int) -> tuple[Wide, Keys]:
 def by_blocks(
     cache: Cache, queries: Floats, count: int, *, on_gpu: bool, block: int = _BLOCK
 ) -> Keys:
-    """Return ids of the nearest, [Q, count], from all vectors, without the FAISS file."""
+    """Return the ids of the nearest rows, [Q, count], from all vectors, without the FAISS file."""
     find = block_search(np.ascontiguousarray(queries, np.float32), on_gpu=on_gpu)
     best = np.full((len(queries), 0), 0, np.float32)
     ids = np.zeros((len(queries), 0), np.uint64)
@@ -54,7 +54,7 @@ def by_blocks(
 
 
 def ranked(cache: Cache, queries: Floats, candidates: Keys, count: int) -> tuple[Wide, Keys]:
-    """Return the best `count` of the candidates [Q, C] by their exact cosine."""
+    """Return the cosines and ids of the best `count` candidates [Q, C] by their exact cosine."""
     cosine = np.empty(candidates.shape, np.float64)
     for row, (query, ids) in enumerate(zip(queries.astype(np.float64), candidates, strict=True)):
         vectors = cache.get(ids).astype(np.float64)

@@ -1,8 +1,8 @@
 """The built-in encoder: sums of character and neighbour vectors, distilled from a teacher.
 
 Its weights (`builtin/`, 5 MB) are trained by `tools/encoder/train_static.py`; origin, licences and
-figures are in `builtin/MODEL_CARD.md` and `builtin/gate.json`. It needs nothing but NumPy and
-numba, and scores an edited copy from the target's sum and the edits alone.
+figures are in `builtin/MODEL_CARD.md` and `builtin/gate.json`. It runs on NumPy and numba, and
+scores an edited copy from the target's sum and the edits.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _FILES = ("rows.npy", "characters.npy", "network.npz")
 class Gate:
     """Measured properties of the weights, compared with their teacher (`builtin/gate.json`).
 
-    `knot`: the raw score that is reported as 0.65, so that the paper's threshold is at the best
-    trade-off that was measured. `band`: the scores between which the teacher should decide.
+    `knot` is the raw score that is reported as 0.65, so that the paper's threshold is at the best
+    measured trade-off. `band` is the range of scores in which the teacher should decide.
     """
 
     teacher: str
@@ -60,20 +60,20 @@ class StaticEncoder:
         self.fingerprint = fingerprint()
 
     def encode(self, sentences: Sequence[str]) -> Floats:
-        """Return unit vectors [sentences, 56]; an empty sentence gives a zero vector."""
+        """Return unit vectors [sentences, 56]; an empty sentence has that of its two boundaries."""
         texts = pa.array(sentences, pa.string())
         sums = np.zeros((len(texts), kernel.WIDTH), np.int32)
         data, offsets = string_buffers(texts)
         kernel.sums(offsets, data, _longest(offsets), weights(), sums)
         wide = sums[:, : kernel.SPAN].astype(np.float64)
-        # one row at a time in the same order: a blocked sum could differ with the batch
+        # one row at a time in the same order: a blocked sum could depend on the batch
         sizes = np.sqrt(np.einsum("nd,nd->n", wide, wide))
         return np.asarray(wide / np.maximum(sizes, 1.0)[:, None], dtype=np.float32)
 
     def score(self, pairs: pa.Table) -> Scored:
         """Score a table by `target` and `edits`; where it has no edits, by `target` and `source`.
 
-        No bit of a score depends on which of the two it is.
+        Both ways give the same bits.
         """
         raw = _edited_scores(pairs) if "edits" in pairs.column_names else raw_scores(pairs)
         return Scored(bend(raw, self.gate.knot))
@@ -116,7 +116,7 @@ def _edited_scores(pairs: pa.Table) -> Floats:
 
 
 def raw_scores(pairs: pa.Table) -> Floats:
-    """Return scores of (target, source) before the knot is applied; `tools/encoder` chooses it."""
+    """Return scores of (target, source) before the knot, which `tools/encoder` chooses, applies."""
     (target_data, target_at), (source_data, source_at) = (
         string_buffers(pairs.column(name).cast(pa.string()).combine_chunks())
         for name in ("target", "source")
@@ -129,7 +129,7 @@ def raw_scores(pairs: pa.Table) -> Floats:
 
 @cache
 def weights() -> kernel.Weights:
-    """Return the shipped weights in the form of the kernels, about 10 MB."""
+    """Return the shipped weights as the kernels read them, about 10 MB."""
     rows = np.rint(_load("rows.npy").astype(np.float64) * kernel.STEP).astype(np.int16)
     shape = (kernel.CHARACTERS + kernel.PAIRS, kernel.WIDTH)
     if rows.shape != shape:
@@ -145,13 +145,13 @@ def weights() -> kernel.Weights:
 
 @cache
 def fingerprint() -> str:
-    """Return the SHA-256 over weights and knot, which decide the scores."""
+    """Return the SHA-256 of the weights and the knot, which determine the scores."""
     return hashlib.sha256(f"{weights_sha256()} {gate().knot!r}".encode()).hexdigest()
 
 
 @cache
 def weights_sha256() -> str:
-    """Return the SHA-256 over the weights, which `gate.json` names."""
+    """Return the SHA-256 of the weights, which `gate.json` states."""
     digest = hashlib.sha256()
     for name in _FILES:
         digest.update(_read(name))
@@ -165,7 +165,7 @@ def gate() -> Gate:
 
 
 def bend(raw: Floats, knot: float) -> Floats:
-    """Return the piecewise linear map through (-1, -1), (knot, 0.65) and (1, 1).
+    """Apply the piecewise linear map through (-1, -1), (knot, 0.65) and (1, 1).
 
     >>> bend(np.array([-1.0, -0.2, 1.0], np.float32), 0.6).tolist()
     [-1.0, -0.17499999701976776, 1.0]

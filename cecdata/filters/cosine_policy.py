@@ -1,4 +1,4 @@
-"""The share of pairs that get a cosine, which costs 99 % of a build without a GPU."""
+"""The share of pairs that get a cosine, which takes 99 % of the time of a build without a GPU."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LIMIT_S = 300.0  # `auto` scores every pair where that takes no longer on one co
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """`name` is all, sample, or none; `share` the fraction of sentences that are scored."""
+    """Which pairs are scored: `name` is all, sample or none, `share` the fraction of sentences."""
 
     name: str
     share: float
@@ -22,7 +22,7 @@ class Policy:
 
     @property
     def sampled(self) -> int:
-        """Return the share of all 64-bit words: a sentence is in the sample by its draw."""
+        """Return the bound below which a sentence's 64-bit draw puts it into the sample."""
         return min(int(self.share * 2.0**64), 2**64 - 1)
 
 
@@ -33,7 +33,7 @@ def encoder_fingerprint(config: Config) -> str:
 
 
 def choose_policy(config: Config, sentences: int) -> Policy:
-    """Choose by the settings and the size alone: no row may depend on a machine's speed."""
+    """Choose from the settings and the size alone: no row may depend on a machine's speed."""
     if "cosine" not in config.filters:
         return Policy("none", 0.0, 0.0, None)
     model = encoder(config.encoder)

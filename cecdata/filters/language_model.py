@@ -1,6 +1,6 @@
 """A KenLM model of Chinese, of words or of characters: how likely is a text?
 
-The one module that imports kenlm (PyPI `ufal-kenlm`, the extra `kenlm`).
+This is the only module that imports kenlm (PyPI `ufal-kenlm`, the extra `kenlm`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import kenlm
 
 _LONGEST = max(LENGTHS)
-# A model that knows none of these has characters for tokens.
+# If a model has none of these words, its tokens are characters.
 _EVERYDAY = ("我们", "中国", "没有", "一个", "可以", "自己", "知道", "时候")
 _NO_WORD = -1e9
 
@@ -25,9 +25,9 @@ _NO_WORD = -1e9
 class LanguageModel:
     """A model from a file: `.arpa`, or a binary of KenLM such as libime's `zh_CN.lm`.
 
-    Where its tokens are words, a text is cut into those of the lexicon (one to four characters)
-    whose unigrams are likeliest together; libime's model knows no punctuation, which then parts
-    the text on its two sides. Threads may share it.
+    If its tokens are words, a text is cut into the words of the lexicon (one to four characters)
+    with the highest joint unigram probability. libime's model has no punctuation, which becomes
+    `<unk>`. Threads may share it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -36,8 +36,8 @@ class LanguageModel:
         self.of_words = any(word in self._model for word in _EVERYDAY)
         self._unigrams = self._known()
         if not self._unigrams:
-            raise InputError(f"{path}: knows no Chinese character; give a model of Chinese")
-        self._unknown = min(self._unigrams.values()) - 1  # below whatever is known
+            raise InputError(f"{path}: the model has no Chinese character; name a model of Chinese")
+        self._unknown = min(self._unigrams.values()) - 1  # below every known token
 
     def tokens(self, text: str) -> list[str]:
         """Return the tokens of a text without spaces; a run of unknown ones is one `<unk>`."""
@@ -63,7 +63,7 @@ class LanguageModel:
         return {t: float(model.score(t, bos=False, eos=False)) for t in listed if t in model}
 
     def _cut(self, text: str) -> list[str]:
-        """Return the words whose unigrams are likeliest together, unknown characters alone."""
+        """Return the likeliest words by unigrams; an unknown character stands alone."""
         known, unknown = self._unigrams, self._unknown
         best, length = [0.0], [0]
         for end in range(1, len(text) + 1):
@@ -89,7 +89,7 @@ def _loaded(path: Path) -> kenlm.Model:
             f"--plausibility needs kenlm: {how_to_install('kenlm')}"
         ) from error
     if not path.is_file():
-        raise InputError(f"{path}: no such file; give a model of KenLM, .arpa or binary")
+        raise InputError(f"{path}: no such file; name a KenLM model, .arpa or binary")
     settings = kenlm.Config()
     settings.show_progress = False
     with contextlib.suppress(AttributeError):  # older releases have no such setting

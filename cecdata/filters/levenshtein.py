@@ -1,6 +1,6 @@
 """Levenshtein distance in code points (paper, "Cleaning and validation": at most 8).
 
-Nothing is measured here: the engine writes the distance of its own edits.
+Nothing is measured here: the engine writes the distance into each pair.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The drop in log-probability from a target to its source, by a language model.
 
-A corruption that reads as well as the original is no error that could be noticed: 他买了书 for
-他卖了书. Scores are per character, so that a text is not held to read better for being shorter.
+A source that reads as well as its target has no error that could be noticed: 他买了书 for 他卖了书.
+A source's score is scaled to the length of its target, because a shorter text is more probable.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NAME = "plausibility"
 
 @cache
 def language_model(path: str) -> LanguageModel:
-    """Return the model in a file, loaded once; InputError where there is none."""
+    """Return the model in a file, loaded once; raise InputError if there is none."""
     return LanguageModel(Path(path))
 
 
@@ -42,10 +42,10 @@ def _measure(pairs: Pairs, config: Config, _sentences: int) -> Pairs:
 
 
 def worse_by(pairs: Pairs, model: LanguageModel) -> Floats:
-    """Return by how much log10 each source reads worse than its target, [P]; NaN: not judged.
+    """Return the drop in log10 probability from each target to its source, [P]; NaN: not judged.
 
-    What the model cannot tell apart, such as punctuation to a model of words, is not judged. Each
-    target is scored once.
+    A pair with the same tokens on both sides is not judged, such as a change of punctuation under a
+    model of words. Each target is scored once.
     """
     coded = pairs.column("target")
     if not isinstance(coded, pa.DictionaryArray):
@@ -87,9 +87,9 @@ def _facts(manifest: Manifest, config: Config, tally: Tally) -> Manifest:
 
 
 def _identity(config: Config) -> str:
-    """Return the digest of the model, which is loaded before a build removes anything."""
+    """Return the SHA-256 of the model, and load it: a bad one must stop a build at its start."""
     if not config.plausibility:
-        raise UsageError("the filter 'plausibility' needs a model: name a file by --plausibility")
+        raise UsageError("the filter 'plausibility' needs a model: name it with --plausibility")
     language_model(config.plausibility)
     return sha256_of(Path(config.plausibility)).sha256
 

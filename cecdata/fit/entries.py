@@ -1,4 +1,4 @@
-"""The candidates of a sample's right characters as columns: what the posterior sums over."""
+"""The candidates of a sample's right characters as columns, over which the posterior sums."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Places = NDArray[np.int64]
 class Entries:
     """R right characters, O operators, K kinds, E candidates by (right, operator), I errors.
 
-    The only kind of an operator has no factor of its own: `kind` is then K. A row is a right
+    An operator with a single kind has no factor for it: `kind` is then K. A row is a right
     character under an operator, `right` · O + `operator`.
     """
 
@@ -32,19 +32,20 @@ class Entries:
     kinds: tuple[tuple[int, str], ...]  # [K] place of the operator, name
     row: Places  # [E] ascending
     kind: Places  # [E]
-    log_weight: Floats  # [E] of the heaviest in its row
-    log_frequency: Floats  # [E] of the replacement, their mean taken off
+    log_weight: Floats  # [E] relative to the heaviest candidate of the row
+    log_frequency: Floats  # [E] of the replacement, minus the mean of all
     log_share: Floats  # [R, O] of an operator's strikes at this character; -inf where it has none
     right: Places  # [I] the errors' right characters
     count: Floats  # [I]
-    hit: Places  # [H] an entry that writes an error …
-    error: Places  # [H] … and which
+    hit: Places  # [H] entries that write an error …
+    error: Places  # [H] … and the error that each writes
 
 
 def entries_of(errors: Errors, prior: Mapping[str, float], reach: float) -> Entries:
-    """Return the candidates of the errors' right characters, up to `reach` times as rare.
+    """Return the candidates of the errors' right characters.
 
-    InputError where no error is among standard characters.
+    A candidate may be `reach` times as rare as the recipe allows. Raises InputError if no error is
+    between standard characters.
     """
     slots = code_point_slots()
     places = {
@@ -93,7 +94,7 @@ def entries_of(errors: Errors, prior: Mapping[str, float], reach: float) -> Entr
 
 
 def least_by(prior: Mapping[str, float], reach: float) -> dict[str, dict[str, float]]:
-    """Return `weights` that admit candidates `reach` times as rare."""
+    """Return `weights` that admit candidates `reach` times as rare as the recipe allows."""
     floors: dict[str, dict[str, float]] = {}
     for operator in substituting(prior) if reach != 1 else ():
         assert isinstance(operator.confusions, InBulk)

@@ -1,4 +1,4 @@
-"""A recipe's shares and weights re-estimated from a small sample of real errors."""
+"""The re-estimation of a recipe's shares and weights from a small sample of real errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cecdata.operators import OPERATORS
 from cecdata.operators.base import InBulk
 from cecdata.operators.weighed import FREQUENCY, POWER
 
-# Kinds of errors beside single characters, and the operator that makes such.
+# Kinds of errors other than single characters, and the operator that makes each.
 ANSWERS: Mapping[str, str] = {
     "missing": "missing",
     "repeated": "repeated",
@@ -30,11 +30,11 @@ ANSWERS: Mapping[str, str] = {
     "merged": "merge",
     "symbol": "width",
 }
-# Operators that write single characters where the word decides, and the one beside which no error
-# tells them apart without its sentence: their shares keep their ratio.
+# Operators that write single characters depending on the word, and for each the operator from
+# which an error without its sentence cannot tell it: the ratio of their shares is kept.
 ALONGSIDE: Mapping[str, str] = {"slip": "lexical"}
-# A strike of `word` changes two characters in a row about as often as one (0.47 of its strikes
-# where words count by the root of their counts, 0.52 by the counts).
+# A strike of `word` changes two characters in a row about as often as one (in 0.47 of its strikes
+# if words are weighted by the square root of their counts, in 0.52 if by their counts).
 TWO_IN_A_ROW = 0.5
 
 
@@ -42,8 +42,8 @@ TWO_IN_A_ROW = 0.5
 class Fitted:
     """The result of a fit. `config` is a complete recipe; the three scores are on the sample.
 
-    `reached`: the recipe with its own parameters and longer rows. `held_out` are bits per error by
-    strength, each error predicted without itself.
+    `reached` is the score of the recipe with its own parameters and longer rows. `held_out` has the
+    bits per error by strength, each error predicted from the others.
     """
 
     config: Config
@@ -53,7 +53,7 @@ class Fitted:
     reached: Score
     after: Score
     held_out: Mapping[float, float]
-    counted: Mapping[str, float]  # errors by operator, the single characters as one
+    counted: Mapping[str, float]  # errors by operator; single characters under the first one
     unanswered: Mapping[str, int]  # kinds of errors that no operator of the recipe makes
 
     def as_dict(self) -> dict[str, Json]:
@@ -80,13 +80,13 @@ class Fitted:
 def fit(
     errors: Errors, config: Config, *, reach: float = 1.0, progress: Advance = silent
 ) -> Fitted:
-    """Fit the shares, kinds and exponents of a recipe; `fitted` of its config is the caller's.
+    """Fit the shares, kinds and exponents of a recipe; the caller sets `fitted` of the new config.
 
-    Rows hold candidates `reach` times as rare as the recipe's. UsageError for a recipe that was
-    fitted before: start from the one that it came from.
+    Rows hold candidates up to `reach` times as rare as the recipe's. Raises UsageError for a recipe
+    that has weights: fit the recipe that it was made from.
     """
     if config.weights:
-        raise UsageError("the recipe has weights of its own: fit the one that they were fitted to")
+        raise UsageError("the recipe already has weights: fit the recipe that it was made from")
     if not 1 <= reach <= 1000:
         raise UsageError(f"reach = {reach!r} must be from 1 to 1000")
     entries = entries_of(errors, config.prior, reach)
@@ -122,7 +122,7 @@ def _counted(
     single = float(errors.tokens)
     if "word" in counts:
         counts["word"] = min(errors.words / TWO_IN_A_ROW, single)
-        # those in a row are one error together, and as many strikes changed one character
+        # substitutions in a row are strikes of `word`; as many of its strikes change one character
         single -= errors.neighbouring + errors.words * (1 - TWO_IN_A_ROW) / TWO_IN_A_ROW
     counts[entries.operators[0]] += max(single, 0.0)
     return counts, unanswered
@@ -135,7 +135,7 @@ def _shares(
     counted: Mapping[str, float],
     strength: float,
 ) -> dict[str, float]:
-    """Return π, from counts between kinds of errors and the posterior within single characters."""
+    """Return the prior: of kinds of errors from counts, within single characters from the fit."""
     if not np.isfinite(strength):
         return dict(prior)
     names = [name for name in OPERATORS if prior.get(name, 0.0) > 0]

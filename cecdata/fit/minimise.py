@@ -9,8 +9,8 @@ import numpy as np
 from cecdata.fit.entries import Floats
 
 _STEPS, _HALVINGS = 80, 30
-_FLAT = 1e-5  # of the slope: far below what four digits of a weight tell
-_ARMIJO = 1e-4  # share of the descent promised that a step must keep
+_FLAT = 1e-5  # slope at which to stop: far below what four digits of a weight show
+_ARMIJO = 1e-4  # share of the predicted decrease that a step must reach
 
 
 def minimum(function: Callable[[Floats], tuple[float, Floats]], start: Floats) -> Floats:
@@ -32,7 +32,7 @@ def minimum(function: Callable[[Floats], tuple[float, Floats]], start: Floats) -
                 break
             length /= 2
         else:
-            break  # rounding is all that is left
+            break  # only rounding errors are left
         inverse = _updated(inverse, length * direction, slope_there - slope)
         at, value, slope = at + length * direction, further, slope_there
     return at

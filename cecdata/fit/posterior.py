@@ -1,6 +1,6 @@
 """The posterior of a recipe's parameters, given errors and the recipe to start from.
 
-The prior is a sample that was never drawn: for every error `strength / n` more at the same right
+The prior is an imaginary sample: for every error it has `strength / n` more at the same right
 character, spread over operators and candidates as the recipe itself writes them. For shares of
 operators and kinds that is a Dirichlet prior centred on the recipe; for the two exponents it is the
 same in bits. The objective, which is maximised, is
@@ -22,8 +22,8 @@ from cecdata.fit.entries import Entries, Floats
 class Parameters:
     """Changes to a recipe; all 0 is the recipe itself."""
 
-    share: Floats  # [O] log of what an operator's prior is multiplied by
-    kind: Floats  # [K] log of what a kind's weight is multiplied by
+    share: Floats  # [O] log of the factor of an operator's prior
+    kind: Floats  # [K] log of the factor of a kind's weight
     power: Floats  # [O] added to the exponent 1 of the weights
     frequency: Floats  # [O] added to the exponent 0 of the replacement's frequency
 
@@ -41,7 +41,7 @@ class Parameters:
 
 
 class Posterior:
-    """The objective over a sample; `strength` in errors."""
+    """The objective over a sample; `strength` is a number of errors."""
 
     def __init__(self, entries: Entries, strength: float) -> None:
         self._entries, self._strength = entries, strength
@@ -64,7 +64,7 @@ class Posterior:
         per_right = np.bincount(e.right, count, len(e.log_share)) / count.sum()
         imagined = self._strength * per_right[e.row // self._operators] * self._centre
         value = (count * np.log(chance)).sum() + (imagined * np.log(joint)).sum()
-        # what each entry is held to explain, of the errors and of the prior's
+        # the expected number of errors that each entry explains, of real and imaginary ones
         explained = imagined + np.bincount(
             e.hit, count[e.error] * (1 - TAIL) * joint[e.hit] / chance[e.error], len(e.row)
         )

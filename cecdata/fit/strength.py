@@ -10,7 +10,7 @@ from cecdata.fit.entries import Entries, Floats
 from cecdata.fit.minimise import minimum
 from cecdata.fit.posterior import Parameters, Posterior
 
-# In errors; infinity leaves the recipe's weights as they are.
+# In errors; infinity leaves the recipe's weights unchanged.
 STRENGTHS = (16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, float("inf"))
 FOLDS = 5
 
@@ -18,8 +18,8 @@ FOLDS = 5
 def best_strength(entries: Entries, progress: Advance = silent) -> tuple[float, dict[float, float]]:
     """Return the strength with the fewest held-out bits per error, and the bits of each.
 
-    Distinct errors, by code point, are dealt to five folds; each fold is predicted from the other
-    four. Nothing but the sample is looked at; of equal strengths the greater is taken.
+    Distinct errors, sorted by code point, are dealt to five folds; each fold is predicted from the
+    other four. Only the sample is used; of equally good strengths the greatest is taken.
     """
     fold = np.arange(len(entries.count)) % FOLDS
     held_out: dict[float, float] = {}

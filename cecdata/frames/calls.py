@@ -1,4 +1,4 @@
-"""The common calls of the Python API: pairs of a sentence, a dataset of a frame, its rows."""
+"""The common calls of the Python API: perturb a sentence, build from a frame, scan a dataset."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def build(
 ) -> pl.DataFrame | Manifest:
     """Return the pairs that `cecdata build` makes of a column, with a column `split`.
 
-    They are in memory, the training pairs first. With `out` they are a dataset in that folder
-    instead, and the result is its manifest. `frame`, `column` and `settings` are those of
-    `cecdata.rates`; an origin is taken from a column of that name.
+    The frame is in memory and has the training pairs first. With `out`, the pairs are written as a
+    dataset to that folder, and its manifest is returned. `frame`, `column` and `settings` are those
+    of `cecdata.rates`; origins come from a column `origin`, if there is one.
 
     >>> import cecdata
     >>> frame = cecdata.build(["他的病情已经好转。"], recipe="realistic", copies=2)
@@ -83,10 +83,10 @@ _SPLIT = pl.Enum(SPLITS)
 def scan(out: str | os.PathLike[str], split: str | None = None) -> pl.LazyFrame:
     """Return the pairs of a finished dataset as a lazy frame, training pairs first.
 
-    The columns are those of docs/format.md with their types, and `split`. The files are compared
-    with the manifest and hashed first. Of a dataset in a store, such as s3://bucket/out, a local
-    copy is brought up to date. Raises InputError where `out` is no dataset,
-    VerificationError where it is damaged, UsageError for an unknown split.
+    The columns are those of docs/format.md with their types, and `split`. The files are first
+    compared with the manifest and hashed. A dataset in a store, such as s3://bucket/out, is read
+    from a local copy, which is updated first. Raises InputError if `out` is no dataset,
+    VerificationError if it is damaged, and UsageError for an unknown split.
     """
     dataset = open_dataset(copied(str(out)) if is_remote(out) else Path(out))
     names = SPLITS if split is None else (split,)
@@ -101,7 +101,7 @@ def _written(
     workers: int,
     settings: dict[str, object],
 ) -> Manifest:
-    """Build a dataset in `out` of a frame, which goes through a temporary Parquet file."""
+    """Build a dataset in `out` from a frame, by way of a temporary Parquet file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "frame.parquet"
         schema = pa.schema([("text", pa.string()), ("origin", pa.string())])

@@ -1,4 +1,4 @@
-"""Pairs that are drawn anew in each epoch, from a pool of sentences, without a dataset of pairs."""
+"""Pairs that are drawn anew in each epoch from a pool of sentences, without a dataset of pairs."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _BLOCK = 4_096  # sentences that one worker perturbs at a time
 
 
 class Fresh:
-    """One pair of each sentence of a pool in each epoch, in an order of the epoch's own.
+    """One pair of each sentence of a pool in each epoch, in an order drawn for the epoch.
 
-    `pool` is a folder that `cecdata pool` or `cecdata build` wrote (of pairs, the training
-    sentences and their rates), or what `cecdata.rates` takes. The pairs of epoch e are those of a
-    build with the seed + 1 + e and one copy; the cosine filter is left out. `settings` are those
-    of a recipe. Raises InputError where the pool has no sentence.
+    `pool` is a folder that `cecdata pool` or `cecdata build` wrote, or what `cecdata.rates` takes;
+    of a dataset of pairs, the training sentences and the rates are used. The pairs of epoch e are
+    those of a build with the seed + 1 + e and one copy, without the cosine filter. `settings` are
+    those of a recipe. Raises InputError if the pool has no sentence.
 
     >>> fresh = Fresh(["他的病情已经好转。", "明天上午九点开会。"], recipe="realistic")
     >>> len(fresh), [len(table) for table in fresh.tables(epoch=0)]
@@ -57,16 +57,16 @@ class Fresh:
             raise InputError("the pool has no sentence")
 
     def __len__(self) -> int:
-        """Return the number of sentences; a sentence without a pair makes an epoch shorter."""
+        """Return the number of sentences; an epoch has fewer pairs if a sentence yields none."""
         return len(self._sentences)
 
     def tables(
         self, epoch: int, part: int = 0, parts: int = 1, skip: int = 0
     ) -> Iterator[pa.Table]:
-        """Yield the pairs of an epoch that belong to one of `parts` readers, some at a time.
+        """Yield the pairs of an epoch for reader `part` of `parts`, some at a time.
 
-        `skip` leaves out the reader's first pairs, exactly. The columns are those of `COLUMNS`.
-        Raises UsageError for a part that does not exist.
+        The reader's first `skip` pairs are left out. The columns are those of `COLUMNS`. Raises
+        UsageError for a part that does not exist.
         """
         if not 0 <= part < parts:
             raise UsageError(f"part {part} of {parts}: it must be from 0 to {parts - 1}")

@@ -39,10 +39,10 @@ PAIRS = pl.List(
 
 
 def perturbed(series: pl.Series, engine: Perturber, count: int) -> pl.Series:
-    """Return the pairs of each text that a build keeps, as a series of the type `PAIRS`.
+    """Return, for each text, the pairs that a build would keep, as a series of the type `PAIRS`.
 
-    A text that is no sentence has none, and a null stays null. `count` is the number of distinct
-    sentences in the whole column.
+    A text that is no sentence has no pairs, and a null stays null. `count` is the number of
+    distinct sentences in the whole column.
     """
     parts = [_perturbed(part, engine, count) for part in _parts(series)]
     return pl.concat(parts).alias(series.name) if parts else pl.Series(series.name, [], PAIRS)
@@ -87,7 +87,7 @@ def _indices(table: pa.Table, name: str) -> Mask:
 
 
 def _edits(edits: pa.ListArray) -> pa.ListArray:
-    """Return the column with text in place of dictionaries."""
+    """Return the column with plain text instead of dictionaries."""
     first, last = edits.offsets[0].as_py(), edits.offsets[-1].as_py()
     values = edits.values.slice(first, last - first)
     offsets = pa.array(np.asarray(edits.offsets) - np.int32(first))
@@ -106,8 +106,8 @@ def _struct(columns: dict[str, pa.Array]) -> pa.StructArray:
 def as_views(coded: pa.DictionaryArray) -> pa.Array:
     """Return a dictionary array as plain text (string_view), which shares the dictionary's bytes.
 
-    A view has 16 bytes, so to decode is to take numbers of that size: several times faster than
-    pyarrow and Polars, whose casts go through each string.
+    A view has 16 bytes, so decoding only gathers numbers of that size: it is several times faster
+    than the casts of pyarrow and Polars, which copy each string.
 
     >>> as_views(pa.array(["已", "己", "已"]).dictionary_encode()).to_pylist()
     ['已', '己', '已']

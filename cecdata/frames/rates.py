@@ -1,4 +1,4 @@
-"""The frozen rates of a corpus: what makes the pairs of a row independent of all other rows."""
+"""The frozen rates of a corpus, which make the pairs of a row independent of all other rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cecdata.perturbation.engine import Histogram, Perturber
 from cecdata.shards.manifest import Manifest, read_manifest
 from cecdata.shards.schema import SENTENCE
 
-# What rates depend on: with other values of these they are other rates.
+# The settings that rates depend on.
 _CALIBRATED = (
     "prior",
     "rate",
@@ -41,8 +41,8 @@ _CALIBRATED = (
 class Rates(Mapping[str, Rate]):
     """The rate of each operator on a corpus, as a mapping by the operator's name.
 
-    `configuration` is that of the build (JSON values), `sentences` the corpus's number of distinct
-    sentences, on which the share of pairs with a cosine depends.
+    `configuration` is that of the build (JSON values). `sentences` is the number of distinct
+    sentences in the corpus, on which the share of pairs with a cosine depends.
     """
 
     configuration: Mapping[str, Json]
@@ -111,11 +111,11 @@ def distinct_sentences(
 def engine(
     given: Rates | Manifest | str | os.PathLike[str], settings: Mapping[str, object]
 ) -> tuple[Perturber, int]:
-    """Return the engine with these rates, and the number of sentences that they are of.
+    """Return the engine with these rates, and the number of sentences they were calibrated on.
 
-    `given` may be a finished dataset: its manifest, or its folder. `settings` (`recipe`, `seed` …)
-    that are not None replace those of the rates. Raises UsageError where rates for the new settings
-    would be others.
+    `given` may be a finished dataset: its manifest, or its folder. `settings` (`seed`, `copies` …)
+    that are not None replace those of the rates; `recipe` replaces prior, rate and weights. Raises
+    UsageError if the new settings would change the rates.
     """
     if isinstance(given, Rates):
         frozen = given

@@ -1,4 +1,4 @@
-"""Texts of data frames as Arrow arrays, and as the sentences that a build makes of them."""
+"""Texts of data frames as Arrow arrays, and as the sentences that a build makes from them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ORIGIN = "frame"  # the origin of rows in a frame without such a column
 def batches(frame: Frame, column: str | None = None) -> Iterator[tuple[pa.Array, pa.Array]]:
     """Yield the texts and origins of a frame, `BATCH` rows at a time; a LazyFrame is streamed.
 
-    `column` None: `text`, or the only string column. Raises InputError where there is no such
+    `column` is by default `text`, or the only string column. Raises InputError if there is no such
     column.
     """
     lazy = _lazy(frame)
@@ -64,8 +64,8 @@ def strings_of(series: pl.Series) -> pa.Array:
 def sentences(text: pa.Array, origin: pa.Array | None, config: Config) -> Normalised:
     """Return the sentences of these texts, with `row` as their place in the array (from 0).
 
-    A null, and a text that is no sentence by the configuration, is among the rejected rows.
-    Raises UsageError for settings that would make several sentences of one row.
+    Nulls, and texts that are no sentence by the configuration, are among the rejected rows. Raises
+    UsageError for settings under which a row does not stand alone.
     """
     if config.split_sentences:
         raise UsageError(

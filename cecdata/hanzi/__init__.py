@@ -1,1 +1,1 @@
-"""Facts about Chinese characters: sound, shape, parts, and the places where text may be edited."""
+"""Facts about Chinese characters: sound, shape, parts, and where text may be edited."""

@@ -1,4 +1,4 @@
-"""Which code points are Han, which 8,105 are standard, and where text may be cut open."""
+"""Which code points are Han, which 8,105 are standard, and which attach to their neighbours."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def standard_characters() -> tuple[str, ...]:
 
 @cache
 def code_point_slots() -> Ranges:
-    """Return [0x110000] each standard character's place in `standard_characters()` plus 1, or 0."""
+    """Return [0x110000] for each code point its place in `standard_characters()` + 1, or 0."""
     slots = np.zeros(0x110000, np.int32)
     slots[[ord(character) for character in standard_characters()]] = range(
         1, len(standard_characters()) + 1
@@ -59,7 +59,7 @@ def code_point_slots() -> Ranges:
 
 
 def is_standard(character: str) -> bool:
-    """Return whether this is one of the 8,105."""
+    """Return whether this is one of the 8,105 standard characters."""
     return character in table("characters")
 
 

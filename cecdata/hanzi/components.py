@@ -31,7 +31,7 @@ class Split:
 
 
 def ids(character: str) -> str:
-    """Return the description sequence, mainland form; the character itself where it has no parts.
+    """Return the IDS of the character's mainland form, or the character itself without parts.
 
     >>> ids("请")
     '⿰讠青'
@@ -42,7 +42,7 @@ def ids(character: str) -> str:
 
 @cache
 def tree(character: str) -> Node:
-    """Return the whole decomposition, components of components included; a leaf has no parts."""
+    """Return the complete decomposition, including components of components."""
     sequence = ids(character)
     if sequence == character:
         return Node(character)
@@ -57,7 +57,7 @@ def _expand(node: Node) -> Node:
 
 
 def components(character: str) -> tuple[str, ...]:
-    """Return every component with a code point, large before small, without the character itself.
+    """Return every component with a code point, the largest first, without the character itself.
 
     >>> components("想")[:4]
     ('相', '目', '木', '心')
@@ -89,7 +89,7 @@ def _splits() -> dict[str, tuple[Split, ...]]:
 
 
 def splits(character: str) -> tuple[Split, ...]:
-    """Return ways to write the character as two or three others, most plausible first.
+    """Return ways to write the character as two or three others, the most plausible first.
 
     >>> splits("误")[0]
     Split(parts='言吴', kind='lr', weight=1.0)
@@ -162,15 +162,15 @@ def _weighs(parts: tuple[str, ...]) -> int:
 def exchanges(character: str) -> tuple[str, ...]:
     """Return standard characters with one component exchanged: 请 → 清情晴睛.
 
-    What stays is the body, not a mere radical: 请 and 认 share 讠, and little else.
+    The part that stays must be more than a radical: 请 and 认 share 讠, and little else.
     """
     others: set[str] = set()
     for slot in _slots_of(character):
         written = _radical_forms().get(slot[2], frozenset())
         size, mine = _weighs(slot[2]), kangxi_radical(character) in written
-        for other in _slots().get(slot, ()):  # shared by no standard character
+        for other in _slots().get(slot, ()):  # a character outside the list may have a slot alone
             theirs = kangxi_radical(other) in written
-            # a mere radical stays: that of both, or of one and no larger than what is exchanged
+            # only a radical stays: that of both, or of one and no larger than what is exchanged
             mere = mine or theirs
             if mere and mine != theirs:
                 mere = size <= max(stroke_count(character), stroke_count(other)) - size
@@ -182,7 +182,7 @@ def exchanges(character: str) -> tuple[str, ...]:
 
 @cache
 def _radical_forms() -> dict[tuple[str, ...], frozenset[int]]:
-    """Return every form a radical takes inside a character → the Kangxi numbers that have it."""
+    """Return every form of a radical inside a character → the Kangxi numbers that have it."""
     by_form: dict[tuple[str, ...], set[int]] = defaultdict(set)
     for form, number in {(row[4], int(row[5])) for row in rows("characters")} | _SEQUENCE_FORMS:
         by_form[form,].add(number)

@@ -1,4 +1,4 @@
-"""Edits: where a target was written otherwise, and how source and target turn into each other.
+"""Edits: where a source differs from its target, and how each turns into the other.
 
 An edit says that ``target[start:end]`` was written as ``source``. Offsets are code points of the
 target, half-open; an insertion has ``start == end``, a deletion an empty ``source``.
@@ -25,7 +25,7 @@ class Edit:
 
 
 def apply(target: str, edits: Iterable[Edit]) -> str:
-    """Return the source: the target with every edit carried out.
+    """Return the source: the target with every edit applied.
 
     >>> apply("误会已经解开", [Edit(0, 1, "误", "言吴"), Edit(2, 3, "已", "己")])
     '言吴会己经解开'
@@ -63,8 +63,8 @@ Edit(start=3, end=4, target='己', source='已', operator='homophone', kind=''))
 def align(source: str, target: str) -> tuple[Edit, ...]:
     """Return a minimal alignment: the Levenshtein operations from the target to the source.
 
-    Each substituted character is an edit of its own; where characters were added or lost beside
-    a substitution, the alignment is ambiguous, and the whole run is one edit.
+    Each substituted character is an edit of its own; if characters were also added or lost in a
+    run, the alignment is ambiguous, and the whole run is one edit.
 
     >>> align("言吴会己径", "误会已经")  # doctest: +NORMALIZE_WHITESPACE
     (Edit(start=0, end=1, target='误', source='言吴', operator='', kind=''),
@@ -85,7 +85,7 @@ def align(source: str, target: str) -> tuple[Edit, ...]:
 
 
 def checked(target: str, edits: Iterable[Edit]) -> Sequence[Edit]:
-    """Return the edits; raise InputError naming the first that does not fit the target."""
+    """Return the edits; raise InputError with the first that does not fit the target."""
     given = tuple(edits)
     done = 0
     for edit in given:

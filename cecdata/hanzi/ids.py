@@ -12,20 +12,20 @@ from dataclasses import dataclass
 UNENCODED = "？"
 ARITY = {"⿲": 3, "⿳": 3, "⿾": 1, "⿿": 1, "㇯": 2}
 ARITY.update(dict.fromkeys("⿰⿱⿴⿵⿶⿷⿸⿹⿺⿻⿼⿽", 2))
-# Three side by side is the same picture as two beside one; the canonical form says it one way.
+# Three parts in a row look the same as one part beside two: the canonical form is the same.
 _FLAT = {"⿰": "⿰", "⿲": "⿰", "⿱": "⿱", "⿳": "⿱"}
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A part of a character: ``character`` ('' where the part is none), how it is put together."""
+    """A part of a character: ``character`` ('' if it is none), and how it is composed."""
 
     character: str
     operator: str = ""
     parts: tuple[Node, ...] = ()
 
     def walk(self) -> Iterator[Node]:
-        """Yield the node and all below it, in writing order of the sequence."""
+        """Yield the node and all nodes below it, in the order of the sequence."""
         yield self
         for part in self.parts:
             yield from part.walk()
@@ -37,7 +37,7 @@ def parse(sequence: str) -> Node:
     >>> [node.character for node in parse("⿰讠青").parts]
     ['讠', '青']
 
-    Raises ValueError naming the sequence if it is cut short or has something left over.
+    Raises ValueError with the sequence if it is cut short or has characters left over.
     """
     node, rest = _parse(sequence, sequence)
     if rest:
@@ -70,7 +70,7 @@ def canonical(node: Node) -> str:
 
 
 def flat_parts(node: Node) -> tuple[Node, ...]:
-    """Return the parts of a node, with parts of the same direction opened up."""
+    """Return the parts of a node, with nested parts of the same direction flattened."""
     direction = _FLAT.get(node.operator)
     if direction is None:
         return node.parts
@@ -82,7 +82,7 @@ def flat_parts(node: Node) -> tuple[Node, ...]:
 
 
 def spell(operator: str, parts: list[str]) -> str:
-    """Return the canonical text of an operator over canonical parts; a single part is its own."""
+    """Return the canonical text of an operator over canonical parts; a single part is itself."""
     if len(parts) == 1:
         return parts[0]
     return f"({_FLAT.get(operator, operator)}{','.join(parts)})"

@@ -12,12 +12,12 @@ from cecdata.hanzi.characters import code_point_slots
 from cecdata.hanzi.data import rows
 from cecdata.hanzi.readings import spoken
 
-LENGTHS = (2, 3, 4)  # characters to a word
+LENGTHS = (2, 3, 4)  # characters of a word
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The W words of one length L, by code point.
+    """The W words of one length L, sorted by code point.
 
     `characters` [W, L] are places in `standard_characters()`, `syllables` [W, L] places in
     `spoken().syllables`, `counts` [W] occurrences in jieba's corpus.
@@ -31,7 +31,7 @@ class Words:
 
 @cache
 def words(length: int) -> Words:
-    """Return all words of that many characters, 2 to 4."""
+    """Return all words of `length` characters, 2 to 4."""
     chosen = [row for row in _rows() if len(row[0]) == length]
     points = np.frombuffer("".join(row[0] for row in chosen).encode("utf-32-le"), np.uint32)
     characters = code_point_slots()[points].reshape(-1, length) - 1

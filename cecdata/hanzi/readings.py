@@ -14,9 +14,9 @@ from cecdata.hanzi.characters import frequency, standard_characters
 from cecdata.hanzi.data import table
 from cecdata.hanzi.syllables import FINAL_PAIRS, INITIAL_PAIRS, confusion, split_syllable
 
-# A reading rarer than this is known to few: it makes no homophone (的 read dī).
+# A rarer reading is known to few people, and so makes no homophone (的 read dī).
 LEAST_SHARE = 0.02
-# What may link two sounds, the easiest mistake first.
+# The kinds of links between two sounds, the easiest mistake first.
 KINDS = ("tone", "initial", "final", "keyboard", "edit1")
 
 
@@ -48,7 +48,7 @@ def readings(character: str) -> tuple[Reading, ...]:
 
 @cache
 def common_readings(character: str) -> tuple[Reading, ...]:
-    """Return the readings of a share of at least `LEAST_SHARE`: a standard character has one."""
+    """Return the readings of at least the share `LEAST_SHARE`; a standard character has some."""
     return tuple(reading for reading in readings(character) if reading.share >= LEAST_SHARE)
 
 
@@ -62,7 +62,7 @@ def same_sound(left: str, right: str) -> bool:
 
 
 def sound_weight(left: str, right: str) -> float:
-    """Return the chance that both are read the same, each by its own shares: 0 to 1, symmetric."""
+    """Return the probability that both are read the same, by their shares: 0 to 1, symmetric."""
     shares = {str(reading): reading.share for reading in common_readings(left)}
     return sum(r.share * shares.get(str(r), 0.0) for r in common_readings(right))
 
@@ -71,8 +71,8 @@ def near_sound(left: str, right: str) -> str | None:
     """Return the confusion that links two characters which sound alike but not the same, or None.
 
     ``tone``, ``initial:zh/z``, ``final:an/ang``, ``keyboard`` (one letter typed beside the right
-    one), ``edit1`` (one letter wrong, missing or too many). Over all common readings the likeliest
-    pair decides, and the kind named first here where two are as likely. The same both ways.
+    one), ``edit1`` (one letter wrong, missing or too many). The likeliest pair of common readings
+    decides; of equally likely ones, the kind named first here. The function is symmetric.
 
     >>> near_sound("妈", "马"), near_sound("是", "四"), near_sound("教", "叫")
     ('tone', 'initial:sh/s', None)
@@ -116,7 +116,7 @@ def _by_syllable() -> dict[str, tuple[tuple[str, float], ...]]:
 def homophones(character: str) -> tuple[str, ...]:
     """Return standard characters with the same sound and tone, likeliest first.
 
-    Likely is what is frequent and mostly read so: 已 → 以, 椅, 蚁 before 佁.
+    A character is likely if it is frequent and mostly read so: 已 → 以, 椅, 蚁 before 佁.
     """
     others = {
         other
@@ -196,7 +196,7 @@ def _near_syllables() -> dict[str, tuple[tuple[str, str], ...]]:
 
 
 def _loose_forms(syllable: str) -> set[str]:
-    """Return what syllables that `confusion` links have in common: all but a letter, or a part."""
+    """Return forms that syllables linked by `confusion` share: without a letter, or fuzzy."""
     places = range(len(syllable))
     initial, final = split_syllable(syllable)
     fuzzy_initials = {f"{'/'.join(pair)}-{final}" for pair in INITIAL_PAIRS if initial in pair}

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from cecdata.hanzi.characters import code_point_slots, standard_characters
 from cecdata.hanzi.data import table
 
-# The mean of the three says how alike two characters are all in all, the largest says that one
-# likeness is enough to mislead the eye; the two count the same. Chosen on classic look-alikes.
+# The mean of the three measures says how alike two characters are overall; the greatest counts,
+# too, because one likeness is enough to mislead the eye. Both have the same weight. The weights
+# were chosen on classic look-alikes.
 MEAN_WEIGHTS = (0.40, 0.35, 0.25)
 PEAK_WEIGHTS = (1.0, 0.9, 0.8)
 _CODE = 6  # digits per neighbour: two for each measure, in hundredths, 99 at most
@@ -29,7 +30,7 @@ _CODE = 6  # digits per neighbour: two for each measure, in hundredths, 99 at mo
 
 @dataclass(frozen=True, slots=True)
 class LookAlike:
-    """A character that may be taken for another, and why."""
+    """A character that may be mistaken for another, and the measures of their likeness."""
 
     character: str
     similarity: float
@@ -75,7 +76,7 @@ def look_alikes(character: str) -> tuple[LookAlike, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ShapePairs:
-    """Every listed pair of look-alikes: [P] places in `standard_characters()`, by `left`."""
+    """Every listed pair of look-alikes: [P] places in `standard_characters()`, sorted by `left`."""
 
     left: NDArray[np.int32]
     right: NDArray[np.int32]

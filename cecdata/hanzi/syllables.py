@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 INITIALS = ("zh", "ch", "sh", *"bpmfdtnlgkhjqxrzcsyw")  # the longer ones first
-# Pairs that whole regions do not distinguish. The order is that of how common the mistake is.
+# Pairs that whole regions do not distinguish, the most common mistake first.
 INITIAL_PAIRS = (
     ("zh", "z"),
     ("ch", "c"),
@@ -42,7 +42,7 @@ def split_syllable(syllable: str) -> tuple[str, str]:
 
 @cache
 def confusion(left: str, right: str) -> str | None:
-    """Return how two syllables without tone are confused, or None; the same both ways.
+    """Return how two syllables without tone are confused, or None; the function is symmetric.
 
     >>> confusion("shi", "si"), confusion("lan", "lang"), confusion("ma", "ma")
     ('initial:sh/s', 'final:an/ang', 'tone')
@@ -71,7 +71,7 @@ def _named(left: str, right: str, pairs: tuple[tuple[str, str], ...], what: str)
 
 
 def _typed(left: str, right: str) -> str | None:
-    """Return the kind of a slip of one letter; one letter or a nasal alone is too short for it."""
+    """Return the kind of a slip of one letter, or None; each needs two letters and a vowel."""
     if min(len(left), len(right)) < 2 or not (_VOWELS & set(left) and _VOWELS & set(right)):
         return None
     if len(left) == len(right):
@@ -87,7 +87,7 @@ def _typed(left: str, right: str) -> str | None:
 
 @cache
 def _neighbours() -> dict[str, frozenset[str]]:
-    """Return letter → letters beside it on a QWERTY keyboard, rows set off by half a key each."""
+    """Return letter → letters beside it on a QWERTY keyboard, its rows offset by half a key."""
     places = {
         key: (row, 2 * column + row)
         for row, keys in enumerate(_KEY_ROWS)

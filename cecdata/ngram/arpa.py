@@ -1,4 +1,4 @@
-"""Read an ARPA file: the text form of an n-gram model that every toolkit writes."""
+"""The reader of ARPA files, the text form of an n-gram model that every toolkit writes."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def is_arpa(path: Path) -> bool:
 def read(path: Path) -> tuple[list[str], list[Order]]:
     """Return the vocabulary and the n-grams of each order up to 3, as `kenlm_trie.read` does.
 
-    The unknown word is number 0; it is added where the file has none. Raises `InputError` with the
-    number of the line that cannot be read, or where the counts of the header are not met.
+    The unknown word is number 0; it is added if the file has none. Raises `InputError` with the
+    number of a line that cannot be read, or if the counts of the header do not match.
     """
     announced: dict[int, int] = {}
     number: dict[str, int] = {"<unk>": 0}
@@ -52,7 +52,7 @@ def read(path: Path) -> tuple[list[str], list[Order]]:
                     rows[order].append(_row(text, order, number))
     except (ValueError, KeyError, EOFError, OSError) as error:
         where = f"{path}, line {number_of_line}"
-        raise InputError(f"{where}: no line of an ARPA file ({error})") from error
+        raise InputError(f"{where}: not a line of an ARPA file ({error})") from error
     raise InputError(f"{path} ends without \\end\\: it was cut short")
 
 

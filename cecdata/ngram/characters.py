@@ -1,4 +1,4 @@
-"""Pairs of neighbouring characters, computed from a model of words."""
+"""Pairs of neighbouring characters, computed from an n-gram model of words."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Doubles = NDArray[np.float64]
 def shipped_pairs() -> tuple[NDArray[np.int64], Doubles, Doubles]:
     """Return (key, P(pair), P(character)) of the model that ships.
 
-    A key is first code point << 21 | second; keys are sorted. P(pair) is the expected number of
-    its occurrences in a word of running text and the beginning of the next one, P(character) [code
-    points] that of the character; both are 0 for what the model has not seen.
+    A key is first code point << 21 | second; keys are sorted. P(pair) is the expected number of its
+    occurrences in a word of running text and across the boundary to the next word, P(character)
+    [code points] that of the character; both are 0 if the model has not seen them.
     """
     model = shipped()
     points = [np.array([ord(sign) for sign in word], np.int64) for word in model.words[1:]]

@@ -1,9 +1,9 @@
-"""Read the n-grams of a KenLM binary of the trie kind, quantised or not.
+"""The reader of the n-grams in a KenLM binary of the trie kind, quantised or not.
 
 KenLM's library scores sentences but does not list n-grams, which a table of another form needs.
 The layout is that of KenLM's format version 5 (`lm/binary_format.cc`, `trie.hh`, `quantize.hh`,
 `bhiksha.hh`): a header, the hashes of the vocabulary, quantisation bins, then one bit-packed array
-an order, each node's children being those of the words before it.
+for each order. The children of a node add the word before its words.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Order:
 
 
 def is_kenlm(path: Path) -> bool:
-    """Return whether a file begins as KenLM's binaries of any version do."""
+    """Return whether a file begins like a KenLM binary of any version."""
     with path.open("rb") as file:
         return file.read(len(MAGIC)).startswith(b"mmap lm ")
 
@@ -42,7 +42,7 @@ def is_kenlm(path: Path) -> bool:
 def read(path: Path) -> tuple[list[str], list[Order]]:
     """Return the vocabulary, by word number, and the n-grams of each order from 1.
 
-    Raises `InputError` where the file is no trie of format version 5 of this byte order, holds no
+    Raises `InputError` if the file is not a trie of format version 5 in this byte order, has no
     vocabulary, or is cut short.
     """
     try:
@@ -76,7 +76,7 @@ class _Reader:
         self.counts = struct.unpack_from(f"<{self.order}Q", raw, _HEADER + 20)
         if sum(self.counts) > 8 * len(self.data):
             raise ValueError(f"{sum(self.counts)} n-grams in {len(self.data)} bytes")
-        self.chop_limit = 0  # bits of a pointer that may be in a table; the first order has it
+        self.chop_limit = 0  # most bits of a pointer in the table; the bigrams' header has it
         self.quantised, self.chopped = kind in {_QUANTISED, _BOTH}, kind in {_CHOPPED, _BOTH}
 
     def read(self) -> tuple[list[str], list[Order]]:
@@ -94,7 +94,7 @@ class _Reader:
             word, prob, backoff, children, place = self._level(order, place)
             if word.max(initial=0) >= self.counts[0]:
                 raise ValueError(f"a word of order {order} is not in the vocabulary")
-            # a child's word stands before its parent's words
+            # a child's word precedes its parent's words
             words = np.column_stack([word, words[parent]])
             orders.append(Order(words, prob, backoff))
         return self._vocabulary(place), orders
@@ -177,7 +177,7 @@ class _Reader:
         return values, back.astype(np.uint32).view(np.float32)
 
     def _bits(self, base: int, at: NDArray[np.int64], bits: int) -> NDArray[np.uint64]:
-        """Return the numbers of `bits` bits at these bits after byte `base`."""
+        """Return the numbers of `bits` bits at the bit offsets `at` from byte `base`."""
         if bits == 0:
             return np.zeros(len(at), np.uint64)
         first = base + (at >> 3)
@@ -197,7 +197,7 @@ class _Reader:
 
 
 def _chopped(entries: int, most: int, limit: int) -> int:
-    """Return the bits that KenLM moves from each pointer into a table: what saves most."""
+    """Return the number of bits that KenLM moves from each pointer into a table to save most."""
     required = most.bit_length()
     chops = range(min(required, limit) + 1)
     changes = [(most >> (required - chop)) * 64 - entries * chop for chop in chops]

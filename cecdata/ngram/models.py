@@ -1,4 +1,4 @@
-"""Which n-gram model is used, and how one of another form is compiled."""
+"""The choice of the n-gram model, and the conversion of models of other forms."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def user_table() -> Path:
 
 
 def find(named: str | Path | None = None) -> Ngrams:
-    """Return the model that is named; else the user's table where there is one; else the shipped.
+    """Return the named model; by default the user's table if there is one, else the shipped model.
 
-    named: the file of a table, an ARPA file or a KenLM trie; `words` is the shipped model.
+    `named` is the file of a table, an ARPA file or a KenLM trie, or `words` for the shipped model.
     """
     if named is None:
         own = user_table()
@@ -39,14 +39,14 @@ def find(named: str | Path | None = None) -> Ngrams:
 
 @cache
 def shipped() -> Ngrams:
-    """Return the model that ships: see `SOURCES.md` beside it."""
+    """Return the model of the package; `SOURCES.md` beside it states its origin."""
     return load(Path(str(files("cecdata.ngram").joinpath(f"{SHIPPED}.ngram"))))
 
 
 def read(path: Path) -> Ngrams:
-    """Return the model of a file of any of the three forms.
+    """Return the model in a file of any of the three forms.
 
-    Raises `InputError` where the file is missing, damaged or of another form.
+    Raises `InputError` if the file is missing, damaged or of another form.
     """
     if not path.is_file():
         raise InputError(f"{path} is no file: name an n-gram table, an ARPA file or a KenLM trie")
@@ -58,9 +58,9 @@ def read(path: Path) -> Ngrams:
 
 
 def _model(path: Path, words: list[str], orders: list[kenlm_trie.Order]) -> Ngrams:
-    """Return the table of orders 1 to 3, without trigrams whose first two words are no bigram."""
+    """Return the model of orders 1 to 3, with natural logarithms."""
     if len(orders) < 2:
-        raise InputError(f"{path} has unigrams alone: give a model of order 2 or 3")
+        raise InputError(f"{path} has only unigrams: name a model of order 2 or higher")
     one, two = orders[:2]
     empty = kenlm_trie.Order(np.zeros((0, 3), np.int32), *[np.zeros(0, np.float32)] * 2)
     three = orders[2] if len(orders) > 2 else empty
@@ -79,5 +79,5 @@ def _model(path: Path, words: list[str], orders: list[kenlm_trie.Order]) -> Ngra
 
 
 def _natural(values: NDArray[np.float32]) -> NDArray[np.float32]:
-    # to the steps of a table, so that a file and the table compiled from it correct alike
+    # rounded to a table's steps, so that a model file and the table made from it are equivalent
     return restored(quantise(values * _TO_NATURAL))

@@ -1,4 +1,4 @@
-"""A trigram model of words as flat arrays: what kernels look up, and the file that keeps it.
+"""A trigram model of words as flat arrays: the tables of the kernels, and the file of a model.
 
 Log-probabilities are natural logarithms. A word is a number below 2**20; number 0 is the unknown
 word. In memory a bigram is one 64-bit slot of a hash table: 20 + 20 bits of words, 8 bits of
@@ -20,7 +20,7 @@ from cecdata.common.errors import InputError
 from cecdata.ngram import kernels
 
 KIND = "cecdata n-gram table 2"
-MOST_WORDS, MOST_PAIRS = 1 << 20, 1 << 23  # bits of a slot's key
+MOST_WORDS, MOST_PAIRS = 1 << 20, 1 << 23  # what the bits of a slot's key can number
 LONGEST = 8  # characters of the longest word that a lattice uses
 Longs = NDArray[np.uint64]
 Floats = NDArray[np.float32]
@@ -30,10 +30,10 @@ Ints = NDArray[np.int32]
 class Tables(NamedTuple):
     """The arrays that kernels take.
 
-    `edges` is a hash table of the character trie: key (node << 21 | code point), value the next
-    node; `word` gives the word that ends at a node, or -1. `log_prob` and `backoff` are by word,
-    `most` bounds log P of a word after any other. The marks of a hash table say what it does not
-    hold, and its shift is that of `kernels.place_of`.
+    The edges are a hash table of the character trie: a key is node << 21 | code point, its value
+    the next node. `word` has the word that ends at a node, or -1. `log_prob` and `backoff` are by
+    word; `most` is an upper bound of log P of a word after any other. The marks of a hash table are
+    a filter of its keys, and its shift is that of `kernels.place_of`.
     """
 
     edge_keys: Longs
@@ -55,10 +55,10 @@ class Tables(NamedTuple):
 class Ngrams:
     """The n-grams of a model, sorted by their words.
 
-    `words` by number; `pairs` [N2, 2] and `triples` [N3, 3] hold word numbers in reading order.
-    Back-offs of `words` and `pairs` are natural logarithms, as are the log-probabilities. `error`
-    is θ, the cost of an error in nats that fits the model: one that has seen less text gives more
-    right words a low probability, so that an error must cost more.
+    `words` are by number; `pairs` [N2, 2] and `triples` [N3, 3] hold word numbers in reading order.
+    Back-offs and log-probabilities are natural logarithms. `error` is θ, the cost of an error in
+    nats that fits the model: a model of less text gives more right words a low probability, so
+    that an error must cost more.
     """
 
     name: str
@@ -122,7 +122,7 @@ class Ngrams:
         )
 
     def save(self, path: Path) -> None:
-        """Write the model as one compressed file of arrays; log-probabilities to 0.04 nats."""
+        """Write the model as a compressed file of arrays; it rounds log P to within 0.04 nats."""
         size = len(self.words)
         key = self.pairs[:, 0].astype(np.int64) * size + self.pairs[:, 1]
         order = np.argsort(key)
@@ -177,9 +177,9 @@ def load(path: Path) -> Ngrams:
 def _rows(
     name: str, first: NDArray[np.integer], last: NDArray[np.integer], size: int
 ) -> dict[str, NDArray[np.generic]]:
-    """Return (first, last) numbers, sorted, as counts by first and differences of the last ones.
+    """Return sorted pairs of numbers (first, last) as counts by first and differences of last.
 
-    The differences are four planes of bytes, of which the higher ones are nearly all zero.
+    The differences are split into four planes of bytes; the higher ones are nearly all zero.
     """
     step = np.diff(last, prepend=0)
     begins = np.diff(first, prepend=-1) != 0
@@ -189,7 +189,7 @@ def _rows(
 
 
 def _of_rows(name: str, held: Mapping[str, NDArray[np.generic]]) -> Ints:
-    """Return the (first, last) numbers [N, 2] that `_rows` wrote."""
+    """Return the pairs of numbers (first, last), [N, 2], that `_rows` encoded."""
     counts = held[f"{name}_counts"].astype(np.int64)
     planes = np.ascontiguousarray(held[f"{name}s"].T, np.uint8)
     last = np.cumsum(planes.view("<u4").ravel().astype(np.int64))
@@ -199,7 +199,7 @@ def _of_rows(name: str, held: Mapping[str, NDArray[np.generic]]) -> Ints:
 
 
 def _slots(count: int) -> Longs:
-    """Return an empty hash table that `count` entries fill to two thirds at most."""
+    """Return an empty hash table of which `count` entries fill at most two thirds."""
     size = 1 << max(10, int(count * 1.5).bit_length())
     return np.zeros(size, np.uint64)
 

@@ -1,6 +1,6 @@
 """The perturbation operators: parallel modules and the one table that names them.
 
-A further operator is one new module with `OPERATOR` and one entry here.
+A new operator needs one new module with `OPERATOR`, and one entry here.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ OPERATORS: dict[str, Operator] = {
 
 
 def operator(name: str) -> Operator:
-    """Return the operator of that name; UsageError with the nearest name otherwise."""
+    """Return the operator of that name; otherwise raise UsageError with the nearest name."""
     if name not in OPERATORS:
         raise UsageError(f"no operator {name!r}; {did_you_mean(name, list(OPERATORS))}")
     return OPERATORS[name]

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from cecdata.hanzi.characters import code_point_slots, frequency, standard_characters
 
-# How the engine uses a confusion set: put the replacement in the character's place, insert it
-# before any character (its `source` is then empty), or put it in the place of a span of two to
-# four characters.
+# How the engine uses a confusion set: substitute the replacement for the character, insert it
+# before any character (`source` is then empty), or substitute it for a span of two to four
+# characters.
 Action = Literal["substitute", "insert", "rewrite"]
 Places = NDArray[np.int32]  # in `standard_characters()`
 Weights = NDArray[np.float64]
@@ -21,7 +21,10 @@ Weights = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """`source` may be written as `replacement`; weights of one source need not add up to 1."""
+    """The right text, `source`, and what may be written for it, `replacement`.
+
+    The weights of one source need not add up to 1.
+    """
 
     source: str
     replacement: str
@@ -48,8 +51,8 @@ class ConfusionSet:
 class InBulk:
     """Confusions that are computed for all characters at once; a call returns one row.
 
-    `build(least)` gives the set without what has a smaller share of its row than `least`, and
-    caches it; `least` is the share that the engine uses.
+    `build(least)` returns the set, cached, without confusions whose share of their row is below
+    `least`; the attribute `least` is the share that the engine uses.
     """
 
     kinds: tuple[str, ...]
@@ -57,7 +60,7 @@ class InBulk:
     least: float
 
     def __call__(self, character: str) -> Iterator[Confusion]:
-        """Yield the confusions of one standard character, heaviest first; none of any other."""
+        """Yield the confusions of a standard character, heaviest first; nothing for another one."""
         place = int(code_point_slots()[ord(character)]) - 1
         if place < 0:
             return
@@ -74,9 +77,8 @@ class Operator:
 
     `confusions(character)` yields the possible replacements of one character, none of them the
     character itself; for an inserting operator it is called once, with the empty string; for a
-    rewriting one it is a `spans.InSpans`.
-    `cost` is the Levenshtein distance of one edit; `beside` are the characters outside the standard
-    list that it may edit.
+    rewriting operator it is a `spans.InSpans`. `cost` is the Levenshtein distance of one edit.
+    `beside` are the characters outside the standard list that the operator may edit.
     """
 
     name: str
@@ -88,7 +90,7 @@ class Operator:
 
 
 def popularity(exponent: float) -> Weights:
-    """Return [characters] the frequency of each standard character to that power."""
+    """Return the frequency of each standard character to that power, [characters]."""
     # Python's power and not numpy's, whose last digit depends on the processor
     return np.array([frequency(sign) ** exponent for sign in standard_characters()])
 
@@ -96,9 +98,9 @@ def popularity(exponent: float) -> Weights:
 def confusion_set(
     source: Places, replacement: Places, weight: Weights, kind: NDArray[np.int8], least: float
 ) -> ConfusionSet:
-    """Return rows of distinct pairs in any order, without those rarer than `least` in their row."""
+    """Return the set of distinct pairs in any order, without shares of a row below `least`."""
     count = len(standard_characters())
-    # seven digits, so that two weights that should be equal are
+    # rounded to seven digits, so that weights that should be equal are equal
     rounded = weight.astype(np.float32).astype(np.float64)
     total = np.bincount(source, rounded, count)
     kept = np.flatnonzero((rounded > 0) & (rounded >= least * total[source]))
@@ -114,8 +116,8 @@ def confusion_set(
 
 
 def _ranked(source: Places, weight: Weights, replacement: Places) -> NDArray[np.int64]:
-    """Order by source, then descending weight, then replacement; each pair occurs once."""
-    # the bits of a positive float rise with it; one sort of 13 + 32 + 13 bits is the fastest
+    """Return the order by source, then descending weight, then replacement; pairs are distinct."""
+    # the bits of a positive float grow with it, so one sort of 13 + 32 + 13 bits suffices
     falling = np.uint64(0xFFFFFFFF) - weight.astype(np.float32).view(np.uint32).astype(np.uint64)
     packed = source.astype(np.uint64) << np.uint64(45) | falling << np.uint64(13)
     return np.argsort(packed | replacement.astype(np.uint64), kind="stable")

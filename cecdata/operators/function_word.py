@@ -1,4 +1,4 @@
-"""Function words taken for each other (的 地 得, 了 着 过): wrong by grammar, not by sound."""
+"""Function words written for each other (的 地 得, 他 她 它): errors of grammar."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from cecdata.hanzi.characters import code_point_slots, frequency
 from cecdata.operators.base import ConfusionSet, InBulk, Operator, confusion_set
 
 KINDS = ("function_word",)
-# Closed classes out of school grammars (黄伯荣、廖序东《现代汉语》: 虚词), of which who writes fast
-# puts one member for another. Prepositions, adverbs and pronouns of different persons are not
-# here: of 200 errors read by eye those read as well as before, or nobody would make them
+# Closed classes of school grammars (黄伯荣、廖序东《现代汉语》: 虚词) whose members are written for
+# each other in haste. Prepositions, adverbs and pronouns of different persons are left out: of 200
+# errors read by eye, theirs gave correct sentences or were errors that nobody would make
 # (docs/reading).
 SETS = (
     "的地得",
@@ -27,7 +27,7 @@ SETS = (
     "已以",
     "像象",
 )
-# 地 is mostly part of a word (地铁), where nobody takes them for a particle.
+# These are mostly parts of words (地铁), where nobody takes them for function words.
 NEVER_RIGHT = "地合象"
 FREQUENCY_EXPONENT = 0.5
 

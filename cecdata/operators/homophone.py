@@ -14,26 +14,26 @@ from cecdata.operators.sound_links import Keys, Links, looked_up, merged, sound_
 from cecdata.operators.word_pairs import word_pairs
 
 KINDS = ("same_sound", "tone", "initial", "final", "keyboard", "edit1")
-NEAR_SOUND = frozenset(KINDS[1:])  # what other lists call near_sound, without saying how near
-# How readily a near sound replaces the right one, the same sound being 1. A pinyin input
-# method does not ask for the tone, but who is sure of a word's tone is warned by it; dialects mix
-# some initials and finals; a slip of the finger is rare, and rarer away from the right key.
+NEAR_SOUND = frozenset(KINDS[1:])  # what other lists call near_sound, without these distinctions
+# How readily a near sound replaces the right one, relative to the same sound. A pinyin input method
+# does not ask for the tone, but a writer who knows the tone notices the error; dialects mix some
+# initials and finals; a typing slip is rare, and rarer still if the keys are not adjacent.
 LIKENESS = {"tone": 0.4, "initial": 0.12, "final": 0.12, "keyboard": 0.05, "edit1": 0.025}
-# An input method offers frequent characters first: between the root of the replacement's frequency
-# (as good as blind to it) and the frequency itself (as if the first one offered were taken).
+# An input method offers frequent characters first. The exponent lies between 1/2 (frequency hardly
+# matters) and 1 (the first character offered is nearly always taken).
 FREQUENCY_EXPONENT = 2 / 3
-# A character that sounds alike and looks alike misleads twice: a phonetic part in common counts
-# like this similarity, and full similarity multiplies the chance of a confusion by this.
+# A character that both sounds and looks alike misleads twice. A common phonetic part counts as a
+# similarity of PART_SIMILARITY; a similarity of s multiplies the weight by 1 + SIGHT · s.
 PART_SIMILARITY, SIGHT = 0.5, 5.0
-# Words that sound the same (权利 权力) add their chance to that of the single character. Errors in
-# words are the commoner ones, for words are what is typed.
+# Words that sound the same (权利 权力) add WORDS times their chance to that of the character:
+# errors in whole words are more frequent, because people type words.
 WORDS = 2.0
-LEAST = 0.0019  # of a character's weight: what is rarer is never missed
+LEAST = 0.0019  # minimum share of a character's weight; rarer confusions are left out
 
 
 @cache
 def _build(least: float) -> ConfusionSet:
-    # sight and words make no link more than SIGHT + 1 times stronger
+    # a lower threshold here, because sight makes a link up to 1 + SIGHT times stronger
     popular = popularity(FREQUENCY_EXPONENT)
     links = sound_links(LIKENESS, KINDS, popular, least / (1 + SIGHT))
     total = np.bincount(links.source, weight := links.weight * _sight(links.key))
@@ -48,7 +48,7 @@ def _build(least: float) -> ConfusionSet:
 
 
 def _kind(both: Links, links: Links) -> Keys:
-    """Return the kind by the sounds alone; words do not know about tones."""
+    """Return the kind from the sounds alone: the pairs from words do not distinguish tones."""
     place = np.minimum(np.searchsorted(links.key, both.key), len(links.key) - 1)
     known = links.key[place] == both.key
     return np.where(known, links.kind[place], both.kind).astype(np.int64)

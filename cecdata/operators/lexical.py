@@ -1,4 +1,4 @@
-"""Lexical slips: the wrong half of another word (设计 → 设置), or a word's next character too soon.
+"""Lexical slips: a half of a similar word (设计 → 设置), or the word's next character too soon.
 
 One real error in seven neither sounds nor looks like the right character. In most of these the
 writer thought of a word with the same other half, or typed a character of the word too soon or
@@ -20,10 +20,10 @@ from cecdata.operators.word_pairs import beside, totals
 KINDS = ("word_frame", "word_neighbour")
 # A word that is a tenth as frequent comes to mind a third as often.
 COUNT_EXPONENT = 0.5
-# The two slips are as frequent as each other, for all that is known.
+# Share of the kind word_neighbour: as far as is known, the two slips are equally frequent.
 NEIGHBOUR = 0.5
-LEAST_COUNT = 20  # rarer words do not come to mind; all count where no share is too small
-LEAST = 0.03  # of a character's weight: what is rarer is never missed
+LEAST_COUNT = 20  # rarer words do not come to mind; with `least` = 0 all words count
+LEAST = 0.03  # minimum share of a character's weight; rarer confusions are left out
 
 
 @cache
@@ -48,7 +48,7 @@ def _joined(
 
 
 def _frames(listed: Words, fewest: int) -> tuple[Keys, Weights]:
-    """Return (key, mass) of words that differ in one character: Σ count · the other's share."""
+    """Return (key, mass) of words that differ in one character: count · the other word's share."""
     parts = []
     count = len(standard_characters())
     common = listed.counts >= fewest

@@ -10,8 +10,8 @@ from cecdata.operators.side_by_side import BESIDE, layout, looks_like, pairs
 from cecdata.operators.spans import InSpans, SpanSet, span_set
 
 KINDS = ("left_right_merged",)
-# Rarer ones come out of no scanner's list; of 200 merges read by eye none of parts above each other
-# or of parts that look otherwise in the character was thought likely (docs/reading).
+# A scanner's list lacks rarer characters. Of 200 merges read by eye, none with one part above the
+# other, or with a part that looks different in the character, was judged likely (docs/reading).
 COMMON = 2  # level in the standard list: 6,500 characters
 
 

@@ -9,7 +9,7 @@ from cecdata.operators.base import Confusion, Operator
 
 
 def confusions(character: str) -> Iterator[Confusion]:
-    """Yield the empty string, for every character."""
+    """Yield the empty string for a standard character."""
     if is_standard(character):
         yield Confusion(character, "", 1.0, "missing")
 

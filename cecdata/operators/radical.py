@@ -22,14 +22,14 @@ from cecdata.operators.shared_parts import KINDS, one_part_apart
 from cecdata.operators.sound_links import Links, looked_up
 
 FREQUENCY_EXPONENT = 0.5  # a frequent character is written for a rare one more readily
-# Similarity to this power; a pair that is not listed as alike counts as HEARD where it sounds the
-# same (间 简), for the common part is then what is heard, and else not at all (年 旅).
+# The weight has the similarity to this power. A pair without a listed similarity has HEARD if its
+# characters sound the same (间 简), because their common part is phonetic, and else 0 (年 旅).
 SIMILARITY_POWER, HEARD = 3, 0.4
-# Nobody writes 水 for 没 or 茬 for 在: the greater part stays, which is not the mere radical, and
-# what is written is one of the 3,500 characters of level 1 of the standard list. Of 200 errors read
-# by eye hardly one of the others was thought likely (docs/reading).
+# Nobody writes 水 for 没 or 茬 for 在: an error keeps the larger part, which is not a bare radical,
+# and gives one of the 3,500 characters of level 1 of the standard list. Of 200 errors read by eye,
+# hardly any other error was judged likely (docs/reading).
 LEAST_KEPT, COMMON = 0.5, 1
-LEAST = 0.01  # of a character's weight: what is rarer is never missed
+LEAST = 0.01  # minimum share of a character's weight; rarer confusions are left out
 
 
 @cache
@@ -37,7 +37,7 @@ def _build(least: float) -> ConfusionSet:
     """Return the standard characters one component away, with the first kind that explains it."""
     pairs = one_part_apart()
     weight = popularity(FREQUENCY_EXPONENT)[pairs.other]
-    if least > 0:  # where no share is too small, unlikely ones are kept as well
+    if least > 0:  # with `least` = 0, unlikely confusions are kept as well
         weight = weight * _likeness(pairs) * (_stays(pairs) & _common()[pairs.other])
     return confusion_set(pairs.source, pairs.other, weight, pairs.kind, least)
 
@@ -58,10 +58,13 @@ def _common() -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
 
 
 def _stays(pairs: Links) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Return whether the smaller character is the greater part of the larger, not its radical."""
+    """Return whether the smaller character is the larger part of the other, not its radical.
+
+    An exchange always qualifies.
+    """
     names = standard_characters()
     strokes = np.array([stroke_count(sign) for sign in names])
-    # a character that is a radical itself, by the number of that; -1 for the others
+    # the radical's number for a character that is itself a radical; -1 for the others
     bare = np.array([kangxi_radical(sign) if radical(sign) == sign else -1 for sign in names])
     number = np.array([kangxi_radical(sign) for sign in names])
     one, other = strokes[pairs.source], strokes[pairs.other]

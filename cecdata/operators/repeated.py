@@ -1,4 +1,4 @@
-"""A repeated character: a key pressed twice, or a sentence taken up again (很快 → 很很快)."""
+"""A repeated character: typed twice, or a sentence resumed after a pause (很快 → 很很快)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cecdata.operators.base import Confusion, Operator
 
 
 def confusions(character: str) -> Iterator[Confusion]:
-    """Yield the character twice."""
+    """Yield a standard character written twice."""
     if is_standard(character):
         yield Confusion(character, character * 2, 1.0, "repeated")
 

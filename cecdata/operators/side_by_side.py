@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from cecdata.hanzi.components import Split, ids, splits
 from cecdata.hanzi.ids import parse
 
-# Beside each other, and what a long last stroke underlines (走召 for 超).
+# Ideographic description characters: left to right, and surround from lower left (走召 for 超).
 BESIDE, UNDERLINED = "⿰", "⿺"
-# A part that is drawn otherwise when alone (水 for 氵) is what a person spells out;
-# a scanner gives it as it is. These keep their look.
+# A person spells out a part in the form that it has alone (水 for 氵), a scanner in the form that
+# is drawn. The forms of these parts look alike.
 _KEPT_LOOK = {"讠": "言", "钅": "金", "饣": "食", "⻊": "足", "𧾷": "足", "𤣩": "王", "攵": "文"}
 
 
@@ -29,7 +29,7 @@ def layout(character: str) -> tuple[str, tuple[str, ...]]:
 
 
 def pairs(character: str) -> Iterator[Split]:
-    """Return the character as two others, neither of which is the character itself."""
+    """Yield the splits of a character into two characters, neither of them the character itself."""
     for split in splits(character):
         if len(split.parts) == 2 and character not in split.parts and split.weight > 0:
             yield split

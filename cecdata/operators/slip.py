@@ -1,4 +1,4 @@
-"""Slips within a word: its next character too soon (嘴唇 → 唇唇), a word that comes to mind.
+"""Slips within a word: its next character too soon (嘴唇 → 唇唇), or a word that comes to mind.
 
 `lexical` writes the same characters in any context; here the word itself decides.
 """
@@ -18,8 +18,8 @@ from cecdata.operators.spans import InSpans, SpanSet, span_set
 KINDS = ("word_frame", "word_neighbour")
 LEAST_COUNT = 200  # rarer words do not come to mind
 COUNT_EXPONENT = 0.5  # a word that is a tenth as frequent comes to mind a third as often
-FRAMES = 4  # words that come to mind for each character left out
-NEIGHBOUR = 0.6  # share of the fingers, the rest being the mind's
+FRAMES = 4  # most words that come to mind for each character left out
+NEIGHBOUR = 0.6  # share of the kind word_neighbour; the rest is word_frame
 Pair = tuple[str, str, float, int]
 
 
@@ -49,7 +49,7 @@ def _pairs(listed: Words) -> Iterator[Pair]:
 def _frames(
     characters: NDArray[np.int32], counts: NDArray[np.float64], place: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return (word, other), the others being the most frequent with the same rest."""
+    """Return (word, other): the most frequent other words that differ only at `place`."""
     rest = np.delete(characters, place, axis=1)
     _, frame = np.unique(rest, axis=0, return_inverse=True)
     order = np.lexsort((-counts, frame.ravel()))
@@ -64,7 +64,7 @@ def _frames(
 
 
 def _neighbours(text: str) -> Iterator[str]:
-    """Yield the word with a character in the place of the one before or after it."""
+    """Yield the word with one character overwritten by its left or right neighbour."""
     for i in range(len(text) - 1):
         if text[i] != text[i + 1]:
             yield text[: i + 1] + text[i] + text[i + 2 :]

@@ -13,7 +13,7 @@ from cecdata.hanzi.readings import Spoken, near_syllables, spoken
 from cecdata.operators.base import Places, Weights
 
 Keys = NDArray[np.int64]
-_PLACE_BITS = 24  # of a place among the links, beside a key of 27 bits
+_PLACE_BITS = 24  # of a place among the links, below a key of 27 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +40,11 @@ def sound_links(
 ) -> Links:
     """Return every pair with a common or confusable sound, and how readily it is typed.
 
-    `likeness` is how readily a sound of each kind (`same_sound`, `tone`, `initial` …) replaces
-    the right one; `popular` [characters] what else makes a replacement likely. Over the readings
-    of both, the sum of share · share · likeness · popular; the heaviest names the kind. A link
-    below `least` times what all sounds of the same syllable weigh is left out.
+    `likeness` is how readily a sound of each kind (`tone`, `initial` …) replaces the right one,
+    relative to the same sound; `popular` [characters] is what else makes a replacement likely. A
+    pair's weight is the sum of share · share · likeness · popular over the readings of both; the
+    heaviest term gives the kind. A link below `least` times the weight of all sounds of the same
+    syllable is left out.
     """
     sounds = spoken()
     heard = sounds.share * popular[sounds.character]
@@ -64,7 +65,7 @@ def _from_syllable(
     heard: Weights,
     least: float,
 ) -> tuple[Keys, Weights, NDArray[np.int8]]:
-    """Return the links of all readings of one syllable to all readings of those near it.
+    """Return the links of all readings of one syllable to all readings of near syllables.
 
     `heard` [readings] is how likely each reading is as a replacement.
     """
@@ -94,7 +95,7 @@ def _from_syllable(
 
 
 def merged(key: Keys, weight: Weights, kind: NDArray[np.int8]) -> Links:
-    """Return equal keys as one link, with the sum of the weights and the kind of the heaviest."""
+    """Merge equal keys into one link, with the sum of the weights and the kind of the heaviest."""
     order = np.sort(key << _PLACE_BITS | np.arange(len(key))) & ((1 << _PLACE_BITS) - 1)
     key, weight, kind = key[order], weight[order], kind[order]
     new = np.r_[True, key[1:] != key[:-1]]

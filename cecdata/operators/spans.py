@@ -39,7 +39,7 @@ class InSpans:
     build: Callable[[], SpanSet]
 
     def __call__(self, span: str) -> Iterator[Confusion]:
-        """Yield the confusions of one span, heaviest first; none of any other text."""
+        """Yield the confusions of one span, heaviest first; nothing for any other text."""
         rows = self.build()
         place = int(np.searchsorted(np.array(rows.sources), span)) if span else -1
         if place < 0 or place == len(rows.sources) or rows.sources[place] != span:
@@ -51,9 +51,10 @@ class InSpans:
 
 
 def span_set(pairs: Sequence[tuple[str, str, float, int]], least: float = 0.0) -> SpanSet:
-    """Return rows of (source, replacement, weight, kind) in any order, the heaviest of each pair.
+    """Return the set of (source, replacement, weight, kind) in any order.
 
-    What has a smaller share of its row than `least` is left out.
+    Of equal pairs the heaviest is kept. Confusions whose share of their row is below `least` are
+    left out.
     """
     from rapidfuzz.distance import Levenshtein
 

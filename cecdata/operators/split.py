@@ -1,8 +1,8 @@
 """Character split: one character written as its two components (误 → 言吴, 讠吴).
 
 The paper's listing changes nothing; the example of its table is followed (docs/paper.md row 9).
-Only parts that stand side by side are taken for two characters: of 200 splits read by eye none of
-one part above or around the other was thought likely (docs/reading).
+Only characters of the layouts ⿰ and ⿺ are split: of 200 splits read by eye, none with one part
+above or around the other was judged likely (docs/reading).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cecdata.operators.side_by_side import BESIDE, UNDERLINED, layout, looks_lik
 
 KINDS = ("left_right", "enclosure")
 _KIND = {BESIDE: KINDS[0], UNDERLINED: KINDS[1]}
-SPELLED = 0.25  # of parts that do not look as drawn in the character, relative to those that do
+SPELLED = 0.25  # weight of parts that look different in the character, relative to the others
 
 
 def confusions(character: str) -> Iterator[Confusion]:
@@ -26,7 +26,7 @@ def confusions(character: str) -> Iterator[Confusion]:
         if all(written):
             splits.setdefault("".join(written), split.weight)
     for parts, weight in splits.items():
-        if max(parts) <= "\uffff":  # the rest is in no keyboard and in no scanner's list
+        if max(parts) <= "\uffff":  # no keyboard and no scanner knows the others
             yield Confusion(character, parts, weight, _KIND[how])
 
 

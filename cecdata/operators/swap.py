@@ -9,7 +9,7 @@ from cecdata.operators.base import Operator
 from cecdata.operators.spans import InSpans, SpanSet, span_set
 
 KINDS = ("swapped",)
-LEAST_COUNT = 20  # fingers run ahead in words that are typed often
+LEAST_COUNT = 20  # people swap characters in words that they type often
 
 
 @cache

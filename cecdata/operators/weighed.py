@@ -1,4 +1,4 @@
-"""An operator whose weights were changed by a recipe: the same confusions, other shares."""
+"""Operators whose weights a recipe changes: the same confusions with other shares."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from cecdata.hanzi.characters import frequency, standard_characters
 from cecdata.operators.base import ConfusionSet, InBulk, Operator, confusion_set
 
-# What a recipe may name beside an operator's kinds, with what changes nothing.
+# What a recipe may name besides an operator's kinds.
 POWER, FREQUENCY, LEAST = "power", "frequency", "least"
 SETTINGS = (POWER, FREQUENCY, LEAST)
 
@@ -21,8 +21,8 @@ def weighed(operator: Operator, changes: Mapping[str, float]) -> Operator:
 
         weight ** power · frequency of the replacement ** frequency · the factor of its kind
 
-    and whose rows reach down to `least`; what `changes` does not name stays as it is. Only for
-    operators that put one standard character for another.
+    and whose rows include shares down to `least`; what `changes` does not name stays unchanged. The
+    operator must replace one standard character with another.
 
     >>> from cecdata.operators import operator
     >>> doubled = weighed(operator("homophone"), {"tone": 2.0, "power": 0.5})

@@ -15,7 +15,7 @@ TO_FULL = {half: full for full, half in TO_HALF.items()}
 
 
 def confusions(character: str) -> Iterator[Confusion]:
-    """Yield the one sign that the other mode gives."""
+    """Yield the character that the same key gives in the other mode."""
     if character in TO_HALF:
         yield Confusion(character, TO_HALF[character], 1.0, KINDS[0])
     elif character in TO_FULL:

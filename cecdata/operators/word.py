@@ -16,13 +16,13 @@ from cecdata.operators.spans import InSpans, SpanSet, span_set
 from cecdata.operators.word_pairs import beside
 
 KINDS = ("same_sound_word", "fuzzy_word", "part_of_word")
-# An input method ranks words by their counts, and a person errs where the list is close: the root.
-FUZZY = 0.12  # for each syllable that dialects mix: as for single characters
-KEPT = 2.0  # for each character that stays: what is half right is overlooked
-PART = 0.3  # a longer word is mostly typed as a whole, and then offered as a whole
-OFFERED = 3  # words that are looked at in a list
+# Factors of a weight, besides the square root of the replacement's count.
+FUZZY = 0.12  # for each syllable that dialects confuse, as for single characters
+KEPT = 2.0  # for each unchanged character: a half-right word is easily overlooked
+PART = 0.3  # for a part of a longer word, which is mostly typed and offered as a whole
+OFFERED = 3  # words at the head of an input method's list that may be taken
 LEAST_COUNT = 8  # rarer words are seldom typed, and seldom offered
-LEAST = 0.02  # of a word's weight: what is rarer is never missed
+LEAST = 0.02  # minimum share of a word's weight; rarer confusions are left out
 Pair = tuple[str, str, float, int]
 
 
@@ -34,7 +34,7 @@ def _build() -> SpanSet:
 
 
 def _whole(listed: Words) -> Iterator[Pair]:
-    """Yield words of the same sound, or of one that dialects take for it."""
+    """Yield pairs of words that sound the same, or that dialects confuse."""
     common = np.flatnonzero(listed.counts >= LEAST_COUNT)
     loose = _loose()[listed.syllables[common]].astype(np.int64)
     left, right = beside(_keys(loose))
@@ -42,7 +42,7 @@ def _whole(listed: Words) -> Iterator[Pair]:
     far = (listed.syllables[left] != listed.syllables[right]).sum(axis=1)
     kept = (listed.characters[left] == listed.characters[right]).sum(axis=1)
     weight = np.power(FUZZY, far) * np.power(KEPT, kept) * np.sqrt(listed.counts[right])
-    # most are too rare beside the others: they need not become Python objects
+    # drop the rare ones, which are most, before they become Python objects
     total = np.bincount(left, weight)
     held = weight >= LEAST * total[left]
     left, right, weight, far = left[held], right[held], weight[held], far[held]
@@ -65,7 +65,7 @@ def _parts(listed: Words) -> Iterator[Pair]:
             held = np.flatnonzero((keys[first][place] == key) & (size[place] > rank))
             others = order[first[place[held]] + rank]
             right = listed.characters[common[held], start : start + 2]
-            # one of the two stays, or it would not be overlooked
+            # exactly one of the two characters stays: a greater change would be noticed
             near = (right == two.characters[others]).sum(axis=1) == 1
             held, others = held[near], others[near]
             for word, other in zip(common[held].tolist(), others.tolist(), strict=True):
@@ -81,7 +81,7 @@ def _keys(syllables: NDArray[np.int32] | NDArray[np.int64]) -> NDArray[np.int64]
 
 @cache
 def _loose() -> NDArray[np.int64]:
-    """Return for each syllable the number of its class where dialects mix initials and finals."""
+    """Return, for each syllable, the number of its class of syllables that dialects confuse."""
     names: dict[tuple[str, str], int] = {}
     initials = dict(INITIAL_PAIRS[:3]) | {"n": "l", "f": "h", "r": "l"}
     finals = {final: short for short, final in FINAL_PAIRS}

@@ -1,4 +1,4 @@
-"""Characters that replace each other in words of one sound: 权利 for 权力, 形式 for 形势."""
+"""Characters that replace each other in words of the same sound: 权利 for 权力, 形式 for 形势."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from numpy.typing import NDArray
 from cecdata.hanzi.characters import standard_characters
 from cecdata.hanzi.lexicon import LENGTHS, Words, words
 
-# A person takes the frequent word by mistake, but less often than it is frequent.
+# People take the more frequent word by mistake, but less often than in proportion to its frequency.
 COUNT_EXPONENT = 0.5
-# Characters that hardly occur in words say little of what they are taken for.
+# Characters that hardly occur in words say little about what is written for them.
 LEAST_OCCURRENCES = 50
 
 
 @cache
 def word_pairs() -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return (key = right · characters + wrong, sorted; its chance where `right` is in a word).
+    """Return (key = right · characters + wrong, sorted; its chance where a word has `right`).
 
-    Each word is typed by its sound, and what the input method offers under that sound is taken
-    with a chance that grows with the root of its count.
+    Each word is typed by its sound, and a word that the input method offers for that sound is taken
+    with a probability in proportion to the square root of its count.
     """
     count = len(standard_characters())
     parts = [_of_length(words(length)) for length in LENGTHS]
@@ -44,7 +44,7 @@ def beside(group: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int6
     order = np.argsort(group, kind="stable")
     first = np.flatnonzero(np.r_[True, np.diff(group[order]) != 0])
     size = np.diff(np.r_[first, len(order)])
-    # every member of a group of n beside its n members
+    # pair every member of a group of n with all n members
     times = np.repeat(size, size)
     left = np.repeat(np.arange(len(order)), times)
     begin = np.cumsum(times) - times
@@ -54,7 +54,7 @@ def beside(group: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int6
 
 
 def totals(group: NDArray[np.int64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return for each member the sum over its group."""
+    """Return, for each member, the sum of the weights of its group."""
     _, inverse = np.unique(group, return_inverse=True)
     return np.asarray(np.bincount(inverse, weight)[inverse], np.float64)
 

@@ -1,11 +1,11 @@
-"""Find the rate at which each operator reaches its corruption rate p_k = E[ED/len] (paper §3.2).
+"""Calibration of each operator to its corruption rate p_k = E[ED/len] (paper §3.2).
 
 Each eligible place is struck independently with probability r, given that at least one and at
-most `most` are: the number of edits is a truncated binomial, so E[ED/len] over a corpus follows
-from the histogram of (length, places) alone, exactly, whatever the order of the corpus. It grows
-with r; r → 0 means one edit in every sentence, the least that a pair can have, r = 1 the most.
-Where the paper's rate is out of this range (docs/paper.md row 11), the nearest reachable rate is
-taken.
+most `most` places are struck. The number of edits is then a truncated binomial, so E[ED/len] over
+a corpus follows exactly from the histogram of (length, places), whatever the order of the corpus.
+It grows with r: r → 0 gives one edit in every sentence, the minimum, and r = 1 gives the maximum.
+Where the paper's rate is outside this range (docs/paper.md row 11), the nearest reachable rate is
+used.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 
-_STEPS = 60  # bisections of [0, 1] beyond double precision; a dozen secants are enough
-_NEAR = 1e-14  # of the target
+_STEPS = 60  # at most; about a dozen secant steps suffice
+_NEAR = 1e-14  # tolerance, as a fraction of the target
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
     """The calibrated rate of one operator; all are fractions.
 
-    `target` is what was asked for, `reachable` what can be had on this corpus nearest to it,
-    `per_place` the probability that an eligible place is struck which gives it.
+    `target` is the requested rate, `reachable` the nearest rate that this corpus allows, and
+    `per_place` the probability of striking an eligible place that yields `reachable`.
     """
 
     target: float
@@ -75,7 +75,7 @@ class Cells:
 
     @classmethod
     def of(cls, histogram: Counts) -> Cells:
-        """Return the cells above 0 of a histogram [length, places]."""
+        """Return the nonzero cells of a histogram [length, places] that have a place."""
         lengths, places = np.nonzero(histogram)
         held = (places > 0) & (lengths > 0)
         lengths, places = lengths[held], places[held]
@@ -83,9 +83,9 @@ class Cells:
         return cls(lengths, distinct, row, histogram[lengths, places])
 
     def expected(self, rate: float, most: int, cost: float) -> float:
-        """Return E[ED/len] at this rate per place where an edit has the mean distance `cost`.
+        """Return E[ED/len] at this rate per place, or 0 if no sentence has a place.
 
-        0 if no sentence has a place.
+        `cost` is the mean distance of an edit.
         """
         if not len(self.lengths):
             return 0.0
@@ -120,9 +120,9 @@ def _crossing(
     high: tuple[float, float],
     scale: float,
 ) -> float:
-    """Return where a rising function crosses 0 between two points (x, excess), by secants.
+    """Return where a rising function crosses 0 between two points (x, excess), by regula falsi.
 
-    The Illinois variant: an end that stays twice counts half, so that the other moves as well.
+    The Illinois variant: the excess of an end that stays twice is halved, so that it moves too.
     """
     (x0, y0), (x1, y1) = low, high
     middle, side = x0, 0
@@ -142,13 +142,13 @@ def _crossing(
 def count_table(rates: list[float], mosts: list[int], places: int) -> Floats:
     """Return P(K ≤ k + 1) for the kernel, [len(rates), places + 1, max(mosts)].
 
-    The last row is that of mixed pairs, which have two edits at least.
+    The last row is that of mixed pairs, which have at least two edits.
     """
     table = np.ones((len(rates), places + 1, max(mosts)))
     n = np.arange(places + 1)
     for row, (rate, most) in enumerate(zip(rates, mosts, strict=True)):
         least = min(2, most) if row == len(rates) - 1 else 1
         table[row, :, :most] = np.cumsum(edit_counts(n, rate, most, least), axis=1).clip(max=1)
-        # what rounding left below 1 would let a draw ask for more edits than there are places
+        # a value that rounding left below 1 would let a draw ask for more edits than places
         table[row, np.arange(max(mosts)) + 1 >= np.minimum(n, most)[:, None]] = 1.0
     return table

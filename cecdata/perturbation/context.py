@@ -32,8 +32,8 @@ from cecdata.perturbation.kernel.layout import (
 
 KIND = "cecdata context 1"
 TONE_BITS = 3  # of `sounds`
-_ALIKE = 0.5  # least similarity of characters that are taken for each other
-_CHANCES = (1e-9, 1e-3, 3e-3, 1e-2, 3e-2, 0.08, 0.2)  # of a word of the same sound
+_ALIKE = 0.5  # minimum similarity of characters that look alike
+_CHANCES = (1e-9, 1e-3, 3e-3, 1e-2, 3e-2, 0.08, 0.2)  # where classes of `word_pairs` chances begin
 
 Numbers = npt.NDArray[np.int64]
 Weights = npt.NDArray[np.float64]
@@ -41,7 +41,7 @@ Weights = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Factors:
-    """How people's errors differ from drawn ones. `slots` are standard characters + 1."""
+    """How people's errors differ from drawn ones. Slot s > 0 is standard character number s."""
 
     keys: Words  # pairs of neighbours, left slot << 13 | right slot
     codes: npt.NDArray[np.uint8]  # of the pairs, 1..14
@@ -51,7 +51,7 @@ class Factors:
     values: npt.NDArray[np.float32]  # [9, 16, 16], see `kernel.context`
 
     def of_pairs(self, old: Numbers, new: Numbers) -> Weights:
-        """Return the factor of each replacement by its slots alone; 1 where one is no standard."""
+        """Return the factor of each replacement; 1 unless both slots are standard characters."""
         slots = len(self.classes)
         held = (old > 0) & (new > 0) & (old < slots) & (new < slots)
         old, new = np.where(held, old, 0), np.where(held, new, 0)
@@ -67,12 +67,12 @@ class Factors:
         return np.where(held, factor, 1.0)
 
     def of_characters(self, old: Numbers, new: Numbers) -> Weights:
-        """Return the factor of replacing one character, and no more."""
+        """Return the factor of each edit that replaces one character, its size included."""
         held = (old > 0) & (new > 0) & (old < len(self.classes)) & (new < len(self.classes))
         return np.where(held, self.of_pairs(old, new) * self.values[SIZE, 1, 0], 1.0)
 
     def of_spans(self, part: SpanSet) -> Weights:
-        """Return the factor of each replacement of a span; 1 where it has another length."""
+        """Return the factor of each replacement of a span; 1 where the lengths differ."""
         row = np.repeat(np.arange(len(part.sources)), np.diff(part.bounds))
         old, new = _slots(part.sources)[row], _slots(part.texts)[part.replacement]
         fits = ((old == 0) == (new == 0)).all(axis=1)
@@ -80,7 +80,7 @@ class Factors:
         differs = (old != new) & fits[:, None] & (old < most) & (new < most)
         each = np.where(differs, self.of_pairs(old, new), 1.0)
         changed = differs.sum(axis=1)
-        # roots as the kernel takes them: those of IEEE arithmetic, alike on all processors
+        # square roots as in the kernel: IEEE 754 rounds them alike on all processors
         factor = np.multiply.reduce(each, axis=1)
         for least in (2, 3):
             factor = np.where(changed >= least, np.sqrt(factor), factor)
@@ -95,7 +95,7 @@ class Factors:
         return hashed.hexdigest()
 
     def ranks(self, texts: int) -> Shorts:
-        """Return the rank of each of so many texts, of which the standard characters come first."""
+        """Return the rank of each text by class of frequency, see `Context.ranks`."""
         ranks = np.zeros(texts, np.uint16)
         order = np.argsort(-self.classes[1:].astype(int), kind="stable")
         ranks[1 + order] = np.arange(1, len(self.classes))
@@ -129,7 +129,7 @@ def shipped() -> Factors:
 def _slots(texts: Sequence[str]) -> Numbers:
     """Return the slots of texts of at most four characters, [N, 4]; 0 beyond the end.
 
-    A character without one has the number after the last.
+    A character without a slot gets the number after the last slot.
     """
     padded = "".join(text.ljust(LONGEST, "\0") for text in texts)
     points = np.frombuffer(padded.encode("utf-32-le"), np.uint32).reshape(-1, LONGEST)
@@ -138,7 +138,7 @@ def _slots(texts: Sequence[str]) -> Numbers:
 
 
 def without_context(operators: int) -> Context:
-    """Return the tables where the sentence plays no part."""
+    """Return empty tables, for edits that do not depend on their context."""
     return Context(
         ranks=np.zeros(0, np.uint16),
         codes=np.zeros((0, 0), np.uint8),
@@ -152,8 +152,8 @@ def without_context(operators: int) -> Context:
 def confusions() -> tuple[Words, Words]:
     """Return (right slot << 13 | wrong slot, code) of characters confused in words or by sight.
 
-    The code is twice the class of the chance that a word of the same sound holds the other one, and
-    one more where the two look alike.
+    The code is 2c, or 2c + 1 where the two look alike; c is the class of the chance that a word of
+    the same sound has the wrong character (`word_pairs`).
     """
     count = len(standard_characters())
     keys, chance = word_pairs()
@@ -163,7 +163,6 @@ def confusions() -> tuple[Words, Words]:
         [shapes.left[alike].astype(np.int64) * count + shapes.right[alike], one_part_apart().key]
     )
     all_ = np.union1d(keys, seen)
-    # Python's logarithm and not numpy's, whose last digit depends on the processor
     level = np.array([np.searchsorted(_CHANCES, value, side="right") for value in chance.tolist()])
     code = 2 * looked_up(all_, keys, level.astype(np.float64)) + np.isin(all_, seen)
     slots = (all_ // count + 1) << SLOT_BITS | all_ % count + 1

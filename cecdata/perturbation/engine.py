@@ -25,18 +25,18 @@ from cecdata.perturbation.tables import Compiled, compiled
 if TYPE_CHECKING:
     from cecdata.shards.manifest import Manifest
 
-# What the column `operator` may hold beside the operators' names. `none`: no operator could
-# strike; such a pair never leaves validation.
+# Values of the column `operator` besides the operators' names. `none`: no operator could strike;
+# validation rejects such a pair.
 MIXED, UNCHANGED, NONE = "mixed", "unchanged", "none"
-_WIDEST_TEXT = 8  # bytes of one replacement
+_WIDEST_TEXT = 8  # most bytes that one edit adds to a sentence
 _NO_IDS: npt.NDArray[np.uint64] = np.zeros(0, np.uint64)
 
 
 class Histogram:
-    """Sentences by operator, length and number of places: what rates are calibrated on.
+    """Counts of sentences by operator, length and number of places, to calibrate rates on.
 
-    `counts` [operators, length, places] are sums of integers, so the order of the sentences plays
-    no part. A sentence counts for an operator by the chance that this operator is drawn for it.
+    `counts` [operators, length, places] are sums of integers, so they do not depend on the order of
+    the sentences. A sentence counts for an operator with the probability of drawing that operator.
     """
 
     def __init__(self, config: Config, tables: Compiled) -> None:
@@ -77,7 +77,7 @@ def _priors(config: Config, tables: Compiled) -> npt.NDArray[np.float64]:
 def _mosts(config: Config, tables: Compiled) -> list[int]:
     """Return the maximum number of edits of a pair by operator, and last that of mixed pairs.
 
-    It keeps the distance of all edits together within `max_distance`.
+    It keeps the sum of the edits' distances within `max_distance`.
     """
     costs = [cost.most for cost in tables.costs]
     # spans are no part of mixed pairs
@@ -152,12 +152,13 @@ class Perturber:
         return Draws(c.seed, c.copies, c.mixed, c.unchanged, self._priors, counts, c.proposals)
 
     def pairs(self, sentences: pa.RecordBatch) -> Pairs:
-        """Return all copies of every sentence (schema SENTENCE), those of one as neighbours."""
+        """Return all copies of every sentence (schema SENTENCE), sentence by sentence."""
         config, tables, text = self.config, self.tables, sentences.column("text")
         lengths = np.asarray(pc.utf8_length(text))
         if len(lengths) and lengths.max() > config.max_chars:
             raise InputError(
-                f"a sentence of {lengths.max():,} code points: max_chars is {config.max_chars:,}"
+                f"a sentence has {lengths.max():,} code points, and max_chars is "
+                f"{config.max_chars:,}: split the sentence, or raise max_chars"
             )
         given = sentence_arrays(sentences, self._protection)
         out = self.output(given)

@@ -1,4 +1,4 @@
-"""Pairs in memory: a table of the schema PAIR out of flat arrays, and what filters measure."""
+"""Pairs in memory: a table of the schema PAIR over flat arrays, and what filters measure."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """P pairs: a table of the schema PAIR, whose text columns are dictionaries, and more by pair.
+    """P pairs: a table of the schema PAIR, and more facts by pair.
 
-    `lengths` [P] are the code points of the targets. `measures` hold an array [P] of each filter
-    that measures what the schema has no column for, and `counts` the numbers, by filter and name,
-    that the manifest adds up.
+    Text columns of the table other than `source` are dictionaries. `lengths` [P] are the code
+    points of the targets. `measures` has an array [P] for each filter whose measure has no column
+    in the schema. `counts` has the numbers, by filter and name, that the manifest adds up.
     """
 
     table: pa.Table
@@ -36,7 +36,7 @@ class Pairs:
         return self.table.column(name).combine_chunks()
 
     def with_column(self, name: str, column: pa.Array) -> Pairs:
-        """Return the pairs with another column of that name."""
+        """Return the pairs with the column of that name replaced."""
         at = self.table.schema.get_field_index(name)
         field = self.table.schema.field(at).with_type(column.type)
         return replace(self, table=self.table.set_column(at, field, column))

@@ -51,7 +51,7 @@ class Cost(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """The tables, the texts of their codes, and the hash and cost of each operator."""
+    """The tables, the texts that their codes stand for, and each operator's hash and cost."""
 
     arrays: SpanTables
     texts: tuple[str, ...]
@@ -69,9 +69,9 @@ def compile_spans(
 ) -> Spans:
     """Compile the sets of the operators that rewrite spans; empty arrays where there is none.
 
-    `slots` are the numbers of the characters. `singles` are the rows of `Tables.texts`: a character
-    that spans are replaced with and that has none gets the next. `factor_of` returns what the
-    weights of a set are multiplied with.
+    `slots` maps characters to their numbers, and `singles` maps texts to rows of `Tables.texts`: a
+    character of a span or replacement that has no row there gets the next one. `factor_of` returns
+    the factors that multiply the weights of a set.
     """
     sets, means = {}, []
     for operator in operators:
@@ -154,7 +154,7 @@ def _signs(texts: Sequence[str], singles: dict[str, int]) -> Longs:
 
 
 def _cost(part: SpanSet) -> Cost:
-    """Return the cost of an operator; words count by their frequency, other spans equally."""
+    """Return the cost of an operator; words are weighted by frequency, other spans equally."""
     known = {
         text: count
         for length in range(SHORTEST, LONGEST + 1)
@@ -192,7 +192,7 @@ def _searchable(
 ) -> tuple[_Searchable, npt.NDArray[np.intp]]:
     """Return the kernel's search tables of spans (`_packed`, highest first), and each span's row.
 
-    `own` are the places in `spans` of those of each operator.
+    `own` has, for each operator, the places of its spans in `spans`.
     """
     able = np.zeros(len(spans), np.uint64)
     for s, places in enumerate(own):
@@ -260,7 +260,7 @@ def _points(texts: Sequence[str]) -> npt.NDArray[np.uint32]:
 
 
 def _hash(part: SpanSet, kinds: Sequence[str]) -> str:
-    """Return the SHA-256 of the confusions, with shares to seven digits, as all processors give."""
+    """Return the SHA-256 of the confusions, with shares to seven digits: all processors agree."""
     row = np.repeat(np.arange(len(part.sources)), np.diff(part.bounds))
     share = part.weight / np.bincount(row, part.weight)[row]
     digest = hashlib.sha256("\t".join((*kinds, *part.sources, *part.texts)).encode())

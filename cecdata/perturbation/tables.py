@@ -45,12 +45,12 @@ from cecdata.perturbation.kernel.layout import (
 )
 from cecdata.perturbation.span_tables import Cost, Spans, compile_spans
 
-CONTEXT = "context"  # the name of its tables among those of the operators
+CONTEXT = "context"  # the key of the context's factors in `Compiled.sha256`
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """The tables, and the names of their codes."""
+    """The tables, and the names that their codes stand for."""
 
     arrays: Tables
     operators: tuple[str, ...]
@@ -58,7 +58,7 @@ class Compiled:
     # [T + T']; row s is the character of slot s, row 0 the empty string; spans come last
     texts: tuple[str, ...]
     column: pa.StringArray  # the same, for the columns of edits
-    sha256: dict[str, str]  # of each operator's confusion set
+    sha256: dict[str, str]  # of each operator's confusion set, and of the context's factors
     costs: tuple[Cost, ...]  # of one edit, by operator
 
 
@@ -66,7 +66,7 @@ def compiled(config: Config) -> Compiled:
     """Return the tables of the operators with a prior, in the order of `OPERATORS`.
 
     The weights of the configuration change the operators' own, see `operators.weighed`. The first
-    call takes a second or two; a later one with the same operators and weights returns the same.
+    call takes a second or two; the tables are cached by operators and weights.
     """
     names = tuple(name for name in OPERATORS if config.prior.get(name, 0.0) > 0)
     changes = (config.weights.get(name, {}) for name in names)
@@ -95,8 +95,8 @@ def compile_tables(
 ) -> Compiled:
     """Compile these operators' confusion sets over these characters into flat arrays.
 
-    With factors, an edit is one of several proposals (see `kernel.context`): they multiply the
-    weights.
+    `factors`, if given, multiply the weights; an edit is then one of several proposals (see
+    `kernel.context`).
     """
     kinds = tuple(dict.fromkeys(kind for operator in operators for kind in operator.kinds))
     _check_sizes(operators, kinds)
@@ -150,9 +150,10 @@ def compile_tables(
 def _multiplied(
     columns: _Columns, factors: context.Factors, slots: int
 ) -> tuple[_Columns, npt.NDArray[np.float64]]:
-    """Return the candidates with multiplied weights, and the mean factor of each slot's.
+    """Return the candidates with multiplied weights, and their mean factor for each slot.
 
-    All means are 0 where no candidate is a standard character for another: factors say nothing.
+    If no candidate replaces one standard character with another, no factor applies: all means are
+    then 0.
     """
     most = len(factors.classes)
     if not ((columns.slot > 0) & (columns.text > 0) & (columns.text < most)).any():
@@ -185,7 +186,7 @@ def _context(
 
 
 def _check_sizes(operators: Sequence[Operator], kinds: Sequence[str]) -> None:
-    """Raise UsageError for more than the kernel's masks hold: what is beyond would never strike."""
+    """Raise UsageError for more operators or kinds than the kernel's masks hold."""
     rewriting = [operator for operator in operators if operator.action == "rewrite"]
     for what, count, most in (
         ("operators", len(operators), MOST_OPERATORS),
@@ -265,7 +266,7 @@ def _code_points(characters: Sequence[str]) -> Shorts:
 
 
 def _hash(columns: _Columns, texts: Longs, kinds: Sequence[str]) -> str:
-    """Return the SHA-256 of the confusions, with shares to seven digits, as all processors give."""
+    """Return the SHA-256 of the confusions, with shares to seven digits: all processors agree."""
     total = np.bincount(columns.slot, columns.weight)
     share = columns.weight / total[columns.slot]
     digest = hashlib.sha256("\t".join(kinds[kind] for kind in np.unique(columns.kind)).encode())

@@ -1,1 +1,1 @@
-"""Run `cecdata build`: two passes from a corpus to shards."""
+"""The pipeline of `cecdata build`: two passes from a corpus to shards."""

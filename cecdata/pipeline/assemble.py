@@ -154,7 +154,7 @@ def close(
 
 
 def write_run(work: Workspace, started: float, workers: int, command: str) -> None:
-    """Write `run.json`: the facts that no second run repeats."""
+    """Write `run.json`: the facts that differ from run to run."""
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     seconds = round(time.monotonic() - started, 3)
     shown = without_userinfo(command)
@@ -168,7 +168,7 @@ def _texts(corpus: Sequence[str], outcomes: Sequence[Outcome]) -> Texts:
         for part in outcome.parts:
             for name, (target, source) in part.examples.items():
                 by_operator.setdefault(name, Example(name, target, source))
-    # in a fixed order, because the journal returns its keys sorted
+    # a fixed order, because the journal returns sorted keys
     names = (*OPERATORS, MIXED, UNCHANGED)
     examples = tuple(by_operator[name] for name in names if name in by_operator)
     if tuple(corpus) == (SAMPLE,):

@@ -34,11 +34,11 @@ def build(
     seal: Seal = keep,
     progress: Progress = lambda _what, _more, _all: None,
 ) -> Manifest:
-    """Build the dataset at `out`, or go on with it; check a finished one and leave it alone.
+    """Build the dataset at `out`, or resume it; check a finished one and leave it unchanged.
 
-    `workers` share the chunks of the second pass by an engine, `local` or `ray`; the bytes depend
-    on neither. `seal` gets the files of each chunk before it is recorded. Raises
-    InputError, RefusedError, DiskFullError.
+    The engine, `local` or `ray`, gives the chunks of the second pass to `workers`; the bytes depend
+    on neither. `seal` gets the files of each chunk before it is recorded. Raises InputError,
+    RefusedError, DiskFullError.
     """
     started = time.monotonic()
     given = inputs(corpus, config.format)

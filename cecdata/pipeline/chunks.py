@@ -63,7 +63,7 @@ class Plan:
     chunks: tuple[Path, ...]  # of the pool
     sentences: int  # in all chunks
     rates: Mapping[str, Rate]  # by operator
-    tmp: str  # for files on their way, below the root
+    tmp: str  # the folder of files being written, relative to the root
 
     def size(self, k: int) -> int:
         """Return the number of sentences of chunk k; only the last chunk is not full."""
@@ -74,7 +74,7 @@ class Plan:
 class ChunkMaker:
     """The second pass over any chunk of a plan; threads may share it.
 
-    `write` is `Workspace.write` or does the same.
+    `write` is `Workspace.write` or a function that does the same.
     """
 
     def __init__(self, plan: Plan, write: Write) -> None:
@@ -83,7 +83,7 @@ class ChunkMaker:
         self._stage.setup()
 
     def make(self, k: int, path: Path, count: int) -> Outcome:
-        """Write the shards and rejected pairs of chunk k of `count`, a file at `path`."""
+        """Write the shards and rejected pairs of chunk k of `count`, whose file is `path`."""
         chunk = read_chunk(path)
         files: list[FileRecord] = []
         parts: list[Part] = []
@@ -115,7 +115,7 @@ def pairs_of_chunk(stage: Corrupt, chunk: pa.RecordBatch) -> Iterator[tuple[str,
 
 
 def recorded(journal: Journal, k: int) -> Outcome | None:
-    """Return the journal's outcome of chunk k if its files are there and whole, else None."""
+    """Return the journal's outcome of chunk k if its files exist and are intact, else None."""
     done = journal.done("chunk", f"{k:05d}", verify=True)
     if done is None:
         return None

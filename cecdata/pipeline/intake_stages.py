@@ -20,12 +20,12 @@ Split = tuple[pa.RecordBatch, pa.RecordBatch]
 
 
 class Clean(Stage):
-    """Rows cut into sentences, masked, in normal form, and past the quality filters."""
+    """The stage that cuts rows into sentences, masks, normalises and filters them."""
 
     name, takes, gives = "clean", ROW, LOCATED_SENTENCE
 
     def process(self, batch: pa.RecordBatch) -> Split:
-        """Reject what is no sentence, and what a filter rejects."""
+        """Reject rows that are not sentences, and those that a quality filter rejects."""
         config = self.config
         whole = split(batch) if config.split_sentences else batch
         shown = mask(whole) if config.mask else whole
@@ -35,37 +35,37 @@ class Clean(Stage):
 
 
 class Distinct(Stage):
-    """Sentences that occur for the first time."""
+    """The stage that keeps the first occurrence of each sentence."""
 
     name, takes, gives, ordered = "distinct", LOCATED_SENTENCE, LOCATED_SENTENCE, True
 
     def setup(self) -> None:
-        """Begin with no sentence known."""
+        """Start with no known sentence."""
         self._seen = Dedup()
 
     def process(self, batch: pa.RecordBatch) -> Split:
-        """Reject `duplicate`."""
+        """Reject sentences seen before, with the reason `duplicate`."""
         clean = distinct(Normalised(batch, no_rejects()), self._seen)
         return clean.batch, clean.rejected
 
 
 class FarApart(Stage):
-    """Sentences that are not near to an earlier one."""
+    """The stage that removes near-duplicates of earlier sentences."""
 
     name, takes, gives, ordered = "near_duplicates", LOCATED_SENTENCE, LOCATED_SENTENCE, True
 
     def setup(self) -> None:
-        """Begin with no sentence known."""
+        """Start with no known sentence."""
         self._seen = NearDuplicates()
 
     def process(self, batch: pa.RecordBatch) -> Split:
-        """Reject `near_duplicate`."""
+        """Reject near-duplicates, with the reason `near_duplicate`."""
         clean = without_near(Normalised(batch, no_rejects()), self._seen)
         return clean.batch, clean.rejected
 
 
 class Decontaminated(Stage):
-    """Sentences that no benchmark has."""
+    """The stage that removes sentences of benchmarks."""
 
     name, takes, gives = "decontaminated", LOCATED_SENTENCE, LOCATED_SENTENCE
 
@@ -74,7 +74,7 @@ class Decontaminated(Stage):
         self._benchmarks = benchmarks(self.config.decontaminate)
 
     def process(self, batch: pa.RecordBatch) -> Split:
-        """Reject `contaminated`."""
+        """Reject sentences that a benchmark has, with the reason `contaminated`."""
         assert self._benchmarks is not None
         clean = decontaminate(Normalised(batch, no_rejects()), self._benchmarks)
         return clean.batch, clean.rejected

@@ -1,8 +1,8 @@
-"""A lease on a job in an object store, where no lock exists: one object for each who asks.
+"""A lease on a job in an object store, which has no locks: each applicant writes a claim.
 
-The oldest live claim holds the lease, by the store's clock alone, so clocks of the machines may
-differ. A claim is live while its holder renews it. Two holders at once would cost time and no
-bytes, because every job writes the same bytes.
+The oldest live claim holds the lease. Ages are by the store's clock alone, so the machines' clocks
+may differ. A claim is live while its holder renews it. Two holders at once would only waste time,
+because every job writes the same bytes.
 """
 
 from __future__ import annotations
@@ -25,14 +25,17 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 LEASES = f"{STATE}/leases/"
-LIVE_S = 60.0  # a claim that was not renewed for so long is that of a job that was killed
+LIVE_S = 60.0  # a claim not renewed for this long belongs to a job that was killed
 _RENEW_S = 15.0
 _SETTLE_S = 1.1  # times of objects are whole seconds: a claim made after this wait is younger
 _BEAT = ".beat"
 
 
 class Lease:
-    """The lease `name` below a store's URI; `wait` until it is free, or raise HeldError."""
+    """The lease `name` below a store's URI.
+
+    If another job holds it, entering waits until it is free with `wait`, else raises HeldError.
+    """
 
     def __init__(self, store: Store, name: str, *, wait: bool = False) -> None:
         self._store, self._name, self._wait = store, name, wait
@@ -49,8 +52,8 @@ class Lease:
             self._remove(self._claim)
             if not self._wait:
                 raise HeldError(
-                    f"{self._name} of {self._store.uri} is in use by {holder}. Wait for it, or "
-                    f"stop it: {LIVE_S:.0f} seconds after it was killed the same command goes on"
+                    f"{self._name} of {self._store.uri} is in use by {holder}. Wait for it to end, "
+                    f"or kill it and run the same command {LIVE_S:.0f} seconds later"
                 )
         threading.Thread(target=self._renew, daemon=True).start()
         return self
@@ -61,7 +64,7 @@ class Lease:
         self._remove(self._claim + _BEAT)
 
     def _older(self) -> str | None:
-        """Return who holds an older live claim; remove the claims that are no longer live."""
+        """Return the holder of an older live claim, or None; remove claims no longer live."""
         objects = self._store.list()
         mine = objects[self._claim]
         for claim, stored in objects.items():
@@ -80,12 +83,12 @@ class Lease:
     def _read(self, claim: str) -> bytes:
         try:
             return self._store.read(claim)
-        except CecError:  # it was released just now
+        except CecError:  # the claim has just been released
             return b""
 
     def _renew(self) -> None:
         while not self._end.wait(_RENEW_S):
-            with contextlib.suppress(CecError):  # the job itself reports a store that is away
+            with contextlib.suppress(CecError):  # the job itself reports an unreachable store
                 self._store.put_bytes(self._claim + _BEAT, b"")
 
     def _remove(self, name: str) -> None:
@@ -100,7 +103,7 @@ def live(objects: Mapping[str, Stored], claim: str, now_s: float) -> bool:
 
 
 def claims(objects: Mapping[str, Stored]) -> dict[str, str]:
-    """Return the live claims and the name of each one's lease, by the clock of this machine."""
+    """Return the live claims, each with the name of its lease, by the clock of this machine."""
     names = (name for name in objects if name.startswith(LEASES) and not name.endswith(_BEAT))
     now_s = time.time()
     return {name: name.split("/")[2] for name in names if live(objects, name, now_s)}

@@ -72,9 +72,9 @@ class Mirror:
                 error.args = (said, *error.args[1:])
 
     def pull(self, wanted: Callable[[str], bool] = lambda _name: True) -> Mapping[str, Stored]:
-        """Fetch the state and the objects that are wanted, and return a list of all objects.
+        """Fetch the state and the wanted objects, and return all objects by name.
 
-        A scratch folder that another machine has overtaken is dropped.
+        A scratch folder whose journal does not begin with the store's journal is removed first.
         """
         self._objects = self.store.list()
         for journal in {ROOT_JOURNAL, self._journal} & self._objects.keys():
@@ -88,13 +88,13 @@ class Mirror:
             if name.startswith(LEASES) or not (name in state or wanted(name)):
                 continue
             if name in state and path.exists():
-                continue  # it goes on from the store's
+                continue  # the local one begins with the store's and may be longer
             if not path.exists() or path.stat().st_size != stored.bytes:
                 self._fetched[name] = self.store.fetch(name, path).sha256
         return self._objects
 
     def seal(self, files: Sequence[FileRecord]) -> None:
-        """Upload the files of a chunk, and now and then the journal."""
+        """Upload the files of a chunk, and the journal if the last upload is `_EVERY_S` ago."""
         if FINGERPRINT not in self._objects and not self._sent_s:
             self._put(FINGERPRINT)
         for file in files:
@@ -104,7 +104,7 @@ class Mirror:
 
     def push_journal(self) -> None:
         """Upload the journal; the files that it names must be in the store."""
-        if (self.local / self._journal).exists():  # a shard's begins with its first chunk
+        if (self.local / self._journal).exists():  # a shard's journal begins with its first chunk
             self._put(self._journal)
         self._sent_s = time.monotonic()
 
@@ -130,14 +130,14 @@ class Mirror:
         shutil.rmtree(self.local)
 
     def clear(self) -> None:
-        """Remove a dataset, the manifest first, and the record of whose objects these are last.
+        """Remove a dataset: the manifest first, and the fingerprint that marks it as ours last.
 
         Raises RefusedError where other objects are below the URI, or another job works there.
         """
         objects = self.store.list()
         jobs = sorted(set(claims(objects).values()) - {self._job})
         if jobs:
-            raise RefusedError(f"{self.store.uri}: {', '.join(jobs)} is at work there: wait for it")
+            raise RefusedError(f"{self.store.uri} is in use by {', '.join(jobs)}: wait for it")
         ours = (*_FOLDERS, f"{STATE}/")
         names = [n for n in objects if not n.startswith(LEASES)]
         if foreign := [n for n in names if n not in _FILES and not n.startswith(ours)]:
@@ -168,13 +168,13 @@ class Mirror:
         return name
 
     def _path(self, name: str) -> Path:
-        """Return the local path of an object; before it is published, data/ is staged."""
+        """Return the local path of an object; files of data/ are staged until published."""
         published = (self.local / "data").is_dir()
         return self.local / name if published else staged(self.local, name, self._objects)
 
 
 def staged(root: Path, name: str, objects: Mapping[str, Stored]) -> Path:
-    """Return the local path of an object; of an unfinished dataset, data/ is staged."""
+    """Return the local path of an object; files of an unfinished dataset are staged."""
     if MANIFEST not in objects:
         for staged, final in _FINAL.items():
             if name.startswith(f"{final}/"):

@@ -45,7 +45,7 @@ class Survey:
     rejected: dict[str, int]  # rows of the corpus by reason
     files: tuple[FileReport, ...]  # in reading order; a file beyond `limit` has none
     histogram: Histogram
-    contaminated: dict[str, int] = field(default_factory=dict)  # rows by what a benchmark has
+    contaminated: dict[str, int] = field(default_factory=dict)  # rows by the benchmark's match
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,9 @@ def survey(corpus: Sequence[str], config: Config, progress: Progress) -> Survey:
 
 
 def fill(work: Workspace, intake: Intake, given: Sequence[InputFile]) -> Pool:
-    """Write the corpus's sentences into the pool, or return the pool that is there already.
+    """Write the corpus's sentences into the pool, or return the existing pool.
 
-    `given` are the corpus's files as the fingerprint knows them. Raises InputError if one of them
+    `given` are the corpus's files as recorded in the fingerprint. Raises InputError if one of them
     changed while it was read, and RefusedError if standard input gives another text than before.
     """
     done = work.journal.done("pool", "all", verify=True)
@@ -100,13 +100,13 @@ def of_entry(done: Entry, config: Config) -> Pool:
 
 
 def read_chunk(path: Path) -> pa.RecordBatch:
-    """Read a chunk (schema POOLED); it is not mapped, so that memory stays what is in use."""
+    """Read a chunk (schema POOLED); the file is not mapped, so only data in use takes memory."""
     with naming(path), pa.OSFile(str(path)) as file, pa.ipc.open_file(file) as reader:
         return reader.get_batch(0)
 
 
 def drop(work: Workspace) -> None:
-    """Remove the pool: a finished dataset needs none, and mending makes it anew."""
+    """Remove the pool: a finished dataset does not need it, and a repair makes it again."""
     shutil.rmtree(work.root / _FOLDER, ignore_errors=True)
 
 
@@ -161,7 +161,7 @@ def _scan(intake: Intake, chunks: Iterator[Chunk]) -> Survey:
 
 def _write(work: Workspace, intake: Intake, given: Sequence[InputFile]) -> Entry:
     """Read the corpus into the pool, and record it in the journal."""
-    # Rows of another text, from a pipe that broke, must not be published with this one's.
+    # Rejected rows of an interrupted run, perhaps of another text, must not be published.
     for path in (work.root / _REJECTS).glob("rows-*"):
         path.unlink()
     files = _Files(work)
@@ -187,7 +187,7 @@ def _refuse_other_text(work: Workspace, done: Entry | None, intake: Intake) -> N
     A file is known by its SHA-256 beforehand; a pipe is known only once it has been read.
     """
     if done is None:
-        same = all(entry.step != "chunk" for entry in work.journal)  # nothing was made of it yet
+        same = all(entry.step != "chunk" for entry in work.journal)  # no chunk was made yet
     else:
         pool = [file.path for file in done.files if file.path.suffix == ".arrow"]
         chunks = (chunk for chunk, _ in intake.chunks() if len(chunk))
@@ -201,10 +201,10 @@ def _refuse_other_text(work: Workspace, done: Entry | None, intake: Intake) -> N
 
 
 def refuse_changed(intake: Intake, given: Sequence[InputFile]) -> None:
-    """Raise InputError unless the files still are those that fingerprint and manifest name.
+    """Raise InputError unless the files are still those of the fingerprint and the manifest.
 
-    A file that is still being written, or fetched, would give rows that its SHA-256 does not
-    vouch for.
+    A file that is still being written or downloaded would give rows that its recorded SHA-256 does
+    not cover.
     """
     now = inputs(intake.corpus, intake.config.format)
     if list(given) != now:
@@ -241,9 +241,9 @@ def write_rejects(work: Workspace, name: str, bad: pa.Table) -> FileRecord:
 
 
 def _write_counts(work: Workspace, counts: npt.NDArray[np.int64]) -> FileRecord:
-    """Write the cells that are not zero, as two rows: place in the flat histogram, and count."""
+    """Write the nonzero cells as two rows: the index in the flat histogram, and the count."""
     where = np.flatnonzero(counts)
-    data = io.BytesIO()  # numpy's own writing to a file hides why it failed
+    data = io.BytesIO()  # numpy hides why its own writing to a file failed
     np.save(data, np.stack([where, counts.ravel()[where]]), allow_pickle=False)
     return work.write_bytes(f"{_FOLDER}/places.npy", data.getvalue())
 

@@ -42,11 +42,11 @@ def make_pool(
     command: str = "",
     progress: Progress = lambda _what, _more, _all: None,
 ) -> Manifest:
-    """Write the pool of a corpus to `out`; check a finished one and leave it alone.
+    """Write the pool of a corpus to `out`; check a finished one and leave it unchanged.
 
     `cecdata build` of the pool gives the rows of a build of the corpus with the same settings.
-    `workers` threads share the work; no byte depends on their number. An interrupted pool is begun
-    again. Raises InputError, RefusedError, DiskFullError.
+    `workers` threads share the work; no byte depends on their number. An interrupted pool starts
+    over. Raises InputError, RefusedError, DiskFullError.
     """
     started = time.monotonic()
     given = inputs(corpus, config.format)
@@ -74,7 +74,7 @@ def make_pool(
 
 def _write(work: Workspace, intake: Intake, given: Sequence[InputFile]) -> Manifest:
     """Write the shards and the rejected rows of a corpus, and return the manifest."""
-    for folder in (STAGED, REJECTS):  # of an interrupted run
+    for folder in (STAGED, REJECTS):  # remove the files of an interrupted run
         for path in (work.root / folder).glob("*.parquet"):
             path.unlink()
     shards: list[File] = []

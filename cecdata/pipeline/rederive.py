@@ -1,4 +1,4 @@
-"""Derive every row again from (seed, id, copy) and the manifest, for `verify --full`."""
+"""The derivation of every row again, from (seed, id, copy) and the manifest: `verify --full`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COLUMNS = ("source", "operator", "edits")
 def rederiver(out: Path) -> Rederive:
     """Return the function that `shards.verify` takes: (targets, ids, copies) → the pairs.
 
-    VerificationError if this installation's confusion sets are not those of the manifest.
+    Raises VerificationError if this installation's confusion sets are not those of the manifest.
     """
     perturber = Perturber.from_manifest(read_manifest(out))
     config = perturber.config
@@ -53,8 +53,8 @@ def rederiver(out: Path) -> Rederive:
 def embedder(out: Path) -> Embed | None:
     """Return the function that embeds pairs again; None where the build measured no cosine.
 
-    Raises MissingPackageError or InputError where the encoder is not here, VerificationError
-    where it is another one.
+    Raises MissingPackageError or InputError if the encoder is not installed, and VerificationError
+    if its name or revision is not the dataset's.
     """
     manifest = read_manifest(out)
     if not manifest.cosine.scored:
@@ -63,8 +63,9 @@ def embedder(out: Path) -> Embed | None:
     revision = manifest.cosine.extra.get("revision", model.revision)
     if (model.name, model.revision) != (manifest.cosine.encoder, revision):
         raise VerificationError(
-            f"{out}: its cosines are by {revision}, here is {model.revision}: install version "
-            f"{manifest.version}, or its encoder's, to embed its pairs again"
+            f"{out}: its cosines were measured with encoder revision {revision}, and "
+            f"{model.revision} is installed here: install version {manifest.version}, or that "
+            "revision of the encoder, to embed its pairs again"
         )
 
     def embed(pairs: pa.Table) -> npt.NDArray[np.float32]:

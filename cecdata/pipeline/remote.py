@@ -1,8 +1,8 @@
 """A build whose output is an object store: made in a local scratch folder, uploaded as it goes.
 
-No store renames. The shards of a chunk are uploaded under their final names as soon as they are
-sealed, then the journal that lists them, and the manifest last: without a manifest there is no
-dataset. A job goes on from what the store holds, on this machine or on another one.
+An object store cannot rename. The shards of a chunk are uploaded under their final names as soon as
+they are sealed, then the journal that lists them, and the manifest last: without a manifest there
+is no dataset. A job resumes from what the store holds, on this machine or on another one.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def build(
     command: str = "",
     progress: Progress = lambda _what, _more, _all: None,
 ) -> Manifest:
-    """Build the dataset at `uri` as `pipeline.build` does; CecError where the store fails."""
+    """Build the dataset at `uri` as `pipeline.build` does; raise CecError where the store fails."""
     with Mirror(uri, "build") as mirror:
         if overwrite:
             Intake(corpus, config, progress).look()
@@ -112,7 +112,7 @@ def build_shard(
 
 
 def _is_of(name: str, mine: set[int], own: set[int]) -> bool:
-    """Return whether a job needs an object: its chunks of the pool, and what it made of them."""
+    """Return whether a job needs an object: one of its chunks of the pool, or a file made of it."""
     if name.endswith("/places.npy"):
         return True
     named = _CHUNK.match(name)
@@ -132,7 +132,7 @@ def merge(
 
 @contextmanager
 def skeleton(uri: str) -> Iterator[Path]:
-    """Give a folder with the state of a build in a store: journals, times of files, and holders."""
+    """Yield a folder with the state of a build in a store: journals, file times, lock holders."""
     import tempfile
 
     store = Store(uri)
@@ -159,7 +159,7 @@ def skeleton(uri: str) -> Iterator[Path]:
 
 
 def copied(uri: str) -> Path:
-    """Return the folder of a local copy of a dataset in a store, which is brought up to date."""
+    """Update the local copy of a dataset in a store, and return its folder."""
     store, root = Store(uri), scratch("datasets", uri)
     objects = {n: o for n, o in store.list().items() if not n.startswith(f"{STATE}/")}
     if MANIFEST not in objects:

@@ -1,4 +1,4 @@
-"""The second pass over some chunks of a pool, by an engine, with a journal of what is done."""
+"""The second pass over some chunks of a pool, by an engine, with a journal of finished chunks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cecdata.pipeline.executors import Engine
 from cecdata.pipeline.intake import Progress
 from cecdata.pipeline.pool import Pool
 
-# What is done with the files of a chunk before it is recorded: a store gets them.
+# Called with the files of a chunk before the chunk is recorded, for example to upload them.
 Seal = Callable[[Sequence[FileRecord]], None]
 
 
@@ -23,7 +23,7 @@ def keep(_files: Sequence[FileRecord]) -> None:
 def plan_of(root: Path, config: Config, filled: Pool, tmp: str = TMP) -> Plan:
     """Return the plan of the chunks of a pool: rates and the number of sentences are frozen.
 
-    `tmp` is the folder for files on their way, below `root`.
+    `tmp` is the folder of files being written, relative to `root`.
     """
     survey = filled.survey
     rates = survey.histogram.rates()
@@ -40,7 +40,7 @@ def second_pass(
     progress: Progress,
     seal: Seal = keep,
 ) -> list[Outcome]:
-    """Return the outcomes of these chunks, in order; run those that the journal does not have.
+    """Return the outcomes of these chunks, in order; run those that the journal lacks.
 
     A chunk's files are sealed before the journal lists it. Progress counts sentences.
     """

@@ -1,8 +1,8 @@
 """A build that several jobs share: each makes some chunks of one pool, and a merge publishes all.
 
-The job that comes first reads the corpus: it writes the pool, the histogram and the number of jobs,
+The first job to start reads the corpus: it writes the pool, the histogram and the number of jobs,
 and the others use them. Job i of N then makes the chunks i - 1, i - 1 + N, … with a lock and a
-journal of its own, so that any number of jobs, on any machines that see the folder, run at once.
+journal of its own, so that all jobs may run at once, on any machines that see the folder.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """Return the shard that ``i/N`` names; UsageError for anything else.
+        """Return the shard that ``i/N`` names; raise UsageError for anything else.
 
         >>> Shard.parse("2/3")
         Shard(number=2, total=3)
@@ -73,7 +73,7 @@ class Shard:
         return f"{self.number}/{self.total}"
 
     def chunks(self, count: int) -> range:
-        """Return which of `count` chunks are this job's."""
+        """Return the numbers of this job's chunks among `count` chunks."""
         return range(self.number - 1, count, self.total)
 
 
@@ -98,7 +98,7 @@ class Job:
 
     @property
     def tmp(self) -> str:
-        """The folder for files on their way, below the root."""
+        """Return the folder of files being written, relative to the root."""
         return self.folder.relative_to(self.root).joinpath("tmp").as_posix()
 
     def write(self, name: str, fill: Fill, check: Fill) -> FileRecord:
@@ -122,10 +122,11 @@ def build_shard(
     engine: str = "local",
     progress: Progress = lambda _what, _more, _all: None,
 ) -> Manifest | None:
-    """Make the chunks of one shard, or go on with them; the manifest if all was merged before.
+    """Make the chunks of one shard, or resume it; return the manifest of a build already merged.
 
-    Raises RefusedError where the shard is being made, where the folder is built in another number
-    of shards or not in shards, and for another configuration; UsageError for standard input.
+    Raises RefusedError if another process makes the shard, if the folder holds a build with another
+    number of shards or without shards, or if the configuration differs; UsageError for standard
+    input.
     """
     refuse_stdin(corpus)
     given = inputs(corpus, config.format)
@@ -148,7 +149,9 @@ def build_shard(
 def refuse_stdin(corpus: Sequence[str]) -> None:
     """Raise UsageError where standard input is among the names of a corpus."""
     if STDIN in corpus:
-        raise UsageError("standard input can be read once, and each shard checks it: name files")
+        raise UsageError(
+            "standard input can be read only once, and every shard needs the corpus: name files"
+        )
 
 
 def merge(
@@ -156,7 +159,7 @@ def merge(
 ) -> Manifest:
     """Publish a build whose shards are all done, with the bytes of a build without shards.
 
-    Raises RefusedError where a shard is missing, unfinished or being made, with its number.
+    Raises RefusedError with the numbers of the shards that are missing, unfinished or being made.
     """
     started = time.monotonic()
     frozen, config = read_frozen(out)
@@ -204,7 +207,7 @@ def _when_free(work: Workspace) -> Iterator[Workspace]:
 
 
 def freeze(work: Workspace, shard: Shard, corpus: Sequence[str], given: list[InputFile]) -> None:
-    """Record the number of shards, or raise RefusedError where the folder has another one."""
+    """Record the number of shards, or raise RefusedError if another number is recorded."""
     entry = work.journal.get(*FROZEN)
     if entry is None or entry.facts.get("merged"):
         if work.journal.get("pool", "all") is not None:
@@ -245,7 +248,7 @@ def _outcomes(work: Workspace, total: int, count: int, jobs: ExitStack) -> list[
         kept = {k: outcome for k in mine if (outcome := recorded(work.journal, k)) is not None}
         outcomes |= kept
         if mine and len(kept) == len(mine):
-            continue  # an earlier merge was interrupted
+            continue  # recorded by an earlier merge that was interrupted
         job = Job(work.root, shard)
         if not job.folder.is_dir():
             problems.append(f"shard {shard} was never run")

@@ -19,15 +19,15 @@ _Result = TypeVar("_Result")
 
 
 class Stage(ABC):
-    """Work on rows of one schema that gives rows of another, and rejects some with a reason.
+    """A step that turns rows of one schema into rows of another, and rejects some with a reason.
 
     The result for a row depends on its id, the settings, the seed and `version` alone, however the
-    rows are cut into batches. Where it also depends on the rows before, as for duplicates, the
-    stage is `ordered`: one object gets all batches in order. A stage can be pickled until `setup`.
+    rows are cut into batches. If it also depends on earlier rows, as for duplicates, the stage is
+    `ordered`: one object gets all batches in order. A stage can be pickled until `setup`.
     """
 
     name: ClassVar[str]
-    version: ClassVar[int] = 1  # a further one for each change of what becomes of a row
+    version: ClassVar[int] = 1  # increased when the result for a row changes
     takes: ClassVar[pa.Schema]
     gives: ClassVar[pa.Schema]
     ordered: ClassVar[bool] = False
@@ -37,7 +37,7 @@ class Stage(ABC):
 
     @property
     def gpus(self) -> int:
-        """The GPUs that one object of this stage uses; every stage uses one core."""
+        """Return the number of GPUs that one object of this stage uses; each uses one core."""
         return 0
 
     def setup(self) -> None:  # noqa: B027 - most stages need none
@@ -55,7 +55,7 @@ class Stage(ABC):
 
 
 def run(stages: Sequence[Stage], batches: Iterable[Batch], workers: int) -> Iterator[Batch]:
-    """Yield the batches as the last stage leaves them, in order; rejected rows add up."""
+    """Yield the batches after the last stage, in order, each with the rejects of all stages."""
     try:
         for stage in stages:
             stage.setup()
@@ -75,9 +75,9 @@ def _apply(stage: Stage, batch: Batch) -> Batch:
 def ahead(
     work: Callable[[_Item], _Result], items: Iterable[_Item], workers: int
 ) -> Iterator[_Result]:
-    """Yield `work` of each item, in order; several threads work on the items that come next.
+    """Yield `work` of each item, in order; several threads work ahead on the next items.
 
-    One worker is the caller's own thread.
+    With one worker, the work runs in the caller's thread.
     """
     if workers == 1:
         yield from map(work, items)

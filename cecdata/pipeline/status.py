@@ -1,4 +1,4 @@
-"""The progress of a build, read from its folder without a lock, whatever runs it."""
+"""The progress of a build, read from its folder without a lock."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cecdata.common.errors import InputError
 from cecdata.pipeline.sharded import DONE, FOLDER, FROZEN, Shard
 from cecdata.shards.manifest import MANIFEST
 
-# The head of a journal's line: thousands of journals have millions of bytes after it.
+# The head of a journal line; the rest is long and is not parsed.
 _CHUNK = re.compile(rb'\{"step":"chunk","key":"(\d+)","files":\[\{"path":"([^"]+)"')
 _SLOW = 0.5  # of the median rate: a slower shard is a straggler
 
@@ -41,8 +41,8 @@ class ShardStatus:
 class Status:
     """A build. `stage`: read (the corpus), perturb (the chunks), merge (all shards are done), done.
 
-    Rates are those since the first chunk, by the times of the files, so that clocks of several
-    machines play no part. `eta_s` is that of the slowest running job.
+    Rates count from the first chunk, by the modification times of the files, so the clocks of
+    several machines do not matter. `eta_s` is the longest of the running jobs.
     """
 
     out: str
@@ -58,7 +58,7 @@ class Status:
 
 
 def status(out: Path) -> Status:
-    """Return the state of the build in `out`; InputError where there is none."""
+    """Return the state of the build in `out`; raise InputError if there is none."""
     root = out.absolute()
     if not (root / STATE).is_dir():
         raise InputError(f"{out}: no build was begun there")
@@ -94,9 +94,9 @@ def status(out: Path) -> Status:
 
 
 class _Steps:
-    """A journal as far as a report needs it: seals are not checked, and chunks are not parsed.
+    """What a report needs of a journal: seals are not checked, and chunks are not parsed.
 
-    `made` has the number of each chunk, and `files` the first file of each in the order of time.
+    `made` has the number of each chunk, and `files` the first file of each, in the journal's order.
     """
 
     def __init__(self) -> None:
@@ -116,7 +116,7 @@ def _entries(path: Path) -> _Steps:
             steps.made.add(chunk[1])
             steps.files.append(chunk[2].decode())
             continue
-        with suppress(ValueError, KeyError, TypeError):  # torn by a kill, or being written
+        with suppress(ValueError, KeyError, TypeError):  # a line cut off by a kill, or in writing
             body = json.loads(line)
             steps.others[body["step"], body["key"]] = body
     return steps
@@ -169,9 +169,9 @@ def _status_of(
 
 
 def _rate(root: Path, files: Sequence[str]) -> float | None:
-    """Return chunks a second between the first and the last file."""
+    """Return the chunks per second between the first and the last file, or None."""
     try:
         first, *_, last = [(root / name).stat().st_mtime for name in (*files[:1], *files[-1:])]
-    except (OSError, ValueError):  # they are being published just now, or there are none
+    except (OSError, ValueError):  # the files are just being published, or there are none
         return None
     return (len(files) - 1) / (last - first) if last > first else None

@@ -1,4 +1,4 @@
-"""Split pairs into kept ones and rejected ones with a reason."""
+"""The validation of pairs: each is kept, or rejected with a reason."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Validated:
 
 
 def validate(pairs: Pairs, config: Config) -> Validated:
-    """Split the pairs by the first rule that each breaks.
+    """Split the pairs into kept and rejected ones; the reason is the first rule that a pair breaks.
 
     ``no_place``: no operator could strike; ``empty``: the source is empty; ``same``: the source
-    equals the target though the pair is not marked unchanged; then the filters' reasons;
-    ``duplicate_pair``: a lower copy of the sentence has the same source.
+    equals the target although the pair is not marked unchanged; then the filters' reasons;
+    ``duplicate_pair``: an earlier copy of the sentence has the same source.
     """
     operator = pairs.column("operator")
     distance = np.asarray(pairs.column("distance"))
@@ -54,7 +54,7 @@ def validate(pairs: Pairs, config: Config) -> Validated:
 def _duplicates(pairs: Pairs, kept: Mask) -> Mask:
     """Return which rows repeat the source of an earlier kept row of their sentence.
 
-    The copies of a sentence are neighbours, so each row is compared with those a few rows above.
+    The copies of a sentence are adjacent, so each row is compared with the few rows above it.
     """
     sentence, source = np.asarray(pairs.column("id")), ids(pairs.column("source"))
     duplicate = np.zeros(len(sentence), np.bool_)
@@ -72,7 +72,7 @@ def _is(operator: pa.DictionaryArray, name: str) -> Mask:
 
 
 def _rejected(table: pa.Table, reason: npt.NDArray[np.int8], rules: dict[str, Mask]) -> pa.Table:
-    # plain text, because the few rows would carry the dictionaries of the whole chunk
+    # cast to plain text: these few rows would carry the dictionaries of the whole chunk
     column = named(reason, list(rules))
     whole = table.append_column(REJECTED_PAIR.field("reason").with_type(column.type), column)
     return whole.cast(REJECTED_PAIR)

@@ -1,1 +1,1 @@
-"""The report of a dataset: one HTML page and one Markdown file to look at."""
+"""The report of a dataset: one HTML page and one Markdown file."""

@@ -43,7 +43,7 @@ def histogram(title: str, counts: Mapping[str, int]) -> Html:
 
 
 def heat_map(confusions: Sequence[Confusion]) -> Html:
-    """Return the most often perturbed texts, a row each, with what was written most often.
+    """Return a row for each of the most perturbed texts, with what was most often written for it.
 
     The shade of a cell is the share of the row's errors.
     """

@@ -1,4 +1,4 @@
-"""Count what a report shows."""
+"""The counts that a report shows."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def _reasons(sample: Sample) -> dict[str, tuple[str, ...]]:
 
 
 def examples_by_reason(rejected: pl.DataFrame, column: str) -> dict[str, tuple[str, ...]]:
-    """Return the first texts of a column by the column `reason`."""
+    """Return the first texts of a column for each value of the column `reason`."""
     import polars as pl
 
     grouped = rejected.group_by("reason", maintain_order=True)

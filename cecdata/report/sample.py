@@ -1,4 +1,4 @@
-"""Draw pairs of a dataset, kept and rejected, without reading all of it."""
+"""A sample of a dataset's pairs, kept and rejected, without reading all of it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from cecdata.shards.schema import PAIR, POOLED, REJECTED_PAIR, REJECTED_ROW, as_
 if TYPE_CHECKING:
     import polars as pl
 
-# Row groups of which pairs are taken. Neighbouring sentences of a corpus are alike, so that
-# one group alone would not show what the others hold.
+# Row groups from which pairs are taken: neighbouring sentences of a corpus are similar, so one
+# group would not represent the others.
 GROUPS = 32
 
 

@@ -1,4 +1,4 @@
-"""Write the report of a dataset."""
+"""The writing of a dataset's report."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def write_report(
 ) -> tuple[Path, Path]:
     """Write the report of the dataset or pool at `out` as HTML and Markdown, and return both paths.
 
-    At most about `sample` rows are read. The files are written to the folder `to`, or else into
+    At most about `sample` rows are read. The files are written to the folder `to`, by default
     `out`. Raises InputError and VerificationError as `open_dataset` does.
     """
     dataset = open_dataset(out, PAIRS, POOL)

@@ -60,7 +60,7 @@ class Texts:
 
 
 def card(manifest: Manifest, texts: Texts) -> str:
-    """Return the card: front matter that `datasets` obeys, then sections for people."""
+    """Return the card: front matter for the library `datasets`, then sections for people."""
     sections = (
         f"# {markdown.text(texts.title)}",
         _what(manifest, texts),
@@ -86,11 +86,11 @@ def splits_with_rows(manifest: Manifest) -> dict[str, tuple[File, ...]]:
 def front_matter(
     manifest: Manifest, title: str, licence: str, schema: pa.Schema, tags: Sequence[Json]
 ) -> str:
-    """Return the part of a card that `datasets` obeys: the files of each split, and the columns."""
+    """Return the part of a card that `datasets` reads: the files of each split, and the columns."""
     splits = splits_with_rows(manifest)
     sizes = {name: sum(record.bytes for record in records) for name, records in splits.items()}
     rows = {name: sum(record.rows for record in records) for name, records in splits.items()}
-    # Every shard is named: with a pattern, a missing shard would only show in the row count.
+    # Every shard is named: with a pattern, only the row count would show that a shard is missing.
     data_files: list[Json] = [
         {"split": name, "path": [record.path for record in records]}
         for name, records in splits.items()
@@ -129,7 +129,7 @@ def _size_category(rows: int) -> str:
 
 
 def _yaml(value: Mapping[str, Json] | Sequence[Json], indent: str = "") -> Iterator[str]:
-    r"""Return block YAML; scalars are JSON, which is YAML too.
+    r"""Yield the lines of block YAML; scalars are JSON, which is also YAML.
 
     >>> print("\n".join(_yaml({"a": 1, "b": [{"c": "纠错", "d": ["x"]}]})))
     a: 1

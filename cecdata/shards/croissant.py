@@ -67,7 +67,7 @@ _PERSONAL = (
 
 
 def croissant(manifest: Manifest, texts: Texts) -> bytes:
-    """Return the bytes of `croissant.json`: one file object a shard, one record set a split."""
+    """Return the bytes of `croissant.json`: a file object per shard, a record set per split."""
     about = texts.about or "Pairs for Chinese spelling correction."
     use = {**_use(manifest, texts.about), **_use_of_pairs(manifest)}
     facts: dict[str, Json] = {"name": texts.title, "description": about, "license": texts.licence}
@@ -94,7 +94,7 @@ def pool_croissant(manifest: Manifest) -> bytes:
 def _document(
     manifest: Manifest, facts: Mapping[str, Json], schema: pa.Schema, key: Sequence[str]
 ) -> bytes:
-    """Return the bytes of the file; `key` names the columns that tell rows apart."""
+    """Return the bytes of the file; `key` names the columns that identify a row."""
     splits = splits_with_rows(manifest)
     document: dict[str, Json] = {
         "@context": _CONTEXT,
@@ -118,7 +118,7 @@ def _document(
 
 
 def _use(manifest: Manifest, about: str) -> dict[str, Json]:
-    """Return the RAI fields of pairs and pools: how the sentences were gathered."""
+    """Return the RAI fields of pairs and pools: how the sentences were collected."""
     rows, pairs = manifest.rows, manifest.pairs
     reasons = ", ".join(dict.fromkeys((*rows.rejected, *pairs.rejected))) or "none"
     return {
@@ -140,7 +140,7 @@ def _use(manifest: Manifest, about: str) -> dict[str, Json]:
 
 
 def _use_of_pairs(manifest: Manifest) -> dict[str, Json]:
-    """Return the further RAI fields of pairs: the errors, and the uses they are not fit for."""
+    """Return the further RAI fields of pairs: how the errors were made, uses and limitations."""
     return {
         "rai:dataAnnotationProtocol": "Nobody annotated: the operators "
         f"({', '.join(manifest.operators)}) write errors into clean sentences, which are the "
@@ -168,7 +168,7 @@ def _file_object(record: File) -> Json:
 
 
 def _file_set(split: str, first: str) -> Json:
-    # Without `containedIn` the pattern speaks of files beside this one.
+    # Without `containedIn` the pattern is relative to the folder of this file.
     return {
         "@type": "cr:FileSet",
         "@id": f"{split}-files",

@@ -1,6 +1,6 @@
 """Pairs in the formats of other tools, written row by row in constant memory.
 
-docs/howto/export.md has the fields of each format and what reads it.
+docs/howto/export.md lists the fields of each format, and the tools that read it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def export(
 ) -> int:
     """Write a split of the dataset `out` to the file `path`; return the number of rows.
 
-    `progress` gets the rows of each batch and those of the split. The file (for `mds` a folder)
-    appears whole, or stays as it was. Raises UsageError for an unknown format or split,
+    `progress` gets the number of rows of each batch and of the split. The file (for `mds` a folder)
+    is written completely or not at all. Raises UsageError for an unknown format or split,
     RefusedError for a path inside the dataset, VerificationError for a damaged shard, and
     DiskFullError.
     """
@@ -69,7 +69,7 @@ def export(
 
 
 def _write_binary(batches: Iterator[pa.RecordBatch], split: str, path: Path, form: str) -> None:
-    """Write a format of FILES or FOLDERS; a folder must not exist."""
+    """Write a format of FILES or FOLDERS; the folder of the latter must not exist."""
     if form in FILES:
         durable.write(path, lambda temporary: FILES[form](batches, temporary, split))
         return

@@ -25,7 +25,7 @@ def _hf(batches: Iterable[pa.RecordBatch], path: Path, _split: str) -> None:
 
 
 def _verl(batches: Iterable[pa.RecordBatch], path: Path, split: str) -> None:
-    """Write the columns of verl's data sets: prompt, reward_model.ground_truth and the others."""
+    """Write the columns of verl's datasets: prompt, reward_model.ground_truth and the others."""
 
     def converted() -> Iterator[pa.RecordBatch]:
         first = 0
@@ -61,7 +61,7 @@ def _parquet(batches: Iterable[pa.RecordBatch], path: Path) -> None:
 
 
 def _webdataset(batches: Iterable[pa.RecordBatch], path: Path, _split: str) -> None:
-    """Write a tar with `KEY.json` for each pair; the same rows give the same bytes."""
+    """Write a tar file with `KEY.json` for each pair; the same rows give the same bytes."""
     with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as file:
         for batch in batches:
             for row in batch.to_pylist():

@@ -1,4 +1,4 @@
-"""Rows as the text formats of other tools: each function gives one piece a row, and one at the end.
+"""Rows as the text formats of other tools: each function yields a piece for each row, and an end.
 
 `sharegpt`, `alpaca`, `prompt-completion` and `openrlhf` have an instruction before the sentence.
 """
@@ -60,7 +60,7 @@ def _tsv(rows: Iterable[Row]) -> Iterator[str]:
 
 
 def _cscd(rows: Iterable[Row]) -> Iterator[str]:
-    """Yield lines of CSCD-NS: 1 where the source has an error or 0, source, target."""
+    """Yield lines of CSCD-NS: 1 if the source has an error, else 0; the source; the target."""
     for row in rows:
         source, target = _sides(row)
         yield f"{int(source != target)}\t{source}\t{target}\n"
@@ -68,14 +68,14 @@ def _cscd(rows: Iterable[Row]) -> Iterator[str]:
 
 
 def _m2(rows: Iterable[Row]) -> Iterator[str]:
-    """Yield the blocks of the M2 scorer, a character a token."""
+    """Yield the blocks of the M2 scorer; every character is a token."""
     for row in rows:
         yield f"S {_spaced(row['source'])}\n" + _annotations(row) + "\n"
     yield ""
 
 
 def _cherrant(rows: Iterable[Row]) -> Iterator[str]:
-    """Yield M2 as ChERRANT writes it: a line with the corrected sentence goes before its edits."""
+    """Yield M2 as ChERRANT writes it: the corrected sentence precedes its edits."""
     for row in rows:
         corrected = f"T0-A0 {_spaced(row['target'])}\n"
         yield f"S {_spaced(row['source'])}\n{corrected}{_annotations(row)}\n"
@@ -105,7 +105,7 @@ def _type(edit: SourceEdit) -> str:
 
 
 def _spaced(text: Json) -> str:
-    """Return a text as tokens of one character; white space is no token."""
+    """Return the characters of a text, separated by spaces; whitespace is dropped."""
     return " ".join("".join(str(text).split()))
 
 
@@ -119,7 +119,7 @@ def _listed(convert: Callable[[Row], Row], rows: Iterable[Row]) -> Iterator[str]
 
 
 def _lines(convert: Callable[[Row], Row], rows: Iterable[Row]) -> Iterator[str]:
-    """Yield a converted row a line."""
+    """Yield each converted row as one line of JSON."""
     for row in rows:
         yield _json(convert(row)) + "\n"
     yield ""
@@ -128,7 +128,7 @@ def _lines(convert: Callable[[Row], Row], rows: Iterable[Row]) -> Iterator[str]:
 def _pycorrector_row(row: Row) -> Row:
     """Return a row of pycorrector's format.
 
-    `wrong_ids` are offsets in the source: of each edit's characters, or of the place where
+    `wrong_ids` are offsets in the source: those of each edit's characters, or the place where
     characters are missing.
 
     >>> _pycorrector_row({
@@ -167,7 +167,7 @@ def _prompt_completion(row: Row) -> Row:
 
 
 def _openrlhf(row: Row) -> Row:
-    """Return what OpenRLHF reads with --input_key input --output_key output --label_key label."""
+    """Return a row for OpenRLHF with --input_key input --output_key output --label_key label."""
     return {"input": prompted(row), "output": row["target"], "label": row["target"]}
 
 
@@ -190,10 +190,7 @@ def _json(row: Row) -> str:
 
 
 def _flat(text: str) -> str:
-    """Return the text without tabs and line ends.
-
-    Each becomes a space: the only change that any format makes to a sentence.
-    """
+    """Return the text with each tab and line break replaced by a space."""
     return " ".join(text.splitlines()).replace("\t", " ") if _BREAKS.intersection(text) else text
 
 

@@ -1,7 +1,7 @@
-"""Compare the files on disk with those of the manifest, without reading a row.
+"""The comparison of the files on disk with those of the manifest, without reading a row.
 
-Costs a few milliseconds a shard: presence, size, the Parquet footer. It is what a reader asks
-before it trusts a folder, and the first step of `verify`.
+It checks presence, size and Parquet footer, in a few milliseconds per shard. A reader runs it
+before it trusts a folder, and it is the first step of `verify`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from cecdata.shards.manifest import POOL, File, Manifest
 from cecdata.shards.schema import PAIR, POOLED, REJECTED_PAIR, REJECTED_ROW, as_written
 
-# Folders that hold only what the manifest names.
+# Folders that may hold only files that the manifest names.
 OWNED = ("data", "rejects")
 _SUFFIX = ".parquet"
 
@@ -33,7 +33,7 @@ class Problem:
 
 
 def take_inventory(out: Path, manifest: Manifest) -> tuple[Problem, ...]:
-    """Return every missing, resized, misshapen and foreign file, in the order of the manifest."""
+    """Return every missing, resized, unreadable or foreign file, in the order of the manifest."""
     problems = [Problem(record.path, what) for record, what in _misfits(out, manifest)]
     known = {record.path for record in manifest.files()}
     for folder in OWNED:
@@ -57,7 +57,7 @@ def _misfits(out: Path, manifest: Manifest) -> Iterator[tuple[File, str]]:
 
 
 def _misfit(path: Path, record: File, allowed: tuple[pa.Schema, ...]) -> str:
-    """Return what is wrong with one file; '' if nothing is."""
+    """Return what is wrong with one file, or ''."""
     try:
         size = path.stat().st_size
     except OSError as error:
@@ -71,7 +71,7 @@ def _misfit(path: Path, record: File, allowed: tuple[pa.Schema, ...]) -> str:
     try:
         with pq.ParquetFile(path) as file:
             rows, schema = file.metadata.num_rows, file.schema_arrow
-    except Exception as error:  # noqa: BLE001 - a damaged footer raises whatever it likes
+    except Exception as error:  # noqa: BLE001 - a damaged footer may raise any exception
         return f"has no readable Parquet footer ({_first_line(error)})"
     if rows != record.rows:
         return f"has {rows:,} rows instead of {record.rows:,}"

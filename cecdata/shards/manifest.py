@@ -73,14 +73,14 @@ class Cosine:
 
     encoder: str = ""
     threshold: float | None = None
-    policy: str = "none"  # "all", "sample", "none", or a number of pairs
+    policy: str = "none"  # "all", "sample" or "none"
     scored: int = 0
     extra: Mapping[str, Json] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Everything that decides the rows, and the numbers and files that came of it."""
+    """Everything that decides the rows, and the resulting counts and files."""
 
     version: str  # of the product
     configuration: Mapping[str, Json]
@@ -94,7 +94,7 @@ class Manifest:
     calibration: tuple[Calibration, ...] = ()
     cosine: Cosine = Cosine()
     rejects: tuple[File, ...] = ()
-    documents: tuple[File, ...] = ()  # card and croissant; `rows` is 0
+    documents: tuple[File, ...] = ()  # card, croissant, hashes of benchmarks; `rows` is 0
     fingerprint: str = ""  # of the configuration; computed where empty
     content_sha256: str = ""  # of the shards' SHA-256, by path; computed where empty
     schema_version: int = SCHEMA_VERSION
@@ -119,7 +119,7 @@ class Manifest:
 
     @property
     def kind(self) -> str:
-        """The kind of rows: "pairs", or "pool" for sentences."""
+        """Return the kind of rows: "pairs", or "pool" for sentences."""
         return POOL if self.extra.get("kind") == POOL else PAIRS
 
     def files(self) -> tuple[File, ...]:
@@ -130,7 +130,7 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Facts that differ between runs; the manifest has none, so equal builds have equal ones."""
+    """Facts that differ between runs, kept apart so that equal builds have equal manifests."""
 
     created: str  # UTC, ISO 8601
     seconds: float
@@ -158,9 +158,9 @@ def fingerprint(configuration: Mapping[str, Json]) -> str:
 
 
 def content_sha256(outputs: Mapping[str, tuple[File, ...]]) -> str:
-    """Return one SHA-256 of all shards: of the lines "SHA-256, two spaces, path", by path.
+    """Return one SHA-256 of all shards: of the lines "SHA-256, two spaces, path", sorted by path.
 
-    It is what `sha256sum data/*.parquet | sha256sum` prints in the dataset's folder.
+    `sha256sum data/*.parquet | sha256sum` prints it in the dataset's folder.
     """
     records = sorted((file.path, file.sha256) for files in outputs.values() for file in files)
     lines = "".join(f"{digest}  {path}\n" for path, digest in records)
@@ -179,7 +179,7 @@ def dumps(manifest: Manifest) -> bytes:
 def loads(data: bytes, where: str = MANIFEST) -> Manifest:
     """Return the manifest in these bytes.
 
-    Raises VerificationError if one bit of it is not as it was written, or if a later version wrote
+    Raises VerificationError if a bit has changed since it was written, or if a later version wrote
     it.
     """
     try:
@@ -206,14 +206,14 @@ def loads(data: bytes, where: str = MANIFEST) -> Manifest:
 
 
 def read_manifest(out: Path, *kinds: str) -> Manifest:
-    """Return the manifest of the dataset at `out`, which is of pairs unless `kinds` name others.
+    """Return the manifest of the dataset at `out`; it must be one of `kinds`, by default of pairs.
 
-    Raises InputError where the folder is no dataset or one of another kind, VerificationError where
+    Raises InputError if the folder is no dataset or one of another kind, and VerificationError if
     it is damaged or unfinished.
     """
     path = out / MANIFEST
     if not out.is_dir():
-        raise InputError(f"{out}: no such folder; a dataset is what `cecdata build` writes there")
+        raise InputError(f"{out}: no such folder; name a folder that `cecdata build` has written")
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -239,8 +239,8 @@ _REBUILD = "Rebuild the dataset with `cecdata build … --overwrite`."
 def _not_a_dataset(out: Path) -> InputError | VerificationError:
     if (out / ".cecdata").is_dir():
         return VerificationError(
-            f"{out}: the build there is not finished. Run the same `cecdata build` again: it goes "
-            f"on where it stopped."
+            f"{out}: the build there is not finished. Run the same `cecdata build` again: it "
+            f"continues where it stopped."
         )
     return InputError(f"{out}: not a dataset of {PRODUCT}: it has no {MANIFEST}")
 
@@ -251,4 +251,4 @@ def _check_path(path: str) -> None:
     if not parts or path.startswith("/") or ".." in parts or "\\" in path or ":" in parts[0]:
         raise ValueError(f"the path {path!r} leads out of the dataset")
     if "\0" in path:
-        raise ValueError(f"the path {path!r} holds a NUL: no file is called so")
+        raise ValueError(f"the path {path!r} has a NUL, which no file name may have")

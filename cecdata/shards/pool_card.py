@@ -64,7 +64,7 @@ def _licences(origins: Sequence[Json]) -> str:
 
 
 _TAGS = ("chinese",)
-# Identifiers that the Hub knows; any other licence is `other` there, and named in the table.
+# Identifiers that the Hub knows; any other licence is `other` there, and only the table names it.
 _IDENTIFIERS = (
     "apache-2.0", "mit", "cc0-1.0", "cc-by-4.0", "cc-by-sa-3.0", "cc-by-sa-4.0", "cc-by-nc-4.0",
     "cc-by-nc-sa-4.0", "bsd-2-clause", "bsd-3-clause", "postgresql", "gpl-3.0", "gfdl", "odc-by",

@@ -1,7 +1,7 @@
-"""Proofs of rows, a batch at a time: each gives the rows that break one rule.
+"""Proofs of rows, a batch at a time: each finds the rows that break one rule.
 
-They share nothing with the code that made the rows: edits are carried out here by Polars on whole
-columns, distances come from rapidfuzz, ids from xxhash over the target's bytes.
+They share no code with what made the rows: Polars applies the edits to whole columns, rapidfuzz
+computes the distances, and xxhash the ids from the target's bytes.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ MIXED = "mixed"
 UNCHANGED = "unchanged"
 
 Mask = npt.NDArray[np.bool_]
-# (targets, ids, copies) → what the configuration gives them: `source`, `operator`, `edits` and
-# `held_out`, whether the sentence belongs to the validation split. Null: there is no such copy.
+# (targets, ids, copies) → the columns that the configuration gives: `source`, `operator`, `edits`
+# and `held_out`, whether the sentence is in the validation split. Null: there is no such copy.
 Rederive = Callable[[pa.Array, npt.NDArray[np.int64], npt.NDArray[np.int16]], pa.Table]
 # Pairs (source, target) → their cosines, embedded anew.
 Embed = Callable[[pa.Table], npt.NDArray[np.float32]]
@@ -31,7 +31,7 @@ _EMBEDDING_TOLERANCE = 2e-3  # an encoder's last bits may depend on the batch an
 
 
 def broken_rows(batch: pa.RecordBatch, threshold: float | None) -> Iterator[tuple[str, Mask]]:
-    """Yield for each rule the name of its breach and the rows that breach it."""
+    """Yield, for each rule, the name of its breach and the rows that break it."""
     import polars as pl
 
     rows = pl.DataFrame(pl.from_arrow(batch.select(["target", "source", "operator", "edits"])))
@@ -60,7 +60,7 @@ def broken_rows(batch: pa.RecordBatch, threshold: float | None) -> Iterator[tupl
 
 
 def edits_of(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return one line for each edit: its `row`, that row's target as `text`, and its own columns.
+    """Return a frame of edits: each edit's `row`, that row's target as `text`, and its own columns.
 
     `before` is the end of the row's previous edit, or 0.
     """
@@ -78,7 +78,7 @@ def edits_of(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _carried_out(edits: pl.DataFrame) -> pl.DataFrame:
-    """Return for each row with edits what they make of the target, and by which operator."""
+    """Return, for each row with edits, the target with the edits applied, and their operator."""
     import polars as pl
 
     kept = pl.col("text").str.slice(pl.col("before"), pl.col("start") - pl.col("before"))
@@ -100,7 +100,7 @@ def _rows_with(edits: pl.DataFrame, bad: pl.Expr, rows: int) -> Mask:
 def not_rederived(
     batch: pa.RecordBatch, rederive: Rederive, *, held_out: bool
 ) -> Iterator[tuple[str, Mask]]:
-    """Yield for each column the rows in which it differs from what (seed, id, copy) gives."""
+    """Yield, for each column, the rows in which it differs from what (seed, id, copy) gives."""
     import polars as pl
 
     rows = pl.DataFrame(pl.from_arrow(batch))
@@ -118,7 +118,7 @@ def not_rederived(
 
 
 def wrongly_embedded(batch: pa.RecordBatch, embed: Embed, most: int) -> Mask:
-    """Return which of the first `most` rows with a cosine get another one from the encoder."""
+    """Return which of the first `most` rows with a cosine get a different one from the encoder."""
     wrong = np.zeros(batch.num_rows, np.bool_)
     rows = np.flatnonzero(batch["cosine"].is_valid().to_numpy(zero_copy_only=False))[:most]
     if len(rows):

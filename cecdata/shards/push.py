@@ -1,4 +1,4 @@
-"""Upload a finished dataset to the Hugging Face hub."""
+"""The upload of a finished dataset to the Hugging Face Hub."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cecdata.shards.reader import Dataset, open_dataset
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file of a dataset that is to be uploaded; `path` is relative to the dataset."""
+    """A file to upload; `path` is relative to the dataset."""
 
     path: str
     bytes: int
@@ -59,7 +59,7 @@ def push(folder: Path, repository: str, *, private: bool = False, rejects: bool 
             )
         except Exception as error:  # noqa: BLE001 - no network, no login, no such owner
             raise InputError(
-                f"{repository}: the hub took no upload ({hub.first_line(error)}). Log in with "
+                f"{repository}: the upload failed ({hub.first_line(error)}). Log in with "
                 "`hf auth login` or set HF_TOKEN, and check the name OWNER/NAME and the network"
             ) from None
     return str(commit.commit_url)

@@ -1,4 +1,4 @@
-"""Read a finished dataset; its folder must pass the quick check first."""
+"""The reader of a finished dataset, whose folder must first pass the quick check."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Dataset:
 
     @property
     def digests(self) -> dict[str, str]:
-        """The SHA-256 of each shard by its path, as the manifest has it."""
+        """Return the SHA-256 of each shard by its path, as recorded in the manifest."""
         outputs = self.manifest.outputs.values()
         return {record.path: record.sha256 for files in outputs for record in files}
 
@@ -42,7 +42,7 @@ class Dataset:
         return sum(record.rows for record in self.manifest.outputs[split])
 
     def files(self, split: str) -> tuple[Path, ...]:
-        """Return the shards of a split, in order; UsageError for a split that does not exist."""
+        """Return the shards of a split, in order; raise UsageError if there is no such split."""
         outputs = self.manifest.outputs
         if split not in outputs:
             hint = did_you_mean(split, list(outputs))
@@ -52,8 +52,8 @@ class Dataset:
     def prove(self, split: str) -> None:
         """Raise VerificationError unless every shard of the split has the manifest's SHA-256.
 
-        Each is hashed once, before its first row is returned: a page's own checksum does not cover
-        its header and the footer, where one wrong bit can give other rows.
+        Each shard is hashed once, before its first row is returned: the checksum of a page covers
+        neither its header nor the footer, where one wrong bit can give wrong rows.
         """
         for record in self.manifest.outputs[split]:
             self._prove(record)
@@ -100,7 +100,7 @@ class Dataset:
     ) -> Iterator[pa.RecordBatch]:
         """Yield the pairs of a split, at most `rows` at a time; each shard is hashed first.
 
-        Raises VerificationError naming the file where a checksum does not fit.
+        Raises VerificationError with the file's name where a checksum does not match.
         """
         unknown = [name for name in columns or () if name not in PAIR.names]
         if unknown:
@@ -114,9 +114,9 @@ class Dataset:
 def open_dataset(path: str | Path, *kinds: str) -> Dataset:
     """Return the dataset at `path`, after a comparison of its files with its manifest.
 
-    It is of pairs unless `kinds` name others. Raises InputError if the folder is no dataset,
-    VerificationError if it is unfinished or damaged. Contents are not hashed here, but before a
-    shard's first row is handed out.
+    It must be one of `kinds`, by default of pairs. Raises InputError if the folder is no dataset,
+    and VerificationError if it is unfinished or damaged. Contents are not hashed here: a shard is
+    hashed before its first row is read.
     """
     out = Path(path)
     manifest = read_manifest(out, *kinds)
@@ -134,21 +134,21 @@ def open_dataset(path: str | Path, *kinds: str) -> Dataset:
 def read_batches(
     path: Path, columns: Sequence[str] | None = None, rows: int = 65_536
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of one Parquet file; VerificationError names the file if it is damaged."""
+    """Yield the rows of one Parquet file; raise VerificationError if it is damaged."""
     wanted = None if columns is None else list(columns)
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             _check_types(path, file.schema_arrow, wanted)
             yield from map(as_current, file.iter_batches(batch_size=rows, columns=wanted))
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # a column named in no UTF-8
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # a name that is not UTF-8
         raise VerificationError(f"{path}: damaged ({error}); see `cecdata verify`") from error
 
 
 def _check_types(path: Path, schema: pa.Schema, wanted: list[str] | None) -> None:
-    """Raise VerificationError for a column of another type: a footer may claim anything."""
+    """Raise VerificationError for a missing column, or one of another type than its schema's."""
     for name in wanted or schema.names:
         known = {s.field(name).type for s in (PAIR, as_written(PAIR, 1)) if name in s.names}
         if schema.get_field_index(name) < 0 or (known and schema.field(name).type not in known):
             raise VerificationError(
-                f"{path}: no column {name!r} of its type; see `cecdata verify`"
+                f"{path}: column {name!r} is missing or has another type; see `cecdata verify`"
             )

@@ -38,7 +38,7 @@ PAIR = pa.schema(
     ]
 )
 
-# A pair that validation turned down.
+# A pair that validation rejected.
 REJECTED_PAIR = PAIR.append(pa.field("reason", pa.string(), nullable=False))
 
 # A row of the corpus that never became a sentence of the pool.
@@ -78,7 +78,7 @@ POOLED = SENTENCE.append(ROW.field("licence"))
 
 
 def as_written(schema: pa.Schema, version: int) -> pa.Schema:
-    """Return the schema that files of an earlier version have in place of this one."""
+    """Return the schema that files of a version have in place of this one."""
     at = schema.get_field_index("id")
     if version > 1 or at < 0:
         return schema

@@ -1,4 +1,4 @@
-"""Count a dataset by lazy Polars scans in constant memory."""
+"""The counts of a dataset, by lazy Polars scans in constant memory."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Stats:
     confusions: tuple[Confusion, ...]  # the most frequent
 
     def as_dict(self) -> dict[str, Json]:
-        """Return the same as JSON values."""
+        """Return the counts as JSON values."""
         document = encode(self)
         assert isinstance(document, dict)
         return document
@@ -67,7 +67,7 @@ def stats(out: str | Path, progress: Advance = silent) -> Stats:
             progress("count", rows, sum(splits.values()))
     operators, kinds, lengths, distances, confusions = counts
     confusions = confusions.sort("len", "target", "source", descending=[True, False, False])
-    # quantiles of shards cannot be added
+    # quantiles of shards cannot be combined
     cosine = (
         _all_pairs(dataset)
         .select(pl.col("cosine").count().alias("scored"), *map(_quantile, QUANTILES))
@@ -139,7 +139,7 @@ def _counts(pairs: pl.LazyFrame) -> list[pl.LazyFrame]:
 
 
 def _added(both: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """Return the sum of two tables of counts, whose last column is `len`."""
+    """Return the sum of two tables of counts; their last column is `len`."""
     import polars as pl
 
     *by, _ = both[1].columns

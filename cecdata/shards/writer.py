@@ -19,8 +19,8 @@ ROW_GROUP = 65_536
 VERSION_KEY = "cecdata.schema_version"
 
 _EDIT = "edits.list.element."
-# What repeats gets a dictionary; the dictionaries a caller hands over are written as they are,
-# without hashing. Sources never repeat: hashing them costs a third more time and saves nothing.
+# Columns with repeated values get a dictionary; dictionary arrays of the caller are written without
+# hashing. Sources hardly ever repeat: hashing them costs a third more time and saves nothing.
 _DICTIONARY = (
     "target",
     "operator",
@@ -30,19 +30,19 @@ _DICTIONARY = (
     "file",
     *(_EDIT + name for name in ("target", "source", "operator", "kind")),
 )
-# Small integers: packed differences are the cheapest to write; ids repeat copy after copy, which
-# zstd alone sees best (2.0 bytes a pair against 2.3 packed and 3.5 with a dictionary).
+# Small integers: packed differences are the cheapest to write. Ids repeat from copy to copy, which
+# zstd alone compresses best (2.0 bytes a pair, 2.3 packed, 3.5 with a dictionary).
 _PACKED = ("copy", "distance", "row", _EDIT + "start", _EDIT + "end")
-_DICTIONARY_LIMIT = 1 << 28  # bytes; beyond it a dictionary would silently be given up
+_DICTIONARY_LIMIT = 1 << 28  # bytes; beyond it Parquet would silently give up a dictionary
 
 
 
 def write_pairs(path: Path, tables: Iterable[pa.Table], schema: pa.Schema = PAIR) -> int:
     """Fill `path` with the tables' rows, in row groups of 65,536; return the number of rows.
 
-    Text columns may come as dictionary arrays (`edits_array`, `repeated`): they cost less and
-    are read back as plain text. Each table starts a row group of its own. No table gives a
-    file with no rows. Raises InputError where a column is not what the schema says.
+    Text columns may be dictionary arrays (`edits_array`, `repeated`): they cost less to write and
+    are read back as plain text. Each table starts a new row group. Without tables, the file has no
+    rows. Raises InputError where the columns are not those of the schema.
     """
     rows = 0
     writer: pq.ParquetWriter | None = None
@@ -78,13 +78,13 @@ def _open(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
         schema.with_metadata({VERSION_KEY: str(SCHEMA_VERSION)}),
         compression="zstd",
         compression_level=1,
-        use_dictionary=list(_DICTIONARY),  # columns that a schema lacks are passed over
+        use_dictionary=list(_DICTIONARY),  # columns that a schema lacks are ignored
         column_encoding=dict.fromkeys(_PACKED, "DELTA_BINARY_PACKED"),
         dictionary_pagesize_limit=_DICTIONARY_LIMIT,
-        # A flipped bit in a page is noticed by whoever asks (our reader does); costs 3 %.
+        # A reader that checks it, as ours does, notices a flipped bit in a page; it costs 3 %.
         write_page_checksum=True,
         write_statistics=False,
-        # The Arrow schema would say "dictionary", which `datasets` does not read.
+        # The Arrow schema would have dictionary types, which `datasets` cannot read.
         store_schema=False,
     )
 
@@ -106,7 +106,7 @@ def _told(field: pa.Field) -> str:
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
-    """Return the type that a reader sees: the values of dictionaries, at any depth."""
+    """Return the type that a reader sees: that of the values for dictionaries, at any depth."""
     if pa.types.is_dictionary(kind):
         return kind.value_type
     if pa.types.is_list(kind):
@@ -117,10 +117,10 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 
 
 def _trim_dictionaries(table: pa.Table) -> pa.Table:
-    """Return the table with dictionaries of only the stretch of texts that it uses.
+    """Return the table with each dictionary cut to the range of texts that the table uses.
 
-    Parquet stores a dictionary with every row group; without this each of the four groups of a
-    shard would carry the shard's 65,536 sentences.
+    Parquet stores a dictionary with every row group; uncut, each of the four groups of a shard
+    would hold the shard's 65,536 sentences.
     """
     for place, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type) and table.num_rows:

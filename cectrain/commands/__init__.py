@@ -1,1 +1,1 @@
-"""The click skin: one module a command."""
+"""The command line: one module for each command."""

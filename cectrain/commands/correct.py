@@ -39,12 +39,12 @@ _EXAMPLES = 12  # unreadable characters that stderr shows
 @click.option(
     "--lm",
     help="N-gram model of the noisy channel: a table of `cectrain lm`, an ARPA file or a KenLM"
-    " trie; words is what ships.  [default: the table of `cectrain lm`, else words]",
+    " trie; words is the shipped one.  [default: the table of `cectrain lm`, else words]",
 )
 @click.option(
     "--confidence",
     type=click.FloatRange(0, 1),
-    help="Least confidence of a correction: 0.9 makes only sure ones.",
+    help="Minimum confidence of an edit; 0.9 makes only sure ones.",
 )
 @click.option(
     "--protect",
@@ -74,7 +74,7 @@ _EXAMPLES = 12  # unreadable characters that stderr shows
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each text.")
 @click.option(
-    "--diff", is_flag=True, help="Print [what is removed] before what takes its place, in colour."
+    "--diff", is_flag=True, help="Print each edit as [removed text] and replacement, in colour."
 )
 def correct(
     sentences: tuple[str, ...],
@@ -137,7 +137,7 @@ def _lines(path: Path | None) -> int:
 
 
 def shown(correction: Correction, *, diff: bool) -> str:
-    """Return the target; with `diff` the old in red in brackets, and after it the new in green."""
+    """Return the target; with `diff` an edit shows its source in red brackets, then its target."""
     if not diff:
         return correction.target
     parts: list[str] = []
@@ -198,7 +198,7 @@ def _of_file(path: Path | None) -> Iterator[tuple[str, list[str]]]:
 
 
 def _arrived(stream: IO[bytes]) -> Iterator[list[str]]:
-    """Yield the whole lines that have come: people wait for an answer.
+    """Yield whole lines as soon as they arrive, because people wait for an answer.
 
     A line ends with a line feed, or a carriage return and a line feed; other control characters
     are text.

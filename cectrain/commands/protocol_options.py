@@ -44,7 +44,7 @@ def experiment_options(function: Command) -> Command:
             type=click.IntRange(1),
             default=1,
             show_default=True,
-            help="Runs at the same time; they share the cores.",
+            help="Number of concurrent runs; they share the cores.",
         ),
         click.option(
             "--policy", help="Policy that all runs start from: builtin, a folder or a hub name."

@@ -32,7 +32,7 @@ from cectrain.corrector.combined.open import COMBINED
     type=click.IntRange(1),
     default=1 << 20,
     show_default=True,
-    help="Longest request that is read.",
+    help="Largest request body that is read, in bytes.",
 )
 def serve(host: str, port: int, policy: str, lm: str | None, max_bytes: int) -> None:
     """Serve a page for correcting text, and a JSON endpoint, on this machine.
@@ -54,6 +54,6 @@ def serve(host: str, port: int, policy: str, lm: str | None, max_bytes: int) -> 
     except OSError as error:
         raise InputError(f"{host}:{port}: cannot listen there ({error.strerror})") from error
     with server:
-        click.echo(f"{server.url} (Ctrl+C ends it)")
+        click.echo(f"{server.url} (press Ctrl+C to stop)")
         with contextlib.suppress(KeyboardInterrupt):
             server.serve_forever()

@@ -16,7 +16,7 @@ from cectrain.corrector.passthrough import filtered, stand_in
 from cectrain.corrector.pieces import Piece, pieces
 
 UNFAMILIAR = 0.2  # least share of unreadable Han characters with which a piece is not asked
-_FEW = 2  # unreadable Han characters with which it is asked in any case
+_FEW = 2  # most unreadable Han characters with which it is asked whatever their share
 
 _CHUNK, _CHUNK_CHARS = 256, 1 << 16  # texts and characters that a stream corrects together
 
@@ -108,7 +108,7 @@ class _Text:
         self.pieces = pieces(self.seen, self.longest)
 
     def asked(self) -> list[str]:
-        """Return what the model is asked, white space at the ends left out."""
+        """Return the texts that the model is asked, without white space at the ends."""
         return [self._asked(piece) for piece in self.pieces if self._state(piece) == "asked"]
 
     def correction(self, proposals: Iterator[Sequence[Edit]], names: Sequence[str]) -> Correction:
@@ -156,7 +156,7 @@ class _Text:
 
     @staticmethod
     def _unfamiliar(text: str, unread: Sequence[bool]) -> bool:
-        """Return whether a text, of traditional characters perhaps, is not the model's to judge."""
+        """Return whether too many Han characters are unreadable, as in traditional Chinese."""
         han = [is_han(ord(character)) for character in text]
         count = sum(compress(han, unread))
         return count > _FEW and count >= UNFAMILIAR * sum(han)

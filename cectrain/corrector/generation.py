@@ -54,7 +54,7 @@ def in_batches(
 
 
 def greedy(policy: Policy, sources: Sequence[str], batch: int) -> list[Written]:
-    """Return the greedy answer to each source; no generator is drawn from.
+    """Return the greedy answer to each source; no random numbers are drawn.
 
     An answer is nearly its source, so the source is its draft where the model allows that
     (`speculative`); other models write token by token.
@@ -139,7 +139,7 @@ def _checked(
 def _token_by_token(
     policy: Policy,
     asked: Sequence[Sequence[int]],
-    sources: Sequence[str],  # noqa: ARG001 - the other way drafts with them
+    sources: Sequence[str],  # noqa: ARG001 - `_checked` drafts with them
     budgets: Sequence[int],
 ) -> list[Written]:
     answers = generate(policy, asked, budgets)

@@ -15,8 +15,8 @@ from cecdata.common.model_digest import sha256_of_model
 def torch_and_transformers(extra: str = "bench") -> tuple[ModuleType, ModuleType]:
     """Import and return the two modules.
 
-    Raises MissingPackageError, which names the extra that brings them, and UsageError where the
-    hub's address is none: transformers reads it when it is imported.
+    Raises MissingPackageError, which names the extra that brings them, and UsageError if the hub's
+    address is not valid: transformers reads it when it is imported.
     """
     hub.check_hub_address()
     try:
@@ -90,7 +90,7 @@ def checkpoint_identity(checkpoint: str, revision: str | None) -> dict[str, obje
 
 
 def run_identity(torch: ModuleType, transformers: ModuleType, device: str) -> dict[str, object]:
-    """Return versions and device: other ones need not give the same answers."""
+    """Return versions and device, because others may give other answers."""
     versions = {module.__name__: str(module.__version__) for module in (torch, transformers)}
     return {"versions": versions, "device": str(torch.device(device).type)}
 

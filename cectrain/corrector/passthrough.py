@@ -19,7 +19,7 @@ from cectrain.corrector.correction import Edit, Kept
 _FOR_HAN, _FOR_SIGNS = "某", "·"
 FAR = 0.3  # most changed characters of an answer, as a share of the source's Han characters
 LENGTH = 0.15  # most characters that it may be longer or shorter, as a share of the same
-ALWAYS = 2  # changed characters that are allowed in however short a source
+ALWAYS = 2  # changed characters that are allowed even in the shortest source
 
 
 def stand_in(character: str, readable: Callable[[str], bool]) -> str:

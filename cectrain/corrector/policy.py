@@ -50,7 +50,7 @@ def load(name: str, prompt: str | None = None, device: str = "auto", **settings:
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     if tokenizer.eos_token_id is None:
-        raise InputError(f"{where}: the tokenizer has no end token; tokenizer_config.json names it")
+        raise InputError(f"{where}: no end token; set eos_token in tokenizer_config.json")
     loading.check_tokens(where, tokenizer, model)
     tokenizer.padding_side = "left"
     if "quantization_config" not in settings:  # bitsandbytes places its weights itself

@@ -1,4 +1,4 @@
-"""Endless pairs for trainers: as a torch dataset, and as one of `datasets`."""
+"""Endless pairs for trainers: as a torch dataset, and as a dataset of the package `datasets`."""
 
 from __future__ import annotations
 

@@ -81,8 +81,8 @@ def sample(
 ) -> list[Pair]:
     """Draw `count` pairs of a split, or all if it has fewer, as a function of (seed, id, copy).
 
-    None is longer than `limit`. A second copy of a sentence is drawn only after all sentences.
-    Takes one pass and constant memory.
+    No pair is longer than `limit`. A second copy of a sentence is drawn only after all sentences.
+    It takes one pass and constant memory.
     """
     facts = dataset.manifest.configuration if isinstance(dataset, Dataset) else {}
     copies = facts.get("copies")
@@ -107,8 +107,8 @@ def held_out(
 ) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
     """Draw the held-out pairs and clean sentences, from validation or from the tuning part.
 
-    None is longer than `limit`. The clean sentences are those drawn last, so that they differ from
-    the pairs' sentences if there are enough.
+    No pair is longer than `limit`. The clean sentences are those drawn last, so that they differ
+    from the pairs' sentences if there are enough.
     """
     split = TRAIN if config.tuning else HELD_OUT
     # Twice as many, for other clean sentences; of the draw the tuning part keeps a tenth.

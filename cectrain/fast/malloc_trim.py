@@ -20,7 +20,7 @@ def trim_sometimes(step: int) -> None:
 
 
 def trim() -> bool:
-    """Return whether memory went back to the system; False with another C library than glibc."""
+    """Trim the heap; return whether memory went back to the system (never without glibc)."""
     malloc_trim = _malloc_trim()
     return malloc_trim is not None and bool(malloc_trim(0))
 

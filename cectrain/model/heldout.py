@@ -41,7 +41,7 @@ class HeldOut:
 
 
 def write_held_out(path: Path, scores: HeldOut) -> None:
-    """Write the scores, sealed, for a resumed run, whose summary has them."""
+    """Write the scores, sealed, for a resumed run, whose summary needs them."""
     plain = encode(scores)
     assert isinstance(plain, dict)
     durable.write_bytes(path, sealed(plain))
@@ -80,8 +80,8 @@ def shown(scores: HeldOut, count: int = 3) -> list[str]:
 def evaluate(policy: Policy, pairs: Sequence[Pair], clean: Sequence[str]) -> HeldOut:
     """Return the scores of a policy's own greedy answers.
 
-    They do not pass the rules of `cectrain correct`: a pair may hold an error of signs, which those
-    rules never mend, and the scores are to say what training has changed.
+    They do not pass the rules of `cectrain correct`: a pair may have an error in punctuation, which
+    those rules never correct, and the scores are meant to show what training has changed.
     """
     sources = [*(pair.source for pair in pairs), *clean]
     answers = corrections(policy, sources)

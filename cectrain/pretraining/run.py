@@ -80,7 +80,7 @@ def _run(policy: Policy, pool: Pool, config: PretrainConfig, state: Path, log: M
         steps=config.steps,
         share=config.share,
         precision=config.precision,
-        max_grad_norm=None,  # Muon's step has one length whatever the gradient's
+        max_grad_norm=None,  # the length of Muon's step does not depend on the gradient norm
         save_every=config.save_every,
         log_every=config.log_every,
     )

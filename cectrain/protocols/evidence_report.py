@@ -29,7 +29,7 @@ _QUANTITIES: Mapping[str, str] = MappingProxyType(
 
 
 def cost_column(run: FinishedRun) -> str:
-    """Return the name of what a run cost: the time of its GPU, or that of the processor."""
+    """Return the name of a run's cost: GPU seconds if it has any, otherwise CPU seconds."""
     return "gpu_seconds" if run.summary.get("gpu_seconds") else "cpu_seconds"
 
 
@@ -91,7 +91,7 @@ def cost(runs: Mapping[str, FinishedRun]) -> Table:
 
 
 def measures_figure(compared: Sequence[Comparison]) -> str:
-    """Return each side beside the start of its own seeds: one side may have more of them."""
+    """Draw each side beside the start of its own seeds: one side may have more of them."""
     series: dict[str, dict[str, Point]] = {}
     for measure in MEASURES:
         for after in ("ppo", "sft"):
@@ -113,7 +113,7 @@ def measures_figure(compared: Sequence[Comparison]) -> str:
 
 
 def course_figure(ppo: Mapping[str, FinishedRun]) -> str:
-    """Return means over tenths of the runs and over seeds; nothing for runs below ten batches."""
+    """Draw means over tenths of the runs and over seeds; '' if all runs have under ten batches."""
     labels = [f"{100 * (part + 1) // _PARTS}" for part in range(_PARTS)]
     series = {}
     for quantity in ("reward", "exact_rate", "zero_advantage_share"):

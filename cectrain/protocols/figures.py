@@ -18,18 +18,18 @@ Figure = Callable[[Sequence["Row"], Sequence[str], "str | None"], str]
 
 
 def bars_of(rows: Sequence[Row], columns: Sequence[str], headline: str | None) -> str:
-    """Return bars of each variant side by side."""
+    """Draw the bars of all variants side by side."""
     return bars("Scores, %", [row.variant.name for row in rows], _series(rows, columns, headline))
 
 
 def curve(rows: Sequence[Row], columns: Sequence[str], headline: str | None) -> str:
-    """Return one line for each column over the variants in their order."""
+    """Draw one line for each column over the variants in their order."""
     labels = [row.variant.name for row in rows]
     return curves("Scores, %", labels, _series(rows, columns, headline))
 
 
 def by_size(rows: Sequence[Row], columns: Sequence[str], headline: str | None) -> str:
-    """Return one score over the number of parameters, a line for each last cell of the variants.
+    """Draw one score over the number of parameters, a line for each last cell of the variants.
 
     The score is the headline, or else the first column. Bars are drawn instead where a size is
     unknown or two variants of one line have the same.

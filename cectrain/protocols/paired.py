@@ -40,7 +40,7 @@ def difference(
     """Return the paired difference of S seeds on N rows, resampled by cluster and by seed.
 
     Rows of one cluster (the corrupted copies of one sentence) are drawn together, because copies
-    are no further sentences; each draw also draws S of the seeds with replacement. Rates are means
+    are not independent; each draw also draws S of the seeds with replacement. Rates are means
     over rows or, where `parts` gives denominators before and after (both [S, N]), ratios of sums.
     All counts are whole numbers. Raises UsageError if the shapes differ or there are no rows.
 

@@ -8,7 +8,7 @@ from cecdata.common.cores import usable_cores
 
 
 def places(workers: int) -> list[dict[str, str]]:
-    """Return the environment of each worker: its share of the cores, and one GPU where there are.
+    """Return the environment of each worker: its share of the cores, and one GPU if there are any.
 
     Workers in excess of the GPUs share them. $CUDA_VISIBLE_DEVICES limits which are used.
     """

@@ -1,4 +1,4 @@
-"""Writes the report of a protocol: one JSON file, and notes, figures and tables as two pages."""
+"""Write the report of a protocol: one JSON file, and notes, figures and tables as two pages."""
 
 from __future__ import annotations
 

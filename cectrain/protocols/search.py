@@ -46,10 +46,10 @@ GRID: Mapping[str, tuple[Value, ...]] = MappingProxyType(
 #: of all runs unless --set or --over has them: the oversampling of a recipe may not divide the
 #: candidates of a trial, which also has too few pairs to keep some for PPO alone
 _DEFAULTS: Mapping[str, str] = MappingProxyType({"ppo.oversampling": "1", "ppo.unseen": "0.0"})
-#: also where constants of the reward are searched: a recipe's price of a copy goes with its own
+#: added if constants of the reward are searched: a recipe's `copy` suits only its own constants
 _WITH_CONSTANTS: Mapping[str, str] = MappingProxyType({"reward.copy": "null"})
 TUNING, VALIDATION = "tuning", "validation"
-_NAME_LENGTH = 12  # of the digest of its settings that names a run
+_NAME_LENGTH = 12  # digits of the digest of its settings that names a run
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,10 +52,11 @@ class Critic:
         prompts: Mapping[str, torch.Tensor],
         rewards_P_L: torch.Tensor,
     ) -> tuple[torch.Tensor, dict[str, float]]:
-        """Return the advantages [P, L] of all ranks' groups and their figures; then fit V to them.
+        """Return the advantages [P, L] of all ranks' groups and their figures, then fit V.
 
-        `model` is the policy as it is now, wrapped or not. `sources` are this rank's; `prompts`
-        has their `input_ids` and `attention_mask`, padded on the left.
+        V is fitted to the mean reward of each group. `model` is the policy as it is now, wrapped or
+        not. `sources` are this rank's; `prompts` has their `input_ids` and `attention_mask`, padded
+        on the left.
         """
         ppo, values_P = self._ppo, torch.zeros(len(rewards_P_L))
         features_P_D = None

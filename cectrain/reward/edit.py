@@ -1,5 +1,5 @@
 # ruff: noqa: N802, N803 - axes are in the names
-"""The edit term: how many of the source's errors a candidate mends, by Levenshtein distance."""
+"""The edit term: how many of the source's errors a candidate corrects, by Levenshtein distance."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def _is_finite(value: object) -> bool:
 
 
 def _arguments(name: str, function: Function) -> list[str]:
-    """Return the keywords to call the function with; UsageError if it needs others."""
+    """Return the keywords to call the function with; raise UsageError if it needs others."""
     try:
         arguments = inspect.signature(function).parameters.values()
     except ValueError:  # some functions of extension modules

@@ -1,7 +1,7 @@
 # ruff: noqa: N802 - axes are in the names
-"""The plausibility term: how likely the noisy channel holds a candidate to be what was meant.
+"""The plausibility term: the noisy channel's probability that a candidate is what was meant.
 
-It asks no reference: the channel P(observed | right) of a recipe times an n-gram model gives each
+It needs no reference: the channel P(observed | right) of a recipe times an n-gram model gives each
 possible change of the source a posterior (`cectrain.corrector.channel`).
 """
 

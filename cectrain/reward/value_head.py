@@ -18,7 +18,7 @@ _HIDDEN = 128
 class ValueNetwork:
     """Linear, tanh, linear, on the CPU in fp32, so that every rank computes the same bits.
 
-    It is no part of the policy's model, so DDP, FSDP and LoRA do not affect it. With `frozen` it
+    It is not part of the policy's model, so DDP, FSDP and LoRA do not affect it. With `frozen` it
     is fitted to the first batch only.
     """
 

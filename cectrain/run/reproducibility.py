@@ -63,7 +63,7 @@ def limit_onednn_cache() -> None:
     """Limit oneDNN's cache to 64 kernels; call this before the first matrix product.
 
     It keeps a kernel for each shape, up to 1,024, and texts of many lengths have many shapes. With
-    64 memory grows a third less, and steps are no slower.
+    64 kernels memory grows a third less, and steps are no slower.
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
 

@@ -37,9 +37,9 @@ _HELD_OUT_SEED = 42  # for every run, so that runs of several seeds are scored o
 def load_encoder(config: Config) -> Encoder | None:
     """Return the reward's sentence encoder; None if the run has no PPO.
 
-    On a GPU it reads sentences in batches, whose company may change the last bits of a vector; the
-    rewards of one by one would take longer than the policy's step. Call this after
-    `distributed.join`: it uses this rank's own GPU alone.
+    On a GPU it encodes sentences in batches, and the other sentences of a batch may change the last
+    bits of a vector; encoding them one by one would take longer than the policy's step. Call this
+    after `distributed.join`: it uses this rank's own GPU alone.
     """
     if not config.ppo.updates:
         return None

@@ -1,10 +1,10 @@
 """PPO on groups of candidates: a subclass of TRL's GRPOTrainer.
 
-TRL generates, computes the clipped loss and steps. The hooks here replace the schedule, the
-sampler, drawing, log-probabilities where a faster pass knows the model, and the advantages; they
-add the choice of sources, a supervised gradient and sealed checkpoints. What one hook leaves for
-another is in a `Cycle`. tests/cectrain/test_trl_contract.py compares the hooks with TRL, which the
-extra pins to >=1.16,<1.17.
+TRL generates, computes the clipped loss and takes the steps. The hooks here replace the schedule,
+the sampler, the drawing of candidates, log-probabilities where a faster pass supports the model,
+and the advantages; they add the choice of sources, a supervised gradient and sealed checkpoints.
+What one hook leaves for another is in a `Cycle`. tests/cectrain/test_trl_contract.py compares the
+hooks with TRL, which the extra pins to >=1.16,<1.17.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
     def create_scheduler(
         self, num_training_steps: int, optimizer: torch.optim.Optimizer | None = None
     ) -> torch.optim.lr_scheduler.LRScheduler:
-        """Set η0 / (t + 1)^γ (paper §4.2); γ = 0.5 equals inverse_sqrt with timescale 1."""
+        """Set the rate to η0 / (t + 1)^γ (paper §4.2); γ = 0.5 is inverse_sqrt with timescale 1."""
         self.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(
             optimizer or self.optimizer, rate_share(self._ppo, num_training_steps)
         )

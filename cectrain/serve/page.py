@@ -10,7 +10,7 @@ from cecdata.common import html
 
 @cache
 def page() -> str:
-    """Return the page; it loads nothing and asks /correct of its own server."""
+    """Return the page; it loads nothing and sends requests only to /correct of its own server."""
     folder = Path(__file__).parent
     body = (folder / "page.html").read_text("utf-8")
     return html.page("Chinese spelling correction", body, folder, data={})

@@ -63,7 +63,7 @@ def fit(
     first = resume(policy, optimizers, folder)
     loss_of = loss_function(policy, plan.precision, lean=plan.lean)
     gradient = Gradient(policy, loss_of, plan.accumulation, folder, tell)
-    waits = model.device.type == "cuda"  # to read a number of the device
+    waits = model.device.type == "cuda"  # reading a number waits for the GPU
     model.train()
     started, tokens = time.perf_counter(), 0
     steps = range(first, plan.steps)

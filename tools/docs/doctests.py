@@ -1,4 +1,4 @@
-"""Doctests of docstrings as blocks of code: Markdown takes `>>>` for three quotations."""
+"""Fence the doctests of docstrings as code: Markdown reads `>>>` as three nested quotations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _DOCTEST = re.compile(r"^>>> .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
 
 
 class Doctests(Extension):
-    """Puts fences around the doctests of what mkdocstrings shows."""
+    """Put fences around the doctests that mkdocstrings shows."""
 
     def on_instance(self, *, obj: Object, **_: object) -> None:
         """Change the docstring of a module, class, function or attribute."""

@@ -1,4 +1,4 @@
-"""Pages of the site that are made when it is built: one for each command, and the top-level pages.
+"""Pages that are generated when the site is built: one for each command, and the top-level ones.
 
 mkdocs calls `on_files` (https://www.mkdocs.org/user-guide/configuration/#hooks).
 """
@@ -18,7 +18,7 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
-#: page of the site → file at the top level, whose relative links are turned
+#: page of the site → file at the top level, whose relative links are rewritten
 TOP = {
     "architecture.md": "ARCHITECTURE.md",
     "contributing.md": "CONTRIBUTING.md",
@@ -38,7 +38,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
-    """Turn links that leave docs/ in the repository into links of the site, or into plain text."""
+    """Rewrite links that leave docs/ in the repository as links of the site or as plain text."""
     source = Path(TOP.get(page.file.src_uri, f"docs/{page.file.src_uri}"))
     made = {name: Path("docs") / target for target, name in TOP.items()}
     here = Path("docs") / page.file.src_uri
@@ -57,7 +57,7 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
 
 
 def on_post_page(output: str, **_: object) -> str:
-    """Name the search for screen readers."""
+    """Label the search dialog for screen readers."""
     return output.replace('role="dialog"', 'role="dialog" aria-label="Search"')
 
 

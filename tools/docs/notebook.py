@@ -16,7 +16,7 @@ SCRIPT, NOTEBOOK = ROOT / "examples/quickstart.py", ROOT / "docs/quickstart.ipyn
 
 
 def cells(script: str) -> list[tuple[str, str]]:
-    """The kind (code or markdown) and the text of each cell."""
+    """Return the kind (code or markdown) and the text of each cell."""
     parts = re.split(r"^# %%( \[markdown\])?\n", script, flags=re.MULTILINE)[1:]
     listed = []
     for mark, text in zip(parts[::2], parts[1::2], strict=True):
@@ -26,7 +26,7 @@ def cells(script: str) -> list[tuple[str, str]]:
 
 
 def notebook(script: str) -> str:
-    """The notebook of a script, without output, as JSON (nbformat 4.5)."""
+    """Return the notebook of a script, without output, as JSON (nbformat 4.5)."""
     document = {
         "cells": [
             {

@@ -1,12 +1,12 @@
-"""Measure the built-in encoder beside its teacher and write `gate.json`.
+"""Measure the built-in encoder against its teacher and write `gate.json`.
 
     python tools/encoder/judge.py CLEAN.parquet PAIRS_DIR FRESH_DIR [--keep]
 
-The knot and the band are found on the held-out pairs of PAIRS_DIR (`--keep`: they stay as they
-are); every figure is measured on other sentences that nothing was chosen by: the pairs of FRESH_DIR
-(`pairs.py --beside`) and, as ordinary pairs, what the recipes `paper` and `realistic` make of
-sentences from all origins of CLEAN. *Hard* are pairs made to be rejected: shuffled; at least five
-edits; sentences of at most 12 code points with two edits or more.
+The knot and the band are chosen on the held-out pairs of PAIRS_DIR; with `--keep` they stay as
+they are. Every figure is measured on sentences that played no part in this choice: the pairs of
+FRESH_DIR (`pairs.py --beside`) and, as ordinary pairs, those that the recipes `paper` and
+`realistic` make of sentences from all origins of CLEAN. *Hard* are pairs made to be rejected:
+shuffled; at least five edits; sentences of at most 12 code points with two edits or more.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from cecdata.embed.static import bend, raw_scores, weights_sha256
 
 OUT = Path(__file__).resolve().parents[2] / "cecdata" / "embed" / "builtin"
 THRESHOLD = 0.65
-CAUGHT = 0.94  # wanted when the knot is chosen: some way above the 0.90 that must hold
-LEFT = 0.003  # of either error: what the band is made wide enough for, some way below 0.005
+CAUGHT = 0.94  # aimed at when the knot is chosen: a margin above the 0.90 that must hold
+LEFT = 0.003  # of either error that the band may leave: a margin below the 0.005 that must hold
 Floats = npt.NDArray[np.float32]
 Masks = npt.NDArray[np.bool_]
 
@@ -43,7 +43,10 @@ def with_scores(pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def ordinary_pairs(given: argparse.Namespace, teacher: str) -> pl.DataFrame:
-    """Fresh sentences of all origins, drawn evenly over the whole file, with the teacher's word."""
+    """Return pairs of fresh sentences, drawn evenly from the whole file, with teacher cosines.
+
+    They are written to FRESH_DIR/ordinary.parquet and read from there if it exists.
+    """
     stored = given.fresh / "ordinary.parquet"
     if stored.exists():
         return pl.read_parquet(stored)
@@ -54,7 +57,7 @@ def ordinary_pairs(given: argparse.Namespace, teacher: str) -> pl.DataFrame:
     frame = pl.read_parquet(given.clean, columns=["text", "origin"])
     frame = frame.with_columns(pl.Series("id", ids(text(frame["text"]))))
     frame = frame.filter(~pl.col("text").is_in(seen.implode()))
-    # by id, and from the end: pairs.py draws from the beginning
+    # the highest ids: pairs.py draws the lowest
     targets = frame.sort("id", descending=True).head(given.sentences)
     parts = []
     for recipe, some in (("paper", targets), ("realistic", targets.head(len(targets) // 2))):
@@ -76,7 +79,7 @@ def ordinary_pairs(given: argparse.Namespace, teacher: str) -> pl.DataFrame:
 
 
 def with_hard(pairs: pl.DataFrame) -> pl.DataFrame:
-    """Pairs made to be rejected are marked, and why."""
+    """Return the pairs with the columns `hard` (made to be rejected), `short` and `many`."""
     made = pl.col("kind").is_in(["edited", "realistic"])
     short = made & (pl.col("target").str.len_chars() <= SHORT) & (pl.col("edits") > 1)
     many = made & (pl.col("edits") >= 5)
@@ -87,7 +90,7 @@ def with_hard(pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def find_knot(hard: pl.DataFrame) -> float:
-    """The least raw score below which `CAUGHT` of the teacher's rejects lie."""
+    """Return the least raw score below which a share `CAUGHT` of the teacher's rejects lies."""
     rejects = hard.filter(pl.col("cosine") < THRESHOLD)["raw"].to_numpy()
     return round(float(np.quantile(rejects, CAUGHT)), 4)
 
@@ -97,12 +100,18 @@ def r(left: Floats, right: Floats) -> float:
 
 
 def rmse(left: Floats, right: Floats) -> float:
-    """Beside r, which is low for small errors too where the teacher's cosines lie together."""
+    """Return the root mean square error.
+
+    r alone may be low although errors are small, where the teacher's cosines lie close together.
+    """
     return round(float(np.sqrt(np.mean((left - right) ** 2))), 4)
 
 
 def caught_at(score: Floats, teacher: Floats, most: float) -> dict[str, float]:
-    """Of the teacher's rejects, those below the score that rejects `most` of what it accepts."""
+    """Return the share of the teacher's rejects that a stricter threshold catches.
+
+    The threshold is the score that rejects a share `most` of the pairs that the teacher accepts.
+    """
     accepted = teacher >= THRESHOLD
     low = float(np.quantile(score[accepted], most))
     caught = float((score[~accepted] < low).mean())
@@ -110,7 +119,7 @@ def caught_at(score: Floats, teacher: Floats, most: float) -> dict[str, float]:
 
 
 def errors(score: Floats, teacher: Floats) -> dict[str, float | None]:
-    """Fractions: caught of the teacher's rejects, rejected of what it accepts, agreement."""
+    """Return the share caught of the teacher's rejects, rejected of its accepts, and agreed on."""
     mine, theirs = score < THRESHOLD, teacher < THRESHOLD
     return {
         "pairs": len(score),
@@ -122,7 +131,7 @@ def errors(score: Floats, teacher: Floats) -> dict[str, float | None]:
 
 
 def share(found: Masks, digits: int) -> float | None:
-    """Of how many it holds; None of none."""
+    """Return the share of True, or None for an empty mask."""
     return round(float(found.mean()), digits) if len(found) else None
 
 
@@ -134,7 +143,7 @@ def cascade(score: Floats, teacher: Floats, low: float, high: float) -> dict[str
 
 
 def find_band(hard: pl.DataFrame) -> tuple[float, float]:
-    """The narrowest band that leaves at most `LEFT` of either error among the hard pairs."""
+    """Return the narrowest band that leaves at most `LEFT` of either error on the hard pairs."""
     score, teacher = hard["score"].to_numpy(), hard["cosine"].to_numpy()
     low = float(np.quantile(score[teacher >= THRESHOLD], LEFT))
     high = float(np.quantile(score[teacher < THRESHOLD], 1 - LEFT))
@@ -183,7 +192,7 @@ def scores(frame: pl.DataFrame) -> tuple[Floats, Floats]:
 
 
 def kinds(fresh: pl.DataFrame, plain: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """All pairs, the paper's operators, by operator, by edits, what is no edit."""
+    """Return the parts that are reported: all, by kind, by operator, by number of edits."""
     paper = fresh.filter(pl.col("kind").is_in(["ordinary", "edited"]))
     misses = fresh.filter(pl.col("kind").is_in(["near_miss", "shuffled"]))
     parts = {"all": fresh, "engine": paper, "near_miss_and_shuffled": misses}

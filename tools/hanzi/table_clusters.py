@@ -1,4 +1,4 @@
-"""clusters.tsv: ranges of code points that must not be parted from a neighbour (UAX #29)."""
+"""clusters.tsv: ranges of code points that must not be split from a neighbour (UAX #29)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ RULES = {
 
 
 def rows() -> list[list[str]]:
-    """``before``: nothing may go before these; ``after``: nor after these; ``pair``: between."""
+    """Return one row per range of code points.
+
+    No break may stand before the code points of ``before``, after those of ``after``, nor between
+    the two of a ``pair``.
+    """
     table = []
     for rule, pattern in RULES.items():
         member = regex.compile(pattern)

@@ -9,9 +9,9 @@ from cecdata.hanzi import ids
 
 HEADER = ["char", "ids", "strokes"]
 DROPS_HEADER = ["char", "deletions"]
-# Share of the strokes that must be left: nobody leaves out most of a character.
+# Share of the strokes that must remain: nobody leaves out most of a character.
 LEAST_LEFT = 0.25
-# A component that is left alone is written as the character it comes from: 锦 without 帛 is 金.
+# A component that remains alone is written as the character it comes from: 锦 without 帛 is 金.
 ALONE = {
     "讠": "言", "饣": "食", "钅": "金", "纟": "丝", "亻": "人", "扌": "手", "氵": "水", "忄": "心",
     "犭": "犬", "艹": "草", "礻": "示", "衤": "衣", "刂": "刀", "灬": "火", "牜": "牛", "𧾷": "足",
@@ -21,7 +21,7 @@ ALONE = {
 
 
 def rows(structure: Structure) -> list[list[str]]:
-    """Character → IDS (itself where it has no parts), stroke count; components included."""
+    """Return a row for each character and component: IDS (itself if no parts), stroke count."""
     return [
         [character, sequence, str(structure.size(structure.tree(character)))]
         for character, sequence in structure.rows.items()
@@ -29,7 +29,10 @@ def rows(structure: Structure) -> list[list[str]]:
 
 
 def drop_rows(inputs: Inputs, structure: Structure) -> list[list[str]]:
-    """Character → the standard characters it is with one component dropped, nearest first."""
+    """Return for each character the standard ones that remain after dropping one component.
+
+    The one with the most strokes comes first.
+    """
     by_spelling: dict[str, set[str]] = {}
     trees = {name: structure.coarse(structure.tree(name)) for name in inputs.standard}
     for character, tree in trees.items():

@@ -1,9 +1,9 @@
 """lexicon.tsv: words of two to four characters, how often they occur, and how they are read.
 
-The words and counts are those of jieba's dictionary, without personal names and what it saw less
-than `LEAST_COUNT` times (idioms less than `LEAST_IDIOM`). The readings are pypinyin's, for a word
-as a whole; the cell stays empty where every character is read as it usually is. To renew this
-table alone, from the folder that holds jieba-0.42.1.tar.gz::
+The words and counts are those of jieba's dictionary, without words counted less than `LEAST_COUNT`
+times (idioms `LEAST_IDIOM`, personal names `KNOWN_NAME`). The readings are pypinyin's, for a word
+as a whole; the cell stays empty where every character has its usual reading. To rebuild this table
+alone, from the folder that holds jieba-0.42.1.tar.gz::
 
     python tools/hanzi/table_lexicon.py wheels
 """
@@ -30,7 +30,7 @@ KNOWN_NAME = 200  # a name as frequent as this is a word to everybody (诸葛亮
 
 
 def rows(dictionary: str) -> list[list[str]]:
-    """One row per word: 银行, 4110, "yin hang"."""
+    """Return one row per word: 银行, 4110, "yin hang"."""
     sounds = {
         character: [entry.partition(":")[0][:-1] for entry in cells[0].split(" ")]
         for character, cells in table("readings").items()

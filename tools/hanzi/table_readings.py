@@ -1,10 +1,10 @@
 """readings.tsv: the readings of every standard character and how often each one occurs.
 
 The list of readings is that of 通用规范汉字字典 (Unihan kTGHZ2013), completed with kMandarin where
-a common one is missing. A reading's share blends three witnesses: counts in a corpus of running
+a common one is missing. A reading's share blends three estimates: counts in a corpus of running
 text (kHanyuPinlu), the words of jieba's dictionary whose reading pypinyin's phrases give, and a
 prior that favours the reading named first by kMandarin. Occurrences outside such words (的 alone)
-follow the corpus, or the prior where there is none: 目的 must not speak for every 的.
+follow the corpus, or the prior where the corpus has none: 目的 must not decide for every 的.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from collections import Counter, defaultdict
 from inputs import Inputs, numbered
 
 HEADER = ["char", "readings"]
-# Weights of corpus, words, prior; the corpus's weight goes to the words where it saw nothing.
+# Weights of corpus, words, prior. Where the corpus has no counts, its weight goes to the words.
 CORPUS, WORDS, PRIOR = 0.70, 0.25, 0.05
 PRIOR_FIRST = 0.8
-# Characters whose usual reading the counts miss: they are few there, or come from one word (仿佛).
+# Characters whose usual reading the counts miss: few counts, or counts from one word (仿佛).
 USUAL = {"茄": "qie2", "佛": "fo2", "琢": "zhuo2", "似": "si4", "欸": "ei4", "豁": "huo4"}
 USUAL_SHARE = 0.8
 _VALID = frozenset("abcdefghijklmnopqrstuvwxyz")
 
 
 def rows(inputs: Inputs) -> list[list[str]]:
-    """One row per standard character: ``hang2:0.12 xing2:0.88``, most frequent first."""
+    """Return one row per standard character: ``xing2:0.880 hang2:0.120``, most frequent first."""
     allowed, first = _allowed(inputs)
     corpus = _corpus(inputs)
     words = _words(inputs, allowed)
@@ -49,7 +49,7 @@ def rows(inputs: Inputs) -> list[list[str]]:
 
 
 def _allowed(inputs: Inputs) -> tuple[dict[str, list[str]], dict[str, str]]:
-    """Character → its readings; character → the one kMandarin names for the mainland."""
+    """Return character → its readings, and character → the one that kMandarin names first."""
     dictionary, mandarin = inputs.unihan("kTGHZ2013"), inputs.unihan("kMandarin")
     allowed, first = {}, {}
     for character in inputs.standard:
@@ -57,7 +57,7 @@ def _allowed(inputs: Inputs) -> tuple[dict[str, list[str]], dict[str, str]]:
         common = [numbered(value) for value in mandarin[character]]
         names = list(dict.fromkeys([*listed, *common[:1]]))
         if not names or any(not set(name[:-1]) <= _VALID for name in names):
-            raise SystemExit(f"{character}: unusable readings {names}")
+            raise SystemExit(f"{character}: expected readings in pinyin, found {names}")
         allowed[character] = names
         first[character] = common[0] if common else names[0]
     return allowed, first
@@ -73,7 +73,7 @@ def _corpus(inputs: Inputs) -> dict[str, Counter[str]]:
 
 
 def _words(inputs: Inputs, allowed: dict[str, list[str]]) -> dict[str, Counter[str]]:
-    """Character → reading → summed counts of the words that are read so."""
+    """Return character → reading → summed counts of the words in which it has this reading."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for word, count in inputs.word_counts:
         spoken = inputs.phrases.get(word)
@@ -87,7 +87,11 @@ def _words(inputs: Inputs, allowed: dict[str, list[str]]) -> dict[str, Counter[s
 
 
 def _fold(counts: Counter[str], readings: list[str]) -> Counter[str]:
-    """Counts of unlisted readings (a neutral tone) go to the one listed with the same letters."""
+    """Return the counts by listed reading.
+
+    The count of an unlisted reading (a neutral tone) goes to the listed one with the same letters;
+    it is dropped if there is none, or more than one.
+    """
     folded: Counter[str] = Counter()
     for name, count in counts.items():
         same = [reading for reading in readings if reading[:-1] == name[:-1]]
@@ -124,7 +128,7 @@ def _occurrences(inputs: Inputs) -> Counter[str]:
 
 
 def _with_rest(words: Counter[str], total: int, base: dict[str, float]) -> dict[str, float]:
-    """Shares over all occurrences: those in known words as read there, the others as in `base`."""
+    """Return shares over all occurrences: in known words as read there, elsewhere as in `base`."""
     known = sum(words.values())
     total = max(total, known, 1)
     rest = {name: (total - known) / total * share for name, share in base.items()}

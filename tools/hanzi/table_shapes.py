@@ -18,7 +18,7 @@ HEADER = ["char", "look_alikes", "glyph_parts_strokes"]
 CANDIDATES = 150  # per character and measure; the rest of the 33 million pairs is not scored
 MOST, FEWEST = 40, 12
 LEAST = 0.40  # below this, only the first FEWEST are kept
-# Taken off when choosing whom to keep, by level: a rare character seldom stands for a common one,
+# Subtracted when choosing which to keep, by level: a rare character seldom replaces a common one,
 # and would crowd out those that do. The order and the similarity stay those of the shapes alone.
 RARITY = {1: 0.0, 2: 0.04, 3: 0.08}
 # Unrelated characters correlate and share strokes by chance: the level that counts as zero.
@@ -26,7 +26,7 @@ GLYPH_FLOOR, STROKE_FLOOR = 0.20, 0.40
 
 
 def rows(inputs: Inputs, structure: Structure) -> list[list[str]]:
-    """One row per standard character: look-alikes in order, six digits for each of them."""
+    """Return one row per standard character: look-alikes in order, six digits for each of them."""
     characters = sorted(inputs.standard)
     near: dict[int, list[tuple[float, int, str]]] = {row: [] for row in range(len(characters))}
     for left, right, code in _scored(characters, inputs, structure):
@@ -43,7 +43,7 @@ def rows(inputs: Inputs, structure: Structure) -> list[list[str]]:
 
 
 def _kept(found: list[tuple[float, int, str]], rarity: list[float]) -> list[tuple[float, int, str]]:
-    """The look-alikes worth keeping, most alike first."""
+    """Return the look-alikes to keep, most similar first."""
     ranked = sorted(found, key=lambda entry: (rarity[entry[1]] - entry[0], entry[1]))[:MOST]
     kept = [
         entry
@@ -85,7 +85,7 @@ def _stroke_similarity(characters: list[str], structure: Structure) -> Floats:
 
 
 def _candidates(measures: list[Floats]) -> NDArray[np.int64]:
-    """Pairs (left < right) among each character's nearest by any one measure."""
+    """Return the pairs (left < right) that are among a character's nearest by any measure."""
     count = len(measures[0])
     chosen = np.zeros((count, count), bool)
     for measure in measures:

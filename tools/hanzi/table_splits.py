@@ -1,8 +1,8 @@
 """splits.tsv: characters written as their parts, as people do: 误 言吴, 章 立早, 超 走召.
 
-A part that is no character of its own is written as the one people call it by (讠 言, 阝 耳).
-Weights fall with the direction (beside > above > around), with how usual that naming is, and with
-the rarity of the parts.
+A part that is not a character itself is written as the character people call it (讠 言, 阝 耳).
+Weights depend on the direction (beside > above > around), on how usual that name is, and on the
+rarity of the parts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STAND_INS = {
     "糹": ("丝", 0.5), "訁": ("言", 0.8), "飠": ("食", 0.7), "⺌": ("小", 0.9), "𡭔": ("小", 1.0),
     "囗": ("口", 0.6), "⺼": ("月", 0.9), "𰀁": ("丰", 0.2),
 }  # fmt: skip
-# Well-worn readings of a character's parts that no sequence gives.
+# Common ways to name a character's parts that no sequence gives.
 CUSTOM = {
     "卡": "上下", "会": "人云", "金": "人王", "看": "手目", "拜": "手手", "票": "西示",
     "劣": "少力", "斌": "文武", "掰": "手分手", "哥": "可可", "替": "夫夫日", "甥": "生男",
@@ -37,16 +37,16 @@ DIRECTION = {"⿰": 1.0, "⿲": 0.8, "⿱": 0.7, "⿳": 0.4, "⿺": 0.45, "⿵":
              "⿹": 0.2, "⿷": 0.2, "⿶": 0.2, "⿴": 0.2, "⿼": 0.1, "⿽": 0.1}  # fmt: skip
 KINDS = {"⿰": "lr", "⿲": "lr", "⿱": "tb", "⿳": "tb"}
 LEVELS = {1: 1.0, 2: 0.55, 3: 0.25}
-RUNS_ON = {"走", "鬼", "麦", "风", "是", "毛", "瓜", "支", "尤"}  # a left part with a long foot
-FOOT = 0.85  # such a part reads like a left one
-OPENED = 0.5  # for opening one of two parts into two of its own
+RUNS_ON = {"走", "鬼", "麦", "风", "是", "毛", "瓜", "支", "尤"}  # left parts with a long foot
+FOOT = 0.85  # direction weight of such a part, which reads almost like a left one
+OPENED = 0.5  # factor for opening one of two parts into two of its own
 CUSTOM_WEIGHT = 0.75
 LEAST = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Parts as written, the kind, and the weight before the parts' rarity counts."""
+    """Parts as written, the kind, and the weight."""
 
     parts: str
     kind: str
@@ -54,7 +54,7 @@ class Written:
 
 
 def rows(inputs: Inputs, structure: Structure) -> list[list[str]]:
-    """One row per split; characters that have none are left out."""
+    """Return one row per split; characters that have none are left out."""
     table = []
     for character in inputs.standard:
         best: dict[str, Written] = {}
@@ -89,7 +89,7 @@ def _candidates(character: str, inputs: Inputs, structure: Structure) -> list[Wr
 
 
 def _openings(node: ids.Node) -> list[tuple[str, tuple[ids.Node, ...], float]]:
-    """The node's own parts; those with one of two opened; those of three joined to two."""
+    """Return the node's own parts and, where they are two, those with one of them opened."""
     options = [(node.operator, node.parts, 1.0)]
     if len(node.parts) != 2:
         return options
@@ -112,5 +112,5 @@ def _standalone(node: ids.Node, inputs: Inputs) -> tuple[str, float]:
 
 
 def _single_strokes(parts: tuple[ids.Node, ...], structure: Structure) -> bool:
-    """Whether a part is a bare stroke: 旦 is not written 日一."""
+    """Return whether a part is a single stroke: 旦 is not written 日一."""
     return any(structure.size(part) == 1 for part in parts)

@@ -1,11 +1,11 @@
-"""Count the words of clean text and write the n-gram table that ships.
+"""Count the words of clean text and write the shipped n-gram table.
 
     pip install --target WORDFREQ wordfreq==3.1.1
     PYTHONPATH=WORDFREQ python tools/ngram/build.py CLEAN.parquet --out cecdata/ngram/words.ngram
 
 Only sentences of openly licensed origins are read (`ORIGINS`), without those that are held out by
-id. Words are those of the lexicon (jieba's dictionary), of wordfreq's list, and the standard
-characters; a sentence is cut into words by the likeliest path under the counts of the two lists.
+id. Words are those of the lexicon (jieba's dictionary), those of wordfreq's list, and the standard
+characters; a sentence is segmented along the likeliest path under the counts of the two lists.
 Unigrams mix these counts with those of the text; bigrams and trigrams use interpolated modified
 Kneser-Ney discounts (Chen and Goodman 1999) over these unigrams, written as a back-off model.
 """
@@ -39,7 +39,7 @@ ORIGINS = (
     *("rustbook", "howtocook", "crosswoz_valtest", "cmrc2018_devtrial", "cmrc2018_test_uer"),
     *("ntrex_zh", "iotdb_doc", "deb_libreoffice_help", "deb_manpages", "books_pd_vernacular"),
 )
-# Misspellings that lists of words counted on the web hold; as words they would hide errors.
+# Misspellings that occur in word lists counted on the web; as words they would hide errors.
 MISSPELT = (
     "己经 自已 因该 以经 应改 充份 附合 赋于 迫不急待 走头无路 再接再励 金壁辉煌 "
     "谈笑风声 防碍 幅射 松驰 精萃 急燥 九宵 挂勾 震憾 偶而 竟争 竟赛 "
@@ -48,12 +48,12 @@ MISSPELT = (
 HELD_OUT = 0.02  # share of sentences that neither this model nor a policy sees
 OF_TEXT = 0.5  # weight of the text's counts in the unigrams; the rest is the word lists'
 LEAST_TRIPLES = 3  # occurrences; with rarer trigrams the table is larger and corrects no better
-ERROR = 4.5  # θ of this model: benchmarks/tune_channel.py, pairs of origins that it has not seen
+ERROR = 4.5  # θ, tuned by benchmarks/tune_channel.py on pairs of origins the model has not seen
 
 
 @numba.njit(cache=True)
 def segment(points, offsets, keys, nodes, marks, word, cost, out, ends):  # noqa: ANN001, ANN201
-    """Write the words of each sentence's runs of Han, -1 after a run; return their number."""
+    """Write the words of each sentence's runs of Han, -1 after a run; return the entries used."""
     shift = shift_of(len(keys))
     used = 0
     best = np.empty(4096, np.float32)
@@ -99,7 +99,7 @@ def segment(points, offsets, keys, nodes, marks, word, cost, out, ends):  # noqa
 
 
 def counted(keys: Longs) -> tuple[Longs, Floats]:
-    """Return distinct keys, sorted, and how often each occurs."""
+    """Return the distinct keys, sorted, and how often each occurs."""
     distinct, counts = np.unique(keys, return_counts=True)
     return distinct, counts.astype(np.float64)
 
@@ -132,7 +132,7 @@ def model(stream: Ints, words: tuple[str, ...], listed: Floats) -> Ngrams:
     own = (count - discounts(count)) / np.bincount(u, count, len(words))[u]
     gamma = 1 - np.bincount(u, own, len(words))
     pair_prob = own + gamma[u] * share[w]
-    # trigrams: (c - D) / c(u, v) + gamma(u, v) P(w | v); every trigram's pairs occur
+    # trigrams: (c - D) / c(u, v) + gamma(u, v) P(w | v); both bigrams of every trigram occur
     first = np.searchsorted(pairs, triples // size)
     second = np.searchsorted(pairs, triples % (size * size))
     own3 = (count3 - discounts(count3)) / count[first]
@@ -184,7 +184,7 @@ def sentences(path: Path) -> pl.Series:
 
 
 def vocabulary() -> tuple[tuple[str, ...], Floats]:
-    """Return the words, the most frequent first after the unknown one, and their shares."""
+    """Return `<unk>` and the words, most frequent first, and the share of each."""
     from wordfreq import get_frequency_dict
 
     listed = {
@@ -192,7 +192,7 @@ def vocabulary() -> tuple[tuple[str, ...], Floats]:
         for word, chance in get_frequency_dict("zh", "large").items()
         if len(word) <= LONGEST and all("\u4e00" <= sign <= "\u9fff" for sign in word)
     }
-    # the lexicon has no single characters: it shares the mass of the longer words
+    # the lexicon has no single characters: its counts are scaled to the mass of the longer words
     lexicon = {row[0]: float(row[1]) for row in rows("lexicon")}
     longer = sum(chance for word, chance in listed.items() if len(word) > 1)
     scale = longer / sum(lexicon.values())
@@ -220,7 +220,7 @@ def main() -> None:
     ends = np.empty(len(texts), np.int64)
     marks = marks_of(keys, np.uint64(shift_of(len(keys))), np.uint64(0))
     used = segment(points, offsets, keys, nodes, marks, word, cost, out, ends)
-    print(f"{len(texts):,} sentences, {len(points):,} characters, {used:,} words")
+    print(f"{len(texts):,} sentences, {len(points):,} characters, {used:,} words and run ends")
     made = without(model(out[:used], words, counts), frozenset(MISSPELT.split()))
     print(f"{len(made.words):,} words, {len(made.pairs):,} pairs, {len(made.triples):,} triples")
     made.save(asked.out)

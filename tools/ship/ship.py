@@ -1,11 +1,11 @@
-"""Make the folder of the built-in policy out of a finished pretraining.
+"""Make the folder of the built-in policy from a finished pretraining.
 
     cectrain pretrain CLEAN.parquet --out out/pretrain --decontaminate car.txt
     python tools/ship/ship.py out/pretrain --out cectrain/weights --dataset out/data \
         --benchmark lemon/car --data BENCHMARKS
 
 The weights are stored in fp16 and scored as stored. The model card (card.md) is filled in from the
-run's own files and from these scores.
+files of the run and from these scores.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from cectrain.store import metrics_log
 from cectrain.store.results import finished
 
 TEMPLATE = Path(__file__).with_name("card.md")
-MOST_BYTES = 12_000_000  # of all that is shipped
+MOST_BYTES = 12_000_000  # of the shipped folder
 ALL = 1_000_000  # more pairs than any validation split that is scored here has
 Score = tuple[str, int, float]  # benchmark, rows, S_C_f1 in per cent
 
@@ -53,9 +53,9 @@ def ship(
     """Write the model of the pretraining in `run` to `out` in fp16, and return its scores.
 
     `dataset` holds the shards whose validation split is scored; `benchmarks` are names that
-    `cecbench` finds in `bench_data`; `note` enters the card beside the scores, and `before` says
-    how the weights were made from which the run started. Raises InputError
-    for a run that is not finished, VerificationError for one that was changed or is too large.
+    `cecbench` finds in `bench_data`. `note` enters the card beside the scores, and `before` says
+    how the run's initial weights were made. Raise InputError for a run that is not finished,
+    VerificationError for one that was changed or is too large.
     """
     summary = finished(run)
     if summary is None:
@@ -77,7 +77,7 @@ def ship(
     durable.write_text(staged / CARD, text)
     size = sum(path.stat().st_size for path in staged.iterdir())
     if size > MOST_BYTES:
-        raise VerificationError(f"{staged}: {size:,} bytes, but at most {MOST_BYTES:,} are shipped")
+        raise VerificationError(f"{staged}: {size:,} bytes, but at most {MOST_BYTES:,} may ship")
     out.mkdir(parents=True, exist_ok=True)
     for path in sorted(staged.iterdir()):
         durable.write_bytes(out / path.name, path.read_bytes())
@@ -92,7 +92,7 @@ def ship(
 
 
 def store(model: Path, staged: Path) -> None:
-    """Save the model in fp16 with a configuration that says fp32, in which CPUs then compute."""
+    """Save the model in fp16 with a configuration that says fp32, so that CPUs compute in fp32."""
     save_model(load_policy(PolicyConfig(name=str(model)), 0, "cpu"), staged, {}, "float16")
     path = staged / "config.json"
     settings = parse(path.read_bytes())
@@ -112,7 +112,10 @@ def rates_of(scores: HeldOut) -> dict[str, object]:
 
 
 def f1_of(pairs: Sequence[Pair], clean: Sequence[str], scores: HeldOut) -> dict[str, object]:
-    """Return CSCD-NS F1 of sentences as fractions; answers of another length are reverted."""
+    """Return the CSCD-NS sentence-level F1 as fractions.
+
+    An answer whose length differs from its source counts as the source.
+    """
     sources = [*(pair.source for pair in pairs), *clean]
     targets = [*(pair.target for pair in pairs), *clean]
     triples = zip(sources, targets, scores.answers, strict=True)
@@ -251,7 +254,7 @@ def main() -> None:
     parser.add_argument("--dataset", type=Path, required=True, help="shards that are scored")
     parser.add_argument("--benchmark", dest="benchmarks", action="append", default=[])
     parser.add_argument("--data", dest="bench_data", type=Path, help="folder of the benchmarks")
-    parser.add_argument("--before", default="", help="how the start of the run was made")
+    parser.add_argument("--before", default="", help="how the run's initial weights were made")
     parser.add_argument("--note", default="", help="a remark for the card, beside the scores")
     print(json.dumps(ship(**vars(parser.parse_args())), ensure_ascii=False, indent=1))
 

@@ -13,7 +13,7 @@ from cecdata.common.durable.workspace import JOURNAL, STATE
 def damage_of(root: Path) -> list[tuple[str, str]]:
     """Return (file, problem) for each damaged file of a run's state; nothing is changed.
 
-    A folder without a state, such as a copy of the results, has nothing to be damaged.
+    A folder without a state, such as a copy of the results, has no damage.
     """
     state = root / STATE
     if not state.is_dir():

@@ -55,9 +55,9 @@ def write(
     """Let `fill` write a temporary file, check it, and rename it to `path`.
 
     `check` reads the temporary file (a footer, a row count) and raises where it is not complete.
-    `tmp` is a folder on the same filesystem. Without it `path` is taken as its user wrote it:
-    links are followed, and a device, a pipe or /dev/stdout receives the bytes. An existing file is
-    replaced. `guard` runs before the rename and raises where the file must not get its name.
+    `tmp` is a folder on the same filesystem. Without it, `path` is one that a user named: links are
+    followed, and a device, a pipe or /dev/stdout receives the bytes. An existing file is replaced.
+    `guard` runs before the rename and raises if the file must not get its name.
     Raises `DiskFullError` or `CecError` with the path, and leaves nothing behind.
     """
     path = Path(path)
@@ -166,9 +166,9 @@ def republish(staged: Path, final: Path) -> None:
 
 
 def settle(folder: Path) -> None:
-    """Sync all that libraries wrote in `folder`, and give it the permissions of the umask.
+    """Sync all files that libraries wrote in `folder`, and give them the permissions of the umask.
 
-    safetensors, for one, syncs nothing and allows no one else to read.
+    For example, safetensors does not sync, and lets no other user read.
     """
     mode = targets.usual_mode()
     paths = sorted(folder.rglob("*"))
@@ -253,7 +253,7 @@ def _is_full(error: BaseException) -> bool:
 def _wanted(
     error: Exception, fill: Callable[[Path], None], known: int | Callable[[], int] | None
 ) -> int | None:
-    """Return the bytes of the whole file, which are measured only for a full disk."""
+    """Return the size of the whole file, which is measured only if the disk is full."""
     if known is None or isinstance(known, int):
         return _measured(fill) if known is None and _is_full(error) else known
     with contextlib.suppress(Exception):
@@ -263,7 +263,7 @@ def _wanted(
 
 def _measured(fill: Callable[[Path], None]) -> int | None:
     """Return the size that the file would have, filled again in memory; None where unknown."""
-    with contextlib.suppress(Exception):  # memfd_create is Linux's alone
+    with contextlib.suppress(Exception):  # only Linux has memfd_create
         descriptor = os.memfd_create("measured")
         try:
             fill(Path(f"/proc/self/fd/{descriptor}"))

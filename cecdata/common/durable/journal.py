@@ -64,13 +64,13 @@ class Journal:
         return entry
 
     def get(self, step: str, key: str) -> Entry | None:
-        """Return the entry without a look at its files; None where there is none."""
+        """Return the entry without checking its files; None if there is none."""
         return self._entries.get((step, key))
 
     def done(self, step: str, key: str, *, verify: bool = False) -> Entry | None:
         """Return the entry if all its files exist with their size, else None.
 
-        `verify` compares the SHA-256 as well. The returned entry has the present paths of the
+        `verify` compares the SHA-256 as well. The returned entry has the current paths of the
         files, also after their folder was published.
         """
         entry = self._entries.get((step, key))
@@ -129,7 +129,7 @@ class Journal:
 
 
 def read_lines(path: Path, root: Path) -> tuple[list[Entry], list[str], int, int]:
-    """Return the entries of a journal, what is damaged, the bytes of whole lines, and all bytes.
+    """Return a journal's entries, its damage, the size of its whole lines, and its whole size.
 
     Only a last line may be torn, by a killed run: it counts as not written, not as damaged.
     """
@@ -193,7 +193,7 @@ def _check_move(entry: Entry, root: Path) -> None:
 
 
 def _is_file(path: Path) -> bool:
-    """Return whether a file exists; a name too long for any file, as damage makes it, has none."""
+    """Return whether a file exists; damage may have made a name too long for any file."""
     try:
         return path.is_file()
     except OSError as error:

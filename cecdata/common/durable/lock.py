@@ -35,7 +35,7 @@ class Lock:
 
     @property
     def held(self) -> bool:
-        """Whether this object holds the lock."""
+        """Return whether this object holds the lock."""
         return self._descriptor is not None
 
     def in_place(self) -> bool:
@@ -84,7 +84,7 @@ class Lock:
 
 
 def _close_in_fork() -> None:
-    """Close the copies of a forked process, so that the lock ends with its holder alone."""
+    """Close the descriptors in a forked process, so that a lock ends with its holder."""
     while _descriptors:
         os.close(_descriptors.pop())
 
@@ -95,8 +95,8 @@ os.register_at_fork(after_in_child=_close_in_fork)
 def running(path: Path) -> str | None:
     """Return who holds the lock at `path`, by the note in it; None if nobody does.
 
-    The lock is not touched: to try it would keep a run that starts just then from having it. A note
-    of a process that was killed counts if it is of another host.
+    The lock is not touched: trying it could refuse a run that starts at that moment. The note of a
+    killed process still counts if it is from another host.
     """
     try:
         note = path.read_bytes()

@@ -40,7 +40,7 @@ def open_stream(path: Path) -> BinaryIO:
         return os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND), "wb")
     for words in (sys.stdout, sys.stderr):
         words.flush()  # earlier output comes first
-    # not opened again: that would begin at the front of a file, and a socket cannot be opened
+    # not opened again: that would write from the start of a file, and a socket cannot be opened
     return os.fdopen(os.dup(int(own.name)), "wb")
 
 
@@ -84,7 +84,7 @@ def _is_dead(process: int) -> bool:
 
 
 def give_usual_mode(path: Path, mode: int) -> None:
-    """Give a file the mode of a new one; some libraries create files for their owner alone."""
+    """Give a file the mode of a new one; some libraries let only the owner read their files."""
     if path.stat().st_mode & 0o777 != mode:
         with contextlib.suppress(OSError):  # not every filesystem has modes
             path.chmod(mode)

@@ -62,7 +62,7 @@ class Workspace:
 
     @property
     def journal(self) -> Journal:
-        """The record of finished steps."""
+        """Return the record of finished steps."""
         if self._journal is None:
             raise RuntimeError("the workspace is not open: use `with Workspace(…) as work`")
         return self._journal
@@ -165,7 +165,7 @@ class Workspace:
             fingerprint.refuse_another(self.root, self.journal, self._named_by, self.identity)
             self.resumed = True
         else:
-            # A run without a recorded step (a mistyped column, an empty corpus) binds no other one.
+            # A run without a recorded step (a mistyped column, an empty corpus) binds no later run.
             same = fingerprint.named(self._named_by) == self.identity
             self.resumed = same and not self._overwrite
             if not self.resumed:
@@ -202,8 +202,8 @@ class Workspace:
             for folder in sorted((p for p in self.root.rglob("*") if p.is_dir()), reverse=True):
                 if not folder.is_relative_to(self.state) and not any(folder.iterdir()):
                     folder.rmdir()
-            # The journal is removed last but one and the fingerprint last, so that the next run
-            # after a kill still knows which files it may remove.
+            # The journal and then the fingerprint are removed last, so that the next run after a
+            # kill still knows which files it may remove.
             last = [JOURNAL, fingerprint.FILE]
             for path in sorted(self.state.iterdir(), key=lambda p: (p.name in last, p.name)):
                 if path.name not in ("lock", *last):

@@ -1,1 +1,1 @@
-"""Parts that the numba kernels of all packages share: compiling, reading UTF-8, mixing bits."""
+"""Parts that the numba kernels of all packages share: compilation, UTF-8, mixing of bits."""

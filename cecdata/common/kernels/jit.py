@@ -1,8 +1,8 @@
-"""Compile kernels, with a cache on disk that notices a change in any file they consist of.
+"""The compilation of kernels, with a disk cache that notices a change in any of their files.
 
-numba's cache watches the file of a kernel alone. What it inlines or calls may be in other files:
-those of this folder, and for an `entry` those of its own folder. The cache's key has what a
-function's closure holds, so each kernel gets a closure with a digest of these files.
+numba's cache watches only the file of a kernel. What the kernel inlines or calls may be in other
+files: those of this folder, and for an `entry` those of its own folder. The cache's key includes a
+function's closure, so each kernel gets a closure with a digest of these files.
 """
 
 from __future__ import annotations
@@ -16,22 +16,23 @@ from typing import TypeVar, cast
 
 import numba
 
-# Without numba's counting of references: each access to a tuple of arrays would count, which takes
+# Without numba's reference counting: each access to a tuple of arrays would count, which takes
 # eight times as long as the rest. Such kernels allocate nothing, so there is nothing to free.
 _UNCOUNTED = {"_nrt": False}
 Kernel = TypeVar("Kernel", bound=Callable[..., object])
 
 
 def compiled(kernel: Kernel) -> Kernel:
-    """Compile a kernel that may allocate, cached on disk, without the interpreter's lock.
+    """Compile a kernel that may allocate, cached on disk; it runs without the interpreter's lock.
 
-    Kernels that call each other are in one file; those of `common.kernels` may be called anywhere.
+    Kernels that call each other must be in one file; those of `common.kernels` may be called
+    anywhere.
     """
     return _cached(kernel, sources())
 
 
 def compiled_with(*packages: ModuleType) -> Callable[[Kernel], Kernel]:
-    """Compile as `compiled` does a kernel made of its folder's files and of those of `packages`."""
+    """Return a decorator like `compiled` for kernels of their folder's files and `packages`."""
 
     def compile_(kernel: Kernel) -> Kernel:
         folders = (Path(str(package.__file__)).parent for package in packages)
@@ -41,13 +42,13 @@ def compiled_with(*packages: ModuleType) -> Callable[[Kernel], Kernel]:
 
 
 def entry(kernel: Kernel) -> Kernel:
-    """Compile a kernel that allocates nothing and is made of the files of its folder."""
+    """Compile a kernel that allocates nothing and consists of the files of its folder."""
     folder = Path(kernel.__code__.co_filename).parent
     return _cached(kernel, sources(folder), **_UNCOUNTED)
 
 
 def entry_with(*packages: ModuleType) -> Callable[[Kernel], Kernel]:
-    """Compile as `entry` does a kernel made of its folder's files and of those of `packages`."""
+    """Return a decorator like `entry` for kernels of their folder's files and `packages`."""
 
     def compile_(kernel: Kernel) -> Kernel:
         folders = (Path(str(package.__file__)).parent for package in packages)
@@ -58,18 +59,18 @@ def entry_with(*packages: ModuleType) -> Callable[[Kernel], Kernel]:
 
 
 def inlined(function: Kernel) -> Kernel:
-    """Write a part of kernels into each place that calls it; it allocates nothing."""
+    """Compile a part of kernels that is inlined into its callers; it must allocate nothing."""
     return cast("Kernel", numba.njit(inline="always", **_UNCOUNTED)(function))
 
 
 def called(function: Kernel) -> Kernel:
-    """Compile a part of kernels that is called; it allocates nothing and is not cached alone."""
+    """Compile a part of kernels that is called; it must allocate nothing, and has no own cache."""
     return cast("Kernel", numba.njit(**_UNCOUNTED)(function))
 
 
 @cache
 def sources(*folders: Path) -> str:
-    """Return the SHA-256 of the files of this folder and of others."""
+    """Return the SHA-256 of the Python files of this folder and of others."""
     files = (path for where in (Path(__file__).parent, *folders) for path in where.glob("*.py"))
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in sorted(files))).hexdigest()
 

@@ -1,6 +1,6 @@
-"""Reading UTF-8 in kernels: the one decoder, and the bytes of an Arrow array of strings.
+"""UTF-8 in kernels: the one decoder, and the bytes of an Arrow array of strings.
 
-The bytes must be valid UTF-8; nothing here looks whether they are.
+The bytes must be valid UTF-8; this is not checked here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def string_buffers(text: pa.Array) -> tuple[Bytes, Int32s]:
     _, offsets, data = text.buffers()
     raw = np.frombuffer(data if data is not None and data.size else b"\0", dtype=np.uint8)
     bounds = np.frombuffer(offsets, dtype=np.int32)[text.offset : text.offset + len(text) + 1]
-    # Arrow's buffers may be writable or not; a compiled kernel is compiled again for the other.
+    # Arrow's buffers may be writable or not, and numba would compile a kernel for each case.
     raw.flags.writeable = bounds.flags.writeable = False
     return raw, bounds
 
@@ -34,7 +34,7 @@ def string_buffers(text: pa.Array) -> tuple[Bytes, Int32s]:
 def code_point(data: Bytes, at: np.uint64) -> tuple[np.uint32, np.uint64]:
     """Return the code point that begins at a place, and the place after it.
 
-    The places are unsigned, because numba tests a signed one for wrapping round at every access.
+    The places are unsigned, because numba checks a signed index for wraparound at every access.
     """
     one, six, low = np.uint64(1), np.uint32(6), np.uint32(0x3F)
     first = np.uint32(data[at])

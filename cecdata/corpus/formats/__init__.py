@@ -1,11 +1,11 @@
-"""The one table of formats in which a corpus can be read. A new format is one entry here."""
+"""The one table of the formats of a corpus. A new format is one entry here."""
 
 from __future__ import annotations
 
 from cecdata.corpus.formats import delimited, documents, hub, jsonl, tables, text, warc
 from cecdata.corpus.formats.base import Format
 
-# name, as `--format` takes it → format; the first suffix of each is the usual one
+# the name that `--format` takes → the format; the first suffix of a format is the usual one
 FORMATS: dict[str, Format] = {
     "text": text.FORMAT,
     "jsonl": jsonl.FORMAT,

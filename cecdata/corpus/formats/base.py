@@ -21,5 +21,5 @@ class Format:
 
     read: Callable[[Source, Columns, int], Iterator[Rows]]
     suffixes: tuple[str, ...]
-    columns: bool = True  # False: a row is a text and nothing else
-    stream: bool = True  # False: needs a file of its own, neither compressed nor standard input
+    columns: bool = True  # False: a row is a text without further columns
+    stream: bool = True  # False: cannot be read compressed or from standard input

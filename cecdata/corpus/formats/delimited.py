@@ -24,7 +24,7 @@ def _read_csv(source: Source, columns: Columns, batch_rows: int) -> Iterator[Row
 
 
 def _read_tsv(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
-    """Read TSV: tabs separate, nothing quotes, so a quotation mark is a character."""
+    """Read TSV: fields are separated by tabs, and a quotation mark is an ordinary character."""
     return _read(source, columns, batch_rows, delimiter="\t", quoting=csv.QUOTE_NONE)
 
 
@@ -32,10 +32,10 @@ _Record = tuple[int, list[str]]  # number of its first line, fields
 
 
 class _Feed:
-    """The lines of a file for `csv.reader`, with a way back to after a broken record's first line.
+    """The lines of a file for `csv.reader`; after a broken record, its second line is read next.
 
     A quotation mark that never closes would otherwise swallow every good row after it.
-    Undecodable bytes become surrogates U+DC80..U+DCFF, which the fields still hold.
+    Undecodable bytes become surrogates U+DC80..U+DCFF, which stay in the fields.
     """
 
     def __init__(self, stream: IO[bytes], source: Source) -> None:
@@ -62,7 +62,7 @@ class _Feed:
         self.taken.clear()
 
     def give_back(self) -> tuple[int, str]:
-        """Put all lines of the record but the first back, and return the first."""
+        """Put back all lines of the record except the first, and return the first."""
         first, *rest = self.taken
         self._ahead.extendleft(reversed(rest))
         return first

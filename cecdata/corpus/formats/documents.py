@@ -61,7 +61,7 @@ def _read_html(source: Source, columns: Columns, batch_rows: int) -> Iterator[Ro
 
 
 def _read_json(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
-    """Yield the objects, or the strings, of a list in a JSON file; a file of one object is one row.
+    """Yield the objects, or the strings, of a list in a JSON file; a single object is one row.
 
     The list may be the only list among an object's values, as in `{"data": [...]}`. A file of JSON
     lines is read as such.
@@ -121,8 +121,8 @@ def _whole(source: Source) -> bytes:
             size += len(block.data)
             if block.rejects or size > _MAX_BYTES:
                 raise InputError(
-                    f"{source.label}: a document of more than {_MAX_BYTES >> 20} MiB is not read "
-                    "whole: write it as JSON lines (--format jsonl), or cut it"
+                    f"{source.label}: the document is larger than {_MAX_BYTES >> 20} MiB: write it "
+                    "as JSON lines (--format jsonl), or split it"
                 )
     return b"".join(parts)
 

@@ -19,7 +19,7 @@ _TIMEOUT_S = 20.0
 
 
 def revision(name: str) -> str:
-    """Return the commit of a dataset on the hub; InputError where the hub does not answer."""
+    """Return the commit of a dataset on the hub; raise InputError if the hub does not answer."""
     repository, options = _parsed(name)
     with _naming(name):
         from huggingface_hub import HfApi
@@ -63,19 +63,19 @@ def _parsed(name: str) -> tuple[str, dict[str, str]]:
 
 @contextmanager
 def _naming(name: str) -> Iterator[None]:
-    """Turn whatever the hub or its client raises into an InputError that names the dataset."""
+    """Turn any error of the hub or its client into an InputError that names the dataset."""
     try:
         yield
     except (CecError, GeneratorExit):
         raise
     except ImportError as error:
         raise MissingPackageError(
-            f"{name}: the hub needs datasets: {how_to_install('embed')}"
+            f"{name}: reading from the hub needs datasets: {how_to_install('embed')}"
         ) from error
     except Exception as error:
         first = (str(error).splitlines() or [""])[0][:300]
         raise InputError(
-            f"{name}: the hub gave no such dataset, or did not answer ({type(error).__name__}: "
+            f"{name}: the hub has no such dataset, or did not answer ({type(error).__name__}: "
             f"{first}). Check the name and the network (HF_ENDPOINT names another server), or "
             "download the dataset and give its folder"
         ) from error

@@ -1,4 +1,4 @@
-"""JSON lines: one object a line."""
+"""JSON lines: one object per line."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from cecdata.corpus.lines import Block, blocks, numbers
 from cecdata.corpus.rows import EXCERPT, Reject, Rows, fault, gather
 from cecdata.corpus.sources import Source, opened
 
-_LOOK = 100  # lines that are searched for the columns
+_LOOK = 100  # lines that are searched for keys
 
 
 def _read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
-    """Yield the objects of a JSON-lines file; a line without one is rejected, the others stay."""
+    """Yield the objects of a JSON-lines file; only lines without an object are rejected."""
     del batch_rows  # a block of bytes is a batch
     picked = None
     with opened(source) as stream:
@@ -46,13 +46,13 @@ def _read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
 
 
 def _pick(columns: Columns, block: Block, source: Source) -> Picked:
-    """Choose the keys to read by the file's first objects: a typo would reject every row."""
+    """Choose the keys to read from the file's first objects: a typo would reject every row."""
     lines = block.data.split(b"\n", _LOOK)[:_LOOK]
     return pick_keys(columns, [_load(line) for line in lines], source)
 
 
 def pick_keys(columns: Columns, values: Sequence[object], source: Source) -> Picked:
-    """Choose the keys to read by the first of some objects; InputError for one that none has."""
+    """Choose the keys to read from the first objects; raise InputError for one that none has."""
     keys: dict[str, None] = {}
     strings: dict[str, None] = {}
     for value in values[:_LOOK]:
@@ -78,10 +78,10 @@ def _load(line: bytes) -> object:
 
 
 def _parse_fast(block: Block, picked: Picked) -> pa.Table | None:
-    """Parse the whole block with Arrow; None if that may not give one row a line.
+    """Parse the whole block with Arrow; return None unless each line certainly gives one row.
 
-    Every line opens and closes with a brace and none is blank, so that no object can span lines;
-    as many rows as lines then means one object in each.
+    It is certain if every line opens and closes with a brace and none is blank, so that no object
+    spans lines, and if there are as many rows as lines.
     """
     import pyarrow.json as pj
 

@@ -1,4 +1,4 @@
-"""Tables that are Arrow already: Parquet, and Arrow IPC files and streams."""
+"""Columnar tables: Parquet, and Arrow IPC files and streams."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 _MAGIC = b"ARROW1"
-# Text that is made of a dictionary at a time: half a kilobyte can say a million characters, a
-# million times.
+# Most bytes of text that are decoded from a dictionary at a time: half a kilobyte may encode a
+# million characters, a million times.
 _AT_ONCE = 1 << 28
-_LARGE, _BUFFER = 1 << 26, 1 << 20  # bytes of a Parquet file, and of it at a time
+_LARGE, _BUFFER = 1 << 26, 1 << 20  # bytes: a larger Parquet file is read through such a buffer
 
 
 def _read_parquet(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
-    """Yield the rows of a Parquet file, a batch at a time; only the two columns are decoded."""
+    """Yield the rows of a Parquet file, a batch at a time; only the picked columns are decoded."""
     import pyarrow.parquet as pq
 
     assert source.path is not None
@@ -40,12 +40,11 @@ def _read_parquet(source: Source, columns: Columns, batch_rows: int) -> Iterator
 
 
 def _options(path: Path) -> dict[str, int]:
-    """Return how to open a Parquet file: not mapped, and a large one a megabyte at a time.
+    """Return the options to open a Parquet file: not mapped, a large one through a buffer.
 
-    Mapped pages would count as memory of this process.
-
-    A smaller one is read by whole column chunks: a buffered reader allocates all the bytes that a
-    page's header claims, up to 2 GiB, before it checks that the file has them.
+    Mapped pages would count as memory of this process. A smaller file is read by whole column
+    chunks: a buffered reader allocates all the bytes that a page's header claims, up to 2 GiB,
+    before it checks that the file has them.
     """
     buffer = _BUFFER if path.stat().st_size > _LARGE else 0
     return {"memory_map": False, "pre_buffer": False, "buffer_size": buffer}
@@ -54,9 +53,9 @@ def _options(path: Path) -> dict[str, int]:
 def _batches(
     file: pq.ParquetFile, path: Path, names: list[str], rows: int
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a file; row groups with long texts stay dictionary-encoded.
+    """Yield the batches of a file; only row groups with long texts stay dictionary-encoded.
 
-    Reading all of them so would cost more time than it saves.
+    Keeping all row groups encoded would cost more time than it saves.
     """
     import pyarrow.parquet as pq
 
@@ -72,13 +71,13 @@ def _batches(
 
 
 def _weight(file: pq.ParquetFile, group: int, rows: int) -> int:
-    """Return bytes that a batch cannot exceed: every row as long as the row group."""
+    """Return an upper bound of a batch's bytes: as if every row were as long as the row group."""
     facts = file.metadata.row_group(group)
     return min(rows, int(facts.num_rows)) * int(facts.total_byte_size)
 
 
 def _swells(coded: pq.ParquetFile, group: int, names: list[str], rows: int) -> bool:
-    """Return whether a batch may be too long, if every row is as long as the longest text."""
+    """Return whether a batch may be too large: if every row were as long as the longest text."""
     first = next(coded.iter_batches(1, [group], names, use_threads=False), None)
     lengths = [] if first is None else [pc.binary_length(c.dictionary) for c in first.columns]
     return any(rows * (pc.max(length).as_py() or 0) > _AT_ONCE for length in lengths)
@@ -108,7 +107,7 @@ def table_rows(
     batches: Iterator[pa.RecordBatch],
     schema: pa.Schema | None = None,
 ) -> Iterator[Rows]:
-    """Yield the rows of Arrow batches; the first says which columns there are."""
+    """Yield the rows of Arrow batches; `schema` is by default that of the first batch."""
     first = next(batches, None)
     if schema is None and first is not None:
         schema = first.schema
@@ -137,7 +136,7 @@ def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     for column in columns:
         if pa.types.is_dictionary(column.type) and len(column.dictionary):
             lengths = np.asarray(pc.binary_length(column.dictionary))
-            # What is too long is rejected without its text.
+            # An overlong text is rejected, and only an excerpt of it is kept.
             longest = max(longest, int(lengths[lengths <= MAX_BYTES].max(initial=1)))
     whole, rows = pa.RecordBatch.from_arrays(columns, batch.schema.names), _AT_ONCE // longest
     for start in range(0, batch.num_rows, rows):
@@ -147,7 +146,7 @@ def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 def _sound(array: pa.Array) -> pa.Array:
     """Check every offset of a string array; return strings in one buffer, or a dictionary of them.
 
-    Arrow itself trusts the file. Whether the bytes are UTF-8 is asked later, row by row.
+    Arrow itself trusts the file. Whether the bytes are UTF-8 is checked later, row by row.
     """
     array.validate()
     if pa.types.is_dictionary(array.type):
@@ -171,7 +170,7 @@ def _pick(columns: Columns, schema: pa.Schema, source: Source) -> Picked:
     picked = columns.pick(schema.names, strings, source.label)
     for what, name in (("origin", picked.origin), ("licence", picked.licence)):
         if name is not None and name not in strings:
-            raise InputError(f"{source.label}: column {name!r} ({what}) is no string column")
+            raise InputError(f"{source.label}: column {name!r} ({what}) does not hold strings")
     return picked
 
 

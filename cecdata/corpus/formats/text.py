@@ -1,4 +1,4 @@
-"""Plain text, one sentence (or paragraph) a line."""
+"""Plain text, one sentence (or paragraph) per line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cecdata.corpus.sources import Source, opened
 
 def _read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
     """Yield the lines of a text file; an empty line is a row with an empty text."""
-    del columns, batch_rows  # `reading` refuses columns of text alone; a block of bytes is a batch
+    del columns, batch_rows  # plain text has no columns; a block of bytes is a batch
     with opened(source) as stream:
         for number, block in enumerate(blocks(stream, source)):
             if number == 0 and source.guessed:
@@ -25,7 +25,7 @@ def _read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
 
 
 def _refuse_json(block: Block, source: Source) -> None:
-    """Raise InputError if the first line is a JSON object, since nobody called it plain text."""
+    """Raise InputError if the first line is a JSON object: the user did not name the format."""
     first = block.data.lstrip().partition(b"\n")[0]
     try:
         is_object = first.startswith(b"{") and isinstance(json.loads(first), dict)

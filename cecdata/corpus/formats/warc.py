@@ -1,7 +1,7 @@
 """Web archives: WARC with pages, and WET with their text (ISO 28500).
 
-Each record is cut out by its own header, so that a broken one costs itself alone; warcio decodes
-what is inside. The row is the number of the record, the origin the host of the page.
+Each record is cut out by its own header, so that a broken record spoils no other; warcio decodes
+its content. The row is the number of the record, the origin the host of the page.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
                 host, lines = _lines(record)
             except MissingPackageError:
                 raise
-            except Exception as error:  # noqa: BLE001 - a broken record raises whatever it likes
+            except Exception as error:  # noqa: BLE001 - a broken record may raise any exception
                 shown = record[:EXCERPT].decode("utf-8", "backslashreplace")
                 detail = f"{type(error).__name__}: {error}"
                 rejects.append(Reject(number, source.origin, shown, "invalid_warc", detail))
@@ -65,7 +65,7 @@ def _read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
 
 
 def _records(stream: IO[bytes]) -> Iterator[bytes | str]:
-    """Yield the bytes of each record, or what is wrong with it; then the next one is looked for."""
+    """Yield the bytes of each record, or what is wrong with it, and go on to the next one."""
     line = stream.readline(_MAX_HEADER)
     while line:
         if not line.startswith(_VERSION):
@@ -87,7 +87,7 @@ def _records(stream: IO[bytes]) -> Iterator[bytes | str]:
             continue
         body = stream.read(length)
         if len(body) < length:
-            yield f"the file ends {length - len(body):,} bytes before the record"
+            yield f"the file ends {length - len(body):,} bytes before the end of the record"
             return
         line = stream.readline(_MAX_HEADER)
         if line.strip():  # a wrong length: the record's end is not where it says
@@ -106,7 +106,7 @@ def _next_record(stream: IO[bytes]) -> bytes:
 
 
 def _lines(record: bytes) -> tuple[str, list[bytes]]:
-    """Return the host of a record and the paragraphs of its text; none for other records."""
+    """Return a record's host and the paragraphs of its text; no paragraphs for other records."""
     try:
         from warcio.archiveiterator import ArchiveIterator
     except ImportError as error:

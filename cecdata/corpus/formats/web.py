@@ -6,7 +6,7 @@ from cecdata.common.errors import MissingPackageError, how_to_install
 
 
 def page_text(page: bytes | str) -> list[str]:
-    """Return the paragraphs of a page's main text; none where there is none.
+    """Return the paragraphs of a page's main text, if it has one.
 
     Menus, footers and scripts are left out. Raises MissingPackageError without trafilatura.
     """

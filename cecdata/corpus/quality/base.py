@@ -1,4 +1,4 @@
-"""What a quality filter is."""
+"""The type of a quality filter."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ HAN = r"[\u4e00-\u9fff\u3400-\u4dbf]"
 class Quality:
     """A rule by which a sentence is rejected.
 
-    fails: from the column of sentences to a boolean expression, true where one is rejected.
-    detail: what the rejected row says.
-    counts: returns patterns of one character; `count` of one is the number of its matches.
+    fails: maps the column of sentences to a boolean expression, true where one is rejected.
+    detail: the text of the column `detail` of a rejected row.
+    counts: returns the patterns, each of one character, that `count` and `share` may take.
     """
 
     fails: Callable[[pl.Expr], pl.Expr]

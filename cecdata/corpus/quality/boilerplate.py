@@ -1,4 +1,4 @@
-"""What pages say about themselves: menus, copyright, calls to share or to read on."""
+"""Boilerplate of web pages: menus, copyright notices, calls to share or to read on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cecdata.corpus.quality.base import Quality
 if TYPE_CHECKING:
     import polars as pl
 
-LONGEST = 60  # a longer sentence says something else besides
+LONGEST = 60  # a longer sentence has other content, too
 _PHRASES = (
     "版权所有", "(?i)all rights reserved", "(?i)copyright", "ICP备", "公网安备",
     "未经.{0,6}(?:许可|授权)", "转载请注明", "责任编辑",

@@ -1,4 +1,4 @@
-"""Counts of a text's characters by class, for all filters in one pass over the bytes."""
+"""The counts of a text's characters by class, for up to eight classes in one pass."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Lanes = npt.NDArray[np.uint64]
 
 
 def counted(text: pa.Array, patterns: Sequence[str]) -> dict[str, Int32s]:
-    """Return for each pattern of one character how many characters of each text match it."""
+    """Return, for each pattern, the number of characters in each text that match it."""
     data, bounds = string_buffers(text)
     counts: dict[str, Int32s] = {}
     for first in range(0, len(patterns), MOST):
@@ -49,7 +49,7 @@ def distinct(text: pl.Series, head: int) -> tuple[Int32s, Int32s]:
 
 @cache
 def _lanes(patterns: tuple[str, ...]) -> Lanes:
-    """Return for each code point a one in the byte of each pattern that it matches."""
+    """Return, for each code point, a word with a 1 in the byte of each pattern that it matches."""
     import polars as pl
 
     low, high = _SURROGATES
@@ -68,7 +68,7 @@ def _count(data: Bytes, bounds: Int32s, lanes: Lanes, numbers: npt.NDArray[np.in
         at, stop = np.uint64(bounds[row]), np.uint64(bounds[row + 1])
         while at < stop:
             held = np.uint64(0)
-            for _ in range(255):  # until a byte may be full
+            for _ in range(255):  # a byte can count no further
                 if at >= stop:
                     break
                 code, at = code_point(data, at)

@@ -1,4 +1,4 @@
-"""Japanese: a sentence with kana, names of one or two signs apart."""
+"""Japanese: sentences with more kana than a short name in a Chinese sentence has."""
 
 from __future__ import annotations
 

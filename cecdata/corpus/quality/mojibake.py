@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 # The replacement character through GBK, uninitialised memory, and UTF-8 read as Latin-1.
 _SIGNS = r"锟斤拷|锘挎|烫烫|屯屯屯|[ÃÂ][\u0080-\u00bf]|[äåæçèé][\u0080-\u00bf]{2}|â€"
-# The most frequent characters of UTF-8 text that is read as GBK; three are no coincidence.
+# The most frequent characters of UTF-8 text that is read as GBK; three are hardly a coincidence.
 _RARE, _MOST = r"[浣犲ソ鐨勬槸鍦ㄦ垜浠涓鏈夊悗鍙锛銆]", 3
 
 

@@ -33,9 +33,9 @@ def tables(model: str) -> Tables:
 def perplexity(text: pa.Array, model: str) -> NDArray[np.float64]:
     """Return exp(-log P / n) of each text under a model, n being its Chinese characters.
 
-    A text is cut into the words of the model that are likeliest together as unigrams; log P is
-    the sum of their bigrams' log-probabilities. Other characters part the text and do not count:
-    a text that has no Chinese characters has the perplexity 1.
+    A text is cut into the model's words with the highest joint unigram probability; log P is the
+    sum of their bigrams' log-probabilities. Other characters separate parts and do not count: a
+    text without Chinese characters has the perplexity 1.
     """
     data, bounds = string_buffers(text)
     nats, characters = np.zeros(len(text)), np.zeros(len(text), np.int64)
@@ -44,5 +44,5 @@ def perplexity(text: pa.Array, model: str) -> NDArray[np.float64]:
 
 
 def detail(most: float) -> str:
-    """Return what a rejected row says."""
+    """Return the text of the column `detail` of a rejected row."""
     return f"its perplexity per Chinese character is above {most:g}"

@@ -1,4 +1,4 @@
-"""Rejects sentences that are mostly signs: tables, rules, emoticons, encoded data."""
+"""Sentences with many signs or digits: tables, rules, emoticons, encoded data."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Text that is not in simplified characters, or in rare ones.
+"""Sentences with many characters that are not simplified, or that are rare.
 
-The operators and the tables of this package know the 8,105 characters of 通用规范汉字表.
+The operators and tables of this package cover only the 8,105 characters of 通用规范汉字表.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """FP16 vectors by 64-bit id: sorted keys, mapped segments, a FAISS file, checksums on everything.
 
-DIR/cache.json vouches for the rest and is replaced last: what it does not name does not exist.
-Segments never change; a reader goes on with those that it opened while a writer appends or
+DIR/cache.json names the other files and is replaced last: a file that it does not name does not
+count. Segments never change; a reader keeps using those that it opened while a writer appends or
 compacts.
 """
 

@@ -1,7 +1,7 @@
 """The FAISS file: IDMap2 over a scalar quantiser of fp16, inner product.
 
-It holds the vectors once more, so that search and other programs need nothing of ours. FAISS
-itself notices no flipped bit: `open_index` compares the SHA-256 before it maps the file.
+It holds a second copy of the vectors, so that search and other programs need only this file. FAISS
+itself does not notice a flipped bit: `open_index` compares the SHA-256 before it maps the file.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ def installed() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The bytes before the vectors in a FAISS file, and the offsets of the row count in them.
+    """The bytes that begin a FAISS file, and the offsets in them of the number of rows.
 
-    After it: bytes of the vectors (64 bits), the vectors, number of ids (64 bits), the ids.
+    They are followed by the size of the vectors in bytes (64 bits), the vectors, the number of ids
+    (64 bits), and the ids.
     """
 
     head: bytes
@@ -57,9 +58,9 @@ def write_index(path: Path, cache: Cache) -> None:
     """Write the index of all rows, block by block: memory does not grow with their number.
 
     FAISS can write only an index that it holds in memory. So it writes two small ones, which show
-    what precedes and follows the vectors in a file, and the vectors are written in between. If
-    the layout of a version of FAISS is unknown, FAISS writes the index itself, which takes
-    2 d + 16 bytes of memory a row.
+    what precedes and follows the vectors in a file; this function writes the large one in that
+    layout. If the layout is not as expected, FAISS writes the index itself, which takes 2 d + 16
+    bytes of memory per row.
     """
     frame = learn_frame(cache.sidecar.dimension)
     if frame is None:
@@ -80,7 +81,7 @@ def _write(file: BinaryIO, frame: Frame, cache: Cache) -> None:
 
 
 def learn_frame(dimension: int) -> Frame | None:
-    """Return the frame of indexes of one and two rows that FAISS wrote; None if they differ."""
+    """Return the common frame of two indexes by FAISS, of one and two rows; None if it fails."""
     one, two = _example(1, dimension), _example(2, dimension)
     if one is None or two is None or len(one) != len(two):
         return None
@@ -98,7 +99,7 @@ def learn_frame(dimension: int) -> Frame | None:
 
 
 def _example(rows: int, dimension: int) -> bytes | None:
-    """Return the head of a small index; None if its tail is not as expected."""
+    """Return the bytes of a small index before the vectors; None if the rest is unexpected."""
     rng = np.random.default_rng(rows)
     keys = rng.integers(0, 2**64, rows, np.uint64)
     vectors = rng.standard_normal((rows, dimension)).astype(np.float16)
@@ -122,7 +123,7 @@ def _small(batches: Iterator[tuple[Keys, Halves]], dimension: int) -> Any:
 def check_index(path: Path, cache: Cache) -> None:
     """Raise VerificationError unless FAISS opens the file and returns its rows and vectors.
 
-    The vectors are those of some rows of every segment, the first and the last among them.
+    The vectors of some rows of every segment are compared, including the first and the last.
     """
     index = _map(path)
     if int(index.ntotal) != len(cache):
@@ -185,7 +186,7 @@ def _knn(result: tuple[Any, Any]) -> tuple[Floats, Rows]:
 
 def _map(path: Path) -> Any:
     faiss = _faiss()
-    # IO_FLAG_MMAP alone would load everything of this kind of index; before 1.11 there is no other
+    # IO_FLAG_MMAP would load an index of this kind whole; FAISS before 1.11 has no other flag
     return faiss.read_index(str(path), getattr(faiss, "IO_FLAG_MMAP_IFC", 0))
 
 

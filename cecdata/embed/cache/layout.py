@@ -60,10 +60,12 @@ def dump_sidecar(sidecar: Sidecar) -> bytes:
 
 
 def read_sidecar(folder: Path) -> Sidecar:
-    """Read the sidecar. InputError if there is no cache, VerificationError if it is damaged."""
+    """Read the sidecar; raise InputError if there is none, VerificationError if it is damaged."""
     path = folder / SIDECAR
     if not path.is_file():
-        raise InputError(f"{folder}: no embedding cache here ({SIDECAR} is missing): cecdata embed")
+        raise InputError(
+            f"{folder}: no embedding cache here ({SIDECAR} is missing): run `cecdata embed`"
+        )
     with naming(path):
         data = path.read_bytes()
     try:
@@ -78,7 +80,7 @@ def read_sidecar(folder: Path) -> Sidecar:
     if odd := [s.name for s in sidecar.segments if not _NAME.fullmatch(s.name)]:
         raise _damaged(path, f"{odd[0]!r} is no segment's name")
     if sidecar.dimension < 1 or any(segment.rows < 0 for segment in sidecar.segments):
-        raise _damaged(path, "a size below nothing")
+        raise _damaged(path, "a negative number of rows, or a dimension below 1")
     return sidecar
 
 

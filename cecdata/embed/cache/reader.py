@@ -1,4 +1,4 @@
-"""Reading a cache: look-ups by id."""
+"""The reader of a cache: look-ups by id."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cecdata.embed import Encoder
 from cecdata.embed.cache.layout import FAISS, Sidecar, read_sidecar
 from cecdata.embed.cache.segments import Halves, Keys, Opened, open_segment
 
-_TRIES = 20  # a writer may have compacted between the sidecar and the segments
+_TRIES = 20  # a writer may compact after the sidecar is read and before the segments are opened
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Found:
 def ids_of(sentences: Sequence[str]) -> npt.NDArray[np.int64]:
     """Return the ids that shards give these sentences: the bits of XXH3-64 of their UTF-8, [N].
 
-    Sentences as `cecdata` normalises them; the texts of a shard are.
+    The sentences must be normalised as in a build; the texts of a shard are.
 
     >>> ids_of(["他的病情已经好转。"]).tolist()
     [3202059530852669036]
@@ -63,8 +63,8 @@ class Cache:
     ) -> Cache:
         """Open the cache in `root`.
 
-        Raises InputError where there is none, VerificationError where it is damaged, RefusedError
-        where its vectors are not of the expected encoder, fingerprint or dimension.
+        Raises InputError if there is none, VerificationError if it is damaged, and RefusedError if
+        its vectors are not those of the expected encoder, fingerprint or dimension.
         """
         root = Path(root)
         for attempt in range(_TRIES):
@@ -93,10 +93,10 @@ class Cache:
     def vectors_of(self, wanted: npt.NDArray[np.int64] | Keys | Sequence[str]) -> Found:
         """Look up the vectors of ids, or of sentences (by `ids_of`).
 
-        VerificationError where a vector is damaged; one that is missing is no error.
+        Raises VerificationError for a damaged vector; a missing one is not an error.
         """
         keys = wanted if isinstance(wanted, np.ndarray) else ids_of(wanted)
-        if len(self.segments) == 1 and len(keys):  # as after `--compact`: no copy of the answer
+        if len(self.segments) == 1 and len(keys):  # as after `--compact`: saves a copy
             rows = self.segments[0].find(keys)
             if (rows >= 0).all():
                 return Found(self.segments[0].take(rows), np.ones(len(keys), np.bool_))
@@ -111,7 +111,7 @@ class Cache:
         return Found(vectors, present)
 
     def get(self, keys: npt.NDArray[np.int64] | Keys) -> Halves:
-        """Return the vectors of ids, [N, dimension] fp16; InputError if one is missing."""
+        """Return the vectors of ids, [N, dimension] fp16; raise InputError if one is missing."""
         lookup = self.vectors_of(keys)
         if not lookup.present.all():
             missing = np.flatnonzero(~lookup.present)
@@ -133,7 +133,7 @@ class Cache:
 
     @property
     def faiss_path(self) -> Path:
-        """The path of the FAISS file; RefusedError if it lacks rows."""
+        """Return the path of the FAISS file; raise RefusedError if it lacks rows."""
         if self.sidecar.faiss is None:
             raise RefusedError(
                 f"{self.root}: the FAISS file is not written: rows were added and the run that "

@@ -1,7 +1,7 @@
 """One segment: sorted 64-bit ids, a 32-bit sum for each vector, and the fp16 vectors, mapped.
 
-2 d + 12 bytes a vector. The sums bind the vector to its id; the ids and sums are under one SHA-256
-that opening checks, a vector's own sum is checked before the vector is handed out.
+A vector takes 2 d + 12 bytes. Its sum binds it to its id. One SHA-256, checked on opening, covers
+the ids and sums; a vector's own sum is checked before the vector is returned.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Sums = npt.NDArray[np.uint32]
 Halves = npt.NDArray[np.float16]
 Rows = npt.NDArray[np.int64]
 _AT_ONCE = 1 << 28  # bytes hashed in one go; Arrow's offsets are 32 bits wide
-_CACHED = 1 << 18  # bytes looked up before their sums are taken: they are in the cache still
+_CACHED = 1 << 18  # bytes copied before their sums are computed, while in the processor's cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +48,21 @@ class Opened:
         return np.where(self.keys[at] == keys, at, -1) if len(self.keys) else at - 1
 
     def take(self, rows: Rows) -> Halves:
-        """Return vectors by row, each checked; VerificationError for the first damaged one."""
+        """Return vectors by row, each checked; raise VerificationError if one is damaged."""
         vectors = np.empty((len(rows), self.vectors.shape[1]), np.float16)
         wrong = np.empty(len(rows), np.bool_)
         step = max(1, _CACHED // max(1, 2 * vectors.shape[1]))
         for start in range(0, len(rows), step):
             at = slice(start, start + step)
-            # rows are some of ours: clipping changes none, and spares a copy
+            # all rows are in range, so clipping changes none; it saves a copy
             np.take(self.vectors, rows[at], axis=0, out=vectors[at], mode="clip")
             wrong[at] = vector_sums(vectors[at], self.keys[rows[at]]) != self.sums[rows[at]]
         bad = np.flatnonzero(wrong)
         if len(bad):
             raise VerificationError(
                 f"{self.path}: the vector of id {int(self.keys.view(np.int64)[rows[bad[0]]])} (row "
-                f"{int(rows[bad[0]])}) is damaged, and so are {len(bad) - 1} more of those asked "
-                "for: `cecdata verify` lists all; remove the cache and embed again"
+                f"{int(rows[bad[0]])}) is damaged, and so are {len(bad) - 1} more of those looked "
+                "up: `cecdata verify` counts all; remove the cache and embed again"
             )
         return vectors
 
@@ -94,7 +94,7 @@ def vector_sums(vectors: Halves, keys: Keys) -> Sums:
 
 
 def open_segment(root: Path, segment: Segment, dimension: int) -> Opened:
-    """Map the vectors and read the ids; VerificationError if either is damaged."""
+    """Map the vectors and read the ids; raise VerificationError if the files are damaged."""
     keys_path, path = files_of(root, segment.name)
     with naming(keys_path):
         data = keys_path.read_bytes()

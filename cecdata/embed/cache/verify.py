@@ -1,4 +1,4 @@
-"""Verification of a cache: every bit of it, and that its files agree."""
+"""The verification of a cache: every bit of it, and the agreement of its files."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _problems(root: Path, sidecar: Sidecar) -> Iterator[Problem]:
     if len(np.unique(keys)) != len(keys):
         yield Problem(FOLDER, "an id occurs more than once")
     if len(opened) == len(sidecar.segments) and len(keys) != sidecar.rows:
-        yield Problem(SIDECAR, f"{sidecar.rows:,} rows promised, {len(keys):,} there")
+        yield Problem(SIDECAR, f"has {sidecar.rows:,} rows, the segments have {len(keys):,}")
     named = {path for s in sidecar.segments for path in files_of(root, s.name)}
     for path in sorted((root / FOLDER).glob("*")):
         if path not in named:

@@ -1,4 +1,4 @@
-"""Writing a cache: append, compact, finish, by one writer at a time."""
+"""The writer of a cache: append, compact, finish; one writer at a time."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _BLOCK = 8192  # rows copied at a time
 class CacheWriter:
     """``with CacheWriter(dir, encoder) as cache: cache.add(ids, vectors); cache.finish()``.
 
-    Another encoder's cache is refused (RefusedError names what differs), so is one that a living
-    process writes. A killed run loses the segment that it was writing and nothing else.
+    A cache of another encoder is refused (RefusedError names what differs), and so is one that
+    another process is writing. A killed run loses only the segment that it was writing.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class CacheWriter:
 
     @property
     def cache(self) -> Cache:
-        """The cache in its present state."""
+        """Return the cache in its present state."""
         if self._cache is None:
             raise RuntimeError("the cache is not open: use `with CacheWriter(…) as cache`")
         return self._cache
@@ -98,14 +98,14 @@ class CacheWriter:
     def add(self, keys: npt.NDArray[np.int64] | Keys, vectors: npt.NDArray[np.floating]) -> int:
         """Append the vectors that are new as one segment; return their number.
 
-        InputError for a vector of another length, or one that is zero or not finite.
+        Raises InputError for a vector of another length, or one that is zero or not finite.
         """
         keys = keys.view(np.uint64)
         wanted = (len(keys), self.cache.sidecar.dimension)
         if vectors.shape != wanted:
             raise InputError(
                 f"{self._work.root}: vectors of shape {vectors.shape} do not fit this cache, which "
-                f"wants {wanted}: embed with {self.cache.sidecar.encoder}"
+                f"needs {wanted}: embed with {self.cache.sidecar.encoder}"
             )
         half = vectors.astype(np.float16)
         check_halves(half, keys)
@@ -117,7 +117,7 @@ class CacheWriter:
         return len(keys)
 
     def finish(self) -> bool:
-        """Write the FAISS file unless it is there and whole; False where FAISS is not installed."""
+        """Write the FAISS file unless it is intact; return False if FAISS is not installed."""
         cache, wanted, path = self.cache, self.cache.sidecar.faiss, self._work.root / FAISS
         if wanted is not None and path.is_file() and sha256_of(path).sha256 == wanted.sha256:
             return True
@@ -199,7 +199,7 @@ class CacheWriter:
         self._cache = Cache.open(self._work.root, expect=self._encoder)
 
     def _sweep(self) -> None:
-        """Remove files that the sidecar does not name, as a killed run leaves them."""
+        """Remove files that the sidecar does not name, such as those of a killed run."""
         named = {
             path for s in self.cache.sidecar.segments for path in files_of(self._work.root, s.name)
         }

@@ -10,7 +10,7 @@ import numpy.typing as npt
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
-SLACK = 64  # bytes that blocks and words may scribble past the end of what is written
+SLACK = 64  # bytes past the end of the output that copies in blocks and words may overwrite
 
 
 class Sentences(NamedTuple):
@@ -43,21 +43,21 @@ class Room(NamedTuple):
 
     points: npt.NDArray[np.uint32]  # [n] code points
     bounds: Ints  # [n + 1] the byte where each starts
-    # [n + 2] the character's number in the tables; 0: none, or that of no part of a span
+    # [n + 2] the character's slot in the tables; 0: none, or the character may be in no span
     slots: npt.NDArray[np.uint32]
     # [n + 1] a bit for each operator that may strike there; an insertion falls before the place
     mask: npt.NDArray[np.uint16]
     spans: Ints  # [rewriting operators, n] the row of the span that each may strike there
-    found: npt.NDArray[np.int64]  # [rewriting operators] how many spans each may strike
+    found: npt.NDArray[np.int64]  # [rewriting operators] the number of spans each may strike
     count: npt.NDArray[np.int64]  # [1] places where a span may begin
     maybe: Ints  # [n] these places
     # [n] the head's place in `SpanTables.heads` << 32 | bits of the operators that strike the two
     # characters there << 1 | 1 where a longer span may begin
     begun: npt.NDArray[np.uint64]
-    cumulative: Floats  # [O] the chance of an operator up to each, in this sentence
+    cumulative: Floats  # [O] cumulative probabilities of the operators in this sentence
     cumulative_here: Floats  # [O] the same at one place
     chosen: npt.NDArray[np.int64]  # [K] places that are struck, ascending
-    strikes: npt.NDArray[np.int64]  # [K] by which operator, in a mixed pair
+    strikes: npt.NDArray[np.int64]  # [K] the operator of each, in a mixed pair
     words: npt.NDArray[np.uint64]  # [K] the draw of each replacement
     ranks: npt.NDArray[np.uint16]  # [n + 2] the character's rank, see `Context`
     places: npt.NDArray[np.int64]  # [proposals] of the proposals for an edit
@@ -65,9 +65,10 @@ class Room(NamedTuple):
     weights: Floats  # [proposals] and their factors
     bonds: Bytes  # [n + 1] the code of the pair that ends at each place, see `context`
     base: npt.NDArray[np.float32]  # [n] the factor of each place, apart from its characters
-    worth: npt.NDArray[np.float32]  # [O, n] what the places up to each are worth to an operator
-    added: npt.NDArray[np.int64]  # [1] bits of the operators whose places are added up
-    written: npt.NDArray[np.uint32]  # what a source holds from its first edit to the last
+    worth: npt.NDArray[np.float32]  # [O, n] an operator's factors, summed up to each place
+    added: npt.NDArray[np.int64]  # [1] bits of the operators whose row of `worth` is filled
+    # the source's code points from its first edit to its last; in `context`, ranks of proposals
+    written: npt.NDArray[np.uint32]
     previous: npt.NDArray[np.int64]  # rows of a Levenshtein matrix
     current: npt.NDArray[np.int64]
 
@@ -105,7 +106,7 @@ class Room(NamedTuple):
 
 
 class Output(NamedTuple):
-    """The output: P pairs and their edits, one after the other.
+    """The output: P pairs and their edits, in order.
 
     `operator`: its index, O for mixed, O + 1 for unchanged, -1 if none could strike (the source
     is then empty). `old` and `new` are rows of the tables' texts.

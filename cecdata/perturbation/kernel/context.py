@@ -26,8 +26,11 @@ from cecdata.perturbation.kernel.layout import (
 )
 from cecdata.perturbation.kernel.strike import candidate_of, span_candidate_of
 
-# What `Context.factors` are by: codes of pairs that are made (left, right), that are unmade, that
-# are unmade and made on the left, on the right; classes of frequency; places
+# The first axis of `Context.factors`. The other two axes are, in turn: the codes of the pairs that
+# an edit makes (left, right); of the pairs that it breaks (left, right); of the pair broken and the
+# pair made on the left; the same on the right; the classes of frequency (old, new); the distances
+# from both ends; the code of `confusions` and the old class; the agreement in sound (0..2) and the
+# new class; the number of changed characters and 0.
 MADE, UNMADE, LEFT, RIGHT, FREQUENCY, WHERE, CONFUSION, SOUND, SIZE = range(9)
 _FURTHEST = 15
 _TEXT = (1 << TEXT_BITS) - 1
@@ -35,7 +38,7 @@ _TEXT = (1 << TEXT_BITS) - 1
 
 @inlined
 def pair_code(context, left, right):
-    """Return the code of two neighbouring ranks: 0 where they never occur, EDGE beside a sign."""
+    """Return the code of a pair of ranks: 0 if it never occurs, EDGE if one is no standard one."""
     both = context.codes[np.uint32(left), np.uint32(right >> 1)]
     return (both >> np.uint32((right & 1) << 2)) & np.uint32(EDGE)
 
@@ -69,7 +72,7 @@ def _made(context, room, i, before, new, after):
 
 @inlined
 def _character(tables, room, place, new):
-    """Return the factor of writing rank `new` at a place; 1 where either is no standard one."""
+    """Return the factor of writing rank `new` at a place; 1 where old or new is no standard one."""
     before = room.ranks[place - 1] if place > 0 else np.uint16(0)
     factor = _made(tables.context, room, place, before, new, room.ranks[place + 1])
     return factor if new != 0 and room.ranks[place] != 0 else 1.0
@@ -77,9 +80,9 @@ def _character(tables, room, place, new):
 
 @inlined
 def _span(tables, room, o, place, word):
-    """Return the mean factor of a span's changed characters, see `rooted`.
+    """Return the factor of a span: the product over its changed characters, after `rooted`.
 
-    1 where the replacement has another length.
+    The factor is 1 where the replacement has another length.
     """
     spans, context = tables.spans, tables.context
     s = np.int64(spans.row[o])
@@ -108,7 +111,10 @@ def _span(tables, room, o, place, word):
 
 @inlined
 def rooted(factor, changed):
-    """Return the square root for two characters, the fourth root for more: roots that are exact."""
+    """Return a factor's square root for two characters, its fourth root for more.
+
+    IEEE 754 rounds square roots alike on all processors.
+    """
     if changed >= 2:
         factor = math.sqrt(factor)
     if changed >= 3:
@@ -119,7 +125,7 @@ def rooted(factor, changed):
 @inlined
 def _add_places(tables, room, n, o):
     """Write into `room.worth` the cumulative sum of the places' factors for an operator."""
-    # Arrays are taken before the branch: taken within, they make the loops three times as slow.
+    # Bind the arrays before the branch: bound inside it, they make the loops three times slower.
     s, size, bit = np.int64(tables.spans.row[o]), np.uint64(n), np.uint16(1 << o)
     mask, worth, slots, base = room.mask, room.worth[o], room.slots, room.base
     own, of_span, spans = tables.context.of_slot[o], tables.context.of_span, room.spans[max(s, 0)]
@@ -157,7 +163,7 @@ def _is_free(chosen, count, k, at):
 def suggest(tables, draws, room, n, o, mixed, count, key):
     """Redraw the `count` edits in `room.chosen` and `room.words`, each as one of several proposals.
 
-    Places are drawn in strata, a proposal in each. In a mixed pair they stay.
+    Places are drawn in strata, one proposal from each. A mixed pair keeps its places.
     """
     for k in range(count):
         struck = room.strikes[k] if mixed else o
@@ -177,7 +183,7 @@ def suggest(tables, draws, room, n, o, mixed, count, key):
 
 @inlined
 def _propose_places(tables, draws, room, n, struck, count, k, key):
-    """Write a place of each proposal, and the weight 0 where another edit has it, else 1."""
+    """Write the place of each proposal, and its weight: 0 where another edit has it, else 1."""
     if (room.added[0] >> np.int64(struck)) & 1 == 0:
         _add_places(tables, room, n, struck)
         room.added[0] |= np.int64(1) << np.int64(struck)
@@ -186,7 +192,7 @@ def _propose_places(tables, draws, room, n, struck, count, k, key):
     shift = unit(draw(key, PROPOSAL, 2 * proposals * k))
     for t in range(proposals):
         at = _place_at(worth, n, np.float32(sum_ * ((t + shift) / proposals)))
-        # none is left where the product was rounded up to the sum
+        # there is no such place where the product was rounded up to the sum
         fits = (at < n) & _is_free(room.chosen, count, k, at)
         room.places[t] = at if fits else room.chosen[k]
         room.weights[t] = np.float64(fits)
@@ -196,7 +202,7 @@ def _propose_places(tables, draws, room, n, struck, count, k, key):
 def _weigh(tables, draws, room, struck, k, key):
     """Draw a replacement at the place of each proposal, and multiply its weight by the factor.
 
-    In several passes, so that the processor waits for the tables of all proposals at once.
+    Each step runs over all proposals, so that the processor waits for their tables at once.
     """
     proposals = draws.proposals
     for t in range(proposals):
@@ -214,13 +220,13 @@ def _weigh(tables, draws, room, struck, k, key):
 
 @inlined
 def _take(weights, count, u):
-    """Return the number of a weight, with a chance in proportion to it; -1 if all are 0."""
+    """Return the index of a weight, drawn in proportion to the weights; -1 if all are 0."""
     total, sum_, taken = 0.0, 0.0, 0
     for t in range(count):
         total += weights[t]
     for t in range(count):
         sum_ += weights[t]
-        taken += sum_ <= u * total  # no branch: which one it is cannot be predicted
+        taken += sum_ <= u * total  # no branch: it could not be predicted
     return taken if taken < count else -1
 
 

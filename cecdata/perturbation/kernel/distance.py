@@ -21,7 +21,7 @@ def is_new(points, n, facts):
 @inlined
 def _occurs(points, n, wanted):
     occurs = np.uint32(0)
-    for i in range(np.uint64(n)):  # to the end: without a way out the compiler vectorises it
+    for i in range(np.uint64(n)):  # without an early exit the compiler vectorises it
         occurs |= np.uint32(points[i] == wanted)
     return occurs != 0
 
@@ -31,7 +31,7 @@ def distance_of(out, first, last, tables, bound, room):
     """Return the distance of edits first..last - 1 of one pair, known to be at most `bound`."""
     start, end = np.int64(out.start[first]), np.int64(out.end[last - 1])
     length = _rebuild(start, out, first, last, tables, room)
-    # the text before the first edit and after the last is equal
+    # source and target are equal before the first edit and after the last
     return _banded(start, end - start, length, bound, room)
 
 

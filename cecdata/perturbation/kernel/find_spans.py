@@ -1,8 +1,7 @@
 """The places where operators that rewrite two to four characters may strike.
 
-A processor cannot predict which places begin a span and would mispredict a branch on it at every
-third place. So this module computes without branches, and its tables are small enough for the
-cache.
+A processor cannot predict which places begin a span: a branch on it would be mispredicted at every
+third place. So this module avoids such branches, and its tables are small enough for the cache.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ def look_up(n, spans, room):
         i = np.uint64(maybe[c])
         spread = _spread(slots, i)
         place, entry = _entry_of(spread, spans)
-        # by its bit and its tag a head is known for certain
+        # the bit and the tag together identify a head
         known = np.uint64((entry ^ spread) & np.uint32(_TAG) == 0)
         able = np.uint64((entry >> np.uint32(OPERATORS_SHIFT)) & np.uint32(_OPERATORS)) * known
         more = np.uint64((entry >> np.uint32(GOES_ON)) & np.uint32(1)) * known
@@ -86,7 +85,7 @@ def _entry_of(spread, spans):
 
 @inlined
 def _may_go_on(slots, i, longer):
-    """Return 1 if a span may begin with the three characters from i on; seldom wrongly."""
+    """Return 1 if a span may begin with the three characters from i on; false hits are rare."""
     three = np.uint64(slots[i] | slots[i + np.uint64(1)] << np.uint32(16))
     three |= np.uint64(slots[i + np.uint64(2)]) << np.uint64(32)
     bit = (three * np.uint64(KEY_FACTOR)) >> np.uint64(64 - KNOWN_BITS)

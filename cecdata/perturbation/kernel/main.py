@@ -87,8 +87,9 @@ def _read(text, row, read, tables, inserts, room):
 def _decide(n, able, marked, key, draws, tables, room):
     """Draw the operator and the places of a copy: (operator, number of edits, marked).
 
-    `able` are the operators that may strike, of those that rewrite spans all: whether there is a
-    span is looked up where one is drawn. `marked` are those looked up in this sentence.
+    `able` are the operators that may strike, including all that rewrite spans: their spans are
+    looked up only once such an operator is drawn. `marked` are the rewriting operators whose spans
+    have been looked up in this sentence.
     """
     operators, o, count = len(draws.priors), -1, 0
     if draws.unchanged > 0 and unit(draw(key, UNCHANGED, 0)) < draws.unchanged:
@@ -111,7 +112,8 @@ def _decide(n, able, marked, key, draws, tables, room):
 def _with_span(o, n, able, marked, key, draws, tables, room):
     """Draw again without an operator that has no span: (operator or -1, marked).
 
-    Drawing again from those that are left gives each its prior, renormalised to those able.
+    Drawing again from the remaining operators gives each its prior, renormalised over those that
+    can strike.
     """
     tries = 0
     while o >= 0 and tables.spans.row[o] >= 0:
@@ -136,8 +138,8 @@ def _with_span(o, n, able, marked, key, draws, tables, room):
 @inlined
 def _write(text, n, o, count, at, edits, tables, room, out):
     """Write the source and the edits of a copy: (bytes and edits written so far, the distance)."""
-    # The tail is copied whole after each edit and the next edit written over it: runs between
-    # edits, or sparing the copy where no byte moves, cost a mispredicted branch.
+    # After each edit the whole tail is copied, and the next edit overwrites it: copying only up to
+    # the next edit, or skipping a copy that moves no byte, would cost a mispredicted branch.
     base, first, spent, sure = at - room.bounds[0], edits, 0, True
     if o >= 0:
         copy_whole(out, at, text.data, room.bounds[0], room.bounds[n])
@@ -159,14 +161,14 @@ def _write(text, n, o, count, at, edits, tables, room, out):
             )
             if count > 1:
                 sure &= is_new(room.points, n, facts)
-                # a loss and a gain of several operators may be one substitution
+                # in a mixed pair, a deletion and an insertion may together be one substitution
                 sure &= facts & np.uint64(0xFF) != 0 or not mixed
             spent += tables.cost[struck]
         edits += 1
     if not sure:
-        # of several edits, one introduces a character that the target has: the sum is only a
-        # bound. One edit alone costs what it costs: a replacement never holds the character
-        # replaced, so what is left between what both share cannot match.
+        # Of several edits, one may introduce a character that the target has, so the sum is only
+        # an upper bound. The cost of a single edit is exact: a replacement never has the replaced
+        # character, so nothing matches between the common prefix and the common suffix.
         spent = distance_of(out, first, edits, tables, spent, room)
     return base + room.bounds[n], edits, spent
 
@@ -182,10 +184,10 @@ def _rewriters(tables):
 
 @entry
 def place_histogram(text: Sentences, tables: Tables, priors, room: Room, histogram):
-    """Add sentences to histogram[o, length, places]; calibration's input.
+    """Add sentences to histogram[o, length, places], the input of calibration.
 
-    histogram: [O, limit + 1, limit + 2] int64, in 2**-20 sentences: each counts by the chance that
-    o is drawn for it, which grows where other operators have no place.
+    histogram: [O, limit + 1, limit + 2] int64, in units of 2**-20 sentences. A sentence counts with
+    the probability that o is drawn for it, which grows where other operators have no place.
     """
     inserts, with_prior = insert_mask_of(tables.inserts), with_prior_of(priors)
     read = 0

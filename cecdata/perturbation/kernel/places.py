@@ -7,7 +7,7 @@ import numpy as np
 from cecdata.common.kernels.jit import called, inlined
 from cecdata.perturbation.kernel.draws import COUNT, MIXED_OPERATOR, PLACE, below, draw, unit
 
-_SPARSE = 24  # tries after which places are counted out
+_SPARSE = 24  # tries after which the eligible places are counted
 
 
 @inlined
@@ -31,7 +31,7 @@ def with_prior_of(priors):
 
 @inlined
 def count_places(mask, n, wanted):
-    """Return how many of the places 0..n meet `wanted`."""
+    """Return the number of places 0..n that have a bit of `wanted`."""
     count, bits = np.uint16(0), np.uint16(wanted)
     for i in range(np.uint64(n + 1)):  # 16-bit and without branches: the compiler vectorises it
         count = np.uint16(count + np.uint16((mask[i] & bits) != 0))
@@ -49,7 +49,7 @@ def able_of(mask, n, with_prior):
 
 @inlined
 def accumulate(priors, able, cumulative):
-    """Write into cumulative[o] the chance of an operator up to o, of those in the set."""
+    """Write into cumulative[o] the probability of drawing an operator ≤ o of the set `able`."""
     total, sum_ = 0.0, 0.0
     for o in range(len(priors)):
         if (able >> o) & 1:
@@ -64,7 +64,7 @@ def accumulate(priors, able, cumulative):
     while last > 0 and not (able >> last) & 1:
         last -= 1
     for o in range(last, len(priors)):
-        cumulative[o] = 2.0  # whatever rounding left over falls to the last of the set
+        cumulative[o] = 2.0  # the last of the set takes what rounding leaves over
 
 
 @inlined
@@ -72,13 +72,13 @@ def choose(u, cumulative):
     """Return the operator that a draw selects."""
     chosen = 0
     for o in range(len(cumulative)):
-        chosen += u >= cumulative[o]  # no branch: which operator it is cannot be predicted
+        chosen += u >= cumulative[o]  # no branch: it could not be predicted
     return chosen
 
 
 @inlined
 def take(n, o, wanted, draws, key, room):
-    """Draw how many of the places that meet `wanted` are struck, and which; return the number."""
+    """Draw how many places with a bit of `wanted` are struck, and which; return the number."""
     places, u, count = count_places(room.mask, n, wanted), unit(draw(key, COUNT, 0)), 1
     count_cdf = draws.count_cdf
     while count < count_cdf.shape[2] and u >= count_cdf[o, places, count - 1]:
@@ -89,9 +89,9 @@ def take(n, o, wanted, draws, key, room):
 
 @inlined
 def _take_places(mask, n, wanted, count, key, chosen):
-    """Draw `count` distinct places that meet `wanted`, ascending, each set equally likely.
+    """Draw `count` distinct places with a bit of `wanted`, ascending, each set equally likely.
 
-    Places are drawn from all n + 1 until an eligible one is found. Where these are rare
+    A place is drawn from all n + 1 until an eligible one is found. Where eligible places are rare
     (`_SPARSE`), it is cheaper to count them.
     """
     bits, tries = np.uint16(wanted), 0
@@ -131,9 +131,9 @@ def _count_out(mask, n, bits, chosen, k, word):
 
 @called
 def take_mixed(n, able, draws, key, room):
-    """Draw places and strikes[k], an operator for each, at least two different ones.
+    """Draw places, and for each an operator, strikes[k]; at least two operators differ.
 
-    Return their number, or 0 if these places do not allow that.
+    Return the number of places, or 0 if these places do not allow two operators.
     """
     mask, chosen, strikes, cumulative = room.mask, room.chosen, room.strikes, room.cumulative_here
     priors = draws.priors

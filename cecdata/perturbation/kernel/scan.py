@@ -16,7 +16,7 @@ from cecdata.perturbation.kernel.layout import (
 )
 
 _CR, _LF, _LESS, _MORE = 0x0D, 0x0A, 0x3C, 0x3E
-_LONGEST_PLACEHOLDER = 32  # code points between < and >
+_LONGEST_PLACEHOLDER = 32  # most code points between < and >
 _GOES_ON = 2  # in `protected`: this code point belongs to the run of the one before
 
 
@@ -64,13 +64,13 @@ def protect(protected, first, n, insert_mask, room):
 
 @inlined
 def clings(value, how):
-    """Return whether a code point of this class belongs to a larger character on that side."""
+    """Return whether a code point of this class joins its neighbour on that side."""
     return value == how or value == CLINGS_BOTH
 
 
 @called
 def _mend_clusters(n, code_points, insert_mask, room):
-    """Allow no insertion inside a visible character, and no base replaced under its marks."""
+    """Forbid an insertion inside a grapheme cluster, and the replacement of a base with marks."""
     points, mask, slots, before = room.points, room.mask, room.slots, PLAIN
     for i in range(n + 1):
         kind = PLAIN

@@ -30,10 +30,10 @@ _ALIAS = _COST + COST_BITS
 
 @inlined
 def strike_character(tables, struck, place, n, room, data, word, base, out, edit):
-    """Write an edit of one character or before one, and the rest; return (base, facts).
+    """Write an edit of one character, or before one, then the rest; return (base, facts).
 
-    Byte b of the target is at base + b of the output, from the end of the edit on;
-    `facts` are the replacement's in `Tables.texts`.
+    From the end of the edit on, byte b of the target is at base + b of the output.
+    `facts` is the second column of the replacement's row in `Tables.texts`.
     """
     inserts = np.int64(tables.inserts[struck])
     bounds = room.bounds
@@ -51,7 +51,7 @@ def strike_character(tables, struck, place, n, room, data, word, base, out, edit
 
 @inlined
 def strike_span(tables, struck, place, n, room, data, word, base, out, edit):
-    """Write an edit of a span, and the rest; return (base, its Levenshtein distance)."""
+    """Write an edit of a span, then the rest; return (base, the edit's Levenshtein distance)."""
     spans, bounds = tables.spans, room.bounds
     s = np.int64(spans.row[struck])
     row = spans.rows[np.int64(room.spans[s, place]), s]
@@ -131,7 +131,7 @@ def _copy(out, at, data, start, stop):
 
 @intrinsic
 def _copy_block(typing_context, out, to, data, source):
-    """out[to:to + 32] = data[source:source + 32] as one unaligned load and store, unchecked."""
+    """Copy data[source:source + 32] to out[to:] as one unaligned load and store, unchecked."""
 
     def generate(context, builder, signature, arguments):
         out_type, _, data_type, _ = signature.args
@@ -148,7 +148,7 @@ def _copy_block(typing_context, out, to, data, source):
 
 @intrinsic
 def _store_word(typing_context, out, to, word):
-    """out[to:to + 8] = the bytes of a 64-bit word, lowest first; unaligned, unchecked."""
+    """Store the bytes of a 64-bit word in out[to:to + 8], lowest first; unaligned, unchecked."""
 
     def generate(context, builder, signature, arguments):
         array = context.make_array(signature.args[0])(context, builder, arguments[0])

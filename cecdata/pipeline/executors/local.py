@@ -11,8 +11,8 @@ from itertools import islice
 
 from cecdata.pipeline.chunks import ChunkMaker, Outcome, Plan, Write
 
-# Whoever interrupts a build waits no longer than this for the chunks under way. What they do
-# afterwards is nothing: their files no longer get a name once the workspace is closed.
+# The longest wait for the chunks under way after an interrupt. A chunk that runs on has no effect:
+# its files get no final name once the workspace is closed.
 _PATIENCE_S = 2.0
 
 
@@ -21,8 +21,8 @@ def run(
 ) -> Iterator[tuple[int, Outcome]]:
     """Yield each chunk's outcome as it is done; if one fails, those under way finish first.
 
-    A chunk begins when one before it is done, which the caller records meanwhile: a kill costs
-    the chunks under way and those just done.
+    As soon as a chunk is done the next one begins, while the caller records the outcome: a kill
+    loses the chunks under way and those not yet recorded.
     """
     maker, queue = ChunkMaker(plan, write), iter(chunks)
 

@@ -1,8 +1,9 @@
 """Tasks of a Ray cluster whose machines see the output folder under the same path.
 
-The only module that imports `ray` (extra `[ray]`). `workers` bounds the chunks under way. On a
-cluster with GPUs, a model that embeds is an actor on each of them, which the tasks ask. Finished
-chunks are recorded in our journal alone: Ray's state may be lost at any time.
+This is the only module that imports `ray` (extra `[ray]`). `workers` bounds the chunks under way.
+On a cluster with GPUs, each GPU runs an actor with the encoder's model, and the tasks get their
+vectors from these actors. Finished chunks are recorded in our journal alone, because Ray's state
+may be lost at any time.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from cecdata.embed import serve
 from cecdata.pipeline.chunks import ChunkMaker, Fill, Outcome, Plan, Write
 from cecdata.pipeline.embedding import Embed, Facts, ServedEncoder
 
-# A worker that dies is replaced; a chunk that kills each of so many is at fault itself.
+# A worker that dies is replaced; a chunk that kills this many workers in turn is itself at fault.
 _RETRIES = 20
 
 
@@ -33,7 +34,7 @@ def run(
 ) -> Iterator[tuple[int, Outcome]]:
     """Yield each chunk's outcome as it is done, on the cluster of $RAY_ADDRESS or a local one.
 
-    Raises CecError where the cluster is lost, or a chunk ends one worker after another.
+    Raises CecError where the cluster is lost, or a chunk kills one worker after another.
     """
     try:
         import ray
@@ -47,12 +48,12 @@ def run(
     try:
         yield from _run(ray, plan, chunks, workers)
     except ray.exceptions.RayError as error:
-        if isinstance(error, CecError):  # a task's own, which Ray gives both types
+        if isinstance(error, CecError):  # raised by a task; Ray gives it both types
             raise
         said = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise CecError(
             f"{plan.root}: Ray lost a task or its cluster ({said}). Run the same command again: "
-            "it goes on after the chunks that are done"
+            "it resumes after the finished chunks"
         ) from error
     finally:
         if own:
@@ -78,7 +79,7 @@ def _run(
 
 
 class Model:
-    """An actor: a loaded stage that embeds."""
+    """An actor that holds a loaded `Embed` stage."""
 
     def __init__(self, stage: Embed) -> None:
         self._stage = stage
@@ -96,7 +97,8 @@ class Model:
 def _models(ray: Any, stage: Embed) -> list[Any]:
     """Return an actor for each GPU of the cluster, if the stage uses GPUs.
 
-    They reserve no core: a model that is started anew would wait for the tasks that wait for it.
+    They reserve no core: a restarted actor would otherwise wait for the cores of tasks that wait
+    for it.
     """
     gpus = int(ray.cluster_resources().get("GPU", 0)) if stage.gpus else 0
     options = {"num_cpus": 0, "num_gpus": stage.gpus, "max_restarts": -1, "max_task_retries": -1}
@@ -111,7 +113,7 @@ def _make(plan: Plan, k: int, chunk: Path, count: int, models: Sequence[Any]) ->
 
 @cache
 def _ask(models: tuple[Any, ...], name: str) -> None:
-    """Make this process get the vectors of an encoder from the actors, in turn."""
+    """Let this process get the vectors of an encoder from the actors, in turn."""
     import ray
 
     first = os.getpid() % len(models)

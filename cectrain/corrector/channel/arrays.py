@@ -16,16 +16,16 @@ Ints = NDArray[np.int32]
 Longs = NDArray[np.uint64]
 Floats = NDArray[np.float32]
 NUMERALS = frozenset("〇零一二三四五六七八九十百千万亿")
-NEVER = np.float32(-99)  # log P of one numeral for another: a context says nothing of a number
+NEVER = np.float32(-99)  # log P of one numeral for another: no context tells which number is right
 
-LONGEST_FORM = 4  # characters of a word without the one that is missing
-LEAST_LIKELY = -14.0  # log P of a word that may lack a character
-FORMS_KEPT = 16  # words that lack a character and look the same
-MISSING = -2.0  # beside log P that a character is missing: text of people lacks fewer
+LONGEST_FORM = 4  # most characters of a word without the one that is missing
+LEAST_LIKELY = -14.0  # least log P of a word that may lack a character
+FORMS_KEPT = 16  # most words that look the same without one of their characters
+MISSING = -2.0  # added to log P that a character is missing: people's text lacks fewer
 
 
 def channel_arrays(channel: Channel, model: Ngrams) -> ChannelArrays:
-    """Return the channel's arrays, without right texts of spans that are no word of the model."""
+    """Return the channel's arrays, without spans whose right text is not a word of the model."""
     size = np.diff(channel.bounds)
     single = np.array([len(text) == 1 for text in channel.observed])
     of_single = np.repeat(single, size)
@@ -69,10 +69,10 @@ def channel_arrays(channel: Channel, model: Ngrams) -> ChannelArrays:
 
 
 def _without_one(points: Ints, size: Ints, log_prob: Floats) -> tuple[Longs, Ints]:
-    """Return the key of each word without one of its characters, no numeral, and its number.
+    """Return the keys of words without one of their characters, and the words' numbers.
 
-    Words of two to `LONGEST_FORM` + 1 characters and log P of `LEAST_LIKELY` or more; of those
-    with the same key the `FORMS_KEPT` likeliest.
+    Numerals are never left out. Words have two to `LONGEST_FORM` + 1 characters and log P of
+    `LEAST_LIKELY` or more; of those with the same key the `FORMS_KEPT` likeliest are returned.
     """
     keys, words = [], []
     for length in range(2, LONGEST_FORM + 2):

@@ -25,7 +25,7 @@ from cectrain.corrector.channel.names import guard_recurring
 
 @called
 def _sort(n, work, used):
-    """Sort the edges by start: those as written are sorted, and so are the edited ones."""
+    """Merge the edges as written and the edited ones, each sorted by start, into one order."""
     edited, place = work.first[n], 0
     for start in range(n):
         for edge in range(work.first[start], work.first[start + 1]):
@@ -95,7 +95,7 @@ def _forward(lm, cool, work, total):
 def _backward(n, cool, work, total, step):
     """Fill `backward` of each state; return the sum over all paths and the best path's last state.
 
-    `step` is the number of steps, which are gone through from the last one.
+    `step` is the number of steps; they are visited from the last one to the first.
     """
     last = -1
     for state in range(total):
@@ -167,7 +167,7 @@ def _read(points, n, lm, channel, settings, work):
 
 @called
 def _write(points, begin, sentence, edge, work, channel, out, rows):
-    """Write one edit, what the word and the text have in common at both ends left out."""
+    """Write one edit without the characters that the word and the text share at both ends."""
     word = work.word[edge]
     first, last = work.start[edge], work.end[edge]
     low, high = 0, channel.word_size[word]
@@ -185,7 +185,11 @@ def _write(points, begin, sentence, edge, work, channel, out, rows):
 
 
 class Edits(NamedTuple):
-    """The output of the kernel: [E, 6] sentence, start, end, word, and the part of the word."""
+    """The output of the kernel for E edits.
+
+    `place` [E, 6] holds sentence, start, end, word, and the part of the word (start, end). `share`
+    is the posterior; `path` says whether the edit is on the best path.
+    """
 
     place: NDArray[np.int64]
     share: NDArray[np.float64]

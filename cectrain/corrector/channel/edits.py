@@ -56,7 +56,7 @@ def _first(points, n, begin, place, node, lm, channel, settings, floor, work, us
 
 @called
 def _second(points, n, begin, place, node, price, lm, channel, settings, floor, work, used):
-    """Add the words with another error after the first, the right character being likely."""
+    """Add the words with another error after the first; only likely right characters are tried."""
     weight, cost = np.float32(settings.channel), np.float32(settings.error)
     while place < n and place < begin + MOST_WORD:
         row = channel.slot[points[place]]
@@ -76,7 +76,7 @@ def _second(points, n, begin, place, node, price, lm, channel, settings, floor, 
 
 @called
 def _walk(points, n, begin, place, node, price, lm, floor, work, used):
-    """Add the words that go on from this node, which stands for [begin, place), as written."""
+    """Add the words that continue as written after this node, which stands for [begin, place)."""
     while True:
         word = lm.word[node]
         if word >= 0:
@@ -92,7 +92,10 @@ def _walk(points, n, begin, place, node, price, lm, floor, work, used):
 
 @called
 def _spans(points, n, begin, lm, channel, settings, floor, work, used):
-    """Add the words that a span operator, or leaving out a character, writes as one to four."""
+    """Add the words that a span operator or a missing character turned into these characters.
+
+    Such a span has one to four characters.
+    """
     mask = len(channel.span_keys) - 1
     for last in range(begin + 1, min(n, begin + 4) + 1):
         key = span_key(points, begin, last)

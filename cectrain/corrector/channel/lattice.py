@@ -131,7 +131,7 @@ def observed_edges(points, n, lm, channel, settings, work):
 @called
 def _names(points, n, begin, lm, kinds, settings, work, used):
     """Add the edges of a family name with one or two characters, and of a foreign name."""
-    # the unknown word stands for a name: its own log P is taken back
+    # the unknown word stands for a name, so its own log P is subtracted
     base = np.float32(settings.name) - lm.log_prob[0]
     if kinds[points[begin]] & PERSON:
         for last in range(begin + 2, min(n, begin + 3) + 1):
@@ -186,7 +186,7 @@ def best_before_and_after(n, lm, work, used):
 
 @called
 def bounds(n, lm, work):
-    """Bound the best scores before and after each place, the word between them apart."""
+    """Fill `ahead` and `rest`, upper bounds of the best scores before and after each place."""
     for place in range(n + 1):
         work.ahead[place] = np.float32(0.0) if place == 0 else LOW
         work.rest[place] = np.float32(0.0) if place == n else LOW

@@ -11,8 +11,8 @@ LONGEST_CLAUSE = 48  # characters; a longer run of Han is cut there
 MOST_WORD = 8  # characters of the longest word
 MOST_KEPT = 160  # edited edges of a clause
 MOST_EDGES = LONGEST_CLAUSE * (MOST_WORD + 3) + MOST_KEPT
-MOST_STATES = 1 << 14  # pairs of edges, one after the other
-MOST_STEPS = 1 << 19  # triples of edges
+MOST_STATES = 1 << 14  # pairs of adjacent edges
+MOST_STEPS = 1 << 19  # triples of adjacent edges
 
 
 class ChannelArrays(NamedTuple):
@@ -46,9 +46,9 @@ class Settings(NamedTuple):
 
     channel: float = 1.0  # λ; 1 is Bayes' rule
     error: float = 3.0  # θ, for each error
-    margin: float = 6.0  # an edited edge that loses more than this goes
+    margin: float = 6.0  # an edited edge that loses more than this is dropped
     temperature: float = 2.0  # of the posteriors
-    unknown: float = -8.0  # beside log P of the unknown word
+    unknown: float = -8.0  # added to log P of the unknown word
     name: float = -5.0  # log P that a word is a name
     title: float = 2.0  # further cost of an error in a title or a short quotation
     recurring: float = 2.0  # further cost of an error in two characters that recur
@@ -67,7 +67,8 @@ class Work(NamedTuple):
     A state is an edge after another one: `entry` after `previous`. `slot` is the bigram of their
     words, `best` the score of the best path to it and `back` the state before it there; `forward`
     and `backward` are sums over all paths, relative to the best. `step` [MOST_STEPS] holds the
-    chance of each step between states, relative to the best path.
+    chance of each step between states, relative to the best path. By edited edge [MOST_KEPT]:
+    `share`, its posterior; `path`, whether it is on the best path.
     """
 
     start: NDArray[np.int32]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cecdata.common.kernels.jit import called
 
-# The hundred most frequent family names, and characters of transliterated names.
+# Frequent family names of one character, and characters of transliterated names.
 FAMILY_NAMES = (
     "王李张刘陈杨黄赵吴周徐孙马朱胡郭何高林罗郑梁谢宋唐许韩冯邓曹彭曾肖田董袁潘于蒋蔡余杜叶程苏魏"
     "吕丁任沈姚卢姜崔钟谭陆汪范金石廖贾夏韦付方白邹孟熊秦邱江尹薛闫段雷侯龙史陶黎贺顾毛郝龚邵万钱"
@@ -41,7 +41,9 @@ def kinds() -> NDArray[np.uint8]:
 
 
 def guards(pieces: Sequence[str], offsets: NDArray[np.int64], title: float) -> NDArray[np.float32]:
-    """Return the further cost in nats of an error at each character: `title` in quotation marks."""
+    """Return the further cost in nats of an error at each character: `title` in titles and short
+    quotations, else 0.
+    """
     guard = np.zeros(int(offsets[-1]), np.float32)
     for piece, begin in zip(pieces, offsets.tolist(), strict=False):
         if "《" in piece or "“" in piece:

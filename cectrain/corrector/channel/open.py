@@ -1,4 +1,4 @@
-"""Opens the noisy channel by the name of its n-gram model, without loading numba before."""
+"""Open the noisy channel by the name of its n-gram model; numba is loaded only then."""
 
 from __future__ import annotations
 

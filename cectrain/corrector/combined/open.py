@@ -1,4 +1,4 @@
-"""Opens the combined corrector by names, without loading torch or numba before."""
+"""Open the combined corrector by names; torch and numba are loaded only then."""
 
 from __future__ import annotations
 

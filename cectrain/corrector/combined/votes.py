@@ -39,9 +39,9 @@ class Voter:
     ) -> list[dict[Change, float]]:
         """Return log P(change) − log P(no change) of each change of each text, at least FLOOR.
 
-        P is the policy's probability of writing the characters that differ, after the text as it is
-        before them. The last one of several changed characters is judged as if the others were not
-        changed.
+        P is the policy's probability of the characters that differ, each after the unchanged text
+        before it, as if no other character were changed. A change of the length is judged by the
+        first character that differs.
         """
         results: list[dict[Change, float]] = [{} for _ in texts]
         asked = [n for n in range(len(texts)) if changes[n]]
@@ -68,7 +68,7 @@ class Voter:
             rows.append(question + answer)
             wanted.append(range(len(question) - 1, len(question) + len(answer) - 1))
         width = max(map(len, rows))
-        # Padded on the right: no token sees what follows it, so that a mask is not needed.
+        # Padded on the right: no token sees what follows it, so no mask is needed.
         ids = torch.tensor([row + [end] * (width - len(row)) for row in rows]).to(device)
         with torch.inference_mode():
             states = self._policy.model.model(input_ids=ids, use_cache=False).last_hidden_state
