@@ -50,4 +50,4 @@ def test_without_a_gpu_it_says_so(capsys):
         pytest.skip("there is a GPU here")
     with pytest.raises(SystemExit):
         script().main([])
-    assert "no GPU here" in capsys.readouterr().err
+    assert "no GPU found" in capsys.readouterr().err

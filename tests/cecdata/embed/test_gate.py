@@ -61,7 +61,7 @@ def test_other_weights_behind_the_same_name_are_noticed(corpus, tmp_path, monkey
     monkeypatch.setattr(model, "revision", "builtin of other weights")
     with pytest.raises(RefusedError, match=r"models.cosine: .*of other weights"):
         made(corpus, tmp_path / "out", "builtin")
-    with pytest.raises(VerificationError, match=r"by builtin [0-9a-f]{12}, here is builtin of oth"):
+    with pytest.raises(VerificationError, match=r"builtin [0-9a-f]{12}, and builtin of oth"):
         embedder(tmp_path / "out")
 
 
