@@ -223,19 +223,31 @@ def scored(
     }
 
 
+def keep(folder: Path, settings: dict[str, object]) -> None:
+    """Write the settings of a run to its new folder; refuse a folder of other ones.
+
+    So neither a score nor a checkpoint of other settings is taken for one of these.
+    """
+    file = folder / "settings.json"
+    if not folder.exists():
+        folder.mkdir(parents=True)
+        file.write_text(json.dumps(settings), "utf-8")
+    made = json.loads(file.read_text("utf-8")) if file.is_file() else None
+    if made != settings:
+        raise SystemExit(
+            f"{folder} is of other settings:\n{made}\nThey are now\n{settings}\n"
+            "Choose another --out, or remove the folder."
+        )
+
+
 def run(asked: argparse.Namespace, name: str, seed: int) -> None:
     """Train and score one variant with one seed, unless its score.json exists."""
     folder = asked.out / name / str(seed)
     variant = tomllib.loads(asked.corpora.read_text("utf-8"))[name]
     settings = variant | {key: getattr(asked, key) for key in SETTINGS}
     settings["policy"] = sha256_of_model(asked.policy) if asked.policy else None
+    keep(folder, settings)
     if (folder / "score.json").is_file():
-        made = json.loads((folder / "score.json").read_text("utf-8"))["settings"]
-        if made != settings:
-            raise SystemExit(
-                f"{folder} has the score of other settings:\n{made}\nThey are now\n{settings}\n"
-                "Choose another --out, or remove the folder."
-            )
         return
     began = time.process_time()
     origins = tuple(variant.pop("origins", ORIGINS))
@@ -250,10 +262,8 @@ def run(asked: argparse.Namespace, name: str, seed: int) -> None:
     tuning = corrupted(texts[1], {**variant, "copies": 1}, seed + 1000, asked.peers)
     random.Random(seed).shuffle(tuning)
     least = threshold(proposer, tuning)
-    folder.mkdir(parents=True, exist_ok=True)
     changed = [sum(map(ne, s, t)) for s, t in pairs if len(s) == len(t) and s != t]
     result: dict[str, Any] = {
-        "settings": settings,
         "pairs": len(pairs),
         "usable": len(changed),
         "characters": sum(changed) / len(changed),
@@ -278,7 +288,8 @@ def run(asked: argparse.Namespace, name: str, seed: int) -> None:
     print(f"{name} {seed}: {result['cpu_s']} s of CPU", file=sys.stderr, flush=True)
 
 
-def main() -> None:
+def arguments() -> argparse.Namespace:
+    """Return the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--data", type=Path, required=True)
@@ -294,7 +305,11 @@ def main() -> None:
     parser.add_argument("--tuned", type=int, default=TUNED, help="Held-out pairs to tune on.")
     parser.add_argument("--error", type=float, help="Cost of an error, in nats; the model's.")
     parser.add_argument("--peers", default=sys.executable, help="Python with the peers installed.")
-    asked = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    asked = arguments()
     names = asked.only or list(tomllib.loads(asked.corpora.read_text("utf-8")))
     for seed in asked.seeds:
         for name in names:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -17,14 +17,15 @@ from cectrain.protocols.report import write_report
 SETS = ("car", "cot", "gam", "mec", "cscd-ns")
 DRAWS = 2000
 BOUNDS = (0.025, 0.975)
+TITLE = "Corpora of errors, by the corrector that each one trains"
 SCORES = """F1 is of corrected sentences, by the scorer of CSCD-NS, in per cent; the mean is over
 sets. `changed` is the share of error-free sentences that are changed. Intervals are 95 % bootstrap
 intervals over seeds, of which as many are drawn as there are, and sentences. A difference is from
 the first corpus, by the seeds that both have, with the same sentences drawn for both."""
 FILES = """`least` is the confidence from which an edit is made, `usable` the number of pairs with
 substitutions alone, `characters` how many characters are changed in one of them.
-`VARIANT/SEED/SET.txt` has the predictions, one line a sentence, and `VARIANT/SEED/score.json` the
-settings, the signatures and the counts by sentence."""
+`VARIANT/SEED/SET.txt` has the predictions, one line a sentence, `VARIANT/SEED/settings.json` the
+settings, and `VARIANT/SEED/score.json` the signatures and the counts by sentence."""
 HEAD = ("corpus", "seeds", "mean F1", "difference", *SETS)
 MORE = ("changed", "difference", "least", "usable", "characters")
 EQUAL = """Mean F1 where 5 % of the error-free sentences change: the least confidence is chosen with
@@ -35,7 +36,7 @@ the labels for each set and run, so that all corpora are compared at the same ov
 def times(at: int, rows: int) -> np.ndarray:
     """Return how often each row of the set number `at` is drawn [DRAWS, rows]."""
     drawn = np.random.default_rng([0, at]).multinomial(rows, np.full(rows, 1 / rows), size=DRAWS)
-    return drawn.astype(np.int32)
+    return drawn.astype(np.float64)  # for the matrix product, whose sums are exact
 
 
 def f1(counts: np.ndarray) -> np.ndarray:
@@ -136,6 +137,22 @@ class Scored:
         }
 
 
+def figures(corpora: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return figures of the `facts` of corpora: mean F1, F1 by set, over-correction."""
+    means = {name: Point(held["mean_f1"], *held["interval"]) for name, held in corpora.items()}
+    by_set = {of: {name: Point(held["f1"][of]) for name, held in corpora.items()} for of in SETS}
+    changed = {
+        name: Point(100 * float(np.mean(list(held["over_correction"].values()))))
+        for name, held in corpora.items()
+    }
+    labels = list(corpora)
+    return [
+        intervals("Mean F1, %", labels, {"mean F1": means}, {}),
+        bars("F1 by set, %", labels, by_set),
+        bars("Error-free sentences changed, %", labels, {"changed": changed}),
+    ]
+
+
 def write_results(out: Path, names: Sequence[str], seeds: Sequence[int], command: str) -> str:
     """Write compare.html, .md and .json of the runs in `out`; return the Markdown, if any."""
     scored = []
@@ -146,21 +163,11 @@ def write_results(out: Path, names: Sequence[str], seeds: Sequence[int], command
             scored.append(Scored(name, {seed: json.loads(text) for seed, text in found.items()}))
     if not scored:
         return ""
-    labels = [one.name for one in scored]
-    means = {one.name: Point(one.f1, *one.interval) for one in scored}
-    by_set = {of: {one.name: Point(one.mean(of, "f1")) for one in scored} for of in SETS}
-    changed = {one.name: Point(one.changed) for one in scored}
-    figures = [
-        intervals("Mean F1, %", labels, {"mean F1": means}, {}),
-        bars("F1 by set, %", labels, by_set),
-        bars("Error-free sentences changed, %", labels, {"changed": changed}),
-    ]
     equal = [replace(one, part="equal") for one in scored]
     tables = [
         ([*HEAD, *MORE], [one.row(scored[0]) for one in scored]),
         (list(HEAD), [one.cells(equal[0]) for one in equal]),
     ]
     facts = {"command": command, "corpora": {one.name: one.facts() for one in scored}}
-    title = "Corpora of errors, by the corrector that each one trains"
     notes = [f"`{command}`", SCORES, FILES, EQUAL]
-    return write_report(out / "compare", title, notes, figures, tables, facts)
+    return write_report(out / "compare", TITLE, notes, figures(facts["corpora"]), tables, facts)

@@ -77,12 +77,14 @@ def test_a_score_of_other_settings_is_not_shown(compare, tmp_path):
         out=tmp_path, corpora=HERE / "corpora.toml", policy=None, **dict.fromkeys(compare.SETTINGS)
     )
     settings = dict.fromkeys(compare.SETTINGS) | VARIANTS["b-paper"] | {"policy": None}
-    score = tmp_path / "b-paper/1/score.json"
-    score.parent.mkdir(parents=True)
-    score.write_text(json.dumps({"settings": settings}), "utf-8")
+    compare.keep(tmp_path / "b-paper/1", settings)
+    (tmp_path / "b-paper/1/score.json").write_text("{}", "utf-8")
     compare.run(asked, "b-paper", 1)
     asked.sentences = 10_000
     with pytest.raises(SystemExit, match="Choose another --out"):
+        compare.run(asked, "b-paper", 1)
+    (tmp_path / "b-paper/1/score.json").unlink()
+    with pytest.raises(SystemExit, match="Choose another --out"):  # its checkpoints are of those
         compare.run(asked, "b-paper", 1)
 
 

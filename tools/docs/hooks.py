@@ -6,9 +6,11 @@ mkdocs calls `on_files` (https://www.mkdocs.org/user-guide/configuration/#hooks)
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import re
 import sys
+from html import escape
 from pathlib import Path
 
 import click
@@ -32,7 +34,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for page, source in TOP.items():
         text = (ROOT / source).read_text("utf-8")
         files.append(File.generated(config, page, content=text))
-    for page, text in command_pages().items():
+    for page, text in {**command_pages(), **evidence_pages()}.items():
         files.append(File.generated(config, page, content=text))
     return files
 
@@ -59,6 +61,22 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
 def on_post_page(output: str, **_: object) -> str:
     """Label the search dialog for screen readers."""
     return output.replace('role="dialog"', 'role="dialog" aria-label="Search"')
+
+
+def evidence_pages() -> dict[str, str]:
+    """Return a page with the figures of each comparison in docs/evidence."""
+    sys.path.insert(0, str(ROOT / "experiments"))
+    from results import TITLE, figures
+
+    from cecdata.common import html
+
+    pages = {}
+    for path in sorted((ROOT / "docs/evidence").glob("*.json")):
+        facts = json.loads(path.read_text("utf-8"))
+        command = f"<p><code>{escape(facts['command'])}</code></p>"
+        body = f"<h1>{TITLE}</h1>\n{command}\n{''.join(figures(facts['corpora']))}"
+        pages[f"evidence/{path.stem}.html"] = html.page(TITLE, body)
+    return pages
 
 
 def command_pages() -> dict[str, str]:
