@@ -81,6 +81,7 @@ def test_the_chinese_page_has_the_same_code(page, chinese):
 def test_links_lead_somewhere(page):
     """Each relative link of a page is a file of the repository, or a page that the site makes."""
     made = {"architecture.md", "contributing.md", "changelog.md"}
+    made |= {f"evidence/{path.stem}.html" for path in (DOCS / "evidence").glob("*.json")}
     path = DOCS / page
     for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text("utf-8")):
         if "://" not in target and target not in made and not target.startswith("commands/"):
