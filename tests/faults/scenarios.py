@@ -206,7 +206,9 @@ def _pairs(out: Path) -> Counter[str]:
 
     found: Counter[str] = Counter()
     for path in [*out.glob("data/*.parquet"), *out.glob("rejects/pairs-*.parquet")]:
-        table = pq.read_table(path, columns=["id", "copy"])
+        # `pq.read_table` may return before its threads close the file, and its disk stays busy
+        with pq.ParquetFile(path) as file:
+            table = file.read(["id", "copy"])
         found.update(f"{row['id']}-{row['copy']}" for row in table.to_pylist())
     return found
 
