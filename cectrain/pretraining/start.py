@@ -81,10 +81,12 @@ def optimizers(policy: Policy, config: PretrainConfig) -> list[torch.optim.Optim
         raise MissingPackageError(
             f"torch {torch.__version__} has no Muon optimizer: pretraining needs torch 2.9 or newer"
         )
+    from cectrain.fast.muon import Muon
+
     named = list(policy.model.named_parameters())
     matrices = [p for name, p in named if p.ndim == 2 and "embed" not in name]
     others = [p for name, p in named if p.ndim != 2 or "embed" in name]
     return [
-        torch.optim.Muon(matrices, config.matrix_rate, weight_decay=config.weight_decay),
+        Muon(matrices, config.matrix_rate, weight_decay=config.weight_decay),
         torch.optim.AdamW(others, config.rate, betas=(0.9, 0.98), weight_decay=0.0, fused=True),
     ]
