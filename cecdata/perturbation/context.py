@@ -41,19 +41,19 @@ Weights = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Factors:
-    """How people's errors differ from drawn ones. Slot s > 0 is standard character number s."""
+    """How people's errors differ from drawn ones. Standard characters have the numbers 1, 2, …"""
 
-    keys: Words  # pairs of neighbours, left slot << 13 | right slot
+    keys: Words  # pairs of neighbours, left number << 13 | right number
     codes: npt.NDArray[np.uint8]  # of the pairs, 1..14
-    classes: npt.NDArray[np.uint8]  # [slots] classes of frequency
-    sounds: Shorts  # [slots] syllable << 3 | tone of the usual reading
+    classes: npt.NDArray[np.uint8]  # [numbers] classes of frequency
+    sounds: Shorts  # [numbers] syllable << 3 | tone of the usual reading
     confusions: tuple[Words, Words]  # as `confusions` returns them
     values: npt.NDArray[np.float32]  # [9, 16, 16], see `kernel.context`
 
     def of_pairs(self, old: Numbers, new: Numbers) -> Weights:
-        """Return the factor of each replacement; 1 unless both slots are standard characters."""
-        slots = len(self.classes)
-        held = (old > 0) & (new > 0) & (old < slots) & (new < slots)
+        """Return the factor of each replacement; 1 unless both numbers are standard characters'."""
+        most = len(self.classes)
+        held = (old > 0) & (new > 0) & (old < most) & (new < most)
         old, new = np.where(held, old, 0), np.where(held, new, 0)
         keys, codes = self.confusions
         alike = looked_up(
@@ -74,7 +74,7 @@ class Factors:
     def of_spans(self, part: SpanSet) -> Weights:
         """Return the factor of each replacement of a span; 1 where the lengths differ."""
         row = np.repeat(np.arange(len(part.sources)), np.diff(part.bounds))
-        old, new = _slots(part.sources)[row], _slots(part.texts)[part.replacement]
+        old, new = _numbers(part.sources)[row], _numbers(part.texts)[part.replacement]
         fits = ((old == 0) == (new == 0)).all(axis=1)
         most = len(self.classes)
         differs = (old != new) & fits[:, None] & (old < most) & (new < most)
@@ -94,19 +94,12 @@ class Factors:
         hashed.update(self.values.tobytes())
         return hashed.hexdigest()
 
-    def ranks(self, texts: int) -> Shorts:
-        """Return the rank of each text by class of frequency, see `Context.ranks`."""
-        ranks = np.zeros(texts, np.uint16)
-        order = np.argsort(-self.classes[1:].astype(int), kind="stable")
-        ranks[1 + order] = np.arange(1, len(self.classes))
-        return ranks
-
-    def matrix(self, ranks: Shorts) -> Bytes:
-        """Return the codes of all pairs of ranks, see `Context.codes`."""
-        size = len(self.classes) + len(self.classes) % 2
-        codes = np.zeros((size, size // 2), np.uint8)
+    def matrix(self, slots: Numbers) -> Bytes:
+        """Return `Context.codes`, with the slot of each standard character by its number."""
+        size = len(self.classes)
+        codes = np.zeros((size, (size + 1) // 2), np.uint8)
         codes[:, 0], codes[0] = EDGE, EDGE << 4 | EDGE
-        left, right = ranks[self.keys >> SLOT_BITS], ranks[self.keys & (1 << SLOT_BITS) - 1]
+        left, right = slots[self.keys >> SLOT_BITS], slots[self.keys & (1 << SLOT_BITS) - 1]
         np.bitwise_or.at(codes, (left, right >> 1), self.codes << (right % 2 * 4).astype(np.uint8))
         return codes
 
@@ -126,21 +119,20 @@ def shipped() -> Factors:
     )
 
 
-def _slots(texts: Sequence[str]) -> Numbers:
-    """Return the slots of texts of at most four characters, [N, 4]; 0 beyond the end.
+def _numbers(texts: Sequence[str]) -> Numbers:
+    """Return the numbers of texts of at most four characters, [N, 4]; 0 beyond the end.
 
-    A character without a slot gets the number after the last slot.
+    A character that is no standard one gets the number after the last.
     """
     padded = "".join(text.ljust(LONGEST, "\0") for text in texts)
     points = np.frombuffer(padded.encode("utf-32-le"), np.uint32).reshape(-1, LONGEST)
-    slots = code_point_slots()[points].astype(np.int64)
-    return np.where((points > 0) & (slots == 0), len(standard_characters()) + 1, slots)
+    numbers = code_point_slots()[points].astype(np.int64)
+    return np.where((points > 0) & (numbers == 0), len(standard_characters()) + 1, numbers)
 
 
 def without_context(operators: int) -> Context:
     """Return empty tables, for edits that do not depend on their context."""
     return Context(
-        ranks=np.zeros(0, np.uint16),
         codes=np.zeros((0, 0), np.uint8),
         factors=np.ones((0, 16, 16), np.float32),
         weighed=np.zeros(operators, np.uint8),
@@ -150,7 +142,7 @@ def without_context(operators: int) -> Context:
 
 
 def confusions() -> tuple[Words, Words]:
-    """Return (right slot << 13 | wrong slot, code) of characters confused in words or by sight.
+    """Return (right number << 13 | wrong number, code) of characters confused in words or by sight.
 
     The code is 2c, or 2c + 1 where the two look alike; c is the class of the chance that a word of
     the same sound has the wrong character (`word_pairs`).
@@ -165,12 +157,12 @@ def confusions() -> tuple[Words, Words]:
     all_ = np.union1d(keys, seen)
     level = np.array([np.searchsorted(_CHANCES, value, side="right") for value in chance.tolist()])
     code = 2 * looked_up(all_, keys, level.astype(np.float64)) + np.isin(all_, seen)
-    slots = (all_ // count + 1) << SLOT_BITS | all_ % count + 1
-    return slots.astype(np.uint32), code.astype(np.uint32)
+    both = (all_ // count + 1) << SLOT_BITS | all_ % count + 1
+    return both.astype(np.uint32), code.astype(np.uint32)
 
 
 def sounds() -> Shorts:
-    """Return syllable << 3 | tone of every slot's usual reading; 0 for slot 0."""
+    """Return syllable << 3 | tone of every standard character's usual reading; 0 for number 0."""
     usual = [readings(sign)[0] for sign in standard_characters()]
     number = {name: place for place, name in enumerate(sorted({r.syllable for r in usual}), 1)}
     return np.array([0, *(number[r.syllable] << TONE_BITS | r.tone for r in usual)], np.uint16)

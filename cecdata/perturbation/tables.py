@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
@@ -16,6 +16,7 @@ from cecdata.common.errors import UsageError
 from cecdata.config import Config
 from cecdata.hanzi.characters import (
     extend_ranges,
+    frequency,
     joiner_ranges,
     regional_range,
     standard_characters,
@@ -45,6 +46,7 @@ from cecdata.perturbation.kernel.layout import (
 )
 from cecdata.perturbation.span_tables import Cost, Spans, compile_spans
 
+Numbers = npt.NDArray[np.int64]
 CONTEXT = "context"  # the key of the context's factors in `Compiled.sha256`
 
 
@@ -100,14 +102,24 @@ def compile_tables(
     """
     kinds = tuple(dict.fromkeys(kind for operator in operators for kind in operator.kinds))
     _check_sizes(operators, kinds)
-    texts = {"": 0} | {character: slot for slot, character in enumerate(characters, 1)}
+    texts = {"": 0} | {character: place for place, character in enumerate(characters, 1)}
     slots = len(characters) + 1
     sets, of_slot = [], np.zeros((len(operators), slots), np.float32)
+    slot_of = _slots(characters)
     for o, operator in enumerate(operators):
         columns = _columns(operator, tuple(characters), kinds, texts)
         if factors:
-            columns, of_slot[o] = _multiplied(columns, factors, slots)
+            columns, of_slot[o, slot_of] = _multiplied(columns, factors, slots)
         sets.append(columns)
+    hashed = _texts(list(texts))
+    hashes = {
+        operator.name: _hash(columns, hashed, kinds)
+        for operator, columns in zip(operators, sets, strict=True)
+    }
+    # From here on a character's number is its slot.
+    number = np.r_[slot_of, slots : len(texts)]
+    texts = {text: place for place, text in sorted(zip(number.tolist(), texts, strict=True))}
+    sets = [_renumbered(columns, number) for columns in sets]
     bounds = np.zeros((len(operators), slots, 2), np.int32)
     eligible = np.zeros(slots, np.uint16)
     written = 0
@@ -117,25 +129,21 @@ def compile_tables(
         bounds[o, :, 0] = np.where(counts > 0, written + np.cumsum(counts) - counts, 0)
         eligible |= (counts > 0).astype(np.uint16) << np.uint16(o)
         written += len(columns.slot)
-    slot_of = {name: s for s, name in enumerate(characters, 1)}
-    spans = compile_spans(operators, slot_of, texts, kinds, factors.of_spans if factors else None)
+    named = {character: texts[character] for character in characters}
+    spans = compile_spans(operators, named, texts, kinds, factors.of_spans if factors else None)
     assert len(texts) < 2**TEXT_BITS
-    text_table = _texts(list(texts))
     arrays = Tables(
-        code_points=_code_points(characters),
+        code_points=_code_points(named),
         eligible=eligible,
         rows=bounds,
         candidates=np.concatenate([_candidates(columns) for columns in sets]),
         inserts=np.array([operator.action == "insert" for operator in operators], np.uint8),
         cost=np.array([operator.cost for operator in operators], np.int32),
-        texts=text_table,
+        texts=_texts(list(texts)),
         spans=spans.arrays,
-        context=_context(factors, of_slot, spans, len(texts)),
+        context=_context(factors, of_slot, spans, slot_of),
     )
-    hashes = {
-        operator.name: spans.hashes.get(operator.name) or _hash(columns, text_table, kinds)
-        for operator, columns in zip(operators, sets, strict=True)
-    }
+    hashes |= spans.hashes
     if factors:
         hashes[CONTEXT] = factors.digest()
     costs = tuple(
@@ -168,16 +176,14 @@ def _context(
     factors: context.Factors | None,
     of_slot: npt.NDArray[np.float32],
     spans: Spans,
-    texts: int,
+    slot_of: Numbers,
 ) -> Context:
     if factors is None:
         return context.without_context(len(of_slot))
     weighed = np.asarray(of_slot.any(axis=1), np.uint8)
     weighed[spans.arrays.operator] = 1
-    ranks = factors.ranks(texts)
     return Context(
-        ranks=ranks,
-        codes=factors.matrix(ranks),
+        codes=factors.matrix(slot_of),
         factors=factors.values,
         weighed=weighed,
         of_slot=of_slot,
@@ -201,7 +207,10 @@ def _check_sizes(operators: Sequence[Operator], kinds: Sequence[str]) -> None:
 
 
 class _Columns(NamedTuple):
-    """One operator's candidates by slot: slot 0 is any character, before which it inserts."""
+    """One operator's candidates by slot: slot 0 is any character, before which it inserts.
+
+    Until `_renumbered`, a character's number is in place of its slot.
+    """
 
     slot: npt.NDArray[np.int64]
     text: npt.NDArray[np.int64]
@@ -231,6 +240,25 @@ def _columns(
     )
 
 
+def _slots(characters: Sequence[str]) -> Numbers:
+    """Return the slot of character number 1, 2 and so on; 0 for 0.
+
+    Frequent characters have the lowest slots, so that what the kernel reads most lies together in
+    the cache.
+    """
+    order = np.argsort([-frequency(character) for character in characters], kind="stable")
+    slots = np.zeros(len(characters) + 1, np.int64)
+    slots[order + 1] = np.arange(1, len(slots))
+    return slots
+
+
+def _renumbered(columns: _Columns, number: Numbers) -> _Columns:
+    """Return the candidates with other numbers of characters and texts, by slot."""
+    order = np.argsort(number[columns.slot], kind="stable")
+    slot, text = number[columns.slot[order]], number[columns.text[order]]
+    return _Columns(slot, text, columns.kind[order], columns.weight[order])
+
+
 def _candidates(columns: _Columns) -> Longs:
     first = np.flatnonzero(np.r_[True, columns.slot[1:] != columns.slot[:-1]])
     bounds = np.r_[first, len(columns.slot)] if len(columns.slot) else np.zeros(1, np.int64)
@@ -251,7 +279,7 @@ def _texts(texts: Sequence[str]) -> Longs:
     return table
 
 
-def _code_points(characters: Sequence[str]) -> Shorts:
+def _code_points(slot_of: Mapping[str, int]) -> Shorts:
     classes = np.zeros(0x110000, np.uint16)
     clings = ((CLINGS_BEFORE, extend_ranges()), (CLINGS_AFTER, joiner_ranges()))
     for mark, (firsts, lasts) in clings:
@@ -260,7 +288,7 @@ def _code_points(characters: Sequence[str]) -> Shorts:
             span[:] = np.where((span != PLAIN) & (span != mark), CLINGS_BOTH, mark)
     low, high = regional_range()
     classes[low : high + 1] = REGIONAL
-    for slot, character in enumerate(characters, 1):
+    for character, slot in slot_of.items():
         classes[ord(character)] = FIRST_SLOT + slot - 1
     return classes
 

@@ -59,7 +59,7 @@ class Room(NamedTuple):
     chosen: npt.NDArray[np.int64]  # [K] places that are struck, ascending
     strikes: npt.NDArray[np.int64]  # [K] the operator of each, in a mixed pair
     words: npt.NDArray[np.uint64]  # [K] the draw of each replacement
-    ranks: npt.NDArray[np.uint16]  # [n + 2] the character's rank, see `Context`
+    standard: npt.NDArray[np.uint16]  # [n + 2] the slot of a standard character, else 0
     places: npt.NDArray[np.int64]  # [proposals] of the proposals for an edit
     drawn: npt.NDArray[np.uint64]  # [proposals] the draws of their replacements
     weights: Floats  # [proposals] and their factors
@@ -67,7 +67,7 @@ class Room(NamedTuple):
     base: npt.NDArray[np.float32]  # [n] the factor of each place, apart from its characters
     worth: npt.NDArray[np.float32]  # [O, n] an operator's factors, summed up to each place
     added: npt.NDArray[np.int64]  # [1] bits of the operators whose row of `worth` is filled
-    # the source's code points from its first edit to its last; in `context`, ranks of proposals
+    # the source's code points from its first edit to its last; in `context`, slots of proposals
     written: npt.NDArray[np.uint32]
     previous: npt.NDArray[np.int64]  # rows of a Levenshtein matrix
     current: npt.NDArray[np.int64]
@@ -91,7 +91,7 @@ class Room(NamedTuple):
             chosen=np.empty(most, np.int64),
             strikes=np.empty(most, np.int64),
             words=np.empty(most, np.uint64),
-            ranks=np.empty(limit + 3, np.uint16),
+            standard=np.empty(limit + 3, np.uint16),
             places=np.empty(proposals, np.int64),
             drawn=np.empty(proposals, np.uint64),
             weights=np.empty(proposals),

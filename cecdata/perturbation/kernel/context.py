@@ -37,21 +37,28 @@ _TEXT = (1 << TEXT_BITS) - 1
 
 
 @inlined
+def _standard(context, text):
+    """Return the slot of a text that is a standard character, else 0."""
+    slot = np.uint32(text)
+    return np.uint16(slot * np.uint32(slot < np.uint32(len(context.codes))))
+
+
+@inlined
 def pair_code(context, left, right):
-    """Return the code of a pair of ranks: 0 if it never occurs, EDGE if one is no standard one."""
+    """Return the code of a pair of slots: 0 if it never occurs, EDGE if one of the slots is 0."""
     both = context.codes[np.uint32(left), np.uint32(right >> 1)]
     return (both >> np.uint32((right & 1) << 2)) & np.uint32(EDGE)
 
 
 @inlined
 def read_bonds(n, context, room):
-    """Write each place's rank, the code of its pair with the one before, and its factor."""
-    ranks, bonds, base, size = room.ranks, room.bonds, room.base, np.uint64(n)
+    """Write each place's standard slot, the code of its pair with the one before, its factor."""
+    standard, bonds, base, size = room.standard, room.bonds, room.base, np.uint64(n)
     for i in range(size):
-        ranks[i] = context.ranks[room.slots[i]]
-    ranks[size], bonds[0] = 0, EDGE
+        standard[i] = _standard(context, room.slots[i])
+    standard[size], bonds[0] = 0, EDGE
     for i in range(size):
-        bonds[i + np.uint64(1)] = pair_code(context, ranks[i], ranks[i + np.uint64(1)])
+        bonds[i + np.uint64(1)] = pair_code(context, standard[i], standard[i + np.uint64(1)])
     unmade, where = context.factors[UNMADE], context.factors[WHERE]
     for i in range(size):
         base[i] = unmade[bonds[i], bonds[i + np.uint64(1)]]
@@ -63,7 +70,7 @@ def read_bonds(n, context, room):
 
 @inlined
 def _made(context, room, i, before, new, after):
-    """Return the factor of the pairs that rank `new` makes at place i, between two ranks."""
+    """Return the factor of the pairs that slot `new` makes at place i, between two slots."""
     factors = context.factors
     left, right = pair_code(context, before, new), pair_code(context, new, after)
     factor = factors[MADE, left, right] * factors[LEFT, room.bonds[i], left]
@@ -72,10 +79,10 @@ def _made(context, room, i, before, new, after):
 
 @inlined
 def _character(tables, room, place, new):
-    """Return the factor of writing rank `new` at a place; 1 where old or new is no standard one."""
-    before = room.ranks[place - 1] if place > 0 else np.uint16(0)
-    factor = _made(tables.context, room, place, before, new, room.ranks[place + 1])
-    return factor if new != 0 and room.ranks[place] != 0 else 1.0
+    """Return the factor of writing slot `new` at a place; 1 if it or the place's slot is 0."""
+    before = room.standard[place - 1] if place > 0 else np.uint16(0)
+    factor = _made(tables.context, room, place, before, new, room.standard[place + 1])
+    return factor if new != 0 and room.standard[place] != 0 else 1.0
 
 
 @inlined
@@ -90,18 +97,18 @@ def _span(tables, room, o, place, word):
     signs = spans.candidates[span_candidate_of(row, spans.candidates, word), 1]
     size, length = np.int64(row >> np.uint64(SIZE_SHIFT)), 0
     factor, changed = 1.0, 0
-    before = room.ranks[place - 1] if place > 0 else np.uint16(0)
+    before = room.standard[place - 1] if place > 0 else np.uint16(0)
     for j in range(LONGEST):
         text = signs & np.uint64(_TEXT)
         signs >>= np.uint64(TEXT_BITS)
         if text == 0:
             continue
         length += 1
-        new = context.ranks[text]
-        old = room.ranks[place + j] if j < size else np.uint16(0)
-        after = context.ranks[signs & np.uint64(_TEXT)]
+        new = _standard(context, text)
+        old = room.standard[place + j] if j < size else np.uint16(0)
+        after = _standard(context, signs & np.uint64(_TEXT))
         if signs & np.uint64(_TEXT) == 0:
-            after = room.ranks[place + size]
+            after = room.standard[place + size]
         if new != old and old != 0 and new != 0:
             factor *= room.base[place + j] * _made(context, room, place + j, before, new, after)
             changed += 1
@@ -213,7 +220,7 @@ def _weigh(tables, draws, room, struck, k, key):
     else:
         for t in range(proposals):
             packed = candidate_of(tables, struck, room.slots[room.places[t]], room.drawn[t])
-            room.written[t] = tables.context.ranks[packed & np.uint64(_TEXT)]
+            room.written[t] = _standard(tables.context, packed & np.uint64(_TEXT))
         for t in range(proposals):
             room.weights[t] *= _character(tables, room, room.places[t], room.written[t])
 

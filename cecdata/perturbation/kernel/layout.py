@@ -23,8 +23,8 @@ TEXT_BITS, KIND_BITS, KEEP_BITS = 16, 5, 22
 # rewrite spans (`SpanTables.heads`, `tails`). CONTRIBUTING says how to widen them.
 MOST_OPERATORS, MOST_REWRITING = 16, 8
 MOST_KINDS = 2**KIND_BITS - 1
-# The slot of a character is code_points[cp] - FIRST_SLOT + 1. Slot 0 is any other character; its
-# row of candidates has the insertions.
+# The slot of a character is code_points[cp] - FIRST_SLOT + 1; frequent ones have the lowest. Slot 0
+# is any other character; its row of candidates has the insertions.
 FIRST_SLOT = 8
 LONGEST = 4  # characters of a span
 # Widths of the fields of `SpanTables.candidates`, besides KIND_BITS and KEEP_BITS.
@@ -43,17 +43,15 @@ NO_THIRD = 0xFFFF  # in place of the third slot, where a span has two characters
 KEY_FACTOR, PAIR_FACTOR = 0x9E3779B97F4A7C15, 0x9E3779B1
 
 # The code of a pair of neighbours is below EDGE; EDGE stands for a pair in which one is not a
-# standard character. In files a pair is left slot << 13 | right slot.
+# standard character. Files number characters by code point: left << SLOT_BITS | right.
 EDGE, SLOT_BITS = 15, 13
 
 
 class Context(NamedTuple):
     """The tables of factors by context; empty where a recipe has one proposal."""
 
-    # [T] by text: standard characters are numbered from 1, the most frequent class first; other
-    # texts have 0. Most characters in running text are frequent, so the codes read lie together.
-    ranks: Shorts
-    # [R, R / 2] by ranks, two codes a byte: that of an even right rank in the lower bits
+    # [R, R / 2] by slots of standard characters, two codes a byte: that of an even right slot in
+    # the lower bits. They are the R - 1 lowest slots, 0 stands for any other text.
     codes: Bytes
     factors: Floats32  # [9, 16, 16], see `kernel.context`
     weighed: Bytes  # [O] 1 where factors apply to the operator's replacements
