@@ -40,6 +40,7 @@ from cecdata.perturbation.kernel.layout import (
     REGIONAL,
     TEXT_BITS,
     Context,
+    Ints,
     Longs,
     Shorts,
     Tables,
@@ -120,22 +121,14 @@ def compile_tables(
     number = np.r_[slot_of, slots : len(texts)]
     texts = {text: place for place, text in sorted(zip(number.tolist(), texts, strict=True))}
     sets = [_renumbered(columns, number) for columns in sets]
-    bounds = np.zeros((len(operators), slots, 2), np.int32)
-    eligible = np.zeros(slots, np.uint16)
-    written = 0
-    for o, columns in enumerate(sets):
-        counts = np.bincount(columns.slot, minlength=slots)
-        bounds[o, :, 1] = counts
-        bounds[o, :, 0] = np.where(counts > 0, written + np.cumsum(counts) - counts, 0)
-        eligible |= (counts > 0).astype(np.uint16) << np.uint16(o)
-        written += len(columns.slot)
+    rows, eligible = _rows(sets, slots)
     named = {character: texts[character] for character in characters}
     spans = compile_spans(operators, named, texts, kinds, factors.of_spans if factors else None)
     assert len(texts) < 2**TEXT_BITS
     arrays = Tables(
         code_points=_code_points(named),
         eligible=eligible,
-        rows=bounds,
+        rows=rows,
         candidates=np.concatenate([_candidates(columns) for columns in sets]),
         inserts=np.array([operator.action == "insert" for operator in operators], np.uint8),
         cost=np.array([operator.cost for operator in operators], np.int32),
@@ -257,6 +250,19 @@ def _renumbered(columns: _Columns, number: Numbers) -> _Columns:
     order = np.argsort(number[columns.slot], kind="stable")
     slot, text = number[columns.slot[order]], number[columns.text[order]]
     return _Columns(slot, text, columns.kind[order], columns.weight[order])
+
+
+def _rows(sets: Sequence[_Columns], slots: int) -> tuple[Ints, Shorts]:
+    """Return `Tables.rows` and `Tables.eligible`."""
+    rows, eligible = np.zeros((len(sets), slots, 2), np.int32), np.zeros(slots, np.uint16)
+    written = 0
+    for o, columns in enumerate(sets):
+        counts = np.bincount(columns.slot, minlength=slots)
+        rows[o, :, 1] = counts
+        rows[o, :, 0] = np.where(counts > 0, written + np.cumsum(counts) - counts, 0)
+        eligible |= (counts > 0).astype(np.uint16) << np.uint16(o)
+        written += len(columns.slot)
+    return rows, eligible
 
 
 def _candidates(columns: _Columns) -> Longs:

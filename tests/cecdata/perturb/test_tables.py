@@ -42,6 +42,12 @@ def test_sixteen_operators_all_strike():
     assert np.bitwise_or.reduce(tables.arrays.eligible) == 2**16 - 1
 
 
+def test_frequent_characters_have_the_lowest_slots():
+    """Characters are numbered by frequency, an unknown one last; slot 0 stands for no character."""
+    tables = compile_tables(toys(1), tuple("𠀀齉兆是"))
+    assert tables.texts[:5] == ("", *"是兆齉𠀀")
+
+
 @pytest.mark.parametrize(
     ("operators", "said"),
     [
