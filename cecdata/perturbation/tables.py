@@ -112,31 +112,31 @@ def compile_tables(
         if factors:
             columns, of_slot[o, slot_of] = _multiplied(columns, factors, slots)
         sets.append(columns)
-    hashed = _texts(list(texts))
-    hashes = {
-        operator.name: _hash(columns, hashed, kinds)
-        for operator, columns in zip(operators, sets, strict=True)
-    }
-    # From here on a character's number is its slot.
-    number = np.r_[slot_of, slots : len(texts)]
-    texts = {text: place for place, text in sorted(zip(number.tolist(), texts, strict=True))}
-    sets = [_renumbered(columns, number) for columns in sets]
-    rows, eligible = _rows(sets, slots)
+    # From here on a text's number is its place, and that of a character its slot.
+    place_of = np.r_[slot_of, slots : len(texts)]
+    texts = {text: place for place, text in sorted(zip(place_of.tolist(), texts, strict=True))}
+    placed = [_renumbered(columns, place_of) for columns in sets]
+    rows, eligible = _rows(placed, slots)
     named = {character: texts[character] for character in characters}
     spans = compile_spans(operators, named, texts, kinds, factors.of_spans if factors else None)
     assert len(texts) < 2**TEXT_BITS
+    text_table = _texts(list(texts))
     arrays = Tables(
         code_points=_code_points(named),
         eligible=eligible,
         rows=rows,
-        candidates=np.concatenate([_candidates(columns) for columns in sets]),
+        candidates=np.concatenate([_candidates(columns) for columns in placed]),
         inserts=np.array([operator.action == "insert" for operator in operators], np.uint8),
         cost=np.array([operator.cost for operator in operators], np.int32),
-        texts=_texts(list(texts)),
+        texts=text_table,
         spans=spans.arrays,
         context=_context(factors, of_slot, spans, slot_of),
     )
-    hashes |= spans.hashes
+    hashes = {
+        operator.name: spans.hashes.get(operator.name)
+        or _hash(columns, text_table[place_of], kinds)
+        for operator, columns in zip(operators, sets, strict=True)
+    }
     if factors:
         hashes[CONTEXT] = factors.digest()
     costs = tuple(
