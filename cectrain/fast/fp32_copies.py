@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch.optim.adamw import adamw
 
+from cectrain.fast.by_weight import ByWeight
+
 
 def with_fp32_copies(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
     """Return the optimizer, an AdamW, or one with fp32 copies if any of its weights is in bf16."""
@@ -20,18 +22,11 @@ def with_fp32_copies(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
     return AdamWWithCopies(optimizer.param_groups)
 
 
-class AdamWWithCopies(torch.optim.AdamW):  # type: ignore[misc]
+class AdamWWithCopies(ByWeight, torch.optim.AdamW):  # type: ignore[misc]
     """AdamW whose state also has `copy`, the fp32 value that each weight is rounded from."""
 
-    @torch.no_grad()  # type: ignore[untyped-decorator]
-    def step(self, closure: Any = None) -> None:  # noqa: ARG002
-        """Take a step on the copies, and set each weight to its copy, rounded."""
-        for group in self.param_groups:
-            for weight in group["params"]:
-                if weight.grad is not None:
-                    self._update(weight, group)
-
-    def _update(self, weight: torch.Tensor, group: dict[str, Any]) -> None:
+    def update(self, weight: torch.Tensor, group: dict[str, Any]) -> None:
+        """Take a step on the copy, and set the weight to it, rounded."""
         state = self.state[weight]
         if not state:
             copy = weight.detach().to(torch.float32, copy=True)

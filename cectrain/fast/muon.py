@@ -10,21 +10,15 @@ from typing import Any
 
 import torch
 
+from cectrain.fast.by_weight import ByWeight
 from cectrain.fast.qwen3_forward import fast_dtype
 
 
-class Muon(torch.optim.Muon):  # type: ignore[misc]
+class Muon(ByWeight, torch.optim.Muon):  # type: ignore[misc]
     """torch's Muon; in bf16 its steps have the same bits as those of torch."""
 
-    @torch.no_grad()  # type: ignore[untyped-decorator]
-    def step(self, closure: Any = None) -> None:  # noqa: ARG002
+    def update(self, weight: torch.Tensor, group: dict[str, Any]) -> None:
         """Take a step with Nesterov momentum and the learning rate of Jordan et al. (2024)."""
-        for group in self.param_groups:
-            for weight in group["params"]:
-                if weight.grad is not None:
-                    self._update(weight, group)
-
-    def _update(self, weight: torch.Tensor, group: dict[str, Any]) -> None:
         state, rate, momentum = self.state[weight], group["lr"], group["momentum"]
         if not state:
             state["momentum_buffer"] = torch.zeros_like(weight.grad)
