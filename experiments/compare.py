@@ -167,19 +167,27 @@ def answers(sources: list[str], proposed: list[list[Edit]], least: float) -> lis
 
 
 def threshold(proposer: ChannelProposer | Neural, pairs: Pairs) -> float:
-    """Return the confidence threshold with the best F1 of those that change few clean sentences."""
+    """Return the confidence threshold with the best F1 of those that change few clean sentences.
+
+    If none does, return the highest, and say so on stderr.
+    """
     half = len(pairs) // 2
     rows = pairs[:half] + [(target, target) for _, target in pairs[half:]]
     proposed = proposer.propose([source for source, _ in rows])
     best = (-1.0, CONFIDENCES[-1])
+    fewest = len(rows)
     for least in CONFIDENCES:
         got = answers([source for source, _ in rows], proposed, least)
         spoilt = sum(a != t for a, (_, t) in zip(got[half:], rows[half:], strict=True))
         right = sum(a == t != s for a, (s, t) in zip(got, rows, strict=True))
         changed = sum(a != s for a, (s, _) in zip(got, rows, strict=True))
         wrong = sum(s != t for s, t in rows)
+        fewest = min(fewest, spoilt)
         if spoilt <= MOST_CHANGED * (len(rows) - half):
             best = max(best, (2 * right / max(1, changed + wrong), least))
+    if fewest > MOST_CHANGED * (len(rows) - half):
+        share = 100 * fewest / (len(rows) - half)
+        print(f"the threshold {best[1]} changes {share:.1f} % of the clean pairs", file=sys.stderr)
     return best[1]
 
 

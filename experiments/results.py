@@ -124,22 +124,28 @@ class Scored:
         ]
 
     def facts(self) -> dict[str, Any]:
-        """Return the scores, intervals and signatures as JSON values, for programs."""
+        """Return the scores of `part`, intervals and signatures as JSON values, for programs."""
         return {
             "mean_f1": self.f1,
             "interval": self.interval,
             "f1": {of: self.mean(of, "f1") for of in SETS},
             "over_correction": {of: self.mean(of, "over_correction") for of in SETS},
             "signatures": {
-                str(seed): [run["sets"][of]["signature"] for of in SETS]
+                str(seed): [run[self.part][of]["signature"] for of in SETS]
                 for seed, run in self.runs.items()
             },
         }
 
 
-def figures(corpora: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return figures of the `facts` of corpora: mean F1, F1 by set, over-correction."""
-    means = {name: Point(held["mean_f1"], *held["interval"]) for name, held in corpora.items()}
+def means(title: str, corpora: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return a figure of the mean F1 in the `facts` of corpora."""
+    points = {name: Point(held["mean_f1"], *held["interval"]) for name, held in corpora.items()}
+    return intervals(title, list(corpora), {"mean F1": points}, {})
+
+
+def figures(facts: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return figures of compare.json: mean F1, F1 by set, over-correction; mean F1 where equal."""
+    corpora, equal = facts["corpora"], facts.get("equal")
     by_set = {of: {name: Point(held["f1"][of]) for name, held in corpora.items()} for of in SETS}
     changed = {
         name: Point(100 * float(np.mean(list(held["over_correction"].values()))))
@@ -147,9 +153,10 @@ def figures(corpora: Mapping[str, Mapping[str, Any]]) -> list[str]:
     }
     labels = list(corpora)
     return [
-        intervals("Mean F1, %", labels, {"mean F1": means}, {}),
+        means("Mean F1, %", corpora),
         bars("F1 by set, %", labels, by_set),
         bars("Error-free sentences changed, %", labels, {"changed": changed}),
+        *([means("Mean F1 where 5 % of the error-free sentences change, %", equal)] if equal else []),
     ]
 
 
@@ -168,6 +175,10 @@ def write_results(out: Path, names: Sequence[str], seeds: Sequence[int], command
         ([*HEAD, *MORE], [one.row(scored[0]) for one in scored]),
         (list(HEAD), [one.cells(equal[0]) for one in equal]),
     ]
-    facts = {"command": command, "corpora": {one.name: one.facts() for one in scored}}
+    facts: dict[str, Any] = {
+        "command": command,
+        "corpora": {one.name: one.facts() for one in scored},
+        "equal": {one.name: one.facts() for one in equal},
+    }
     notes = [f"`{command}`", SCORES, FILES, EQUAL]
-    return write_report(out / "compare", TITLE, notes, figures(facts["corpora"]), tables, facts)
+    return write_report(out / "compare", TITLE, notes, figures(facts), tables, facts)

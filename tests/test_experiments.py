@@ -101,7 +101,7 @@ def test_differences_are_of_the_same_draws(results):
     assert np.mean(drawn) == pytest.approx(50, abs=2)
 
 
-def test_the_least_confidence_is_chosen_on_the_held_out_pairs(compare):
+def test_the_least_confidence_is_chosen_on_the_held_out_pairs(compare, capsys):
     """The best F1 decides among the confidences at which at most 5 % of the clean half change."""
     pairs = [(f"己{number}", f"已{number}") for number in range(40)]
 
@@ -114,6 +114,16 @@ def test_the_least_confidence_is_chosen_on_the_held_out_pairs(compare):
             return [[edit] if text[0] == "己" else [spoilt] * text.endswith("0") for text in texts]
 
     assert compare.threshold(Toy(), pairs) == 0.5
+    assert not capsys.readouterr().err
+
+    class Bold:
+        """Spoils every clean pair at the highest confidence."""
+
+        def propose(self, texts):
+            return [[compare.Edit(0, 1, text[0], "巳", 1.0)] for text in texts]
+
+    assert compare.threshold(Bold(), pairs) == max(compare.CONFIDENCES)
+    assert "changes 100.0 % of the clean pairs" in capsys.readouterr().err
 
 
 def test_chances_are_counts(compare):
@@ -152,6 +162,19 @@ def test_the_neural_corrector_keeps_what_its_policy_cannot_read(compare, tmp_pat
     assert [file.stat().st_mtime_ns for file in files] == written, "it must not train again"
 
 
+@pytest.mark.parametrize("file", sorted((HERE.parent / "docs/evidence").glob("*.json")))
+def test_the_page_prints_the_published_scores(file):
+    """Each mean with its interval and F1 by set are in one row of docs/evidence.md."""
+    page = (HERE.parent / "docs/evidence.md").read_text("utf-8").splitlines()
+    facts = json.loads(file.read_text("utf-8"))
+    for part in ("corpora", "equal"):
+        for name, held in facts.get(part, {}).items():
+            low, high = held["interval"]
+            mean = f" {held['mean_f1']:.1f} ({low:.1f}–{high:.1f}) "
+            by_set = "| " + " | ".join(f"{score:.1f}" for score in held["f1"].values()) + " |"
+            assert any(mean in line and by_set in line for line in page), (part, name, mean)
+
+
 def test_the_report_shows_each_corpus_that_was_scored(compare, tmp_path):
     """Means over seeds and sets, paired differences, figures; what has no score is left out."""
     sets = dict.fromkeys(compare.SETS)
@@ -169,11 +192,12 @@ def test_the_report_shows_each_corpus_that_was_scored(compare, tmp_path):
     rows = [line.split(" | ") for line in lines]
     assert [row[2].split()[0] for row in rows] == ["25.0", "50.0", "30.0", "60.0"]
     assert (rows[0][3], rows[1][9]) == ("", "50.0 %")
-    facts = json.loads((tmp_path / "compare.json").read_text("utf-8"))["corpora"]
-    assert facts.keys() == {"first", "second"}
-    low, high = facts["second"]["interval"]
+    facts = json.loads((tmp_path / "compare.json").read_text("utf-8"))
+    assert facts["corpora"].keys() == facts["equal"].keys() == {"first", "second"}
+    assert facts["equal"]["second"]["mean_f1"] == 60
+    low, high = facts["corpora"]["second"]["interval"]
     assert low < 50 < high
     page = (tmp_path / "compare.html").read_text("utf-8")
-    assert page.count("<svg") == 3
+    assert page.count("<svg") == 4
     assert "missing" not in page
     assert compare.write_results(tmp_path, ["missing"], [1], "compare.py") == ""

@@ -135,23 +135,31 @@ def _of_runs(runs: Sequence[Run]) -> dict[str, str]:
 
 
 def _of_study(study: Mapping[str, object]) -> str:
-    """Draw each variant's F1 (mean, least and greatest over seeds) beside the published one."""
+    """Draw each variant's score (mean, least and greatest over seeds) beside the published one.
+
+    It is F1, or the first column of a study without F1.
+    """
     yours: dict[str, Point] = {}
     printed: dict[str, Point] = {}
     rows = study["rows"]
     if not isinstance(rows, list):
         raise TypeError  # the caller names the study
+    columns = list(dict.fromkeys(name for row in rows for name in row["values"]))
+    column = "F1" if "F1" in columns or not columns else columns[0]
     for row in rows:
-        values = row["values"]
-        each = [100 * value for value in values.get("F1") or next(iter(values.values()), ())]
+        each = [100 * value for value in row["values"].get(column, ())]
         if each:
-            yours[row["name"]] = Point(fmean(each), min(each), max(each), f"{len(each)} seeds")
+            yours[row["name"]] = (
+                Point(fmean(each), min(each), max(each), f"{len(each)} seeds")
+                if len(each) > 1
+                else Point(each[0])
+            )
         if row.get("published") is not None:
             printed[row["name"]] = Point(float(row["published"]))
     labels = [row["name"] for row in rows]
     both = {"yours": yours, "published": printed}
     series = {name: points for name, points in both.items() if points}
-    return bars(f"F1, study {study['study']}", labels, series)
+    return bars(f"{column}, study {study['study']}", labels, series)
 
 
 def _translated(figure: str) -> str:
@@ -159,4 +167,4 @@ def _translated(figure: str) -> str:
     for text, chinese in CHINESE.items():
         for before, after in ((">", "<"), (">", ", "), (", ", "<"), ("study ", "<")):
             figure = figure.replace(f"{before}{text}{after}", f"{before}{chinese}{after}")
-    return figure.replace("F1, study ", "F1，实验 ")
+    return figure.replace(", study ", "，实验 ")

@@ -71,6 +71,19 @@ def test_runs_and_studies_stand_beside_the_published_numbers(sources, tmp_path):
     assert {"scores", "categories-own"} <= set(figures)
 
 
+def test_a_study_without_f1_is_titled_by_its_first_column(sources, tmp_path):
+    """All bars are of that column, whatever else a variant has."""
+    rows = [
+        {"name": "one", "values": {"precision": [0.2], "recall": [0.9]}},
+        {"name": "two", "values": {"recall": [0.8], "precision": [0.3]}},
+    ]
+    (tmp_path / "size.json").write_text(json.dumps({"study": "size", "rows": rows}))
+    figure = draw(tmp_path / "figures", tmp_path / "size.json")["study-size"]
+    assert "precision, study size" in texts(figure)
+    tips = [e.text for e in figure.iter(f"{SVG}title")]
+    assert {"yours, one: 20.00", "yours, two: 30.00"} <= set(tips), tips
+
+
 def test_own_correlations_stand_beside_the_published_ones(tmp_path):
     """The output of `cecdata encoders compare --json` is drawn, with its intervals."""
     ratings = tmp_path / "ratings.tsv"

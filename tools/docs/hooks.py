@@ -74,7 +74,7 @@ def evidence_pages() -> dict[str, str]:
     for path in sorted((ROOT / "docs/evidence").glob("*.json")):
         facts = json.loads(path.read_text("utf-8"))
         command = f"<p><code>{escape(facts['command'])}</code></p>"
-        body = f"<h1>{TITLE}</h1>\n{command}\n{''.join(figures(facts['corpora']))}"
+        body = f"<h1>{TITLE}</h1>\n{command}\n{''.join(figures(facts))}"
         pages[f"evidence/{path.stem}.html"] = html.page(TITLE, body)
     return pages
 

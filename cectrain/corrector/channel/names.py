@@ -54,7 +54,10 @@ def guards(pieces: Sequence[str], offsets: NDArray[np.int64], title: float) -> N
 
 @called
 def guard_recurring(points, begin, stop, recurring, guard):
-    """Raise the cost of an error in pairs of Han characters that recur within `WINDOW`."""
+    """Raise the cost of an error in pairs of characters that recur within `WINDOW`.
+
+    Both are of U+3400 and above: Han characters and full-width signs.
+    """
     for place in range(begin, stop - 1):
         if points[place] < 0x3400 or points[place + 1] < 0x3400:
             continue
