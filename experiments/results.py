@@ -152,12 +152,14 @@ def figures(facts: Mapping[str, Mapping[str, Any]]) -> list[str]:
         for name, held in corpora.items()
     }
     labels = list(corpora)
-    return [
+    drawn = [
         means("Mean F1, %", corpora),
         bars("F1 by set, %", labels, by_set),
         bars("Error-free sentences changed, %", labels, {"changed": changed}),
-        *([means("Mean F1 where 5 % of the error-free sentences change, %", equal)] if equal else []),
     ]
+    if equal:
+        drawn.append(means("Mean F1 where 5 % of the error-free sentences change, %", equal))
+    return drawn
 
 
 def write_results(out: Path, names: Sequence[str], seeds: Sequence[int], command: str) -> str:
