@@ -18,6 +18,7 @@ from pathlib import Path
 import torch
 from common import machine, ratio
 
+from cecdata.common.hub import prepare_hub
 from cecdata.embed import encoder
 from cectrain import config
 from cectrain.config import DataConfig, PolicyConfig
@@ -26,7 +27,6 @@ from cectrain.data.training_pairs import training_pairs
 from cectrain.model.policy import load_policy
 from cectrain.reward.group_reward import GroupReward
 from cectrain.run import grpo_settings, trainer
-from cectrain.run.reproducibility import disable_hub_telemetry
 
 KINDS = {
     "plain GRPO": ["ppo.baseline=group", "ppo.whiten=none"],
@@ -45,7 +45,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--encoder", default="usem3")
     options = parser.parse_args()
-    disable_hub_telemetry()
+    prepare_hub()
     torch.set_num_threads(1)
     print(machine(), flush=True)
     with tempfile.TemporaryDirectory() as folder:

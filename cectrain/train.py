@@ -10,6 +10,7 @@ from pathlib import Path
 from cecdata.common.codec import Json
 from cecdata.common.durable import STATE, Workspace
 from cecdata.common.durable.files import naming
+from cecdata.common.hub import prepare_hub
 from cecdata.embed import folders_of
 from cectrain.config import Config
 from cectrain.data.shards import Pairs, open_shards
@@ -44,7 +45,7 @@ def train(
     preflight.check_packages()
     if overwrite or not (out / results.SUMMARY).is_file():
         preflight.check_settings(config, distributed.world_size())
-    reproducibility.disable_hub_telemetry()
+    prepare_hub()
     dataset = open_shards(data) if isinstance(data, Path) else data
     preflight.check_data(dataset)
     # 2. Join the other ranks, then load the encoder once, on this rank's own device.

@@ -53,8 +53,13 @@ def redact_hub(text: str) -> str:
     return without_userinfo(text)
 
 
-def check_hub_address() -> None:
-    """Raise UsageError where HF_ENDPOINT is no address: the hub's library would print all of it."""
+def prepare_hub() -> None:
+    """Turn off telemetry and check HF_ENDPOINT; call this before the first import of a hub library.
+
+    Set HF_HUB_DISABLE_TELEMETRY=0 to keep what these libraries and TRL report to the hub. Raises
+    UsageError where HF_ENDPOINT is no address: the hub's library would print all of it.
+    """
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     address = os.environ.get(_ENDPOINT)
     try:
         parts = urllib.parse.urlsplit(address or "https://hub")

@@ -168,27 +168,29 @@ def _load(name: str, dtype: str) -> tuple[Any, str]:
         )
     if dtype not in ("fp16", "bf16", "fp32"):
         raise InputError(f"dtype {dtype!r} must be fp16, bf16 or fp32")
-    hub.check_hub_address()
+    hub.prepare_hub()
     with hub.quiet_hub():
         return _loaded(name, dtype)
 
 
 def _loaded(name: str, dtype: str) -> tuple[Any, str]:
     folder = Path(name)
+    local: Path | None = folder
+    where, commit = name, None
     if folder.exists():
         _check_folder(folder)
-        where, commit, offline = name, None, False
     else:
         hub.refuse_missing_folder(name.partition("@")[0])
-        where, commit, offline = _commit(name)
+        where, commit, local = _commit(name)
     try:
         import torch
         from sentence_transformers import SentenceTransformer
 
+        # A name would be looked up on the hub, for 23 s without a network: transformers searches an
+        # adapter there even if told to use local files only.
         model = SentenceTransformer(
-            where,
-            revision=commit,
-            local_files_only=offline,
+            where if local is None else str(local),
+            revision=commit if local is None else None,
             trust_remote_code=False,
             model_kwargs={"use_safetensors": True},  # pickled weights could execute any code
         )
@@ -200,8 +202,8 @@ def _loaded(name: str, dtype: str) -> tuple[Any, str]:
     return model, _sum_of(folder) if commit is None else f"{where} {commit}"
 
 
-def _commit(name: str) -> tuple[str, str, bool]:
-    """Return the name on a hub, the commit, and whether only the local copy can be used.
+def _commit(name: str) -> tuple[str, str, Path | None]:
+    """Return the name on a hub, the commit, and the local copy if only that can be used.
 
     It is called before heavy imports, so that a missing network is reported at once.
     """
@@ -215,9 +217,9 @@ def _commit(name: str) -> tuple[str, str, bool]:
         fetched = _fetched(where, revision)
         if fetched is None:
             raise _no_model(name, error) from None
-        return where, fetched, True
+        return where, fetched.name, fetched
     _check_listed(where, str(info.sha), [file.rfilename for file in info.siblings or ()])
-    return where, str(info.sha), False
+    return where, str(info.sha), None
 
 
 def _check_listed(where: str, commit: str, files: Sequence[str]) -> None:
@@ -232,8 +234,8 @@ def _check_listed(where: str, commit: str, files: Sequence[str]) -> None:
         )
 
 
-def _fetched(where: str, revision: str | None) -> str | None:
-    """Return the downloaded commit of a revision, or the newest; None if there is none."""
+def _fetched(where: str, revision: str | None) -> Path | None:
+    """Return the folder of a revision, or of the newest, as downloaded; None if there is none."""
     from huggingface_hub.constants import HF_HUB_CACHE
 
     folder = Path(HF_HUB_CACHE) / f"models--{where.replace('/', '--')}"
@@ -242,7 +244,7 @@ def _fetched(where: str, revision: str | None) -> str | None:
         named = folder / "refs" / revision
         wanted = named.read_text("utf-8").strip() if named.is_file() else revision
         revisions = [path for path in revisions if path.name == wanted]
-    return max(revisions, key=lambda path: path.stat().st_mtime).name if revisions else None
+    return max(revisions, key=lambda path: path.stat().st_mtime, default=None)
 
 
 def _no_model(name: str, error: Exception) -> InputError:

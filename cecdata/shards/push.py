@@ -43,7 +43,7 @@ def push(folder: Path, repository: str, *, private: bool = False, rejects: bool 
     files = uploads(dataset, rejects=rejects)
     for split in dataset.manifest.outputs:
         dataset.prove(split)
-    hub.check_hub_address()
+    hub.prepare_hub()
     try:
         from huggingface_hub import CommitOperationAdd, HfApi
     except ImportError as error:

@@ -18,7 +18,7 @@ def torch_and_transformers(extra: str = "bench") -> tuple[ModuleType, ModuleType
     Raises MissingPackageError, which names the extra that brings them, and UsageError if the hub's
     address is not valid: transformers reads it when it is imported.
     """
-    hub.check_hub_address()
+    hub.prepare_hub()
     try:
         torch, transformers = (importlib.import_module(n) for n in ("torch", "transformers"))
     except ImportError as error:

@@ -68,14 +68,6 @@ def limit_onednn_cache() -> None:
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
 
 
-def disable_hub_telemetry() -> None:
-    """Turn off TRL's report of each run to the hub; call this before the first import of trl.
-
-    Set HF_HUB_DISABLE_TELEMETRY=0 to keep the report.
-    """
-    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-
-
 def versions() -> dict[str, Json]:
     """Return the versions of Python and of installed packages that can change a weight."""
     installed: dict[str, Json] = {"python": platform.python_version()}

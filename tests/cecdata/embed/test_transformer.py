@@ -213,6 +213,27 @@ def hub(folder):
     server.shutdown()
 
 
+@pytest.fixture
+def failing():
+    """The address of a hub that answers each request with 503, and the list of what was asked."""
+    asked = []
+
+    class Hub(BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.path)
+            self.send_error(503)
+
+        do_HEAD = do_GET
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}", asked
+    server.shutdown()
+
+
 def embedded(tmp_path, hub, *options, **environment):
     """`cecdata embed`, by default without --encoder, in a process of its own."""
     (tmp_path / "corpus.txt").write_text("他的病情已经好转。\n天气很好。\n", "utf-8")
@@ -225,17 +246,22 @@ def embedded(tmp_path, hub, *options, **environment):
     )  # fmt: skip
 
 
-def test_by_default_the_papers_model_comes_from_the_hub(tmp_path, hub):
-    """Fetched once, at the commit that has safetensors, and used again without a network."""
+def test_by_default_the_papers_model_comes_from_the_hub(tmp_path, hub, failing):
+    """Fetched once, at the commit that has safetensors, and used again without a network.
+
+    The second time one request fails, and the local copy is read without another.
+    """
     done = embedded(tmp_path, hub)
     assert done.returncode == 0, done.stderr
     assert f"encoder: {DEFAULT}" in done.stderr
     sidecar = read_sidecar(tmp_path / "cache")
     assert (sidecar.encoder, sidecar.revision) == (DEFAULT, f"{DEFAULT} {COMMIT}")
     assert (sidecar.rows, sidecar.dimension) == (2, 32)
-    again = embedded(tmp_path, NOWHERE)
+    address, asked = failing
+    again = embedded(tmp_path, address)
     assert again.returncode == 0, again.stderr
     assert "0 of them new" in again.stdout
+    assert asked == [f"/api/models/{DEFAULT}/revision/{COMMIT}"]
 
 
 @pytest.mark.parametrize("asked", [DEFAULT, f"{DEFAULT}@{COMMIT}"])
@@ -250,14 +276,14 @@ def test_a_commit_behind_the_name_is_taken(tmp_path, hub, asked):
             check=False,
         )  # fmt: skip
 
-    assert bound(hub, asked).stdout.strip() == str((DEFAULT, COMMIT, False))
+    assert bound(hub, asked).stdout.strip() == str((DEFAULT, COMMIT, None))
     snapshots = tmp_path / "hub" / f"models--{DEFAULT.replace('/', '--')}" / "snapshots"
     (snapshots / NEWEST).mkdir(parents=True)
     (snapshots / NEWEST / "config.json").write_text("{}")
     assert "cannot be loaded" in bound(NOWHERE, asked).stderr
     (snapshots / COMMIT).mkdir()
     (snapshots / COMMIT / "config.json").write_text("{}")
-    assert bound(NOWHERE, asked).stdout.strip() == str((DEFAULT, COMMIT, True))
+    assert bound(NOWHERE, asked).stdout.strip() == str((DEFAULT, COMMIT, snapshots / COMMIT))
 
 
 def test_pickled_weights_of_a_hub_are_not_fetched(tmp_path, hub):
