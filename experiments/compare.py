@@ -38,6 +38,7 @@ import tomllib
 
 import cecbench
 from cecdata.channel.table import KEPT, Channel
+from cecdata.common.durable import sha256_of, write_text
 from cecdata.common.model_digest import sha256_of_model
 from cecdata.config import Config, load
 from cecdata.corpus.splits import is_validation
@@ -45,6 +46,7 @@ from cecdata.corpus.xxh3 import id_column, ids
 from cecdata.ngram.models import find
 from cecdata.perturbation.engine import Perturber
 from cecdata.pipeline.corrupt import Corrupt
+from cecdata.shards.manifest import fingerprint
 from cecdata.shards.schema import SENTENCE
 from cectrain.corrector.channel.layout import Settings
 from cectrain.corrector.channel.proposer import ChannelProposer
@@ -61,7 +63,9 @@ SETTINGS = ("sentences", "steps", "clean", "sample", "tuned", "error")
 TUNED = 3000  # half of these held-out sentences are left clean
 CONFIDENCES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 MOST_CHANGED = 0.05
+FAILED = "failed on "  # what peers.py prints of a generator's errors
 UNSEEN = 5.0  # added to a character's error count, so that rare errors get lower probabilities
+FILES = {of: "cscd-ns/dev.tsv" if of == "cscd-ns" else f"lemon_v2/{of}.txt" for of in SETS}
 Pairs = list[tuple[str, str]]
 
 
@@ -114,7 +118,12 @@ def corrupted(texts: list[str], variant: dict[str, object], seed: int, peers: st
         done = subprocess.run(
             command, input="\n".join(texts), capture_output=True, text=True, check=True
         )
-        return [tuple(line.split("\t")) for line in done.stdout.split("\n") if "\t" in line]
+        pairs = [tuple(line.split("\t")) for line in done.stdout.splitlines()]
+        if [pair[1:] for pair in pairs] != [(text,) for text in texts]:
+            raise SystemExit(f"{program}: expected one line, source TAB target, for each sentence")
+        if failed := [line for line in done.stderr.splitlines() if line.startswith(FAILED)]:
+            print(f"{program}: {failed[-1]}", file=sys.stderr)
+        return [(pair[0], pair[1]) for pair in pairs]
     config = configured(asked, seed)
     text = pa.array(texts, pa.string())
     origin = pa.array([""] * len(texts), pa.string())
@@ -192,10 +201,10 @@ def threshold(proposer: ChannelProposer | Neural, pairs: Pairs) -> float:
 
 
 def benchmark(data: Path, name: str) -> Pairs:
+    """Return the pairs (source, target) of a set as published."""
+    lines = (data / FILES[name]).read_text("utf-8").splitlines()
     if name == "cscd-ns":
-        lines = (data / "cscd-ns/dev.tsv").read_text("utf-8").splitlines()
         return [(parts[1], parts[2]) for parts in (line.split("\t") for line in lines)]
-    lines = (data / f"lemon_v2/{name}.txt").read_text("utf-8").splitlines()
     pairs = [line.replace(" ", "").split("\t") for line in lines]
     return [(pair[0], pair[1]) for pair in pairs]
 
@@ -211,6 +220,8 @@ def changing(rows: Pairs, proposed: list[list[Edit]], share: float) -> float:
     """Return the least confidence at which no more than a share of the error-free rows change."""
     pairs = zip(rows, proposed, strict=True)
     highest = [max((e.confidence for e in edits), default=0.0) for (s, t), edits in pairs if s == t]
+    if not highest:
+        return 0.0
     highest.sort(reverse=True)
     return float(np.nextafter(highest[int(share * len(highest))], 2.0))
 
@@ -231,15 +242,29 @@ def scored(
     }
 
 
+def settings_of(
+    asked: argparse.Namespace, variant: dict[str, object], seed: int
+) -> dict[str, object]:
+    """Return what a score depends on: the options, and digests of what is read."""
+    settings = variant | {key: getattr(asked, key) for key in SETTINGS}
+    settings["policy"] = sha256_of_model(asked.policy) if asked.policy else None
+    settings["clean text"] = sha256_of(asked.corpus).sha256
+    settings["benchmarks"] = [sha256_of(asked.data / file).sha256 for file in FILES.values()]
+    if "recipe" in variant:
+        made_of = {key: value for key, value in variant.items() if key != "origins"}
+        settings["digest of recipe"] = fingerprint({"recipe": configured(made_of, seed)})
+    return settings
+
+
 def keep(folder: Path, settings: dict[str, object]) -> None:
     """Write the settings of a run to its new folder; refuse a folder of other ones.
 
     So neither a score nor a checkpoint of other settings is taken for one of these.
     """
     file = folder / "settings.json"
-    if not folder.exists():
-        folder.mkdir(parents=True)
-        file.write_text(json.dumps(settings), "utf-8")
+    folder.mkdir(parents=True, exist_ok=True)
+    if not any(folder.iterdir()):
+        write_text(file, json.dumps(settings))
     made = json.loads(file.read_text("utf-8")) if file.is_file() else None
     if made != settings:
         raise SystemExit(
@@ -252,9 +277,7 @@ def run(asked: argparse.Namespace, name: str, seed: int) -> None:
     """Train and score one variant with one seed, unless its score.json exists."""
     folder = asked.out / name / str(seed)
     variant = tomllib.loads(asked.corpora.read_text("utf-8"))[name]
-    settings = variant | {key: getattr(asked, key) for key in SETTINGS}
-    settings["policy"] = sha256_of_model(asked.policy) if asked.policy else None
-    keep(folder, settings)
+    keep(folder, settings_of(asked, variant, seed))
     if (folder / "score.json").is_file():
         return
     began = time.process_time()
@@ -274,7 +297,7 @@ def run(asked: argparse.Namespace, name: str, seed: int) -> None:
     result: dict[str, Any] = {
         "pairs": len(pairs),
         "usable": len(changed),
-        "characters": sum(changed) / len(changed),
+        "characters": sum(changed) / max(1, len(changed)),
         "confusions": len(channel.right),
         "least": least,
         "sets": {},
@@ -318,7 +341,10 @@ def arguments() -> argparse.Namespace:
 
 def main() -> None:
     asked = arguments()
-    names = asked.only or list(tomllib.loads(asked.corpora.read_text("utf-8")))
+    known = list(tomllib.loads(asked.corpora.read_text("utf-8")))
+    names = asked.only or known
+    if unknown := [name for name in names if name not in known]:
+        raise SystemExit(f"{asked.corpora} has no {', '.join(unknown)}; it has {', '.join(known)}")
     for seed in asked.seeds:
         for name in names:
             try:

@@ -51,15 +51,17 @@ def main() -> None:
     name, seed = sys.argv[1].replace("-", "_"), int(sys.argv[2])
     with contextlib.redirect_stdout(sys.stderr):  # some generators print a banner
         write = globals()[name](seed)
-        lines = []
+        lines, failed = [], 0
         for target in sys.stdin.read().split("\n"):
             try:
                 source = write(target)
             except Exception as error:  # noqa: BLE001 - the sentence counts as unchanged
                 print(f"{name}: {error!r}", file=sys.stderr)
-                source = target
+                source, failed = target, failed + 1
             lines.append(f"{source}\t{target}")
     print("\n".join(lines))
+    if failed:
+        print(f"failed on {failed} of {len(lines)} sentences, kept as they are", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -26,8 +26,8 @@ FILES = """`least` is the confidence from which an edit is made, `usable` the nu
 substitutions alone, `characters` how many characters are changed in one of them.
 `VARIANT/SEED/SET.txt` has the predictions, one line a sentence, `VARIANT/SEED/settings.json` the
 settings, and `VARIANT/SEED/score.json` the signatures and the counts by sentence."""
-HEAD = ("corpus", "seeds", "mean F1", "difference", *SETS)
-MORE = ("changed", "difference", "least", "usable", "characters")
+HEAD = ("corpus", "seeds", "mean F1", "difference", *SETS, "changed", "difference")
+MORE = ("least", "usable", "characters")
 EQUAL = """Mean F1 where 5 % of the error-free sentences change: the least confidence is chosen with
 the labels for each set and run, so that all corpora are compared at the same over-correction."""
 
@@ -92,23 +92,25 @@ class Scored:
         """Return the 95 % interval of the mean F1."""
         return np.quantile(self.drawn(f1, list(self.runs)), BOUNDS).tolist()
 
-    def difference(self, first: Scored, terms: Callable[[np.ndarray], np.ndarray]) -> str:
+    def difference(self, first: Scored, terms: Callable[[np.ndarray], np.ndarray]) -> list[float]:
         """Return the 95 % interval of the difference from another corpus, by the common seeds."""
         common = [seed for seed in self.runs if seed in first.runs]
         if self.name == first.name or not common:
-            return ""
-        low, high = np.quantile(self.drawn(terms, common) - first.drawn(terms, common), BOUNDS)
-        return f"{low:+.1f} to {high:+.1f}"
+            return []
+        apart = self.drawn(terms, common) - first.drawn(terms, common)
+        return np.quantile(apart, BOUNDS).tolist()
 
     def cells(self, first: Scored) -> list[str]:
-        """Return the corpus, its seeds, the mean F1, the difference from the first, F1 by set."""
+        """Return the corpus, its seeds, mean F1 and F1 by set, over-correction, differences."""
         low, high = self.interval
         return [
             self.name,
             ", ".join(map(str, self.runs)),
             f"{self.f1:.1f} ({low:.1f}–{high:.1f})",
-            self.difference(first, f1),
+            _interval(self.difference(first, f1)),
             *(f"{self.mean(of, 'f1'):.1f}" for of in SETS),
+            f"{self.changed:.1f} %",
+            _interval(self.difference(first, over_correction)),
         ]
 
     def row(self, first: Scored) -> list[str]:
@@ -116,25 +118,41 @@ class Scored:
         runs = self.runs.values()
         return [
             *self.cells(first),
-            f"{self.changed:.1f} %",
-            self.difference(first, over_correction),
             ", ".join(str(run["least"]) for run in runs),
             f"{np.mean([run['usable'] for run in runs]):,.0f}",
             f"{np.mean([run['characters'] for run in runs]):.2f}",
         ]
 
-    def facts(self) -> dict[str, Any]:
-        """Return the scores of `part`, intervals and signatures as JSON values, for programs."""
+    def facts(self, first: Scored) -> dict[str, Any]:
+        """Return the scores of `part`, intervals and signatures as JSON values, for programs.
+
+        `wrong` are the sentences with errors and `hits` those that became right, summed over the
+        seeds.
+        """
+        counts = {
+            of: [row for run in self.runs.values() for row in run[self.part][of]["counts"]]
+            for of in SETS
+        }
         return {
             "mean_f1": self.f1,
             "interval": self.interval,
+            "difference": self.difference(first, f1),
             "f1": {of: self.mean(of, "f1") for of in SETS},
+            "hits": {of: sum(row[0] for row in counts[of]) for of in SETS},
+            "wrong": {of: sum(row[2] for row in counts[of]) for of in SETS},
             "over_correction": {of: self.mean(of, "over_correction") for of in SETS},
+            "over_correction_difference": self.difference(first, over_correction),
+            **{key: [run[key] for run in self.runs.values()] for key in MORE},
             "signatures": {
                 str(seed): [run[self.part][of]["signature"] for of in SETS]
                 for seed, run in self.runs.items()
             },
         }
+
+
+def _interval(bounds: Sequence[float]) -> str:
+    """Return the two bounds with signs; −0.0 is a bound below 0."""
+    return " to ".join(f"{bound:+.1f}" for bound in bounds)
 
 
 def means(title: str, corpora: Mapping[str, Mapping[str, Any]]) -> str:
@@ -179,8 +197,8 @@ def write_results(out: Path, names: Sequence[str], seeds: Sequence[int], command
     ]
     facts: dict[str, Any] = {
         "command": command,
-        "corpora": {one.name: one.facts() for one in scored},
-        "equal": {one.name: one.facts() for one in equal},
+        "corpora": {one.name: one.facts(scored[0]) for one in scored},
+        "equal": {one.name: one.facts(equal[0]) for one in equal},
     }
     notes = [f"`{command}`", SCORES, FILES, EQUAL]
     return write_report(out / "compare", TITLE, notes, figures(facts), tables, facts)

@@ -71,21 +71,64 @@ def test_each_factor_is_a_recipe_with_settings(compare, name):
     compare.configured(asked, 1)
 
 
-def test_a_score_of_other_settings_is_not_shown(compare, tmp_path):
-    """A run is skipped if its score is there, and refused if other settings made that."""
+@pytest.mark.parametrize("change", ["sentences", "clean text", "benchmark", "recipe"])
+def test_a_score_of_other_settings_is_not_shown(compare, tmp_path, change):
+    """A run is skipped if its score is there, and refused if other settings or inputs made that."""
+    inputs = [tmp_path / "clean.parquet", *(tmp_path / file for file in compare.FILES.values())]
+    for file in inputs:
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("one")
+    corpora = tmp_path / "corpora.toml"
+    corpora.write_text('[b-paper]\nrecipe = "paper"\n')
     asked = Namespace(
-        out=tmp_path, corpora=HERE / "corpora.toml", policy=None, **dict.fromkeys(compare.SETTINGS)
-    )
-    settings = dict.fromkeys(compare.SETTINGS) | VARIANTS["b-paper"] | {"policy": None}
-    compare.keep(tmp_path / "b-paper/1", settings)
-    (tmp_path / "b-paper/1/score.json").write_text("{}", "utf-8")
+        corpus=inputs[0], data=tmp_path, out=tmp_path / "out", corpora=corpora, policy=None,
+        **dict.fromkeys(compare.SETTINGS),
+    )  # fmt: skip
+    folder = asked.out / "b-paper/1"
+    compare.keep(folder, compare.settings_of(asked, {"recipe": "paper"}, 1))
+    (folder / "score.json").write_text("{}", "utf-8")
     compare.run(asked, "b-paper", 1)
-    asked.sentences = 10_000
+    if change == "sentences":
+        asked.sentences = 10_000
+    elif change == "recipe":
+        corpora.write_text('[b-paper]\nrecipe = "paper"\nmax_edits = 3\n')
+    else:
+        inputs[change == "benchmark"].write_text("other")
     with pytest.raises(SystemExit, match="Choose another --out"):
         compare.run(asked, "b-paper", 1)
-    (tmp_path / "b-paper/1/score.json").unlink()
+    (folder / "score.json").unlink()
     with pytest.raises(SystemExit, match="Choose another --out"):  # its checkpoints are of those
         compare.run(asked, "b-paper", 1)
+
+
+def test_the_digest_of_a_recipe_is_among_the_settings(compare, tmp_path, monkeypatch):
+    """A recipe whose own file changes is another one, although corpora.toml names the same."""
+    asked = Namespace(corpus=tmp_path / "c", data=tmp_path, policy=None)
+    asked.__dict__.update(dict.fromkeys(compare.SETTINGS))
+    for file in ("c", *compare.FILES.values()):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).touch()
+    before = compare.settings_of(asked, {"recipe": "paper"}, 1)
+    changed = replace(compare.load("paper"), mixed=0.5)
+    monkeypatch.setattr(compare, "load", lambda _name, **more: replace(changed, **more))
+    assert compare.settings_of(asked, {"recipe": "paper"}, 1) != before
+
+
+def test_a_program_must_answer_each_sentence(compare, tmp_path, monkeypatch):
+    """A line less, or another target, is refused: pairs would be of other sentences."""
+    monkeypatch.setattr(compare, "HERE", tmp_path)
+    (tmp_path / "own.py").write_text(
+        "import sys\n"
+        "for line in sys.stdin.read().split(chr(10))[: int(sys.argv[1])]:\n"
+        "    print(line, line, sep=chr(9))\n"
+    )
+    texts = ["今天好。", "明天也好。"]
+    variant = {"program": ["own.py", "2"]}
+    assert compare.corrupted(texts, variant, 1, sys.executable) == [(text, text) for text in texts]
+    with pytest.raises(SystemExit, match="one line"):
+        compare.corrupted(texts, {"program": ["own.py", "1"]}, 1, sys.executable)
+    with pytest.raises(SystemExit, match="one line"):
+        compare.corrupted(["有\t表", "今天"], variant, 1, sys.executable)
 
 
 def test_differences_are_of_the_same_draws(results):
@@ -95,8 +138,8 @@ def test_differences_are_of_the_same_draws(results):
     one = results.Scored("one", {1: run, 2: run, 3: run})
     other = results.Scored("other", {3: run, 1: run})
     terms = (results.f1, results.over_correction)
-    assert [other.difference(one, of) for of in terms] == ["+0.0 to +0.0"] * 2
-    assert results.Scored("none", {4: run}).difference(one, results.f1) == ""
+    assert [other.difference(one, of) for of in terms] == [[0, 0]] * 2
+    assert results.Scored("none", {4: run}).difference(one, results.f1) == []
     drawn = one.drawn(results.over_correction, [1])
     assert np.mean(drawn) == pytest.approx(50, abs=2)
 
