@@ -60,6 +60,7 @@ from neural import Neural, trained
 from results import SETS, write_results
 
 SETTINGS = ("sentences", "steps", "clean", "sample", "tuned", "error")
+OF_TEXT = ("origins", "sentences")  # of a variant: which clean text it has
 TUNED = 3000  # half of these held-out sentences are left clean
 CONFIDENCES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 MOST_CHANGED = 0.05
@@ -246,12 +247,12 @@ def settings_of(
     asked: argparse.Namespace, variant: dict[str, object], seed: int
 ) -> dict[str, object]:
     """Return what a score depends on: the options, and digests of what is read."""
-    settings = variant | {key: getattr(asked, key) for key in SETTINGS}
+    settings = {key: getattr(asked, key) for key in SETTINGS} | variant
     settings["policy"] = sha256_of_model(asked.policy) if asked.policy else None
     settings["clean text"] = sha256_of(asked.corpus).sha256
     settings["benchmarks"] = [sha256_of(asked.data / file).sha256 for file in FILES.values()]
     if "recipe" in variant:
-        made_of = {key: value for key, value in variant.items() if key != "origins"}
+        made_of = {key: value for key, value in variant.items() if key not in OF_TEXT}
         settings["digest of recipe"] = fingerprint({"recipe": configured(made_of, seed)})
     return settings
 
@@ -282,7 +283,7 @@ def run(asked: argparse.Namespace, name: str, seed: int) -> None:
         return
     began = time.process_time()
     origins = tuple(variant.pop("origins", ORIGINS))
-    texts = clean(asked.corpus, asked.sentences, asked.tuned, origins)
+    texts = clean(asked.corpus, variant.pop("sentences", asked.sentences), asked.tuned, origins)
     pairs = corrupted(texts[0], variant, seed, asked.peers)
     channel = counted(pairs, name)
     proposer = (
