@@ -126,8 +126,8 @@ class Scored:
     def facts(self, first: Scored) -> dict[str, Any]:
         """Return the scores of `part`, intervals and signatures as JSON values, for programs.
 
-        `wrong` are the sentences with errors and `hits` those that became right, summed over the
-        seeds.
+        `counts` are sentences, summed over the seeds: true positives, changed, with errors. So
+        TP / changed is precision, and TP / with errors is recall.
         """
         counts = {
             of: [row for run in self.runs.values() for row in run[self.part][of]["counts"]]
@@ -138,8 +138,7 @@ class Scored:
             "interval": self.interval,
             "difference": self.difference(first, f1),
             "f1": {of: self.mean(of, "f1") for of in SETS},
-            "hits": {of: sum(row[0] for row in counts[of]) for of in SETS},
-            "wrong": {of: sum(row[2] for row in counts[of]) for of in SETS},
+            "counts": {of: np.sum(counts[of], axis=0).tolist() for of in SETS},
             "over_correction": {of: self.mean(of, "over_correction") for of in SETS},
             "over_correction_difference": self.difference(first, over_correction),
             **{key: [run[key] for run in self.runs.values()] for key in MORE},
