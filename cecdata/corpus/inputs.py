@@ -156,7 +156,7 @@ def _matches(pattern: str, form: str | None) -> list[Source]:
 def _remote(uri: str, form: str | None) -> list[Source]:
     """Return local copies of an object, of those that match a glob, or of all below a name.
 
-    Of a dataset only the files below `data/` are returned.
+    Of a dataset they are `data/*.parquet`, as of a local folder.
     """
     base = re.split(r"/[^/]*[*\[]", uri, maxsplit=1)[0]
     label = without_userinfo(base.rstrip("/"))
@@ -166,8 +166,8 @@ def _remote(uri: str, form: str | None) -> list[Source]:
         copies = {n: p for n, p in copies.items() if fnmatch.fnmatchcase(f"{label}/{n}", pattern)}
         if not copies:
             raise InputError(f"{pattern}: no object matches this glob")
-    elif any(name.startswith("data/") and name.endswith(".parquet") for name in copies):
-        copies = {n: p for n, p in copies.items() if n.startswith("data/")}
+    elif shards := [name for name in copies if re.fullmatch(r"data/[^/]+\.parquet", name)]:
+        copies = {name: copies[name] for name in shards}
     elif "" not in copies:
         copies = {n: p for n, p in copies.items() if not n.startswith(".") and "/." not in n}
     one = form is not None or "" in copies or base != uri

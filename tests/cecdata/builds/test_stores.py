@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -13,11 +14,14 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from pathlib import Path
 
+import polars as pl
 import pytest
 
 import cecdata as api
 from cecdata.common.store import Store
+from cecdata.corpus.inputs import resolve
 from cecdata.pipeline import lease
 
 
@@ -236,6 +240,21 @@ def test_a_bucket_without_rights_is_named(corpus, cecdata, flags, monkeypatch, t
         server.stop()
     code, _, said = cecdata("build", "s3://closed/in", "--out", tmp_path / "out", *flags)
     assert (code, "s3://closed/in: the store does not answer" in said) == (1, True)
+
+
+def test_of_a_dataset_in_a_store_its_shards_are_read(bucket, monkeypatch, tmp_path):
+    """They are `data/*.parquet`, as of a local folder: notes beside them are no corpus."""
+    folder = tmp_path / "dataset"
+    (folder / "data/old").mkdir(parents=True)
+    shard = folder / "data/train-00000.parquet"
+    pl.DataFrame({"text": ["他的病情已经好转。"]}).write_parquet(shard)
+    shutil.copy(shard, folder / "data/old/train-00000.parquet")
+    (folder / "data/notes.txt").write_text("这不是语料。\n", "utf-8")
+    for file in filter(Path.is_file, folder.rglob("*")):
+        Store(bucket).put(file, f"set/{file.relative_to(folder).as_posix()}")
+    here, there = (resolve([str(place)]) for place in (folder, f"{bucket}/set"))
+    assert [one.label for one in there] == [f"{bucket}/set/data/train-00000.parquet"]
+    assert [one.path.name for one in here] == [shard.name]
 
 
 def test_what_a_bucket_lacks_is_named(bucket, corpus, cecdata, tmp_path):
