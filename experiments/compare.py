@@ -119,7 +119,7 @@ def corrupted(texts: list[str], variant: dict[str, object], seed: int, peers: st
         done = subprocess.run(
             command, input="\n".join(texts), capture_output=True, text=True, check=True
         )
-        pairs = [tuple(line.split("\t")) for line in done.stdout.splitlines()]
+        pairs = [tuple(line.split("\t")) for line in done.stdout.removesuffix("\n").split("\n")]
         if [pair[1:] for pair in pairs] != [(text,) for text in texts]:
             raise SystemExit(f"{program}: expected one line, source TAB target, for each sentence")
         if failed := [line for line in done.stderr.splitlines() if line.startswith(FAILED)]:

@@ -122,7 +122,7 @@ def test_a_program_must_answer_each_sentence(compare, tmp_path, monkeypatch):
         "for line in sys.stdin.read().split(chr(10))[: int(sys.argv[1])]:\n"
         "    print(line, line, sep=chr(9))\n"
     )
-    texts = ["今天好。", "明天也好。"]
+    texts = ["今天好。", "明天\u2028也好。"]  # a separator of lines that is a character here
     variant = {"program": ["own.py", "2"]}
     assert compare.corrupted(texts, variant, 1, sys.executable) == [(text, text) for text in texts]
     with pytest.raises(SystemExit, match="one line"):

@@ -177,11 +177,11 @@ def _loaded(name: str, dtype: str) -> tuple[Any, str]:
     folder = Path(name)
     local: Path | None = folder
     where, commit = name, None
-    if folder.exists():
-        _check_folder(folder)
-    else:
+    if not folder.exists():
         hub.refuse_missing_folder(name.partition("@")[0])
         where, commit, local = _commit(name)
+    if local is not None:
+        _check_folder(local)
     try:
         import torch
         from sentence_transformers import SentenceTransformer

@@ -249,7 +249,8 @@ def embedded(tmp_path, hub, *options, **environment):
 def test_by_default_the_papers_model_comes_from_the_hub(tmp_path, hub, failing):
     """Fetched once, at the commit that has safetensors, and used again without a network.
 
-    The second time one request fails, and the local copy is read without another.
+    The second time one request fails, and the local copy is read without another, if it is as safe
+    as any folder.
     """
     done = embedded(tmp_path, hub)
     assert done.returncode == 0, done.stderr
@@ -262,6 +263,14 @@ def test_by_default_the_papers_model_comes_from_the_hub(tmp_path, hub, failing):
     assert again.returncode == 0, again.stderr
     assert "0 of them new" in again.stdout
     assert asked == [f"/api/models/{DEFAULT}/revision/{COMMIT}"]
+
+    modules = next((tmp_path / "hub").rglob("modules.json"))
+    foreign = modules.read_text("utf-8").replace("sentence_transformers.", "own.", 1)
+    modules.unlink()  # it is a link to what was fetched
+    modules.write_text(foreign, "utf-8")
+    refused = embedded(tmp_path, address, "--cache", str(tmp_path / "other"))
+    assert refused.returncode == 1
+    assert "is no part of sentence-transformers" in refused.stderr
 
 
 @pytest.mark.parametrize("asked", [DEFAULT, f"{DEFAULT}@{COMMIT}"])
