@@ -91,9 +91,9 @@ def configured(variant: dict[str, object], seed: int) -> Config:
     """Return the recipe of a variant with its settings.
 
     `density` multiplies the rates. `only` keeps the operators it names, and `without` switches off
-    those it names.
+    those it names. What is OF_TEXT is left out.
     """
-    asked = dict(variant)
+    asked = {key: value for key, value in variant.items() if key not in OF_TEXT}
     recipe = str(asked.pop("recipe"))
     prior = dict(load(recipe).prior)
     off = set(asked.pop("without", ())) | prior.keys() - set(asked.pop("only", prior))
@@ -185,18 +185,16 @@ def threshold(proposer: ChannelProposer | Neural, pairs: Pairs) -> float:
     rows = pairs[:half] + [(target, target) for _, target in pairs[half:]]
     proposed = proposer.propose([source for source, _ in rows])
     best = (-1.0, CONFIDENCES[-1])
-    fewest = len(rows)
     for least in CONFIDENCES:
         got = answers([source for source, _ in rows], proposed, least)
         spoilt = sum(a != t for a, (_, t) in zip(got[half:], rows[half:], strict=True))
         right = sum(a == t != s for a, (s, t) in zip(got, rows, strict=True))
         changed = sum(a != s for a, (s, _) in zip(got, rows, strict=True))
         wrong = sum(s != t for s, t in rows)
-        fewest = min(fewest, spoilt)
         if spoilt <= MOST_CHANGED * (len(rows) - half):
             best = max(best, (2 * right / max(1, changed + wrong), least))
-    if fewest > MOST_CHANGED * (len(rows) - half):
-        share = 100 * fewest / (len(rows) - half)
+    if best[0] < 0:
+        share = 100 * spoilt / (len(rows) - half)  # of the last and highest
         print(f"the threshold {best[1]} changes {share:.1f} % of the clean pairs", file=sys.stderr)
     return best[1]
 
@@ -252,8 +250,7 @@ def settings_of(
     settings["clean text"] = sha256_of(asked.corpus).sha256
     settings["benchmarks"] = [sha256_of(asked.data / file).sha256 for file in FILES.values()]
     if "recipe" in variant:
-        made_of = {key: value for key, value in variant.items() if key not in OF_TEXT}
-        settings["digest of recipe"] = fingerprint({"recipe": configured(made_of, seed)})
+        settings["digest of recipe"] = fingerprint({"recipe": configured(variant, seed)})
     return settings
 
 
@@ -282,8 +279,8 @@ def run(asked: argparse.Namespace, name: str, seed: int) -> None:
     if (folder / "score.json").is_file():
         return
     began = time.process_time()
-    origins = tuple(variant.pop("origins", ORIGINS))
-    texts = clean(asked.corpus, variant.pop("sentences", asked.sentences), asked.tuned, origins)
+    origins = tuple(variant.get("origins", ORIGINS))
+    texts = clean(asked.corpus, variant.get("sentences", asked.sentences), asked.tuned, origins)
     pairs = corrupted(texts[0], variant, seed, asked.peers)
     channel = counted(pairs, name)
     proposer = (

@@ -123,6 +123,10 @@ class Scored:
             f"{np.mean([run['characters'] for run in runs]):.2f}",
         ]
 
+    def pairs(self) -> dict[str, list[float]]:
+        """Return the tuned threshold and what is known of the pairs, by seed."""
+        return {key: [run[key] for run in self.runs.values()] for key in MORE}
+
     def facts(self, first: Scored) -> dict[str, Any]:
         """Return the scores of `part`, intervals and signatures as JSON values, for programs.
 
@@ -141,7 +145,6 @@ class Scored:
             "counts": {of: np.sum(counts[of], axis=0).tolist() for of in SETS},
             "over_correction": {of: self.mean(of, "over_correction") for of in SETS},
             "over_correction_difference": self.difference(first, over_correction),
-            **{key: [run[key] for run in self.runs.values()] for key in MORE},
             "signatures": {
                 str(seed): [run[self.part][of]["signature"] for of in SETS]
                 for seed, run in self.runs.items()
@@ -196,7 +199,7 @@ def write_results(out: Path, names: Sequence[str], seeds: Sequence[int], command
     ]
     facts: dict[str, Any] = {
         "command": command,
-        "corpora": {one.name: one.facts(scored[0]) for one in scored},
+        "corpora": {one.name: one.facts(scored[0]) | one.pairs() for one in scored},
         "equal": {one.name: one.facts(equal[0]) for one in equal},
     }
     notes = [f"`{command}`", SCORES, FILES, EQUAL]
