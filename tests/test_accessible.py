@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 from browser import CHROMIUM, Browser
 
 from cecbench.evaluate import Settings, evaluate

@@ -6,15 +6,11 @@ import contextlib
 import http.client
 import json
 import socket
-import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import asdict
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 from browser import CHROMIUM, Browser
 
 from cectrain.corrector.correction import Alternative, Edit

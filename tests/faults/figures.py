@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).parents[1] / "cecbench"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import loopback
 import scenarios

@@ -5,19 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 import time
-from pathlib import Path
 
 import harness
+import loopback
 import pytest
 import scenarios
 from harness import STATE
 
 from cecbench.results import read_run
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "cecbench"))
-import loopback
 
 
 @pytest.fixture

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import signal
-import sys
-from pathlib import Path
 
+import loopback
 import pytest
 from harness import differing
 from scenarios import asked, build, embed, sentences
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "cecbench"))
-import loopback
 
 WITHIN_S = 5.0
 SIGNALS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from pathlib import Path
 
+import loopback
 import pytest
 import scenarios
 from campaign import kill_over_and_over
 from zygote import WORK
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "cecbench"))
-import loopback
 
 
 @pytest.mark.parametrize(("module", "owner", "name", "_piece_of"), WORK)

@@ -1,4 +1,4 @@
-"""Lets the tests of this folder share the loopback server and one another's helpers."""
+"""Lets the tests of this folder share the tiny models of cecbench and one another's helpers."""
 
 import sys
 from pathlib import Path

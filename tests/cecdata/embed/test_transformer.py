@@ -16,6 +16,7 @@ from threading import Thread
 
 import numpy as np
 import pytest
+from loopback import serving, status
 
 from cecdata.cli import cli
 from cecdata.common.command_group import run
@@ -213,27 +214,6 @@ def hub(folder):
     server.shutdown()
 
 
-@pytest.fixture
-def failing():
-    """The address of a hub that answers each request with 503, and the list of what was asked."""
-    asked = []
-
-    class Hub(BaseHTTPRequestHandler):
-        def do_GET(self):
-            asked.append(self.path)
-            self.send_error(503)
-
-        do_HEAD = do_GET
-
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
-    Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}", asked
-    server.shutdown()
-
-
 def embedded(tmp_path, hub, *options, **environment):
     """`cecdata embed`, by default without --encoder, in a process of its own."""
     (tmp_path / "corpus.txt").write_text("他的病情已经好转。\n天气很好。\n", "utf-8")
@@ -246,7 +226,7 @@ def embedded(tmp_path, hub, *options, **environment):
     )  # fmt: skip
 
 
-def test_by_default_the_papers_model_comes_from_the_hub(tmp_path, hub, failing):
+def test_by_default_the_papers_model_comes_from_the_hub(tmp_path, hub):
     """Fetched once, at the commit that has safetensors, and used again without a network.
 
     The second time one request fails, and the local copy is read without another, if it is as safe
@@ -258,17 +238,20 @@ def test_by_default_the_papers_model_comes_from_the_hub(tmp_path, hub, failing):
     sidecar = read_sidecar(tmp_path / "cache")
     assert (sidecar.encoder, sidecar.revision) == (DEFAULT, f"{DEFAULT} {COMMIT}")
     assert (sidecar.rows, sidecar.dimension) == (2, 32)
-    address, asked = failing
-    again = embedded(tmp_path, address)
-    assert again.returncode == 0, again.stderr
-    assert "0 of them new" in again.stdout
-    assert asked == [f"/api/models/{DEFAULT}/revision/{COMMIT}"]
+    asked = []
+    with serving() as failing:
+        failing.get = lambda handler: asked.append(handler.path) or status(503)(handler)
+        address = failing.url.removesuffix("/v1")
+        again = embedded(tmp_path, address)
+        assert again.returncode == 0, again.stderr
+        assert "0 of them new" in again.stdout
+        assert asked == [f"/api/models/{DEFAULT}/revision/{COMMIT}"]
 
-    modules = next((tmp_path / "hub").rglob("modules.json"))
-    foreign = modules.read_text("utf-8").replace("sentence_transformers.", "own.", 1)
-    modules.unlink()  # it is a link to what was fetched
-    modules.write_text(foreign, "utf-8")
-    refused = embedded(tmp_path, address, "--cache", str(tmp_path / "other"))
+        modules = next((tmp_path / "hub").rglob("modules.json"))
+        foreign = modules.read_text("utf-8").replace("sentence_transformers.", "own.", 1)
+        modules.unlink()  # it is a link to what was fetched
+        modules.write_text(foreign, "utf-8")
+        refused = embedded(tmp_path, address, "--cache", str(tmp_path / "other"))
     assert refused.returncode == 1
     assert "is no part of sentence-transformers" in refused.stderr
 
