@@ -26,6 +26,7 @@ needs_policies = pytest.mark.skipif(
 ENCODED = (
     ("cecdata", "embed", "a.txt", "--cache", "out", "--encoder", "x/y"),
     ("cecdata", "build", "a.txt", "--out", "out", "--encoder", "x/y"),
+    ("cecdata", "build", "hf://x/y", "--out", "out"),
 )
 ASKED = (
     ("cectrain", "correct", "--policy", "x/y", "他己经来了。"),
@@ -35,7 +36,7 @@ ASKED = (
 
 
 def told_of(commands, mark):
-    return [pytest.param(words, marks=mark, id=" ".join(words[:2])) for words in commands]
+    return [pytest.param(words, marks=mark, id=" ".join(words[:3])) for words in commands]
 
 
 COMMANDS = [*told_of(ENCODED, needs_encoders), *told_of(ASKED, needs_policies)]

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from urllib.parse import parse_qsl, urlsplit
 
 from cecdata.common.errors import CecError, InputError, MissingPackageError, how_to_install
+from cecdata.common.hub import first_line, prepare_hub, quiet_hub
 from cecdata.corpus.columns import Columns
 from cecdata.corpus.formats.base import Format
 from cecdata.corpus.formats.tables import table_rows
@@ -63,22 +64,26 @@ def _parsed(name: str) -> tuple[str, dict[str, str]]:
 
 @contextmanager
 def _naming(name: str) -> Iterator[None]:
-    """Turn any error of the hub or its client into an InputError that names the dataset."""
+    """Turn any error of the hub or its client into an InputError that names the dataset.
+
+    Raises UsageError where HF_ENDPOINT is no address. No message or log record has its login.
+    """
+    prepare_hub()
     try:
-        yield
+        with quiet_hub():
+            yield
     except (CecError, GeneratorExit):
         raise
     except ImportError as error:
         raise MissingPackageError(
             f"{name}: reading from the hub needs datasets: {how_to_install('embed')}"
         ) from error
-    except Exception as error:
-        first = (str(error).splitlines() or [""])[0][:300]
+    except Exception as error:  # noqa: BLE001 - the hub and its client may raise anything
         raise InputError(
             f"{name}: the hub has no such dataset, or did not answer ({type(error).__name__}: "
-            f"{first}). Check the name and the network (HF_ENDPOINT names another server), or "
-            "download the dataset and give its folder"
-        ) from error
+            f"{first_line(error)}). Check the name and the network (HF_ENDPOINT names another "
+            "server), or download the dataset and give its folder"
+        ) from None  # the original message may have a password
 
 
 FORMAT = Format(_read, (), stream=False)
