@@ -50,3 +50,11 @@ def test_help_loads_nothing_heavy(module: str) -> None:
     code = f"import sys, {module}; print(*sorted(set({LATE!r}) & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
+
+
+def test_the_packages_are_found_before_the_folders_of_their_tests() -> None:
+    """A bare `pytest`, which unlike `python -m pytest` adds no folder, collects the tests."""
+    tests = ROOT / "tests/test_experiments.py"
+    command = [sys.executable, "-P", "-m", "pytest", "--collect-only", "-q", str(tests)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stdout
