@@ -207,7 +207,7 @@ def test_the_neural_corrector_keeps_what_its_policy_cannot_read(compare, tmp_pat
 
 @pytest.mark.parametrize("file", sorted((HERE.parent / "docs/evidence").glob("*.json")))
 def test_the_page_prints_the_published_scores(file):
-    """Each mean with its interval and F1 by set are in one row of docs/evidence.md."""
+    """Each mean, its interval, its difference and F1 by set are in one row of docs/evidence.md."""
     page = (HERE.parent / "docs/evidence.md").read_text("utf-8").splitlines()
     facts = json.loads(file.read_text("utf-8"))
     for part in ("corpora", "equal"):
@@ -215,7 +215,9 @@ def test_the_page_prints_the_published_scores(file):
             low, high = held["interval"]
             mean = f" {held['mean_f1']:.1f} ({low:.1f}–{high:.1f}) "
             by_set = "| " + " | ".join(f"{score:.1f}" for score in held["f1"].values()) + " |"
-            assert any(mean in line and by_set in line for line in page), (part, name, mean)
+            apart = " to ".join(f"{bound:+.1f}" for bound in held.get("difference", ()))
+            cells = (mean, by_set, apart.replace("-", "−"))
+            assert any(all(cell in line for cell in cells) for line in page), (part, name, cells)
 
 
 def test_the_report_shows_each_corpus_that_was_scored(compare, tmp_path):
