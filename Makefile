@@ -7,7 +7,7 @@ DEV := .venv/.dev
 DOCS := .venv/.docs
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev data bench figures train train-evidence pretrain lm docs test test-kills test-slow check audit lock clean
+.PHONY: help setup setup-dev data bench figures train train-evidence pretrain lm docs test test-kills test-slow check audit dist release-check lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/; s/[$$][$$]/$$/g' | expand -t 16
@@ -101,6 +101,13 @@ audit: $(BASE)  ## known vulnerabilities of the pinned packages (asks pypi.org's
 		.venv/audit/bin/python -m pip install --quiet "pip-audit>=2.10,<3"; }
 	@.venv/audit/bin/pip-audit --strict --no-deps --disable-pip \
 		-r requirements/base.lock -r requirements/dev.lock
+
+dist: $(DEV)  ## the wheel and the source archive, in dist/
+	@rm -rf dist
+	@$(BIN)/python -m build --no-isolation --outdir dist && ls dist
+
+release-check: $(DEV)  ## what a release needs: versions, a clean tree, a wheel that works alone
+	@$(BIN)/python tools/release_check.py
 
 lock: $(DEV)  ## renew the lock files from pyproject.toml (needs uv in .venv: pip install uv)
 	@sh tools/lock.sh
