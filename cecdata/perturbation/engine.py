@@ -44,7 +44,6 @@ class Histogram:
         self._priors = _priors(config, tables)
         shape = (len(tables.operators), config.max_chars + 1, config.max_chars + 2)
         self.counts: npt.NDArray[np.int64] = np.zeros(shape, np.int64)
-        self._room = room(config, tables)
         self._protection = Protection.of(config.protect_spans, config.protect)
 
     @classmethod
@@ -53,10 +52,11 @@ class Histogram:
         return cls(config, compiled(config))
 
     def add(self, text: pa.Array) -> None:
-        """Count a batch of sentences of at most `max_chars` code points."""
+        """Count a batch of sentences of at most `max_chars` code points; one batch at a time."""
         data, offsets = string_buffers(text)
         given = Sentences(offsets, data, _NO_IDS, self._protection.marks(data, offsets))
-        kernel.place_histogram(given, self.tables.arrays, self._priors, self._room, self.counts)
+        space = room(self.config, self.tables)
+        kernel.place_histogram(given, self.tables.arrays, self._priors, space, self.counts)
 
     def rates(self) -> dict[str, Rate]:
         """Return the rate per place of every operator with a prior."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
 from itertools import compress, groupby
 from operator import not_
+from threading import Lock
 
 from cecdata.hanzi.characters import is_han
 from cectrain.corrector.channel.open import CHANNEL, open_channel
@@ -33,6 +33,9 @@ class Corrector:
     threads: of the processor; 0 takes one for a small model, and torch's default for others.
     protect: names that are not to be changed.
 
+    Threads may share a corrector. The noisy channel works in all of them at once; a policy of torch
+    answers one after another. A pickled corrector loads its model again where it is unpickled.
+
     `Corrector().correct("他的病情己经好转。")[0].target` is 他的病情已经好转。
     """
 
@@ -49,17 +52,31 @@ class Corrector:
     ) -> None:
         self._model, self._batch, self._device, self._threads = model, batch, device, threads
         self._protect, self._lm, self._confidence = tuple(protect), lm, confidence
+        self._loaded: Proposer | None = None if isinstance(model, str) else model
+        self._loading = Lock()
 
-    @cached_property
+    def __getstate__(self) -> dict[str, object]:
+        """Return what to pickle: the names of the model, not its weights and tables."""
+        held = {name: value for name, value in vars(self).items() if name != "_loading"}
+        return {**held, "_loaded": None if isinstance(self._model, str) else self._model}
+
+    def __setstate__(self, held: dict[str, object]) -> None:
+        vars(self).update(held, _loading=Lock())
+
+    @property
     def proposer(self) -> Proposer:
         """The model, loaded. Raises InputError where nothing loads."""
-        if not isinstance(self._model, str):
-            return self._model
-        if self._model == CHANNEL:
+        with self._loading:
+            if self._loaded is None:
+                self._loaded = self._load(str(self._model))
+            return self._loaded
+
+    def _load(self, model: str) -> Proposer:
+        if model == CHANNEL:
             return open_channel(self._lm, self._confidence)
-        if is_combined(self._model):
+        if is_combined(model):
             return open_combined(
-                self._model,
+                model,
                 self._lm,
                 self._confidence,
                 batch=self._batch,
@@ -69,7 +86,7 @@ class Corrector:
         from cectrain.corrector.policy import load
         from cectrain.corrector.proposals import LEAST, PolicyProposer
 
-        policy = load(self._model, device=self._device)
+        policy = load(model, device=self._device)
         least = LEAST if self._confidence is None else self._confidence
         return PolicyProposer(policy, self._batch, self._threads, least=least)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Lock
 
 # Below this, threads cost more in waiting for each other than they save: see docs/systems.md.
 SMALL = 30_000_000  # parameters
+_TURN = Lock()
 
 
 def thread_count(model: object, wanted: int) -> int | None:
@@ -19,12 +21,17 @@ def thread_count(model: object, wanted: int) -> int | None:
 
 @contextmanager
 def use_threads(count: int | None) -> Iterator[None]:
-    """Let torch compute with `count` threads inside; None leaves their number as it is."""
+    """Let torch compute with `count` threads inside; None leaves their number as it is.
+
+    One caller at a time is inside: the number belongs to the process, and so do a tokenizer's
+    settings.
+    """
     import torch
 
-    before = torch.get_num_threads()
-    torch.set_num_threads(count or before)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+    with _TURN:
+        before = torch.get_num_threads()
+        torch.set_num_threads(count or before)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)

@@ -55,7 +55,7 @@ class Settings(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Scratch space for one clause, so that the kernels allocate nothing.
+    """Scratch space of one call, used clause by clause; the kernels allocate nothing.
 
     By edge [MOST_EDGES]: `start`, `end`, `word` and `price`; `before` and `after`, the best scores
     of the words as written up to and with the edge, and after it; `chain`, another edge that ends
@@ -100,7 +100,10 @@ class Work(NamedTuple):
 
 
 def workspace() -> Work:
-    """Return scratch space for `correct`, for one thread."""
+    """Return scratch space for one call of `correct`, which runs without the interpreter's lock.
+
+    Only memory that is written is ever mapped, so that a call pays for what it uses.
+    """
     edge, place, state = MOST_EDGES, LONGEST_CLAUSE + 2, MOST_STATES
     kinds = (
         (7, edge, np.int32),

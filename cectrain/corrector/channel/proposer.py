@@ -66,7 +66,6 @@ class ChannelProposer:
         self._words, self._tables = model.words, model.tables()
         self._known = {word for word in model.words if len(word) == 1}
         self._channel = channel_arrays(channel, model)
-        self._work = workspace()
 
     def unread(self, text: str) -> list[bool]:
         """Return whether each character is Han but not in the model; others separate clauses."""
@@ -98,7 +97,7 @@ class ChannelProposer:
                 self._channel,
                 self._settings,
                 _COUNTED,
-                self._work,
+                workspace(),  # of this call: threads may share the corrector
                 out,
             )
             if rows >= 0:

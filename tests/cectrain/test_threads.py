@@ -1,0 +1,63 @@
+"""Threads and processes share a corrector: its answers are those of one caller."""
+
+import pickle
+import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from cectrain.corrector.corrector import Corrector
+
+SENTENCES = (
+    "他的病情己经好转",
+    "我们明天在见面吧",
+    "今天天气很好",
+    "周未一起去公园",
+    "这个问提无名显",
+)
+
+
+def texts(count):
+    """Texts of different lengths, with errors."""
+    draw = random.Random(7)
+    return ["，".join(draw.choices(SENTENCES, k=draw.randrange(1, 4))) for _ in range(count)]
+
+
+@pytest.mark.parametrize(("model", "count"), [("channel", 1250), ("combined", 40)])
+def test_eight_threads_get_the_answers_of_one(model, count):
+    """Each thread asks for single texts and for lists, all at the same time."""
+    if model == "combined":
+        pytest.importorskip("torch", reason="the extra `train` is not installed")
+    corrector = Corrector(model, lm="words")
+    asked = texts(count)
+    expected = corrector.correct(asked)
+    start = threading.Barrier(8)
+
+    def answers(thread):
+        start.wait()
+        size = 1 + 15 * thread
+        return [
+            one
+            for first in range(0, count, size)
+            for one in corrector.correct(asked[first : first + size])
+        ]
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(given == expected for given in pool.map(answers, range(8)))
+
+
+def test_threads_that_ask_first_load_one_model():
+    """The model is loaded once, whoever comes first."""
+    corrector = Corrector("channel", lm="words")
+    with ThreadPoolExecutor(4) as pool:
+        assert len({id(one) for one in pool.map(lambda _: corrector.proposer, range(4))}) == 1
+
+
+def test_a_pickled_corrector_answers_alike():
+    """Before and after the model is loaded; its tables are not part of the pickle."""
+    corrector = Corrector("channel", lm="words", protect=["习小明"])
+    for _ in range(2):
+        held = pickle.dumps(corrector)
+        assert len(held) < 2000
+        assert pickle.loads(held).correct(SENTENCES) == corrector.correct(SENTENCES)
