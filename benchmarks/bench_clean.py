@@ -27,9 +27,11 @@ GOAL = 0.05  # maximum share of changed sentences
 def drawn(path: Path, count: int) -> pl.DataFrame:
     """Return at most `count` held-out sentences with their origins, in the order of the file."""
     if path.suffix == ".parquet":
-        pool = pl.read_parquet(path, columns=["text", "origin"])
+        pool = pl.read_parquet(path, columns=["text", "origin"], glob=False)
     else:
-        pool = pl.read_csv(path, separator="\t", quote_char=None, columns=["text", "origin"])
+        pool = pl.read_csv(
+            path, separator="\t", quote_char=None, columns=["text", "origin"], glob=False
+        )
     held = pool.filter(
         pl.Series(is_validation(ids(pool["text"].to_arrow().cast("string")), HELD_OUT))
     )

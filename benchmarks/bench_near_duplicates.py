@@ -88,7 +88,9 @@ def main() -> None:
     parser.add_argument("--datasketch", help="Python interpreter that has datasketch")
     asked = parser.parse_args()
     print(machine())
-    own = pl.read_parquet(asked.pool, columns=["text"])["text"].unique(maintain_order=True)
+    own = pl.read_parquet(asked.pool, columns=["text"], glob=False)["text"].unique(
+        maintain_order=True
+    )
     sample = own.sample(min(asked.sentences, len(own)), seed=1).to_list()
     texts, copies = planted(sample)
     print(f"{len(texts):,} sentences, {len(copies):,} of them near-copies")

@@ -43,7 +43,12 @@ def vectors_of(path: Path, count: int, name: str) -> np.ndarray:
     if path.suffix == ".npy":
         stored = np.load(path, mmap_mode="r")
         return np.asarray(stored[np.sort(rng.permutation(len(stored))[:count])], np.float32)
-    frame = pl.read_parquet(path, columns=["text"]).unique().sort("text").sample(count, seed=3)
+    frame = (
+        pl.read_parquet(path, columns=["text"], glob=False)
+        .unique()
+        .sort("text")
+        .sample(count, seed=3)
+    )
     return encoder(name, alone=False).encode(frame["text"].to_list())
 
 

@@ -68,7 +68,7 @@ def main() -> None:
 def prepare(room: Path, tree: Path, pool: Path) -> None:
     """Write the inputs of all jobs; the dataset for training is built by the checkout itself."""
     room.mkdir()
-    texts = pl.scan_parquet(pool).head(SENTENCES).collect()["text"]
+    texts = pl.scan_parquet(pool, glob=False).head(SENTENCES).collect()["text"]
     (room / "pool.txt").write_text("\n".join(texts) + "\n", "utf-8")
     rows = (f"{n}\t{t[:-2]}的了\t{t}\t{t if n % 3 else t[:-1] + '了'}" for n, t in enumerate(texts))
     (room / "answers.tsv").write_text("\n".join(rows) + "\n", "utf-8")

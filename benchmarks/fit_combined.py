@@ -36,7 +36,9 @@ THRESHOLDS = (0.1, 0.2, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 def rows_of(name: str) -> list[tuple[str, str]]:
     """Return the pairs of a dataset folder, or of a benchmark as `cecbench run` names it."""
     if Path(name).is_dir():
-        frame = pl.read_parquet(Path(name, "data", "*.parquet"), columns=["source", "target"])
+        frame = pl.read_parquet(
+            sorted(Path(name, "data").glob("*.parquet")), columns=["source", "target"], glob=False
+        )
         return list(frame.iter_rows())
     return [(row.source, row.reference) for row in load(name).rows]
 

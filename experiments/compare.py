@@ -75,7 +75,7 @@ def clean(
     corpus: Path, count: int, tuned: int, origins: tuple[str, ...]
 ) -> tuple[list[str], list[str]]:
     """Return the sentences to train on and to tune on, the same for every variant of `origins`."""
-    frame = pl.read_parquet(corpus).filter(pl.col("origin").is_in(origins))
+    frame = pl.read_parquet(corpus, glob=False).filter(pl.col("origin").is_in(origins))
     frame = frame.filter(pl.col("text").str.len_chars().is_between(8, 64)).sort("text")
     held = pl.Series(is_validation(ids(frame["text"].to_arrow().cast(pa.string())), HELD_OUT))
     one, other = frame.filter(~held)["text"], frame.filter(held)["text"]

@@ -54,7 +54,7 @@ def hash_list(name: str, path: Path) -> pa.Table:
     if path.suffix != SUFFIX:
         return hashed(texts(str(path)), name)
     try:
-        table = pq.read_table(path)
+        table = pq.read_table(path.absolute())
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{path}: not a list of hashes ({error})") from error
     if not table.schema.equals(HASHED):

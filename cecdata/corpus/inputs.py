@@ -116,7 +116,10 @@ def _source(path: Path, label: str | None = None, form: str | None = None) -> So
             f"with {' '.join(COMPRESSIONS)}) and {tables}; in `cecdata build`, --format names the "
             "format of other files"
         )
-    source = Source(path, label or str(path), name, compression, suffix if suffix in known else "")
+    # Arrow takes a relative name such as "s3:x" for an address.
+    source = Source(
+        path.absolute(), label or str(path), name, compression, suffix if suffix in known else ""
+    )
     try:
         regular = stat.S_ISREG(path.stat().st_mode)
         if regular:
@@ -146,11 +149,23 @@ def _is_text(name: str) -> bool:
 
 def _matches(pattern: str, form: str | None) -> list[Source]:
     # pathlib's glob takes no absolute pattern
-    names = glob.glob(pattern, recursive=True)  # noqa: PTH207
-    files = sorted(name for name in names if Path(name).is_file())
+    folder, rest = _named_folder(pattern)
+    names = glob.glob(rest, root_dir=folder or None, recursive=True)  # noqa: PTH207
+    files = sorted(path for path in (folder / name for name in names) if path.is_file())
     if not files:
-        raise InputError(f"{pattern}: no file matches this glob")
-    return [_source(Path(file), form=form) for file in files]
+        raise InputError(
+            f"{pattern}: no file matches this glob, in which [1] stands for 1, and [[]1] for [1]"
+        )
+    return [_source(path, form=form) for path in files]
+
+
+def _named_folder(pattern: str) -> tuple[Path, str]:
+    """Return the longest folder that a pattern begins with, letter by letter, and the rest."""
+    parts = Path(pattern).parts
+    for end in range(len(parts) - 1, 0, -1):
+        if (folder := Path(*parts[:end])).is_dir():
+            return folder, str(Path(*parts[end:]))
+    return Path(), pattern
 
 
 def _remote(uri: str, form: str | None) -> list[Source]:

@@ -49,7 +49,8 @@ def read_ratings(path: Path) -> tuple[list[str], list[str], Floats]:
     known = {"input": pl.String, "output": pl.String, "rating": pl.Float64}
     try:
         frame = pl.read_csv(
-            path,
+            path.absolute(),
+            glob=False,
             schema_overrides=known,
             separator="\t" if tabs else ",",
             quote_char=None if tabs else '"',  # in .tsv a quotation mark is a plain character

@@ -101,6 +101,7 @@ def _opened(pool: Frame | str | os.PathLike[str]) -> tuple[Frame, Rates | None]:
         raise InputError(f"{path}: no folder that `cecdata pool` or `cecdata build` wrote")
     manifest = read_manifest(path, PAIRS, POOL)
     if manifest.kind == POOL:
-        return pl.scan_parquet(path / "data" / "*.parquet"), None
+        files = [path.absolute() / file.path for file in manifest.outputs["train"]]
+        return pl.scan_parquet(files, glob=False), None
     targets = open_dataset(path).scan("train").select(text="target", origin="origin")
     return targets, Rates.of_manifest(manifest)

@@ -90,7 +90,7 @@ class Dataset:
     def _lazy(self, files: list[Path]) -> pl.LazyFrame:
         import polars as pl
 
-        frame = pl.scan_parquet(files)
+        frame = pl.scan_parquet(files, glob=False)
         if self.manifest.schema_version == 1:
             frame = frame.with_columns(pl.col("id").reinterpret(signed=True))
         return frame
@@ -118,7 +118,8 @@ def open_dataset(path: str | Path, *kinds: str) -> Dataset:
     and VerificationError if it is unfinished or damaged. Contents are not hashed here: a shard is
     hashed before its first row is read.
     """
-    out = Path(path)
+    # Arrow and Polars take some relative names ("s3:x", "~") for an address or a home.
+    out = Path(path).absolute()
     manifest = read_manifest(out, *kinds)
     problems = take_inventory(out, manifest)
     if problems:

@@ -85,7 +85,7 @@ def verify(
         raise UsageError(f"no level {level!r}; available: {', '.join(LEVELS)}")
     if level == "full" and rederive is None:
         raise UsageError("the level 'full' needs a function that derives sources again")
-    folder = Path(out)
+    folder = Path(out).absolute()
     if not folder.is_dir():
         raise InputError(f"{out}: no such folder")
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,9 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cecdata.common import durable
-from cecdata.common.errors import InputError, UsageError
+from cecdata.common.errors import CecError, InputError, UsageError
 from cecdata.common.strict_json import parse
 from cecdata.shards.reader import Dataset
+from cecdata.shards.schema import PAIR
 from cectrain.config import DataConfig
 from cectrain.data import shards
 from cectrain.data.shards import TRAIN, Pair, Pairs, unsigned, with_clean
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import datasets
 
 Corrupt = Callable[[Sequence[Pair], int], list[Pair]]
-_SUMS = "sums.json"  # file → SHA-256 of the Arrow files beside it
+_SUMS = "sums.json"  # SHA-256 of the Arrow file beside it and of the shards that it was made of
 _COLUMNS = ["id", "copy", "source", "target", "operator"]
 
 
@@ -110,7 +110,7 @@ def training_pairs(
 ) -> TrainingPairs:
     """Return the pairs whose source and target have at most `max_chars` code points.
 
-    Parquet shards are converted to Arrow files in `cache`, which are mapped into memory; labelled
+    Parquet shards are converted to an Arrow file in `cache`, which is mapped into memory; labelled
     pairs are in memory. Raises InputError if no pair is short enough, UsageError for labelled pairs
     with `data.fresh`.
     """
@@ -140,37 +140,35 @@ def training_pairs(
 
 
 def _mapped(dataset: Dataset, cache: Path) -> datasets.Dataset:
-    """Return the shards as mapped Arrow files, converted again if their digests do not match."""
+    """Return the pairs as a mapped Arrow file, written again unless its digests are right."""
     import datasets
     from filelock import FileLock
 
     cache.mkdir(parents=True, exist_ok=True)
+    path, proof = cache / "pairs.arrow", cache / _SUMS
+
+    def fill(temporary: Path) -> None:
+        batches = dataset.batches(TRAIN, _COLUMNS)
+        schema = pa.schema([PAIR.field(name) for name in _COLUMNS])
+        with pa.OSFile(str(temporary), "wb") as sink, pa.ipc.new_stream(sink, schema) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+
     with FileLock(cache / "lock"):  # several ranks start at once
-        if not (whole := _is_whole(cache)):
-            for folder in (path for path in cache.iterdir() if path.is_dir()):
-                shutil.rmtree(folder)
-        table = datasets.Dataset.from_parquet(
-            [str(path) for path in dataset.files(TRAIN)], columns=_COLUMNS, cache_dir=str(cache)
-        )
-        if not whole:
-            durable.write_text(cache / _SUMS, json.dumps(_sums(cache), indent=1) + "\n")
-    return table
+        if not _is_whole(path, proof, dataset):
+            record = durable.write(path, fill)
+            sums = {path.name: record.sha256, **dataset.digests}
+            durable.write_text(proof, json.dumps(sums, indent=1) + "\n")
+    return datasets.Dataset.from_file(str(path))
 
 
-def _is_whole(cache: Path) -> bool:
+def _is_whole(path: Path, proof: Path, dataset: Dataset) -> bool:
+    """Return whether the Arrow file is the one that was written of these shards."""
     try:
-        return bool(parse((cache / _SUMS).read_bytes()) == _sums(cache))
-    except (OSError, ValueError):
+        sums = {path.name: durable.sha256_of(path).sha256, **dataset.digests}
+        return bool(parse(proof.read_bytes()) == sums)
+    except (OSError, CecError, ValueError):
         return False
-
-
-def _sums(cache: Path) -> dict[str, str]:
-    files = sorted(path for path in cache.rglob("*") if path.suffix in (".arrow", ".json"))
-    return {
-        path.relative_to(cache).as_posix(): durable.sha256_of(path).sha256
-        for path in files
-        if path.name != _SUMS
-    }
 
 
 def fresh_corruption(dataset: Dataset, homophone: float | None = None) -> Corrupt:

@@ -57,7 +57,7 @@ class Clean:
     """Clean text: how often characters occur in it, and which ones are neighbours."""
 
     def __init__(self, corpus: Path) -> None:
-        slots = slots_of("\n".join(pl.read_parquet(corpus)["text"].to_list()))
+        slots = slots_of("\n".join(pl.read_parquet(corpus, glob=False)["text"].to_list()))
         size = len(standard_characters()) + 1
         self._log_count = np.log(np.bincount(slots, minlength=size) + 0.5)
         self._neighbours = np.zeros((size, size), bool)

@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=11)
     asked = parser.parse_args()
     text = pl.col("text").str
-    frame = pl.read_parquet(asked.corpus).filter(
+    frame = pl.read_parquet(asked.corpus, glob=False).filter(
         pl.col("origin").is_in(ORIGINS)
         & text.len_chars().is_between(10, 45)
         & (text.count_matches(r"\p{Han}") >= 8)

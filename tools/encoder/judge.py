@@ -49,12 +49,15 @@ def ordinary_pairs(given: argparse.Namespace, teacher: str) -> pl.DataFrame:
     """
     stored = given.fresh / "ordinary.parquet"
     if stored.exists():
-        return pl.read_parquet(stored)
+        return pl.read_parquet(stored, glob=False)
     folders = (given.pairs, given.fresh)
     seen = pl.concat(
-        [pl.read_parquet(folder / "pairs.parquet", columns=["target"]) for folder in folders]
+        [
+            pl.read_parquet(folder / "pairs.parquet", columns=["target"], glob=False)
+            for folder in folders
+        ]
     )["target"].unique()
-    frame = pl.read_parquet(given.clean, columns=["text", "origin"])
+    frame = pl.read_parquet(given.clean, columns=["text", "origin"], glob=False)
     frame = frame.with_columns(pl.Series("id", ids(text(frame["text"]))))
     frame = frame.filter(~pl.col("text").is_in(seen.implode()))
     # the highest ids: pairs.py draws the lowest
@@ -160,13 +163,13 @@ def main() -> None:
     options.add_argument("--keep", action="store_true")
     given = options.parse_args()
     about = json.loads((given.pairs / "about.json").read_text("utf-8"))
-    fresh = with_hard(with_scores(pl.read_parquet(given.fresh / "pairs.parquet")))
+    fresh = with_hard(with_scores(pl.read_parquet(given.fresh / "pairs.parquet", glob=False)))
     plain = with_scores(ordinary_pairs(given, about["teacher"]))
     if given.keep:
         known = json.loads((given.out / "gate.json").read_text("utf-8"))
         knot, band = float(known["knot"]), (known["band"][0], known["band"][1])
     else:
-        held = pl.read_parquet(given.pairs / "pairs.parquet").filter(pl.col("held_out"))
+        held = pl.read_parquet(given.pairs / "pairs.parquet", glob=False).filter(pl.col("held_out"))
         held = with_hard(with_scores(held)).filter(pl.col("hard"))
         knot = find_knot(held)
         band = find_band(bent(held, knot))

@@ -63,7 +63,7 @@ def draw_targets(path: Path, count: int, beside: pl.DataFrame | None = None) -> 
     whose first clause is such a target.
     """
     frame = (
-        pl.scan_parquet(path)
+        pl.scan_parquet(path, glob=False)
         .filter(pl.col("origin").is_in(OPEN) & pl.col("text").str.len_chars().is_between(4, 200))
         .select("text", "origin")
         .collect()
@@ -217,7 +217,7 @@ def main() -> None:
     options.add_argument("--beside", type=Path)
     given = options.parse_args()
     if given.beside:
-        seen = pl.read_parquet(given.beside / "pairs.parquet", columns=["target"])
+        seen = pl.read_parquet(given.beside / "pairs.parquet", columns=["target"], glob=False)
         targets = draw_targets(given.clean, given.targets, seen)
         pairs = draw_pairs(targets, seed=7).with_columns(pl.lit(value=True).alias("held_out"))
     else:

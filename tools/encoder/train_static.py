@@ -121,9 +121,9 @@ def load(folders: list[Path]) -> tuple[Pairs, list[str], npt.NDArray[np.float16]
     pairs, texts, vectors = [], [], []
     for folder in folders:
         start = len(texts)
-        found = pl.read_parquet(folder / "pairs.parquet").filter(~pl.col("held_out"))
+        found = pl.read_parquet(folder / "pairs.parquet", glob=False).filter(~pl.col("held_out"))
         pairs.append(found.select(pl.col("t", "s") + start, "cosine"))
-        texts += pl.read_parquet(folder / "texts.parquet")["text"].to_list()
+        texts += pl.read_parquet(folder / "texts.parquet", glob=False)["text"].to_list()
         vectors.append(np.load(folder / "vectors.npy"))
     whole = pl.concat(pairs)
     columns = (whole[name].to_numpy() for name in ("t", "s", "cosine"))
