@@ -5,14 +5,20 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import select
 import signal
 import sys
+import tempfile
+import traceback
 from collections.abc import Mapping
+from pathlib import Path
 from types import FrameType
 
 import click
 
+from cecdata.common import progress
 from cecdata.common.errors import CecError, InputError, UsageError, did_you_mean
+from cecdata.common.redact import without_userinfo
 
 INTERRUPTED = 130  # exit code after Ctrl-C or SIGTERM, as shells count it
 CONTEXT = {"help_option_names": ["-h", "--help"]}
@@ -73,19 +79,30 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, text) for name, (_, text) in self.table.items()])
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command; turn an expected failure or an interrupt into its exit code."""
+        """Run the command; turn whatever ends it into one line and an exit code."""
         try:
             return super().invoke(ctx)
-        except CecError as error:
-            raise Failure(error) from error
         except KeyboardInterrupt:
             _print_interrupted()
             raise click.exceptions.Exit(INTERRUPTED) from None
+        except click.Abort as error:
+            if isinstance(error.__context__, EOFError):  # a question that nobody answered
+                raise Failure(InputError("the input ended before the question was answered"))
+            raise
+        except (click.ClickException, click.exceptions.Exit):
+            raise
+        except SystemExit as error:  # our own code never raises it
+            raise Failure(CecError(f"code that was called ended the program: {error}")) from error
+        except Exception as error:
+            if isinstance(error, BrokenPipeError) and _reader_has_gone():
+                raise
+            raise Failure(explained(error)) from error
 
 
 def start(group: LazyGroup) -> None:
     """Run a console script and end the process with its exit code; SIGTERM is an interrupt."""
     signal.signal(signal.SIGTERM, _interrupt)
+    progress.command_runs = True
     code = run(group)
     if code == INTERRUPTED:
         # Otherwise Python would wait for threads with long work. What they write has no final
@@ -105,10 +122,6 @@ def run(group: click.Command, args: list[str] | None = None) -> int:
         # for --help and --version click returns the code that it would exit with
         code = group.main(args, prog_name=group.name, standalone_mode=False, color=colour())
         sys.stdout.flush()
-    except CecError as error:
-        failure = Failure(error)
-        failure.show()
-        return failure.exit_code
     except click.ClickException as error:
         error.show()
         return error.exit_code
@@ -121,7 +134,80 @@ def run(group: click.Command, args: list[str] | None = None) -> int:
         # so that Python's own flush at the end cannot fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except Exception as error:  # noqa: BLE001 - the last place before a traceback
+        failure = Failure(explained(error))
+        failure.show()
+        return failure.exit_code
     return code if isinstance(code, int) else 0
+
+
+def explained(error: Exception) -> CecError:
+    """Return what a user reads of any error: one line with its cause and what to do."""
+    if isinstance(error, CecError):
+        return error
+    if isinstance(error, RecursionError):
+        return InputError("the input is nested too deeply to be read")
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        detail = f" ({_first_line(error)})" if str(error) else ""
+        return CecError(
+            f"out of memory{detail}: use fewer --workers, smaller batches or a smaller input"
+        )
+    if isinstance(error, EOFError):
+        return InputError(f"an input ended too early ({_first_line(error) or 'it is cut short'})")
+    if isinstance(error, UnicodeEncodeError):
+        return _cannot_write(error)
+    if isinstance(error, OSError):
+        where = "" if error.filename is None else f"{error.filename}: "
+        return CecError(f"{where}{error.strerror or _first_line(error)}")
+    return _bug(error)
+
+
+def _cannot_write(error: UnicodeEncodeError) -> CecError:
+    sign = error.object[error.start]
+    if "\ud800" <= sign <= "\udfff":
+        return InputError(
+            f"a text has half of a surrogate pair (U+{ord(sign):04X} at position {error.start}), "
+            "which is no character: remove it"
+        )
+    return InputError(
+        f"U+{ord(sign):04X} cannot be written in the encoding {error.encoding}: set a locale whose "
+        "encoding is UTF-8 (LC_ALL=C.UTF-8)"
+    )
+
+
+def _bug(error: Exception) -> CecError:
+    """Return one line about a programming error, with a file that has the traceback."""
+    frames = traceback.extract_tb(error.__traceback__)
+    root = Path(__file__).parents[2]
+    ours = [f for f in frames if Path(f.filename).is_relative_to(root)]
+    place = ""
+    if ours:
+        place = f" at {Path(ours[-1].filename).relative_to(root).as_posix()}:{ours[-1].lineno}"
+    kept = ""
+    with contextlib.suppress(OSError):
+        descriptor, name = tempfile.mkstemp(prefix="cec-zero-traceback-", suffix=".txt")
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(without_userinfo("".join(traceback.format_exception(error))))
+        kept = f" with {name}, which has the traceback"
+    said = _first_line(error)
+    return CecError(
+        f"unexpected {type(error).__name__}{place}{': ' if said else ''}{said}. "
+        f"This is a bug: please report it{kept}"
+    )
+
+
+def _first_line(error: BaseException) -> str:
+    return without_userinfo(str(error).strip().partition("\n")[0][:300])
+
+
+def _reader_has_gone() -> bool:
+    """Return whether stdout is a pipe or a socket that nobody reads any more."""
+    try:
+        watched = select.poll()
+        watched.register(sys.stdout.fileno(), 0)
+        return bool(watched.poll(0))
+    except (OSError, ValueError):
+        return True
 
 
 def _check_words(words: list[str]) -> None:

@@ -22,6 +22,7 @@ def silent(_what: str, _more: int, _total: int | None) -> None:
     """Show nothing."""
 
 
+command_runs = False  # set by the command line; elsewhere this is a library, which stays silent
 _shown: list[Progress] = []  # the bars of the command that runs
 
 
@@ -97,6 +98,12 @@ def loading(load: Callable[[], object]) -> None:
     with Progress(passing=True) as progress:
         progress("load", 0, None)
         load()
+
+
+def say(text: str) -> None:
+    """Print a line on stderr where somebody reads it: on a terminal, or while a command runs."""
+    if sys.stderr is not None and (command_runs or sys.stderr.isatty()):
+        click.echo(text, err=True)
 
 
 def suggest(*commands: str) -> None:

@@ -1,8 +1,7 @@
 """The compilation of kernels, with a disk cache that notices a change in any of their files.
 
-numba's cache watches only the file of a kernel. What the kernel inlines or calls may be in other
-files: those of this folder, and for an `entry` those of its own folder. The cache's key includes a
-function's closure, so each kernel gets a closure with a digest of these files.
+What a kernel inlines or calls may be in other files than its own: those of this folder, and for an
+`entry` those of its own folder. A digest of these files is part of its name in the cache.
 """
 
 from __future__ import annotations
@@ -11,10 +10,12 @@ import hashlib
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from types import CellType, FunctionType, ModuleType
+from types import ModuleType
 from typing import TypeVar, cast
 
 import numba
+
+from cecdata.common.kernels.cache import KernelCache
 
 # Without numba's reference counting: each access to a tuple of arrays would count, which takes
 # eight times as long as the rest. Such kernels allocate nothing, so there is nothing to free.
@@ -76,9 +77,7 @@ def sources(*folders: Path) -> str:
 
 
 def _cached(kernel: Kernel, digest: str, **options: bool) -> Kernel:
-    code = kernel.__code__.replace(co_freevars=("sources",))
-    function = FunctionType(
-        code, kernel.__globals__, kernel.__name__, kernel.__defaults__, (CellType(digest),)
-    )
-    function.__doc__, function.__qualname__ = kernel.__doc__, kernel.__qualname__
-    return cast("Kernel", numba.njit(cache=True, nogil=True, **options)(function))
+    dispatcher = numba.njit(nogil=True, **options)(kernel)
+    # what `cache=True` sets, with a cache that bears damage and folders that cannot be written
+    dispatcher._cache = KernelCache(kernel, digest)  # noqa: SLF001
+    return cast("Kernel", dispatcher)
