@@ -87,7 +87,8 @@ class LazyGroup(click.Group):
             raise click.exceptions.Exit(INTERRUPTED) from None
         except click.Abort as error:
             if isinstance(error.__context__, EOFError):  # a question that nobody answered
-                raise Failure(InputError("the input ended before the question was answered"))
+                said = InputError("the input ended before the question was answered")
+                raise Failure(said) from error
             raise
         except (click.ClickException, click.exceptions.Exit):
             raise

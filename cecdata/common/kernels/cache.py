@@ -55,7 +55,8 @@ class KernelCache(NullCache):  # type: ignore[misc]  # numba is untyped
         name = self._name(sig, target_context.codegen())  # type: ignore[attr-defined]
         for folder in _folders(self._source):
             if payload := _read(folder / name, sig):
-                return CompileResult._rebuild(target_context, *payload)  # noqa: SLF001
+                kernel: object = CompileResult._rebuild(target_context, *payload)  # noqa: SLF001
+                return kernel
         return None
 
     def save_overload(self, sig: object, data: object) -> None:
