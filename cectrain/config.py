@@ -54,7 +54,7 @@ class PolicyConfig:
     """The model that is trained."""
 
     name: str = "builtin"  # the small character policy, or a folder, or a name on the hub
-    prompt: str = "1"  # version in cectrain.corrector.prompts, or a text with {sentence} in it
+    prompt: str = "1"  # version in cecbench.prompts, or a text with {sentence} in it
     lora_rank: int = 0  # 0: all weights are trained
     lora_alpha: int = 32
     dtype: str = "float32"  # of the weights in training; bfloat16: the optimizer has fp32 copies

@@ -7,13 +7,13 @@ import pytest
 import xxhash
 from rapidfuzz.distance import Levenshtein
 
+from cecbench.prompts import messages
 from cecbench.scorers import score
 from cecbench.systems.copying import CopySystem
 from cecdata.cli import cli
 from cecdata.common.command_group import run
 from cecdata.hanzi.edits import Edit, apply, invert
 from cecdata.shards.reader import open_dataset
-from cectrain.corrector.prompts import messages
 
 SENTENCE = "他的病情已经好转。"
 

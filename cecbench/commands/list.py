@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,9 +12,6 @@ from cecbench.benchmarks.catalogue import benchmarks
 from cecbench.benchmarks.fetch import fetch as fetch_files
 from cecbench.benchmarks.locate import find
 from cecbench.benchmarks.row import Benchmark
-
-if TYPE_CHECKING:
-    from cecbench.systems.kind import Kind
 
 DATA = click.option(
     "--data",
@@ -29,6 +25,8 @@ DATA = click.option(
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def list_benchmarks(data: Path | None, *, as_json: bool) -> None:
     """List the benchmarks, which of them are on this machine, and the kinds of systems."""
+    from cecbench.systems.table import broken, kinds
+
     if as_json:
         click.echo(json.dumps(_record(data), ensure_ascii=False, indent=1))
         return
@@ -39,8 +37,10 @@ def list_benchmarks(data: Path | None, *, as_json: bool) -> None:
         click.echo(f"{name:<{width}}  {rows} rows  {state:<7}  {entry.title}")
     click.echo("\nA benchmark may also be a file (.tsv .jsonl .json .parquet .m2) or a dataset of")
     click.echo("`cecdata build`, whose validation split is read.\n")
-    for kind in _kinds():
+    for kind in kinds():
         click.echo(f"--system {kind.form:<18} {kind.meaning}")
+    for reason in broken():
+        click.echo(f"left out: {reason}", err=True)
 
 
 @click.command(epilog="Example: cecbench fetch lemon/car --accept-licence")
@@ -60,6 +60,8 @@ def fetch(name: str, *, accept_licence: bool) -> None:
 
 
 def _record(data: Path | None) -> dict[str, object]:
+    from cecbench.systems.table import kinds
+
     listed = {}
     for name, entry in benchmarks().items():
         place = find(entry, data)
@@ -75,10 +77,4 @@ def _record(data: Path | None) -> dict[str, object]:
             "found": [str(path) for path in place[1]] if place else None,
             "note": entry.note,
         }
-    return {"benchmarks": listed, "systems": {kind.name: kind.form for kind in _kinds()}}
-
-
-def _kinds() -> tuple[Kind[Any], ...]:
-    from cecbench.systems.table import KINDS
-
-    return KINDS
+    return {"benchmarks": listed, "systems": {kind.name: kind.form for kind in kinds()}}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -20,9 +19,8 @@ from cecbench.commands.system_options import LIMIT, options_from, system_options
 from cecbench.evaluate import Settings
 from cecbench.report.text import headline
 from cecbench.report.write import find_runs, write_report
-from cecbench.systems.table import check_spec
-from cecdata.common.errors import CecError, InputError, how_to_install
-from cectrain.corrector.folder import BUILTIN, WEIGHTS
+from cecbench.systems.table import check_spec, find_kind
+from cecdata.common.errors import CecError, InputError, UsageError
 
 MEANS = (
     "S_C_f1: F1 in percent of sentences that are corrected completely, as the CSCD-NS script "
@@ -127,7 +125,7 @@ def _plan(shards: Path, model: Path, further: tuple[str, ...], data: Path | None
         systems.append(f"policy:{model}")
     else:
         left_out.append(f"trained policy: no model in {model} (`make train` trains one)")
-        stand_in, why_not = f"policy:{BUILTIN}", _no_builtin()
+        stand_in, why_not = "policy:builtin", _no_builtin()
         if why_not:
             left_out.append(f"built-in policy in its place: {why_not}")
         elif stand_in not in systems:
@@ -143,11 +141,10 @@ def _plan(shards: Path, model: Path, further: tuple[str, ...], data: Path | None
 
 def _no_builtin() -> str:
     """Return the reason why the built-in policy cannot run; '' if it can."""
-    if not (WEIGHTS / "config.json").is_file():
-        return f"its weights are not in {WEIGHTS}"
-    if any(find_spec(name) is None for name in ("torch", "transformers")):
-        return how_to_install("bench")
-    return ""
+    try:
+        return find_kind("builtin").unavailable()
+    except UsageError as error:
+        return str(error)
 
 
 def _runs(plan: Plan, out: Path, base: Settings) -> Iterator[Settings]:

@@ -14,7 +14,7 @@ from click.core import ParameterSource
 
 from cecbench.commands.sections import SectionOption
 from cecbench.systems.options import FROM_0
-from cecbench.systems.table import KINDS
+from cecbench.systems.table import kinds
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
@@ -35,8 +35,10 @@ def system_options(command: Command) -> Command:
 
 
 def _options() -> Iterator[Callable[[Command], Command]]:
-    known = {field.name: field for kind in KINDS for field in fields(kind.options)}
-    takers = {name: ", ".join(kind.name for kind in KINDS if name in kind.takes) for name in known}
+    known = {field.name: field for kind in kinds() for field in fields(kind.options)}
+    takers = {
+        name: ", ".join(kind.name for kind in kinds() if name in kind.takes) for name in known
+    }
     sections = list(takers.values())
     for name, field in sorted(known.items(), key=lambda item: sections.index(takers[item[0]])):
         settings = dict(field.metadata)
@@ -54,7 +56,7 @@ def _options() -> Iterator[Callable[[Command], Command]]:
 def options_from(given: Mapping[str, object]) -> dict[str, object]:
     """Return the options of systems that the running command was called with, without defaults."""
     context = click.get_current_context()
-    known = {name for kind in KINDS for name in kind.takes}
+    known = {name for kind in kinds() for name in kind.takes}
     return {
         name: value
         for name, value in given.items()

@@ -17,6 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from cecbench import prompts
 from cecbench.systems.answer import Answer
 from cecbench.systems.extract import Extracted, extract
 from cecbench.systems.kind import Kind
@@ -27,7 +28,6 @@ from cecdata.common.codec import decode
 from cecdata.common.durable import Journal
 from cecdata.common.errors import UsageError, VerificationError
 from cecdata.common.strict_json import parse
-from cectrain.corrector import prompts
 
 CACHE = "requests.jsonl"
 _PATIENCE_S = 2.0  # after an interrupt

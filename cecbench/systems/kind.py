@@ -29,13 +29,13 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[Options]):
-    """A kind of system. Its module declares it, and `table.KINDS` lists it.
+    """A kind of system; `table.BUILT_IN` or an entry point of a package leads to it.
 
     form: how `--system` writes it, such as `tagger:PATH`; without a colon it takes no argument.
     meaning: one line for `cecbench list`. options: a dataclass whose fields are made by `option`.
     make: the system for the text after the colon. check: raises UsageError for such a text that is
     wrong or holds a secret. recorded: whether `cecbench run` writes a folder unasked, since asking
-    again would cost time or money.
+    again would cost time or money. unavailable: the reason why it cannot run here, '' if it can.
     """
 
     form: str
@@ -44,6 +44,7 @@ class Kind(Generic[Options]):
     make: Callable[[str, Options, Context], System]
     check: Callable[[str], object] | None = None
     recorded: bool = True
+    unavailable: Callable[[], str] = str
 
     @property
     def name(self) -> str:

@@ -6,14 +6,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from cecbench import causal, local_models, prompts
+from cecbench.causal import GREEDY, decode, generate, in_batches, prompt_ids, token_budget
 from cecbench.systems.answer import Answer
 from cecbench.systems.extract import extract
 from cecbench.systems.kind import Kind
 from cecbench.systems.options import LocalOptions, PromptOptions
-from cectrain.corrector import loading, prompts
-from cectrain.corrector.generation import GREEDY, generate, in_batches, token_budget
-from cectrain.corrector.policy import decode, load, prompt_ids
-from cectrain.corrector.threads import thread_count, use_threads
 
 
 @dataclass(frozen=True)
@@ -25,20 +23,20 @@ class LlmSystem:
     """Asks a local model with the versioned prompt, batched by length."""
 
     def __init__(self, checkpoint: str, options: LlmOptions) -> None:
-        torch, transformers = loading.torch_and_transformers()
-        dtype = loading.pick_dtype(torch, options.dtype)
-        self._policy = load(checkpoint, options.prompt, options.device, dtype=dtype)
+        torch, transformers = local_models.torch_and_transformers()
+        dtype = local_models.pick_dtype(torch, options.dtype)
+        self._policy = causal.load(checkpoint, options.prompt, options.device, dtype=dtype)
         self._options = options
-        self._threads = thread_count(self._policy.model, options.threads)
+        self._threads = local_models.thread_count(self._policy.model, options.threads)
         self.block = 8 * options.batch
         model = self._policy.model.eval()
         revision = getattr(model.config, "_commit_hash", None)
-        identity = loading.checkpoint_identity(checkpoint, revision)
+        identity = local_models.checkpoint_identity(checkpoint, revision)
         self.name = str(identity["checkpoint"])
         self.identity: Mapping[str, object] = {
             "kind": "llm",
             **identity,
-            **loading.run_identity(torch, transformers, str(model.device)),
+            **local_models.run_identity(torch, transformers, str(model.device)),
             "prompt": f"{options.prompt}@{prompts.sha256(options.prompt)[:8]}",
             "thinking": "off where the template has a switch; thoughts are taken off the answer",
             "decoding": _decoding(options),
@@ -62,7 +60,11 @@ class LlmSystem:
         limit = self._options.max_new_tokens
         budgets = [limit or token_budget(self._policy, source) for source in sources]
         # Sampling draws from torch's global generator: it is seeded inside and restored after.
-        with use_threads(self._threads), torch.inference_mode(), torch.random.fork_rng():
+        with (
+            local_models.use_threads(self._threads),
+            torch.inference_mode(),
+            torch.random.fork_rng(),
+        ):
             torch.manual_seed(self._options.seed)
             written = generate(self._policy, asked, budgets, self._sampling())
         seconds = (time.perf_counter() - started) / len(sources)

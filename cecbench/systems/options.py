@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import click
 
-from cectrain.corrector import prompts
+from cecbench import prompts
 
 Value = TypeVar("Value")
 

@@ -1,28 +1,96 @@
-"""The one table of systems, and how `--system KIND:ARGUMENT` names one."""
+"""The systems by name: those of this package, and those that installed packages add.
+
+A package adds a kind of system by an entry point of the group `cecbench.systems`, which is called
+as the kind is and leads to its `Kind`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from cecbench.systems import api, channel, combined, copying, llm, policy, predictions, tagger
+from cecbench.systems import api, copying, llm, predictions, tagger
 from cecbench.systems.answer import System
 from cecbench.systems.kind import Context, Kind
 from cecdata.common.errors import UsageError, did_you_mean
 
-#: A further kind is one new file and one entry here.
-KINDS: tuple[Kind[Any], ...] = (
+GROUP = "cecbench.systems"
+BUILT_IN: tuple[Kind[Any], ...] = (
     copying.KIND,
     predictions.KIND,
     tagger.KIND,
     llm.KIND,
     api.KIND,
-    policy.KIND,
-    policy.BUILTIN_KIND,
-    channel.KIND,
-    combined.KIND,
 )
-SYSTEMS = {kind.name: kind for kind in KINDS}
+
+
+def kinds() -> tuple[Kind[Any], ...]:
+    """Return every kind of system that loads: the built-in ones, then the others by name."""
+    return _all()[0]
+
+
+def broken() -> tuple[str, ...]:
+    """Return why kinds that installed packages add cannot be used; most often ()."""
+    return _all()[1]
+
+
+def find_kind(name: str) -> Kind[Any]:
+    """Return a kind by name; raise UsageError for an unknown one, or one that does not load."""
+    for kind in BUILT_IN:
+        if kind.name == name:
+            return kind
+    points = _points().get(name, [])
+    if not points:
+        names = [kind.name for kind in BUILT_IN] + sorted(_points())
+        raise UsageError(f"no kind of system {name!r}: {did_you_mean(name, names)}")
+    if len(points) > 1:
+        packages = " and ".join(_package(point) for point in points)
+        raise UsageError(f"--system {name} is added by {packages}: uninstall all but one")
+    return _loaded(points[0])
+
+
+@cache
+def _all() -> tuple[tuple[Kind[Any], ...], tuple[str, ...]]:
+    found, reasons = list(BUILT_IN), []
+    for name, points in sorted(_points().items()):
+        if any(kind.name == name for kind in BUILT_IN):
+            reasons.append(f"--system {name} is cecbench's own, not that of {_package(points[0])}")
+            continue
+        try:
+            found.append(find_kind(name))
+        except UsageError as error:
+            reasons.append(str(error))
+    return tuple(found), tuple(reasons)
+
+
+@cache
+def _points() -> dict[str, list[EntryPoint]]:
+    points: dict[str, list[EntryPoint]] = {}
+    for point in entry_points(group=GROUP):
+        points.setdefault(point.name, []).append(point)
+    return points
+
+
+def _loaded(point: EntryPoint) -> Kind[Any]:
+    try:
+        kind = point.load()
+    except Exception as error:  # another package may raise anything
+        raise UsageError(
+            f"--system {point.name} of the package {_package(point)} cannot be loaded "
+            f"({type(error).__name__}: {error}): update or uninstall that package"
+        ) from error
+    if not isinstance(kind, Kind) or kind.name != point.name:
+        raise UsageError(
+            f"--system {point.name} of the package {_package(point)}: {point.value} is no Kind of "
+            "this name (cecbench.systems.kind says what one holds)"
+        )
+    return kind
+
+
+def _package(point: EntryPoint) -> str:
+    return point.dist.name if point.dist else point.value
 
 
 def check_spec(spec: str) -> tuple[Kind[Any], str]:
@@ -36,9 +104,7 @@ def check_spec(spec: str) -> tuple[Kind[Any], str]:
     ('api', 'qwen3@http://127.0.0.1:8000/v1')
     """
     name, colon, argument = spec.partition(":")
-    if name not in SYSTEMS:
-        raise UsageError(f"no kind of system {name!r}: {did_you_mean(name, list(SYSTEMS))}")
-    kind = SYSTEMS[name]
+    kind = find_kind(name)
     if ":" not in kind.form:
         if colon:
             raise UsageError(f"--system {name} takes nothing after the name")
@@ -60,7 +126,7 @@ def make_system(
     options = options or {}
     for name in options:
         if name not in kind.takes:
-            takers = [other.name for other in KINDS if name in other.takes]
+            takers = [other.name for other in kinds() if name in other.takes]
             flag = "--" + name.replace("_", "-")
             whose = f"an option of {' and '.join(takers)}" if takers else "unknown"
             raise UsageError(f"{flag} is {whose}: --system {kind.name} does not take it")

@@ -14,11 +14,10 @@ from typing import Protocol
 
 import click
 
+from cecbench import local_models
 from cecbench.systems.answer import Answer
 from cecbench.systems.kind import Kind
 from cecbench.systems.options import LocalOptions, option
-from cectrain.corrector import loading
-from cectrain.corrector.threads import thread_count, use_threads
 
 
 class Ids(Protocol):
@@ -64,30 +63,32 @@ class TaggerSystem:
     block = 2048
 
     def __init__(self, checkpoint: str, options: TaggerOptions) -> None:
-        torch, transformers = loading.torch_and_transformers()
+        torch, transformers = local_models.torch_and_transformers()
         self._torch = torch
         self._options = options
-        self._device = loading.pick_device(torch, options.device)
-        config = loading.load_pretrained(transformers.AutoConfig, checkpoint)
-        self._tokenizer = loading.load_pretrained(transformers.AutoTokenizer, checkpoint)
+        self._device = local_models.pick_device(torch, options.device)
+        config = local_models.load_pretrained(transformers.AutoConfig, checkpoint)
+        self._tokenizer = local_models.load_pretrained(transformers.AutoTokenizer, checkpoint)
         labels = any("TokenClassification" in a for a in (config.architectures or ()))  # type: ignore[attr-defined]
         auto = (
             transformers.AutoModelForTokenClassification
             if labels
             else transformers.AutoModelForMaskedLM
         )
-        dtype = loading.pick_dtype(torch, options.dtype)
-        model = loading.load_pretrained(auto, checkpoint, dtype=dtype)
+        dtype = local_models.pick_dtype(torch, options.dtype)
+        model = local_models.load_pretrained(auto, checkpoint, dtype=dtype)
         self._model = model.to(self._device).eval()  # type: ignore[attr-defined]
-        self._threads = thread_count(self._model, options.threads)
+        self._threads = local_models.thread_count(self._model, options.threads)
         self._characters = self._output_characters(labels, config)
         self._longest = min(options.max_length, int(config.max_position_embeddings))  # type: ignore[attr-defined]
-        identity = loading.checkpoint_identity(checkpoint, getattr(config, "_commit_hash", None))
+        identity = local_models.checkpoint_identity(
+            checkpoint, getattr(config, "_commit_hash", None)
+        )
         self.name = str(identity["checkpoint"])
         self.identity: Mapping[str, object] = {
             "kind": "tagger",
             **identity,
-            **loading.run_identity(torch, transformers, self._device),
+            **local_models.run_identity(torch, transformers, self._device),
             "form": "rephrase" if options.rephrase else "tag",
             "max_length": self._longest,
             "unknown": "characters outside the vocabulary are kept unchanged",
@@ -99,7 +100,7 @@ class TaggerSystem:
         """Return one answer for each source, of the source's length."""
         encoded = [self._encode(source) for source in sources]
         answers: dict[int, Answer] = {}
-        for batch in loading.batches_by_length(
+        for batch in local_models.batches_by_length(
             [len(e.tokens) for e in encoded], self._options.batch
         ):
             started = time.perf_counter()
@@ -136,7 +137,7 @@ class TaggerSystem:
         pad = int(self._tokenizer.pad_token_id or 0)  # type: ignore[attr-defined]
         ids = torch.tensor([e.tokens + [pad] * (width - len(e.tokens)) for e in batch])
         mask = torch.tensor([[1] * len(e.tokens) + [0] * (width - len(e.tokens)) for e in batch])
-        with use_threads(self._threads), torch.inference_mode():
+        with local_models.use_threads(self._threads), torch.inference_mode():
             logits = self._model(
                 input_ids=ids.to(self._device), attention_mask=mask.to(self._device)
             ).logits

@@ -1,4 +1,5 @@
 """The corrector: what `cectrain correct`, `cectrain.Corrector` and cecbench's `policy:` run.
 
-This room depends on `cecdata` alone: neither on the rest of cectrain nor on cecbench.
+This room depends on cecdata, and on cecbench's prompts and causal models; on nothing else of
+cectrain.
 """

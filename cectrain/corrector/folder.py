@@ -5,17 +5,15 @@ from __future__ import annotations
 from importlib.resources import files
 from pathlib import Path
 
+from cecbench import prompts
+from cecbench.causal import PROMPT_FILE, is_built_in_kind, prompt_record
 from cecdata.common.errors import InputError, VerificationError
 from cecdata.common.strict_json import parse
-from cectrain.corrector import prompts
 
 BUILTIN = "builtin"
 WEIGHTS = Path(str(files("cectrain"))) / "weights"  # of the built-in policy
 RUN, MODEL = "run.json", "model"  # in a run's folder: its settings, and the model that it trained
-PROMPT_FILE = "prompt.json"  # {"version": "1", "template": true}: what a model was trained with
 BUILTIN_CHARS = 128  # longest sentence of the built-in policy's last training
-_MARKS = (b'"<|source|>"', b'"<|target|>"')  # of the built-in kind's template
-_TEMPLATES = ("chat_template.jinja", "chat_template.json", "additional_chat_templates")
 
 
 def model_folder(name: str) -> str | None:
@@ -39,7 +37,7 @@ def trained_prompt(name: str) -> str:
 
 def prompt_version(path: Path) -> str:
     """Return the version that a prompt.json names. Raises InputError where it names none."""
-    version = _read(path).get("version")
+    version = prompt_record(path).get("version")
     if not isinstance(version, str):
         raise InputError(f'{path} names no prompt version: it must hold {{"version": "1"}}')
     return version
@@ -52,7 +50,7 @@ def longest_source(name: str) -> int | None:
     the longest sentence of its pretraining. Raises VerificationError where run.json is damaged.
     """
     longest = _trained_max_chars(Path(name))
-    if longest is None and _built_in_kind(Path(model_folder(name) or "")):
+    if longest is None and is_built_in_kind(Path(model_folder(name) or "")):
         return BUILTIN_CHARS
     return longest
 
@@ -74,45 +72,6 @@ def _trained_max_chars(folder: Path) -> int | None:
     if not isinstance(value, int) or value < 1:
         raise _damaged(path, f"policy.max_chars is {value!r}")
     return value
-
-
-def check_template(folder: Path) -> None:
-    """Raise InputError where a model's folder has lost its chat template.
-
-    Without it the policy would be asked in words that it has never seen. prompt.json says whether
-    there was one; the built-in kind always has one.
-    """
-    path = folder / PROMPT_FILE
-    used = _read(path).get("template", False) if path.is_file() else False
-    if not isinstance(used, bool):
-        raise InputError(f"{path}: template must be true or false, not {used!r}")
-    settings = folder / "tokenizer_config.json"
-    inside = settings.is_file() and b'"chat_template"' in settings.read_bytes()
-    if inside or any((folder / name).exists() for name in _TEMPLATES):
-        return
-    if _built_in_kind(folder):
-        raise InputError(
-            f"{folder} lacks chat_template.jinja, and its tokens are the built-in policy's, which "
-            "is always asked through one: copy the folder again, whole"
-        )
-    if used:
-        raise InputError(
-            f"{folder} lacks chat_template.jinja, which its policy was trained with: copy the "
-            "folder again, whole"
-        )
-
-
-def _built_in_kind(folder: Path) -> bool:
-    tokens = folder / "tokenizer.json"
-    return tokens.is_file() and all(mark in tokens.read_bytes() for mark in _MARKS)
-
-
-def _read(path: Path) -> dict[str, object]:
-    try:
-        value = parse(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} names no prompt version ({error})") from None
-    return dict(value) if isinstance(value, dict) else {}
 
 
 def _damaged(path: Path, why: str) -> VerificationError:

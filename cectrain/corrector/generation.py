@@ -2,55 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
+from cecbench.causal import decode, generate, in_batches, prompt_ids, token_budget
 from cectrain.corrector import speculative
-from cectrain.corrector.loading import batches_by_length
-from cectrain.corrector.policy import Policy, decode, prompt_ids
+from cectrain.corrector.policy import Policy
 from cectrain.corrector.speculative import Written
-
-if TYPE_CHECKING:
-    import torch
-
-T = TypeVar("T")
-EXTRA_TOKENS = 32  # of an answer, besides twice those of its source
-GREEDY: Mapping[str, object] = {
-    "do_sample": False,
-    "temperature": None,
-    "top_p": None,
-    "top_k": None,
-}
-
-
-def token_budget(policy: Policy, source: str) -> int:
-    """Return the most tokens that an answer to a source may have."""
-    return 2 * len(policy.tokenizer.encode(source, add_special_tokens=False)) + EXTRA_TOKENS
-
-
-def in_batches(
-    sizes: Sequence[int], batch: int, run: Callable[[list[int]], Sequence[T]]
-) -> Iterator[T]:
-    """Return what `run` gives for each index, in order; batches are of similar sizes.
-
-    A batch that does not fit the GPU's memory is halved and tried again, and so are those after it.
-    """
-    import torch
-
-    results: dict[int, T] = {}
-    queue = batches_by_length(list(sizes), batch)
-    while queue:
-        chosen = queue.pop(0)
-        try:
-            results.update(zip(chosen, run(chosen), strict=True))
-        except torch.OutOfMemoryError:
-            if len(chosen) == 1:
-                raise
-            torch.cuda.empty_cache()
-            half = len(chosen) // 2
-            rest = [index for group in [chosen, *queue] for index in group]
-            queue = [rest[start : start + half] for start in range(0, len(rest), half)]
-    return (results[index] for index in range(len(sizes)))
 
 
 def greedy(policy: Policy, sources: Sequence[str], batch: int) -> list[Written]:
@@ -87,36 +45,6 @@ def corrections(policy: Policy, sources: Sequence[str], batch: int = 64) -> list
     """Return the greedy answer to each source as text, as the policy wrote it."""
     written = greedy(policy, sources, batch)
     return [text.strip() for text in decode(policy, [one.tokens for one in written])]
-
-
-def generate(
-    policy: Policy,
-    asked: Sequence[Sequence[int]],
-    budgets: Sequence[int],
-    settings: Mapping[str, object] = GREEDY,
-) -> list[list[int]]:
-    """Return the tokens that `transformers` generates for each question, padding left out.
-
-    budgets: the most tokens of each answer. settings: of `generate`.
-    """
-    import torch
-
-    model, pad = policy.model, int(policy.tokenizer.pad_token_id)
-    width = max(len(ids) for ids in asked)
-    rows = [[pad] * (width - len(ids)) + list(ids) for ids in asked]
-    mask = [[0] * (width - len(ids)) + [1] * len(ids) for ids in asked]
-    output: torch.Tensor = model.generate(
-        input_ids=torch.tensor(rows, device=model.device),
-        attention_mask=torch.tensor(mask, device=model.device),
-        max_new_tokens=max(budgets),
-        pad_token_id=pad,
-        **settings,
-    )
-    written = output[:, width:].tolist()
-    return [
-        [token for token in row[:budget] if token != pad]
-        for row, budget in zip(written, budgets, strict=True)
-    ]
 
 
 def _checked(

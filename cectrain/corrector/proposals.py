@@ -7,12 +7,13 @@ import re
 from collections.abc import Sequence
 from functools import cached_property
 
+from cecbench.causal import EXTRA_TOKENS, decode, prompt_ids
+from cecbench.local_models import thread_count, use_threads
 from cecdata.hanzi.edits import align
 from cectrain.corrector.correction import Edit
-from cectrain.corrector.generation import EXTRA_TOKENS, greedy
-from cectrain.corrector.policy import Policy, decode, prompt_ids
+from cectrain.corrector.generation import greedy
+from cectrain.corrector.policy import Policy
 from cectrain.corrector.speculative import Written
-from cectrain.corrector.threads import thread_count, use_threads
 
 LEAST = 0.5  # least confidence of an edit: it must be likelier than everything else together
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")  # the token of a byte, for characters without their own

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 from torch.utils.data import Sampler
 
+from cecbench.causal import asked
 from cecdata.common.errors import UsageError
-from cectrain.corrector.policy import Policy, asked
+from cectrain.corrector.policy import Policy
 from cectrain.data import shards
 from cectrain.data.training_pairs import TrainingPairs
 

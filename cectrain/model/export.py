@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cecbench.causal import PROMPT_FILE
+from cecbench.local_models import load_pretrained
 from cecdata.common import durable, markdown
 from cecdata.common.codec import Json
 from cecdata.common.durable import targets
 from cecdata.common.durable.files import naming
-from cectrain.corrector.folder import PROMPT_FILE
-from cectrain.corrector.loading import load_pretrained
 from cectrain.corrector.policy import Policy
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ tags: [chinese-spelling-correction]
 # A Chinese spelling corrector
 
 {count / 1e6:.1f} M parameters, {type(policy.model).__name__}. It is asked with prompt version
-{policy.prompt} of `cectrain.corrector.prompts` through its chat template, thinking off, and
+{policy.prompt} of `cecbench.prompts` through its chat template, thinking off, and
 answers with the corrected sentence alone. Decode greedily: `generation_config.json` says so to
 transformers. vLLM does not read `do_sample`: give it the temperature.
 

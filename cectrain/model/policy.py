@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cecbench import prompts
+from cecbench.local_models import pick_device, torch_and_transformers
 from cectrain.config import PolicyConfig
-from cectrain.corrector import folder, prompts
-from cectrain.corrector.loading import pick_device, torch_and_transformers
+from cectrain.corrector import folder
 from cectrain.corrector.policy import Policy, load
 from cectrain.model.tokenizer import character_tokenizer
 

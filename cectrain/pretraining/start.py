@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from cecbench.local_models import pick_device
 from cecdata.common.errors import MissingPackageError
 from cecdata.hanzi.characters import is_han
 from cecdata.hanzi.components import components
 from cecdata.hanzi.readings import common_readings
-from cectrain.corrector.loading import pick_device
 from cectrain.corrector.policy import Policy
 from cectrain.model.policy import small_qwen3
 from cectrain.model.tokenizer import character_tokenizer

@@ -6,11 +6,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cecbench.causal import decode
 from cecdata.common import durable
 from cecdata.common.strict_json import parse
 from cectrain.config import DataConfig
 from cectrain.corrector.generation import greedy
-from cectrain.corrector.policy import Policy, decode, load
+from cectrain.corrector.policy import Policy, load
 from cectrain.data import shards
 from cectrain.data.shards import Pairs
 from cectrain.protocols.runner import CAUTIOUS, FinishedRun

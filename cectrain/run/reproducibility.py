@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
+from cecbench.local_models import checkpoint_identity
 from cecdata.common.codec import Json
 from cecdata.embed import Encoder
 from cectrain.config import Config
 from cectrain.corrector.folder import model_folder
-from cectrain.corrector.loading import checkpoint_identity
 from cectrain.data.shards import Pairs
 from cectrain.run.distributed import world_size
 

@@ -6,8 +6,9 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from cectrain.corrector import prompts
-from cectrain.corrector.policy import Policy, prompt_ids, target_ids
+from cecbench import prompts
+from cecbench.causal import prompt_ids
+from cectrain.corrector.policy import Policy, target_ids
 from cectrain.data.shards import Pair
 from cectrain.fast import qwen3_forward
 from cectrain.model.tokenizer import END, SOURCE, TARGET, character_table

@@ -128,19 +128,17 @@ def named(title):
     return set(re.findall(r"`((?:cecbench|docs)/\S+\.(?:py|md))`", recipe))
 
 
-def test_a_system_is_three_files(copy):
-    """Its file has its form, its options, its identity and its cost; the table and the page have a
-    line each. The command line then lists it, takes its option, keeps its run and adds its cost.
+def test_a_system_is_two_files_of_any_package(copy):
+    """Its module has its form, its options, its identity and its cost; its package names it. The
+    command line then lists it, takes its option, keeps its run and adds its cost.
     """
-    (copy / "cecbench/systems/toy.py").write_text(SYSTEM, "utf-8")
-    table = copy / "cecbench/systems/table.py"
-    edit(table, "predictions, tagger", "predictions, tagger, toy")
-    edit(table, "    policy.KIND,\n", "    policy.KIND,\n    toy.KIND,\n")
-    row = "| `copy` | changes nothing; the floor |\n"
-    line = "| `toy:WRONG` | writes one character for another |\n"
-    edit(copy / "docs/systems.md", row, row + line)
-    assert changed(copy) == {name.replace("NAME", "toy") for name in named("A system")}
-    assert len(changed(copy)) == 3
+    (copy / "toy.py").write_text(SYSTEM, "utf-8")
+    package = copy / "someones_toy-1.0.dist-info"  # as `pip install` makes it of pyproject.toml
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: someones-toy\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text("[cecbench.systems]\ntoy = toy:KIND\n")
+    assert not changed(copy)
+    assert 'entry-points."cecbench.systems"' in (ROOT / "CONTRIBUTING.md").read_text("utf-8")
 
     assert json.loads(cecbench(copy, "list", "--json"))["systems"]["toy"] == "toy:WRONG"
     assert "Options of toy:\n  --toy-right TEXT" in cecbench(copy, "run", "--help")

@@ -10,12 +10,11 @@ import pytest
 import tiny_models
 from test_api import OTHERWISE
 
+from cecbench.causal import prompt_ids
 from cecbench.evaluate import Settings, evaluate
 from cecbench.systems.llm import LlmOptions
-from cecbench.systems.options import LocalOptions
 from cecbench.systems.tagger import TaggerOptions
 from cecdata.common.errors import InputError, RefusedError
-from cectrain.corrector.policy import prompt_ids
 
 torch = pytest.importorskip("torch", reason="torch is not installed (extra: bench)")
 pytest.importorskip("transformers", reason="transformers is not installed (extra: bench)")
@@ -153,34 +152,6 @@ def test_batching_and_sampling_are_repeatable_and_move_no_generator(qwen3):
     assert torch.equal(before, torch.get_rng_state())
 
 
-def test_the_policy_is_read_with_the_prompt_of_its_training(tmp_path, qwen3):
-    """policy:DIR reads the model's folder and the prompt version in it."""
-    from cecbench.systems.policy import PolicySystem
-
-    folder = tmp_path / "train"
-    folder.mkdir()
-    (folder / "model").symlink_to(qwen3)
-    made = PolicySystem(str(folder), LocalOptions(**ON_CPU))
-    assert str(made.identity["prompt"]).startswith("1@")
-    own = tiny_models.qwen3(tmp_path / "own")
-    tiny_models.prompt_file(own, "2")
-    assert str(PolicySystem(str(own), LocalOptions(**ON_CPU)).identity["prompt"]).startswith("2@")
-    with pytest.raises(InputError, match=r"config\.json"):
-        PolicySystem(str(tmp_path / "nothing"), LocalOptions(**ON_CPU))
-
-
-def test_the_policy_that_ships_has_a_name(tmp_path, monkeypatch):
-    """policy:builtin names the shipped weights, and ./builtin a folder."""
-    from cecbench.systems.policy import PolicySystem
-    from cectrain.corrector.folder import WEIGHTS
-
-    system = PolicySystem("builtin", LocalOptions(**ON_CPU))
-    assert (system.name, system.identity["checkpoint"]) == ("builtin", WEIGHTS.name)
-    tiny_models.qwen3(tmp_path / "builtin")
-    monkeypatch.chdir(tmp_path)
-    assert PolicySystem("./builtin", LocalOptions(**ON_CPU)).name == "policy"
-
-
 def test_a_folder_without_a_model_is_named(tmp_path):
     """The error for a folder without a model names the folder."""
     with pytest.raises(InputError, match="cannot be loaded"):
@@ -219,7 +190,7 @@ def test_a_whole_run_with_a_model_resumes_from_its_journal(tmp_path, bert, monke
 )
 def test_a_checkpoint_is_all_of_its_files(tmp_path, qwen3, name, counts):
     """A model's digest includes all files that loading may read, and no README or hidden file."""
-    from cectrain.corrector.loading import checkpoint_identity
+    from cecbench.local_models import checkpoint_identity
 
     folder = tmp_path / "model"
     shutil.copytree(qwen3, folder)

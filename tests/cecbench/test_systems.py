@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cecbench import prompts
 from cecbench.benchmarks.row import Row
 from cecbench.evaluate import Settings, evaluate
 from cecbench.systems import table
 from cecbench.systems.extract import extract
 from cecbench.systems.predictions import PredictionSystem
 from cecdata.common.errors import InputError, UsageError
-from cectrain.corrector import prompts
 
 ROWS = [
     Row("a", "他己经来了。", "他已经来了。"),
@@ -263,7 +263,7 @@ def test_prompts_are_versioned_and_frozen():
 
 def test_the_table_names_every_system_and_refuses_others():
     """Names of kinds are distinct; the error for an unknown one names the nearest."""
-    assert len(table.SYSTEMS) == len(table.KINDS)
+    assert len({kind.name for kind in table.kinds()}) == len(table.kinds())
     with pytest.raises(UsageError, match="did you mean 'tagger'"):
         table.check_spec("taggr:x")
     with pytest.raises(UsageError, match="llm:PATH"):
@@ -272,6 +272,51 @@ def test_the_table_names_every_system_and_refuses_others():
         table.make_system("copy", {"rephrase": True})
     with pytest.raises(UsageError, match="--nothing is unknown"):
         table.make_system("copy", {"nothing": 1})
+
+
+@pytest.fixture
+def added(tmp_path, monkeypatch, request):
+    """Install distributions whose entry points are as given, name → lines."""
+
+    def install(**packages):
+        for name, lines in packages.items():
+            folder = tmp_path / f"{name}-1.0.dist-info"
+            folder.mkdir()
+            (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+            (folder / "entry_points.txt").write_text(f"[{table.GROUP}]\n{lines}\n")
+        monkeypatch.syspath_prepend(str(tmp_path))
+        caches = (table._points, table._all)
+        for cached in caches:
+            cached.cache_clear()
+            request.addfinalizer(cached.cache_clear)
+
+    return install
+
+
+def test_a_package_that_cannot_be_used_is_named_and_spoils_nothing_else(added):
+    """A system that does not load, is no Kind, has a taken name or two packages is refused with its
+    package; the other systems are found all the same.
+    """
+    before = {kind.name for kind in table.kinds()}
+    added(
+        gone="gone = no_such_module:KIND",
+        wrong="wrong = cecbench.systems.copying:CopySystem",
+        renamed="renamed = cecbench.systems.copying:KIND",
+        shadow="copy = cecbench.systems.tagger:KIND",
+        one="twice = cecbench.systems.copying:KIND",
+        two="twice = cecbench.systems.copying:KIND",
+    )
+    assert {kind.name for kind in table.kinds()} == before
+    assert table.find_kind("copy").meaning == "changes nothing; the floor"
+    for name, says in {
+        "gone": "package gone cannot be loaded .ModuleNotFoundError",
+        "wrong": "CopySystem is no Kind",
+        "renamed": "no Kind of this name",
+        "twice": "added by (one and two|two and one): uninstall",
+    }.items():
+        with pytest.raises(UsageError, match=says):
+            table.find_kind(name)
+    assert len(table.broken()) == 5
 
 
 @pytest.mark.parametrize(

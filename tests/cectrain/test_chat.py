@@ -7,12 +7,12 @@ import pytest
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
+from cecbench import prompts
+from cecbench.causal import prompt_ids
 from cectrain import config
 from cectrain.config import DataConfig
-from cectrain.corrector import prompts
 from cectrain.corrector.correction import apply
 from cectrain.corrector.generation import corrections
-from cectrain.corrector.policy import prompt_ids
 from cectrain.corrector.proposals import PolicyProposer
 from cectrain.data.training_pairs import training_pairs
 from cectrain.model import policy

@@ -13,12 +13,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cecbench.causal import prompt_ids
 from cecdata.ngram.models import SHIPPED_NAME, shipped
 from cectrain.corrector.combined.open import open_combined
 from cectrain.corrector.combined.proposer import INPUT_METHOD, LEAST, SHIPPED, chosen
 from cectrain.corrector.combined.votes import FLOOR
 from cectrain.corrector.corrector import Corrector
-from cectrain.corrector.policy import prompt_ids
 from cectrain.corrector.proposals import PolicyProposer
 
 TEXTS = ["他己经来了。", "我们明天在见面吧。", "今天天气很好。", "言吾文课"]

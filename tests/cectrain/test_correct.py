@@ -11,19 +11,19 @@ import pytest
 
 pytest.importorskip("torch", reason="the extra `train` is not installed")
 
+from cecbench.causal import prompt_ids
 from cecbench.systems.options import LocalOptions
-from cecbench.systems.policy import PolicySystem
 from cecdata.common.command_group import run
 from cecdata.common.errors import InputError
 from cecdata.hanzi.characters import is_han
-from cectrain import Corrector
+from cectrain import Corrector, bench_systems
 from cectrain.cli import cli
 from cectrain.commands.correct import _arrived
 from cectrain.config import PolicyConfig
 from cectrain.corrector import speculative
 from cectrain.corrector.correction import apply
 from cectrain.corrector.folder import BUILTIN_CHARS
-from cectrain.corrector.policy import prompt_ids, target_ids
+from cectrain.corrector.policy import target_ids
 from cectrain.corrector.proposals import PolicyProposer
 from cectrain.model.export import save_model
 from cectrain.model.policy import load_policy
@@ -151,7 +151,7 @@ def test_a_long_line_is_corrected_piece_by_piece(capsys):
 
 def test_a_benchmark_scores_what_is_answered_here():
     """A long source is asked in the same pieces; one that cannot be cut is left."""
-    system = PolicySystem("builtin", LocalOptions(device="cpu"))
+    system = bench_systems.policy("builtin", LocalOptions(device="cpu"))
     answers = list(system.correct([WRONG, WRONG * 10, LONG]))
     assert [answer.text for answer in answers] == [RIGHT, RIGHT * 10, LONG]
     assert [answer.status for answer in answers] == ["ok", "ok", "truncated"]
@@ -267,7 +267,7 @@ def refused(folder, match):
     with pytest.raises(InputError, match=match):
         load_policy(PolicyConfig(name=str(folder)), 7, "cpu")
     with pytest.raises(InputError, match=match):
-        PolicySystem(str(folder), LocalOptions(device="cpu"))
+        bench_systems.policy(str(folder), LocalOptions(device="cpu"))
 
 
 def test_a_policy_without_its_template_is_refused(stored, tmp_path):

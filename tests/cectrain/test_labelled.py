@@ -194,7 +194,8 @@ def same(first, second):
 
 def test_the_table_splits_as_the_tokenizer(small_policy):
     """Characters, bytes of rare ones, placeholders and names of special tokens alike."""
-    from cectrain.corrector.policy import prompt_ids, target_ids
+    from cecbench.causal import prompt_ids
+    from cectrain.corrector.policy import target_ids
     from cectrain.model.tokenizer import character_table, placeholders
     from cectrain.supervised.loss import tokens
 

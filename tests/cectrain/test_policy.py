@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 pytest.importorskip("torch", reason="the extra `train` is not installed")
 
+from cecbench.causal import prompt_ids
 from cecdata.common.errors import CecError, InputError, UsageError
 from cecdata.hanzi.characters import standard_characters
 from cectrain.config import DataConfig, PolicyConfig, SftConfig
-from cectrain.corrector.policy import Policy, check_context, prompt_ids, target_ids
+from cectrain.corrector.policy import Policy, check_context, target_ids
 from cectrain.data.shards import Pair
 from cectrain.data.training_pairs import training_pairs
 from cectrain.model import policy

@@ -9,10 +9,11 @@ pytest.importorskip("transformers", reason="the extra `train` is not installed")
 
 import torch
 
+from cecbench.causal import prompt_ids
 from cecdata.common.errors import UsageError
 from cectrain import config
 from cectrain.corrector import speculative
-from cectrain.corrector.policy import prompt_ids, target_ids
+from cectrain.corrector.policy import target_ids
 from cectrain.data import source_selection
 from cectrain.data.shards import Pair
 from cectrain.fast import qwen3_forward

@@ -115,8 +115,7 @@ def test_the_reason_matches_the_choice_of_constants():
 def test_the_model_loads_and_answers_like_cecbench(finished):
     """The folder is a `policy:` system of cecbench, and both give the same answers."""
     from cecbench.systems.options import LocalOptions
-    from cecbench.systems.policy import PolicySystem
-    from cectrain import Corrector
+    from cectrain import Corrector, bench_systems
     from cectrain.corrector.generation import corrections
 
     out, _, _ = finished
@@ -124,7 +123,7 @@ def test_the_model_loads_and_answers_like_cecbench(finished):
     made = policy.load_policy(config.PolicyConfig(name=str(out)), 0)
     assert made.max_chars == 40  # what the run was trained with, and `correct` cuts by
     assert len(corrections(made, sources)) == 2
-    system = PolicySystem(str(out), LocalOptions())
+    system = bench_systems.policy(str(out), LocalOptions())
     theirs = [answer.text for answer in system.correct(sources)]
     assert [one.target for one in Corrector(str(out)).correct(sources)] == theirs
 

@@ -87,7 +87,7 @@ def test_no_code_out_of_a_checkpoint():
     text = "".join(path.read_text("utf-8") for path in FILES)
     assert not re.search(r"trust_remote_code\W{1,4}True", text)
     places = {str(p.relative_to(ROOT)) for p, n in CALLS if named(n).endswith(".from_pretrained")}
-    assert places <= {"cectrain/corrector/loading.py"}
+    assert places <= {"cecbench/local_models.py"}
 
 
 def test_yaml_and_toml_are_only_read():

@@ -9,8 +9,8 @@ import shutil
 import pytest
 from pickled import Bomb
 
+from cecbench.local_models import load_pretrained
 from cecdata.common.errors import InputError
-from cectrain.corrector.loading import load_pretrained
 
 torch = pytest.importorskip("torch", reason="torch is missing: pip install -e '.[train]'")
 transformers = pytest.importorskip("transformers", reason="transformers is missing")

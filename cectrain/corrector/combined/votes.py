@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
+from cecbench.causal import prompt_ids
+from cecbench.local_models import thread_count, use_threads
 from cecdata.common.errors import InputError
-from cectrain.corrector.policy import Policy, prompt_ids
-from cectrain.corrector.threads import thread_count, use_threads
+from cectrain.corrector.policy import Policy
 
 if TYPE_CHECKING:
     import torch

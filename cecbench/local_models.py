@@ -1,15 +1,24 @@
-"""Loading of local models: torch and transformers, imported late, and a checkpoint's identity."""
+"""What local models share: torch and transformers, imported late; a checkpoint's identity; its
+device, number format and threads.
+"""
 
 from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from types import ModuleType
 
 from cecdata.common import hub
 from cecdata.common.errors import InputError, MissingPackageError, how_to_install
 from cecdata.common.model_digest import sha256_of_model
+
+# Below this, threads cost more in waiting for each other than they save: see docs/systems.md.
+SMALL = 30_000_000  # parameters
+_TURN = Lock()
 
 
 def torch_and_transformers(extra: str = "bench") -> tuple[ModuleType, ModuleType]:
@@ -121,3 +130,29 @@ def batches_by_length(sizes: list[int], batch: int) -> list[list[int]]:
     """
     order = sorted(range(len(sizes)), key=lambda index: (-sizes[index], index))
     return [order[start : start + batch] for start in range(0, len(order), batch)]
+
+
+def thread_count(model: object, wanted: int) -> int | None:
+    """Return `wanted`, or if it is 0: one for a small model, None (torch's default) for another."""
+    if wanted:
+        return wanted
+    size = sum(parameter.numel() for parameter in model.parameters())  # type: ignore[attr-defined]
+    return 1 if size < SMALL else None
+
+
+@contextmanager
+def use_threads(count: int | None) -> Iterator[None]:
+    """Let torch compute with `count` threads inside; None leaves their number as it is.
+
+    One caller at a time is inside: the number belongs to the process, and so do a tokenizer's
+    settings.
+    """
+    import torch
+
+    with _TURN:
+        before = torch.get_num_threads()
+        torch.set_num_threads(count or before)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)

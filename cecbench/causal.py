@@ -1,0 +1,194 @@
+"""Causal language models: loading, the tokens of a question, answers in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from cecbench import local_models, prompts
+from cecdata.common.errors import InputError
+from cecdata.common.strict_json import parse
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+T = TypeVar("T")
+THINKING_OFF = {"enable_thinking": False}  # Qwen3's switch; templates without one ignore it
+EXTRA_TOKENS = 32  # of an answer, besides twice those of its source
+GREEDY: Mapping[str, object] = {
+    "do_sample": False,
+    "temperature": None,
+    "top_p": None,
+    "top_k": None,
+}
+PROMPT_FILE = "prompt.json"  # {"version": "1", "template": true}: what a model was trained with
+_MARKS = (b'"<|source|>"', b'"<|target|>"')  # in the template of cectrain's built-in models
+_TEMPLATES = ("chat_template.jinja", "chat_template.json", "additional_chat_templates")
+
+
+@dataclass(frozen=True, slots=True)
+class CausalModel:
+    """A model with its tokenizer, and the version of the prompt that it is asked with."""
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    prompt: str
+
+
+def load(
+    where: str, prompt: str, device: str = "auto", *, extra: str = "bench", **settings: object
+) -> CausalModel:
+    """Return the model of a folder or a hub id on its device.
+
+    extra: the one that brings torch. settings: for `from_pretrained`. Raises InputError where
+    nothing loads or the folder is not whole.
+    """
+    torch, transformers = local_models.torch_and_transformers(extra)
+    prompts.prompt(prompt)
+    check_template(Path(where))  # a hub id is no folder, and lacks nothing
+    tokenizer: Any = local_models.load_pretrained(transformers.AutoTokenizer, where)
+    model: Any = local_models.load_pretrained(transformers.AutoModelForCausalLM, where, **settings)
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    if tokenizer.eos_token_id is None:
+        raise InputError(f"{where}: no end token; set eos_token in tokenizer_config.json")
+    local_models.check_tokens(where, tokenizer, model)
+    tokenizer.padding_side = "left"
+    if "quantization_config" not in settings:  # bitsandbytes places its weights itself
+        model = model.to(local_models.pick_device(torch, device))
+    return CausalModel(model, tokenizer, prompt)
+
+
+def asked(policy: CausalModel, source: str) -> list[dict[str, str]] | str:
+    """Return the question: a chat where the tokenizer has a template, else its words as text."""
+    chat = prompts.messages(source, policy.prompt)
+    if getattr(policy.tokenizer, "chat_template", None):
+        return chat
+    return "\n\n".join(message["content"] for message in chat) + "\n"
+
+
+def prompt_ids(policy: CausalModel, source: str) -> list[int]:
+    """Return the tokens of the question, thinking off."""
+    question = asked(policy, source)
+    if isinstance(question, str):
+        text = question
+    else:
+        text = str(
+            policy.tokenizer.apply_chat_template(
+                question, add_generation_prompt=True, tokenize=False, **THINKING_OFF
+            )
+        )
+    ids: list[int] = policy.tokenizer.encode(text, add_special_tokens=False)
+    return ids
+
+
+def decode(policy: CausalModel, completions: Sequence[Sequence[int]]) -> list[str]:
+    """Return the texts of completions without their special tokens."""
+    if not completions:  # transformers decodes no rows into one
+        return []
+    texts: list[str] = policy.tokenizer.batch_decode(completions, skip_special_tokens=True)
+    return texts
+
+
+def token_budget(policy: CausalModel, source: str) -> int:
+    """Return the most tokens that an answer to a source may have."""
+    return 2 * len(policy.tokenizer.encode(source, add_special_tokens=False)) + EXTRA_TOKENS
+
+
+def in_batches(
+    sizes: Sequence[int], batch: int, run: Callable[[list[int]], Sequence[T]]
+) -> Iterator[T]:
+    """Return what `run` gives for each index, in order; batches are of similar sizes.
+
+    A batch that does not fit the GPU's memory is halved and tried again, and so are those after it.
+    """
+    import torch
+
+    results: dict[int, T] = {}
+    queue = local_models.batches_by_length(list(sizes), batch)
+    while queue:
+        chosen = queue.pop(0)
+        try:
+            results.update(zip(chosen, run(chosen), strict=True))
+        except torch.OutOfMemoryError:
+            if len(chosen) == 1:
+                raise
+            torch.cuda.empty_cache()
+            half = len(chosen) // 2
+            rest = [index for group in [chosen, *queue] for index in group]
+            queue = [rest[start : start + half] for start in range(0, len(rest), half)]
+    return (results[index] for index in range(len(sizes)))
+
+
+def generate(
+    policy: CausalModel,
+    asked: Sequence[Sequence[int]],
+    budgets: Sequence[int],
+    settings: Mapping[str, object] = GREEDY,
+) -> list[list[int]]:
+    """Return the tokens that `transformers` generates for each question, padding left out.
+
+    budgets: the most tokens of each answer. settings: of `generate`.
+    """
+    import torch
+
+    model, pad = policy.model, int(policy.tokenizer.pad_token_id)
+    width = max(len(ids) for ids in asked)
+    rows = [[pad] * (width - len(ids)) + list(ids) for ids in asked]
+    mask = [[0] * (width - len(ids)) + [1] * len(ids) for ids in asked]
+    output: torch.Tensor = model.generate(
+        input_ids=torch.tensor(rows, device=model.device),
+        attention_mask=torch.tensor(mask, device=model.device),
+        max_new_tokens=max(budgets),
+        pad_token_id=pad,
+        **settings,
+    )
+    written = output[:, width:].tolist()
+    return [
+        [token for token in row[:budget] if token != pad]
+        for row, budget in zip(written, budgets, strict=True)
+    ]
+
+
+def check_template(folder: Path) -> None:
+    """Raise InputError where a model's folder has lost its chat template.
+
+    Without it the model would be asked in words that it has never seen. prompt.json says whether
+    there was one; the built-in kind always has one.
+    """
+    path = folder / PROMPT_FILE
+    used = prompt_record(path).get("template", False) if path.is_file() else False
+    if not isinstance(used, bool):
+        raise InputError(f"{path}: template must be true or false, not {used!r}")
+    settings = folder / "tokenizer_config.json"
+    inside = settings.is_file() and b'"chat_template"' in settings.read_bytes()
+    if inside or any((folder / name).exists() for name in _TEMPLATES):
+        return
+    if is_built_in_kind(folder):
+        raise InputError(
+            f"{folder} lacks chat_template.jinja, and its tokens are the built-in policy's, which "
+            "is always asked through one: copy the folder again, whole"
+        )
+    if used:
+        raise InputError(
+            f"{folder} lacks chat_template.jinja, which its policy was trained with: copy the "
+            "folder again, whole"
+        )
+
+
+def is_built_in_kind(folder: Path) -> bool:
+    """Return whether a folder's tokenizer is that of cectrain's built-in models."""
+    tokens = folder / "tokenizer.json"
+    return tokens.is_file() and all(mark in tokens.read_bytes() for mark in _MARKS)
+
+
+def prompt_record(path: Path) -> dict[str, object]:
+    """Return the fields of a prompt.json; raise InputError where it is not JSON."""
+    try:
+        value = parse(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} names no prompt version ({error})") from None
+    return dict(value) if isinstance(value, dict) else {}

@@ -1,0 +1,168 @@
+"""The correctors of cectrain as systems of cecbench, which finds them by their entry points.
+
+Each is asked exactly as `cectrain correct` asks it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from cecbench import local_models, prompts
+from cecbench.systems.answer import Answer
+from cecbench.systems.kind import Kind
+from cecbench.systems.options import Finite, LocalOptions, NoOptions, option
+from cecdata.common.errors import InputError, how_to_install
+from cectrain.corrector.channel.open import CHANNEL, open_channel
+from cectrain.corrector.combined.open import COMBINED, open_combined
+from cectrain.corrector.correction import Correction, Proposer
+from cectrain.corrector.corrector import Corrector
+from cectrain.corrector.folder import BUILTIN, WEIGHTS, model_folder
+
+_TOGETHER = 256  # sentences corrected at once
+
+
+@dataclass(frozen=True)
+class ChannelOptions(NoOptions):
+    """The n-gram model and the operating point."""
+
+    lm: str = option(
+        "words",
+        "N-gram model: a table of `cectrain lm`, an ARPA file or a KenLM trie; words is the shipped"
+        " one.",
+    )
+    confidence: float = option(
+        0.0,
+        "Minimum confidence of an edit that is made; 0 takes the corrector's default.",
+        type=Finite(min=0, max=1),
+    )
+
+
+@dataclass(frozen=True)
+class CombinedOptions(ChannelOptions):
+    """The options of the channel, and the policy that votes."""
+
+    voter: str = option(BUILTIN, "Policy that votes: builtin, or a folder of a run or of a model.")
+
+
+class CorrectorSystem:
+    """Answers with a corrector's targets."""
+
+    def __init__(
+        self, name: str, proposer: Proposer, identity: Mapping[str, object], block: int = 0
+    ) -> None:
+        self.name, self.identity, self.block = name, identity, block
+        self._corrector = Corrector(proposer)
+
+    def correct(self, sources: Sequence[str]) -> Iterator[Answer]:
+        """Return one answer for each source, in order."""
+        for first in range(0, len(sources), _TOGETHER):
+            block = sources[first : first + _TOGETHER]
+            started = time.perf_counter()
+            corrections = self._corrector.correct(block)
+            each = (time.perf_counter() - started) / len(block)
+            for one in corrections:
+                yield Answer(one.target, one.target, _status(one), seconds=each)
+
+
+def _status(correction: Correction) -> str:
+    """Return the status, which says what was kept as written: all, a part, or some characters."""
+    kept = {one.reason for one in correction.kept}
+    whole = any((one.start, one.end) == (0, len(correction.source)) for one in correction.kept)
+    if "strayed" in kept and whole:
+        return "chatter"
+    if kept & {"strayed", "too_long"}:
+        return "truncated"
+    return "unknown" if "unreadable" in kept else "ok"
+
+
+def channel(options: ChannelOptions) -> CorrectorSystem:
+    """Return the noisy channel, which needs no torch."""
+    proposer = open_channel(options.lm, options.confidence or None)
+    return CorrectorSystem(CHANNEL, proposer, {"kind": CHANNEL, **proposer.identity})
+
+
+def combined(options: CombinedOptions) -> CorrectorSystem:
+    """Return the channel and a policy together."""
+    name = f"{COMBINED}:{options.voter}"
+    proposer = open_combined(name, options.lm, options.confidence or None)
+    identity = {
+        **proposer.channel.identity,
+        "kind": COMBINED,
+        **local_models.checkpoint_identity(model_folder(options.voter) or "", None),
+        "least": proposer.least,
+        **{f"weight_{name}": value for name, value in proposer.weights._asdict().items()},
+    }
+    return CorrectorSystem(COMBINED, proposer, identity)
+
+
+def policy(name: str, options: LocalOptions) -> CorrectorSystem:
+    """Return the policy of a model's or a run's folder; `builtin` is the one that ships.
+
+    `./builtin` is a folder of that name.
+    """
+    from cectrain.corrector.policy import load
+    from cectrain.corrector.proposals import PolicyProposer
+
+    torch, transformers = local_models.torch_and_transformers()
+    where = model_folder(name) or ""
+    if not (Path(where) / "config.json").is_file():
+        raise InputError(
+            f"{name} holds no model (no config.json there or in its `model` folder): "
+            "name the output folder of a finished `cectrain` run, or policy:builtin"
+        )
+    dtype = local_models.pick_dtype(torch, options.dtype)
+    loaded = load(name, device=options.device, dtype=dtype)
+    proposer = PolicyProposer(loaded, options.batch, options.threads)
+    identity = {
+        "kind": "policy",
+        **local_models.checkpoint_identity(where, None),
+        **local_models.run_identity(torch, transformers, str(loaded.model.device)),
+        "prompt": f"{loaded.prompt}@{prompts.sha256(loaded.prompt)[:8]}",
+        "dtype": str(loaded.model.dtype),
+        "longest_piece": proposer.longest,
+        "unchanged": "what is not Han, what the policy cannot read, answers that stray",
+    }
+    called = BUILTIN if name == BUILTIN else "policy"
+    return CorrectorSystem(called, proposer, identity, 8 * options.batch)
+
+
+def _no_builtin() -> str:
+    """Return the reason why the built-in policy cannot run; '' if it can."""
+    if not (WEIGHTS / "config.json").is_file():
+        return f"its weights are not in {WEIGHTS}"
+    if any(find_spec(name) is None for name in ("torch", "transformers")):
+        return how_to_install("bench")
+    return ""
+
+
+CHANNEL_KIND = Kind(
+    CHANNEL,
+    "the noisy channel that `cectrain correct --policy channel` asks",
+    ChannelOptions,
+    lambda _, options, __: channel(options),
+    recorded=False,
+)
+COMBINED_KIND = Kind(
+    COMBINED,
+    "the channel and a policy together, as `cectrain correct` asks them",
+    CombinedOptions,
+    lambda _, options, __: combined(options),
+    recorded=False,
+)
+POLICY_KIND = Kind(
+    "policy:DIR",
+    "an output folder of `cectrain`; policy:builtin is what ships",
+    LocalOptions,
+    lambda argument, options, _: policy(argument, options),
+)
+BUILTIN_KIND = Kind(
+    BUILTIN,
+    "the policy that ships, alone",
+    LocalOptions,
+    lambda _, options, __: policy(BUILTIN, options),
+    unavailable=_no_builtin,
+)
