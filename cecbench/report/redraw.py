@@ -16,6 +16,7 @@ from cecbench.results import SCORE, Run
 from cecdata.common import html
 from cecdata.common.durable import write_text
 from cecdata.common.errors import InputError
+from cecdata.common.names import one_part
 from cecdata.common.strict_json import parse
 
 #: what the figures say → the same in Chinese; the longer ones come first
@@ -58,11 +59,11 @@ def redraw(sources: Sequence[Path], out: Path, *, chinese: bool = False) -> list
     for file, document in documents.items():
         try:
             if "study" in document:
-                figures[f"study-{document['study']}"] = _of_study(document)
+                figures[f"study-{one_part(str(document['study']))}"] = _of_study(document)
             else:
                 figures["paper-encoders"] = plots.correlation(_correlations(document))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise InputError(f"{file}: a value is missing or of the wrong type") from error
+            raise InputError(f"{file}: a value is missing or wrong ({error})") from error
     drawn = {
         name: standalone(_translated(figure) if chinese else figure)
         for name, figure in figures.items()

@@ -14,7 +14,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
+from cecdata.common import names
 from cecdata.common.durable import FileRecord, write
 from cecdata.common.errors import CecError, InputError
 from cecdata.common.redact import without_userinfo
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileInfo
 
 _BLOCK = 1 << 22
+_RESERVED = "%/:@?&=+$,;!~*'()#"  # signs that have a meaning in a URI, or need no escape
 _URI = re.compile(r"(s3|gs|gcs|abfss?|hdfs|viewfs|fsspec\+[a-z0-9+.-]+)://[^/]+", re.IGNORECASE)
 # Words in the messages of the stores' clients that mean that access is denied.
 _DENIED = (
@@ -75,7 +78,9 @@ class Store:
         self.uri = without_userinfo(uri.rstrip("/"))
         with self._naming(""):
             try:
-                self._files, self._path = fs.FileSystem.from_uri(uri.rstrip("/"))
+                # Arrow takes a URI as RFC 3986 wants it, and people write names as they are.
+                quoted = quote(uri.rstrip("/"), safe=_RESERVED)
+                self._files, self._path = fs.FileSystem.from_uri(quoted)
             except ValueError as error:  # ArrowInvalid is one
                 raise InputError(f"{self.uri}: no such kind of store ({error})") from error
 
@@ -91,7 +96,7 @@ class Store:
                 if self._files.get_file_info(bucket).type == fs.FileType.NotFound:
                     raise CecError(f"{self.uri}: there is no bucket {bucket!r}")
         start = len(self._path.rstrip("/")) + 1
-        return dict(sorted((f.path[start:], _stored(f)) for f in files))
+        return dict(sorted((self._name(f.path[start:]), _stored(f)) for f in files))
 
     def object(self) -> Stored | None:
         """Return the object that the URI itself names, or None."""
@@ -143,6 +148,16 @@ class Store:
                 for block in blocks:
                     stream.write(block)
 
+    def _name(self, name: str) -> str:
+        """Return an object's name below the URI; raise CecError for one that may lead elsewhere."""
+        try:
+            return names.inside(name)
+        except ValueError as error:
+            raise CecError(
+                f"{self.uri}: {error}. No file is made of such an object: remove it, or use "
+                "another place"
+            ) from error
+
     def _full(self, name: str) -> str:
         return f"{self._path}/{name}" if name else self._path
 
@@ -154,7 +169,7 @@ class Store:
             yield
         except FileNotFoundError as error:
             raise InputError(f"{where}: there is no such object") from error
-        except OSError as error:
+        except (OSError, ValueError) as error:  # Arrow refuses some names with a ValueError
             if isinstance(error, CecError):
                 raise
             raise CecError(_explained(where, without_userinfo(str(error)))) from error

@@ -10,8 +10,9 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
+from cecdata.common import names
 from cecdata.common.codec import Json, MalformedError, decode, encode
 from cecdata.common.errors import InputError, VerificationError
 from cecdata.common.seal import SEAL, is_sealed, sealed
@@ -107,7 +108,7 @@ class Manifest:
             raise ValueError(f"fingerprint {self.fingerprint} is not that of the configuration")
         object.__setattr__(self, "fingerprint", expected)
         for record in self.files():
-            _check_path(record.path)
+            names.inside(record.path)
         held = sum(record.rows for shards in self.outputs.values() for record in shards)
         kept = (self.rows if self.kind == POOL else self.pairs).kept
         if held != kept:
@@ -243,12 +244,3 @@ def _not_a_dataset(out: Path) -> InputError | VerificationError:
             f"continues where it stopped."
         )
     return InputError(f"{out}: not a dataset of {PRODUCT}: it has no {MANIFEST}")
-
-
-def _check_path(path: str) -> None:
-    """Raise ValueError for a path that leads out of the dataset's folder."""
-    parts = PurePosixPath(path).parts
-    if not parts or path.startswith("/") or ".." in parts or "\\" in path or ":" in parts[0]:
-        raise ValueError(f"the path {path!r} leads out of the dataset")
-    if "\0" in path:
-        raise ValueError(f"the path {path!r} has a NUL, which no file name may have")

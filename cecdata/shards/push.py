@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from cecdata.common import hub
-from cecdata.common.errors import InputError, MissingPackageError, how_to_install
+from cecdata.common import hub, names
+from cecdata.common.errors import InputError, MissingPackageError, RefusedError, how_to_install
 from cecdata.shards.card import CARD
 from cecdata.shards.croissant import CROISSANT
 from cecdata.shards.manifest import MANIFEST, PAIRS, POOL
@@ -27,22 +27,26 @@ def uploads(dataset: Dataset, *, rejects: bool = False) -> list[Upload]:
     Rejected rows are included only with `rejects`, because they are not part of the dataset.
     `run.json` is left out, because it names paths of this machine.
     """
-    records = [record for files in dataset.manifest.outputs.values() for record in files]
-    paths = [CARD, CROISSANT, MANIFEST, *(record.path for record in records)]
-    paths += [record.path for record in dataset.manifest.rejects if rejects]
-    return [Upload(path, (dataset.path / path).stat().st_size) for path in paths]
+    manifest = dataset.manifest
+    records = [r for r in manifest.documents if r.path in (CARD, CROISSANT)]
+    records += [record for files in manifest.outputs.values() for record in files]
+    records += [record for record in manifest.rejects if rejects]
+    size = (dataset.path / MANIFEST).stat().st_size
+    return [Upload(MANIFEST, size), *(Upload(record.path, record.bytes) for record in records)]
 
 
 def push(folder: Path, repository: str, *, private: bool = False, rejects: bool = False) -> str:
     """Upload the dataset in `folder` to OWNER/NAME in one commit, and return its address.
 
-    Every shard is hashed first. Raises VerificationError for a damaged dataset, and InputError
-    where the hub refuses or does not answer.
+    Every file is hashed first. Raises VerificationError for a damaged dataset, RefusedError for a
+    link in place of a file or folder, and InputError where the hub refuses or does not answer.
     """
     dataset = open_dataset(folder, PAIRS, POOL)
     files = uploads(dataset, rejects=rejects)
-    for split in dataset.manifest.outputs:
-        dataset.prove(split)
+    for file in files:
+        _refuse_links(dataset.path, file.path)
+    listed = {file.path for file in files}
+    dataset.prove_files(r for r in dataset.manifest.files() if r.path in listed)
     hub.prepare_hub()
     try:
         from huggingface_hub import CommitOperationAdd, HfApi
@@ -63,3 +67,13 @@ def push(folder: Path, repository: str, *, private: bool = False, rejects: bool 
                 "`hf auth login` or set HF_TOKEN, and check the name OWNER/NAME and the network"
             ) from None
     return str(commit.commit_url)
+
+
+def _refuse_links(root: Path, name: str) -> None:
+    """Raise RefusedError where a part of a name is a link: git and tar can bring one."""
+    try:
+        names.below(root, name)
+    except ValueError as error:
+        raise RefusedError(
+            f"{error}: put the file itself there, or make the dataset anew"
+        ) from error

@@ -36,7 +36,6 @@ _PACKED = ("copy", "distance", "row", _EDIT + "start", _EDIT + "end")
 _DICTIONARY_LIMIT = 1 << 28  # bytes; beyond it Parquet would silently give up a dictionary
 
 
-
 def write_pairs(path: Path, tables: Iterable[pa.Table], schema: pa.Schema = PAIR) -> int:
     """Fill `path` with the tables' rows, in row groups of 65,536; return the number of rows.
 

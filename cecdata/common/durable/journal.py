@@ -8,9 +8,10 @@ import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
+from cecdata.common import names
 from cecdata.common.durable.files import (
     FileRecord,
     fsync_folder,
@@ -185,10 +186,10 @@ def _check_move(entry: Entry, root: Path) -> None:
     """Raise VerificationError for a publication from or to a place outside the root."""
     if entry.step != MOVED:
         return
-    names = entry.facts["names"]
-    if not isinstance(names, list):
-        raise VerificationError(f"names must be a list, not {names!r:.60}")
-    for name in (entry.key, entry.facts["staged"], *names):
+    moved = entry.facts["names"]
+    if not isinstance(moved, list):
+        raise VerificationError(f"names must be a list, not {moved!r:.60}")
+    for name in (entry.key, entry.facts["staged"], *moved):
         _inside(root, str(name))
 
 
@@ -203,9 +204,7 @@ def _is_file(path: Path) -> bool:
 
 
 def _inside(root: Path, name: str) -> Path:
-    pure = PurePosixPath(name)
-    if pure.is_absolute() or ".." in pure.parts:
-        raise VerificationError(f"{name!r} leads out of {root}")
-    if "\0" in name:
-        raise VerificationError(f"{name!r} contains a NUL, which no file name has")
-    return root / pure
+    try:
+        return root / names.inside(name)
+    except ValueError as error:
+        raise VerificationError(f"{root}: {error}") from error

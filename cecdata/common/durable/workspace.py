@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import final
 
+from cecdata.common import names
 from cecdata.common.durable import fingerprint
 from cecdata.common.durable.files import (
     FileRecord,
@@ -118,12 +119,12 @@ class Workspace:
         self._still_ours()
         if not source.exists() and target.exists() and self.journal.get(MOVED, final):
             return
-        names = {p.relative_to(source).as_posix() for p in source.rglob("*") if p.is_file()}
+        moved = {p.relative_to(source).as_posix() for p in source.rglob("*") if p.is_file()}
         before = self.journal.get(MOVED, final)
         again = before is not None and target.exists()
         if before is not None:
-            names.update(_names(before))
-        self.journal.record(MOVED, final, staged=staged, names=sorted(names))
+            moved.update(_names(before))
+        self.journal.record(MOVED, final, staged=staged, names=sorted(moved))
         (republish if again else publish)(source, target)
 
     def owned(self) -> set[Path]:
@@ -213,9 +214,9 @@ class Workspace:
 
 
 def _names(entry: Entry) -> list[str]:
-    names = entry.facts["names"]
-    assert isinstance(names, list)  # `publish` wrote it, under the line's checksum
-    return [str(name) for name in names]
+    moved = entry.facts["names"]
+    assert isinstance(moved, list)  # `publish` wrote it, under the line's checksum
+    return [str(name) for name in moved]
 
 
 def _refuse_to_read_below(root: Path, paths: Iterable[Path]) -> None:
@@ -263,8 +264,8 @@ def _refuse_links(state: Path) -> None:
     No run makes one there, but git and tar can bring one, and its target is not ours to remove.
     """
     links = [state] if state.is_symlink() else []
-    for folder, folders, names in os.walk(state) if not links else ():
-        links += (p for p in (Path(folder) / n for n in (*folders, *names)) if p.is_symlink())
+    for folder, folders, files in os.walk(state) if not links else ():
+        links += (p for p in (Path(folder) / n for n in (*folders, *files)) if p.is_symlink())
     if links:
         raise RefusedError(
             f"{links[0]} is a link, which could lead outside the folder: remove it, or choose "
@@ -277,7 +278,16 @@ def _files(root: Path, state: Path) -> list[Path]:
 
 
 def write_beside(root: Path, texts: Mapping[str, str]) -> None:
-    """Write files by name into an output folder after its run; `overwrite` removes them with it."""
+    """Write files by name into an output folder after its run; `overwrite` removes them with it.
+
+    Raises RefusedError for a link at one of the names or in the folder's state.
+    """
+    _refuse_links(root / STATE)
+    for name in texts:
+        try:
+            names.below(root, name)
+        except ValueError as error:
+            raise RefusedError(f"{error}: remove it, or choose another output folder") from error
     if (path := root / STATE / JOURNAL).is_file():
         journal = Journal(path, root)
         for name in texts:

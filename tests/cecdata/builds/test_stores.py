@@ -326,3 +326,39 @@ def test_thirty_kills_of_a_build_in_a_store(corpus, bucket, flags, built, tree_o
             done = 0
         assert tree(out) == tree_of(built)
     print(f"store: {kills} kills, {datasets} datasets")
+
+
+@pytest.mark.parametrize("name", ["/VICTIM/kept", "UP/kept", "a/../../../x", "a//b", "a\\..\\b"])
+@pytest.mark.parametrize("words", [("status",), ("stats",), ("verify",), ("report",), ("build",)])
+def test_no_name_in_a_bucket_leads_out(bucket, server, cecdata, corpus, tmp_path, name, words):
+    """A key that could name a file elsewhere is refused by name, and no file is made or cut."""
+    import boto3
+
+    victim = tmp_path / "victim" / "kept"
+    victim.parent.mkdir()
+    victim.write_text("kept")
+    up = "../" * 40 + str(victim.parent)[1:]
+    name = name.replace("VICTIM", str(victim.parent)[1:]).replace("UP", up)
+    client = boto3.client("s3", endpoint_url=server.url)
+    client.put_object(Bucket=bucket.removeprefix("s3://"), Key="ds/manifest.json", Body=b"{}")
+    client.put_object(Bucket=bucket.removeprefix("s3://"), Key=f"ds/{name}", Body=b"x")
+    before = sorted(tmp_path.rglob("*"))
+    given = (str(corpus), "--out", f"{bucket}/ds") if words == ("build",) else (f"{bucket}/ds",)
+    code, _, said = cecdata(*words, *given)
+    assert code == 1, said
+    assert "leads out" in said or "empty part" in said.lower(), said
+    assert "Traceback" not in said
+    assert victim.read_text() == "kept"
+    scratch = tmp_path / "scratch"
+    assert [p for p in sorted(tmp_path.rglob("*")) if not p.is_relative_to(scratch)] == [
+        p for p in before if not p.is_relative_to(scratch)
+    ]
+
+
+@pytest.mark.parametrize("name", ["数据 集", "out[1]", "a+b=c", "50%25"])
+def test_a_place_in_a_store_is_named_as_it_is_written(bucket, name):
+    """Signs that a URI must escape may stand in the name of a place, as in a local path."""
+    store = Store(f"{bucket}/{name}")
+    store.put_bytes("x", b"1")
+    assert list(store.list()) == ["x"]
+    assert Store(f"{bucket}/{name}").read("x") == b"1"

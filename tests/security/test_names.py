@@ -1,0 +1,181 @@
+"""Names from outside are checked in one place before they become paths; links are not followed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+
+import pytest
+from click.testing import CliRunner
+
+from cecdata.cli import cli
+from cecdata.common import names
+from cecdata.common.durable import Journal
+from cecdata.common.errors import CecError
+from cecdata.config import load
+from cecdata.pipeline.build import build
+from cecdata.shards.push import push
+
+OUTSIDE = ["/etc/x", "../x", "a/../../x", "a/..", "..", "", "a//b", "/", "a/", "./a", "a\\b",
+           "..\\x", "C:/x", "c:x", "a\0b"]  # fmt: skip
+SENTENCE = "他的病情已经好转，明天就能出院。"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A small dataset, not to be touched."""
+    folder = tmp_path_factory.mktemp("dataset")
+    corpus = folder / "a.txt"
+    corpus.write_text("".join(f"第{n}次：{SENTENCE}\n" for n in range(9)) + "\n短\n", "utf-8")
+    build([str(corpus)], folder / "out", load(copies=2, filters=("levenshtein",), holdout=0.3))
+    return folder / "out"
+
+
+@pytest.fixture
+def dataset(made, tmp_path):
+    """The same, to be spoiled."""
+    return shutil.copytree(made, tmp_path / "out")
+
+
+@pytest.fixture
+def secret(tmp_path):
+    """A file of the user's outside of every dataset."""
+    path = tmp_path / "private" / "thesis.md"
+    path.parent.mkdir()
+    path.write_text("kept\nand no line feed at the end")
+    return path
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_a_name_that_could_lead_out_is_refused(tmp_path, name):
+    """Absolute names, `..`, empty parts, backslashes, drives and NUL name no file below a root."""
+    with pytest.raises(ValueError, match="name"):
+        names.inside(name)
+    with pytest.raises(ValueError, match="name"):
+        names.below(tmp_path, name)
+
+
+def test_a_plain_name_passes(tmp_path):
+    """Names of shards, and any letters, spaces, dots or colons inside, are names below the root."""
+    for name in ("data/train-0.parquet", "a b/…/.x", "文件/..a", "ab:c/d"):
+        assert names.inside(name) == name
+        assert names.below(tmp_path, name) == tmp_path / name
+
+
+def test_a_link_in_any_part_is_refused(tmp_path, secret):
+    """Also a link to a folder half-way, whether or not its target exists."""
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "a").symlink_to(secret.parent)
+    (root / "b").symlink_to(tmp_path / "nothing")
+    for name in ("a", "a/thesis.md", "b", "b/c"):
+        with pytest.raises(ValueError, match="is a link"):
+            names.below(root, name)
+
+
+@pytest.mark.parametrize("name", ["a//b", "a\\..\\b", "C:/x", "a/"])
+def test_a_journal_takes_no_odd_names(tmp_path, name):
+    """A line whose publication names such a file counts as damaged."""
+    from cecdata.common.seal import sealed
+
+    body = {
+        "step": "publish",
+        "key": "data",
+        "files": [],
+        "facts": {"staged": "s", "names": [name]},
+    }
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(sealed(body, indent=None) + b"{}\n")
+    assert not list(Journal(path, tmp_path))
+
+
+@pytest.fixture
+def hub(monkeypatch):
+    """What would have been uploaded, by path, in place of the hub."""
+    huggingface_hub = pytest.importorskip("huggingface_hub")
+    uploaded = {}
+
+    class Api:
+        def create_repo(self, *_args, **_words):
+            pass
+
+        def create_commit(self, _repository, operations, **_words):
+            for operation in operations:
+                with operation.as_file() as file:
+                    uploaded[operation.path_in_repo] = file.read()
+            return type("Commit", (), {"commit_url": "https://example.com/commit"})
+
+    monkeypatch.setattr(huggingface_hub, "HfApi", Api)
+    return uploaded
+
+
+def test_push_uploads_what_the_manifest_says(dataset, hub):
+    """Every file that is uploaded has the digest of the manifest."""
+    push(dataset, "owner/name", rejects=True)
+    manifest = json.loads((dataset / "manifest.json").read_bytes())
+    shards = [file for files in manifest["outputs"].values() for file in files]
+    for file in (*shards, *manifest["rejects"], *manifest["documents"]):
+        assert hashlib.sha256(hub[file["path"]]).hexdigest() == file["sha256"]
+
+
+@pytest.mark.parametrize("name", ["README.md", "manifest.json", "data", "rejects"])
+@pytest.mark.parametrize("same_size", [True, False])
+def test_push_follows_no_link_and_proves_every_file(dataset, hub, secret, name, same_size):
+    """A card that is a link or was changed, a linked manifest or folder: nothing is uploaded."""
+    path = dataset / name
+    if path.is_dir():
+        shutil.copytree(path, secret.parent / name)
+        shutil.rmtree(path)
+        path.symlink_to(secret.parent / name)
+    elif name == "manifest.json" or not same_size:
+        shutil.copy(path, secret)
+        path.unlink()
+        path.symlink_to(secret)
+    else:
+        path.write_bytes(path.read_bytes()[:-2] + b"!\n")  # changed, of the same size
+    with pytest.raises(CecError, match=r"is a link|damaged"):
+        push(dataset, "owner/name", rejects=True)
+    assert not hub
+
+
+@pytest.mark.parametrize("name", ["report.html", "report.md", ".cecdata", ".cecdata/journal.jsonl"])
+@pytest.mark.parametrize("to", [(), ("--to", "DATASET")])
+def test_report_writes_through_no_link(dataset, secret, name, to):
+    """A link that came with a dataset is refused before anything behind it is touched."""
+    path = dataset / name
+    before = secret.read_bytes()
+    if name == ".cecdata":
+        shutil.copytree(path, secret.parent / "state")
+        (secret.parent / "state" / "journal.jsonl").write_bytes(before)
+        shutil.rmtree(path)
+        path.symlink_to(secret.parent / "state")
+    else:
+        path.unlink(missing_ok=True)
+        path.symlink_to(secret)
+    words = [str(dataset) if word == "DATASET" else word for word in to]
+    done = CliRunner().invoke(cli, ["report", str(dataset), *words])
+    assert done.exit_code == 5, done.output
+    assert "is a link" in done.output
+    for file in secret.parent.rglob("*"):
+        assert (
+            file.is_dir()
+            or file.name not in ("thesis.md", "journal.jsonl")
+            or (file.read_bytes() == before)
+        )
+
+
+@pytest.mark.parametrize("name", ["/../../../x", "../up", "a/b", "a\0b", "<script>x</script>", ""])
+def test_figures_are_named_by_plain_names(tmp_path, name):
+    """A study's name out of a JSON that names another place is refused; no file is made there."""
+    from cecbench.cli import cli as bench
+
+    folder = tmp_path / "in" / "deep" / "st"
+    folder.mkdir(parents=True)
+    study = {"study": name, "rows": [{"name": "a", "values": {"F1": [0.5]}}]}
+    (folder / "STUDY.json").write_text(json.dumps(study))
+    out = tmp_path / "in" / "deep" / "out"
+    done = CliRunner().invoke(bench, ["figures", str(folder), "--out", str(out)])
+    assert done.exit_code == 1, done.output
+    assert "STUDY.json" in done.output
+    assert not [p for p in tmp_path.rglob("*.svg") if p.parent != out]
