@@ -51,10 +51,10 @@ def test_a_good_endpoint_answers_in_order_with_tokens():
         (status(500), "HTTP 500"),
         (status(503), "HTTP 503"),
         (loopback.half_json, "not JSON"),
-        (loopback.cut_off, "the connection broke (IncompleteRead)"),
+        (loopback.cut_off, "the connection broke (RemoteProtocolError)"),
         (loopback.empty_body, "an empty body"),
         (loopback.no_choices, "JSON, but no answer"),
-        (loopback.Handler.hang_up, "the connection broke (RemoteDisconnected)"),
+        (loopback.Handler.hang_up, "the connection broke (RemoteProtocolError)"),
     ],
 )
 def test_a_passing_trouble_is_tried_again_and_counted(act, named):
@@ -152,6 +152,15 @@ def test_a_rate_limit_spaces_the_requests():
     # From the start of it all: on a busy machine the first request may arrive late itself.
     for number, came in enumerate(sorted(server.times)):
         assert came - started >= 0.1 * number
+
+
+@pytest.mark.parametrize("proxy", ["socks9://me:pw-1@host:1", "http://me:pw-1@host:port"])
+def test_a_proxy_that_cannot_be_used_is_named_without_its_password(monkeypatch, proxy):
+    """The error for a proxy of the environment names the variables, not its address."""
+    monkeypatch.setenv("ALL_PROXY", proxy)
+    with pytest.raises(UsageError, match=r"HTTPS_PROXY.*NO_PROXY") as caught:
+        ApiSystem("tiny@http://127.0.0.1:9/v1", FAST)
+    assert "pw-1" not in str(caught.value)
 
 
 def test_retry_after_reads_dates_too():

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import email.message
 import hashlib
 import io
 import json
-import urllib.error
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from functools import cache
@@ -193,11 +191,12 @@ def _api() -> object:
 
 def _api_answer(path: Path) -> Iterable[str]:
     from cecbench.systems.api import _answer
-    from cecbench.systems.transport import Reply
+    from cecbench.systems.transport import _TroubleError
 
     system = _api()
-    came = system._endpoint._parsed(path.read_bytes())
-    if not isinstance(came, Reply):
+    try:
+        came = system._endpoint._parsed(path.read_bytes())
+    except _TroubleError:
         return []
     facts = system._facts(came, 0.1)
     assert facts is not None
@@ -207,16 +206,18 @@ def _api_answer(path: Path) -> Iterable[str]:
 
 
 def _api_error(path: Path) -> Iterable[str]:
-    from cecbench.systems.transport import Reply
+    import httpx
+
+    from cecbench.systems.transport import _TroubleError
 
     head, _, body = path.read_bytes().partition(b"\n")
     code, _, wait = head.decode("latin-1").partition(" ")
-    headers = email.message.Message()
-    headers["Retry-After"] = wait.replace("\r", "")
+    headers = httpx.Headers([(b"Retry-After", wait.replace("\r", "").encode("latin-1"))])
     number = int(code) if code.isascii() and code.isdigit() and len(code) < 4 else 500
-    error = urllib.error.HTTPError("http://x", number, "no", headers, io.BytesIO(body))
-    came = _api()._endpoint._http_error(error)
-    return [came.trouble if isinstance(came, Reply) else came.what]
+    try:
+        return [_api()._endpoint._refused(number, headers, body).trouble]
+    except _TroubleError as error:
+        return [str(error)]
 
 
 def _api_kept(path: Path) -> Iterable[str]:
