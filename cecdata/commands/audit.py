@@ -30,9 +30,7 @@ _PATH = click.Path(path_type=Path)
     type=_PATH,
     help="Confusion set to compare with: lines of a character and its confusions, or JSON.",
 )
-@click.option(
-    "--no-limit", is_flag=True, help="Also count candidates too rare for a build to use."
-)
+@click.option("--no-limit", is_flag=True, help="Also count candidates too rare for a build to use.")
 @click.option(
     "--classifier",
     "classifies",

@@ -40,9 +40,7 @@ class Report:
     benchmarks: list[Hits]
 
 
-def judge(
-    corpus: Sequence[str], benchmarks: Benchmarks, progress: Advance = silent
-) -> Report:
+def judge(corpus: Sequence[str], benchmarks: Benchmarks, progress: Advance = silent) -> Report:
     """Count the rows of a corpus that benchmarks have, and read it once.
 
     The corpus may be clean text or pairs in any format; a row counts if one of its texts does.

@@ -66,9 +66,7 @@ def _row(text: str, order: int, number: dict[str, int]) -> Row:
     return tuple(number[word] for word in words), float(prob), backoff
 
 
-def _orders(
-    rows: dict[int, list[Row]], announced: dict[int, int], words: int
-) -> Iterator[Order]:
+def _orders(rows: dict[int, list[Row]], announced: dict[int, int], words: int) -> Iterator[Order]:
     for order, count in sorted(announced.items()):
         held = rows.get(order, [])
         if len(held) != count:

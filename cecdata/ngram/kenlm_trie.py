@@ -131,9 +131,7 @@ class _Reader:
 
     def _level(
         self, order: int, place: int
-    ) -> tuple[
-        NDArray[np.int32], NDArray[np.float32], NDArray[np.float32], NDArray[np.int64], int
-    ]:
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32], NDArray[np.int64], int]:
         """Return words, log10 P, back-offs, first children and the place after this order."""
         entries, word_bits = self.counts[order - 1], self.counts[0].bit_length()
         last = order == self.order

@@ -153,9 +153,7 @@ def _coverage(facts: Facts) -> str:
 
 def browser(*fields: str) -> str:
     """Return the browser of the page's rows, with a filter for each of the fields of `page.js`."""
-    filters = "".join(
-        f'<label>{name}<select id="pair-{name}"></select></label>' for name in fields
-    )
+    filters = "".join(f'<label>{name}<select id="pair-{name}"></select></label>' for name in fields)
     return (
         f'<div class="filters">{filters}<label>text<input id="pair-text" type="search" lang="zh" '
         'autocomplete="off"></label></div><p id="pair-count" role="status"></p>'

@@ -32,6 +32,11 @@ def compiled(kernel: Kernel) -> Kernel:
     return _cached(kernel, sources())
 
 
+def fused(kernel: Kernel) -> Kernel:
+    """Compile a kernel as `compiled` does; a product that is added to a sum is rounded once."""
+    return _cached(kernel, sources(), fastmath={"contract"})
+
+
 def compiled_with(*packages: ModuleType) -> Callable[[Kernel], Kernel]:
     """Return a decorator like `compiled` for kernels of their folder's files and `packages`."""
 
@@ -76,7 +81,7 @@ def sources(*folders: Path) -> str:
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in sorted(files))).hexdigest()
 
 
-def _cached(kernel: Kernel, digest: str, **options: bool) -> Kernel:
+def _cached(kernel: Kernel, digest: str, **options: bool | set[str]) -> Kernel:
     dispatcher = numba.njit(nogil=True, **options)(kernel)
     # what `cache=True` sets, with a cache that bears damage and folders that cannot be written
     dispatcher._cache = KernelCache(kernel, digest)  # noqa: SLF001

