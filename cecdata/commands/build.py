@@ -203,7 +203,7 @@ def warn_of_unreadable(manifest: Manifest) -> None:
         FileReport(
             file.path,
             file.rows,
-            Counter({str(file.extra.get("unreadable")): file.rows}),
+            Counter({str(file.extra.get("unreadable")): int(str(file.extra.get("rejected", 0)))}),
             str(file.extra.get("damage", "")),
         )
         for file in manifest.inputs

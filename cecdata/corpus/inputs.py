@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import fnmatch
 import glob
 import hashlib
@@ -16,7 +15,7 @@ from pathlib import Path
 from cecdata.common.errors import InputError, UsageError, did_you_mean
 from cecdata.common.redact import without_userinfo
 from cecdata.common.store import fetched, is_remote
-from cecdata.corpus.encodings import AUTO, encoding_of
+from cecdata.corpus.encodings import AUTO, codec, encoding_of
 from cecdata.corpus.formats import FORMATS
 from cecdata.corpus.formats.hub import HUB, revision
 from cecdata.corpus.sources import COMPRESSIONS, STDIN, UTF8, Source, reason
@@ -71,8 +70,7 @@ def _detected(source: Source) -> str:
 def _codec(encoding: str) -> str:
     """Return Python's name for a text encoding."""
     try:
-        "".encode(encoding)
-        return codecs.lookup(encoding).name
+        return codec(encoding)
     except (LookupError, UnicodeError) as error:
         raise UsageError(
             f"there is no text encoding {encoding!r}: name one such as gb18030, big5 or utf-16"

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from cecdata.common.errors import InputError
 from cecdata.common.kernels.jit import compiled
+from cecdata.corpus.encodings import transcoded
 from cecdata.corpus.rows import MAX_BYTES, Int64s, Reject, excerpt
 from cecdata.corpus.sources import UTF8, Source
 
@@ -102,16 +103,11 @@ def _chunks(stream: IO[bytes], source: Source) -> Iterator[bytes]:
 
 
 def _utf8(stream: IO[bytes], source: Source) -> Iterator[bytes]:
-    """Yield the bytes of a stream, in UTF-8 if the source is in another encoding.
-
-    A byte that the encoding does not know becomes a lone surrogate, which is invalid in UTF-8, so
-    that its row is rejected.
-    """
+    """Yield the bytes of a stream, in UTF-8 if the source is in another encoding."""
     pieces = _pieces(stream)
     if source.encoding == UTF8:
         yield from pieces
         return
-    decoder = codecs.getincrementaldecoder(source.encoding)("surrogateescape")
     chunk = next(pieces, b"")
     if _is_han_in_utf8(chunk):
         raise InputError(
@@ -119,9 +115,7 @@ def _utf8(stream: IO[bytes], source: Source) -> Iterator[bytes]:
             "each encoding separately, or convert some of them with iconv"
         )
     try:
-        for piece in chain((chunk,), pieces):
-            yield decoder.decode(piece).encode("utf-8", "surrogatepass")
-        yield decoder.decode(b"", final=True).encode("utf-8", "surrogatepass")
+        yield from transcoded(chain((chunk,), pieces), source.encoding)
     except UnicodeError as error:
         raise InputError(f"{source.label} is not {source.encoding}: {error}") from error
 

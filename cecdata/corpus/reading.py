@@ -33,15 +33,17 @@ class FileReport:
 
     @property
     def unreadable(self) -> str:
-        """Return the most frequent reason if all rows were rejected, else ""."""
-        all_bad = 0 < self.rows == self.rejected.total()
-        return self.rejected.most_common(1)[0][0] if all_bad else ""
+        """Return the most frequent reason if most rows were rejected, else ""."""
+        mostly_bad = 2 * self.rejected.total() > self.rows > 0
+        return self.rejected.most_common(1)[0][0] if mostly_bad else ""
 
     def __str__(self) -> str:
         if self.damage:
             return self.damage
+        bad = self.rejected.total()
+        rows = f"all {bad:,}" if bad == self.rows else f"{bad:,} of {self.rows:,}"
         hint = _ENCODING_HINT if self.unreadable == "invalid_utf8" else ""
-        return f"{self.path}: all {self.rows:,} rows were rejected ({self.unreadable}).{hint}"
+        return f"{self.path}: {rows} rows were rejected ({self.unreadable}).{hint}"
 
 
 _ENCODING_HINT = (

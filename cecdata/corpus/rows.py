@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cecdata.corpus.encodings import decoded_wrongly
 from cecdata.corpus.sources import UTF8, Source
 from cecdata.shards.schema import REJECTED_ROW, ROW
 
@@ -95,7 +97,7 @@ def gather(
     origin = _names(origin, source.origin, len(text))
     licence = _names(licence, source.licence or None, len(text))
     rejected = rejected_batch(sorted(rejects, key=lambda r: r.row), source.label)
-    for sift in (_nulls, _unsound):
+    for sift in (_nulls, _unsound, _misread):
         bad = sift(text, source)
         if bad is not None:
             rejected = _in_order(rejected, _rejected(source, origin, rows, bad))
@@ -182,6 +184,19 @@ def _unsound(text: pa.Array, source: Source) -> _Bad | None:
     return _Bad(kinds >= 0, *columns)
 
 
+def _misread(text: pa.Array, source: Source) -> _Bad | None:
+    """Return the rows of another encoding than UTF-8 that were decoded wrongly."""
+    if source.encoding == UTF8:
+        return None
+    bad = decoded_wrongly(_as_string(text))
+    if not bad.any():
+        return None
+    shown = [excerpt(value) for value in _as_binary(text.filter(pa.array(bad))).to_pylist()]
+    words = (_reason(source), "its characters are very rare: a byte before them may be missing")
+    columns = (constant(word, len(shown)) for word in words)
+    return _Bad(bad, pa.array(shown, pa.string()), *columns)
+
+
 def _is_sound(text: pa.Array) -> bool:
     if len(text) == 0:
         return True
@@ -215,17 +230,24 @@ def fault(value: bytes, source: Source) -> tuple[str, str, str] | None:
     try:
         value.decode("utf-8")
     except UnicodeDecodeError as error:
-        reason, at = "invalid_utf8", error.start
+        at = error.start
     else:
         return None
-    if source.encoding != UTF8:  # `lines` turned each undecodable byte into a lone surrogate
-        reason = f"invalid_{source.encoding.replace('-', '')}"
-        value = value.decode("utf-8", "surrogatepass").encode("utf-8", "surrogateescape")
+    if source.encoding != UTF8:  # each damaged byte became a lone surrogate, of three bytes
+        value = re.sub(
+            b"\xed[\xb0-\xb3][\x80-\xbf]",
+            lambda match: bytes([ord(match[0].decode("utf-8", "surrogatepass")) & 0xFF]),
+            value,
+        )
     detail = f"byte 0x{value[at]:02X} at byte {at}"
     # Escaping a megabyte of undecodable bytes takes a quarter of a second.
     if len(value) > _SPELT:
-        return excerpt(value), reason, f"{detail}; an excerpt of {len(value)} bytes"
-    return value.decode("utf-8", "backslashreplace"), reason, detail
+        return excerpt(value), _reason(source), f"{detail}; an excerpt of {len(value)} bytes"
+    return value.decode("utf-8", "backslashreplace"), _reason(source), detail
+
+
+def _reason(source: Source) -> str:
+    return f"invalid_{source.encoding.replace('-', '')}"
 
 
 def excerpt(value: bytes) -> str:

@@ -117,6 +117,11 @@ def reason(source: Source, error: OSError) -> str:
 
 
 def _damage(source: Source, error: Exception) -> str:
+    if "too much memory" in str(error):  # Zstandard's own limit
+        return (
+            f"{source.label}: it was compressed with a window of more than 128 MiB; the rows "
+            "before that were read. Compress it again: zstd -dc --long=31 FILE | zstd -o NEW.zst"
+        )
     return (
         f"{source.label}: the compressed data is damaged or ends too early ({error}); the rows "
         "before that were read. Fetch or compress the file again."

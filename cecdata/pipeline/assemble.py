@@ -125,7 +125,9 @@ def input_file(file: InputFile, read: FileReport | None) -> File:
     """Return an input with its rows; 0 for a file that the limit left out."""
     if read is None:
         return File(file.path, file.sha256, file.bytes, 0)
-    extra: dict[str, Json] = {"unreadable": read.unreadable} if read.unreadable else {}
+    extra: dict[str, Json] = {}
+    if read.unreadable:
+        extra = {"unreadable": read.unreadable, "rejected": read.rejected.total()}
     if read.damage:
         extra["damage"] = read.damage
     return File(file.path, file.sha256, file.bytes, read.rows, extra)

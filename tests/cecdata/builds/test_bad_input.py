@@ -265,7 +265,7 @@ def test_a_file_without_a_readable_row_is_named(cecdata, tmp_path):
         assert "1.txt" not in words
     assert [(file.rows, dict(file.extra)) for file in read_manifest(out).inputs] == [
         (9, {}),
-        (5, {"unreadable": "invalid_utf8"}),
+        (5, {"unreadable": "invalid_utf8", "rejected": 5}),
     ]
 
 
@@ -282,7 +282,8 @@ def test_other_encodings_are_read(cecdata, tmp_path, encoding):
     manifest = read_manifest(out)
     targets = {row["target"] for row in read_rows(out)}
     assert set(lines) <= targets
-    bad = {} if encoding == "utf-16" else {f"invalid_{encoding.lower()}": 1}
+    reason = "invalid_big5" if encoding == "big5" else "invalid_gb18030"
+    bad = {} if encoding == "utf-16" else {reason: 1}
     assert manifest.rows.rejected == bad
 
 
