@@ -8,6 +8,8 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
+import time
 from collections import defaultdict
 from importlib import metadata
 from pathlib import Path
@@ -18,16 +20,19 @@ from cecdata import __version__
 from cecdata.commands.show import print_json
 from cecdata.common.codec import Json
 from cecdata.common.cores import usable_cores
+from cecdata.common.errors import CecError
 
 DISTRIBUTION = "cec-zero"
 #: what each extra adds
 EXTRAS = {
-    "embed": "encoders of sentence-transformers, a FAISS index",
-    "gpu": "the same with FAISS on a GPU",
+    "embed": "encoders of sentence-transformers",
     "train": "training and the built-in policy (PyTorch, TRL)",
     "bench": "pretrained systems in cecbench",
     "audit": "the classifier of `cecdata audit`",
     "web": "web pages and web archives as a corpus",
+    "lm": "causal language models that judge corrections",
+    "serve": "the web page of `cectrain serve`",
+    "experiments": "what experiments/ needs",
     "ray": "builds on a Ray cluster",
     "kenlm": "the plausibility filter by an n-gram model",
     "figures": "Chinese labels of SVG figures as outlines",
@@ -37,15 +42,47 @@ EXTRAS = {
 }
 
 
+# Commands that call every kernel (a test counts them), on `_FILES`.
+_BUILD = (
+    "cecdata build text.txt --out built --copies 1 --workers 1 --recipe context --encoder builtin "
+    "--cosine all --split-sentences --mask --quality han --quality repeated --perplexity words "
+    "--near-duplicates --decontaminate other.txt --protect names.txt"
+)
+_CALLS = (
+    _BUILD,
+    "cecdata embed text.txt --encoder builtin --cache vectors",
+    "cectrain correct --policy channel 他的病情己经好转。",
+    "cecbench score few.tsv --scorer cherrant",
+    "cecbench score many.tsv",
+)
+_ANSWER = "他的病情己经好转。\t他的病情已经好转。\t他的病情已经好转。\n"
+_FILES = {
+    "text.txt": "".join(f"我们在第{n}个会议室讨论方案，{n * n}天以后出发。\n" for n in range(1500)),
+    "other.txt": "这句话不在语料里面，只用来比较。\n",
+    "names.txt": "会议室\n",
+    "few.tsv": f"1\t{_ANSWER}",
+    "many.tsv": "".join(f"{n}\t{_ANSWER}" for n in range(60_000)),
+}
+
+
 @click.command()
+@click.option("--compile", "compiles", is_flag=True, help="Compile all kernels, as for an image.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
-def doctor(as_json: bool) -> None:
+def doctor(compiles: bool, as_json: bool) -> None:
     """Show versions, cores, memory, disk, GPUs, and which optional packages are installed.
 
     \b
     cecdata doctor
     cecdata doctor --json
+    cecdata doctor --compile      compile now what the first commands would compile
     """
+    if compiles:
+        facts: dict[str, Json] = compile_kernels()
+        if as_json:
+            print_json(facts)
+        else:
+            click.echo(f"all kernels are compiled ({facts['seconds']} s)")
+        return
     facts = examine()
     if as_json:
         print_json(facts)
@@ -66,6 +103,32 @@ def doctor(as_json: bool) -> None:
         assert isinstance(missing, list)
         state = f"missing {', '.join(map(str, missing))}" if missing else "installed"
         click.echo(f"  {name:8}{extra['adds']}: {state}")
+
+
+def compile_kernels() -> dict[str, Json]:
+    """Call every kernel, so that those that are not in the cache are compiled; return the seconds.
+
+    Raises CecError where a command fails.
+    """
+    began = time.perf_counter()
+    root = str(Path(__file__).parents[2])
+    paths = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in _FILES.items():
+            (Path(folder) / name).write_text(text, "utf-8")
+        for call in _CALLS:
+            program, *words = call.split()
+            done = subprocess.run(  # noqa: S603 - our own programs
+                [sys.executable, "-m", program, *words],
+                cwd=folder,
+                env={**os.environ, "PYTHONPATH": paths},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if done.returncode:
+                raise CecError(f"{call}: {done.stderr.strip()[-300:]}")
+    return {"compiled": True, "seconds": round(time.perf_counter() - began, 1)}
 
 
 def examine() -> dict[str, Json]:

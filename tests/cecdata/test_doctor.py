@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import os
+import re
+import subprocess
+import sys
 from importlib import metadata
 from pathlib import Path
 
+import pytest
 import tomllib
 from click.testing import CliRunner
 
 from cecdata.cli import cli
 from cecdata.commands.doctor import EXTRAS
+from cecdata.common.kernels.cache import KernelCache
+
+ROOT = Path(__file__).parents[2]
+# only tools/encoder calls it
+NOT_COMPILED = {"scores"}
 
 
 def test_json_holds_what_is_installed():
@@ -32,3 +43,29 @@ def test_text_names_each_extra():
     """People see every extra, and whether it is installed."""
     output = CliRunner().invoke(cli, ["doctor"]).output
     assert all(f"  {name:8}" in output for name in EXTRAS)
+
+
+@pytest.mark.slow
+def test_every_kernel_is_compiled(tmp_path):
+    """An image with this cache compiles nothing at its start: each kernel has a file in it."""
+    done = subprocess.run(
+        [sys.executable, "-m", "cecdata", "doctor", "--compile", "--json"],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout)["compiled"]
+    kept = {path.name.split("-")[0].partition(".")[2] for path in tmp_path.rglob("*.kernel")}
+    assert {kernel.py_func.__name__ for kernel in cached_kernels()} - kept == NOT_COMPILED
+
+
+def cached_kernels():
+    """Every kernel of the product that has a cache."""
+    for package in ("cecdata", "cecbench", "cectrain"):
+        for path in (ROOT / package).rglob("*.py"):
+            if re.search("^@(compiled|entry)", path.read_text("utf-8"), re.MULTILINE):
+                name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+                for value in vars(importlib.import_module(name)).values():
+                    if isinstance(getattr(value, "_cache", None), KernelCache):
+                        yield value
