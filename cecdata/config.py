@@ -208,4 +208,7 @@ def _check_weights(name: str, changes: Mapping[str, float]) -> None:
 
 
 def _plain(value: Json) -> Json:
-    return dict(value) if isinstance(value, Mapping) else value
+    """Return a value whose tables have their keys sorted, as they come back from a file."""
+    if not isinstance(value, Mapping):
+        return value
+    return {name: _plain(value[name]) for name in sorted(value)}

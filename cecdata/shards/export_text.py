@@ -88,10 +88,32 @@ def _annotations(row: Row) -> str:
     The types are ChERRANT's: S for other characters, M for missing ones, R for redundant ones.
     """
     lines = [
-        _annotation(f"{e.start} {e.end}", _type(e), _spaced(e.target) or "-NONE-")
-        for e in source_edits(row)
+        _annotation(f"{e.start} {e.end}", _type(e), " ".join(e.target) or "-NONE-")
+        for e in _token_edits(row)
     ]
     return "".join(lines) or _annotation("-1 -1", "noop", "-NONE-")
+
+
+def _token_edits(row: Row) -> list[SourceEdit]:
+    """Return a row's edits as edits of tokens, which are the characters but white space.
+
+    >>> _token_edits({"source": "a b己", "edits": [
+    ...     {"start": 1, "end": 1, "source": " ", "target": ""},
+    ...     {"start": 2, "end": 3, "source": "己", "target": " 已"},
+    ... ]})
+    [SourceEdit(start=2, end=3, target='已')]
+    """
+    source = str(row["source"])
+    made: list[SourceEdit] = []
+    for edit in source_edits(row):
+        start, end = (len("".join(source[:at].split())) for at in (edit.start, edit.end))
+        target = "".join(edit.target.split())
+        if start == end and made and (made[-1].start, made[-1].end) == (start, end):
+            # White space alone is between two insertions, whose order no reader would know.
+            target = made.pop().target + target
+        if start < end or target:
+            made.append(SourceEdit(start, end, target))
+    return made
 
 
 def _annotation(place: str, kind: str, text: str) -> str:

@@ -173,3 +173,15 @@ def test_settings_do_not_change():
         config.seed = 3
     with pytest.raises(TypeError):
         config.prior["noise"] = 1.0
+
+
+def test_a_recipe_has_one_form_whatever_the_order_of_its_keys(tmp_path):
+    """Two files that differ in the order of keys give the same bytes, also in inner tables."""
+    weights = ["[weights.homophone]\ntone = 2.0\npower = 0.5\n",
+               "[weights.homophone]\npower = 0.5\ntone = 2.0\n"]  # fmt: skip
+    forms = []
+    for number, text in enumerate(weights):
+        path = tmp_path / f"{number}.toml"
+        path.write_text(text, "utf-8")
+        forms.append(json.dumps(load(str(path)).as_dict()))
+    assert forms[0] == forms[1]

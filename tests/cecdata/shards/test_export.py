@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import random
 import struct
 import subprocess
 import sys
@@ -161,6 +162,52 @@ def test_edits_lead_from_source_to_target(form, build, edited_row, tmp_path):
     assert "A 1 1|||M|||来|||REQUIRED|||-NONE-|||0" in written
     assert "A 2 3|||R|||-NONE-|||" in written
     assert "A -1 -1|||noop|||-NONE-|||" in written
+
+
+def m2_pairs(text):
+    """Sources and targets of M2 blocks, edits applied from the left, as scorers' scripts do."""
+    for block in text.strip("\n").split("\n\n"):
+        source, *rest = block.split("\n")
+        tokens = source.split(" ")[1:]
+        made, done = [], 0
+        for line in (line for line in rest if line.startswith("A ") and "|||noop|||" not in line):
+            place, kind, right, *_ = line.removeprefix("A ").split("|||")
+            start, end = map(int, place.split(" "))
+            assert done <= start <= end <= len(tokens), block
+            assert (start == end) == (kind == "M"), block
+            made += tokens[done:start] + ([] if right == "-NONE-" else right.split(" "))
+            done = end
+        yield "".join(tokens), "".join(made + tokens[done:])
+
+
+@pytest.mark.parametrize("form", ["m2", "cherrant"])
+def test_white_space_moves_no_edit(form, build, edited_row, tmp_path):
+    """Wherever a sentence has white space, its M2 block leads from the source to the target."""
+    from cecbench.benchmarks.readers import m2
+
+    rng = random.Random(2)
+    rows, targets = [], set()
+    while len(rows) < 300:
+        target = "".join(rng.choices("今天 好\u3000的a \u2003", k=rng.randint(1, 12)))
+        edits, at = [], 0
+        while at <= len(target):
+            if rng.random() < 0.3:
+                end = min(len(target), at + rng.choice([0, 1, 1, 2]))
+                new = "".join(rng.choices("错误 \u3000", k=rng.choice([0, 1, 1, 2])))
+                if new != target[at:end]:
+                    edits.append(Edit(at, end, target[at:end], new, "noise", "x"))
+                    at = end
+            at += 1
+        if target not in targets and edits and target.strip():
+            targets.add(target)
+            rows.append(edited_row(target, 0, edits))
+    out = build(train=[rows])
+    export(out, "train", tmp_path / "x.m2", form)
+    wanted = [("".join(row["source"].split()), "".join(row["target"].split())) for row in rows]
+    written = (tmp_path / "x.m2").read_text("utf-8")
+    assert list(m2_pairs(written)) == wanted
+    kept = [(row.source, row.reference) for row in m2((tmp_path / "x.m2",), "x")]
+    assert kept == wanted
 
 
 def test_cscd_lines_have_a_label(build, edited_row, tmp_path):
