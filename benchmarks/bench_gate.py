@@ -88,7 +88,7 @@ def kernel_alone(frame: pl.DataFrame) -> None:
     import pyarrow as pa
 
     from cecdata.corpus.xxh3 import id_column
-    from cecdata.embed.static import StaticEncoder
+    from cecdata.embed.builtin import BuiltinEncoder
 
     text = pa.array(frame["text"].to_list()[:50_000], pa.string())
     batch = pa.record_batch(
@@ -97,7 +97,7 @@ def kernel_alone(frame: pl.DataFrame) -> None:
     config = load("paper")
     rates = dict.fromkeys(config.prior, Rate(0.03, 0.03, 0.03))
     table = Perturber.of(config, rates).pairs(batch).table
-    model, spent = StaticEncoder(), []
+    model, spent = BuiltinEncoder(), []
     for _ in range(5):
         started = time.process_time()
         model.score(table)

@@ -54,10 +54,15 @@ class Encoder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """Cosines of pairs, [pairs] float32; `passed_on` of them come from a second encoder."""
+    """Cosines of pairs, [pairs] float32; `passed_on` of them come from a second encoder.
+
+    `targets`, where the encoder embedded all of them, are the number of the first pair of each
+    distinct target, [T], and the target's vector, [T, dimension].
+    """
 
     cosine: npt.NDArray[np.float32]
     passed_on: int = 0
+    targets: tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]] | None = None
 
 
 @runtime_checkable
@@ -80,9 +85,9 @@ def _usem3() -> Encoder:
 
 @cache
 def _builtin() -> Encoder:
-    from cecdata.embed.static import StaticEncoder
+    from cecdata.embed.builtin import BuiltinEncoder
 
-    return StaticEncoder()
+    return BuiltinEncoder()
 
 
 ENCODERS: Mapping[str, Callable[[], Encoder]] = MappingProxyType(
@@ -136,11 +141,11 @@ def encoder(name: str, *, alone: bool = True, devices: Sequence[str] | None = No
     if name in ENCODERS:
         return ENCODERS[name]()
     if name.startswith(CASCADE):
-        from cecdata.embed.gate import Cascade
-        from cecdata.embed.static import StaticEncoder
+        from cecdata.embed.builtin import BuiltinEncoder
+        from cecdata.embed.cascade import Cascade
 
         teacher = encoder(name.removeprefix(CASCADE), alone=alone, devices=devices)
-        return Cascade(StaticEncoder(), teacher)
+        return Cascade(BuiltinEncoder(), teacher)
     if "/" in name or Path(name).exists():
         from cecdata.embed.transformer import SentenceTransformerEncoder
 

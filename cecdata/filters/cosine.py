@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -12,18 +13,23 @@ from cecdata.common.codec import Json
 from cecdata.common.progress import step
 from cecdata.config import Config
 from cecdata.embed import PairScorer, folders_of
-from cecdata.embed.gate import score_pairs
+from cecdata.embed.cascade import score_pairs
 from cecdata.filters.base import Filter, Tally
 from cecdata.filters.cosine_policy import choose_policy, encoder_fingerprint
 from cecdata.perturbation.kernel import sample_words
 from cecdata.perturbation.pairs import Mask, Pairs
 from cecdata.shards.manifest import Cosine, Manifest
 
+Ids = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float32]
 _AT_ONCE = 2048  # pairs scored between two steps of the progress bar, at least
 
 
 def _measure(pairs: Pairs, config: Config, sentences: int) -> Pairs:
-    """Fill the column `cosine` for the sampled sentences' pairs; it stays null elsewhere."""
+    """Fill the column `cosine` for the sampled sentences' pairs; it stays null elsewhere.
+
+    `embedded` gets the vectors of these sentences, where the encoder computed them.
+    """
     policy = choose_policy(config, sentences)
     if policy.encoder is None or not len(pairs.table):
         return pairs
@@ -33,17 +39,30 @@ def _measure(pairs: Pairs, config: Config, sentences: int) -> Pairs:
     if len(chosen) < len(sample):
         sample = sample.take(pa.array(chosen))
     values = np.zeros(len(pairs.table), np.float32)
+    ids = np.asarray(sample.column("id"))
+    embedded: list[tuple[Ids, Floats]] = []
     passed_on, size = 0, max(_AT_ONCE, int(policy.encoder.sentences_per_s))
     for start in range(0, len(sample), size):
         scored = score_pairs(policy.encoder, sample.slice(start, size))
         values[chosen[start : start + size]] = scored.cosine
         passed_on += scored.passed_on
+        if scored.targets is not None:
+            first_pair, vectors = scored.targets
+            embedded.append((ids[start + first_pair], vectors))
         step("cosine", len(scored.cosine), round(policy.share * sentences * config.copies))
     unknown = np.ones(len(pairs.table), np.bool_)
     unknown[chosen] = False
     counts = {"scored": len(chosen), "passed_on": passed_on}
     filled = pairs.with_column("cosine", pa.array(values, pa.float32(), mask=unknown))
-    return replace(filled, counts={**pairs.counts, "cosine": counts})
+    return replace(filled, counts={**pairs.counts, "cosine": counts}, embedded=_together(embedded))
+
+
+def _together(parts: list[tuple[Ids, Floats]]) -> tuple[Ids, Floats] | None:
+    """Return ids and vectors, each sentence once; two slices may share a sentence."""
+    if not parts:
+        return None
+    ids, first = np.unique(np.concatenate([part[0] for part in parts]), return_index=True)
+    return ids, np.concatenate([part[1] for part in parts])[first]
 
 
 def _too_low(pairs: Pairs, config: Config) -> Mask:

@@ -24,12 +24,14 @@ class Pairs:
     Text columns of the table other than `source` are dictionaries. `lengths` [P] are the code
     points of the targets. `measures` has an array [P] for each filter whose measure has no column
     in the schema. `counts` has the numbers, by filter and name, that the manifest adds up.
+    `embedded` has the ids [T] and vectors [T, dimension] of the targets that a filter embedded.
     """
 
     table: pa.Table
     lengths: npt.NDArray[np.int32]
     measures: Mapping[str, Floats] = field(default_factory=dict)
     counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    embedded: tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]] | None = None
 
     def column(self, name: str) -> pa.Array:
         """Return a column of the table as one array."""

@@ -12,7 +12,7 @@ from cecdata.common.errors import VerificationError
 from cecdata.config import from_manifest
 from cecdata.corpus.splits import is_validation
 from cecdata.embed import encoder
-from cecdata.embed.gate import score_pairs
+from cecdata.embed.cascade import score_pairs
 from cecdata.perturbation.engine import Perturber
 from cecdata.shards.manifest import read_manifest
 from cecdata.shards.proofs import Embed, Rederive

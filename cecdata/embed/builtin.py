@@ -1,8 +1,8 @@
 """The built-in encoder: sums of character and neighbour vectors, distilled from a teacher.
 
-Its weights (`builtin/`, 5 MB) are trained by `tools/encoder/train_static.py`; origin, licences and
-figures are in `builtin/MODEL_CARD.md` and `builtin/gate.json`. It runs on NumPy and numba, and
-scores an edited copy from the target's sum and the edits.
+Its weights (`weights/`, 5 MB) are trained by `tools/encoder/train_builtin.py`; origin, licences and
+figures are in `weights/MODEL_CARD.md` and `weights/calibration.json`. It runs on NumPy and numba,
+and scores an edited copy from the target's sum and the edits.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from cecdata.common.codec import Json, decode
 from cecdata.common.errors import InputError
 from cecdata.common.kernels.utf8 import string_buffers
 from cecdata.embed import Scored
-from cecdata.embed import static_kernel as kernel
+from cecdata.embed import builtin_kernel as kernel
 
 Floats = npt.NDArray[np.float32]
 _FILES = ("rows.npy", "characters.npy", "network.npz")
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
-    """Measured properties of the weights, compared with their teacher (`builtin/gate.json`).
+class Calibration:
+    """Measured properties of the weights, compared with their teacher (`weights/calibration.json`).
 
     `knot` is the raw score that is reported as 0.65, so that the paper's threshold is at the best
     measured trade-off. `band` is the range of scores in which the teacher should decide.
@@ -45,7 +45,7 @@ class Gate:
     measured: dict[str, Json]
 
 
-class StaticEncoder:
+class BuiltinEncoder:
     """The encoder `builtin`; threads may share it."""
 
     name = "builtin"
@@ -55,7 +55,7 @@ class StaticEncoder:
     normalised = True
 
     def __init__(self) -> None:
-        self.gate = gate()
+        self.calibration = calibration()
         self.revision = f"builtin {fingerprint()[:12]}"
         self.fingerprint = fingerprint()
 
@@ -76,14 +76,16 @@ class StaticEncoder:
         Both ways give the same bits.
         """
         raw = _edited_scores(pairs) if "edits" in pairs.column_names else raw_scores(pairs)
-        return Scored(bend(raw, self.gate.knot))
+        return Scored(bend(raw, self.calibration.knot))
 
     def about(self) -> dict[str, Json]:
         """Return the measured properties of the scores, for the manifest."""
-        measured = {n: self.gate.measured.get(n) for n in ("hard", "ordinary", "correlation")}
+        measured = {
+            n: self.calibration.measured.get(n) for n in ("hard", "ordinary", "correlation")
+        }
         return {
-            "teacher": self.gate.teacher,
-            "teacher_revision": self.gate.teacher_revision,
+            "teacher": self.calibration.teacher,
+            "teacher_revision": self.calibration.teacher_revision,
             "measured": measured,
         }
 
@@ -146,12 +148,12 @@ def weights() -> kernel.Weights:
 @cache
 def fingerprint() -> str:
     """Return the SHA-256 of the weights and the knot, which determine the scores."""
-    return hashlib.sha256(f"{weights_sha256()} {gate().knot!r}".encode()).hexdigest()
+    return hashlib.sha256(f"{weights_sha256()} {calibration().knot!r}".encode()).hexdigest()
 
 
 @cache
 def weights_sha256() -> str:
-    """Return the SHA-256 of the weights, which `gate.json` states."""
+    """Return the SHA-256 of the weights, which `calibration.json` states."""
     digest = hashlib.sha256()
     for name in _FILES:
         digest.update(_read(name))
@@ -159,9 +161,9 @@ def weights_sha256() -> str:
 
 
 @cache
-def gate() -> Gate:
+def calibration() -> Calibration:
     """Return the calibration that is stored with the weights."""
-    return decode(Gate, json.loads(_read("gate.json")), "gate.json")
+    return decode(Calibration, json.loads(_read("calibration.json")), "calibration.json")
 
 
 def bend(raw: Floats, knot: float) -> Floats:
@@ -195,4 +197,4 @@ def _load(name: str) -> npt.NDArray[np.generic]:
 
 
 def _read(name: str) -> bytes:
-    return files("cecdata.embed").joinpath("builtin", name).read_bytes()
+    return files("cecdata.embed").joinpath("weights", name).read_bytes()

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from cecdata.config import load
 from cecdata.corpus.xxh3 import ids
+from cecdata.embed import builtin_kernel as kernel
 from cecdata.embed import encoder
-from cecdata.embed import static_kernel as kernel
-from cecdata.embed.static import StaticEncoder, gate, raw_scores, weights, weights_sha256
+from cecdata.embed.builtin import BuiltinEncoder, calibration, raw_scores, weights, weights_sha256
 from cecdata.hanzi.edits import Edit
 from cecdata.operators import OPERATORS
 from cecdata.perturbation.calibrate import Rate
@@ -24,8 +24,8 @@ TEXT = st.text(st.sampled_from("的一是在病情已经好转，。a1𠀀🙂é
 
 
 @pytest.fixture(scope="module")
-def model() -> StaticEncoder:
-    return StaticEncoder()
+def model() -> BuiltinEncoder:
+    return BuiltinEncoder()
 
 
 def texts_of(targets: list[str], sources: list[str]) -> pa.Table:
@@ -52,7 +52,7 @@ def slow_sum(text: str) -> np.ndarray:
 def test_a_vector_is_the_sum_of_its_rows(text):
     """The kernel's vector is the plain sum over characters and neighbours, made a unit."""
     wanted = slow_sum(text)[: kernel.SPAN].astype(np.float64)
-    found = StaticEncoder().encode([text])[0]
+    found = BuiltinEncoder().encode([text])[0]
     np.testing.assert_allclose(found, wanted / np.linalg.norm(wanted), atol=1e-6)
 
 
@@ -98,7 +98,7 @@ def engine_pairs(texts, **flags) -> pa.Table:
 @settings(max_examples=40, deadline=None)
 def test_edits_give_the_very_score_of_the_texts(texts, rate):
     """Whether the source's sum comes from its text or from the edits, no bit differs."""
-    model = StaticEncoder()
+    model = BuiltinEncoder()
     table = engine_pairs(texts, copies=3, mixed=0.5, max_distance=16, rate=rate)
     made = np.asarray(table.column("distance")) > 0  # where none could strike there are no edits
     edited = model.score(table).cosine
@@ -156,8 +156,8 @@ def test_scores_are_what_they_are(model):
 
 def test_the_gate_is_as_good_as_it_must_be():
     """The figures beside the weights: correlation, caught, false rejects, on held-out pairs."""
-    assert gate().weights == weights_sha256()
-    measured = gate().measured
+    assert calibration().weights == weights_sha256()
+    measured = calibration().measured
     assert measured["correlation"]["all"] >= 0.9
     assert measured["correlation"]["engine"] >= 0.9
     assert measured["hard"]["caught"] >= 0.9

@@ -1,7 +1,7 @@
 """Train the built-in encoder on a teacher's cosines: torch, about three minutes on one core.
 
     python tools/encoder/pairs.py CLEAN.parquet PAIRS_DIR [--teacher NAME_OR_PATH]
-    python tools/encoder/train_static.py PAIRS_DIR … [--out cecdata/embed/builtin]
+    python tools/encoder/train_builtin.py PAIRS_DIR … [--out cecdata/embed/weights]
     python tools/encoder/judge.py CLEAN.parquet PAIRS_DIR FRESH_DIR
 
 The student sums one vector for each character and each pair of neighbours of a text. The cosine of
@@ -22,7 +22,7 @@ import numpy.typing as npt
 import polars as pl
 import torch
 
-from cecdata.embed import static_kernel as kernel
+from cecdata.embed import builtin_kernel as kernel
 
 OUT = Path(__file__).resolve().parents[2] / "cecdata" / "embed" / "builtin"
 BATCH, WARM_UP = 256, 200
@@ -66,7 +66,7 @@ def _pair_rows(left: npt.NDArray[np.uint64], right: npt.NDArray[np.uint64]) -> I
 
 
 class Student(torch.nn.Module):
-    """The encoder and its calibration; `static_kernel._score` computes the same from integers."""
+    """The encoder and its calibration; `builtin_kernel._score` computes the same from integers."""
 
     def __init__(self) -> None:
         super().__init__()
