@@ -1,0 +1,75 @@
+"""The figures of two short trainings with a fixed seed: a change that should not move them must not.
+
+They were computed in fp32 on one thread of an x86-64 CPU. Another CPU sums in another order, so
+figures are compared with a tolerance, and candidates are drawn from a policy whose probabilities
+hardly move.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("trl", reason="the extra `train` is not installed")
+
+from cectrain import config
+from cectrain.data.labelled import labelled_pairs
+from cectrain.train import train
+
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
+
+CURVES = Path(__file__).with_name("golden_curves.json")
+CONFUSED = str.maketrans("的在和是有到为行", "地再合事又道围形")
+SHARED = [
+    "data.fresh=false", "data.held_out=16", "data.held_out_clean=8", "policy.max_chars=40",
+    "diagnose_pairs=24", "ppo.groups=4", "ppo.updates=4", "ppo.eval_every=2", "ppo.pool=2",
+    "sft.log_every=1", "sft.batch=8", 'sft.precision="fp32"',
+]  # fmt: skip
+RUNS = {
+    "small": ["sft.steps=3", "ppo.candidates=4", "ppo.oversampling=2", "ppo.supervised=6"],
+    "consensus": ["ppo.candidates=4"],
+}
+FIGURES = (
+    "loss", "reward", "exact_rate", "copy_rate", "grad_norm", "learning_rate", "supervised_loss",
+    "value_mean", "explained_variance", "clip_share", "candidate_tokens", "reward_variance",
+    "heldout_exact", "heldout_over_correction",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory):
+    """Pairs from sentences of the sample; the first character of a table is confused."""
+    sample = Path(__file__).parents[2] / "cecdata" / "sample" / "news.txt"
+    file = tmp_path_factory.mktemp("pairs") / "pairs.tsv"
+    rows = []
+    for line in sample.read_text("utf-8").splitlines():
+        target = line.strip()
+        place = next((at for at, sign in enumerate(target) if ord(sign) in CONFUSED), None)
+        if 8 <= len(target) <= 40 and place is not None and "\t" not in target:
+            source = target[:place] + target[place].translate(CONFUSED) + target[place + 1 :]
+            rows.append(f"{source}\t{target}\n")
+    file.write_text("".join(rows[:160]), "utf-8")
+    return labelled_pairs(file, "tsv", None, 24)
+
+
+def curve(pairs, recipe, out):
+    """Return the figures of each line of metrics.jsonl, by `phase step`."""
+    settings = config.load(recipe, [*SHARED, *RUNS[recipe]])
+    train(pairs, out, settings)
+    lines = map(json.loads, (out / "metrics.jsonl").read_text("utf-8").splitlines())
+    return {
+        f"{line['phase']} {line['step']}": {
+            name: round(line[name], 6) for name in FIGURES if name in line
+        }
+        for line in lines
+    }
+
+
+@pytest.mark.parametrize("recipe", list(RUNS))
+def test_a_short_training_has_the_figures_that_it_had(pairs, recipe, tmp_path):
+    """Losses, rewards and rates of each step are those of the first release's code."""
+    found = curve(pairs, recipe, tmp_path / "out")
+    kept = json.loads(CURVES.read_text("utf-8"))[recipe]
+    assert found.keys() == kept.keys()
+    for step, figures in kept.items():
+        assert found[step] == pytest.approx(figures, rel=2e-3, abs=2e-5), step
