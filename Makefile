@@ -53,11 +53,11 @@ train-evidence: DATA ?= out/data
 train-evidence: OUT ?= out/evidence
 train-evidence: $(DEV)  ## is PPO above its start, and above SFT of the same cost? three seeds
 	@test -e "$(DATA)/manifest.json" || $(MAKE) --no-print-directory data OUT="$(DATA)"
-	@$(BIN)/cectrain evidence "$(DATA)" --out "$(OUT)" --workers $(or $(WORKERS),2) $(FLAGS)
+	@$(BIN)/python -m experiments evidence "$(DATA)" --out "$(OUT)" --workers $(or $(WORKERS),2) $(FLAGS)
 
 pretrain: OUT ?= out/pretrain
 pretrain: $(DEV)  ## the built-in policy from nothing, hours: CORPUS=… (columns text, origin) OUT=…
-	@$(BIN)/cectrain pretrain "$(CORPUS)" --out "$(OUT)" $(FLAGS)
+	@$(BIN)/python -m experiments pretrain "$(CORPUS)" --out "$(OUT)" $(FLAGS)
 
 lm: PACKAGE ?= libime-data-language-model
 lm: $(BASE)  ## the input-method n-gram model of Debian (LGPL-2.1-or-later) for the noisy channel
@@ -75,8 +75,8 @@ bench: $(DEV)  ## scores: DATA=… MODEL=… OUT=…, and the real sets in $$CEC
 
 figures: RUNS ?= out/bench/runs
 figures: OUT ?= out/figures
-figures: $(BASE)  ## the paper's figures as SVG, with your runs beside them: RUNS="…" OUT=… FLAGS=…
-	@$(BIN)/cecbench figures $(wildcard $(RUNS)) --out "$(OUT)" $(FLAGS)
+figures: $(DEV)  ## the paper's figures as SVG, with your runs beside them: RUNS="…" OUT=… FLAGS=…
+	@$(BIN)/python -m experiments figures $(wildcard $(RUNS)) --out "$(OUT)" $(FLAGS)
 
 docs: $(DOCS)  ## the documentation site, in site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet && echo "site/index.html"

@@ -34,10 +34,6 @@ COMMANDS = {
         "cecbench.commands.report:report",
         "Write a report of runs and the published rows: HTML, LaTeX, …",
     ),
-    "figures": (
-        "cecbench.commands.figures:figures",
-        "Redraw the paper's figures with your runs beside them.",
-    ),
     "published": ("cecbench.commands.report:published", "Print the paper's tables as JSON."),
     "completion": (
         "cecdata.common.completion:completion",

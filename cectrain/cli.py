@@ -13,20 +13,10 @@ COMMANDS = {
         "Measure whether the reward can teach a policy, before training.",
     ),
     "sft": ("cectrain.commands.sft:sft", "Train by supervised steps only."),
-    "pretrain": (
-        "cectrain.commands.pretrain:pretrain",
-        "Train the built-in policy from random weights.",
-    ),
     "train": (
         "cectrain.commands.train:train",
         "Train by supervised steps, then by PPO with the recipe's reward.",
     ),
-    "evidence": (
-        "cectrain.commands.evidence:evidence",
-        "Compare PPO with its start and with supervised steps of the same cost.",
-    ),
-    "study": ("cectrain.commands.study:study", "Compare variants of a recipe in one table."),
-    "search": ("cectrain.commands.search:search", "Search hyper-parameters, retrain the best."),
     "correct": ("cectrain.commands.correct:correct", "Correct sentences with a trained policy."),
     "serve": ("cectrain.commands.serve:serve", "Serve a page for correcting text."),
     "lm": ("cectrain.commands.lm:lm", "Compile an n-gram model for the noisy channel."),

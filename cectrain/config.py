@@ -88,8 +88,8 @@ class PpoConfig:
     groups: int = 96  # B, sources per batch
     candidates: int = 4  # L, per source
     oversampling: int = 1  # sources drawn for each that is used: those of greatest reward variance
-    unseen: float = 0.0  # share of the targets that no supervised step sees, only PPO
-    pool: int = 1  # batches whose sources are sorted by length, so that little is padded
+    ppo_only_share: float = 0.0  # share of the targets that no supervised step sees, only PPO
+    length_buckets: int = 1  # batches whose sources are sorted by length, so that little is padded
 
     # drawing candidates
     temperature: float = 1.0
@@ -129,8 +129,8 @@ class PpoConfig:
     # speed and memory
     bf16: bool = False  # autocast to bf16; the weights stay in fp32
     gradient_checkpointing: bool = False
-    lean: bool = True  # a faster forward pass for a Qwen3 on a CPU
-    condense: bool = True  # no backward pass for candidates without advantage or twice the same
+    fast_forward: bool = True  # a faster forward pass for a Qwen3 on a CPU
+    drop_zero_advantages: bool = True  # and equal candidates, from the backward pass
 
     # checkpoints, evaluations and logs
     save_every: int = 50  # batches between checkpoints
@@ -244,7 +244,7 @@ def _check_choices(config: Config) -> None:
 _AT_LEAST_1 = (  # noqa: SIM905 - a list would have a line for each
     "sft.batch sft.accumulation sft.save_every sft.log_every data.limit ppo.groups "
     "ppo.oversampling ppo.epochs ppo.accumulation ppo.minibatches ppo.save_every ppo.log_every "
-    "ppo.pool ppo.vllm_parallel"
+    "ppo.length_buckets ppo.vllm_parallel"
 ).split()
 _AT_LEAST_0 = (  # noqa: SIM905
     "sft.steps data.held_out data.held_out_clean ppo.updates ppo.eval_every ppo.new_tokens ppo.kl "
@@ -262,7 +262,8 @@ def _check_numbers(config: Config) -> None:
         value = attrgetter(name)(config)
         require(value is None or 0 < value < math.inf, name, value, "a number above 0")
     require_fractions(config, "data.clean_share", "ppo.cooldown")
-    require(0 <= ppo.unseen < 1, "ppo.unseen", ppo.unseen, "a fraction below 1")
+    share = ppo.ppo_only_share
+    require(0 <= share < 1, "ppo.ppo_only_share", share, "a fraction below 1")
     require(0 < ppo.top_p <= 1, "ppo.top_p", ppo.top_p, "a fraction above 0")
     require(0 < ppo.vllm_memory <= 1, "ppo.vllm_memory", ppo.vllm_memory, "a fraction above 0")
     require(0 < ppo.clip < 1, "ppo.clip", ppo.clip, "a fraction above 0 and below 1")

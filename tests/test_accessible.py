@@ -25,8 +25,8 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory) -> list[str]:
-    """Reports of data, of a pool, of runs, of an audit and of a protocol, and the server's page."""
-    from cectrain.protocols.report import write_report as write_protocol
+    """Reports of data, of a pool, of runs and of a protocol, and the server's page."""
+    from cectrain.run.page import write_report as write_protocol
 
     folder = tmp_path_factory.mktemp("pages")
     build = ["build", "sample", "--limit", "200", "--filters", "levenshtein", "--out"]
@@ -36,14 +36,12 @@ def pages(tmp_path_factory) -> list[str]:
     assert run(cli, ["report", str(folder / "pool")]) == 0
     gold = folder / "gold.tsv"
     gold.write_text("他己经来了。\t他已经来了。\n天气很好。\t天气很好。\n", "utf-8")
-    audit = ["audit", "--errors", str(gold), "--recipe", "paper", "--html"]
-    assert run(cli, [*audit, str(folder / "audit.html")]) == 0
     (folder / "answers.txt").write_text("他以经来了。\n天汽很好。\n", "utf-8")
     evaluate(Settings(str(gold), f"predictions:{folder / 'answers.txt'}", folder / "runs"))
     write_report(find_runs([folder / "runs"]), folder / "bench")
     table = (["run", "F1"], [["a", "1"]])
     write_protocol(folder / "study", "A study", ["A note on `this`."], [], [table], {})
-    made = ("data/report.html", "pool/report.html", "audit.html", "bench/index.html", "study.html")
+    made = ("data/report.html", "pool/report.html", "bench/index.html", "study.html")
     return [(folder / name).as_uri() for name in made]
 
 

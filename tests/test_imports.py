@@ -54,7 +54,7 @@ def test_help_loads_nothing_heavy(module: str) -> None:
 
 def test_the_packages_are_found_before_the_folders_of_their_tests() -> None:
     """A bare `pytest`, which unlike `python -m pytest` adds no folder, collects the tests."""
-    tests = ROOT / "tests/test_experiments.py"
+    tests = ROOT / "tests/experiments/test_corpora.py"
     command = [sys.executable, "-P", "-m", "pytest", "--collect-only", "-q", str(tests)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stdout

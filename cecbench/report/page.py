@@ -34,7 +34,7 @@ def page(view: Overview, runs: Sequence[Run], cases: Sequence[Case], left_out: i
         _your_figures(view, runs),
         runs_section(runs),
         _cases(view, cases, left_out),
-        _published_figures(),
+        _published_tables(),
     )
     title = "Chinese spelling correction: results"
     data = [asdict(case) for case in cases] or None
@@ -53,7 +53,7 @@ def _head(view: Overview, runs: Sequence[Run]) -> str:
         "range under a score is its 95 % bootstrap interval over sentences.</p>"
         '<nav><a href="#scores">Scores</a><a href="#parts">By category and number of errors</a>'
         '<a href="#runs">What each run did</a><a href="#sentences">Misjudged sentences</a>'
-        f'<a href="#paper">The paper’s figures</a></nav>{warnings}</header>'
+        f'<a href="#paper">The paper’s tables</a></nav>{warnings}</header>'
     )
 
 
@@ -167,7 +167,7 @@ def _cases(view: Overview, cases: Sequence[Case], left_out: int) -> str:
     )
 
 
-def _published_figures() -> str:
+def _published_tables() -> str:
     remarks = html.table(
         ("table", "row", "column", "remark"),
         (
@@ -178,9 +178,8 @@ def _published_figures() -> str:
         words=range(4),
     )
     return (
-        '<section id="paper"><h2>The paper’s figures</h2>'
-        '<p class="soft">Drawn from its tables (arXiv 2512.23971); no intervals are printed there.'
-        f'</p><div class="figures">{"".join(plots.from_the_paper())}</div>'
+        '<section id="paper"><h2>The paper’s tables</h2>'
+        '<p class="soft">arXiv 2512.23971; no intervals are printed there.</p>'
         f"{''.join(_plain_table(name, title) for name, title in TABLES.items())}"
         f"{folded('Remarks on printed numbers', remarks)}</section>"
     )

@@ -1,4 +1,4 @@
-"""The figures of a report: those of the user's runs, then those of the paper."""
+"""The figures of a report, drawn from the user's runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Literal, TypeAlias
 
-from cecbench import published
 from cecbench.breakdown import COUNTS, ROWS
 from cecbench.report.figures import COLOURS, Point, bars, curves, intervals
 from cecbench.report.overview import Overview, row_names
@@ -72,11 +71,6 @@ def by_category_and_number(runs: Sequence[Run], names: Sequence[str]) -> dict[st
     return figures
 
 
-def from_the_paper() -> list[str]:
-    """Draw the paper's breakdown by category, scaling, ablation and study of encoders."""
-    return [_cs_breakdown(), _scaling(), _ablation(), correlation({})]
-
-
 def _grouped(named: Iterable[tuple[Run, str]]) -> dict[str, dict[str, Run]]:
     """Return the runs by benchmark and then by the system's name in the report."""
     groups: dict[str, dict[str, Run]] = {}
@@ -119,53 +113,4 @@ def _points(parts: Mapping[str, Rates]) -> dict[str, Point]:
 def _published(view: Overview, system: str, labels: Sequence[str]) -> dict[str, Point]:
     line = next(line for line in view.lines if line.name == system and not line.yours)
     values = {name: line.cells[name].value for name in labels if name in line.cells}
-    return {name: Point(value) for name, value in values.items() if value is not None}
-
-
-def _cs_breakdown() -> str:
-    source = published.table("cs_breakdown")
-    columns = [c for c in source.columns[1:] if c != "overall"]
-    shown = ("GPT-4", "DeepSeek-32B", "Qwen3-14B-RL", "Qwen3-32B-RL")
-    series = {row[0]: _row(source, row, columns) for row in source.rows if row[0] in shown}
-    return bars("CS by error category, four of twelve systems", columns, series)
-
-
-def _scaling() -> str:
-    source = published.table("scaling")
-    labels = list(dict.fromkeys(row[2] for row in source.rows))
-    series = {
-        f"{kind} on Qwen": {row[2]: Point(float(row[3])) for row in source.rows if row[1] == kind}
-        for kind in ("SFT", "RL")
-    }
-    return curves("Average F1 by size of the backbone", labels, series, unit="B", logarithmic=True)
-
-
-def _ablation() -> str:
-    source = published.table("ablation")
-    columns = [*published.SETS, "avg"]
-    series = {row[0]: _row(source, row, columns) for row in source.rows}
-    for row in source.rows:
-        mean = published.recomputed_average(source, row)
-        if mean is not None:
-            series[row[0]]["avg"] = Point(mean, note=f"recomputed; {row[-1]} is printed")
-    return bars("Reward ablation at 14B (averages recomputed)", columns, series)
-
-
-def correlation(own: Mapping[str, Point]) -> str:
-    """Draw Pearson's r of cosines with human ratings: the two that the paper prints, and `own`."""
-    source = published.table("encoders")
-    printed = {row[0]: r for row in source.rows if (r := source.number(row, "pearson_r"))}
-    # The paper leaves out the owners of models on the hub.
-    yours = {name.rsplit("/", 1)[-1]: point for name, point in own.items()}
-    series = {
-        "yours": yours,
-        "published": {name: Point(100 * r) for name, r in printed.items()},
-    }
-    labels = list(dict.fromkeys((*printed, *yours)))
-    title = "Pearson correlation of cosine and human rating, × 100"
-    return bars(title, labels, {name: points for name, points in series.items() if points})
-
-
-def _row(source: published.Table, row: tuple[str, ...], columns: Sequence[str]) -> dict[str, Point]:
-    values = {name: source.number(row, name) for name in columns}
     return {name: Point(value) for name, value in values.items() if value is not None}

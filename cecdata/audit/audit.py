@@ -3,20 +3,39 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
-from cecdata.audit.classifier import Realism
-from cecdata.audit.families import FAMILIES, family
 from cecdata.audit.model import Choices, bits, recipe_choices, same_pinyin, uniform
 from cecdata.audit.pairs import Errors
 from cecdata.common.codec import Json
 from cecdata.common.progress import Advance, silent
 from cecdata.config import Config
+from cecdata.hanzi.characters import traditional_forms, variant_forms
+from cecdata.hanzi.components import additions, deletions, exchanges
+from cecdata.hanzi.readings import near_sound, readings, same_sound
+from cecdata.hanzi.shapes import similarity
 
 UNCOVERED_LISTED = 50
+#: family of errors → its meaning, in the order in which they are tried: by sound, then by shape
+FAMILIES: Mapping[str, str] = MappingProxyType(
+    {
+        "same_sound": "same syllable, same tone",
+        "tone": "same syllable, another tone",
+        "initial": "fuzzy initial: zh/z, n/l, h/f …",
+        "final": "fuzzy final: an/ang, in/ing …",
+        "keyboard": "one letter typed beside the right key",
+        "edit1": "one letter of the pinyin wrong, missing or too many",
+        "rare_reading": "same syllable, but in a reading that few know",
+        "look_alike": "looks alike, sounds different",
+        "shared_part": "one component apart",
+        "variant": "traditional or variant form",
+        "other": "none of these",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +75,6 @@ class Audit:
     errors: Errors
     scores: tuple[Score, ...]
     explained: tuple[Explained, ...]  # the most frequent first
-    realism: Realism | None = None  # set if --classifier was given
 
     def coverage_by_family(self) -> dict[str, dict[str, float]]:
         """Return, for each family, the number, share, coverage and bits of its tokens."""
@@ -87,10 +105,10 @@ class Audit:
         """Return the errors that the recipe never writes, the most frequent first."""
         return [item for item in self.explained if not item.rank]
 
-    def as_dict(self, *, each: bool = False) -> dict[str, Json]:
-        """Return the audit as JSON; `each` adds every distinct error."""
+    def as_dict(self) -> dict[str, Json]:
+        """Return the audit as JSON."""
         own = self.scores[0]
-        plain: dict[str, Json] = {
+        return {
             "recipe": self.recipe,
             "limited": self.limited,
             "fitted": self.fitted,
@@ -116,14 +134,6 @@ class Audit:
                 for item in self.uncovered()[:UNCOVERED_LISTED]
             ],
         }
-        if self.realism is not None:
-            plain |= self.realism.as_dict()
-        if each:
-            plain["each"] = [
-                {name: getattr(item, name) for name in Explained.__slots__}
-                for item in self.explained
-            ]
-        return plain
 
 
 def audit(
@@ -132,12 +142,11 @@ def audit(
     recipe: str,
     *,
     limited: bool = True,
-    compared: Sequence[Choices] = (),
     progress: Advance = silent,
 ) -> Audit:
-    """Score a recipe's substitutions on real errors, with the usual lists and other sets."""
+    """Score a recipe's substitutions on real errors, beside two uniform confusion sets."""
     own = recipe_choices(recipe, config.prior, config.weights, limited=limited)
-    beside = (uniform("own candidates, uniform", own.key), same_pinyin(), *compared)
+    beside = (uniform("own candidates, uniform", own.key), same_pinyin())
     explained = []
     for (right, wrong), number in errors.substitutions.items():
         explained.append(_explained(own, right, wrong, number))
@@ -174,3 +183,69 @@ def _plain(score: Score) -> dict[str, Json]:
         "bits_per_error": score.bits_per_error,
         "mean_candidates": score.mean_candidates,
     }
+
+
+def family(right: str, wrong: str) -> str:
+    """Return the first family that relates the two characters; operators do not matter.
+
+    >>> family("已", "以"), family("在", "载"), family("未", "末"), family("们", "們")
+    ('same_sound', 'same_sound', 'look_alike', 'variant')
+    """
+    if same_sound(right, wrong):
+        return "same_sound"
+    near = near_sound(right, wrong)
+    if near is not None:
+        return near.partition(":")[0]
+    if {r.syllable for r in readings(right)} & {r.syllable for r in readings(wrong)}:
+        return "rare_reading"
+    return _by_eye(right, wrong)
+
+
+def _by_eye(right: str, wrong: str) -> str:
+    if similarity(right, wrong) > 0:
+        return "look_alike"
+    if wrong in deletions(right) or wrong in additions(right) or wrong in exchanges(right):
+        return "shared_part"
+    forms = traditional_forms(right) + variant_forms(right)
+    back = traditional_forms(wrong) + variant_forms(wrong)
+    return "variant" if wrong in forms or right in back else "other"
+
+
+def text(audit: Audit) -> str:
+    """Return the audit as text."""
+    lines = [_headline(audit), ""]
+    lines += [f"{'':30}{'coverage':>10}{'bits/error':>12}{'candidates':>12}"]
+    lines += [
+        f"{score.name[:29]:30}{score.coverage:>10.2%}{score.bits_per_error:>12.3f}"
+        f"{score.mean_candidates:>12.1f}"
+        for score in audit.scores
+    ]
+    lines += ["", f"{'family':16}{'tokens':>8}{'share':>8}{'covered':>9}{'bits':>7}"]
+    lines += [
+        f"{name:16}{facts['tokens']:>8,.0f}{facts['share']:>8.1%}{facts['coverage']:>9.1%}"
+        f"{facts['bits_per_error']:>7.2f}  {FAMILIES[name]}"
+        for name, facts in audit.coverage_by_family().items()
+    ]
+    explained = ", ".join(f"{name} {count:,}" for name, count in audit.by_operator().items())
+    others = ", ".join(f"{name} {count:,}" for name, count in audit.errors.others.most_common())
+    uncovered = " ".join(
+        f"{item.right}→{item.wrong}" + (f"×{item.count}" if item.count > 1 else "")
+        for item in audit.uncovered()[:40]
+    )
+    lines += [
+        "",
+        f"explained by   {explained or 'nothing'}",
+        f"other errors   {others or 'none'}",
+        f"not covered    {uncovered or 'nothing'}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _headline(audit: Audit) -> str:
+    errors, limit = audit.errors, "" if audit.limited else ", without limit"
+    beside = errors.neighbouring / errors.tokens if errors.tokens else 0.0
+    return (
+        f"{errors.tokens:,} characters written for another in {errors.wrong_pairs:,} of "
+        f"{errors.pairs:,} pairs ({beside:.1%} of them next to another); recipe "
+        f"{audit.recipe}{limit}" + (f" ({audit.fitted})" if audit.fitted else "")
+    )

@@ -13,7 +13,7 @@ KINDS = ("function_word",)
 # Closed classes of school grammars (黄伯荣、廖序东《现代汉语》: 虚词) whose members are written for
 # each other in haste. Prepositions, adverbs and pronouns of different persons are left out: of 200
 # errors read by eye, theirs gave correct sentences or were errors that nobody would make
-# (docs/reading).
+# (experiments/reading).
 SETS = (
     "的地得",
     "吗嘛",

@@ -10,8 +10,8 @@ from cecdata.operators.side_by_side import BESIDE, layout, looks_like, pairs
 from cecdata.operators.spans import InSpans, SpanSet, span_set
 
 KINDS = ("left_right_merged",)
-# A scanner's list lacks rarer characters. Of 200 merges read by eye, none with one part above the
-# other, or with a part that looks different in the character, was judged likely (docs/reading).
+# A scanner's list lacks rarer characters. Of 200 merges read by eye (experiments/reading), none
+# with one part above the other, or one that looks different in the character, was judged likely.
 COMMON = 2  # level in the standard list: 6,500 characters
 
 

@@ -27,7 +27,7 @@ FREQUENCY_EXPONENT = 0.5  # a frequent character is written for a rare one more 
 SIMILARITY_POWER, HEARD = 3, 0.4
 # Nobody writes 水 for 没 or 茬 for 在: an error keeps the larger part, which is not a bare radical,
 # and gives one of the 3,500 characters of level 1 of the standard list. Of 200 errors read by eye,
-# hardly any other error was judged likely (docs/reading).
+# hardly any other error was judged likely (experiments/reading).
 LEAST_KEPT, COMMON = 0.5, 1
 LEAST = 0.01  # minimum share of a character's weight; rarer confusions are left out
 

@@ -2,7 +2,7 @@
 
 The paper's listing changes nothing; the example of its table is followed (docs/paper.md row 9).
 Only characters of the layouts ⿰ and ⿺ are split: of 200 splits read by eye, none with one part
-above or around the other was judged likely (docs/reading).
+above or around the other was judged likely (experiments/reading).
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def train(
 
     Example: cectrain train out/data --out out/train
     """
-    from cectrain.protocols.training_page import write_page
+    from cectrain.run.page import write_page
     from cectrain.run.progress import curve, displayed
     from cectrain.store import metrics_log
     from cectrain.train import train as run

@@ -84,8 +84,8 @@ class TrainingPairs:
         sides = [np.flatnonzero(~left), np.flatnonzero(left)]
         if not all(map(len, sides)):
             raise InputError(
-                f"ppo.unseen = {share:g} leaves {len(sides[0])} pairs for supervised steps and "
-                f"{len(sides[1])} for PPO: both need at least one"
+                f"ppo.ppo_only_share = {share:g} leaves {len(sides[0])} pairs for supervised steps "
+                f"and {len(sides[1])} for PPO: both need at least one"
             )
         sft, ppo = (replace(self, table=self.table.select(side.tolist())) for side in sides)
         return sft, ppo

@@ -26,8 +26,7 @@ from cectrain.diagnosis.measures import (
 from cectrain.reward.batch import Batch
 from cectrain.reward.cluster import FloatArray
 from cectrain.reward.config import RewardConfig
-from cectrain.reward.consensus import alpha_star
-from cectrain.reward.terms import Rewards, total_reward
+from cectrain.reward.terms import Rewards, alpha_star, total_reward
 
 CONFIDENCE = 0.95  # of the Hoeffding gap
 ABOVE_STAR = 0.15  # calibrated α − α*
@@ -94,12 +93,12 @@ def suggest(missed: FloatArray, config: RewardConfig) -> RewardConfig:
 
     τ and β are a low quantile of them and α is well above α*. So nearly every wrong candidate
     earns more than 0, and the differences between near misses, a few thousandths of a cosine, are
-    stretched as far as possible. `tau_quantile` is unset because it would replace τ. `copy` is
+    stretched as far as possible. `tau_quantile` is unset because it would replace τ. `unchanged` is
     unset because its value assumes that wrong answers earn 0. The clustering stays as it is.
     """
     threshold = round(float(np.clip(np.quantile(missed, WRONG_QUANTILE), 0.0, 0.99)), 3)
     alpha = min(0.95, round(alpha_star(threshold, threshold) + ABOVE_STAR, 2))
-    fixed = replace(config, tau=threshold, tau_quantile=None, copy=None)
+    fixed = replace(config, tau=threshold, tau_quantile=None, unchanged=None)
     return replace(fixed, beta=threshold, alpha=alpha)
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from cectrain.reward.config import RewardConfig
-from cectrain.reward.terms import additional_weight
 
 TEACHES, TEACHES_SLOWLY = 0.9, 0.7  # least accuracy within groups, mean over the mixtures
 EXACT_MATCH = 0.5  # accuracy of exact match on right texts that differ from the target: all tie
@@ -123,7 +122,7 @@ def verdict(diagnosis: Diagnosis) -> list[str]:
     lines.insert(len(lines) if only_as_exact and not diagnosis.teaches else 0, answer)
     star = given.alpha_star
     if given.config.alpha <= star and given.config.kind == "consensus":
-        other = additional_weight(given.config) or given.config.copy is not None
+        other = given.config.additional_weight or given.config.unchanged is not None
         apart = ", which does not take the reward's other terms into account" if other else ""
         lines.append(
             f"α = {given.config.alpha:g} is not above α* = {star:.3f}{apart}: a lone right "

@@ -11,7 +11,7 @@ from cecdata.common.html import percent
 from cectrain.data.shards import HELD_OUT
 from cectrain.diagnosis.diagnose import CONFIDENCE
 from cectrain.diagnosis.measures import Diagnosis, RewardFigures
-from cectrain.reward.term import Term
+from cectrain.reward.batch import Term
 from cectrain.reward.terms import ADDITIONAL
 
 _SERIES = {"as given": "constants as given", "calibrated": "calibrated constants"}
@@ -139,7 +139,7 @@ _ROWS: Mapping[str, Callable[[RewardFigures], str]] = {
     "τ": lambda f: f.config.tau_words(),
     "β": lambda f: f"{f.config.beta:g}",
     **{f"weight of the {term.name} term": _weight(term) for term in ADDITIONAL},
-    "reward of a copy of an erroneous source": lambda f: _set(f.config.copy),
+    "reward of a copy of an erroneous source": lambda f: _set(f.config.unchanged),
     "metric, ε": lambda f: f"{f.config.metric} {f.config.epsilon:g}",
     "R of a lone right candidate beside copies": lambda f: f"{f.lone_exact:.3f}",
     "R of such a copy": lambda f: f"{f.lone_copy:.3f}",

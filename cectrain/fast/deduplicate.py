@@ -18,7 +18,7 @@ _WRITTEN = (
 _TINY = 1e-6  # smaller advantages are rounding errors of 0
 
 
-def condense(out: Mapping[str, object], passes: int) -> dict[str, object]:
+def drop_zero_advantages(out: Mapping[str, object], passes: int) -> dict[str, object]:
     """Return a batch of fewer rows with the same gradient.
 
     A candidate with advantage 0 has no gradient, and equal candidates of one source have equal

@@ -1,15 +1,14 @@
 # ruff: noqa: N802, N803, N815 - axes are in the names
-"""The groups of candidates that are rewarded together, with the values that terms share.
+"""The groups of candidates that are rewarded together, and the type of a term that rewards them.
 
 Axes: P sources, L candidates of each, D components of an embedding.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +16,7 @@ import numpy.typing as npt
 from cecdata.common.errors import UsageError
 from cectrain.reward import cluster
 from cectrain.reward.cluster import BoolArray, FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from cectrain.reward.config import RewardConfig
+from cectrain.reward.config import RewardConfig
 
 Vectors = npt.NDArray[np.floating]
 
@@ -85,6 +82,37 @@ class Batch:
     def members_P_L(self) -> BoolArray:
         """Whether each candidate belongs to the largest cluster of its group."""
         return cluster.largest_cluster(self.labels_P_L, self.vectors[0], self.config.ties)
+
+
+def _no_figures(_batch: Batch) -> Mapping[str, float]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One term of the reward.
+
+    `name` gives `reward_NAME` in metrics.jsonl. `compute` returns values 0–1 of shape [P, L].
+    `share` reads the term's share from the configuration; by default it is `reward.NAME_weight`.
+    `figures` returns further numbers for metrics.jsonl, under the names `more_columns`.
+    """
+
+    name: str
+    compute: Callable[[Batch], FloatArray]
+    share: Callable[[RewardConfig], float] | None = None
+    figures: Callable[[Batch], Mapping[str, float]] = _no_figures
+    more_columns: tuple[str, ...] = ()
+
+    def weight(self, config: RewardConfig) -> float:
+        """Return the term's share of the reward, a fraction 0–1."""
+        if self.share is not None:
+            return self.share(config)
+        return float(getattr(config, f"{self.name}_weight"))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names in metrics.jsonl that the term owns."""
+        return (f"reward_{self.name}", *self.more_columns)
 
 
 def _check_shapes(embeddings_P_L_D: Vectors, references_P_D: Vectors) -> None:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from cecdata.common.settings import require, require_at_least, require_fractions, require_known
-from cectrain.reward import cluster, terms
+from cectrain.reward import cluster
 
+KINDS = ("consensus", "majority")
 CENTROIDS = ("normalised", "raw")
+_WEIGHT = "_weight"  # ends the names of shares
 
 
 @dataclass(frozen=True, slots=True)
 class RewardConfig:
     """Constants of the reward. Defaults are the paper's where it states them (tab:hparams).
 
-    An additional term NAME of `terms.ADDITIONAL` has its weight here as NAME_weight.
+    A field NAME_weight is the share of the term NAME of `terms.ADDITIONAL`.
     """
 
     reward: str = ""  # "package:function": a function of your own in place of `kind`
@@ -32,20 +34,20 @@ class RewardConfig:
     empty_is_noise: bool = True  # an empty candidate earns 0 and belongs to no cluster
     tau_quantile: float | None = None  # τ = this quantile of the batch's cosines to the reference
     edit_weight: float = 0.0  # share of the edit term, 0–1
-    plausibility_weight: float = 0.0  # share of the noisy channel's posterior, 0–1
-    plausibility_lm: str = "words"  # n-gram model of that channel: a file, or the one that ships
-    copy: float | None = None  # consensus reward of a copy of an error, 0–1; None: not set apart
+    channel_posterior_weight: float = 0.0  # share of the noisy channel's posterior, 0–1
+    channel_posterior_lm: str = "words"  # the channel's n-gram model: a file, or the one that ships
+    unchanged: float | None = None  # reward of leaving an error as it is, 0–1; None: not set apart
 
     def __post_init__(self) -> None:
         for name, value, known in (
-            ("reward", self.kind, terms.KINDS),
+            ("reward", self.kind, KINDS),
             ("cluster metric", self.metric, cluster.METRICS),
             ("centroid", self.centroid, CENTROIDS),
             ("rule for ties", self.ties, cluster.TIES),
         ):
             require_known(name, value, known)
-        weights = (f"{term.name}_weight" for term in terms.ADDITIONAL)
-        require_fractions(self, "alpha", "copy", "tau_quantile", *weights, section="reward.")
+        shares = [f"{name}_weight" for name in self.weights()]
+        require_fractions(self, "alpha", "unchanged", "tau_quantile", *shares, section="reward.")
         for name in ("tau", "beta"):
             cosine = getattr(self, name)
             require(-1 <= cosine < 1, f"reward.{name}", cosine, "a cosine below 1")
@@ -53,13 +55,23 @@ class RewardConfig:
         require_at_least(1, self, "min_samples", section="reward.")
         for name, share in self.functions.items():
             require(0 <= share <= 1, f"reward.functions.{name}", share, "a fraction from 0 to 1")
-        total = terms.additional_weight(self)
+        total = self.additional_weight
         require(total <= 1, "the sum of reward.…_weight", total, "at most 1")
 
     @property
     def is_consensus(self) -> bool:
         """Whether the reward has the pair and consensus terms, which need an encoder."""
         return self.kind == "consensus" and not self.reward
+
+    def weights(self) -> dict[str, float]:
+        """Return the shares of the additional terms by their names."""
+        names = [field.name for field in fields(self) if field.name.endswith(_WEIGHT)]
+        return {name.removesuffix(_WEIGHT): getattr(self, name) for name in names}
+
+    @property
+    def additional_weight(self) -> float:
+        """The share of the reward that additional terms and functions take together."""
+        return sum(self.weights().values()) + sum(self.functions.values())
 
     def tau_words(self) -> str:
         """Return τ, or the quantile that defines it, as text."""
@@ -69,12 +81,11 @@ class RewardConfig:
     def words(self) -> str:
         """Return the constants as one line of text.
 
-        >>> RewardConfig(edit_weight=0.2, copy=0.3).words()
-        'α 0.5, τ 0.7, β 0.75, edit term 0.2, copy 0.3'
+        >>> RewardConfig(edit_weight=0.2, unchanged=0.3).words()
+        'α 0.5, τ 0.7, β 0.75, edit term 0.2, unchanged 0.3'
         """
         words = [f"α {self.alpha:g}", f"τ {self.tau_words()}", f"β {self.beta:g}"]
-        used = [(term, term.weight(self)) for term in terms.ADDITIONAL]
-        words += [f"{term.name} term {weight:g}" for term, weight in used if weight]
+        words += [f"{name} term {share:g}" for name, share in self.weights().items() if share]
         words += [f"{name} {share:g}" for name, share in self.functions.items()]
-        words += [] if self.copy is None else [f"copy {self.copy:g}"]
+        words += [] if self.unchanged is None else [f"unchanged {self.unchanged:g}"]
         return ", ".join(words)

@@ -16,17 +16,14 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from cecdata.common.errors import CecError, UsageError
-from cectrain.reward.batch import Batch
+from cectrain.reward.batch import Batch, Term
 from cectrain.reward.cluster import FloatArray
-from cectrain.reward.term import Term
-
-if TYPE_CHECKING:
-    from cectrain.reward.config import RewardConfig
+from cectrain.reward.config import RewardConfig
 
 Function = Callable[..., Sequence[float]]
 #: argument of a function → the column of the batch that it gets

@@ -1,40 +1,173 @@
+# ruff: noqa: N802, N803, N806, N815 - axes are in the names
+"""The terms of the reward as pure functions, their table, and the total reward of a batch.
 
-# ruff: noqa: N806, N815 - axes are in the names
-"""The table of reward terms, and the total reward of a batch.
-
-Axes: P sources, L candidates of each. CONTRIBUTING.md says how to add a term.
+Axes: P sources, L candidates of each. A term of your own is a function and an entry here, a weight
+in config.py and a row in docs/metrics.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import numpy as np
+from rapidfuzz.distance import Levenshtein
 
-from cectrain.reward.batch import Batch
+from cectrain.reward import cluster
+from cectrain.reward.batch import Batch, Term
+from cectrain.reward.channel_posterior import CHANNEL_POSTERIOR
 from cectrain.reward.cluster import FloatArray
-from cectrain.reward.consensus import CONSENSUS
-from cectrain.reward.copies import with_copy_reward
-from cectrain.reward.edit import EDIT
+from cectrain.reward.config import RewardConfig
 from cectrain.reward.function import FUNCTION, FUNCTIONS
-from cectrain.reward.majority import MAJORITY
-from cectrain.reward.pair import PAIR
-from cectrain.reward.plausibility import PLAUSIBILITY
-from cectrain.reward.term import Term
 
-if TYPE_CHECKING:
-    from cectrain.reward.config import RewardConfig
+
+def clipped(cosines: FloatArray, threshold: float) -> FloatArray:
+    """Return max(0, (cos − t) / (1 − t)): eq. r_pair with t = τ, eq. r_cons with t = β.
+
+    >>> clipped(np.array([1.0, 0.85, 0.2]), 0.7).round(3).tolist()
+    [1.0, 0.5, 0.0]
+    """
+    return np.maximum(0.0, (cosines - threshold) / (1.0 - threshold))
+
+
+def pair_P_L(batch: Batch) -> FloatArray:
+    """Return r_pair of each candidate."""
+    return clipped(batch.cosines_P_L, batch.tau) * batch.counted_P_L
+
+
+def _pair_figures(batch: Batch) -> dict[str, float]:
+    return {"cosine": float(batch.cosines_P_L.mean()), "tau": batch.tau}
+
+
+PAIR = Term("pair", pair_P_L, lambda config: config.alpha, _pair_figures, ("cosine", "tau"))
+
+
+def consensus_P_L(batch: Batch) -> FloatArray:
+    """Return r_cons of each candidate; 0 for a group without a cluster (docs/paper.md row 19)."""
+    embeddings, members_P_L = batch.vectors[0], batch.members_P_L
+    units = cluster.unit(embeddings)
+    raw = batch.config.centroid == "raw"
+    summed = np.asarray(embeddings, np.float64) if raw else units
+    # A cosine does not depend on scale: the sum serves as the mean.
+    centroid_P_D = cluster.unit(np.einsum("pl,pld->pd", members_P_L.astype(np.float64), summed))
+    term = clipped(np.einsum("pld,pd->pl", units, centroid_P_D), batch.config.beta)
+    return np.where(members_P_L.any(axis=1, keepdims=True), term, 0.0) * batch.counted_P_L
+
+
+def alpha_star(tau: float, beta: float) -> float:
+    """Return α* = (1 − τ) / ((1 − τ) + (1 − β)); above it a lone correct candidate beats copies.
+
+    Beside a cluster of copies of the erroneous source at cosine c, the correct candidate earns
+    α + (1 − α)(c − β)/(1 − β) and a copy α(c − τ)/(1 − τ) + (1 − α). The difference is
+    (1 − c)[α/(1 − τ) − (1 − α)/(1 − β)]: its sign does not depend on c. (Both terms above 0, and
+    the correct candidate outside the cluster of the copies.)
+
+    >>> round(alpha_star(0.70, 0.75), 3)  # the paper's constants; its α is 0.5
+    0.545
+    """
+    return (1 - tau) / ((1 - tau) + (1 - beta))
+
+
+def _consensus_figures(batch: Batch) -> dict[str, float]:
+    members_P_L = batch.members_P_L
+    return {
+        "cluster_share": float(members_P_L.mean()),
+        "no_cluster": float((~members_P_L.any(axis=1)).mean()),
+    }
+
+
+CONSENSUS = Term(
+    "consensus",
+    consensus_P_L,
+    lambda config: 1 - config.alpha,
+    _consensus_figures,
+    ("cluster_share", "no_cluster"),
+)
+
+
+def edit_rewards(
+    sources: Sequence[str], targets: Sequence[str], candidates_P_L: Sequence[Sequence[str]]
+) -> FloatArray:
+    """Return max(0, 1 − d(ŷ, y) / max(1, d(x, y))), shape [P, L], d the Levenshtein distance.
+
+    1 for the reference, 0 for a copy of an erroneous source and for anything farther away.
+
+    >>> edit_rewards(["他己经来啦"], ["他已经来了"], [["他已经来了", "他已经来啦", "他己经来啦"]])
+    array([[1. , 0.5, 0. ]])
+    """
+    wrong = np.array(
+        [
+            [Levenshtein.distance(candidate, target) for candidate in group]
+            for target, group in zip(targets, candidates_P_L, strict=True)
+        ],
+        dtype=np.float64,
+    )
+    before = [Levenshtein.distance(x, y) for x, y in zip(sources, targets, strict=True)]
+    mended: FloatArray = np.maximum(0.0, 1.0 - wrong / np.maximum(1.0, np.array(before))[:, None])
+    return mended
+
+
+def edit_P_L(batch: Batch) -> FloatArray:
+    """Return r_edit of each candidate."""
+    return edit_rewards(batch.sources, batch.targets, batch.candidates_P_L)
+
+
+EDIT = Term("edit", edit_P_L)
+
+
+def majority_rewards(
+    candidates_P_L: Sequence[Sequence[str]], min_samples: int = 2, ties: str = "first"
+) -> FloatArray:
+    """Return 1 for candidates equal to their group's most frequent text, else 0, shape [P, L].
+
+    A text needs `min_samples` votes. With equal votes, `ties = "none"` rewards nobody, any other
+    rule the text that came first. Empty candidates have no vote.
+
+    >>> majority_rewards([["好", "坏", "好", ""]])
+    array([[1., 0., 1., 0.]])
+    """
+    rows = []
+    for group in candidates_P_L:
+        votes = Counter(text for text in group if text).most_common(2)
+        tied = len(votes) > 1 and votes[0][1] == votes[1][1]
+        won = bool(votes) and votes[0][1] >= min_samples and not (tied and ties == "none")
+        rows.append([float(won and text == votes[0][0]) for text in group])
+    return np.array(rows, dtype=np.float64)
+
+
+def majority_P_L(batch: Batch) -> FloatArray:
+    """Return the vote of each candidate."""
+    return majority_rewards(batch.candidates_P_L, batch.config.min_samples, batch.config.ties)
+
+
+MAJORITY = Term("majority", majority_P_L, lambda _config: 1.0)
+
+
+def with_unchanged_reward(rewards_P_L: FloatArray, batch: Batch, unchanged: float) -> FloatArray:
+    """Return R, but `unchanged` for each candidate that leaves an error as it is, shape [P, L].
+
+    If R is 1 for the reference and 0 otherwise, a wrong change costs no more than none, and a
+    change is always worth trying. Sentence-level F1 = 2 correct / (changed + erroneous) gives its
+    cost: maximising F1 is equivalent to maximising 2 correct − F changed at the optimum F
+    (Dinkelbach 1967). Scaled: right 1, unchanged F/2, wrong 0. Clean sources keep R.
+    """
+    copied = [
+        [candidate == source != target for candidate in group]
+        for source, target, group in zip(
+            batch.sources, batch.targets, batch.candidates_P_L, strict=True
+        )
+    ]
+    return np.where(np.array(copied), unchanged, rewards_P_L)
+
 
 #: `reward.kind` → its terms, whose weights sum to 1
 BASE: Mapping[str, tuple[Term, ...]] = MappingProxyType(
     {"consensus": (PAIR, CONSENSUS), "majority": (MAJORITY,)}
 )
 #: terms that take a share of any reward: `reward.NAME_weight`, 0 by default
-ADDITIONAL: tuple[Term, ...] = (EDIT, PLAUSIBILITY)
-KINDS = tuple(BASE)
+ADDITIONAL: tuple[Term, ...] = (EDIT, CHANNEL_POSTERIOR)
 _BASE_TERMS = (*(term for terms in BASE.values() for term in terms), FUNCTION)
 TERMS = (*_BASE_TERMS, *ADDITIONAL, FUNCTIONS)
 
@@ -56,11 +189,11 @@ class Rewards:
 
 
 def total_reward(batch: Batch) -> Rewards:
-    """Return R = (1 − Σw) Σ base terms + Σ w · additional terms, then with the reward of copies.
+    """Return R = (1 − Σw) Σ base terms + Σ w · additional terms, unchanged errors set apart.
 
     For `kind = "consensus"` the base is α r_pair + (1 − α) r_cons (paper eq. final_reward). A
-    function of the user's own may be the base. Only the consensus reward has a reward of copies,
-    because that looks at the target, which a vote must not see.
+    function of the user's own may be the base. Only the consensus reward has a reward of unchanged
+    errors, because that looks at the target, which a vote must not see.
     Training and diagnosis both take their rewards from here.
     """
     config = batch.config
@@ -69,15 +202,10 @@ def total_reward(batch: Batch) -> Rewards:
     total_P_L = _weighted_sum(values, config)
     additional = {t: t.compute(batch) for t in (*ADDITIONAL, FUNCTIONS) if t.weight(config)}
     if additional:
-        total_P_L = (1 - additional_weight(config)) * total_P_L + _weighted_sum(additional, config)
-    if config.copy is not None and config.is_consensus:
-        total_P_L = with_copy_reward(total_P_L, batch, config.copy)
+        total_P_L = (1 - config.additional_weight) * total_P_L + _weighted_sum(additional, config)
+    if config.unchanged is not None and config.is_consensus:
+        total_P_L = with_unchanged_reward(total_P_L, batch, config.unchanged)
     return Rewards(total_P_L, values | additional, batch)
-
-
-def additional_weight(config: RewardConfig) -> float:
-    """Return the share of the reward that additional terms take together."""
-    return sum(term.weight(config) for term in (*ADDITIONAL, FUNCTIONS))
 
 
 def _weighted_sum(values: Mapping[Term, FloatArray], config: RewardConfig) -> FloatArray:

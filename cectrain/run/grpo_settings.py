@@ -130,13 +130,13 @@ def may_draft(ppo: PpoConfig, model: object) -> bool:
     return able
 
 
-def may_be_lean(ppo: PpoConfig, model: object, processes: int) -> bool:
+def uses_fast_forward(ppo: PpoConfig, model: object, processes: int) -> bool:
     """Return whether log-probabilities come from the lean forward pass.
 
     It has no gradient of entropies, which an entropy bonus needs, and does not support the
     wrapping of several ranks; TRL's own pass is used there.
     """
-    allowed = ppo.lean and ppo.vllm == "off" and ppo.entropy == 0 and processes == 1
+    allowed = ppo.fast_forward and ppo.vllm == "off" and ppo.entropy == 0 and processes == 1
     return allowed and qwen3_forward.supports(model)
 
 

@@ -57,7 +57,7 @@ def summary(
         "ppo_batches": trained.batches,
         "parameters": job.policy.model.num_parameters(),
         "training_pairs": len(job.ppo_pairs) + (len(job.sft_pairs) if alone else 0),
-        "unseen_pairs": len(job.ppo_pairs) if alone else 0,
+        "ppo_only_pairs": len(job.ppo_pairs) if alone else 0,
         "reward": encode(reward),
         "cpu_seconds": metrics_log.total(job.metrics.path, "cpu_seconds"),
         **({"gpu_seconds": gpu} if gpu else {}),

@@ -182,4 +182,4 @@ def choose_constants(job: Job) -> RewardConfig:
 def _ppo_only_share(config: Config) -> float:
     """Return the share of targets for PPO alone; 0 if the run has only one kind of steps."""
     supervised = config.sft.steps or config.ppo.supervised
-    return config.ppo.unseen if supervised and config.ppo.updates else 0.0
+    return config.ppo.ppo_only_share if supervised and config.ppo.updates else 0.0

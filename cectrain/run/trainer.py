@@ -29,12 +29,12 @@ from cectrain.data import source_selection
 from cectrain.data.sampler import GroupSampler, View
 from cectrain.data.training_pairs import TrainingPairs
 from cectrain.fast import log_probs, malloc_trim, qwen3_forward
-from cectrain.fast.deduplicate import condense
-from cectrain.reward.critic import Critic
+from cectrain.fast.deduplicate import drop_zero_advantages
+from cectrain.reward.baseline import Baseline
 from cectrain.reward.group_reward import GroupReward
 from cectrain.run import distributed
 from cectrain.run.cycle import Cycle
-from cectrain.run.grpo_settings import may_be_lean, may_draft, rate_share
+from cectrain.run.grpo_settings import may_draft, rate_share, uses_fast_forward
 from cectrain.run.micro_batches import MicroBatches
 from cectrain.run.progress import Logger, ignore_line
 from cectrain.run.supervised_gradient import SupervisedGradient
@@ -76,7 +76,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
             processing_class=policy.tokenizer,
             **more,
         )
-        self._critic = Critic(policy.model, reward, ppo, self.accelerator, self.args.seed)
+        self._critic = Baseline(policy.model, reward, ppo, self.accelerator, self.args.seed)
         self._adapter = self._active_adapter()
         if self.ref_model is not None and not distributed.sharded():
             # TRL loads the reference policy anew, but PPO starts from the warm start's weights.
@@ -85,7 +85,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         self._supervised = SupervisedGradient(ppo, sft_pairs or pairs, warmup_examples)
         processes = self.accelerator.num_processes
         self._micro_batches = MicroBatches(ppo, self.loss_type, processes, log)
-        self._lean = may_be_lean(ppo, self.model, processes)
+        self._fast_forward = uses_fast_forward(ppo, self.model, processes)
         self._drafts = may_draft(ppo, self._bare_model())
 
     def create_scheduler(
@@ -105,7 +105,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
             size=self.num_generations // ppo.oversampling,
             repeats=self.num_iterations * self.args.steps_per_generation,
             view=self._view,
-            pool=ppo.pool,
+            pool=ppo.length_buckets,
         )
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -176,7 +176,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
 
     def _generation_autocast(self) -> Any:
         # The lean pass computes the ratios anew, so drawing may round as it does.
-        if self._lean and qwen3_forward.fast_dtype() is torch.bfloat16:
+        if self._fast_forward and qwen3_forward.fast_dtype() is torch.bfloat16:
             return torch.autocast("cpu", torch.bfloat16)
         return self.accelerator.autocast()
 
@@ -187,7 +187,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         if own and self._cycle.old_log_probs_later:
             later = torch.zeros(len(input_ids), logits_to_keep, device=self.accelerator.device)
             return later, None, None
-        if not self._lean or not (own or model is self.ref_model):
+        if not self._fast_forward or not (own or model is self.ref_model):
             return super()._get_per_token_logps_and_entropies(
                 model, input_ids, attention_mask, logits_to_keep, **kwargs
             )
@@ -204,8 +204,8 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         """Return the batch without rows that have no gradient, and with its old log-probs."""
         ppo, before = self._ppo, len(out["advantages"])
         # A KL term or an entropy bonus has a gradient in every row.
-        if ppo.condense and ppo.kl == 0 and ppo.entropy == 0 and ppo.vllm == "off":
-            out = condense(out, self.args.steps_per_generation)
+        if ppo.drop_zero_advantages and ppo.kl == 0 and ppo.entropy == 0 and ppo.vllm == "off":
+            out = drop_zero_advantages(out, self.args.steps_per_generation)
         if ppo.vllm == "off" and out.get("old_per_token_logps") is not None:  # K ≥ 2
             # Both sides of the ratio come from one pass and from equal rows: drawing rounds
             # differently, by more than the clip in bf16.

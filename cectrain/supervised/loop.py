@@ -34,7 +34,7 @@ class Plan:
     precision: str = "auto"  # of matrix products: fp32, bf16, or the faster on this hardware
     max_grad_norm: float | None = 1.0
     accumulation: int = 1  # forward and backward passes of a step
-    lean: bool = True  # the faster pass of a Qwen3 on a CPU, which keeps all activations
+    fast_forward: bool = True  # the faster pass of a Qwen3 on a CPU, which keeps all activations
     save_every: int = 500
     log_every: int = 20
 
@@ -61,7 +61,7 @@ def fit(
     model = policy.model
     highest = [[float(group["lr"]) for group in each.param_groups] for each in optimizers]
     first = resume(policy, optimizers, folder)
-    loss_of = loss_function(policy, plan.precision, lean=plan.lean)
+    loss_of = loss_function(policy, plan.precision, fast_forward=plan.fast_forward)
     gradient = Gradient(policy, loss_of, plan.accumulation, folder, tell)
     waits = model.device.type == "cuda"  # reading a number waits for the GPU
     model.train()

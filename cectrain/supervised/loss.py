@@ -54,17 +54,17 @@ def tokens(policy: Policy, pair: Pair) -> tuple[list[int], list[int]]:
 
 
 def loss_function(
-    policy: Policy, precision: str, *, lean: bool = True
+    policy: Policy, precision: str, *, fast_forward: bool = True
 ) -> Callable[[dict[str, torch.Tensor]], torch.Tensor]:
     """Return a function: batch → mean loss of its answers, by the fastest pass for this model.
 
-    `lean`: allow the pass for a Qwen3 on a CPU.
+    `fast_forward`: allow the pass for a Qwen3 on a CPU.
     """
     from torch.nn import functional
 
     model = policy.model
-    if lean and qwen3_forward.supports(model):
-        dtype = lean_dtype(precision)
+    if fast_forward and qwen3_forward.supports(model):
+        dtype = product_dtype(precision)
         return lambda batch: qwen3_forward.answer_loss(
             model, batch["input_ids"], batch["labels"], dtype
         )
@@ -100,7 +100,7 @@ def answer_logits(
     return logits[:, -kept - 1 : -1], labels[:, first:].to(model.device, non_blocking=True)
 
 
-def lean_dtype(precision: str) -> torch.dtype:
+def product_dtype(precision: str) -> torch.dtype:
     """Return the type of the lean pass's matrix products: fp32, bf16, or the faster here."""
     import torch
 

@@ -53,7 +53,7 @@ def train_sft(
         share=lambda step: schedule(step, config),
         precision=config.precision,
         accumulation=config.accumulation,
-        lean=not config.gradient_checkpointing,
+        fast_forward=not config.gradient_checkpointing,
         save_every=config.save_every,
         log_every=config.log_every,
     )

@@ -10,10 +10,10 @@ from cecdata.common.errors import UsageError
 from cectrain.corrector.generation import corrections
 from cectrain.data.shards import Pair
 from cectrain.model import heldout
-from cectrain.reward import advantage
+from cectrain.reward import baseline as module
 from cectrain.reward.config import RewardConfig
 from cectrain.reward.group_reward import GroupReward, behaviour, text_of
-from cectrain.reward.value_head import ValueNetwork
+from cectrain.reward.value_network import ValueNetwork
 
 REWARDS = torch.tensor([[1.0, 0.0, 0.5, 0.5], [0.2, 0.2, 0.2, 0.2]])
 VALUES = torch.tensor([0.25, 0.1])
@@ -31,29 +31,29 @@ VALUES = torch.tensor([0.25, 0.1])
 )
 def test_baselines_by_hand(baseline, expected):
     """R minus V(x), the mean of the others, the group's mean, or nothing."""
-    found = advantage.advantages(REWARDS, baseline, VALUES)
+    found = module.advantages(REWARDS, baseline, VALUES)
     torch.testing.assert_close(found, torch.tensor(expected))
 
 
 def test_whitening_over_the_batch_and_by_group():
     """Mean 0 and deviation 1 over the batch, or each group by its own; a flat group stays 0."""
-    batch = advantage.advantages(REWARDS, "none", VALUES, "batch")
+    batch = module.advantages(REWARDS, "none", VALUES, "batch")
     assert float(batch.mean()) == pytest.approx(0, abs=1e-6)
     assert float(batch.std(correction=0)) == pytest.approx(1)
-    groups = advantage.advantages(REWARDS, "group", VALUES, "group")
+    groups = module.advantages(REWARDS, "group", VALUES, "group")
     torch.testing.assert_close(groups[0], torch.tensor([2**0.5, -(2**0.5), 0.0, 0.0]))
     assert groups[1].abs().max() < 1e-6
-    flat = advantage.advantages(torch.ones(2, 3), "group", VALUES, "batch")
+    flat = module.advantages(torch.ones(2, 3), "group", VALUES, "batch")
     assert not flat.any()
 
 
 def test_shares_by_hand():
     """One of two groups is flat; the group mean explains the variance between groups."""
-    assert advantage.zero_advantage_share(REWARDS) == 0.5
+    assert module.zero_advantage_share(REWARDS) == 0.5
     means = REWARDS.mean(dim=1, keepdim=True)
     between = float(means.expand_as(REWARDS).var(correction=0) / REWARDS.var(correction=0))
-    assert advantage.explained_variance(REWARDS, means) == pytest.approx(between)
-    assert advantage.explained_variance(torch.ones(2, 2), means[:2]) == 0.0
+    assert module.explained_variance(REWARDS, means) == pytest.approx(between)
+    assert module.explained_variance(torch.ones(2, 2), means[:2]) == 0.0
 
 
 def test_the_value_network_learns_and_loads(tmp_path):
@@ -135,7 +135,7 @@ def test_the_vote_needs_no_encoder_and_edits_mix_in(encoder):
     assert found.rewards[0].tolist() == [1, 0, 1, 0]
     assert found.rewards[1].tolist() == [1, 0, 1, 0]
     assert found.figures["reward_edit"] == pytest.approx(0.5)
-    copies = GroupReward(encoder, RewardConfig(kind="majority", copy=0.3), 4)
+    copies = GroupReward(encoder, RewardConfig(kind="majority", unchanged=0.3), 4)
     paid = copies.score(SOURCES, TARGETS, GROUPS).rewards
     assert paid.tolist() == [[1, 0, 1, 0], [1, 0, 1, 0]]  # a price for copies needs the target
 

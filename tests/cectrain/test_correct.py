@@ -27,7 +27,7 @@ from cectrain.corrector.policy import target_ids
 from cectrain.corrector.proposals import PolicyProposer
 from cectrain.model.export import save_model
 from cectrain.model.policy import load_policy
-from cectrain.pretraining.config import load
+from experiments.pretraining.config import load
 
 WRONG, RIGHT = "他己经来了。我们应该保护环竟。", "他已经来了。我们应该保护环境。"
 LONG = "我喜欢在图书馆看书" * 16  # 144 characters without a sign to cut behind

@@ -92,7 +92,7 @@ def test_the_paper_recipe_has_the_papers_constants():
         ("sft.log_every=0", r"sft\.log_every.*at least 1"),
         ("sft.save_every=0", r"sft\.save_every.*at least 1"),
         ('sft.precision="fp16"', "no precision 'fp16'"),
-        ("ppo.unseen=1.0", r"ppo\.unseen.*below 1"),
+        ("ppo.ppo_only_share=1.0", r"ppo\.ppo_only_share.*below 1"),
         ("ppo.candidates=65", r"ppo\.candidates.*at most 64"),
         ("ppo.accumulation=5", "without cutting a group"),
         ('ppo.report_to=["tensorbord"]', "did you mean 'tensorboard'"),

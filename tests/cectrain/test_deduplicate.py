@@ -6,7 +6,7 @@ pytest.importorskip("transformers", reason="the extra `train` is not installed")
 
 import torch
 
-from cectrain.fast.deduplicate import condense
+from cectrain.fast.deduplicate import drop_zero_advantages
 
 PROMPTS = [[1, 500, 600, 2], [1, 700, 800, 900, 2]]
 ANSWERS = [[500, 601, 3], [500, 3], [700, 3], [700, 801, 900, 3]]
@@ -56,7 +56,7 @@ def test_the_gradient_is_the_same(small_policy, passes):
     """Leaving out rows of advantage 0 and merging equal candidates changes only the cost."""
     model = small_policy().model
     whole = batch([0.5, 0.5, -0.5, -0.5, 0.0, 0.0, 0.0, 0.0])
-    less = condense(whole, passes)
+    less = drop_zero_advantages(whole, passes)
     assert len(less["advantages"]) == max(2, passes)
     assert less["completion_ids"].shape[1] <= whole["completion_ids"].shape[1]
     torch.testing.assert_close(gradient(model, less), gradient(model, whole), rtol=1e-4, atol=1e-7)
@@ -64,13 +64,13 @@ def test_the_gradient_is_the_same(small_policy, passes):
 
 def test_opposite_signs_stay_apart():
     """The clip takes the smaller product, so advantages of two signs are not added."""
-    less = condense(batch([0.4, -0.1, 0.0, 0.0, 0.3, 0.3, 0.3, -0.9]), 1)
+    less = drop_zero_advantages(batch([0.4, -0.1, 0.0, 0.0, 0.3, 0.3, 0.3, -0.9]), 1)
     values = sorted(round(float(v) * 8 / 4, 6) for v in less["advantages"])
     assert values == pytest.approx([-0.9, -0.1, 0.4, 0.9])
 
 
 def test_a_batch_without_advantage_stays_a_batch():
     """If all advantages are 0, one row per pass is kept, with advantage 0."""
-    less = condense(batch([0.0] * 8), 2)
+    less = drop_zero_advantages(batch([0.0] * 8), 2)
     assert less["advantages"].tolist() == [0.0, 0.0]
     assert float(less["num_items_in_batch"]) == 9.0

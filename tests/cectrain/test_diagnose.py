@@ -12,8 +12,8 @@ from cecdata.common.errors import InputError, UsageError
 from cectrain.data import shards
 from cectrain.diagnosis import candidates, diagnose, report_page
 from cectrain.reward.config import RewardConfig
-from cectrain.reward.consensus import alpha_star
 from cectrain.reward.group_reward import GroupReward
+from cectrain.reward.terms import alpha_star
 
 PAIR = shards.Pair(7, 0, "他己经来了。", "他已经来了。", "homophone")
 
@@ -161,7 +161,7 @@ def test_the_command_writes_text_json_and_a_page(dataset_path, tmp_path, capsys)
 def test_the_diagnosed_reward_is_the_one_of_training(dataset, encoder):
     """Every figure equals that of the trainer's rewards of the same texts: edit term, τ by
     quantile, copies and empty candidates included."""
-    told = RewardConfig(edit_weight=0.9, tau_quantile=0.3, copy=0.2)
+    told = RewardConfig(edit_weight=0.9, tau_quantile=0.3, unchanged=0.2)
     pairs = shards.sample(dataset, "validation", 30, 42)
     found = diagnose.diagnose(pairs, encoder, told, train_pairs=10)
     wrong = [pair for pair in pairs if pair.source != pair.target]
@@ -179,7 +179,7 @@ def test_the_diagnosed_reward_is_the_one_of_training(dataset, encoder):
     assert found.rewards["as given"].clean_over_corrected == pytest.approx(rewards[:, 0].mean())
     assert found.rewards["as given"].lone_copy == pytest.approx(0.2)
     assert found.suggested.edit_weight == 0.9
-    assert found.suggested.copy is None  # where near misses are paid, a copy's price is none
+    assert found.suggested.unchanged is None  # where near misses are paid, a copy's price is none
     assert found.suggested.tau_quantile is None  # else its own τ would count for nothing
 
 

@@ -16,7 +16,8 @@ from cectrain.train import train
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 SETTINGS = [
     "ppo.groups=3", "ppo.candidates=2", "ppo.updates=2", "ppo.save_every=1", "ppo.eval_every=0",
-    "ppo.new_tokens=6", "ppo.epochs=2", "ppo.supervised=0", "ppo.oversampling=1", "ppo.unseen=0.0",
+    "ppo.new_tokens=6", "ppo.epochs=2", "ppo.supervised=0", "ppo.oversampling=1",
+    "ppo.ppo_only_share=0.0",
     "sft.steps=2", "sft.batch=2", "sft.save_every=1", "data.held_out=4", "data.held_out_clean=2",
     "data.limit=7", "data.fresh=false", "policy.max_chars=40", "diagnose_pairs=20",
     'policy.dtype="bfloat16"',

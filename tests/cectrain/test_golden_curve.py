@@ -1,4 +1,4 @@
-"""The figures of two short trainings with a fixed seed: a change that should not move them must not.
+"""Two short trainings with a fixed seed: a change that should not move their figures must not.
 
 They were computed in fp32 on one thread of an x86-64 CPU. Another CPU sums in another order, so
 figures are compared with a tolerance, and candidates are drawn from a policy whose probabilities
@@ -22,8 +22,8 @@ CURVES = Path(__file__).with_name("golden_curves.json")
 CONFUSED = str.maketrans("的在和是有到为行", "地再合事又道围形")
 SHARED = [
     "data.fresh=false", "data.held_out=16", "data.held_out_clean=8", "policy.max_chars=40",
-    "diagnose_pairs=24", "ppo.groups=4", "ppo.updates=4", "ppo.eval_every=2", "ppo.pool=2",
-    "sft.log_every=1", "sft.batch=8", 'sft.precision="fp32"',
+    "diagnose_pairs=24", "ppo.groups=4", "ppo.updates=4", "ppo.eval_every=2",
+    "ppo.length_buckets=2", "sft.log_every=1", "sft.batch=8", 'sft.precision="fp32"',
 ]  # fmt: skip
 RUNS = {
     "small": ["sft.steps=3", "ppo.candidates=4", "ppo.oversampling=2", "ppo.supervised=6"],

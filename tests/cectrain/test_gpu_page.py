@@ -33,7 +33,7 @@ SIZES = {
     "bench_train_gpu.py": "--device cpu --tiny --groups 2 --candidates 2 --chars 6 --rounds 1 "
     "--micro 2",
     "cectrain diagnose": "--pairs 20",
-    "cectrain evidence": f"{RUN} --set ppo.updates=1 --set sft.steps=20 --seeds 42 "
+    "python -m experiments evidence": f"{RUN} --set ppo.updates=1 --set sft.steps=20 --seeds 42 "
     "--sft-rates 4e-4 --workers 2",
     "--recipe paper": f"{RUN} --updates 1 --policy MODEL --encoder ENCODER",
     "--recipe configs": f"{RUN} --set ppo.updates=1 --policy MODEL",

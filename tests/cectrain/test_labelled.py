@@ -215,7 +215,7 @@ def test_passes_add_up_to_one_gradient(small_policy, tmp_path):
     same(gradients(small_policy(), 3, tmp_path), whole)
     policy = small_policy()
     policy.model.activation_checkpointing_enable()
-    same(gradients(policy, 2, tmp_path, lean=False), whole)
+    same(gradients(policy, 2, tmp_path, fast_forward=False), whole)
 
 
 def test_neither_the_mask_nor_the_logits_of_the_prompt_are_needed(small_policy, tmp_path):
@@ -229,7 +229,7 @@ def test_neither_the_mask_nor_the_logits_of_the_prompt_are_needed(small_policy, 
     expected = policy.model(**batch, attention_mask=mask).loss
     expected.backward()
     wanted = {n: p.grad.clone() for n, p in policy.model.named_parameters()}
-    loss, tokens, found = gradients(policy, 1, tmp_path, lean=False)
+    loss, tokens, found = gradients(policy, 1, tmp_path, fast_forward=False)
     same((loss, tokens, found), (expected.item(), tokens, wanted))
 
 

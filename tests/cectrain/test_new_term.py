@@ -8,15 +8,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-TERM = '''"""The length term: whether a candidate is as long as its source."""
-
-import numpy as np
-
-from cectrain.reward.batch import Batch
-from cectrain.reward.cluster import FloatArray
-from cectrain.reward.term import Term
-
-
+TERM = '''
 def length_P_L(batch: Batch) -> FloatArray:
     """Return 1 for each candidate that is as long as its source, else 0."""
     pairs = zip(batch.sources, batch.candidates_P_L, strict=True)
@@ -24,23 +16,24 @@ def length_P_L(batch: Batch) -> FloatArray:
 
 
 LENGTH = Term("length", length_P_L)
+
 '''
+TABLE = "#: `reward.kind` → its terms"
 #: file → what is replaced there, and what by
 EDITS = {
     "cectrain/reward/terms.py": {
-        "from cectrain.reward.majority": (
-            "from cectrain.reward.length import LENGTH\nfrom cectrain.reward.majority"
-        ),
-        "= (EDIT, PLAUSIBILITY)": "= (EDIT, LENGTH, PLAUSIBILITY)",
+        TABLE: f"{TERM}\n{TABLE}",
+        "= (EDIT, CHANNEL_POSTERIOR)": "= (EDIT, LENGTH, CHANNEL_POSTERIOR)",
     },
     "cectrain/reward/config.py": {
-        "    copy: float": "    length_weight: float = 0.0  # of the length term\n    copy: float",
+        "    unchanged: float": (
+            "    length_weight: float = 0.0  # of the length term\n    unchanged: float"
+        ),
     },
     "docs/metrics.md": {
         "| `reward_edit` |": "| `reward_length` | share as long as the source |\n| `reward_edit` |",
     },
 }
-NEW = "cectrain/reward/length.py"
 USE = """
 import re
 from pathlib import Path
@@ -74,16 +67,15 @@ def recipe(title):
     return next(p for p in text.split("\n\n") if p.startswith(f"**{title}**"))
 
 
-def test_a_term_is_one_file_and_three_entries(tmp_path):
+def test_a_term_is_a_function_and_three_entries(tmp_path):
     """A toy term then has a weight, a check, words, a column, a row in the diagnosis, and docs."""
     named = set(re.findall(r"`((?:cectrain|docs)/[^`]+)`", recipe("A reward term")))
-    assert named == {NEW.replace("length", "NAME"), *EDITS}
-    assert len(named) <= 4
+    assert named == {*EDITS}
+    assert len(named) <= 3
     shutil.copytree(
         ROOT / "cectrain", tmp_path / "cectrain", ignore=shutil.ignore_patterns("weights", "*.pyc")
     )
-    shutil.copytree(ROOT / "docs", tmp_path / "docs", ignore=shutil.ignore_patterns("reading"))
-    (tmp_path / NEW).write_text(TERM, encoding="utf-8")
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
     for name, edits in EDITS.items():
         text = (tmp_path / name).read_text("utf-8")
         for old, new in edits.items():

@@ -184,7 +184,7 @@ def test_a_sentence_is_on_one_side_with_all_copies(pairs):
     assert again.take(range(5), 0) == left.take(range(5), 0)
     assert {p.id for p in replace(pairs, seed=7).split(0.4)[1].take(range(9), 0)} - ids[1]
     assert pairs.split(0.0) == (pairs, pairs)
-    with pytest.raises(InputError, match=r"ppo\.unseen = 1e-09"):
+    with pytest.raises(InputError, match=r"ppo\.ppo_only_share = 1e-09"):
         pairs.split(1e-9)
 
 

@@ -11,14 +11,18 @@ from hypothesis import strategies as st
 
 from cecdata.common.errors import UsageError
 from cectrain.reward.batch import Batch
+from cectrain.reward.channel_posterior import posterior_of
 from cectrain.reward.config import RewardConfig
-from cectrain.reward.consensus import CONSENSUS, alpha_star
-from cectrain.reward.copies import with_copy_reward
-from cectrain.reward.edit import EDIT, edit_rewards
-from cectrain.reward.majority import majority_rewards
-from cectrain.reward.pair import PAIR
-from cectrain.reward.plausibility import plausibility
-from cectrain.reward.terms import total_reward
+from cectrain.reward.terms import (
+    CONSENSUS,
+    EDIT,
+    PAIR,
+    alpha_star,
+    edit_rewards,
+    majority_rewards,
+    total_reward,
+    with_unchanged_reward,
+)
 
 PAPER = RewardConfig()
 
@@ -163,23 +167,23 @@ def test_plausibility_is_a_probability_of_candidates():
     posterior = {(0, 1, "已"): 0.7, (2, 3, "再"): 0.2, (2, 3, "载"): 0.1, (4, 5, ""): 0.4}
     parts = product("己已", "来", "在再载", ["了", "了了"])
     texts = ["".join(part) for part in parts]
-    values = {text: plausibility("己来在了了", text, posterior) for text in texts}
+    values = {text: posterior_of("己来在了了", text, posterior) for text in texts}
     assert sum(values.values()) == pytest.approx(1)
     assert values["已来再了了"] == pytest.approx(0.7 * 0.2 * 0.6)
-    assert plausibility("己来在了了", "已来栽了了", posterior) == 0
-    assert plausibility("", "", {}) == 1
+    assert posterior_of("己来在了了", "已来栽了了", posterior) == 0
+    assert posterior_of("", "", {}) == 1
 
 
 def test_plausibility_takes_a_word_as_one_change():
     """A word that changes two characters has its own posterior; a character may be inserted."""
     posterior = {(1, 3, "环境"): 0.6, (1, 2, "环"): 0.1, (4, 5, "护"): 0.5, (5, 5, "啊"): 0.2}
-    assert plausibility("的还竟保户", "的环境保护", posterior) == pytest.approx(0.6 * 0.5 * 0.8)
-    assert plausibility("的还竟保户", "的环竟保户啊", posterior) == pytest.approx(0.1 * 0.5 * 0.2)
+    assert posterior_of("的还竟保户", "的环境保护", posterior) == pytest.approx(0.6 * 0.5 * 0.8)
+    assert posterior_of("的还竟保户", "的环竟保户啊", posterior) == pytest.approx(0.1 * 0.5 * 0.2)
 
 
 def test_plausibility_needs_no_reference():
     """The right candidate earns more than a copy or a wrong change, whatever the target."""
-    config = RewardConfig(kind="majority", min_samples=1, plausibility_weight=1.0)
+    config = RewardConfig(kind="majority", min_samples=1, channel_posterior_weight=1.0)
     source, right = "我们应该保护环竟。", "我们应该保护环境。"
     group = [right, source, "我们应该保护环镜。", ""]
     rewards = total_reward(Batch(config, [source], ["不是参考"], [group])).total_P_L[0]
@@ -195,13 +199,13 @@ def test_a_copy_of_an_error_earns_its_own_reward():
     embedded = (vectors[:, :3], vectors[:, 3])
     before = total_reward(Batch(plain, sources, targets, groups, *embedded))
     np.testing.assert_allclose(before.terms[EDIT], [[0, 1, 0], [1, 0, 1]])
-    priced = total_reward(Batch(replace(plain, copy=0.3), sources, targets, groups, *embedded))
+    priced = total_reward(Batch(replace(plain, unchanged=0.3), sources, targets, groups, *embedded))
     expected = before.total_P_L.copy()
     expected[0, 0] = 0.3
     np.testing.assert_allclose(priced.total_P_L, expected)
     assert before.total_P_L[0, 0] != 0.3
-    with pytest.raises(UsageError, match=r"reward\.copy"):
-        RewardConfig(copy=1.5)
+    with pytest.raises(UsageError, match=r"reward\.unchanged"):
+        RewardConfig(unchanged=1.5)
 
 
 @settings(deadline=None)
@@ -215,7 +219,8 @@ def test_a_copy_at_half_of_f1_rewards_the_choice_of_the_greatest_f1_most(chances
     f1 = 2 * correct / (changed + len(rights))
     group = ["已", "乙", "己"]  # the reference, a wrong change, a copy
     batch = Batch(PAPER, ["己"], ["已"], [group])
-    ((right, wrong, copy),) = with_copy_reward(np.array([[1.0, 0.0, 0.9]]), batch, f1.max() / 2)
+    before = np.array([[1.0, 0.0, 0.9]])
+    ((right, wrong, copy),) = with_unchanged_reward(before, batch, f1.max() / 2)
     of_change = rights * right + (1 - rights) * wrong
     earned = np.where(choices, of_change, copy).sum(axis=1)
     assert earned[f1.argmax()] == pytest.approx(earned.max())

@@ -82,9 +82,9 @@ def test_a_function_replaces_the_terms_and_others_take_a_share():
 
 
 def test_the_vote_sees_no_reference():
-    """With `reward.copy`, which looks at the target, the vote is the same for other targets."""
+    """With `reward.unchanged`, which looks at the target, the vote stays the same for others."""
     vote = config.load("small", ["reward.kind=majority"]).reward
-    assert vote.copy is not None
+    assert vote.unchanged is not None
     groups = [["己来", "己来", "已来"]]
     for target in ("已来", "己来"):
         rewards = total_reward(Batch(vote, ["己来"], [target], groups)).total_P_L

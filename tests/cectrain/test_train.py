@@ -32,7 +32,7 @@ SETTINGS = [
     "ppo.new_tokens=6", "ppo.baseline=value", "ppo.whiten=none", "ppo.learning_rate=0.001",
     "sft.steps=0", "sft.batch=2", "sft.log_every=1", "sft.save_every=1", "data.held_out=10",
     "data.held_out_clean=3", "data.limit=7", "policy.max_chars=40", "ppo.oversampling=1",
-    "ppo.supervised=0", "data.fresh=false", "ppo.unseen=0.0", "diagnose_pairs=20",
+    "ppo.supervised=0", "data.fresh=false", "ppo.ppo_only_share=0.0", "diagnose_pairs=20",
 ]  # fmt: skip
 
 
@@ -149,7 +149,7 @@ def test_overwrite_removes_the_page_with_its_run(finished, tmp_path):
     import shutil
 
     from cecdata.common.durable import Workspace
-    from cectrain.protocols.training_page import write_page
+    from cectrain.run.page import write_page
 
     out, summary, _ = finished
     copy = shutil.copytree(out, tmp_path / "copy")
@@ -293,7 +293,7 @@ def test_a_kl_needs_a_start_in_a_folder(dataset_path, tmp_path, monkeypatch):
 
 
 def test_no_supervised_step_sees_unseen_targets(dataset_path, start, tmp_path, monkeypatch):
-    """With ppo.unseen supervised steps and PPO have no target in common."""
+    """With ppo.ppo_only_share supervised steps and PPO have no target in common."""
     from cectrain.reward.group_reward import GroupReward
     from cectrain.run import supervised_gradient
     from cectrain.supervised import sft
@@ -313,14 +313,15 @@ def test_no_supervised_step_sees_unseen_targets(dataset_path, start, tmp_path, m
     monkeypatch.setattr(supervised_gradient, "supervised_batch", drawn)
     monkeypatch.setattr(GroupReward, "score", scored)
     more = ["sft.steps=9", "sft.batch=4", "ppo.supervised=4", "ppo.updates=6", "data.limit=null"]
-    found = train(dataset_path, tmp_path / "out", configured(start, *more, "ppo.unseen=0.4"))
+    settings = configured(start, *more, "ppo.ppo_only_share=0.4")
+    found = train(dataset_path, tmp_path / "out", settings)
     assert min(len(taught), len(judged)) > 5
     assert not taught & judged
-    assert 0 < found["unseen_pairs"] < found["training_pairs"]
+    assert 0 < found["ppo_only_pairs"] < found["training_pairs"]
     # Without PPO nothing is left out: a supervised baseline sees all that PPO and its start see.
-    more = ["sft.steps=1", "ppo.updates=0", "data.limit=null", "ppo.unseen=0.4"]
+    more = ["sft.steps=1", "ppo.updates=0", "data.limit=null", "ppo.ppo_only_share=0.4"]
     alone = train(dataset_path, tmp_path / "sft", configured(start, *more))
-    assert (alone["unseen_pairs"], alone["training_pairs"]) == (0, found["training_pairs"])
+    assert (alone["ppo_only_pairs"], alone["training_pairs"]) == (0, found["training_pairs"])
 
 
 def test_the_encoder_is_loaded_once_and_on_the_ranks_own_device(

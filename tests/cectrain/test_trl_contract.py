@@ -27,8 +27,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::Deprec
 SETTINGS = [
     "ppo.groups=3", "ppo.candidates=2", "ppo.updates=3", "ppo.save_every=1", "ppo.accumulation=2",
     "ppo.baseline=value", "ppo.learning_rate=0.01", "ppo.whiten=none", "ppo.decay=0.5",
-    "ppo.epochs=2", "ppo.cooldown=0.0", "ppo.pool=1", "ppo.temperature=1.0", "ppo.oversampling=1",
-    "ppo.supervised=0",
+    "ppo.epochs=2", "ppo.cooldown=0.0", "ppo.length_buckets=1", "ppo.temperature=1.0",
+    "ppo.oversampling=1", "ppo.supervised=0",
 ]  # fmt: skip
 
 
@@ -152,10 +152,11 @@ def test_our_log_probabilities_are_trls(trainer_for, tmp_path):
             seen.append((out, theirs))
             return out
 
-    for number, more in enumerate((["ppo.lean=false"], ["ppo.lean=true"])):
+    for number, more in enumerate((["ppo.fast_forward=false"], ["ppo.fast_forward=true"])):
         made = trainer_for(
             tmp_path / str(number), "ppo.temperature=0.7", "ppo.epochs=2",
-            "ppo.condense=false", "ppo.rollout=drafted", "ppo.updates=1", *more, cls=Watching,
+            "ppo.drop_zero_advantages=false", "ppo.rollout=drafted", "ppo.updates=1", *more,
+            cls=Watching,
         )  # fmt: skip
         made.train()
         out, theirs = seen[-1]
@@ -167,7 +168,9 @@ def test_our_log_probabilities_are_trls(trainer_for, tmp_path):
         )
 
 
-@pytest.mark.parametrize("more", [["ppo.lean=true"], ["ppo.lean=false", "ppo.rollout=generate"]])
+@pytest.mark.parametrize(
+    "more", [["ppo.fast_forward=true"], ["ppo.fast_forward=false", "ppo.rollout=generate"]]
+)
 def test_the_clip_acts_in_the_second_epoch_only(trainer_for, tmp_path, more):
     """Every ratio of the first epoch is 1 to the bit; in the second they differ and leave 1 ± ε."""
     import torch
@@ -408,7 +411,8 @@ def test_a_full_device_gets_smaller_passes(dataset, encoder, small_policy, more,
 
     def trained(name, limit):
         policy, lines = small_policy(), []
-        settings = [*SETTINGS, "ppo.updates=2", "ppo.lean=false", "ppo.condense=false", *more]
+        settings = [*SETTINGS, "ppo.updates=2", "ppo.fast_forward=false", *more]
+        settings += ["ppo.drop_zero_advantages=false"]
         settings += ["ppo.rollout=drafted", "reward.tau=-0.9", 'ppo.trl.optim="sgd"']
         told = config.load("small", [*settings, "ppo.learning_rate=0.1"])
         pairs = training_pairs(dataset, DataConfig(limit=7), 40, 42, tmp_path / "cache")
@@ -617,7 +621,7 @@ def test_a_bonus_for_entropy_moves_the_policy(trainer_for, encoder, tmp_path):
     for bonus in (0.0, 1.0):
         made = trainer_for(
             tmp_path / str(bonus), f"ppo.entropy={bonus}", "ppo.updates=1", "ppo.epochs=1",
-            "ppo.condense=false", "ppo.baseline=leave_one_out",
+            "ppo.drop_zero_advantages=false", "ppo.baseline=leave_one_out",
             reward=Flat(encoder, config.load("small").reward, 2),
         )  # fmt: skip
         before = {name: p.detach().clone() for name, p in made.model.named_parameters()}

@@ -17,8 +17,8 @@ from cectrain.data.shards import Pair
 from cectrain.fast import qwen3_forward
 from cectrain.model import policy
 from cectrain.model.tokenizer import character_tokenizer
-from cectrain.pretraining.config import load
-from cectrain.pretraining.watch import exact_greedy
+from experiments.pretraining.config import load
+from experiments.pretraining.run import exact_greedy
 
 CARD = (folder.WEIGHTS / "README.md").read_text("utf-8")
 

@@ -50,8 +50,6 @@ def readers() -> tuple[Reader, ...]:
         Reader("corpus-zst", "a.txt.zst", _read, Mutator(lambda: _packed(_zstd), "binary"),
                suite=1000),
         Reader("audit-pairs", "a.tsv", _audited, Mutator(lambda: _csv("\t"), "lines"), suite=1000),
-        Reader("confusion-text", "a.txt", _confusions, Mutator(_confusion_lines, "text")),
-        Reader("confusion-json", "a.json", _confusions, Mutator(_confusion_json, "json")),
     )  # fmt: skip
 
 
@@ -72,12 +70,6 @@ def _audited(path: Path) -> Iterable[str]:
     found = read_errors(path)
     assert found.wrong_pairs <= found.pairs
     return [a + b for a, b in found.substitutions]
-
-
-def _confusions(path: Path) -> None:
-    from cecdata.audit.given import read_confusion_set
-
-    read_confusion_set(path)
 
 
 def _txt() -> tuple[bytes, ...]:

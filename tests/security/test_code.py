@@ -72,7 +72,7 @@ def test_programs_are_started_from_fixed_words():
     allowed = {
         "cecdata/common/git.py",
         "cecdata/commands/doctor.py",
-        "cectrain/protocols/runner.py",
+        "experiments/training/runs.py",
     }
     assert {str(p.relative_to(ROOT)) for p, _ in starts} <= allowed
     for path, node in starts:

@@ -122,22 +122,6 @@ def test_a_score_with_markup_for_a_number_is_refused(runs, tmp_path):
             find_runs([runs])
 
 
-def test_an_audit_escapes_everything(tmp_path):
-    """The page of an audit holds no markup out of the pairs or the recipe's name."""
-    from cecdata.cli import cli
-    from cecdata.common.command_group import run
-
-    pairs = tmp_path / "pairs<b onload=x>.tsv"
-    lines = ["他己经来了\t他已经来了", *(f"{text}好门\t{text}好们" for text in PAYLOADS)]
-    pairs.write_text("".join(f"{line}\n" for line in lines), "utf-8")
-    given = tmp_path / "<script>alert(1)<b>.txt"
-    given.write_text("已:己\n们:门\n", "utf-8")
-    out = tmp_path / "audit.html"
-    words = ["audit", "--errors", str(pairs), "--html", str(out), "--confusion-set", str(given)]
-    assert run(cli, words) == 0
-    check(Page(out.read_text("utf-8")), scripts=0)
-
-
 MARKDOWN_PAYLOADS = (
     "a|b",
     "[x](javascript:alert)",

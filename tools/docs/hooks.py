@@ -51,7 +51,7 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
             return match[0]
         named = os.path.normpath(source.parent / path)
         target = made.get(named, Path(named))
-        if target.parts[0] == "docs" and not named.startswith("docs/reading"):
+        if target.parts[0] == "docs":
             return f"[{label}]({os.path.relpath(target, here.parent)}{anchor})"
         return f"`{named}`" if (ROOT / named).exists() else match[0]
 
@@ -65,10 +65,9 @@ def on_post_page(output: str, **_: object) -> str:
 
 def evidence_pages() -> dict[str, str]:
     """Return a page with the figures of each comparison in docs/evidence."""
-    sys.path.insert(0, str(ROOT / "experiments"))
-    from results import TITLE, figures
-
+    sys.path.insert(0, str(ROOT))
     from cecdata.common import html
+    from experiments.corpora.results import TITLE, figures
 
     pages = {}
     for path in sorted((ROOT / "docs/evidence").glob("*.json")):

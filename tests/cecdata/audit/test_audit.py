@@ -13,9 +13,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from cecdata.audit.audit import audit, score
-from cecdata.audit.families import FAMILIES, family
-from cecdata.audit.given import read_confusion_set
+from cecdata.audit.audit import FAMILIES, audit, family, score
 from cecdata.audit.model import ALPHABET, TAIL, bits, recipe_choices, same_pinyin, uniform
 from cecdata.audit.pairs import Errors, errors_of, read_errors, read_pairs
 from cecdata.commands.audit import audit as command
@@ -195,35 +193,6 @@ def test_same_pinyin_is_every_character_of_the_syllable():
     assert choices.of("力", "利")[0] == pytest.approx(1 / len(slow))
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("a.txt", "一\t医衣\n力\t利\n"),
-        ("b.txt", "一:医 衣\n力:利\nXYZ\n"),
-        ("c.json", '{"一": "医衣", "力": ["利"], "ab": "c"}'),
-    ],
-)
-def test_given_sets(tmp_path, name, content):
-    """The usual layouts of published confusion sets are read, every candidate as likely."""
-    path = tmp_path / name
-    path.write_text(content, encoding="utf-8")
-    found = read_confusion_set(path)
-    assert found.of("一", "医")[0] == found.of("一", "衣")[0] == 0.5
-    assert found.of("力", "利")[0] == 1
-    errors = Errors(2, 2, 0, Counter({("一", "医"): 3, ("一", "伊"): 1}), Counter())
-    assert score(found, errors).coverage == 0.75
-
-
-@pytest.mark.parametrize(
-    ("name", "content"), [("e.txt", "abc\n"), ("e.json", "["), ("f.json", "[]")]
-)
-def test_bad_given_sets(tmp_path, name, content):
-    """A file without a single confusion is no confusion set."""
-    (tmp_path / name).write_text(content, encoding="utf-8")
-    with pytest.raises(InputError):
-        read_confusion_set(tmp_path / name)
-
-
 def test_score_by_hand():
     """Coverage counts tokens, bits are their mean, candidates follow the text's frequencies."""
     place = {sign: number for number, sign in enumerate(STANDARD)}
@@ -238,17 +207,15 @@ def test_score_by_hand():
     assert found.mean_candidates == pytest.approx(mean)
 
 
-def test_command_prints_what_scripts_ask_for(file, tmp_path):
-    """`--json` has the promised keys; the page and the text hold the same figures."""
-    page = tmp_path / "audit.html"
-    run = CliRunner().invoke(command, ["--errors", str(file), "--json", "--html", str(page)])
+def test_command_prints_what_scripts_ask_for(file):
+    """`--json` has the promised keys; the text holds the same figures."""
+    run = CliRunner().invoke(command, ["--errors", str(file), "--json"])
     assert run.exit_code == 0, run.output
     found = json.loads(run.output)
     wanted = {"coverage", "coverage_by_family", "bits_per_error", "mean_candidates", "uncovered"}
     assert wanted <= set(found)
     assert found["recipe"] == "realistic"
     assert found["coverage"] == 1.0
-    assert "http" not in page.read_text(encoding="utf-8")
     text = CliRunner().invoke(command, ["--errors", str(file)]).output
     assert f"{found['coverage']:.2%}" in text
 

@@ -1,1 +1,0 @@
-"""Pretraining of the built-in policy: a pool of sentences, and stages of supervised steps."""

@@ -1,0 +1,159 @@
+# ruff: noqa: N803, N806 - axes are in the names
+"""Advantages: rewards minus a baseline, which a value network V(x) may give, over all ranks.
+
+Axes: P sources, L candidates of each, D features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from cectrain.config import PpoConfig
+from cectrain.reward.group_reward import GroupReward
+from cectrain.reward.value_network import ValueNetwork
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator
+    from transformers import PreTrainedModel
+
+_WITH_VALUE = ("value", "frozen_value")
+_TINY = 1e-6  # smaller standard deviations are not divided by
+
+
+class Baseline:
+    """The value network that `ppo.baseline` names; for a baseline without one V(x) is 0."""
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        reward: GroupReward,
+        ppo: PpoConfig,
+        accelerator: Accelerator,
+        seed: int,
+    ) -> None:
+        self._reward, self._ppo, self._accelerator = reward, ppo, accelerator
+        self._value: ValueNetwork | None = None
+        if ppo.baseline in _WITH_VALUE:
+            embedded = ppo.features == "embedding"
+            width = reward.dimension if embedded else model.config.get_text_config().hidden_size
+            self._value = ValueNetwork(
+                width,
+                seed,
+                rate=ppo.value_rate,
+                steps=ppo.value_steps,
+                frozen=ppo.baseline == "frozen_value",
+            )
+
+    def advantages(
+        self,
+        model: PreTrainedModel,
+        sources: Sequence[str],
+        prompts: Mapping[str, torch.Tensor],
+        rewards_P_L: torch.Tensor,
+    ) -> tuple[torch.Tensor, dict[str, float]]:
+        """Return the advantages [P, L] of all ranks' groups and their figures, then fit V.
+
+        V is fitted to the mean reward of each group. `model` is the policy as it is now, wrapped or
+        not. `sources` are this rank's; `prompts` has their `input_ids` and `attention_mask`, padded
+        on the left.
+        """
+        ppo, values_P = self._ppo, torch.zeros(len(rewards_P_L))
+        features_P_D = None
+        if self._value is not None:
+            features_P_D = self._features(model, sources, prompts)
+            values_P = self._value.predict(features_P_D)
+        advantages_P_L = advantages(rewards_P_L, ppo.baseline, values_P, ppo.whiten)
+        # After the advantages: V is frozen while it judges a batch (docs/paper.md row 3).
+        if self._value is not None and features_P_D is not None:
+            self._value.fit(features_P_D, rewards_P_L.mean(dim=1))
+        return advantages_P_L, figures(rewards_P_L, ppo.baseline, values_P)
+
+    def _features(
+        self, model: PreTrainedModel, sources: Sequence[str], prompts: Mapping[str, torch.Tensor]
+    ) -> torch.Tensor:
+        """Return the inputs of V for the sources of all ranks, shape [P, D], on the CPU."""
+        if self._ppo.features == "embedding":
+            local = torch.from_numpy(self._reward.embeddings(sources)).float()
+            local = local.to(self._accelerator.device)
+        else:
+            with torch.no_grad(), self._accelerator.autocast():
+                output: Any = model(**prompts, output_hidden_states=True, logits_to_keep=1)
+            # Prompts are padded on the left, so the last position is the last token of each.
+            local = output.hidden_states[-1][:, -1].float()
+        gathered: torch.Tensor = self._accelerator.gather(local)
+        return gathered.cpu()
+
+    def save(self, folder: Path) -> None:
+        """Write V to the policy's checkpoint."""
+        if self._value is not None:
+            self._value.save(folder)
+
+    def load(self, folder: Path) -> None:
+        """Read V from the policy's checkpoint."""
+        if self._value is not None:
+            self._value.load(folder)
+
+
+def advantages(
+    rewards_P_L: torch.Tensor, baseline: str, values_P: torch.Tensor, whiten: str = "none"
+) -> torch.Tensor:
+    """Return A = R − baseline, shape [P, L].
+
+    `value`, `frozen_value`: V(x), paper §3.4. `leave_one_out`: the mean of the group's other
+    candidates. `group`: the group's mean. `none`: 0. `whiten = "batch"` normalises the result to
+    mean 0 and standard deviation 1, `"group"` divides each group by its own deviation. Equal
+    values are not divided.
+
+    >>> import torch
+    >>> advantages(torch.tensor([[1.0, 0.0, 0.5]]), "leave_one_out", torch.zeros(1)).tolist()
+    [[0.75, -0.75, 0.0]]
+    """
+    centred = rewards_P_L - baselines(rewards_P_L, baseline, values_P)
+    if whiten == "batch":
+        spread = centred.std(correction=0)
+        shifted = centred - centred.mean()
+        return shifted / spread if spread > _TINY else shifted
+    if whiten == "group":
+        spreads = centred.std(dim=1, correction=0, keepdim=True)
+        return centred / spreads.where(spreads > _TINY, 1.0)
+    return centred
+
+
+def baselines(rewards_P_L: torch.Tensor, baseline: str, values_P: torch.Tensor) -> torch.Tensor:
+    """Return the values that are subtracted, broadcastable to [P, L]."""
+    if baseline in _WITH_VALUE:
+        return values_P[:, None]
+    if baseline == "leave_one_out":
+        others = rewards_P_L.shape[1] - 1
+        return (rewards_P_L.sum(dim=1, keepdim=True) - rewards_P_L) / others
+    if baseline == "group":
+        return rewards_P_L.mean(dim=1, keepdim=True)
+    return rewards_P_L.new_zeros(())
+
+
+def figures(rewards_P_L: torch.Tensor, baseline: str, values_P: torch.Tensor) -> dict[str, float]:
+    """Return the figures of a batch's baseline for metrics.jsonl."""
+    subtracted = baselines(rewards_P_L, baseline, values_P)
+    return {
+        "zero_advantage_share": zero_advantage_share(rewards_P_L),
+        "explained_variance": explained_variance(rewards_P_L, subtracted),
+        "value_mean": float(values_P.mean()),
+    }
+
+
+def explained_variance(rewards_P_L: torch.Tensor, predicted: torch.Tensor) -> float:
+    """Return 1 − Var(R − baseline) / Var(R); 0 if the rewards do not vary."""
+    total = float(rewards_P_L.var(correction=0))
+    if total < _TINY**2:
+        return 0.0
+    return 1.0 - float((rewards_P_L - predicted).var(correction=0)) / total
+
+
+def zero_advantage_share(rewards_P_L: torch.Tensor) -> float:
+    """Return the share of groups whose candidates all have the same reward."""
+    spread = rewards_P_L.max(dim=1).values - rewards_P_L.min(dim=1).values
+    return float((spread < _TINY).float().mean())

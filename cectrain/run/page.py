@@ -1,0 +1,114 @@
+"""The page of a training run: held-out scores before and after, and their course."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+
+import numpy as np
+
+from cecbench.report.figures import Point, curves
+from cecdata.common import durable, html, markdown
+from cecdata.common.codec import Json
+from cectrain.store import metrics_log
+
+PAGE = "report"  # .html, .md and .json
+_MOST = 12  # points of a curve; more are averaged in equal parts
+_FIGURES = {
+    "Held-out sentences by batch of PPO, %": (
+        "heldout",
+        {"heldout_exact": "exact", "heldout_over_correction": "over-correction"},
+    ),
+    "Candidates by batch of PPO, %": (
+        "ppo",
+        {"reward": "reward", "exact_rate": "exact", "copy_rate": "copies of the source"},
+    ),
+}
+
+
+def write_page(out: Path, summary: Mapping[str, Json]) -> Path:
+    """Write the page of the finished run in `out`, and return its path."""
+    before, after = summary["heldout_after_sft"], summary["heldout_after_ppo"]
+    assert isinstance(before, dict)
+    assert isinstance(after, dict)
+    rows = [
+        [name.removeprefix("heldout_"), *(_shown(values.get(name)) for values in (before, after))]
+        for name in after
+    ]
+    tables: list[Table] = [(["held out, %", "before PPO", "after PPO"], rows)]
+    names = ("parameters", "training_pairs", "sft_steps", "ppo_batches", "seconds")
+    facts = [[name.replace("_", " "), f"{summary[name]:,}"] for name in names]
+    tables.append((["run", "value"], facts))
+    path = out / metrics_log.FILE
+    figures = [
+        _curve(title, metrics_log.lines(path, phase), columns)
+        for title, (phase, columns) in _FIGURES.items()
+    ]
+    note = (
+        f"{summary['heldout_rows']} held-out sentences with synthetic errors. One seed shows no "
+        "difference between methods: `python -m experiments evidence` compares several."
+    )
+    title = f"Training run {out.resolve().name}"
+    write_report(out / PAGE, title, [note], figures, tables, summary)
+    return out / f"{PAGE}.html"
+
+
+def _curve(title: str, lines: Sequence[Mapping[str, float]], columns: Mapping[str, str]) -> str:
+    """Draw columns of a log over its steps; a figure of fewer than two points is empty."""
+    if len(lines) < 2:
+        return ""
+    parts = np.array_split(np.arange(len(lines)), min(_MOST, len(lines)))
+    labels = [f"{lines[part[-1]]['step']:.0f}" for part in parts]
+    series = {
+        name: {
+            label: Point(100 * float(np.mean([lines[i][column] for i in part])))
+            for label, part in zip(labels, parts, strict=True)
+        }
+        for column, name in columns.items()
+        if all(column in line for line in lines)
+    }
+    return curves(title, labels, series)
+
+
+def _shown(value: Json) -> str:
+    return percent(value) if isinstance(value, float) else "–"
+
+
+Table = tuple[list[str], list[list[str]]]  # head, rows
+
+
+def write_report(
+    base: Path,
+    title: str,
+    notes: Sequence[str],
+    figures: Sequence[str],
+    tables: Sequence[Table],
+    facts: Mapping[str, Json],
+) -> str:
+    """Write BASE.json, BASE.md and BASE.html, and return the Markdown.
+
+    Figures are SVG and come before the tables, in the HTML page only.
+    """
+    base.parent.mkdir(parents=True, exist_ok=True)
+    text = "\n\n".join([f"# {title}", *notes, *(markdown.table(*table) for table in tables)]) + "\n"
+    paragraphs = "".join(f"<p>{_with_code(note)}</p>\n" for note in notes)
+    shown = "".join([*figures, *(html.table(*table) for table in tables)])
+    page = html.page(title, f"<h1>{escape(title)}</h1>\n{paragraphs}{shown}")
+    plain = json.dumps(dict(facts), ensure_ascii=False, indent=1) + "\n"
+    contents = {"json": plain, "md": text, "html": page}
+    named = {f"{base.name}.{suffix}": content for suffix, content in contents.items()}
+    durable.write_beside(base.parent, named)
+    return text
+
+
+def _with_code(note: str) -> str:
+    """Return a note as HTML, with what is between backticks as code."""
+    return re.sub("`(.+?)`", r"<code>\1</code>", escape(note))
+
+
+def percent(value: float | None) -> str:
+    """Return a rate in percent with one decimal, without the sign; an en dash for None."""
+    return html.percent(value, 1)

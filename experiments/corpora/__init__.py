@@ -1,0 +1,1 @@
+"""Corpora of errors, compared by the corrector that each one trains."""

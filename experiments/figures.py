@@ -1,0 +1,294 @@
+"""The paper's figures drawn again by matplotlib, with a user's runs and studies beside its numbers.
+
+Text in the SVG files is drawn as paths, so that they need no font; the same input gives the same
+bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from cecbench import published
+from cecbench.report import plots
+from cecbench.report.figures import Point, Series
+from cecbench.report.overview import overview
+from cecbench.report.write import find_runs
+from cecbench.results import SCORE, Run
+from cecdata.common import html
+from cecdata.common.durable import write_text
+from cecdata.common.errors import InputError
+from cecdata.common.names import one_part
+from cecdata.common.strict_json import parse
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Drawing = Callable[["Axes"], None]
+_STYLE = {"svg.fonttype": "path", "svg.hashsalt": "cec-zero", "font.size": 9.0}
+_HEIGHT, _BAR = 3.4, 0.22  # inches: of a figure, and of a bar with its share of the margin
+
+
+def redraw(sources: Sequence[Path], out: Path) -> list[Path]:
+    """Write each figure to `out` as SVG, and a page that lists them; return the paths.
+
+    `sources` are folders or files with runs of cecbench (score.json), studies (STUDY.json) and
+    outputs of `cecdata encoders compare --json`. Without any the published numbers are drawn alone.
+    Raises InputError for a source that has none of these.
+    """
+    figures = from_the_paper()
+    runs, documents = _read(sources)
+    if runs:
+        figures["scores"] = scores(runs)
+    for file, document in documents.items():
+        try:
+            if "study" in document:
+                figures[f"study-{one_part(str(document['study']))}"] = _of_study(document)
+            else:
+                figures["paper-encoders"] = correlation(_correlations(document))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(f"{file}: a value is missing or wrong ({error})") from error
+    out.mkdir(parents=True, exist_ok=True)
+    paths = [_saved(draw, width, out / f"{name}.svg") for name, (draw, width) in figures.items()]
+    shown = "".join(
+        f'<figure><img src="{escape(path.name)}" alt="{escape(path.stem)}"></figure>'
+        for path in paths
+    )
+    title = "The paper's figures"
+    body = f"<h1>{title}</h1><p>CEC-Zero, arXiv 2512.23971.</p>{shown}"
+    write_text(out / "index.html", html.page(title, body))
+    return [out / "index.html", *paths]
+
+
+Figure = tuple[Drawing, float]  # what draws it, and its width in inches
+
+
+def _saved(draw: Drawing, width: float, path: Path) -> Path:
+    """Draw a figure of this width in inches to an SVG file, without a window or a date."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure as Canvas
+
+    with mpl.rc_context(_STYLE):
+        canvas = Canvas(figsize=(width, _HEIGHT), layout="constrained")
+        axes = canvas.add_subplot()
+        axes.grid(axis="y", linewidth=0.4)
+        axes.set_axisbelow(True)
+        draw(axes)
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(fontsize=8, frameon=False)
+        canvas.savefig(path, format="svg", metadata={"Date": None})
+    return path
+
+
+def bars(title: str, labels: Sequence[str], series: Series) -> Figure:
+    """Return grouped bars: at each label one bar a series, its interval as a whisker."""
+
+    def draw(axes: Axes) -> None:
+        thick = 0.8 / max(1, len(series))
+        for index, (name, points) in enumerate(series.items()):
+            known = [place for place, label in enumerate(labels) if label in points]
+            values = [points[labels[place]] for place in known]
+            at = [place + (index - (len(series) - 1) / 2) * thick for place in known]
+            axes.bar(
+                at,
+                [point.value for point in values],
+                thick * 0.9,
+                label=name,
+                yerr=_whiskers(values),
+                capsize=2,
+            )
+        axes.set_xticks(range(len(labels)), labels, rotation=30, ha="right")
+        axes.set_title(title)
+
+    return draw, max(4.5, 1 + _BAR * len(labels) * (len(series) + 1))
+
+
+def dots(title: str, labels: Sequence[str], series: Series, marks: Series) -> Figure:
+    """Return dots with whiskers; `marks` are lines across (published values)."""
+
+    def draw(axes: Axes) -> None:
+        for index, (name, points) in enumerate(series.items()):
+            known = [place for place, label in enumerate(labels) if label in points]
+            values = [points[labels[place]] for place in known]
+            at = [place + (index - (len(series) - 1) / 2) * 0.12 for place in known]
+            heights = [point.value for point in values]
+            axes.errorbar(at, heights, _whiskers(values), fmt="o", capsize=2, label=name)
+        for name, points in marks.items():
+            known = [place for place, label in enumerate(labels) if label in points]
+            heights = [points[labels[place]].value for place in known]
+            style = {"linestyles": "dashed" if name == plots.BEST else "solid", "colors": "grey"}
+            starts, ends = ([place + side for place in known] for side in (-0.4, 0.4))
+            axes.hlines(heights, starts, ends, label=name, **style)
+        axes.set_xticks(range(len(labels)), labels, rotation=30, ha="right")
+        axes.set_ylim(bottom=0)
+        axes.set_title(title)
+
+    return draw, max(4.5, 1 + 0.5 * len(labels))
+
+
+def _whiskers(points: Sequence[Point]) -> list[list[float]] | None:
+    """Return the lengths below and above each value, [2, points]; None without any interval."""
+    if all(point.low is None for point in points):
+        return None
+    below = [0.0 if p.low is None else max(0.0, p.value - p.low) for p in points]
+    above = [0.0 if p.high is None else max(0.0, p.high - p.value) for p in points]
+    return [below, above]
+
+
+def from_the_paper() -> dict[str, Figure]:
+    """Return the paper's breakdown by category, scaling, ablation and study of encoders."""
+    source = published.table("cs_breakdown")
+    columns = [name for name in source.columns[1:] if name != "overall"]
+    shown = ("GPT-4", "DeepSeek-32B", "Qwen3-14B-RL", "Qwen3-32B-RL")
+    series = {row[0]: _row(source, row, columns) for row in source.rows if row[0] in shown}
+    return {
+        "paper-categories": bars("CS by error category, four of twelve systems", columns, series),
+        "paper-scaling": _scaling(),
+        "paper-ablation": _ablation(),
+        "paper-encoders": correlation({}),
+    }
+
+
+def _scaling() -> Figure:
+    source = published.table("scaling")
+
+    def draw(axes: Axes) -> None:
+        for kind in ("SFT", "RL"):
+            rows = [row for row in source.rows if row[1] == kind]
+            sizes, values = ([float(row[column]) for row in rows] for column in (2, 3))
+            axes.plot(sizes, values, marker="o", label=f"{kind} on Qwen")
+        sizes = list(dict.fromkeys(row[2] for row in source.rows))
+        axes.set_xscale("log")
+        axes.set_xticks([float(size) for size in sizes], [f"{size}B" for size in sizes])
+        axes.minorticks_off()
+        axes.set_title("Average F1 by size of the backbone")
+
+    return draw, 5.0
+
+
+def _ablation() -> Figure:
+    source = published.table("ablation")
+    columns = [*published.SETS, "avg"]
+    series = {row[0]: _row(source, row, columns) for row in source.rows}
+    for row in source.rows:
+        mean = published.recomputed_average(source, row)
+        if mean is not None:
+            series[row[0]]["avg"] = Point(mean)
+    return bars("Reward ablation at 14B (averages recomputed)", columns, series)
+
+
+def correlation(own: Mapping[str, Point]) -> Figure:
+    """Return Pearson's r of cosines with human ratings: the paper's two, and `own`."""
+    source = published.table("encoders")
+    printed = {row[0]: r for row in source.rows if (r := source.number(row, "pearson_r"))}
+    # The paper leaves out the owners of models on the hub.
+    yours = {name.rsplit("/", 1)[-1]: point for name, point in own.items()}
+    both = {"yours": yours, "published": {name: Point(100 * r) for name, r in printed.items()}}
+    labels = list(dict.fromkeys((*printed, *yours)))
+    title = "Pearson correlation of cosine and human rating, × 100"
+    return bars(title, labels, {name: points for name, points in both.items() if points})
+
+
+def scores(runs: Sequence[Run]) -> Figure:
+    """Return the headlines of the best systems with intervals, and published values as lines."""
+    view = overview(runs)
+    names = plots.drawn(view)
+    yours = [line for line in view.lines if line.yours and line.name in names]
+    labels = [c for c in view.columns if c != "avg" and any(c in line.cells for line in yours)]
+    series = {
+        line.name: {
+            name: Point(cell.value, cell.low, cell.high)
+            for name, cell in line.cells.items()
+            if cell.value is not None and name in labels
+        }
+        for line in yours
+    }
+    marks = {
+        line.name: {
+            name: Point(cell.value)
+            for name, cell in line.cells.items()
+            if cell.value is not None and name in labels
+        }
+        for line in view.lines
+        if not line.yours and line.name in ("GPT-4", plots.BEST)
+    }
+    known = {name: points for name, points in marks.items() if points}
+    return dots("F1 by benchmark, with 95 % intervals", labels, series, known)
+
+
+def _row(source: published.Table, row: tuple[str, ...], columns: Sequence[str]) -> dict[str, Point]:
+    values = {name: source.number(row, name) for name in columns}
+    return {name: Point(value) for name, value in values.items() if value is not None}
+
+
+def _read(sources: Sequence[Path]) -> tuple[list[Run], dict[Path, dict[str, object]]]:
+    """Return the runs below the sources, and the studies and comparisons by their files."""
+    with_runs: list[Path] = []
+    documents: dict[Path, dict[str, object]] = {}
+    for source in sources:
+        files = [source] if source.is_file() else sorted(source.glob("*.json"))
+        known = {file: document for file in files if (document := _document(file))}
+        has_runs = source.name == SCORE or any(source.rglob(SCORE))
+        if not known and not has_runs:
+            raise InputError(
+                f"{source}: no runs of `cecbench run`, study of `python -m experiments study` or "
+                "output of `cecdata encoders compare --json`"
+            )
+        documents |= known
+        with_runs += [source] if has_runs and not known else []
+    return (find_runs(with_runs) if with_runs else []), documents
+
+
+def _document(file: Path) -> dict[str, object] | None:
+    """Return the study or the comparison of encoders in a file; None for JSON of another kind."""
+    try:
+        document = parse(file.read_bytes())
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file}: not readable as JSON ({error})") from error
+    kinds = ({"study", "rows"}, {"pairs", "encoders"})
+    if isinstance(document, dict) and any(kind <= document.keys() for kind in kinds):
+        return dict(document)
+    return None
+
+
+def _correlations(comparison: Mapping[str, object]) -> dict[str, Point]:
+    """Return each encoder's r with its interval, in hundredths."""
+    encoders = comparison["encoders"]
+    if not isinstance(encoders, list):
+        raise TypeError  # the caller names the file
+    points = {}
+    for one in encoders:
+        values = (one["pearson"], *one["pearson_interval"])
+        points[one["encoder"]] = Point(*(100 * value for value in values))
+    return points
+
+
+def _of_study(study: Mapping[str, object]) -> Figure:
+    """Return each variant's score (mean, least and greatest over seeds) beside the published one.
+
+    It is F1, or the first column of a study without F1.
+    """
+    yours: dict[str, Point] = {}
+    printed: dict[str, Point] = {}
+    rows = study["rows"]
+    if not isinstance(rows, list):
+        raise TypeError  # the caller names the study
+    columns = list(dict.fromkeys(name for row in rows for name in row["values"]))
+    column = "F1" if "F1" in columns or not columns else columns[0]
+    for row in rows:
+        each = [100 * value for value in row["values"].get(column, ())]
+        if each:
+            yours[row["name"]] = (
+                Point(fmean(each), min(each), max(each), f"{len(each)} seeds")
+                if len(each) > 1
+                else Point(each[0])
+            )
+        if row.get("published") is not None:
+            printed[row["name"]] = Point(float(row["published"]))
+    labels = [row["name"] for row in rows]
+    both = {"yours": yours, "published": printed}
+    series = {name: points for name, points in both.items() if points}
+    return bars(f"{column}, study {study['study']}", labels, series)

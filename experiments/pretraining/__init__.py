@@ -1,0 +1,1 @@
+"""Pretraining of the built-in policy."""

@@ -1,0 +1,1 @@
+"""Errors read by eye, with their verdicts."""

@@ -1,0 +1,1 @@
+"""A classifier that tells a recipe's errors from real ones."""

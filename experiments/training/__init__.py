@@ -1,0 +1,1 @@
+"""Studies over many training runs, and their reports."""

@@ -1,0 +1,235 @@
+"""The corpora of errors can be made, and the corrector that they train counts."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from argparse import Namespace
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tomllib
+
+from cecdata.audit.model import same_pinyin
+from cecdata.hanzi.characters import is_han, standard_characters
+from experiments.corpora import compare, results
+
+ROOT = Path(__file__).parents[2]
+HERE = ROOT / "experiments" / "corpora"
+VARIANTS = tomllib.loads((HERE / "corpora.toml").read_text("utf-8"))
+FACTORS = tomllib.loads((HERE / "factors.toml").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_each_corpus_is_a_recipe_or_a_program_that_is_there(name):
+    """A recipe takes the settings beside it, and a program is a file of the folder."""
+    asked = {key: value for key, value in VARIANTS[name].items() if key not in compare.OF_TEXT}
+    if "recipe" in asked:
+        shares = compare.configured(asked, 1).prior
+        used = {operator for operator, share in shares.items() if share > 0}
+        assert used <= set(asked.get("only", shares)) - set(asked.get("without", ()))
+        assert used == shares.keys() or {"only", "without"} & asked.keys()
+    elif "program" in asked:
+        assert (HERE / asked["program"][0]).is_file()
+    else:
+        assert asked == {"listing": True}
+
+
+def test_the_uniform_corpus_draws_any_character_of_the_syllable():
+    """Rare characters of a syllable are as likely as frequent ones."""
+    characters = standard_characters()
+    links = [divmod(key, len(characters)) for key in same_pinyin().key.tolist()]
+    same = {characters[other] for one, other in links if characters[one] == "他"}
+    texts = [f"他来到这里{number}次" for number in range(3000)]
+    pairs = compare.corrupted(texts, VARIANTS["f-pinyin-uniform"], 1, "")
+    wrong = Counter(source[0] for source, _ in pairs if source[0] != "他")
+    assert wrong.keys() == same
+    assert max(wrong.values()) < 4 * min(wrong.values())
+
+
+@pytest.mark.parametrize("name", FACTORS)
+def test_each_factor_is_a_recipe_with_settings(name):
+    """A factor changes one setting of the recipe; where the clean text is from is not one."""
+    asked = {key: value for key, value in FACTORS[name].items() if key not in compare.OF_TEXT}
+    compare.configured(asked, 1)
+
+
+@pytest.mark.parametrize("change", ["sentences", "clean text", "benchmark", "recipe"])
+def test_a_score_of_other_settings_is_not_shown(tmp_path, change):
+    """A run is skipped if its score is there, and refused if other settings or inputs made that."""
+    inputs = [tmp_path / "clean.parquet", *(tmp_path / file for file in compare.FILES.values())]
+    for file in inputs:
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("one")
+    corpora = tmp_path / "corpora.toml"
+    corpora.write_text('[b-paper]\nrecipe = "paper"\n')
+    asked = Namespace(
+        corpus=inputs[0], data=tmp_path, out=tmp_path / "out", corpora=corpora, policy=None,
+        **dict.fromkeys(compare.SETTINGS),
+    )  # fmt: skip
+    folder = asked.out / "b-paper/1"
+    compare.keep(folder, compare.settings_of(asked, {"recipe": "paper"}, 1))
+    (folder / "score.json").write_text("{}", "utf-8")
+    compare.run(asked, "b-paper", 1)
+    if change == "sentences":
+        asked.sentences = 10_000
+    elif change == "recipe":
+        corpora.write_text('[b-paper]\nrecipe = "paper"\nmax_edits = 3\n')
+    else:
+        inputs[change == "benchmark"].write_text("other")
+    with pytest.raises(SystemExit, match="Choose another --out"):
+        compare.run(asked, "b-paper", 1)
+    (folder / "score.json").unlink()
+    with pytest.raises(SystemExit, match="Choose another --out"):  # its checkpoints are of those
+        compare.run(asked, "b-paper", 1)
+
+
+def test_the_digest_of_a_recipe_is_among_the_settings(tmp_path, monkeypatch):
+    """A recipe whose own file changes is another one, although corpora.toml names the same."""
+    asked = Namespace(corpus=tmp_path / "c", data=tmp_path, policy=None)
+    asked.__dict__.update(dict.fromkeys(compare.SETTINGS))
+    for file in ("c", *compare.FILES.values()):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).touch()
+    before = compare.settings_of(asked, {"recipe": "paper"}, 1)
+    changed = replace(compare.load("paper"), mixed=0.5)
+    monkeypatch.setattr(compare, "load", lambda _name, **more: replace(changed, **more))
+    assert compare.settings_of(asked, {"recipe": "paper"}, 1) != before
+
+
+def test_a_program_must_answer_each_sentence(tmp_path, monkeypatch):
+    """A line less, or another target, is refused: pairs would be of other sentences."""
+    monkeypatch.setattr(compare, "HERE", tmp_path)
+    (tmp_path / "own.py").write_text(
+        "import sys\n"
+        "for line in sys.stdin.read().split(chr(10))[: int(sys.argv[1])]:\n"
+        "    print(line, line, sep=chr(9))\n"
+    )
+    texts = ["今天好。", "明天\u2028也好。"]  # a separator of lines that is a character here
+    variant = {"program": ["own.py", "2"]}
+    assert compare.corrupted(texts, variant, 1, sys.executable) == [(text, text) for text in texts]
+    with pytest.raises(SystemExit, match="one line"):
+        compare.corrupted(texts, {"program": ["own.py", "1"]}, 1, sys.executable)
+    with pytest.raises(SystemExit, match="one line"):
+        compare.corrupted(["有\t表", "今天"], variant, 1, sys.executable)
+
+
+def test_differences_are_of_the_same_draws():
+    """Two corpora with the same counts differ by nothing in every draw, whatever their seeds."""
+    counts = [[1, 1, 1], [0, 1, 1], [0, 1, 0], [0, 0, 0]] * 5
+    run = {"sets": {of: {"counts": counts} for of in results.SETS}}
+    one = results.Scored("one", {1: run, 2: run, 3: run})
+    other = results.Scored("other", {3: run, 1: run})
+    terms = (results.f1, results.over_correction)
+    assert [other.difference(one, of) for of in terms] == [[0, 0]] * 2
+    assert results.Scored("none", {4: run}).difference(one, results.f1) == []
+    drawn = one.drawn(results.over_correction, [1])
+    assert np.mean(drawn) == pytest.approx(50, abs=2)
+
+
+def test_the_least_confidence_is_chosen_on_the_held_out_pairs(capsys):
+    """The best F1 decides among the confidences at which at most 5 % of the clean half change."""
+    pairs = [(f"己{number}", f"已{number}") for number in range(40)]
+
+    class Toy:
+        """Corrects at 0.55, and spoils every tenth of the clean ones at 0.35."""
+
+        def propose(self, texts):
+            edit = compare.Edit(0, 1, "己", "已", 0.55)
+            spoilt = compare.Edit(0, 1, "已", "己", 0.35)
+            return [[edit] if text[0] == "己" else [spoilt] * text.endswith("0") for text in texts]
+
+    assert compare.threshold(Toy(), pairs) == 0.5
+    assert not capsys.readouterr().err
+
+    class Bold:
+        """Spoils every clean pair at the highest confidence."""
+
+        def propose(self, texts):
+            return [[compare.Edit(0, 1, text[0], "巳", 1.0)] for text in texts]
+
+    assert compare.threshold(Bold(), pairs) == max(compare.CONFIDENCES)
+    assert "changes 100.0 % of the clean pairs" in capsys.readouterr().err
+
+
+def test_chances_are_counts():
+    """P(wrong | right) is a pair's share of the errors at a character; rare ones get less."""
+    pairs = [("他己来", "他已来")] * 3 + [("他以来", "他已来"), ("同", "同"), ("长", "很长")]
+    channel = compare.counted(pairs, "toy")
+    assert channel.observed == ("以", "己")
+    ((right, chance),) = channel.row("己")
+    assert right == "已"
+    assert chance == pytest.approx(math.log(3 / (4 + compare.UNSEEN)))
+
+
+def test_corpora_are_compared_where_as_many_error_free_sentences_change():
+    """The confidence is the least at which the share is not exceeded, ties included."""
+    rows = [("天", "天")] * 20 + [("地", "也")]
+    edit = compare.Edit(0, 1, "天", "夫", 0.5)
+    shares = (0.9, 0.7, 0.7, 0.3)
+    proposed = [[replace(edit, confidence=share)] for share in shares] + [[]] * 17
+    for share, least, changed in ((0.05, 0.7, 1), (0.1, 0.7, 1), (0.15, 0.3, 3), (0.5, 0.0, 4)):
+        found = compare.changing(rows, proposed, share)
+        assert found == pytest.approx(least)
+        assert found > least
+        assert sum(any(e.confidence >= found for e in edits) for edits in proposed) == changed
+
+
+def test_the_neural_corrector_keeps_what_its_policy_cannot_read(tmp_path):
+    """After two steps it proposes edits of Chinese characters alone."""
+    pairs = [("他己经来了。", "他已经来了。"), ("我门走吧。", "我们走吧。")] * 64
+    corrector = compare.trained("builtin", pairs, 2, 0.25, 1, tmp_path / "checkpoints")
+    texts = ["他在R&D部门工作,增长45.6%.", "我门" + "走吧,天气很好." * 20]
+    for text, edits in zip(texts, corrector.propose(texts), strict=True):
+        assert all(is_han(ord(sign)) for edit in edits for sign in text[edit.start : edit.end])
+    files = sorted((tmp_path / "checkpoints").glob("*/*"))
+    written = [file.stat().st_mtime_ns for file in files]
+    compare.trained("builtin", pairs, 2, 0.25, 1, tmp_path / "checkpoints")
+    assert [file.stat().st_mtime_ns for file in files] == written, "it must not train again"
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "docs/evidence").glob("*.json")))
+def test_the_page_prints_the_published_scores(file):
+    """Each mean, its interval, its difference and F1 by set are in one row of docs/evidence.md."""
+    page = (ROOT / "docs/evidence.md").read_text("utf-8").splitlines()
+    facts = json.loads(file.read_text("utf-8"))
+    for part in ("corpora", "equal"):
+        for name, held in facts.get(part, {}).items():
+            low, high = held["interval"]
+            mean = f" {held['mean_f1']:.1f} ({low:.1f}–{high:.1f}) "
+            by_set = "| " + " | ".join(f"{score:.1f}" for score in held["f1"].values()) + " |"
+            apart = " to ".join(f"{bound:+.1f}" for bound in held.get("difference", ()))
+            cells = (mean, by_set, apart.replace("-", "−"))
+            assert any(all(cell in line for cell in cells) for line in page), (part, name, cells)
+
+
+def test_the_report_shows_each_corpus_that_was_scored(tmp_path):
+    """Means over seeds and sets, paired differences, figures; what has no score is left out."""
+    sets = dict.fromkeys(compare.SETS)
+    for name, hits in (("first", 1), ("second", 2)):
+        for seed in (1, 2):
+            counts = [[1, 1, 1]] * hits + [[0, 1, 1]] * (4 - hits)
+            of = {"f1": 25.0 * hits, "over_correction": 0.5, "signature": "s", "counts": counts}
+            folder = tmp_path / name / str(seed)
+            folder.mkdir(parents=True)
+            run = {"least": 0.4, "usable": 7, "characters": 1.0, "sets": dict.fromkeys(sets, of)}
+            run["equal"] = dict.fromkeys(sets, of | {"f1": 30.0 * hits})
+            (folder / "score.json").write_text(json.dumps(run), "utf-8")
+    text = compare.write_results(tmp_path, ["first", "missing", "second"], [1, 2], "compare.py")
+    lines = [line for line in text.splitlines() if line.startswith(("| first", "| second"))]
+    rows = [line.split(" | ") for line in lines]
+    assert [row[2].split()[0] for row in rows] == ["25.0", "50.0", "30.0", "60.0"]
+    assert (rows[0][3], rows[1][9]) == ("", "50.0 %")
+    facts = json.loads((tmp_path / "compare.json").read_text("utf-8"))
+    assert facts["corpora"].keys() == facts["equal"].keys() == {"first", "second"}
+    assert facts["equal"]["second"]["mean_f1"] == 60
+    low, high = facts["corpora"]["second"]["interval"]
+    assert low < 50 < high
+    page = (tmp_path / "compare.html").read_text("utf-8")
+    assert page.count("<svg") == 4
+    assert "missing" not in page
+    assert compare.write_results(tmp_path, ["missing"], [1], "compare.py") == ""

@@ -1,0 +1,117 @@
+"""`python -m experiments figures` draws the paper's figures, with runs and studies beside them."""
+
+from __future__ import annotations
+
+import json
+from xml.etree import ElementTree as ET
+
+import pytest
+from click.testing import CliRunner
+
+pytest.importorskip("matplotlib", reason="the extra `experiments` is not installed")
+
+from cecbench.evaluate import Settings, evaluate
+from experiments import figures
+from experiments.__main__ import cli
+
+SVG = "{http://www.w3.org/2000/svg}"
+PAPER = {"paper-categories", "paper-scaling", "paper-ablation", "paper-encoders"}
+
+
+def draw(out, *words):
+    """The SVG documents of a call, by their names."""
+    done = CliRunner().invoke(cli, ["figures", *map(str, words), "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    return {path.stem: ET.parse(path).getroot() for path in out.glob("*.svg")}
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """What is handed to the functions that draw: title → (labels, series, marks)."""
+    calls = {}
+    bars, dots = figures.bars, figures.dots
+
+    def kept_bars(title, labels, series):
+        calls[title] = (labels, series, {})
+        return bars(title, labels, series)
+
+    def kept_dots(title, labels, series, marks):
+        calls[title] = (labels, series, marks)
+        return dots(title, labels, series, marks)
+
+    monkeypatch.setattr(figures, "bars", kept_bars)
+    monkeypatch.setattr(figures, "dots", kept_dots)
+    return calls
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory):
+    """A run, and a study with one published number."""
+    folder = tmp_path_factory.mktemp("sources")
+    (folder / "own.tsv").write_text("他己经来了。\t他已经来了。\n今天好。\t今天好。\n", "utf-8")
+    (folder / "answers.txt").write_text("他已经来了。\n今天号。\n", "utf-8")
+    system = f"predictions:{folder / 'answers.txt'}"
+    evaluate(Settings(str(folder / "own.tsv"), system, folder / "runs", name="mine & <yours>"))
+    rows = [
+        {"name": "full", "values": {"F1": [0.2, 0.4]}, "published": 65.1},
+        {"name": "half", "values": {"F1": [0.1]}, "published": None},
+    ]
+    (folder / "study").mkdir()
+    study = folder / "study" / "ablation.json"
+    study.write_text(json.dumps({"study": "ablation", "rows": rows}))
+    return folder
+
+
+def test_without_runs_the_published_numbers_are_drawn(tmp_path):
+    """The four figures are there, need no font, and the same call writes the same bytes."""
+    figures = draw(tmp_path)
+    assert set(figures) == PAPER
+    assert not any(list(figure.iter(f"{SVG}text")) for figure in figures.values())
+    before = [path.read_bytes() for path in sorted(tmp_path.glob("*.svg"))]
+    draw(tmp_path)
+    assert before == [path.read_bytes() for path in sorted(tmp_path.glob("*.svg"))]
+
+
+def test_runs_and_studies_stand_beside_the_published_numbers(sources, tmp_path, drawn):
+    """The study's bars are its means and the printed numbers; the run has its own figure."""
+    found = draw(tmp_path, sources / "runs", sources / "study")
+    assert set(found) == PAPER | {"study-ablation", "scores"}
+    labels, series, _ = drawn["F1, study ablation"]
+    assert labels == ["full", "half"]
+    full = series["yours"]["full"]
+    assert (full.value, full.low, full.high) == pytest.approx((30, 20, 40))
+    assert series["published"]["full"].value == 65.1
+    labels, series, marks = drawn["F1 by benchmark, with 95 % intervals"]
+    assert (labels, list(series), marks) == (["own"], ["mine & <yours>"], {})
+
+
+def test_a_study_without_f1_is_titled_by_its_first_column(tmp_path, drawn):
+    """All bars are of that column, whatever else a variant has."""
+    rows = [
+        {"name": "one", "values": {"precision": [0.2], "recall": [0.9]}},
+        {"name": "two", "values": {"recall": [0.8], "precision": [0.3]}},
+    ]
+    (tmp_path / "size.json").write_text(json.dumps({"study": "size", "rows": rows}))
+    draw(tmp_path / "figures", tmp_path / "size.json")
+    _, series, _ = drawn["precision, study size"]
+    assert {name: point.value for name, point in series["yours"].items()} == {"one": 20, "two": 30}
+
+
+def test_own_correlations_stand_beside_the_published_ones(tmp_path, drawn):
+    """The output of `cecdata encoders compare --json` is drawn, with its intervals."""
+    measured = {"encoder": "owner/mine", "pearson": 0.5, "pearson_interval": [0.4, 0.6]}
+    (tmp_path / "encoders.json").write_text(json.dumps({"pairs": 3, "encoders": [measured]}))
+    draw(tmp_path / "figures", tmp_path / "encoders.json")
+    labels, series, _ = drawn["Pearson correlation of cosine and human rating, × 100"]
+    assert "mine" in labels
+    assert series["published"]["bge-large-zh-v1.5"].value == 89
+    mine = series["yours"]["mine"]
+    assert (mine.value, mine.low, mine.high) == (50, 40, 60)
+
+
+def test_a_source_without_runs_is_refused(tmp_path):
+    """The message names the folder and what writes one that can be drawn."""
+    from cecdata.common.command_group import run
+
+    (tmp_path / "empty").mkdir()
+    assert run(cli, ["figures", str(tmp_path / "empty"), "--out", str(tmp_path)]) == 1
