@@ -9,9 +9,10 @@ from typing import Protocol
 #: status → its meaning; `failed` is no answer, and is scored only with --allow-missing
 STATUSES = {
     "ok": "the answer is the sentence",
-    "cleaned": "a fence, quotes or a lead-in around the sentence was removed",
+    "cleaned": "what stood around the sentence was removed: labels, marks, an echo, remarks",
     "empty": "the answer was empty",
     "refusal": "the system declined to answer",
+    "unclear": "several different sentences, and nothing says which one is meant",
     "chatter": "the system talked about the sentence instead of correcting it",
     "unparsable": "the answer holds no sentence, or ends inside a thought",
     "truncated": "the sentence was too long for the system; the rest was kept unchanged",
@@ -20,7 +21,7 @@ STATUSES = {
 }
 
 #: statuses without a correction: the source is scored in place of the answer
-UNANSWERED = ("empty", "refusal", "chatter", "unparsable", "failed")
+UNANSWERED = ("empty", "refusal", "unclear", "chatter", "unparsable", "failed")
 
 
 @dataclass(frozen=True, slots=True)

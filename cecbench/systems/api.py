@@ -32,6 +32,19 @@ from cecdata.common.strict_json import parse
 CACHE = "requests.jsonl"
 _PATIENCE_S = 2.0  # after an interrupt
 EXAMPLE = "api:qwen3@http://127.0.0.1:8000/v1"
+_SCHEMA = {
+    "type": "json_schema",
+    "json_schema": {
+        "name": "correction",
+        "strict": True,
+        "schema": {
+            "type": "object",
+            "properties": {"corrected": {"type": "string"}},
+            "required": ["corrected"],
+            "additionalProperties": False,
+        },
+    },
+}
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -62,6 +75,9 @@ class ApiOptions(PromptOptions, RequestOptions):
             "metavar": "NAME=VALUE",
             "callback": _parse_body,
         },
+    )
+    structured: bool = option(
+        default=False, meaning="Ask for JSON by a schema, of servers that can (response_format)."
     )
     price_in: float = option(0.0, "Price of a million input tokens.", type=NOT_NEGATIVE)
     price_out: float = option(0.0, "Price of a million output tokens.", type=NOT_NEGATIVE)
@@ -169,6 +185,8 @@ class ApiSystem:
             body |= {"top_p": options.top_p, "seed": options.seed}
         if options.max_new_tokens:
             body["max_tokens"] = options.max_new_tokens
+        if options.structured:
+            body["response_format"] = _SCHEMA
         # A field set to null is left out: some endpoints refuse `temperature`, for example.
         return {k: v for k, v in {**body, **options.body}.items() if v is not None}
 

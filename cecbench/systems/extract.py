@@ -1,40 +1,39 @@
-"""Extraction of the corrected sentence from the output of a language model.
+"""The corrected sentence in what a language model wrote.
 
-The status of an answer says what was removed, or why there is no sentence.
+A small grammar of answers: a thought and special tokens go first; what is left is cut into pieces,
+each of them a line, what a label introduces, a cell of a table or a value of JSON, and each piece
+is freed of the marks around it. A piece near the source is a candidate. What an answer's label
+introduces wins over bare lines, and these over an echo of the source. Where several different
+candidates remain, nothing is decided: the answer is `unclear`. tests/cecbench/answers.jsonl has the
+forms that were met; each new one belongs there first.
+
+An endpoint may send anything: no pattern has two adjacent parts that match the same run of
+characters, so that each takes time linear in the answer's length.
 """
 
 from __future__ import annotations
 
+import ast
+import json
 import re
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
+from enum import IntEnum
+from itertools import islice
 
 from rapidfuzz.distance import Levenshtein
 
-QUOTES = (("“", "”"), ("「", "」"), ("『", "』"), ('"', '"'), ("'", "'"), ("‘", "’"), ("`", "`"))
-# An endpoint may send anything. No pattern has two adjacent parts that could match the same run of
-# characters, so that each takes time linear in the answer's length.
-_THOUGHT = re.compile(r"</?think(?:ing)?>", re.IGNORECASE)
-_FENCE = re.compile(r"```[^\n`]*\n(?P<inside>.*?)\n?```", re.DOTALL)
-_LEAD_IN = re.compile(
-    r"^(?:(?:好的|当然)[，,。！!])?\s*(?!\s)(?:以下是|这是)?[*#\s]*"
-    r"(?:改正|修改|纠正|校对|修正|订正|更正|纠错|正确)(?:之?后)?的?"
-    r"(?:句子|文本|结果|内容|版本|文字|答案)?(?:是|如下|为)?[*\s]*[:：][*\s]*"
-)
-_PLAIN_LEAD_IN = re.compile(
-    r"^(?:输出|答案|答|结果|corrected(?: sentence)?|output|answer)\s*[:：]\s*", re.IGNORECASE
-)
-_NO_ERROR = re.compile(
-    r"^(?:经检查，?|这个?句(?:子|话)|该句(?:子)?|原句|句子)?(?:中|里)?"
-    r"(?:没有|无|未发现)(?:任何)?(?:错别字|拼写错误|错误)[。，,.]?"
-    r"(?:原样输出|无需(?:修改|改正)|不需要修改)?[。.]?$"
-)
-_REFUSAL = re.compile(
-    r"^(?:很抱歉|抱歉|对不起|非常抱歉)|我(?:无法|不能)(?:提供|回答|处理|协助|满足)|作为(?:一个)?(?:AI|人工智能)"
-    r"|^(?:i'?m sorry|i am sorry|sorry,|i can(?:no|')t )",
-    re.IGNORECASE,
-)
-_REMARK = re.compile(r"^[（(【\[]?\s*(?:解释|说明|注|修改说明|理由|原因|分析|改动)\s*[:：]")
-FAR = 0.5  # of the source's length: an answer with more edits is no correction
+from cecbench.systems.unwrap import FAR, TAG, bare, own_words
+
+_FEW = 4  # characters of a source to which any word is near
+_LONGEST_LABEL = 40  # characters before a colon
+_MOST_PIECES = 2000  # looked at; a longer answer is no correction of a sentence
+
+
+class Role(IntEnum):
+    """What introduces a piece; of candidates the one with the highest role counts."""
+
+    REMARK, SOURCE, BARE, CANDIDATE, ANSWER, FINAL = range(1, 7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +44,71 @@ class Extracted:
     status: str
 
 
+_CHANGED = (
+    "改正|修改|纠正|校对|修正|订正|更正|纠错|校正|修订|改错"
+    "|更改|调整|优化|润色|修复|改写|检查|处理|改"
+)
+_WORDS = {
+    Role.REMARK: (
+        rf"(?:{_CHANGED}|错误|错别字|补充)?的?(?:说明|解释|理由|原因|分析|内容|之处|备注|意见)",
+        rf"(?:{_CHANGED})(?:点|处)|错误|错别字|改动|变更|注意|思考|分析|注(?=\W|$)",
+        r"\b(?:explanations?|notes?|changes?|reasons?|errors?|remarks?|comments?)\b",
+        r"\b(?:analysis|corrections made)\b",
+    ),
+    Role.SOURCE: (
+        rf"(?:{_CHANGED})前|原(?:来的|始)?(?:句子?|文本?|始)|(?:错误|有误)的?(?:句子?|文本|写法)",
+        r"病句|错句|输入|待(?:校对|纠错|改正|修改)|用户|(?<!\w)[原错误](?!\w)",
+        r"\b(?:original|input|source|before|incorrect|wrong|given|old|user|question|Q)\b",
+    ),
+    Role.CANDIDATE: (
+        r"(?:候选|方案|版本|选项|备选|可能)(?:的\w{1,4})?\s*[一二三四五1-9A-E]|初步|初稿",
+        r"\b(?:candidate|option|version|alternative|draft)\s*[1-9A-E]?\b",
+    ),
+    Role.FINAL: (r"最终|最后|\bfinal\b",),
+    Role.ANSWER: (
+        rf"{_CHANGED}|正确|应(?:该|当)?(?:是|为)|输出|答案?|结果|回答|建议|规范|写作|助手",
+        r"新句|现句|(?<!\w)[对正](?!\w)",
+        r"\b(?:corrected|correction|correct|fixed?|revised|edited|proofread|rewritten|output)\b",
+        r"\b(?:answer|result|response|target|after|assistant|right|new|should (?:be|read)|A)\b",
+    ),
+}
+#: a word that says what follows; of several before one colon the last one counts
+_WORD = re.compile(
+    "|".join(f"(?P<{role.name}>{'|'.join(words)})" for role, words in _WORDS.items()),
+    re.IGNORECASE,
+)
+_CLOSE = r"[*_】\]）)〕\"”]*"
+#: where a label ends: at a colon or a closing bracket
+_COLON = re.compile(rf"{_CLOSE}\s?(?:[：:]|——|[=-]>|→){_CLOSE}|[】\]](?!\s*[：:])")
+#: a label without a colon
+_SAYS = re.compile(
+    rf"(?:(?:句子|文本|{_CHANGED})(?:之?后)?的?(?:句子|文本|版本)?|应该?|正确的(?:句子|文本|写法))"
+    r"(?:改)?(?:为|是|成|如下)(?=[^：:，。])"
+)
+_HEAD = re.compile(r"[^：:]{1,20}[：:]\s*")
+_ARROW = re.compile(r"→|⇒|⟶|➡️?|=+>|-+>|\t|应该?被?(?:改|修改|纠正|更正|订正)(?:为|成)")
+_REMARK_LINE = re.compile(
+    r"[（(【\[*#>\s]{0,9}(?:解释|说明|注|修改说明|理由|原因|分析|改动)\s*[:：]"
+)
+_NO_ERROR = re.compile(
+    r"^(?:经检查，?|这个?句(?:子|话)|该句(?:子|话)?|原句|句子|文本)?(?:中|里)?(?:已经)?"
+    r"(?:没有|无|未发现|不存在|正确)(?:任何)?(?:错别字|拼写错误|错误|误|问题)?[。，,.！]?"
+    r"(?:因此|所以)?(?:原样输出|无需(?:修改|改正|更正)|不需要(?:修改|改正))?[。.！]?$"
+    r"|^(?:the )?(?:sentence|text) (?:is|has|contains) (?:already )?(?:correct|no )"
+    r"|^no (?:spelling )?(?:errors?|changes?|corrections?)\b",
+    re.IGNORECASE,
+)
+_REFUSAL = re.compile(
+    r"^(?:很抱歉|抱歉|对不起|非常抱歉)|我(?:无法|不能)(?:提供|回答|处理|协助|满足)|作为(?:一个)?(?:AI|人工智能)"
+    r"|^(?:i'?m sorry|i am sorry|sorry,|i can(?:no|')t )",
+    re.IGNORECASE,
+)
+_NOTHING = " *_#-（([【】])）<>“”\"'0123456789.、"
+_BETWEEN = ' ；;|/（([【“"*'  # between two labels of a line
+#: frames of an unknown form begin and end at these
+_OUTSIDE = frozenset("\"'“”「」『』‘’`*_[]【】<>《》()（）{}|：:=~#")
+
+
 def extract(raw: str, source: str) -> Extracted:
     """Return the corrected sentence of a model's output; the source where there is none.
 
@@ -52,76 +116,280 @@ def extract(raw: str, source: str) -> Extracted:
     Extracted(text='他已经来了。', status='cleaned')
     >>> extract("抱歉，我无法处理这个请求。", "他己经来了。").status
     'refusal'
+    >>> extract("1. 他已经来了。\\n2. 他已经走了。", "他己经来了。").status
+    'unclear'
     """
-    said = _without_thoughts(raw)
+    if raw.strip() == source.strip():
+        return Extracted(_keep_ends(raw, source), "ok")
+    said = own_words(raw, source)
     if said is None:
         return Extracted(source, "unparsable")
     said = said.strip()
     if not said:
         return Extracted(source, "empty")
-    if _REFUSAL.search(said) and not _near(said, source):
+    found = _decide(said, source)
+    if found is None:
+        return Extracted(source, "unclear")
+    if found:
+        # White space at the ends is not meant as a correction: the source's own is kept.
+        text = _keep_ends(found, source)
+        if text != source or not _refuses(said, source):
+            return Extracted(text, "ok" if text.strip() == raw.strip() else "cleaned")
+    if _refuses(said, source):
         return Extracted(source, "refusal")
-    if _NO_ERROR.match(said) and not _near(said, source):
+    if any(_NO_ERROR.match(line.strip()) for line in said.split("\n")[:_MOST_PIECES]):
         return Extracted(source, "cleaned")
-    text = _candidate(said, source)
-    if not text:
-        return Extracted(source, "unparsable")
-    if not _near(text, source):
-        return Extracted(source, "chatter")
-    # White space at the ends is not meant as a correction: the source's own is kept.
-    text = _keep_ends(text, source)
-    return Extracted(text, "ok" if text.strip() == raw.strip() else "cleaned")
+    empty = not any(character.isalnum() for character in said)
+    return Extracted(source, "unparsable" if empty else "chatter")
 
 
-def _without_thoughts(raw: str) -> str | None:
-    """Return the text outside the thoughts; None where the answer ends inside one.
+def _decide(said: str, source: str) -> str | None:
+    """Return the one best candidate; "" where nothing is near the source, None if several are."""
+    found: dict[str, Role] = {}
+    for role, text in _pieces(said, source):
+        if role >= Role.BARE and _near(text, source) and _akin(text, role, said, source):
+            found[text] = max(role, found.get(text, role))
+    changed = {text: role for text, role in found.items() if text != source.strip()}
+    labelled = [text for text, role in found.items() if role >= Role.ANSWER]
+    if not found:
+        return _inside(said, source)
+    if labelled == [source.strip()]:  # said to be right as it is
+        return source.strip()
+    if not changed:
+        return source.strip()
+    best = max(changed.values())
+    top = [text for text, role in changed.items() if role == best]
+    if best == Role.BARE and len(top) > 1:
+        whole = "".join(top)  # one sentence on several lines
+        if _distance(whole, source) < min(_distance(text, source) for text in top):
+            return whole
+    return top[0] if len(top) == 1 else None
 
-    A closing mark without an opening one ends a thought that the chat template opened.
-    """
-    kept: list[str] = []
-    end, opened = 0, -1
-    for mark in _THOUGHT.finditer(raw):
-        opens = not mark[0].startswith("</")
-        if opens and opened < 0:
-            opened = mark.start()
-        elif not opens:
-            if opened >= 0:
-                kept.append(raw[end:opened])
+
+def _pieces(said: str, source: str) -> Iterator[tuple[Role, str]]:
+    """Yield the pieces of an answer, each freed of what is around it, with their roles."""
+    if "\n" in source.strip():
+        yield from _blocks(said, source)
+        return
+    records = list(_records(said))
+    for role, text in records:
+        yield role, bare(text, source)
+    if records:
+        return
+    waiting = Role.BARE  # what the last line introduced
+    columns: list[Role] = []
+    for line in map(str.strip, said.split("\n")[:_MOST_PIECES]):
+        if not line and waiting == Role.REMARK:
+            waiting = Role.BARE
+        if line.startswith("```") or set(line) <= set("-—=*|:· "):
+            continue
+        if line.startswith("|"):
+            cells = [cell.strip() for cell in line.strip("|").split("|")]
+            roles = [_role(cell) for cell in cells]
+            if len(cells) > 1 and roles[0] is not None and not any(roles[1:]):
+                columns = []
+                yield from ((roles[0], bare(cell, source)) for cell in cells[1:])
+            elif any(roles):
+                columns = [role or Role.BARE for role in roles]
             else:
-                kept.clear()
-            end, opened = mark.end(), -1
-    return None if opened >= 0 else "".join(kept) + raw[end:]
+                known = [*columns, *[Role.BARE] * (len(cells) - len(columns))]
+                yield from (
+                    (role, bare(cell, source)) for role, cell in zip(known, cells, strict=False)
+                )
+            continue
+        waiting = yield from _of_line(line, source, waiting)
 
 
-def _candidate(said: str, source: str) -> str:
-    fenced = _FENCE.search(said)
-    if fenced and "```" not in source:
-        said = fenced["inside"].strip()
-    lines = [line.strip() for line in said.split("\n") if line.strip()]
-    if "\n" not in source.strip():
-        lines = [line for line in lines if not _REMARK.match(line)] or lines
-        bare = [_unwrapped(line, source) for line in lines]
-        bare = [line for line in bare if line]
-        # Of several lines the nearest to the source; of equal ones the first.
-        return min(bare, key=lambda line: _distance(line, source), default="")
-    return _unwrapped(said, source)
+def _blocks(said: str, source: str) -> Iterator[tuple[Role, str]]:
+    """Yield the pieces of an answer to a source of several lines."""
+    role, lines = Role.BARE, list[str]()
+    for line in said.split("\n")[:_MOST_PIECES]:
+        if line.startswith("```") and "```" not in source:
+            continue
+        *before, (own, rest) = _labelled(line.strip(), source)
+        if own is None or before:
+            lines.append(line)
+            continue
+        yield role, bare("\n".join(lines), source)
+        role, lines = own, [rest] if rest.strip(" *_#】]") else []
+    yield role, bare("\n".join(lines), source)
 
 
-def _unwrapped(line: str, source: str) -> str:
-    for pattern in (_LEAD_IN, _PLAIN_LEAD_IN):
-        if not pattern.match(source):
-            line = pattern.sub("", line, count=1).strip()
-    start, end = 0, len(line)
-    while end - start >= 2:
-        pair = (line[start], line[end - 1])
-        if pair not in QUOTES or (source.startswith(pair[0]) and source.endswith(pair[1])):
-            break
-        start, end = start + 1, end - 1
-        while start < end and line[start].isspace():
-            start += 1
-        while start < end and line[end - 1].isspace():
-            end -= 1
-    return line[start:end]
+def _of_line(line: str, source: str, waiting: Role) -> Generator[tuple[Role, str], None, Role]:
+    """Yield the pieces of a line, and return the role of the next one."""
+    parts = list(_labelled(line, source))
+    if _REMARK_LINE.match(line) and len(parts) < 2:
+        return Role.REMARK
+    if parts[-1][0] is not None and not parts[-1][1].strip(_NOTHING):
+        return parts[-1][0]  # the line introduces the next one
+    pieces = [piece for part in parts for piece in _sides(*part, source, waiting)]
+    whole = bare(line, source)
+    if _near(whole, source):
+        nearest = min((_distance(text, source) for _, text in pieces), default=len(line))
+        if nearest >= _distance(whole, source):  # it only resembles a label
+            pieces = [(waiting, whole)]
+    yield from pieces
+    if any(_near(text, source) for _, text in pieces):
+        return Role.BARE
+    return waiting if waiting == Role.REMARK else Role.BARE
+
+
+def _sides(role: Role | None, part: str, source: str, waiting: Role) -> Iterator[tuple[Role, str]]:
+    """Yield a part of a line, or what is before and behind an arrow in it."""
+    own = waiting if role is None else role
+    sides = [part] if _ARROW.search(source) else _ARROW.split(part)
+    left = bare(sides[0], source)
+    if len(sides) == 2 and _near(left, source):
+        yield Role.SOURCE, left
+        yield max(own, Role.ANSWER), bare(sides[1], source)
+    else:
+        yield own, _without_head(bare(part, source), source)
+
+
+def _without_head(text: str, source: str) -> str:
+    """Return a piece without a label of unknown words, all of which is foreign to the source."""
+    head = _HEAD.match(text)
+    if head is None or not _near(text, source):
+        return text
+    rest = text[head.end() :]
+    foreign = _distance(text, source) - _distance(rest, source) == head.end()
+    return bare(rest, source) if rest and foreign else text
+
+
+def _labelled(line: str, source: str) -> Iterator[tuple[Role | None, str]]:
+    """Yield the parts of a line with the role of the label before each, None without one."""
+    if len(line) > 40 * len(source) + 2000:  # no line of an answer
+        yield None, line
+        return
+    start, role = 0, None
+    for mark in _COLON.finditer(line):
+        head = line[max(start, mark.start() - _LONGEST_LABEL) : mark.start()]
+        if mark[0].strip() in ("→", "->", "=>") and _near(bare(head, source), source):
+            continue  # an arrow between two sentences
+        word = _last_word(head, source)
+        if word is None:
+            rest = line[mark.end() :].strip(" *_")
+            if start == 0 and not rest and not _near(bare(line, source), source):
+                yield Role.ANSWER, ""  # `Here you are:`, whatever its words are
+                return
+            continue
+        at, found = word
+        before = line[start : max(start, mark.start() - _LONGEST_LABEL) + at]
+        if before.strip(_NOTHING):
+            yield role, before.rstrip(_BETWEEN)
+        role, start = found, mark.end()
+    rest = line[start:]
+    if role is None:
+        says = _SAYS.search(rest[:_LONGEST_LABEL])
+        if says and not _SAYS.search(source):
+            role, rest = Role.ANSWER, rest[says.end() :]
+    yield role, rest
+
+
+def _last_word(head: str, source: str) -> tuple[int, Role] | None:
+    """Return where the first word of a label begins, and the role of its last word."""
+    begin = max(head.rfind(mark) for mark in "。；！？\t|") + 1
+    words = [word for word in _WORD.finditer(head, begin) if word[0]]
+    if not words or len(head) - words[-1].end() > 12:
+        return None
+    if head[words[0].start() :] and head[words[0].start() :] in source:
+        return None  # the source has these words itself
+    final = any(word.lastgroup == "FINAL" for word in words)
+    role = Role[str(words[-1].lastgroup)]
+    if final and role in (Role.ANSWER, Role.FINAL):
+        role = Role.FINAL
+    return words[0].start(), role
+
+
+def _role(text: str) -> Role | None:
+    """Return the role that a heading, a key of JSON or a tag's name gives; None for none."""
+    words = [word for word in _WORD.finditer(text.replace("_", " ")) if word[0]]
+    if not words or len(text) > _LONGEST_LABEL:
+        return None
+    return Role[str(words[-1].lastgroup)]
+
+
+def _records(said: str) -> Iterator[tuple[Role, str]]:
+    """Yield the texts of a structured answer: JSON, a literal of Python, or tags."""
+    start, end = min(_places(said), default=-1), max(said.rfind("}"), said.rfind("]"))
+    value: object = None
+    if 0 <= start < end:
+        value = _parsed(said[start : end + 1])
+    elif said[:1] == said[-1:] == '"':
+        value = _parsed(said)
+    if isinstance(value, dict | list | str):
+        yield from _leaves(value, Role.BARE)
+        return
+    opened: list[tuple[Role, int]] = []
+    for tag in TAG.finditer(said):
+        role = _role(tag["name"])
+        if tag["name"].lower() in ("text", "sentence", "corrected", "output"):
+            role = role or Role.ANSWER
+        if role is None:
+            continue
+        if not tag["slash"]:
+            opened.append((role, tag.end()))
+        elif opened:
+            role, begin = opened.pop()
+            yield role, said[begin : tag.start()].strip()
+
+
+def _places(said: str) -> list[int]:
+    return [place for place in (said.find("{"), said.find("[")) if place >= 0]
+
+
+def _parsed(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    if len(text) > 10_000:  # no answer, and the parser of Python takes its time
+        return None
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
+
+
+def _leaves(value: object, role: Role, depth: int = 0) -> Iterator[tuple[Role, str]]:
+    if isinstance(value, str):
+        yield role, value
+    elif isinstance(value, dict) and depth < 9:
+        for key, inner in list(value.items())[:_MOST_PIECES]:
+            yield from _leaves(inner, _role(str(key)) or role, depth + 1)
+    elif isinstance(value, list | tuple) and depth < 9:
+        for inner in value[:_MOST_PIECES]:
+            yield from _leaves(inner, role, depth + 1)
+
+
+def _inside(said: str, source: str) -> str | None:
+    """Return the part of an answer of unknown form that is near the source; "" without one.
+
+    Parts begin and end at quotation marks, brackets and the like.
+    """
+    found: dict[str, int] = {}
+    lines = (part for part in said.split("\n") if len(part) >= FAR * len(source))
+    for line in islice((part for part in lines if len(part) <= 4 * len(source) + 200), 100):
+        signs = (at for at, sign in enumerate(line) if sign in _OUTSIDE)
+        cuts = [-1, *islice(signs, 40), len(line)]
+        for number, first in enumerate(cuts):
+            for last in cuts[number + 1 :]:
+                text = line[first + 1 : last].strip()
+                limit = max(1, len(source) // 3)
+                if abs(len(text) - len(source)) <= limit:
+                    distance = Levenshtein.distance(text, source, score_cutoff=limit)
+                    if distance <= limit:
+                        found[text] = distance
+    changed = {text: distance for text, distance in found.items() if text != source.strip()}
+    if not changed:
+        return source.strip() if found else ""
+    least = min(changed.values())
+    best = [text for text, distance in changed.items() if distance == least]
+    return best[0] if len(best) == 1 else None
+
+
+def _refuses(said: str, source: str) -> bool:
+    return bool(_REFUSAL.search(said)) and not _REFUSAL.search(source)
 
 
 def _distance(text: str, source: str) -> int:
@@ -130,7 +398,14 @@ def _distance(text: str, source: str) -> int:
 
 def _near(text: str, source: str) -> bool:
     # A short sentence may be mostly wrong: two edits are always allowed.
-    return _distance(text, source) <= max(2, FAR * len(source))
+    limit = int(max(2, FAR * len(source)))
+    return bool(text) and Levenshtein.distance(text, source, score_cutoff=limit) <= limit
+
+
+def _akin(text: str, role: Role, said: str, source: str) -> bool:
+    """Return whether a text may be meant: of few characters any word is near."""
+    alone = role >= Role.ANSWER or text in said.partition("\n")[0]
+    return alone or len(source) > _FEW or bool(set(text) & set(source))
 
 
 def _keep_ends(text: str, source: str) -> str:

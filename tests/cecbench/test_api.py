@@ -314,6 +314,16 @@ def test_further_fields_are_sent_and_null_leaves_one_out():
     assert "temperature" not in server.bodies[0]
 
 
+def test_structured_answers_are_asked_for_and_read():
+    """--structured sends a schema, and the answer in JSON is read by it."""
+    said = says(json.dumps({"corrected": corrected(SOURCES[0])}))
+    with serving(lambda *_: said) as server:
+        _, answers = ask(server, SOURCES[:1], replace(FAST, structured=True))
+    schema = server.bodies[0]["response_format"]["json_schema"]["schema"]
+    assert schema["required"] == ["corrected"]
+    assert answers[0].text == corrected(SOURCES[0])
+
+
 def test_another_prompt_in_the_same_folder_is_refused(tmp_path):
     """A run with another prompt does not resume in the same folder."""
     with serving() as server:
@@ -346,6 +356,7 @@ OTHERWISE = {
     "price_in": 1.0,
     "price_out": 1.0,
     "body": {"top_k": 3},
+    "structured": True,
 }
 
 
