@@ -24,10 +24,9 @@ import polars as pl
 from cecbench.benchmarks.locate import load
 from cecbench.scorers import score
 from cecdata.hanzi.edits import align
-from cectrain.corrector.channel.proposer import Change
-from cectrain.corrector.combined.open import open_combined
-from cectrain.corrector.combined.proposer import JUDGED, Weights, chosen
-from cectrain.corrector.correction import apply
+from cectrain.corrector.combined import JUDGED, Weights, chosen
+from cectrain.corrector.correction import Change, apply
+from cectrain.corrector.opening import open_combined
 from cectrain.corrector.pieces import pieces
 
 THRESHOLDS = (0.1, 0.2, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
@@ -79,16 +78,16 @@ def main() -> None:
     start = time.process_time()
     readings = proposer.channel.readings(texts)
     judged = [[c for c, p in r.posterior.items() if p >= JUDGED] for r in readings]
-    votes = proposer.voter.votes(texts, judged)
+    ratios = proposer.scorer.log_ratios(texts, judged)
     print(f"{len(rows)} pairs, {len(rows) / (time.process_time() - start):.0f} a CPU-second")
     changes, features, right = [], [], []
     for part, ((number, offset, _), reading, own) in enumerate(
-        zip(parts, readings, votes, strict=True)
+        zip(parts, readings, ratios, strict=True)
     ):
         wanted = {(e.start, e.end, e.source) for e in align(rows[number][1], rows[number][0])}
-        for (first, last, text), vote in own.items():
+        for (first, last, text), ratio in own.items():
             share = min(reading.posterior[first, last, text], 1 - 1e-4)
-            features.append((1.0, math.log(share / (1 - share)), vote))
+            features.append((1.0, math.log(share / (1 - share)), ratio))
             right.append((first + offset, last + offset, text) in wanted)
             changes.append((part, (first, last, text)))
     table, labels = np.array(features), np.array(right, float)

@@ -16,11 +16,10 @@ import itertools
 import random
 import time
 
-from cecdata.channel.table import of_recipe
-from cecdata.ngram.models import find
 from cecdata.shards.reader import open_dataset
 from cectrain.corrector.channel.layout import Settings
 from cectrain.corrector.channel.proposer import ChannelProposer
+from cectrain.corrector.channel.tables import open_tables
 from cectrain.corrector.correction import Edit, apply
 
 CHANNEL, ERROR, TEMPERATURE = (0.85, 1.0, 1.15), (3.0, 4.0, 5.0), (1.5, 2.0, 2.5)
@@ -67,12 +66,12 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=4000)
     asked = parser.parse_args()
     rows = rows_of(asked.pairs, asked.rows)
-    model, channel = find(asked.lm), of_recipe("realistic")
+    tables = open_tables(asked.lm)
     print("channel error temperature | least  precision recall F1 over-correction sentences/s")
     best = (0.0, "")
     for weight, error, temperature in itertools.product(CHANNEL, ERROR, TEMPERATURE):
         settings = Settings(channel=weight, error=error, temperature=temperature)
-        proposer = ChannelProposer(model, channel, least=0.0, settings=settings)
+        proposer = ChannelProposer(tables, least=0.0, settings=settings)
         proposer.propose([rows[0][0]])
         start = time.process_time()
         proposed = proposer.propose([source for source, _ in rows])

@@ -16,11 +16,10 @@ from cecbench.systems.answer import Answer
 from cecbench.systems.kind import Kind
 from cecbench.systems.options import Finite, LocalOptions, NoOptions, option
 from cecdata.common.errors import InputError, how_to_install
-from cectrain.corrector.channel.open import CHANNEL, open_channel
-from cectrain.corrector.combined.open import COMBINED, open_combined
 from cectrain.corrector.correction import Correction, Proposer
 from cectrain.corrector.corrector import Corrector
 from cectrain.corrector.folder import BUILTIN, WEIGHTS, model_folder
+from cectrain.corrector.opening import CHANNEL, COMBINED, open_channel, open_combined
 
 _TOGETHER = 256  # sentences corrected at once
 

@@ -83,8 +83,13 @@ class Channel:
 def of_recipe(recipe: str) -> Channel:
     """Return the channel of a recipe: the shipped one, or one that is computed in seconds."""
     if recipe == SHIPPED:
-        return read(Path(str(files("cecdata.channel").joinpath(f"{SHIPPED}.channel"))))
+        return read(shipped_channel())
     return invert(load(recipe), recipe)
+
+
+def shipped_channel() -> Path:
+    """Return the file of the shipped channel."""
+    return Path(str(files("cecdata.channel").joinpath(f"{SHIPPED}.channel")))
 
 
 def read(path: Path) -> Channel:

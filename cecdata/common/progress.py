@@ -95,6 +95,9 @@ def rate(bars: progress.Progress, task: TaskID) -> str:
 
 def loading(load: Callable[[], object]) -> None:
     """Call `load`, and show the elapsed time on stderr, if that is a terminal."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        load()  # without the library of the bars, whose import takes longer than some loads
+        return
     with Progress(passing=True) as progress:
         progress("load", 0, None)
         load()

@@ -17,6 +17,7 @@ from cecdata.ngram.table import Ngrams, load
 
 SHIPPED = "words"  # what a user names the model in the package
 SHIPPED_NAME = "words of open texts"  # the name in its table
+_SHIPPED_FILE = Path(str(files("cecdata.ngram").joinpath(f"{SHIPPED}.ngram")))
 _TO_NATURAL = np.float32(np.log(10.0))
 
 
@@ -31,16 +32,22 @@ def find(named: str | Path | None = None) -> Ngrams:
 
     `named` is the file of a table, an ARPA file or a KenLM trie, or `words` for the shipped model.
     """
-    if named is None:
-        own = user_table()
-        return read(own) if own.is_file() else shipped()
-    return shipped() if str(named) == SHIPPED else read(Path(named))
+    path = locate(named)
+    return shipped() if path == _SHIPPED_FILE else read(path)
+
+
+def locate(named: str | Path | None = None) -> Path:
+    """Return the file of the model that `find` returns. Raises `InputError` where it is missing."""
+    own = user_table()
+    if str(named) == SHIPPED or (named is None and not own.is_file()):
+        return _SHIPPED_FILE
+    return _file(Path(named or own))
 
 
 @cache
 def shipped() -> Ngrams:
     """Return the model of the package; `SOURCES.md` beside it states its origin."""
-    return load(Path(str(files("cecdata.ngram").joinpath(f"{SHIPPED}.ngram"))))
+    return load(_SHIPPED_FILE)
 
 
 def read(path: Path) -> Ngrams:
@@ -48,13 +55,17 @@ def read(path: Path) -> Ngrams:
 
     Raises `InputError` if the file is missing, damaged or of another form.
     """
-    if not path.is_file():
-        raise InputError(f"{path} is no file: name an n-gram table, an ARPA file or a KenLM trie")
-    if kenlm_trie.is_kenlm(path):
+    if kenlm_trie.is_kenlm(_file(path)):
         return _model(path, *kenlm_trie.read(path))
     if arpa.is_arpa(path):
         return _model(path, *arpa.read(path))
     return load(path)
+
+
+def _file(path: Path) -> Path:
+    if not path.is_file():
+        raise InputError(f"{path} is no file: name an n-gram table, an ARPA file or a KenLM trie")
+    return path
 
 
 def _model(path: Path, words: list[str], orders: list[kenlm_trie.Order]) -> Ngrams:

@@ -17,8 +17,8 @@ import click
 
 from cecdata.common.errors import InputError
 from cecdata.common.progress import Progress, loading
-from cectrain.corrector.combined.open import COMBINED
 from cectrain.corrector.correction import REASONS, Correction, Kept
+from cectrain.corrector.opening import COMBINED
 
 _PIPE = 1 << 16  # bytes that a pipe holds
 _NAMED = 20  # pieces that stderr names one by one; further ones are counted
@@ -33,8 +33,9 @@ _EXAMPLES = 12  # unreadable characters that stderr shows
     "name",
     default=COMBINED,
     show_default=True,
-    help="Model that corrects: combined (the noisy channel and the built-in policy), channel (needs"
-    " no torch), builtin, a folder of a run or of a model, a hub id, or combined:FOLDER.",
+    help="Model that corrects: combined (the noisy channel and the built-in policy), channel,"
+    " combined:FOLDER with another policy of the built-in kind; with torch also builtin, a folder"
+    " of a run or of a model, or a hub id.",
 )
 @click.option(
     "--lm",
@@ -95,7 +96,6 @@ def correct(
 
     Example: cectrain correct --policy out/train 他己经来了。
     """
-    from cecdata.corpus.protect import read_names
     from cectrain.corrector.corrector import Corrector
 
     if not sentences and path is None:
@@ -108,7 +108,7 @@ def correct(
         threads=threads,
         lm=lm,
         confidence=confidence,
-        protect=read_names(names) if names else (),
+        protect=_names(names) if names else (),
     )
     loading(lambda: corrector.correct(""))
     diff = diff or (sys.stdout.isatty() and not as_json)
@@ -117,7 +117,8 @@ def correct(
     total = len(sentences) + _lines(path) if path is None or path.is_file() else None
     with contextlib.ExitStack() as stack:
         # Where the corrections appear on the terminal, they are the progress.
-        progress = None if sys.stdout.isatty() else stack.enter_context(Progress())
+        seen = sys.stderr is not None and sys.stderr.isatty() and not sys.stdout.isatty()
+        progress = stack.enter_context(Progress()) if seen else None
         for origin, texts in itertools.chain([("sentence", [*sentences])], _of_file(path)):
             for correction in corrector.stream(texts):
                 number[origin] += 1
@@ -126,6 +127,13 @@ def correct(
                 if progress is not None:
                     progress("correct", 1, total)
     report.end()
+
+
+def _names(path: Path) -> tuple[str, ...]:
+    """Return the names in a file; the module that reads them takes as long to load as a model."""
+    from cecdata.corpus.protect import read_names
+
+    return read_names(path)
 
 
 def _lines(path: Path | None) -> int:

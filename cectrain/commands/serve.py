@@ -8,7 +8,7 @@ import click
 
 from cecdata.common.errors import InputError
 from cecdata.common.progress import loading
-from cectrain.corrector.combined.open import COMBINED
+from cectrain.corrector.opening import COMBINED
 
 
 @click.command()

@@ -17,6 +17,9 @@ REASONS = {
 }
 
 
+Change = tuple[int, int, str]  # start and end in a piece, and the text that belongs there
+
+
 @dataclass(frozen=True, slots=True)
 class Alternative:
     """Another target for an edit's source, with its confidence."""

@@ -9,9 +9,8 @@ from operator import not_
 from threading import Lock
 
 from cecdata.hanzi.characters import is_han
-from cectrain.corrector.channel.open import CHANNEL, open_channel
-from cectrain.corrector.combined.open import COMBINED, is_combined, open_combined
 from cectrain.corrector.correction import Correction, Edit, Kept, Proposer, apply
+from cectrain.corrector.opening import CHANNEL, COMBINED, open_channel, open_combined, open_policy
 from cectrain.corrector.passthrough import filtered, stand_in
 from cectrain.corrector.pieces import Piece, pieces
 
@@ -24,17 +23,18 @@ _CHUNK, _CHUNK_CHARS = 256, 1 << 16  # texts and characters that a stream correc
 class Corrector:
     """Corrects Chinese spelling; the model is loaded when it is first asked.
 
-    model: `combined` (the noisy channel and the built-in policy), `channel` (the noisy channel
-    alone, which needs no torch), `builtin` (the policy alone), the folder of a model or of a
-    `cectrain` run, a hub id, `combined:` and one of these, or any `Proposer`. lm: the channel's
-    n-gram model, see `cecdata.ngram.models.find`. confidence: least confidence of an edit that is
-    made, 0..1; 0: every edit; None: the default of the model.
-    batch: pieces in a forward pass. device: `auto` is the first GPU, or the processor without one.
-    threads: of the processor; 0 takes one for a small model, and torch's default for others.
-    protect: names that are not to be changed.
+    model: `combined` (the noisy channel and the built-in policy), `channel` (the channel alone),
+    `combined:FOLDER` (with another policy of the built-in kind, of a run or a model), or any
+    `Proposer`; with torch also `builtin` (the policy alone), a folder or a hub id. lm: the
+    channel's n-gram model, see `cecdata.ngram.models.find`. confidence: least confidence of an edit
+    that is made, 0..1; 0: every edit; None: the default of the model. batch: pieces in a forward
+    pass. device: of torch; `auto` is the first GPU, or the processor without one. threads: of the
+    processor; 0 takes one for a small model, and torch's default for others. protect: names that
+    are not to be changed.
 
-    Threads may share a corrector. The noisy channel works in all of them at once; a policy of torch
-    answers one after another. A pickled corrector loads its model again where it is unpickled.
+    Threads may share a corrector. `combined` and `channel` work in all of them at once; a policy of
+    torch answers one after another. A pickled corrector loads its model again where it is
+    unpickled.
 
     `Corrector().correct("他的病情己经好转。")[0].target` is 他的病情已经好转。
     """
@@ -74,21 +74,12 @@ class Corrector:
     def _load(self, model: str) -> Proposer:
         if model == CHANNEL:
             return open_channel(self._lm, self._confidence)
-        if is_combined(model):
-            return open_combined(
-                model,
-                self._lm,
-                self._confidence,
-                batch=self._batch,
-                device=self._device,
-                threads=self._threads,
-            )
-        from cectrain.corrector.policy import load
-        from cectrain.corrector.proposals import LEAST, PolicyProposer
-
-        policy = load(model, device=self._device)
-        least = LEAST if self._confidence is None else self._confidence
-        return PolicyProposer(policy, self._batch, self._threads, least=least)
+        batch, threads = self._batch, self._threads
+        if model.partition(":")[0] == COMBINED:
+            return open_combined(model, self._lm, self._confidence, batch=batch, threads=threads)
+        return open_policy(
+            model, self._confidence, batch=batch, device=self._device, threads=threads
+        )
 
     def correct(self, texts: str | Iterable[str]) -> list[Correction]:
         """Return one correction a text, in order; a single text gives a list of one."""

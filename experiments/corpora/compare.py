@@ -51,6 +51,7 @@ from cecdata.shards.manifest import fingerprint
 from cecdata.shards.schema import SENTENCE
 from cectrain.corrector.channel.layout import Settings
 from cectrain.corrector.channel.proposer import ChannelProposer
+from cectrain.corrector.channel.tables import tables_of
 from cectrain.corrector.correction import Edit, apply
 from experiments.corpora.neural import Neural, trained
 from experiments.corpora.results import SETS, write_results
@@ -213,7 +214,7 @@ def counting(channel: Channel, error: float | None) -> ChannelProposer:
     """Return the corrector of a channel that was counted; `error` replaces the model's cost."""
     model = find("words")
     error = model.error if error is None else error
-    return ChannelProposer(model, channel, least=0.0, settings=Settings(error=error))
+    return ChannelProposer(tables_of(model, channel), least=0.0, settings=Settings(error=error))
 
 
 def changing(rows: Pairs, proposed: list[list[Edit]], share: float) -> float:

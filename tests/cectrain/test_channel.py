@@ -14,10 +14,11 @@ import pytest
 from cecdata.channel.table import Channel
 from cecdata.ngram.models import find
 from cecdata.ngram.table import Ngrams
-from cectrain.corrector.channel.arrays import MISSING, NUMERALS
 from cectrain.corrector.channel.layout import Settings
 from cectrain.corrector.channel.proposer import ChannelProposer
+from cectrain.corrector.channel.tables import MISSING, NUMERALS, kept_at, open_tables, tables_of
 from cectrain.corrector.corrector import Corrector
+from cectrain.corrector.tensors import read_tensors
 
 SIGNS = "的得地在再"
 REPEATED, LEFT_OUT = -2.0, 1.0
@@ -149,7 +150,7 @@ def test_posteriors_are_those_of_all_paths(seed: int) -> None:
     draw = random.Random(seed)
     model = small_model(draw)
     channel = small_channel(draw, model)
-    proposer = ChannelProposer(model, channel, least=0.0, settings=SETTINGS)
+    proposer = ChannelProposer(tables_of(model, channel), least=0.0, settings=SETTINGS)
     seen = 0
     for _ in range(20):
         text = "".join(draw.choices(SIGNS, k=draw.randint(1, 5)))
@@ -166,7 +167,7 @@ def test_posteriors_are_those_of_all_paths(seed: int) -> None:
 
 @pytest.fixture(scope="module")
 def shipped() -> Corrector:
-    return Corrector(ChannelProposer(find("words")))
+    return Corrector(ChannelProposer(open_tables("words")))
 
 
 def test_only_han_is_changed(shipped: Corrector) -> None:
@@ -220,7 +221,7 @@ def test_names_titles_and_what_recurs_are_changed_less(text: str, name: str, wei
     """At a name, in a title or where it recurs, text that may be right is changed less."""
     off = Settings(error=1.0, name=-99.0, title=0.0, recurring=0.0)
     before, after = (
-        ChannelProposer(find("words"), settings=settings).readings([text])[0].posterior
+        ChannelProposer(open_tables("words"), settings=settings).readings([text])[0].posterior
         for settings in (off, off._replace(**{name: weight}))
     )
     likeliest = max(before, key=before.__getitem__)
@@ -229,7 +230,7 @@ def test_names_titles_and_what_recurs_are_changed_less(text: str, name: str, wei
 
 def test_a_number_is_not_changed_into_another() -> None:
     """No edit puts a numeral in the place of another one, whatever the n-gram model prefers."""
-    proposer = ChannelProposer(find("words"), settings=Settings(error=-4.0))
+    proposer = ChannelProposer(open_tables("words"), settings=Settings(error=-4.0))
     for text in ("不到千分之四的人口", "一九三四年十月十三日"):
         changes = proposer.readings([text])[0].posterior
         assert changes
@@ -250,3 +251,20 @@ def test_typical_errors_are_corrected(shipped: Corrector, text: str, target: str
     """A wrong, missing, repeated or swapped character is put right, and the right text stays."""
     assert shipped.correct(text)[0].target == target
     assert shipped.correct(target)[0].target == target
+
+
+def test_kept_tables_answer_as_made_ones(monkeypatch, tmp_path):
+    """They are mapped from the cache; a damaged file is made anew, and no cache is needed."""
+    text = "他的病情己经好转，我们明天在见面吧。"
+    expected = ChannelProposer(tables_of(find("words"))).readings([text])
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    path = kept_at("words")
+    for damage in (None, lambda data: data[:-9], lambda data: data[:999] + b"?" + data[1000:]):
+        if damage:
+            path.write_bytes(damage(path.read_bytes()))
+        assert ChannelProposer(open_tables("words")).readings([text]) == expected
+        assert ChannelProposer(open_tables("words")).readings([text]) == expected
+        read_tensors(path, proven=True)
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert ChannelProposer(open_tables("words")).readings([text]) == expected

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 from cecbench.causal import prompt_ids
 from cecdata.ngram.models import SHIPPED_NAME, shipped
-from cectrain.corrector.combined.open import open_combined
-from cectrain.corrector.combined.proposer import INPUT_METHOD, LEAST, SHIPPED, chosen
-from cectrain.corrector.combined.votes import FLOOR
+from cectrain.corrector.change_scorer import FLOOR
+from cectrain.corrector.combined import INPUT_METHOD, LEAST, SHIPPED, chosen
 from cectrain.corrector.corrector import Corrector
+from cectrain.corrector.opening import open_combined
+from cectrain.corrector.policy import load
 from cectrain.corrector.proposals import PolicyProposer
 
 TEXTS = ["他己经来了。", "我们明天在见面吧。", "今天天气很好。", "言吾文课"]
@@ -29,6 +30,12 @@ CHANGES = st.dictionaries(
     st.floats(0.01, 1),
     max_size=8,
 )
+
+
+@pytest.fixture(scope="module")
+def policy():
+    """The built-in policy as torch runs it."""
+    return load("builtin", device="cpu")
 
 
 @pytest.fixture(scope="module")
@@ -61,9 +68,8 @@ def log_prob(policy, source, prefix, token):
         (TEXTS[2], (2, 2, "的"), [(2, "的", "天")]),
     ],
 )
-def test_a_vote_is_the_ratio_of_two_probabilities(combined, text, change, pairs):
-    """Each differing character is judged after the text as it is, padding or none."""
-    policy = combined.policy.policy
+def test_a_log_ratio_is_that_of_two_probabilities_of_torch(combined, policy, text, change, pairs):
+    """Each differing character is judged after the text as it is, whatever else is in the batch."""
     tokens = policy.tokenizer.get_vocab()
     expected = sum(
         log_prob(policy, text, text[:place], tokens[new])
@@ -71,8 +77,18 @@ def test_a_vote_is_the_ratio_of_two_probabilities(combined, text, change, pairs)
         for place, new, old in pairs
     )
     texts = [text, "一段更长的文字，所以前面那句要补齐。"]
-    votes = combined.voter.votes(texts, [[change], [(0, 1, "二")]])
-    assert votes[0][change] == pytest.approx(max(FLOOR, expected), abs=1e-3)
+    ratios = combined.scorer.log_ratios(texts, [[change], [(0, 1, "二")]])
+    assert ratios[0][change] == pytest.approx(max(FLOOR, expected), abs=1e-3)
+
+
+@given(st.text("他己经<NAME>|targe㻂龘💪\0 　", max_size=30))
+def test_the_tokens_are_those_of_the_tokenizer(combined, policy, text):
+    """Placeholders are one token, and characters without one are spelled in bytes."""
+    assert combined.scorer.tokens.of(text) == policy.tokenizer.encode(
+        text, add_special_tokens=False
+    )
+    alone = PolicyProposer(policy)
+    assert combined.scorer.unread(text) == alone.unread(text)
 
 
 def test_a_confidence_is_that_of_the_model(combined):
@@ -80,11 +96,11 @@ def test_a_confidence_is_that_of_the_model(combined):
     text = TEXTS[0]
     (reading,) = combined.channel.readings([text])
     (confidences,) = combined.confidences([text])
-    (votes,) = combined.voter.votes([text], [list(confidences)])
+    (ratios,) = combined.scorer.log_ratios([text], [list(confidences)])
     assert confidences
     for change, confidence in confidences.items():
         share = min(reading.posterior[change], 1 - 1e-4)
-        logit = combined.weights.bias + combined.weights.policy * votes[change]
+        logit = combined.weights.bias + combined.weights.policy * ratios[change]
         logit += combined.weights.channel * math.log(share / (1 - share))
         assert math.log(confidence / (1 - confidence)) == pytest.approx(logit)
 
@@ -118,9 +134,8 @@ def test_the_default_corrects_and_a_higher_confidence_keeps_less(combined):
     assert sum(len(one.edits) for one in sure) <= few
 
 
-def test_a_policy_with_a_threshold_keeps_its_sure_edits(combined):
+def test_a_policy_with_a_threshold_keeps_its_sure_edits(policy):
     """The edits of a policy alone are those of confidence at least `least`."""
-    policy = combined.policy.policy
     every = PolicyProposer(policy, least=0.0).propose(TEXTS)
     some = PolicyProposer(policy, least=0.8).propose(TEXTS)
     assert some == [[edit for edit in own if edit.confidence >= 0.8] for own in every]

@@ -11,16 +11,20 @@ from numpy.typing import NDArray
 from cecdata import ngram
 from cecdata.common.kernels.jit import called, entry_with
 from cecdata.ngram.kernels import find_bigram
-from cectrain.corrector.channel.edits import edited_edges
 from cectrain.corrector.channel.lattice import (
     best_before_and_after,
     bounds,
+    edited_edges,
     link,
     observed_edges,
     triple,
 )
-from cectrain.corrector.channel.layout import LONGEST_CLAUSE, MOST_STATES, MOST_STEPS
-from cectrain.corrector.channel.names import guard_recurring
+from cectrain.corrector.channel.layout import (
+    LONGEST_CLAUSE,
+    MOST_STATES,
+    MOST_STEPS,
+    guard_recurring,
+)
 
 
 @called

@@ -1,7 +1,7 @@
 """The words of a clause as written, compiled by numba: their n-grams and their best scores.
 
 A clause is a run of Han characters. Its lattice has an edge for each word of the n-gram model that
-can be read there, as written or with errors undone (`edits.py`); an edge's price is
+can be read there, as written or with errors undone; an edge's price is
 λ · log P(observed | right) minus θ for each error. Two passes:
 
 1. Here, bigrams over the words as written give the best score before and after each place, so that
@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cecdata import ngram
-from cecdata.common.kernels.jit import called, compiled_with, inlined
+from cecdata.common.kernels.jit import called, inlined
 from cecdata.ngram.kernels import (
     BYTE,
     LOWER,
@@ -24,15 +23,15 @@ from cecdata.ngram.kernels import (
     find_bigram,
     find_trigram,
     place_of,
-    shift_of,
 )
-from cectrain.corrector.channel.layout import MOST_WORD
-from cectrain.corrector.channel.names import FOREIGN, PERSON
+from cectrain.corrector.channel.layout import FOREIGN, MOST_KEPT, MOST_WORD, PERSON
+from cectrain.corrector.channel.tables import span_key
 
 LOW = np.float32(-1e9)
 # log P of a family name, of a character of a given name, of a character of a foreign name
 FAMILY_NAME, GIVEN, FOREIGN_SIGN = -4.6, -7.0, -5.5
 _STEP = np.float32(STEP)
+SECOND = 12  # candidates for the second error of a word
 
 
 @inlined
@@ -65,34 +64,6 @@ def triple(lm, slot, left, right):
 def next_node(lm, node, point):
     """Return the node of the trie of words after this character, or -1."""
     return child(lm.edge_keys, lm.edge_nodes, lm.edge_marks, lm.edge_shift, node, point)
-
-
-@inlined
-def span_key(points, first, last):
-    """Return a 64-bit key of a span of characters."""
-    key = np.uint64(last - first)
-    for place in range(first, last):
-        key = (key ^ np.uint64(points[place])) * np.uint64(0xBF58476D1CE4E5B9)
-        key ^= key >> np.uint64(29)
-    return key | np.uint64(1)
-
-
-@compiled_with(ngram)
-def fill_keys(points, sizes, keys):
-    """Write the key of each text [T, MOST_WORD] of these sizes [T]."""
-    for row in range(len(points)):
-        keys[row] = span_key(points[row], 0, sizes[row])
-
-
-@compiled_with(ngram)
-def fill_spans(keys, rows, spans):
-    """Put the keys of spans into the hash table, with their rows."""
-    mask, shift = len(keys) - 1, shift_of(len(keys))
-    for row in range(len(spans)):
-        at = place_of(spans[row], mask, shift)
-        while keys[at] != 0:
-            at = (at + 1) & mask
-        keys[at], rows[at] = spans[row], row
 
 
 @inlined
@@ -198,3 +169,140 @@ def bounds(n, lm, work):
             for right in range(work.first[place], work.first[place + 1]):
                 score = work.after[right] + work.price[right] + lm.most[work.word[right]]
                 work.rest[place] = max(work.rest[place], score)
+
+
+@called
+def edited_edges(points, n, lm, channel, settings, floor, work, used):
+    """Add the edges that undo errors and with which the clause scores `floor` or more.
+
+    Words with one error or two, words whose whole observed form a span operator writes, and words
+    of which one character is missing.
+    """
+    for begin in range(n):
+        node, place = 0, begin
+        while True:  # [begin, place) is as written; the first error is at `place`
+            used = _first(points, n, begin, place, node, lm, channel, settings, floor, work, used)
+            node = next_node(lm, node, points[place])
+            place += 1
+            if node < 0 or place >= n or place >= begin + MOST_WORD:
+                break
+        used = _spans(points, n, begin, lm, channel, settings, floor, work, used)
+    return used
+
+
+@called
+def _first(points, n, begin, place, node, lm, channel, settings, floor, work, used):
+    """Add the words with an error at `place`, and those with another one after it."""
+    weight, cost = np.float32(settings.channel), np.float32(settings.error) + work.guard[place]
+    row = channel.slot[points[place]]
+    if row:
+        low = channel.bounds[row - 1]
+        for k in range(low, channel.bounds[row]):
+            to = next_node(lm, node, channel.right[k])
+            if to < 0:
+                continue
+            price = weight * channel.log_prob[k] - cost
+            used = _walk(points, n, begin, place + 1, to, price, lm, floor, work, used)
+            if k < low + SECOND:
+                used = _second(
+                    points, n, begin, place + 1, to, price, lm, channel, settings, floor, work, used
+                )
+    if place > begin and points[place] == points[place - 1]:
+        twice = np.float32(weight * channel.repeated - cost)
+        used = _walk(points, n, begin, place + 1, node, twice, lm, floor, work, used)
+    return used
+
+
+@called
+def _second(points, n, begin, place, node, price, lm, channel, settings, floor, work, used):
+    """Add the words with another error after the first; only likely right characters are tried."""
+    weight, cost = np.float32(settings.channel), np.float32(settings.error)
+    while place < n and place < begin + MOST_WORD:
+        row = channel.slot[points[place]]
+        if row:
+            low = channel.bounds[row - 1]
+            for k in range(low, min(channel.bounds[row], low + SECOND)):
+                to = next_node(lm, node, channel.right[k])
+                if to >= 0:
+                    both = price + weight * channel.log_prob[k] - cost - work.guard[place]
+                    used = _walk(points, n, begin, place + 1, to, both, lm, floor, work, used)
+        node = next_node(lm, node, points[place])
+        if node < 0:
+            break
+        place += 1
+    return used
+
+
+@called
+def _walk(points, n, begin, place, node, price, lm, floor, work, used):
+    """Add the words that continue as written after this node, which stands for [begin, place)."""
+    while True:
+        word = lm.word[node]
+        if word >= 0:
+            used = _add_within(n, begin, place, word, price, lm, floor, work, used)
+        if place >= n or place >= begin + MOST_WORD:
+            break
+        node = next_node(lm, node, points[place])
+        if node < 0:
+            break
+        place += 1
+    return used
+
+
+@called
+def _spans(points, n, begin, lm, channel, settings, floor, work, used):
+    """Add the words that a span operator or a missing character turned into these characters.
+
+    Such a span has one to four characters.
+    """
+    mask = len(channel.span_keys) - 1
+    for last in range(begin + 1, min(n, begin + 4) + 1):
+        key = span_key(points, begin, last)
+        at = place_of(key, mask, channel.span_shift)
+        while channel.span_keys[at] != 0 and channel.span_keys[at] != key:
+            at = (at + 1) & mask
+        if channel.span_keys[at] == 0:
+            continue
+        row = channel.span_rows[at]
+        for k in range(channel.span_bounds[row], channel.span_bounds[row + 1]):
+            price = np.float32(settings.channel * channel.span_log_prob[k] - settings.error)
+            price -= max(work.guard[begin], work.guard[last - 1])
+            word = channel.span_words[k]
+            used = _add_within(n, begin, last, word, price, lm, floor, work, used)
+    return used
+
+
+@inlined
+def _add_within(n, begin, last, word, price, lm, floor, work, used):
+    """Add an edge where the best bigram score of the clause with it is `floor` or more."""
+    high = price + lm.most[word]
+    fits = used < work.first[n] + MOST_KEPT
+    near = fits and work.ahead[begin] + high + work.rest[last] >= floor
+    if near and _scores(n, begin, last, word, price, lm, floor, work):
+        used = add(work, used, begin, last, word, price)
+    return used
+
+
+@called
+def _scores(n, begin, last, word, price, lm, floor, work):
+    """Return whether some words as written around this edge give the clause the score `floor`."""
+    least = floor - price - work.rest[last]  # what the words before and this one must score
+    most, best = lm.most[word], LOW
+    if begin == 0:
+        best = lm.log_prob[word]
+    left = work.head[begin]
+    while left >= 0:
+        if work.before[left] + most >= max(least, best):
+            best = max(best, work.before[left] + pair(lm, work.word[left], word))
+        left = work.chain[left]
+    if best < least:
+        return False
+    if last == n:
+        return True
+    least = floor - price - best
+    for right in range(work.first[last], work.first[last + 1]):
+        after = work.price[right] + work.after[right]
+        near = after + lm.most[work.word[right]] >= least
+        if near and after + pair(lm, word, work.word[right]) >= least:
+            return True
+    return False

@@ -7,14 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cecdata.channel.table import Channel, of_recipe
 from cecdata.hanzi.characters import is_han
-from cecdata.ngram.table import Ngrams
-from cectrain.corrector.channel.arrays import channel_arrays
 from cectrain.corrector.channel.decode import Edits, correct
-from cectrain.corrector.channel.layout import Settings, workspace
-from cectrain.corrector.channel.names import guards
-from cectrain.corrector.correction import Alternative, Edit
+from cectrain.corrector.channel.layout import Settings, guards, workspace
+from cectrain.corrector.channel.tables import ChannelTables
+from cectrain.corrector.correction import Alternative, Change, Edit
 
 #: Least posterior of an edit that is proposed. Chosen with `Settings` on synthetic held-out pairs,
 #: half of them clean, by sentence-level F1: benchmarks/tune_channel.py.
@@ -22,9 +19,6 @@ LEAST = 0.5
 _SHOWN = 0.02  # least posterior of an alternative
 _COUNTED = 0.0005  # least posterior of a word: the posterior of an edit is the sum over its words
 _MOST_EDITS = 64  # edits of a text for which there is room at first
-
-
-Change = tuple[int, int, str]  # start and end in the piece, and the text that belongs there
 
 
 class Reading(NamedTuple):
@@ -35,7 +29,7 @@ class Reading(NamedTuple):
 
 
 class ChannelProposer:
-    """The noisy-channel corrector over an n-gram model and the channel of a recipe.
+    """The noisy-channel corrector over the tables of an n-gram model and a recipe's channel.
 
     least: least posterior of an edit that is proposed, 0..1: a higher one gives fewer and surer
     edits. settings: the decoder's weights; the default has the model's cost of an error.
@@ -44,28 +38,20 @@ class ChannelProposer:
     longest: int | None = None
 
     def __init__(
-        self,
-        model: Ngrams,
-        channel: Channel | None = None,
-        *,
-        least: float = LEAST,
-        settings: Settings | None = None,
+        self, tables: ChannelTables, *, least: float = LEAST, settings: Settings | None = None
     ) -> None:
-        channel = channel or of_recipe("realistic")
-        self.name = f"channel {channel.recipe} × {model.name}"
-        self._least, self._settings = least, settings or Settings(error=model.error)
+        self.name = f"channel {tables.recipe} × {tables.model}"
+        self._tables, self._least = tables, least
+        self._settings = settings or Settings(error=tables.error)
         self.identity = {
-            "model": model.name,
-            "words": len(model.words),
-            "pairs": len(model.pairs),
-            "triples": len(model.triples),
-            "recipe": channel.recipe,
+            "model": tables.model,
+            **dict(zip(("words", "pairs", "triples"), tables.counts, strict=True)),
+            "recipe": tables.recipe,
             "least": least,
             **self._settings._asdict(),
         }
-        self._words, self._tables = model.words, model.tables()
-        self._known = {word for word in model.words if len(word) == 1}
-        self._channel = channel_arrays(channel, model)
+        single = tables.channel.word_points[tables.channel.word_size == 1, 0]
+        self._known = set(map(chr, single.tolist()))
 
     def unread(self, text: str) -> list[bool]:
         """Return whether each character is Han but not in the model; others separate clauses."""
@@ -93,8 +79,8 @@ class ChannelProposer:
                 points,
                 offsets,
                 guards(pieces, offsets, self._settings.title),
-                self._tables,
-                self._channel,
+                self._tables.ngrams,
+                self._tables.channel,
                 self._settings,
                 _COUNTED,
                 workspace(),  # of this call: threads may share the corrector
@@ -103,10 +89,11 @@ class ChannelProposer:
             if rows >= 0:
                 break
             room *= 2
+        written = self._tables.channel.word_points
         readings = [Reading({}, set()) for _ in pieces]
         for row in range(rows):
             place, start, end, word, low, high = out.place[row].tolist()
-            key = start, end, self._words[word][low:high]
+            key = start, end, "".join(map(chr, written[word, low:high].tolist()))
             posterior, best = readings[place]
             posterior[key] = min(posterior.get(key, 0.0) + float(out.share[row]), 1.0)
             if out.path[row]:

@@ -16,12 +16,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from cecdata.ngram.models import SHIPPED_NAME
-from cectrain.corrector.channel.proposer import Change, ChannelProposer
-from cectrain.corrector.combined.votes import Voter
-from cectrain.corrector.correction import Alternative, Edit
-from cectrain.corrector.proposals import PolicyProposer
+from cectrain.corrector.change_scorer import ChangeScorer
+from cectrain.corrector.channel.proposer import ChannelProposer
+from cectrain.corrector.correction import Alternative, Change, Edit
 
-JUDGED = 0.005  # least posterior of a change on which the policy votes
+JUDGED = 0.005  # least posterior of a change that the policy judges
 _SHOWN = 0.02  # least confidence of an alternative
 
 
@@ -51,27 +50,24 @@ class CombinedProposer:
     def __init__(
         self,
         channel: ChannelProposer,
-        policy: PolicyProposer,
+        scorer: ChangeScorer,
         *,
-        batch: int = 64,
-        threads: int = 0,
         least: float = LEAST,
         weights: Weights | None = None,
     ) -> None:
-        self.channel, self.policy, self.least = channel, policy, least
+        self.channel, self.scorer, self.least = channel, scorer, least
         self.weights = weights or (
             SHIPPED if channel.identity["model"] == SHIPPED_NAME else INPUT_METHOD
         )
-        self.longest = policy.longest
-        self.voter = Voter(policy.policy, batch, threads)
+        self.longest: int | None = scorer.longest
 
     def unread(self, text: str) -> list[bool]:
         """Return for each character whether the policy cannot read it."""
-        return self.policy.unread(text)
+        return self.scorer.unread(text)
 
     def readable(self, character: str) -> bool:
         """Return whether the policy can read a character."""
-        return self.policy.readable(character)
+        return self.scorer.readable(character)
 
     def propose(self, pieces: Sequence[str]) -> list[list[Edit]]:
         """Return the edits of each piece, sorted; confidence is P(c)."""
@@ -84,15 +80,17 @@ class CombinedProposer:
         """Return P(c) of the changes of each piece that the channel does not rule out."""
         readings = self.channel.readings(pieces)
         judged = [[c for c, p in r.posterior.items() if p >= JUDGED] for r in readings]
-        votes = self.voter.votes(pieces, judged)
+        ratios = self.scorer.log_ratios(pieces, judged)
         return [
-            {c: self._confidence(reading.posterior[c], vote) for c, vote in own.items()}
-            for reading, own in zip(readings, votes, strict=True)
+            {c: self._confidence(reading.posterior[c], ratio) for c, ratio in own.items()}
+            for reading, own in zip(readings, ratios, strict=True)
         ]
 
-    def _confidence(self, posterior: float, vote: float) -> float:
+    def _confidence(self, posterior: float, log_ratio: float) -> float:
         share = min(posterior, 1 - 1e-4)
-        score = self.weights.channel * math.log(share / (1 - share)) + self.weights.policy * vote
+        score = (
+            self.weights.channel * math.log(share / (1 - share)) + self.weights.policy * log_ratio
+        )
         return 1 / (1 + math.exp(-self.weights.bias - score))
 
 

@@ -1,16 +1,32 @@
-"""A channel over the words of an n-gram model, as the arrays that the lattice takes."""
+"""A channel over the words of an n-gram model, as the arrays that the lattice takes.
+
+Making them takes seconds, so that those of a file are kept in the user's cache, from where they are
+mapped into memory.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
 import numpy as np
+import xxhash
 from numpy.typing import NDArray
 
-from cecdata.channel.table import Channel
-from cecdata.ngram.kernels import shift_of
-from cecdata.ngram.table import Ngrams
-from cectrain.corrector.channel.lattice import fill_keys, fill_spans
-from cectrain.corrector.channel.layout import MOST_WORD, ChannelArrays
-from cectrain.corrector.channel.names import kinds
+from cecdata import ngram
+from cecdata.channel.table import SHIPPED, Channel, of_recipe, shipped_channel
+from cecdata.common.errors import CecError, InputError
+from cecdata.common.kernels.jit import compiled_with, inlined, sources
+from cecdata.ngram.kernels import place_of, shift_of
+from cecdata.ngram.models import find, locate
+from cecdata.ngram.table import Ngrams, Tables
+from cectrain.corrector.channel.layout import MOST_WORD, ChannelArrays, kinds
+from cectrain.corrector.tensors import read_tensors, write_tensors
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.uint64]
@@ -21,7 +37,91 @@ NEVER = np.float32(-99)  # log P of one numeral for another: no context tells wh
 LONGEST_FORM = 4  # most characters of a word without the one that is missing
 LEAST_LIKELY = -14.0  # least log P of a word that may lack a character
 FORMS_KEPT = 16  # most words that look the same without one of their characters
+_UNUSED_S = 30 * 86_400  # after which kept tables are removed
 MISSING = -2.0  # added to log P that a character is missing: people's text lacks fewer
+
+
+class ChannelTables(NamedTuple):
+    """The tables of a channel over an n-gram model, and what is told of them.
+
+    counts: of the model's words, pairs and triples. error: θ, the cost of an error that fits it.
+    """
+
+    model: str
+    recipe: str
+    counts: tuple[int, int, int]
+    error: float
+    ngrams: Tables
+    channel: ChannelArrays
+
+
+def tables_of(model: Ngrams, channel: Channel | None = None) -> ChannelTables:
+    """Return the tables of a model and a channel; by default that of the recipe `realistic`."""
+    channel = channel or of_recipe(SHIPPED)
+    counts = len(model.words), len(model.pairs), len(model.triples)
+    arrays = channel_arrays(channel, model)
+    return ChannelTables(model.name, channel.recipe, counts, model.error, model.tables(), arrays)
+
+
+def open_tables(lm: str | Path | None = None) -> ChannelTables:
+    """Return the tables of an n-gram model, kept since the last call or made.
+
+    lm: see `cecdata.ngram.models.find`. Where the user's cache cannot be written, nothing is kept.
+    """
+    path = kept_at(lm)
+    with contextlib.suppress(InputError, KeyError, ValueError, TypeError):
+        return _restored(*read_tensors(path, proven=True))
+    tables = tables_of(find(lm))
+    with contextlib.suppress(OSError, CecError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _keep(tables, path)
+        for old in path.parent.glob("*.tables"):
+            if old != path and old.stat().st_mtime < time.time() - _UNUSED_S:
+                old.unlink(missing_ok=True)
+    return tables
+
+
+def kept_at(lm: str | Path | None) -> Path:
+    """Return the file in which the tables of a model are kept: its name has digests of all inputs.
+
+    Raises InputError where the model is missing.
+    """
+    digest = xxhash.xxh3_128(
+        sources(Path(__file__).parent, Path(str(ngram.__file__)).parent).encode()
+    )
+    for path in (locate(lm), shipped_channel()):
+        with path.open("rb") as file:
+            while part := file.read(1 << 20):
+                digest.update(part)
+    home = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+    return home / "cec-zero" / "channel" / f"{digest.hexdigest()}.tables"
+
+
+def _keep(tables: ChannelTables, path: Path) -> None:
+    about = {"model": tables.model, "recipe": tables.recipe, "counts": tables.counts}
+    arrays: dict[str, NDArray[np.generic]] = {}
+    plain: dict[str, object] = {**about, "error": tables.error}
+    for part in ("ngrams", "channel"):
+        for name, value in getattr(tables, part)._asdict().items():
+            if isinstance(value, np.ndarray):
+                arrays[f"{part}.{name}"] = value
+            else:
+                plain[f"{part}.{name}"] = value.item() if isinstance(value, np.generic) else value
+    write_tensors(path, arrays, {"facts": json.dumps(plain)})
+
+
+def _restored(notes: Mapping[str, str], arrays: Mapping[str, NDArray[np.generic]]) -> ChannelTables:
+    plain = json.loads(notes["facts"])
+    shifts = {name: np.uint64(plain[name]) for name in plain if name.endswith("_shift")}
+    values = {**plain, **arrays, **shifts}
+    return ChannelTables(
+        plain["model"],
+        plain["recipe"],
+        tuple(plain["counts"]),
+        plain["error"],
+        Tables(*(values[f"ngrams.{name}"] for name in Tables._fields)),
+        ChannelArrays(*(values[f"channel.{name}"] for name in ChannelArrays._fields)),
+    )
 
 
 def channel_arrays(channel: Channel, model: Ngrams) -> ChannelArrays:
@@ -118,3 +218,31 @@ def _texts(texts: tuple[str, ...]) -> tuple[Ints, Ints]:
     flat = np.frombuffer("".join(kept).encode("utf-32-le"), np.uint32)
     points[np.repeat(np.arange(len(kept)), size), within] = flat
     return points, size
+
+
+@inlined
+def span_key(points, first, last):
+    """Return a 64-bit key of a span of characters."""
+    key = np.uint64(last - first)
+    for place in range(first, last):
+        key = (key ^ np.uint64(points[place])) * np.uint64(0xBF58476D1CE4E5B9)
+        key ^= key >> np.uint64(29)
+    return key | np.uint64(1)
+
+
+@compiled_with(ngram)
+def fill_keys(points, sizes, keys):
+    """Write the key of each text [T, MOST_WORD] of these sizes [T]."""
+    for row in range(len(points)):
+        keys[row] = span_key(points[row], 0, sizes[row])
+
+
+@compiled_with(ngram)
+def fill_spans(keys, rows, spans):
+    """Put the keys of spans into the hash table, with their rows."""
+    mask, shift = len(keys) - 1, shift_of(len(keys))
+    for row in range(len(spans)):
+        at = place_of(spans[row], mask, shift)
+        while keys[at] != 0:
+            at = (at + 1) & mask
+        keys[at], rows[at] = spans[row], row

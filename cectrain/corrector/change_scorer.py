@@ -1,0 +1,186 @@
+"""A policy's judgement of single changes, by one forward pass over the unchanged text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cecbench import prompts
+from cecbench.causal import is_built_in_kind
+from cecdata.common.errors import InputError
+from cecdata.common.strict_json import parse
+from cectrain.corrector.correction import Change
+from cectrain.corrector.folder import WEIGHTS, longest_source, model_folder, trained_prompt
+from cectrain.corrector.numpy_policy import BLAS_THREADS, Ints, NumpyPolicy
+
+FLOOR = -15.0  # least log-ratio; that of a text which the policy cannot write
+_END = "\0"  # stands for the end token, which has no character
+_MOST_TOKENS = 2048  # in a forward pass: more of them cost memory and are no faster
+
+
+class Tokens:
+    """The tokens of a policy of the built-in kind: characters, placeholders, bytes for the rest.
+
+    Raises InputError where the file of a tokenizer is damaged or of another kind.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            document: Any = parse(path.read_bytes())
+            self._numbers: dict[str, int] = dict(document["model"]["vocab"])
+            added: dict[str, int] = {one["content"]: one["id"] for one in document["added_tokens"]}
+            special: list[str] = [
+                one["content"] for one in document["added_tokens"] if one["special"]
+            ]
+            self.source, self.target, self.end = (
+                added[f"<|{name}|>"] for name in ("source", "target", "end")
+            )
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{path} cannot be read ({error}): copy the folder again") from error
+        self._numbers |= added
+        self.characters = {text: n for text, n in self._numbers.items() if len(text) == 1}
+        self.special = re.compile("|".join(map(re.escape, special)))
+        self._parts = re.compile("|".join([*map(re.escape, added), "(?s:.)"]))
+
+    def of(self, text: str) -> list[int]:
+        """Return the tokens of a text; a character without one is spelled in bytes."""
+        tokens: list[int] = []
+        for part in self._parts.findall(text):
+            if part in self._numbers:
+                tokens.append(self._numbers[part])
+            else:
+                tokens += (self._numbers[f"<0x{byte:02X}>"] for byte in part.encode())
+        return tokens
+
+
+class ChangeScorer:
+    """A policy of the built-in kind, which has one token for each character.
+
+    name: `builtin`, or the folder of a run or of a model. batch: most texts in a forward pass.
+    threads: of the processor; 0 takes one. longest: the most characters that it reads at once.
+    Raises InputError for a policy of another kind.
+    """
+
+    def __init__(self, name: str, batch: int = 64, threads: int = 0) -> None:
+        folder = model_folder(name)
+        if folder is None:
+            raise InputError(f"the built-in policy's weights are not in {WEIGHTS}")
+        if not is_built_in_kind(Path(folder)):
+            raise InputError(
+                f"{name}: the channel can be combined only with a policy of the built-in kind, "
+                "which has one token for each character: name the folder of such a run or model"
+            )
+        self._policy = NumpyPolicy(Path(folder))
+        self._prompt = trained_prompt(name)
+        self.tokens = Tokens(Path(folder) / "tokenizer.json")
+        self._written = {**self.tokens.characters, _END: self.tokens.end}
+        self._batch, self._threads = batch, threads or 1
+        self.longest = (self._policy.context - len(self._question("")) - 1) // 2
+        if trained := longest_source(name):
+            self.longest = min(self.longest, trained)
+
+    def unread(self, text: str) -> list[bool]:
+        """Return for each character whether it has no token, or is part of a special token."""
+        unread = [character not in self.tokens.characters for character in text]
+        for match in self.tokens.special.finditer(text):
+            unread[match.start() : match.end()] = [True] * len(match[0])
+        return unread
+
+    def readable(self, character: str) -> bool:
+        """Return whether a character has a token."""
+        return character in self.tokens.characters
+
+    def log_ratios(
+        self, texts: Sequence[str], changes: Sequence[Collection[Change]]
+    ) -> list[dict[Change, float]]:
+        """Return log P(change) − log P(no change) of each change of each text, at least FLOOR.
+
+        P is the policy's probability of the characters that differ, each after the unchanged text
+        before it, as if no other character were changed. A change of the length is judged by the
+        first character that differs.
+        """
+        results: list[dict[Change, float]] = [{} for _ in texts]
+        asked = [n for n in range(len(texts)) if changes[n]]
+        asked.sort(key=lambda n: len(texts[n]))
+        with BLAS_THREADS.limited(self._threads):
+            for chosen in self._batches([len(texts[n]) for n in asked]):
+                self._judge([asked[n] for n in chosen], texts, changes, results)
+        return results
+
+    def _batches(self, sizes: Sequence[int]) -> Iterator[list[int]]:
+        chosen: list[int] = []
+        tokens = 0
+        for n, size in enumerate(sizes):
+            tokens += 2 * size
+            if chosen and (len(chosen) == self._batch or tokens > _MOST_TOKENS):
+                yield chosen
+                chosen, tokens = [], 2 * size
+            chosen.append(n)
+        if chosen:
+            yield chosen
+
+    def _judge(
+        self,
+        chosen: Sequence[int],
+        texts: Sequence[str],
+        changes: Sequence[Collection[Change]],
+        results: list[dict[Change, float]],
+    ) -> None:
+        """Write the log-ratios of the texts `chosen`; tokens after the last change are not read."""
+        rows: list[list[int]] = []
+        places: list[Ints] = []
+        compared: list[tuple[int, int, int]] = []  # state, and the tokens after and before it
+        owners: list[tuple[int, Change, int]] = []  # whose they are, and how many
+        states = 0
+        for n in chosen:
+            differing = {change: self._differing(texts[n], change) for change in changes[n]}
+            wanted = sorted({place for pairs in differing.values() for place, _, _ in pairs or ()})
+            order = {place: states + at for at, place in enumerate(wanted)}
+            for change, pairs in differing.items():
+                results[n][change] = FLOOR if pairs is None else 0.0
+                compared += [(order[place], after, before) for place, before, after in pairs or ()]
+                owners.append((n, change, len(pairs or ())))
+            if wanted:
+                question, answer = self._question(texts[n]), texts[n][: wanted[-1]]
+                rows.append(question + [self._written.get(c, self.tokens.end) for c in answer])
+                places.append(np.array(wanted) + len(question) - 1)
+                states += len(wanted)
+        if not rows:
+            return
+        at, after, before = np.array(compared).T
+        found = self._policy.states(rows, places)[at]
+        gains = self._policy.logits(found, after) - self._policy.logits(found, before)
+        done = 0
+        for n, change, count in owners:
+            if count:
+                results[n][change] = max(FLOOR, float(gains[done : done + count].sum()))
+            done += count
+
+    def _differing(self, text: str, change: Change) -> list[tuple[int, int, int]] | None:
+        """Return place, token before and token after of each character that the change replaces.
+
+        None where one of them has no token.
+        """
+        start, end, target = change
+        old, new = text[start:end], target
+        if len(old) != len(new):  # judged by the first character that differs
+            old, new = text[start:] + _END, target + text[end:] + _END
+            pairs = enumerate(zip(old, new, strict=False))
+            same = next(n for n, (before, after) in pairs if before != after)
+            start, old, new = start + same, old[same], new[same]
+        differing = []
+        for place, (before, after) in enumerate(zip(old, new, strict=True), start):
+            if before != after:
+                if before not in self._written or after not in self._written:
+                    return None
+                differing.append((place, self._written[before], self._written[after]))
+        return differing
+
+    def _question(self, text: str) -> list[int]:
+        """Return the tokens that ask for a correction, as the policy's template writes them."""
+        asked = prompts.messages(text, self._prompt)[-1]["content"]
+        return [self.tokens.source, *self.tokens.of(asked), self.tokens.target]

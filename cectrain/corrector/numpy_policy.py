@@ -1,0 +1,253 @@
+"""The forward pass of a policy of the built-in kind in NumPy, from its safetensors: no torch.
+
+The architecture is that of Qwen3: RMS norms, rotary positions, grouped-query attention with norms
+of queries and keys, and a gated MLP. Texts are not padded: their tokens lie one after the other,
+and only the attention goes text by text. The last layer computes what is asked for alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple
+
+import numpy as np
+import threadpoolctl
+from numpy.typing import NDArray
+
+from cecdata.common.errors import InputError
+from cecdata.common.strict_json import parse
+from cectrain.corrector.tensors import read_tensors, single
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+_TILE = 12  # rows that OpenBLAS multiplies at once
+_HIDDEN = np.float32(-1e30)  # the score of a token that is not seen
+
+
+class _Layer(NamedTuple):
+    """The matrices of a layer, [input, output]; those of the norms before them are in them."""
+
+    attend: Floats  # queries, keys and values
+    query_norm: Floats
+    key_norm: Floats
+    output: Floats
+    gate_and_up: Floats
+    down: Floats
+
+
+class NumpyPolicy:
+    """A policy of the built-in kind in a folder.
+
+    context: the most tokens of a question with its answer. Raises InputError where the folder is
+    not whole or its model is of another kind.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        config = _config(folder / "config.json")
+        self.context = int(str(config["max_position_embeddings"]))
+        self._heads, self._shared = (
+            int(str(config[f"num_{name}_heads"])) for name in ("attention", "key_value")
+        )
+        self._width = int(str(config["head_dim"]))
+        self._epsilon = np.float32(str(config["rms_norm_eps"]))
+        self._base = float(str(_rope(config)["rope_theta"]))
+        _, held = read_tensors(folder / "model.safetensors")
+        try:
+            self._embedded = held["model.embed_tokens.weight"]
+            self._norm = single(held["model.norm.weight"])
+            count = int(str(config["num_hidden_layers"]))
+            self._layers = [self._layer(held, f"model.layers.{n}") for n in range(count)]
+        except (KeyError, ValueError) as error:
+            raise InputError(
+                f"{folder}: the weights do not fit config.json ({error}): copy the folder again"
+            ) from error
+
+    def _layer(self, held: Mapping[str, NDArray[np.generic]], name: str) -> _Layer:
+        def weight(part: str) -> Floats:
+            return single(held[f"{name}.{part}.weight"])
+
+        attend = [weight(f"self_attn.{part}_proj") for part in "qkv"]
+        rows = self._width * (self._heads + 2 * self._shared)
+        whole = np.concatenate(attend) * weight("input_layernorm")
+        if len(whole) != rows:
+            raise ValueError(f"{name}.self_attn has {len(whole)} rows, not {rows}")
+        gated = np.concatenate([weight("mlp.gate_proj"), weight("mlp.up_proj")])
+        return _Layer(
+            attend=np.ascontiguousarray(whole.T),
+            query_norm=weight("self_attn.q_norm") / np.float32(math.sqrt(self._width)),
+            key_norm=weight("self_attn.k_norm"),
+            output=np.ascontiguousarray(weight("self_attn.o_proj").T),
+            gate_and_up=np.ascontiguousarray((gated * weight("post_attention_layernorm")).T),
+            down=np.ascontiguousarray(weight("mlp.down_proj").T),
+        )
+
+    def states(self, rows: Sequence[Sequence[int]], places: Sequence[Ints]) -> Floats:
+        """Return the last states after the tokens at `places` of each row, row after row."""
+        padded = [_padded(np.array(row)) for row in rows]
+        sizes = [len(row) for row in padded]
+        begins = np.cumsum([0, *sizes])
+        angles = _turns(_rounded(max(sizes)), self._width, self._base)
+        position = np.concatenate([np.arange(size) for size in sizes])
+        turns = [turn[position][:, None] for turn in angles]
+        own = [_padded(place) for place in places]
+        last = np.concatenate([begin + one for begin, one in zip(begins, own, strict=False)])
+        state = single(self._embedded[np.concatenate(padded)])
+        for number, layer in enumerate(self._layers):
+            seen = self._attended(self._normal(state) @ layer.attend, layer, turns, begins)
+            if number == len(self._layers) - 1:
+                seen, state = seen[last], state[last]
+            state = state + seen @ layer.output
+            gate, value = np.split(self._normal(state) @ layer.gate_and_up, 2, axis=1)
+            state += _silu(gate, value) @ layer.down
+        asked = np.concatenate(
+            [np.arange(len(p)) < len(q) for p, q in zip(own, places, strict=True)]
+        )
+        return self._normal(state[asked]) * self._norm
+
+    def logits(self, states: Floats, tokens: Ints) -> Floats:
+        """Return the logit of one token after each state."""
+        logits: Floats = np.einsum("nd,nd->n", states, single(self._embedded[tokens]))
+        return logits
+
+    def _attended(
+        self, mixed: Floats, layer: _Layer, turns: Sequence[Floats], begins: Ints
+    ) -> Floats:
+        """Return what each token takes from itself and those before it in its row."""
+        heads, shared, width = self._heads, self._shared, self._width
+        parts = np.split(mixed.reshape(len(mixed), -1, width), [heads, heads + shared], axis=1)
+        queries = _turned(self._normal(parts[0]) * layer.query_norm, turns)
+        keys = _turned(self._normal(parts[1]) * layer.key_norm, turns)
+        taken, group = np.empty_like(queries), heads // shared
+        hidden = _hidden(_rounded(int(np.diff(begins).max())))
+        for begin, end in itertools.pairwise(begins):
+            size = end - begin
+            asking = queries[begin:end].reshape(size, shared, group, width).transpose(1, 2, 0, 3)
+            score = asking.reshape(shared, group * size, width) @ keys[begin:end].transpose(1, 2, 0)
+            score = score.reshape(shared, group, size, size)
+            share = _softmax(score + hidden[:size, :size])
+            found = share.reshape(shared, group * size, size) @ parts[2][begin:end].swapaxes(0, 1)
+            taken[begin:end] = found.reshape(heads, size, width).swapaxes(0, 1)
+        return taken.reshape(len(mixed), -1)
+
+    def _normal(self, values: Floats) -> Floats:
+        """Return vectors [..., D] divided by their root mean square."""
+        square = np.einsum("...d,...d->...", values, values) / np.float32(values.shape[-1])
+        normal: Floats = values / np.sqrt(square + self._epsilon)[..., None]
+        return normal
+
+
+def _silu(gate: Floats, value: Floats) -> Floats:
+    below = np.negative(gate)
+    with np.errstate(over="ignore"):  # e^89 and above is infinite, and the quotient 0
+        np.exp(below, out=below)
+    below += 1
+    np.divide(gate, below, out=below)
+    below *= value
+    return below
+
+
+def _softmax(score: Floats) -> Floats:
+    score -= score.max(axis=-1, keepdims=True)
+    np.exp(score, out=score)
+    score /= score.sum(axis=-1, keepdims=True)
+    return score
+
+
+def _turned(values: Floats, turns: Sequence[Floats]) -> Floats:
+    """Return vectors [T, heads, D] turned by the angles of their positions."""
+    cosine, sine = turns
+    left, right = np.split(values, 2, axis=-1)
+    return np.concatenate([left * cosine - right * sine, right * cosine + left * sine], axis=-1)
+
+
+@lru_cache(maxsize=4)
+def _hidden(size: int) -> Floats:
+    """Return what hides later tokens from each one, added to the scores [size, size]."""
+    return np.triu(np.full((size, size), _HIDDEN), 1)
+
+
+@lru_cache(maxsize=4)
+def _turns(size: int, width: int, base: float) -> tuple[Floats, Floats]:
+    """Return cosines and sines of the angles [position, width / 2]."""
+    speed = base ** (-np.arange(0, width, 2) / width)
+    angle = np.outer(np.arange(size), speed).astype(np.float32)
+    return np.cos(angle), np.sin(angle)
+
+
+def _padded(numbers: Ints) -> Ints:
+    """Return numbers with zeros up to a multiple of `_TILE`.
+
+    A product rounds the rows of a tile in two ways, so that without this a text's numbers would
+    depend on the texts before it. No token sees what follows it.
+    """
+    return np.pad(numbers, (0, -len(numbers) % _TILE))
+
+
+def _rounded(size: int) -> int:
+    """Return a power of two that is at least `size`, so that few tables are kept."""
+    return 1 << (size - 1).bit_length()
+
+
+def _config(path: Path) -> Mapping[str, object]:
+    """Return the settings of a model. Raises InputError where it is not of the built-in kind."""
+    try:
+        config: Any = parse(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read ({error}): name a model's folder") from error
+    wanted = {
+        "model_type": "qwen3",
+        "hidden_act": "silu",
+        "attention_bias": False,
+        "tie_word_embeddings": True,
+        "use_sliding_window": False,
+    }
+    other = [name for name, value in wanted.items() if config.get(name) != value]
+    if other or _rope(config).get("rope_type") != "default":
+        named = ", ".join(other or ["rope_parameters"])
+        raise InputError(
+            f"{path}: {named} is not that of the built-in kind, and only a policy of that kind can "
+            "be combined with the channel"
+        )
+    return dict(config)
+
+
+def _rope(config: Mapping[str, object]) -> Mapping[str, object]:
+    rope = config.get("rope_parameters")
+    return rope if isinstance(rope, Mapping) else {}
+
+
+class BlasThreads:
+    """The threads of NumPy's products, whose number belongs to the process.
+
+    The first caller inside sets the number, and the last one restores it. On small matrices two
+    threads cost more by waiting for each other than they save.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._inside = Lock(), 0
+        self._limit: threadpoolctl.threadpool_limits | None = None
+
+    @contextmanager
+    def limited(self, threads: int) -> Iterator[None]:
+        """Compute with `threads` threads inside."""
+        with self._lock:
+            if not self._inside:
+                pools = threadpoolctl.ThreadpoolController()
+                self._limit = pools.limit(limits=threads, user_api="blas")
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside -= 1
+                if not self._inside and self._limit is not None:
+                    self._limit.restore_original_limits()
+
+
+BLAS_THREADS = BlasThreads()

@@ -1,0 +1,83 @@
+"""Arrays come back from their file as they were, and a damaged file is refused."""
+
+import numpy as np
+import pytest
+
+from cecdata.common.errors import InputError
+from cectrain.corrector.change_scorer import ChangeScorer
+from cectrain.corrector.folder import WEIGHTS
+from cectrain.corrector.tensors import read_tensors, single, write_tensors
+
+ARRAYS = {
+    "bytes": np.arange(7, dtype=np.uint8),
+    "wide": np.arange(6, dtype=np.uint64).reshape(2, 3),
+    "half": np.arange(5, dtype=np.float16),
+    "none": np.zeros((0, 4), np.int32),
+    "signed": np.arange(-3, 3, dtype=np.int64),
+}
+
+
+def test_arrays_come_back(tmp_path):
+    """With their types, shapes, alignment and notes; writing to one leaves the file alone."""
+    path = tmp_path / "a.tables"
+    write_tensors(path, ARRAYS, {"of": "a test"})
+    for _ in range(2):
+        notes, arrays = read_tensors(path, proven=True)
+        assert notes["of"] == "a test"
+        assert arrays.keys() == ARRAYS.keys()
+        for name, array in arrays.items():
+            assert array.dtype == ARRAYS[name].dtype
+            assert array.flags.aligned
+            np.testing.assert_array_equal(array, ARRAYS[name])
+            array[...] = 0
+
+
+def test_other_readers_read_it(tmp_path):
+    """The form is that of safetensors."""
+    numpy = pytest.importorskip("safetensors.numpy")
+    write_tensors(tmp_path / "a.safetensors", ARRAYS, {})
+    for name, array in numpy.load_file(tmp_path / "a.safetensors").items():
+        np.testing.assert_array_equal(array, ARRAYS[name])
+
+
+@pytest.mark.parametrize("cut", [0, 4, 8, 60, -1, "flip"])
+def test_damage_is_noticed(tmp_path, cut):
+    """A file that is cut anywhere, or whose bytes have changed."""
+    path = tmp_path / "a.tables"
+    write_tensors(path, ARRAYS, {})
+    data = bytearray(path.read_bytes())
+    if cut == "flip":
+        data[-1] ^= 1
+    else:
+        data = data[:cut]
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=r"a\.tables cannot be read"):
+        read_tensors(path, proven=True)
+
+
+def test_a_half_of_a_single_is_read(tmp_path):
+    """BF16 is the upper half of a float."""
+    values = np.array([1.5, -2.0, 0.0], np.float32)
+    upper = (values.view(np.uint32) >> 16).astype(np.uint16)
+    np.testing.assert_array_equal(single(upper), values)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "message"),
+    [
+        ("config.json", '"qwen3"', '"llama"', "model_type is not that of the built-in kind"),
+        ("config.json", '"num_hidden_layers": 4', '"num_hidden_layers": 5', "do not fit"),
+        ("config.json", "{", "", "cannot be read"),
+        ("tokenizer.json", "<|source|>", "<|quelle|>", "of the built-in kind"),
+        ("tokenizer.json", '"vocab"', '"words"', "cannot be read"),
+    ],
+)
+def test_a_folder_of_another_kind_is_refused(tmp_path, name, old, new, message):
+    """Each with what is wrong, before anything is corrected."""
+    for path in WEIGHTS.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    text = (tmp_path / name).read_text("utf-8")
+    assert old in text
+    (tmp_path / name).write_text(text.replace(old, new), "utf-8")
+    with pytest.raises(InputError, match=message):
+        ChangeScorer(str(tmp_path))
