@@ -26,8 +26,8 @@ from cecbench.scorers import score
 from cecdata.hanzi.edits import align
 from cectrain.corrector.combined import JUDGED, Weights, chosen
 from cectrain.corrector.correction import Change, apply
+from cectrain.corrector.edit_guard import pieces
 from cectrain.corrector.opening import open_combined
-from cectrain.corrector.pieces import pieces
 
 THRESHOLDS = (0.1, 0.2, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 

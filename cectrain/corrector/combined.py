@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 from cecdata.ngram.models import SHIPPED_NAME
 from cectrain.corrector.change_scorer import ChangeScorer
-from cectrain.corrector.channel.proposer import ChannelProposer
+from cectrain.corrector.channel.proposer import LEAST as CHANNEL_LEAST
+from cectrain.corrector.channel.proposer import ChannelProposer, Reading
 from cectrain.corrector.correction import Alternative, Change, Edit
 
 JUDGED = 0.005  # least posterior of a change that the policy judges
@@ -60,6 +61,7 @@ class CombinedProposer:
             SHIPPED if channel.identity["model"] == SHIPPED_NAME else INPUT_METHOD
         )
         self.longest: int | None = scorer.longest
+        self.most: int | None = None
 
     def unread(self, text: str) -> list[bool]:
         """Return for each character whether the policy cannot read it."""
@@ -77,13 +79,23 @@ class CombinedProposer:
         ]
 
     def confidences(self, pieces: Sequence[str]) -> list[dict[Change, float]]:
-        """Return P(c) of the changes of each piece that the channel does not rule out."""
+        """Return P(c) of the changes of each piece that the channel does not rule out.
+
+        A piece that is longer than the policy reads is judged by the channel alone.
+        """
         readings = self.channel.readings(pieces)
-        judged = [[c for c, p in r.posterior.items() if p >= JUDGED] for r in readings]
+        judged = [
+            [c for c, p in reading.posterior.items() if p >= JUDGED]
+            if len(piece) <= self.scorer.longest
+            else []
+            for piece, reading in zip(pieces, readings, strict=True)
+        ]
         ratios = self.scorer.log_ratios(pieces, judged)
         return [
             {c: self._confidence(reading.posterior[c], ratio) for c, ratio in own.items()}
-            for reading, own in zip(readings, ratios, strict=True)
+            if len(piece) <= self.scorer.longest
+            else _alone(reading)
+            for piece, reading, own in zip(pieces, readings, ratios, strict=True)
         ]
 
     def _confidence(self, posterior: float, log_ratio: float) -> float:
@@ -92,6 +104,11 @@ class CombinedProposer:
             self.weights.channel * math.log(share / (1 - share)) + self.weights.policy * log_ratio
         )
         return 1 / (1 + math.exp(-self.weights.bias - score))
+
+
+def _alone(reading: Reading) -> dict[Change, float]:
+    """Return the changes of the channel's best path; an unlikely one is no edit by itself."""
+    return {c: p for c, p in reading.posterior.items() if c in reading.best and p >= CHANNEL_LEAST}
 
 
 def chosen(piece: str, confidences: dict[Change, float], least: float) -> list[Edit]:

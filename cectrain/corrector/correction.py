@@ -13,6 +13,7 @@ REASONS = {
     "not_han": "changes to characters that are not Han",
     "protected": "changes to protected names",
     "strayed": "answers that strayed too far from their source",
+    "form": "radicals and compatibility forms, read as the characters that they stand for",
     "too_long": "stretches without a punctuation mark to cut at, longer than the model reads",
 }
 
@@ -81,10 +82,12 @@ def apply(source: str, edits: Iterable[Edit]) -> str:
 class Proposer(Protocol):
     """A model behind a corrector: a policy, or a noisy channel.
 
-    longest: the most characters that it reads at once; None: any number.
+    longest: the most characters that a longer text is cut to, where it has marks to cut at. most:
+    the most characters that it can be asked at once. None: any number.
     """
 
     longest: int | None
+    most: int | None
 
     def unread(self, text: str) -> Sequence[bool]:
         """Return for each character of a text whether the model cannot read it."""

@@ -7,12 +7,12 @@ from dataclasses import replace
 from itertools import compress, groupby
 from operator import not_
 from threading import Lock
+from typing import NamedTuple
 
 from cecdata.hanzi.characters import is_han
 from cectrain.corrector.correction import Correction, Edit, Kept, Proposer, apply
+from cectrain.corrector.edit_guard import Piece, Plain, filtered, pieces, stand_in
 from cectrain.corrector.opening import CHANNEL, COMBINED, open_channel, open_combined, open_policy
-from cectrain.corrector.passthrough import filtered, stand_in
-from cectrain.corrector.pieces import Piece, pieces
 
 UNFAMILIAR = 0.2  # least share of unreadable Han characters with which a piece is not asked
 _FEW = 2  # most unreadable Han characters with which it is asked whatever their share
@@ -85,7 +85,7 @@ class Corrector:
         """Return one correction a text, in order; a single text gives a list of one."""
         texts = [texts] if isinstance(texts, str) else list(texts)
         prepared = [_Text(text, self.proposer) for text in texts]
-        proposals = iter(self.proposer.propose([a for one in prepared for a in one.asked()]))
+        proposals = iter(self.proposer.propose([q.text for one in prepared for q in one.asked]))
         return [one.correction(proposals, self._protect) for one in prepared]
 
     def stream(self, texts: Iterable[str]) -> Iterator[Correction]:
@@ -101,82 +101,80 @@ class Corrector:
         yield from self.correct(chunk)
 
 
+class _Question(NamedTuple):
+    """A piece of a text as a model is asked it, without white space at its ends."""
+
+    piece: Piece
+    begin: int  # where in the text the question begins
+    text: str
+
+
 class _Text:
-    """A text, what a model sees of it, and its pieces."""
+    """A text, what a model sees of it, and the questions about it."""
 
-    def __init__(self, text: str, proposer: Proposer) -> None:
-        self.text, self.unread = text, proposer.unread(text)
-        self.longest = proposer.longest
-        self.seen = text
-        if any(self.unread):
-            self.seen = "".join(
+    def __init__(self, source: str, proposer: Proposer) -> None:
+        self._plain = Plain.of(source)
+        text = self._plain.text
+        self._unread = proposer.unread(text)
+        seen = text
+        if any(self._unread):
+            seen = "".join(
                 stand_in(character, proposer.readable) if unread else character
-                for character, unread in zip(text, self.unread, strict=True)
+                for character, unread in zip(text, self._unread, strict=True)
             )
-        self.pieces = pieces(self.seen, self.longest)
-
-    def asked(self) -> list[str]:
-        """Return the texts that the model is asked, without white space at the ends."""
-        return [self._asked(piece) for piece in self.pieces if self._state(piece) == "asked"]
+        self.asked: list[_Question] = []
+        self._refused: list[Kept] = []
+        for piece in pieces(seen, proposer.longest):
+            whole = seen[piece.context : piece.end]
+            question = whole.strip()
+            begin = piece.context + len(whole) - len(whole.lstrip())
+            if not self._has_han(piece):
+                continue  # no character that could be wrong
+            if self._unfamiliar(piece):
+                self._refused.append(self._plain.kept(piece.start, piece.end, "unfamiliar"))
+            elif proposer.most is not None and len(question) > proposer.most:
+                self._refused.append(self._plain.kept(piece.start, piece.end, "too_long"))
+            else:
+                self.asked.append(_Question(piece, begin, question))
 
     def correction(self, proposals: Iterator[Sequence[Edit]], names: Sequence[str]) -> Correction:
-        """Return the correction by the model's next proposals, one for each piece asked."""
+        """Return the correction by the model's next proposals, one for each question."""
+        plain = self._plain
         edits: list[Edit] = []
-        kept = self._unreadable()
-        for piece in self.pieces:
-            state = self._state(piece)
-            if state in ("too_long", "unfamiliar"):
-                kept.append(self._kept(piece.start, piece.end, state))
-            if state != "asked":
-                continue
-            begin = self._begin(piece)
+        kept = [*self._refused, *self._unreadable()]
+        kept += [plain.kept(at, at + 1, "form") for at in plain.forms]
+        for piece, begin, _ in self.asked:
             own = [
                 replace(edit, start=edit.start + begin, end=edit.end + begin)
                 for edit in next(proposals)
             ]
             # What is inserted between two pieces belongs to the second.
             mine = [e for e in own if piece.start <= e.start < piece.end and e.end <= piece.end]
-            through, others = filtered(self.text, piece.start, piece.end, mine, self.unread, names)
-            edits += through
+            through, others = filtered(plain, piece, mine, self._unread, names)
+            edits += map(plain.edit, through)
             kept += others
         kept.sort(key=lambda one: (one.start, one.end))
-        return Correction(self.text, apply(self.text, edits), tuple(edits), tuple(kept))
+        return Correction(plain.source, apply(plain.source, edits), tuple(edits), tuple(kept))
 
-    def _asked(self, piece: Piece) -> str:
-        return self.seen[piece.context : piece.end].strip()
-
-    def _begin(self, piece: Piece) -> int:
-        """Return where in the text the question begins."""
-        whole = self.seen[piece.context : piece.end]
-        return piece.context + len(whole) - len(whole.lstrip())
-
-    def _state(self, piece: Piece) -> str:
+    def _has_han(self, piece: Piece) -> bool:
+        """Return whether a model can read a Han character of the piece."""
         span = slice(piece.start, piece.end)
-        unread = self.unread[span]
-        own = set(compress(self.text[span], map(not_, unread)) if any(unread) else self.text[span])
-        if not any(is_han(ord(character)) for character in own):
-            return "nothing"  # no character that could be wrong
-        if any(unread) and self._unfamiliar(self.text[span], unread):
-            return "unfamiliar"
-        if self.longest is not None and len(self._asked(piece)) > self.longest:
-            return "too_long"
-        return "asked"
+        read = compress(self._plain.text[span], map(not_, self._unread[span]))
+        return any(is_han(ord(character)) for character in set(read))
 
-    @staticmethod
-    def _unfamiliar(text: str, unread: Sequence[bool]) -> bool:
+    def _unfamiliar(self, piece: Piece) -> bool:
         """Return whether too many Han characters are unreadable, as in traditional Chinese."""
-        han = [is_han(ord(character)) for character in text]
+        unread = self._unread[piece.start : piece.end]
+        if not any(unread):
+            return False
+        han = [is_han(ord(character)) for character in self._plain.text[piece.start : piece.end]]
         count = sum(compress(han, unread))
         return count > _FEW and count >= UNFAMILIAR * sum(han)
 
-    def _unreadable(self) -> list[Kept]:
-        kept, at = [], 0
-        for unread, run in groupby(self.unread):
+    def _unreadable(self) -> Iterator[Kept]:
+        at = 0
+        for unread, run in groupby(self._unread):
             end = at + sum(1 for _ in run)
-            if unread and not self.text[at:end].isspace():
-                kept.append(self._kept(at, end, "unreadable"))
+            if unread and not self._plain.text[at:end].isspace():
+                yield self._plain.kept(at, end, "unreadable")
             at = end
-        return kept
-
-    def _kept(self, start: int, end: int, reason: str) -> Kept:
-        return Kept(start, end, self.text[start:end], reason)

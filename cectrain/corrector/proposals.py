@@ -32,7 +32,7 @@ class PolicyProposer:
         self.policy, self._batch, self._least = policy, batch, least
         self._readable: dict[str, bool] = {}
         self._threads = thread_count(policy.model, threads)
-        self.longest = self._longest()
+        self.longest = self.most = self._longest()
 
     def unread(self, text: str) -> list[bool]:
         """Return for each character whether it is spelled in bytes, or part of a special token.

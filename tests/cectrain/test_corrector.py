@@ -1,17 +1,23 @@
 """Whatever a model proposes, the rules of a corrector keep the rest of the text unharmed."""
 
 import random
+import re
 import time
+import unicodedata
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cecdata.hanzi.characters import is_han
-from cectrain.corrector.correction import Edit, apply
+from cectrain.corrector.correction import Alternative, Edit, apply
 from cectrain.corrector.corrector import Corrector
-from cectrain.corrector.pieces import pieces
+from cectrain.corrector.edit_guard import Plain, pieces
 
-TEXTS = st.lists(st.text("他己来了，。！、” \n\u3000a1R&%𠀀㻂😀\r\t", max_size=60), max_size=5)
+TEXTS = st.lists(
+    st.text("他己来了，。！、” \n\u3000a1R&%𠀀㻂😀\r\t\u200b\ufe0f\ufeff\u2f47\uf9b6", max_size=60),
+    max_size=5,
+)
 UNREADABLE = "㻂😀\r\t"
 
 
@@ -19,7 +25,8 @@ class Proposer:
     """Proposes random edits over the whole of each piece."""
 
     def __init__(self, longest, rate=0.0, seed=0):
-        self.longest, self._rate, self._random, self.asked = longest, rate, random.Random(seed), []
+        self.longest = self.most = longest
+        self._rate, self._random, self.asked = rate, random.Random(seed), []
 
     def unread(self, text):
         return [character in UNREADABLE for character in text]
@@ -176,3 +183,47 @@ def test_nothing_is_inserted_into_a_number_or_a_link():
     (number, han) = Corrector(proposer).correct(["涨了45.6%啊", "他说的是话啊"])
     assert number.target == "涨了45.6%啊"
     assert han.target == "他说的是的话啊"
+
+
+def test_every_invisible_character_is_left_out():
+    """All that Unicode formats text with, except the signs that stand before Arabic numbers."""
+    visible = re.compile("[\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd]")
+    hieroglyphs = range(0x13430, 0x13440)
+    shorthand = range(0x1BCA0, 0x1BCA4)
+    for point in range(0x110000):
+        if unicodedata.category(chr(point)) == "Cf" and point not in hieroglyphs:
+            left_out = Plain.of(f"他{chr(point)}们").text == "他们"
+            assert left_out != bool(visible.match(chr(point))), hex(point)
+    assert all(Plain.of(f"他{chr(point)}们").text == "他们" for point in shorthand)
+    for point in (0x34F, 0x180B, 0xFE0F, 0x3164, 0xE0100):
+        assert Plain.of(f"他{chr(point)}们").text == "他们"
+
+
+@pytest.mark.parametrize("between", ["\u200b", "\u00ad", "\ufeff", "\u2060\u200d", " ", "\u3000"])
+def test_what_parts_a_word_is_read_over_and_put_back(between):
+    """The model sees whole words; an edit keeps what stands between its characters."""
+    proposer = Fixed(Edit(1, 3, "己径", "已经", 0.9, (Alternative("己经", 0.1),)))
+    (one,) = Corrector(proposer).correct(f"他己{between}径来{between}了。")
+    assert one.target == f"他已{between}经来{between}了。"
+    assert one.edits[0].source == f"己{between}径"
+    assert one.edits[0].alternatives[0].target == f"己{between}经"
+    shorter = Fixed(Edit(1, 3, "己径", "径", 0.9))
+    (one,) = Corrector(shorter).correct(f"他己{between}径来了。")
+    assert one.target == f"他径{between}来了。"
+
+
+@pytest.mark.parametrize("text", ["他 A 来", "第 1 章", "他  来", "他\n来", "他\t来"])
+def test_other_white_space_parts(text):
+    """Beside letters and digits, and where there is more than one."""
+    assert Plain.of(text).text == text
+
+
+def test_radicals_are_read_as_characters_and_reported():
+    """As text out of a PDF has them; they stay as they are, and so do their neighbours."""
+    proposer = Fixed(Edit(2, 3, "己", "已", 0.9), Edit(0, 1, "日", "曰", 0.9))
+    (one,) = Corrector(proposer).correct("\u2f47子己经\uf9b6了")
+    assert one.target == "\u2f47子已经\uf9b6了"
+    assert [(kept.start, kept.source, kept.reason) for kept in one.kept] == [
+        (0, "\u2f47", "form"),
+        (4, "\uf9b6", "form"),
+    ]

@@ -23,7 +23,7 @@ TEXTS = ["他己经来了。", "", "今天天气很好。💪"]
 class Table:
     """A proposer that knows one error."""
 
-    longest = None
+    longest = most = None
 
     def unread(self, text):
         return [False] * len(text)

@@ -36,6 +36,7 @@ class ChannelProposer:
     """
 
     longest: int | None = None
+    most: int | None = None
 
     def __init__(
         self, tables: ChannelTables, *, least: float = LEAST, settings: Settings | None = None
@@ -70,7 +71,9 @@ class ChannelProposer:
 
     def readings(self, pieces: Sequence[str]) -> list[Reading]:
         """Return what each piece may have meant."""
-        points = np.frombuffer("".join(pieces).encode("utf-32-le"), np.uint32).astype(np.int32)
+        points = np.frombuffer(
+            "".join(pieces).encode("utf-32-le", "surrogatepass"), np.uint32
+        ).astype(np.int32)
         offsets = np.cumsum([0, *map(len, pieces)]).astype(np.int64)
         room = _MOST_EDITS * len(pieces) + len(points)
         while True:
