@@ -11,6 +11,7 @@ import json
 import os
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +23,13 @@ from cecdata import ngram
 from cecdata.channel.table import SHIPPED, Channel, of_recipe, shipped_channel
 from cecdata.common.errors import CecError, InputError
 from cecdata.common.kernels.jit import compiled_with, inlined, sources
+from cecdata.hanzi.characters import (
+    frequency,
+    is_standard,
+    standard_characters,
+    traditional_forms,
+    variant_forms,
+)
 from cecdata.ngram.kernels import place_of, shift_of
 from cecdata.ngram.models import find, locate
 from cecdata.ngram.table import Ngrams, Tables
@@ -32,7 +40,11 @@ Ints = NDArray[np.int32]
 Longs = NDArray[np.uint64]
 Floats = NDArray[np.float32]
 NUMERALS = frozenset("〇零一二三四五六七八九十百千万亿")
-NEVER = np.float32(-99)  # log P of one numeral for another: no context tells which number is right
+PARTIES = frozenset("甲乙丙丁")  # of a contract
+POSITIONS = ("左右", "上下", "前后", "内外", "东西南北", "男女")
+# added to log P: seldom does a context tell which number, party or position is right
+NEVER, ELSEWHERE = np.float32(-99), np.float32(-4)
+AS_FREQUENT = 0.5
 
 LONGEST_FORM = 4  # most characters of a word without the one that is missing
 LEAST_LIKELY = -14.0  # least log P of a word that may lack a character
@@ -59,6 +71,7 @@ def tables_of(model: Ngrams, channel: Channel | None = None) -> ChannelTables:
     """Return the tables of a model and a channel; by default that of the recipe `realistic`."""
     channel = channel or of_recipe(SHIPPED)
     counts = len(model.words), len(model.pairs), len(model.triples)
+    model = _with_lost_words(model)
     arrays = channel_arrays(channel, model)
     return ChannelTables(model.name, channel.recipe, counts, model.error, model.tables(), arrays)
 
@@ -132,7 +145,7 @@ def channel_arrays(channel: Channel, model: Ngrams) -> ChannelArrays:
     slot = np.zeros(0x110000, np.int32)
     signs = [text for text in channel.observed if len(text) == 1]
     slot[[ord(sign) for sign in signs]] = np.arange(1, len(signs) + 1)
-    log_prob = np.where(_other_numbers(channel), NEVER, channel.log_prob)
+    log_prob = channel.log_prob + _reluctance(channel, model)
     first = [ord(text[0]) for text, one in zip(channel.right, of_single, strict=True) if one]
     word_points, word_size = _texts(("", *model.words[1:]))
     # the rows of spans: what operators rewrite, and words of which one character is missing
@@ -198,15 +211,64 @@ def _keys(points: Ints, sizes: Ints) -> Longs:
     return keys
 
 
-def _other_numbers(channel: Channel) -> NDArray[np.bool_]:
-    """Return for each row of the channel whether it puts a numeral in the place of another."""
-    other = np.zeros(len(channel.right), np.bool_)
+def _reluctance(channel: Channel, model: Ngrams) -> Floats:
+    """Return what is added to log P of each row of the channel.
+
+    `NEVER` where a numeral or a party replaces another, or where the model's words were converted;
+    `ELSEWHERE` where a position replaces another.
+    """
+    converted = _converted(model)
+    marked = {*NUMERALS, *PARTIES, *"".join(POSITIONS), *(written for written, _ in converted)}
+    added = np.zeros(len(channel.right), np.float32)
     for text, low, high in zip(channel.observed, channel.bounds, channel.bounds[1:], strict=False):
-        if not NUMERALS.isdisjoint(text):
+        if not marked.isdisjoint(text):
             for row in range(low, high):
-                pairs = zip(text, channel.right[row], strict=False)
-                other[row] = any(a != b and {a, b} <= NUMERALS for a, b in pairs)
-    return other
+                for pair in zip(text, channel.right[row], strict=False):
+                    if pair in converted or (pair[0] != pair[1] and {*pair} <= NUMERALS | PARTIES):
+                        added[row] = NEVER
+                    elif pair[0] != pair[1] and any({*pair} <= {*those} for those in POSITIONS):
+                        added[row] = min(added[row], ELSEWHERE)
+    return added
+
+
+def _with_lost_words(model: Ngrams) -> Ngrams:
+    """Return the model with the words that a conversion of its texts replaced, as likely as those.
+
+    >>> from cecdata.ngram.models import shipped
+    >>> "哪吒" in shipped().words, "哪吒" in _with_lost_words(shipped()).words
+    (False, True)
+    """
+    lost = [
+        (word.replace(character, other), number)
+        for other, character in sorted(_converted(model))
+        for number, word in enumerate(model.words)
+        if character in word and len(word) > 1
+    ]
+    like = [number for _, number in lost]
+    return replace(
+        model,
+        words=(*model.words, *(word for word, _ in lost)),
+        word_log_prob=np.append(model.word_log_prob, model.word_log_prob[like]),
+        word_backoff=np.append(model.word_backoff, model.word_backoff[like]),
+    )
+
+
+def _converted(model: Ngrams) -> set[tuple[str, str]]:
+    """Return pairs (x, y) of standard characters of which the model has y in all words with x.
+
+    x is a traditional form or a variant of y, so that a conversion of the model's texts replaced
+    it. Where x is `AS_FREQUENT` as y in running text and no word has it, its words are among those
+    with y: 哪咤 stands for 哪吒, which is right.
+    """
+    used = {character for word in model.words if len(word) > 1 for character in word}
+    return {
+        (other, character)
+        for character in standard_characters()
+        for other in traditional_forms(character) + variant_forms(character)
+        if other not in used
+        and is_standard(other)
+        and frequency(other) >= AS_FREQUENT * frequency(character)
+    }
 
 
 def _texts(texts: tuple[str, ...]) -> tuple[Ints, Ints]:
