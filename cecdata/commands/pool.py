@@ -79,6 +79,8 @@ def pool(
 
 
 def _facts(out: Path, made: Manifest) -> dict[str, Json]:
+    from cecdata.common.codec import encode
+
     rows = made.rows
     counts: dict[str, Json] = {
         "read": rows.read,
@@ -86,7 +88,7 @@ def _facts(out: Path, made: Manifest) -> dict[str, Json]:
         "rejected": dict(rows.rejected),
     }
     shards = len(made.outputs["train"])
-    return {"out": str(out), "rows": counts, "shards": shards, "origins": made.extra["origins"]}
+    return {"out": str(out), "rows": counts, "shards": shards, "origins": encode(made.origins)}
 
 
 def _summary(out: Path, made: Manifest) -> str:

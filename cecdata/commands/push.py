@@ -29,7 +29,7 @@ def push(
     cecdata push out/data OWNER/NAME --dry-run
     cecdata push out/pool OWNER/NAME --private
 
-    The card, croissant.json, manifest.json and the shards are uploaded. `hf auth login` or the
+    The card, manifest.json and the shards are uploaded. `hf auth login` or the
     environment variable HF_TOKEN says who you are.
     """
     from cecdata.shards import push as hub

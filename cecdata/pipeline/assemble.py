@@ -25,11 +25,11 @@ from cecdata.perturbation.engine import MIXED, UNCHANGED
 from cecdata.pipeline.chunks import REJECTS, SPLITS, STAGED, Outcome
 from cecdata.pipeline.identity import versions
 from cecdata.pipeline.pool import Pool, drop
-from cecdata.shards.card import CARD, Example, Texts, card
-from cecdata.shards.croissant import CROISSANT, croissant
+from cecdata.shards.card import CARD, Example, card
 from cecdata.shards.manifest import (
     MANIFEST,
     RUN,
+    About,
     Calibration,
     Counts,
     File,
@@ -37,6 +37,7 @@ from cecdata.shards.manifest import (
     Run,
     dump_run,
     dumps,
+    pools_among,
 )
 
 SAMPLE = "sample"
@@ -60,11 +61,9 @@ def publish(
         if (work.root / staged).is_dir():
             work.publish(staged, final)
     write_run(work, started, workers, command)
-    texts = _texts(corpus, outcomes)
-    documents = [
-        work.write_text(CARD, card(recorded, texts)),
-        work.write_bytes(CROISSANT, croissant(recorded, texts)),
-    ]
+    about = SAMPLE_ABOUT if tuple(corpus) == (SAMPLE,) else About()
+    recorded = replace(recorded, about=about, pools=pools_among(corpus))
+    documents = [work.write_text(CARD, card(recorded, _examples(outcomes)))]
     whole = close(work, recorded, documents, from_manifest(recorded.configuration))
     drop(work)
     return whole
@@ -164,7 +163,8 @@ def write_run(work: Workspace, started: float, workers: int, command: str) -> No
     work.write_bytes(RUN, dump_run(run))
 
 
-def _texts(corpus: Sequence[str], outcomes: Sequence[Outcome]) -> Texts:
+def _examples(outcomes: Sequence[Outcome]) -> list[Example]:
+    """Return a pair of each operator for the card, in the operators' order."""
     by_operator: dict[str, Example] = {}
     for outcome in outcomes:
         for part in outcome.parts:
@@ -172,24 +172,16 @@ def _texts(corpus: Sequence[str], outcomes: Sequence[Outcome]) -> Texts:
                 by_operator.setdefault(name, Example(name, target, source))
     # a fixed order, because the journal returns sorted keys
     names = (*OPERATORS, MIXED, UNCHANGED)
-    examples = tuple(by_operator[name] for name in names if name in by_operator)
-    if tuple(corpus) == (SAMPLE,):
-        return Texts(
-            "CEC-Zero sample pairs",
-            "cc0-1.0",
-            "The sentences were written for this project and are dedicated to the public domain "
-            "(CC0 1.0); so are the pairs made from them.",
-            examples,
-            "Nine domains: cars, contracts, encyclopedia, games, medicine, news, novels, "
-            "microblog, customer service.",
-        )
-    return Texts(
-        "Chinese spelling pairs",
-        "other",
-        "The pairs carry the licence of the sentences that they were made from; whoever publishes "
-        "this dataset states it here.",
-        examples,
-    )
+    return [by_operator[name] for name in names if name in by_operator]
+
+
+SAMPLE_ABOUT = About(
+    title="CEC-Zero sample pairs",
+    licence="cc0-1.0",
+    description="The sentences were written for this project and are dedicated to the public "
+    "domain (CC0 1.0); so are the pairs made from them. Nine domains: cars, contracts, "
+    "encyclopedia, games, medicine, news, novels, microblog, customer service.",
+)
 
 
 def final(record: FileRecord, rows: int) -> File:

@@ -17,7 +17,6 @@ from cecdata.pipeline.assemble import HASHES
 from cecdata.pipeline.chunks import REJECTS, STAGED
 from cecdata.pipeline.lease import LEASES, Lease, claims
 from cecdata.shards.card import CARD
-from cecdata.shards.croissant import CROISSANT
 from cecdata.shards.manifest import MANIFEST, RUN
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 ROOT_JOURNAL, FINGERPRINT = f"{STATE}/{JOURNAL}", f"{STATE}/{fingerprint.FILE}"
 _FINAL = {STAGED: "data", REJECTS: "rejects"}  # folder in the scratch folder → in the store
 _FOLDERS = ("data/", "rejects/")
-_FILES = (MANIFEST, RUN, CARD, CROISSANT, HASHES)
+_FILES = (MANIFEST, RUN, CARD, "croissant.json", HASHES)  # the last but one: earlier layouts
 _EVERY_S = 5.0  # between two uploads of the journal
 
 

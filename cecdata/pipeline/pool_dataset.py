@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cecdata import __version__
-from cecdata.common.codec import Json
 from cecdata.common.durable import FileRecord, Workspace
 from cecdata.config import Config
 from cecdata.corpus.inputs import InputFile, inputs
@@ -24,10 +23,8 @@ from cecdata.pipeline.identity import finished_manifest, pool_identity, refuse_o
 from cecdata.pipeline.intake import Intake, Progress
 from cecdata.pipeline.pool import Chunk, refuse_changed, write_rejects
 from cecdata.pipeline.stages import ahead
-from cecdata.shards.card import CARD
-from cecdata.shards.croissant import CROISSANT, pool_croissant
-from cecdata.shards.manifest import POOL, Counts, File, Manifest
-from cecdata.shards.pool_card import pool_card
+from cecdata.shards.card import CARD, card
+from cecdata.shards.manifest import POOL, Counts, File, Manifest, Origin
 from cecdata.shards.schema import POOLED
 from cecdata.shards.writer import check_whole, write_pairs
 
@@ -66,8 +63,7 @@ def make_pool(
                 work.publish(staged, final)
         assemble.write_run(work, started, workers, command)
         documents = [
-            work.write_text(CARD, pool_card(recorded)),
-            work.write_bytes(CROISSANT, pool_croissant(recorded)),
+            work.write_text(CARD, card(recorded)),
         ]
         return assemble.close(work, recorded, documents, config)
 
@@ -112,7 +108,8 @@ def _write(work: Workspace, intake: Intake, given: Sequence[InputFile]) -> Manif
         rows=Counts(kept + rejected.total(), kept, dict(sorted(rejected.items()))),
         pairs=Counts(0, 0),
         rejects=tuple(rejects),
-        extra={"kind": POOL, "origins": origins.listed()},
+        origins=origins.listed(),
+        extra={"kind": POOL},
     )
 
 
@@ -134,19 +131,10 @@ class Origins:
             added = sentences + row["length_count"], characters + row["length_sum"]
             self._counts[key] = added
 
-    def listed(self) -> list[Json]:
-        """Return the counts as JSON objects, the most sentences first."""
+    def listed(self) -> tuple[Origin, ...]:
+        """Return the counts, the most sentences first."""
         ranked = sorted(self._counts.items(), key=lambda x: (-x[1][0], x[0][0], x[0][1] or ""))
-        return [_entry(*key, *counts) for key, counts in ranked]
-
-
-def _entry(origin: str, licence: str | None, sentences: int, characters: int) -> dict[str, Json]:
-    return {
-        "origin": origin,
-        "licence": licence,
-        "sentences": sentences,
-        "characters": characters,
-    }
+        return tuple(Origin(*key, *counts) for key, counts in ranked)
 
 
 def _write_shard(work: Workspace, name: str, chunk: pa.RecordBatch) -> FileRecord:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 
@@ -67,17 +66,14 @@ def _rejected(sample: PoolSample) -> list[list[object]]:
 
 
 def _origins(manifest: Manifest) -> list[tuple[str, str, str, str]]:
-    origins = manifest.extra["origins"]
-    assert isinstance(origins, list)
     return [
         (
-            str(one["origin"]),
-            "not stated" if one["licence"] is None else str(one["licence"]),
-            f"{one['sentences']:,}",
-            f"{one['characters']:,}",
+            origin.origin,
+            "not stated" if origin.licence is None else origin.licence,
+            f"{origin.sentences:,}",
+            f"{origin.characters:,}",
         )
-        for one in origins[:_ORIGINS]
-        if isinstance(one, Mapping)
+        for origin in manifest.origins[:_ORIGINS]
     ]
 
 

@@ -1,22 +1,31 @@
-"""`README.md` of a dataset: a Hugging Face dataset card made from the manifest alone."""
+"""`README.md` of a dataset: a Hugging Face dataset card made from the manifest alone.
+
+It says what a receiver has to know: what the rows are, whose sentences they are and under which
+licence, what was done to them, what was left out, and how to check the files.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 
 from cecdata.common import markdown
 from cecdata.common.codec import Json
 from cecdata.common.markdown import Markdown, code, table
-from cecdata.shards.manifest import POOL, File, Manifest
-from cecdata.shards.schema import PAIR
+from cecdata.common.settings import from_tree, read_recipe
+from cecdata.shards.manifest import POOL, About, Counts, File, Manifest
+from cecdata.shards.schema import MEANINGS, PAIR, POOLED
 
 CARD = "README.md"
-_TAGS = ("chinese-spelling-correction", "synthetic")
-
+_ORIGINS = 100  # origins that the card lists; the manifest has all
+_TITLES = {POOL: "Chinese sentences"}
+_TITLE = "Chinese spelling pairs"
+_TAGS = {POOL: ("chinese",)}
+_TAG = ("chinese-spelling-correction", "synthetic")
 _SIZES = (
     (10**3, "n<1K"),
     (10**4, "1K<n<10K"),
@@ -26,17 +35,11 @@ _SIZES = (
     (10**8, "10M<n<100M"),
     (10**9, "100M<n<1B"),
 )
-_COLUMNS = {
-    "id": "xxh3-64 of the target's UTF-8, as int64: the same sentence has the same id everywhere",
-    "copy": "which of the sentence's copies, from 0",
-    "source": "the sentence with errors",
-    "target": "the clean sentence",
-    "operator": "what made the errors; `mixed` where several did, `unchanged` where none",
-    "edits": "`target[start:end]` was written as `source`; code points, half-open",
-    "distance": "Levenshtein distance between source and target, in code points",
-    "cosine": "similarity of source and target by the encoder below; null: not measured",
-    "origin": "where the sentence comes from",
-}
+# Identifiers that the Hub knows; any other licence is `other` there, and only the table names it.
+_IDENTIFIERS = (
+    "apache-2.0", "mit", "cc0-1.0", "cc-by-4.0", "cc-by-sa-3.0", "cc-by-sa-4.0", "cc-by-nc-4.0",
+    "cc-by-nc-sa-4.0", "bsd-2-clause", "bsd-3-clause", "postgresql", "gpl-3.0", "gfdl", "odc-by",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,46 +51,58 @@ class Example:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class Texts:
-    """Texts about the corpus that the manifest does not hold."""
-
-    title: str
-    licence: str  # identifier of the Hub: "cc0-1.0", "other", …
-    text_licence: str  # a sentence on the licence of the sentences
-    examples: tuple[Example, ...] = ()
-    about: str = ""  # a paragraph on the corpus
-
-
-def card(manifest: Manifest, texts: Texts) -> str:
+def card(manifest: Manifest, examples: Sequence[Example] = ()) -> str:
     """Return the card: front matter for the library `datasets`, then sections for people."""
+    pool = manifest.kind == POOL
     sections = (
-        f"# {markdown.text(texts.title)}",
-        _what(manifest, texts),
-        _examples(texts.examples),
-        _columns(),
-        _made(manifest),
+        f"# {markdown.text(title(manifest))}",
+        _what(manifest),
+        _examples(examples),
+        _columns(POOLED if pool else PAIR),
+        _sources(manifest),
+        _treatment(manifest),
+        "" if pool else _made(manifest),
         _calibration(manifest),
-        rejects(manifest),
-        _loading(manifest),
-        _LIMITS,
-        f"## Licence\n\n{texts.text_licence}",
+        _rejects(manifest),
+        (_LOADING_POOL if pool else _LOADING).replace("SPLIT", _first_split(manifest)),
+        _CHECKING,
+        _LIMITS_POOL if pool else _LIMITS,
+        _licence(manifest),
     )
-    front = front_matter(manifest, texts.title, texts.licence, PAIR, _TAGS)
-    return front + "\n\n".join(s for s in sections if s) + "\n"
+    return _front_matter(manifest) + "\n\n".join(s for s in sections if s) + "\n"
 
 
-def splits_with_rows(manifest: Manifest) -> dict[str, tuple[File, ...]]:
+def about(file: str | Path | None = None, **stated: str | None) -> About:
+    """Return what a publisher states: the fields of a TOML file, replaced by those given here.
+
+    Raises InputError for a file that cannot be read, and UsageError for an unknown field.
+    """
+    tree = read_recipe(str(file), "cecdata", ()) if file is not None else {}
+    given = {name: value for name, value in stated.items() if value is not None}
+    return from_tree(About, {**tree, **given}, str(file or "about"))
+
+
+def title(manifest: Manifest) -> str:
+    """Return the title that the publisher gave, or one for the kind of dataset."""
+    return manifest.about.title or _TITLES.get(manifest.kind, _TITLE)
+
+
+def licence(manifest: Manifest) -> str:
+    """Return the licence as an identifier of the Hub, `other` where there is no single one."""
+    stated = {str(origin.licence) for origin in manifest.origins}
+    known = manifest.about.licence or (stated.pop() if len(stated) == 1 else "")
+    return known if known in _IDENTIFIERS else "other"
+
+
+def _splits_with_rows(manifest: Manifest) -> dict[str, tuple[File, ...]]:
     """Return the splits that have rows: `datasets` refuses a split without any."""
     outputs = manifest.outputs.items()
     return {split: files for split, files in outputs if any(file.rows for file in files)}
 
 
-def front_matter(
-    manifest: Manifest, title: str, licence: str, schema: pa.Schema, tags: Sequence[Json]
-) -> str:
-    """Return the part of a card that `datasets` reads: the files of each split, and the columns."""
-    splits = splits_with_rows(manifest)
+def _front_matter(manifest: Manifest) -> str:
+    """Return the part that `datasets` reads: the files of each split, and the columns."""
+    splits = _splits_with_rows(manifest)
     sizes = {name: sum(record.bytes for record in records) for name, records in splits.items()}
     rows = {name: sum(record.rows for record in records) for name, records in splits.items()}
     # Every shard is named: with a pattern, only the row count would show that a shard is missing.
@@ -96,15 +111,15 @@ def front_matter(
         for name, records in splits.items()
     ]
     document: dict[str, Json] = {
-        "pretty_name": title,
+        "pretty_name": title(manifest),
         "language": ["zh"],
-        "license": licence,
+        "license": licence(manifest),
         "task_categories": ["text-generation"],
         "size_categories": [_size_category(sum(rows.values()))],
-        "tags": [*tags, manifest.product],
+        "tags": [*_TAGS.get(manifest.kind, _TAG), manifest.product],
         "configs": [{"config_name": "default", "data_files": data_files}],
         "dataset_info": {
-            "features": [_feature(field) for field in schema],
+            "features": [_feature(f) for f in (POOLED if manifest.kind == POOL else PAIR)],
             "splits": [
                 {"name": name, "num_bytes": sizes[name], "num_examples": rows[name]}
                 for name in splits
@@ -155,16 +170,21 @@ def _yaml(value: Mapping[str, Json] | Sequence[Json], indent: str = "") -> Itera
             yield f"{indent}- {json.dumps(item, ensure_ascii=False)}"
 
 
-def _what(manifest: Manifest, texts: Texts) -> str:
-    counts = "; ".join(
-        f"{sum(record.rows for record in records):,} pairs in `{name}`"
-        for name, records in splits_with_rows(manifest).items()
-    )
-    what = (
-        "Pairs for Chinese spelling correction: `target` is a clean sentence, `source` the same "
-        f"sentence with errors put in, `edits` says which. {counts or 'No pairs'}."
-    )
-    return "\n\n".join(line for line in (what, texts.about) if line)
+def _what(manifest: Manifest) -> str:
+    if manifest.kind == POOL:
+        what = f"{manifest.rows.kept:,} distinct sentences in normal form."
+    else:
+        counts = "; ".join(
+            f"{sum(record.rows for record in records):,} pairs in `{name}`"
+            for name, records in _splits_with_rows(manifest).items()
+        )
+        what = (
+            "Pairs for Chinese spelling correction: `target` is a clean sentence, `source` the "
+            f"same sentence with errors put in, `edits` says which. {counts or 'No pairs'}."
+        )
+    about = manifest.about
+    contact = f"Contact: {markdown.text(about.contact)}" if about.contact else ""
+    return "\n\n".join(s for s in (what, markdown.text(about.description), contact) if s)
 
 
 def _examples(examples: Sequence[Example]) -> str:
@@ -174,9 +194,75 @@ def _examples(examples: Sequence[Example]) -> str:
     return "## One pair for each operator\n\n" + table(("operator", "target", "source"), rows)
 
 
-def _columns() -> str:
-    rows = [(code(name), Markdown(meaning)) for name, meaning in _COLUMNS.items()]
+def _columns(schema: pa.Schema) -> str:
+    rows = [(code(name), Markdown(MEANINGS[name])) for name in schema.names]
     return "## Columns\n\n" + table(("column", "meaning"), rows)
+
+
+def _sources(manifest: Manifest) -> str:
+    """Return the section on origins and their licences; "" for a layout that did not count them."""
+    if not manifest.origins:
+        return ""
+    rows = [
+        (
+            code(origin.origin),
+            "not stated" if origin.licence is None else origin.licence,
+            f"{origin.sentences:,}",
+            f"{origin.characters:,}",
+        )
+        for origin in manifest.origins[:_ORIGINS]
+    ]
+    more = len(manifest.origins) - _ORIGINS
+    rest = f"\n\nAnd {more:,} more: `origins` in `manifest.json` lists all." if more > 0 else ""
+    head = ("origin", "licence", "sentences", "characters")
+    return "## Licences by origin\n\n" + table(head, rows) + rest
+
+
+def _treatment(manifest: Manifest) -> str:
+    """Return the section on what was done to the sentences, by this build and in its pools."""
+    parts = ["## What was done to the sentences", steps(manifest.configuration)]
+    for pool in manifest.pools:
+        counts = _sum(pool.rows)
+        parts.append(
+            f"Before, in the pool {code(pool.path)} (content `{pool.content_sha256[:12]}`, "
+            f"{counts}):\n\n{steps(pool.configuration)}"
+        )
+    return "\n\n".join(parts)
+
+
+def steps(configuration: Mapping[str, Json]) -> str:
+    """Return a list of the steps that the settings of a build or a pool make sentences take."""
+    masked = configuration.get("mask")
+    quality = configuration.get("quality")
+    against = configuration.get("decontaminate")
+    lines = [
+        "Each was brought to its normal form (NFC, single spaces); of equal ones one was kept."
+    ]
+    if configuration.get("split_sentences"):
+        lines.append("Paragraphs were cut into sentences.")
+    lines.append(
+        "Personal data that patterns recognise (numbers, addresses, plates, names after titles) "
+        "was replaced by placeholders."
+        if masked
+        else "Personal data was not masked: names and whatever else the sources contain are in the "
+        "sentences."
+    )
+    if isinstance(quality, list) and quality:
+        lines.append(f"Sentences were rejected by quality: {', '.join(map(code, quality))}.")
+    if configuration.get("perplexity"):
+        most = configuration.get("max_perplexity")
+        lines.append(f"Sentences with a perplexity above {most} per character were rejected.")
+    if configuration.get("near_duplicates"):
+        lines.append("Sentences a few edits from an earlier one were rejected.")
+    if isinstance(against, list) and against:
+        listed = ", ".join(map(code, against))
+        lines.append(f"Sentences that also occur in these benchmarks were rejected: {listed}.")
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _sum(counts: Counts) -> str:
+    rejected = ", ".join(f"{count:,} {name}" for name, count in counts.rejected.items() if count)
+    return f"{counts.read:,} rows read, {counts.kept:,} kept; rejected: {rejected or 'none'}"
 
 
 def _made(manifest: Manifest) -> str:
@@ -189,7 +275,7 @@ def _made(manifest: Manifest) -> str:
     )
     operators = [(code(name), f"{count:,}") for name, count in manifest.operators.items()]
     return (
-        f"## How it was made\n\nBy {manifest.product} {manifest.version}, configuration "
+        f"## How the errors were made\n\nBy {manifest.product} {manifest.version}, configuration "
         f"`{manifest.fingerprint[:12]}`. Every draw is a function of (seed, id, copy): the same "
         f"input and configuration give the same files. {scored} All settings, versions and "
         f"checksums are in `manifest.json`.\n\n" + table(("operator", "pairs"), operators)
@@ -208,7 +294,7 @@ def _calibration(manifest: Manifest) -> str:
     )
 
 
-def rejects(manifest: Manifest) -> str:
+def _rejects(manifest: Manifest) -> str:
     """Return the section with the numbers of rejected rows and pairs by reason."""
     counted = (("rows", manifest.rows), ("pairs", manifest.pairs))
     rows = [
@@ -216,14 +302,22 @@ def rejects(manifest: Manifest) -> str:
         for what, counts in (counted[:1] if manifest.kind == POOL else counted)
         for reason, count in (counts.rejected or {"(none)": 0}).items()
     ]
-    return "## What was turned down\n\nRead = kept + turned down.\n\n" + table(
-        ("", "read", "kept", "reason", "turned down"), rows
+    return "## What was rejected\n\nRead = kept + rejected.\n\n" + table(
+        ("", "read", "kept", "reason", "rejected"), rows
     )
 
 
-def _loading(manifest: Manifest) -> str:
-    split = next(iter(splits_with_rows(manifest)), "train")
-    return _LOADING.replace("SPLIT", split)
+def _first_split(manifest: Manifest) -> str:
+    return next(iter(_splits_with_rows(manifest)), "train")
+
+
+def _licence(manifest: Manifest) -> str:
+    name = manifest.about.licence
+    stated = f"{markdown.text(name)}." if name else "The publisher has not stated a licence."
+    return (
+        f"## Licence\n\n{stated} The rows are made from sentences of other works: whoever passes "
+        "them on must also follow the licences by origin, where they are listed."
+    )
 
 
 _LOADING = """## How to load it
@@ -251,9 +345,37 @@ from pathlib import Path
 pairs = pd.concat(map(pd.read_parquet, sorted(Path("OUT/data").glob("SPLIT-*.parquet"))))
 ```"""
 
+_LOADING_POOL = """## How to use it
+
+`POOL` is the path of this folder.
+
+```sh
+cecdata build POOL --out OUT
+```
+
+```python
+from datasets import load_dataset
+sentences = load_dataset("POOL")["SPLIT"]
+```
+
+```python
+import polars as pl
+sentences = pl.scan_parquet("POOL/data/*.parquet")
+```"""
+
+_CHECKING = """## How to check what you were given
+
+`cecdata verify FOLDER` compares every file with its SHA-256 in `manifest.json` and checks every
+row. Without it, `sha256sum data/*.parquet | sha256sum` prints `content_sha256` of the manifest."""
+
 _LIMITS = """## Limits
 
 The errors are made by rules. Their kinds and places follow the confusion sets and the rates above,
 not the habits of people who type, so scores on real errors must be measured on real errors. A
-replaced character can by chance give another correct sentence. The sentences carry whatever bias
-their sources have."""
+replaced character can by chance give another correct sentence, and a corrector that is trained on
+the pairs may change a right name. The sentences carry whatever bias their sources have. Nobody has
+promised to maintain the dataset; the manifest has what is needed to make it again."""
+
+_LIMITS_POOL = """## Limits
+
+What the sources got wrong is in the sentences, and so is whatever bias the sources have."""

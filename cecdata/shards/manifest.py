@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 from cecdata.common import names
@@ -37,6 +38,20 @@ class File:
     rows: int
     extra: Mapping[str, Json] = field(default_factory=dict)
 
+    @property
+    def ids(self) -> tuple[int, int] | None:
+        """Return the smallest and the largest id of a shard; None where its layout has none.
+
+        Raises ValueError for anything but two ordered numbers.
+        """
+        ids = self.extra.get("ids")
+        if ids is None:
+            return None
+        low, high = ids if isinstance(ids, (list, tuple)) and len(ids) == 2 else (None, None)
+        if not (isinstance(low, int) and isinstance(high, int) and low <= high):
+            raise ValueError(f"the ids of {self.path} must be two ordered numbers, not {ids!r:.60}")
+        return low, high
+
 
 @dataclass(frozen=True, slots=True)
 class Counts:
@@ -54,6 +69,42 @@ class Counts:
                 f"{self.read:,} read are not {self.kept:,} kept and {self.rejected} rejected: "
                 f"{lost:,} unaccounted for"
             )
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What the publisher of a dataset says about it; an empty text is not stated."""
+
+    title: str = ""
+    licence: str = ""  # an identifier of the Hub, such as "cc-by-4.0"
+    contact: str = ""  # who answers questions: an address, or a page
+    description: str = ""  # a paragraph
+    extra: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The sentences of one origin under one licence."""
+
+    origin: str
+    licence: str | None  # as the corpus states it
+    sentences: int
+    characters: int
+    extra: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolRecord:
+    """A pool whose sentences were used, with the settings that had already been applied to them."""
+
+    path: str
+    version: str  # of the product
+    fingerprint: str
+    content_sha256: str
+    configuration: Mapping[str, Json]
+    rows: Counts
+    inputs: tuple[File, ...] = ()
+    extra: Mapping[str, Json] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +146,10 @@ class Manifest:
     calibration: tuple[Calibration, ...] = ()
     cosine: Cosine = Cosine()
     rejects: tuple[File, ...] = ()
-    documents: tuple[File, ...] = ()  # card, croissant, hashes of benchmarks; `rows` is 0
+    documents: tuple[File, ...] = ()  # card, hashes of benchmarks; `rows` is 0
+    about: About = About()
+    origins: tuple[Origin, ...] = ()  # of the sentences, the most frequent first
+    pools: tuple[PoolRecord, ...] = ()  # that the sentences came from, where they came from pools
     fingerprint: str = ""  # of the configuration; computed where empty
     content_sha256: str = ""  # of the shards' SHA-256, by path; computed where empty
     schema_version: int = SCHEMA_VERSION
@@ -109,6 +163,8 @@ class Manifest:
         object.__setattr__(self, "fingerprint", expected)
         for record in self.files():
             names.inside(record.path)
+        for shards in self.outputs.values():
+            _check_ranges(shards)
         held = sum(record.rows for shards in self.outputs.values() for record in shards)
         kept = (self.rows if self.kind == POOL else self.pairs).kept
         if held != kept:
@@ -156,6 +212,14 @@ def fingerprint(configuration: Mapping[str, Json]) -> str:
         allow_nan=False,
     )
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _check_ranges(shards: tuple[File, ...]) -> None:
+    """Raise ValueError unless the ranges of ids of a split's shards follow one another."""
+    ranges = [(ids, record.path) for record in shards if (ids := record.ids)]
+    for ((_, high), before), ((low, _), after) in pairwise(ranges):
+        if low <= high:
+            raise ValueError(f"the ids of {after} do not follow those of {before}")
 
 
 def content_sha256(outputs: Mapping[str, tuple[File, ...]]) -> str:
@@ -226,6 +290,27 @@ def read_manifest(out: Path, *kinds: str) -> Manifest:
         uses = "a pool of sentences: `cecdata build` makes pairs from it"
         raise InputError(f"{out} is {uses if manifest.kind == POOL else 'a dataset of pairs'}")
     return manifest
+
+
+def pools_among(corpus: Sequence[str]) -> tuple[PoolRecord, ...]:
+    """Return the records of the pools among the folders that a build was given."""
+    found = []
+    for name in corpus:
+        if not (Path(name) / MANIFEST).is_file():
+            continue
+        pool = read_manifest(Path(name), PAIRS, POOL)
+        if pool.kind == POOL:
+            record = PoolRecord(
+                name,
+                pool.version,
+                pool.fingerprint,
+                pool.content_sha256,
+                pool.configuration,
+                pool.rows,
+                pool.inputs,
+            )
+            found.append(record)
+    return tuple(found)
 
 
 def dump_run(run: Run) -> bytes:

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from cecdata.common import hub, names
 from cecdata.common.errors import InputError, MissingPackageError, RefusedError, how_to_install
-from cecdata.shards.card import CARD
-from cecdata.shards.croissant import CROISSANT
 from cecdata.shards.manifest import MANIFEST, PAIRS, POOL
 from cecdata.shards.reader import Dataset, open_dataset
 
@@ -22,13 +20,13 @@ class Upload:
 
 
 def uploads(dataset: Dataset, *, rejects: bool = False) -> list[Upload]:
-    """Return the files that `push` uploads: card, croissant, manifest and shards.
+    """Return the files that `push` uploads: card, manifest and shards.
 
     Rejected rows are included only with `rejects`, because they are not part of the dataset.
     `run.json` is left out, because it names paths of this machine.
     """
     manifest = dataset.manifest
-    records = [r for r in manifest.documents if r.path in (CARD, CROISSANT)]
+    records = [r for r in manifest.documents if r.path.endswith((".md", ".json"))]
     records += [record for files in manifest.outputs.values() for record in files]
     records += [record for record in manifest.rejects if rejects]
     size = (dataset.path / MANIFEST).stat().st_size

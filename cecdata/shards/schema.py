@@ -77,6 +77,22 @@ SENTENCE = pa.schema(
 POOLED = SENTENCE.append(ROW.field("licence"))
 
 
+# What the columns of pairs and pools mean; the card has it as a table.
+MEANINGS = {
+    "id": "xxh3-64 of the sentence's UTF-8, as int64: the same sentence has the same id everywhere",
+    "copy": "which of the sentence's copies, from 0",
+    "source": "the sentence with errors",
+    "target": "the clean sentence",
+    "operator": "what made the errors; `mixed` where several did, `unchanged` where none",
+    "edits": "`target[start:end]` was written as `source`; code points, half-open",
+    "distance": "Levenshtein distance between source and target, in code points",
+    "cosine": "similarity of source and target by the encoder named below; null: not measured",
+    "origin": "where the sentence comes from",
+    "text": "one sentence in its normal form (NFC, single spaces, nothing invisible)",
+    "licence": "the sentence's licence, as the corpus states it; null: not stated",
+}
+
+
 def as_written(schema: pa.Schema, version: int) -> pa.Schema:
     """Return the schema that files of a version have in place of this one."""
     at = schema.get_field_index("id")

@@ -76,7 +76,7 @@ def corpus(folder: Path, count: int) -> Path:
 
 
 def build(folder: Path, count: int = 320, shard: int = 40, *more: str) -> Scenario:
-    """Pairs, edits, rejects, the pool on the way, card, croissant, manifest."""
+    """Pairs, edits, rejects, the pool on the way, card, manifest."""
     words = ("build", str(corpus(folder, count)), "--out", "{out}", *FLAGS,
              "--shard-sentences", str(shard), "--workers", "2", *more)  # fmt: skip
     return Scenario("build", "cecdata", words, _pairs, 2, {"run.json": _nothing},

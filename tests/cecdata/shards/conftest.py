@@ -15,9 +15,17 @@ import xxhash
 from rapidfuzz.distance import Levenshtein
 
 from cecdata.hanzi.edits import Edit, apply
-from cecdata.shards.card import Example, Texts, card
-from cecdata.shards.croissant import croissant
-from cecdata.shards.manifest import Calibration, Cosine, Counts, File, Manifest, dumps
+from cecdata.shards.card import Example, card
+from cecdata.shards.manifest import (
+    About,
+    Calibration,
+    Cosine,
+    Counts,
+    File,
+    Manifest,
+    Origin,
+    dumps,
+)
 from cecdata.shards.schema import PAIR, REJECTED_PAIR, REJECTED_ROW
 from cecdata.shards.writer import write_pairs
 
@@ -29,13 +37,8 @@ KINDS = {
     "noise": "insertion",
     "radical": "deletion",
 }
-TEXTS = Texts(
-    title='测试 "pairs": a | b',
-    licence="cc0-1.0",
-    text_licence="CC0.",
-    examples=(Example("noise", "你好", "你#好"),),
-    about="Made for a test.",
-)
+ABOUT = About('测试 "pairs": a | b', "cc0-1.0", "data@example.com", "Made for a test.")
+EXAMPLES = (Example("noise", "你好", "你#好"),)
 
 
 def draw_edits(rng: random.Random, target: str) -> list[Edit]:
@@ -104,7 +107,7 @@ def file_of(out: Path, path: str, rows: int = 0) -> File:
 
 
 def write_dataset(out: Path, shards: dict[str, list[list[Row]]]) -> Path:
-    """A whole dataset: shards of rows by split, rejects, manifest, card, croissant."""
+    """A whole dataset: shards of rows by split, rejects, manifest, card."""
     (out / "data").mkdir(parents=True)
     (out / "rejects").mkdir()
     outputs = {}
@@ -152,11 +155,12 @@ def write_manifest(
         "calibration": (Calibration("noise", 0.037, 0.041, 0.02, 0.0411),),
         "cosine": Cosine("test-encoder", 0.65, "sample", 7),
         "rejects": rejects,
+        "about": ABOUT,
+        "origins": (Origin("测试", "cc0-1.0", 17, 300),),
     }
     bare = Manifest(**fields)
-    (out / "README.md").write_text(card(bare, TEXTS), encoding="utf-8")
-    (out / "croissant.json").write_bytes(croissant(bare, TEXTS))
-    documents = (file_of(out, "README.md"), file_of(out, "croissant.json"))
+    (out / "README.md").write_text(card(bare, EXAMPLES), encoding="utf-8")
+    documents = (file_of(out, "README.md"),)
     (out / "manifest.json").write_bytes(dumps(Manifest(**fields, documents=documents)))
 
 

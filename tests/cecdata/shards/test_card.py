@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import shutil
@@ -10,7 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from cecdata.shards.manifest import read_manifest
+from cecdata.common.errors import UsageError
+from cecdata.config import load as load_config
+from cecdata.pipeline.build import build
+from cecdata.pipeline.pool_dataset import make_pool
+from cecdata.shards.card import about
+from cecdata.shards.manifest import About, read_manifest
 from cecdata.shards.reader import open_dataset
 from cecdata.shards.schema import PAIR
 
@@ -104,25 +108,12 @@ def test_every_loading_example_of_the_card_runs(dataset, load, tmp_path):
 
 
 def test_the_card_tells_rates_rejects_and_examples(dataset):
-    """A reader of the card sees one pair per operator, the rates, and what was turned down."""
+    """A reader of the card sees one pair per operator, the rates, and what was rejected."""
     text = (dataset / "README.md").read_text(encoding="utf-8")
     assert "| `noise` | `你好` | `你#好` |" in text
     assert "| `noise` | 3.70% | 4.10% | 4.11% |" in text
     assert "| rows | 20 | 17 | too_short | 2 |" in text
-    assert "CC0." in text
-
-
-def test_croissant_lists_every_shard_and_column(dataset):
-    """Croissant names each shard with its checksum, and each column of each split."""
-    document = json.loads((dataset / "croissant.json").read_bytes())
-    assert "http://mlcommons.org/croissant/1.0" in document["conformsTo"]
-    files = {f["@id"]: f["sha256"] for f in document["distribution"] if "sha256" in f}
-    manifest = read_manifest(dataset)
-    shards = [record for records in manifest.outputs.values() for record in records]
-    assert files == {record.path: record.sha256 for record in shards}
-    for record_set in document["recordSet"]:
-        split = record_set["name"]
-        assert [f["@id"] for f in record_set["field"]] == [f"{split}/{n}" for n in PAIR.names]
+    assert "## Licence\n\ncc0-1.0." in text
 
 
 def test_a_copied_dataset_is_the_same(dataset, tmp_path):
@@ -131,27 +122,43 @@ def test_a_copied_dataset_is_the_same(dataset, tmp_path):
     assert open_dataset(tmp_path / "moved").manifest == open_dataset(dataset).manifest
 
 
-@pytest.mark.filterwarnings("ignore")  # of mlcroissant and its kin
-def test_croissant_is_valid_and_read_by_mlcroissant(dataset):
-    """The reference implementation has nothing to object, and gives every pair of each split."""
-    reason = "pip install 'mlcroissant[parquet]' in another environment"
-    mlcroissant = pytest.importorskip("mlcroissant", reason=reason)
-    read = mlcroissant.Dataset(jsonld=str(dataset / "croissant.json"))
-    assert not read.metadata.ctx.issues.errors
-    assert read.metadata.data_biases
-    opened = open_dataset(dataset)
-    for split in opened.manifest.outputs:
-        texts = [record[f"{split}/source"].decode() for record in read.records(split)]
-        assert sorted(texts) == sorted(opened.scan(split).collect()["source"])
+def test_the_card_says_what_a_receiver_must_know(dataset):
+    """Licences by origin, personal data, what was done, how to check, whom to ask."""
+    text = (dataset / "README.md").read_text(encoding="utf-8")
+    assert "| `测试` | cc0-1.0 | 17 | 300 |" in text
+    assert "Contact: data@example.com" in text
+    assert "Personal data was not masked" in text
+    assert "cecdata verify" in text
+    assert "cc0-1.0" in text.split("## Licence\n")[1]
 
 
-def test_croissant_has_a_digest_of_each_shard_and_says_how_the_pairs_came_about(dataset):
-    """Without mlcroissant: sha256 is that of the file, and the RAI fields have texts."""
-    document = json.loads((dataset / "croissant.json").read_bytes())
-    for node in document["distribution"]:
-        if node["@type"] == "cr:FileObject":
-            content = (dataset / node["contentUrl"]).read_bytes()
-            assert node["sha256"] == hashlib.sha256(content).hexdigest()
-    fields = [value for name, value in document.items() if name.startswith("rai:")]
-    assert len(fields) >= 8
-    assert all(fields)
+def test_a_build_from_pools_keeps_what_was_done_in_them(tmp_path):
+    """Masks, filters, benchmarks, rejects and licences of a pool are in the build's manifest and
+    card, also where the pool is gone."""
+    corpus = tmp_path / "a.jsonl"
+    texts = ["明天上午九点请到会议室开会。", "请联系王先生，电话13912345678。", "短"]
+    lines = [json.dumps({"text": text, "licence": "cc-by-4.0"}) for text in texts]
+    corpus.write_text("\n".join(lines) + "\n", "utf-8")
+    bench = tmp_path / "bench.txt"
+    bench.write_text("我们昨天去了公园散步。\n", "utf-8")
+    settings = {"mask": True, "quality": ("han",), "decontaminate": (str(bench),)}
+    make_pool([str(corpus)], tmp_path / "pool", load_config(**settings))
+    build([str(tmp_path / "pool")], tmp_path / "out", load_config(filters=("levenshtein",)))
+    shutil.rmtree(tmp_path / "pool")
+    (pool,) = read_manifest(tmp_path / "out").pools
+    assert pool.rows.rejected == {"too_short": 1}
+    assert pool.configuration["mask"] is True
+    text = (tmp_path / "out" / "README.md").read_text("utf-8")
+    before = text.split("Before, in the pool")[1].split("##")[0]
+    for words in ("was replaced by placeholders", "`han`", str(bench), "1 too_short"):
+        assert words in before
+
+
+def test_what_the_publisher_states(tmp_path):
+    """Fields of a TOML file, of which a flag replaces one; an unknown field is refused by name."""
+    file = tmp_path / "card.toml"
+    file.write_text('title = "Pairs"\nlicence = "mit"\n', "utf-8")
+    assert about(file, licence="cc0-1.0", contact=None) == About("Pairs", "cc0-1.0")
+    file.write_text('titel = "Pairs"\n', "utf-8")
+    with pytest.raises(UsageError, match="title"):
+        about(file)

@@ -165,3 +165,26 @@ def test_folders_that_are_no_dataset_say_what_they_are(tmp_path):
     (tmp_path / ".cecdata").mkdir()
     with pytest.raises(VerificationError, match="not finished"):
         read_manifest(tmp_path)
+
+
+def with_ids(*ranges):
+    """Shards of one split with these ranges of ids."""
+    return {
+        "train": tuple(
+            dataclasses.replace(SHARD, path=f"data/train-{n}.parquet", rows=0, extra={"ids": ids})
+            for n, ids in enumerate(ranges)
+        )
+    }
+
+
+def test_shards_are_ranges_of_ids():
+    """Each shard of a split begins behind the ids of the one before; other layouts have none."""
+    pairs = Counts(0, 0)
+    made = dataclasses.replace(
+        MANIFEST, outputs=with_ids([-9, -2], [-1, 5]), pairs=pairs, content_sha256=""
+    )
+    assert [file.ids for file in loads(dumps(made)).outputs["train"]] == [(-9, -2), (-1, 5)]
+    assert SHARD.ids is None
+    for ranges in (([0, 5], [5, 9]), ([3, 2],), (["0", 1],), ([1],), (3,)):
+        with pytest.raises(ValueError, match="ids of data/train"):
+            dataclasses.replace(MANIFEST, outputs=with_ids(*ranges), pairs=pairs, content_sha256="")

@@ -13,7 +13,7 @@ from cecdata.shards.push import push
 
 
 def test_a_dry_run_lists_every_file_of_the_dataset(dataset, monkeypatch):
-    """Card, croissant, manifest and shards, with the rejects only where they are asked for."""
+    """Card, manifest and shards, with the rejects only where they are asked for."""
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     listed = {}
     for extra in ((), ("--rejects",)):
@@ -28,7 +28,7 @@ def test_a_dry_run_lists_every_file_of_the_dataset(dataset, monkeypatch):
     assert rejects
     assert listed["--rejects",].keys() - listed[()].keys() == rejects
     shards = {path for path in below if path.startswith("data/")}
-    assert listed[()].keys() == {"README.md", "croissant.json", "manifest.json", *shards}
+    assert listed[()].keys() == {"README.md", "manifest.json", *shards}
     assert all(size == below[path].stat().st_size for path, size in listed["--rejects",].items())
 
 

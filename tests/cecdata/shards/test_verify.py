@@ -27,7 +27,7 @@ def derived(rows):
     return pa.Table.from_pylist([{"held_out": False, **row} for row in rows], schema=AGAIN)
 
 
-FILES = [FIRST, "rejects/pairs.parquet", "README.md", "croissant.json", "manifest.json"]
+FILES = [FIRST, "rejects/pairs.parquet", "README.md", "manifest.json"]
 
 
 def test_a_sound_dataset_has_no_problems(dataset):
@@ -95,7 +95,7 @@ def test_every_damage_names_its_file(dataset, name, damage):
     assert {problem.path for problem in report.problems} == {name}
     if damage != "flip":  # a flipped bit leaves the size; only SHA-256 or a seal tells
         assert {p.path for p in verify(dataset, "quick").problems} == (
-            {name} if damage != "replace" or not name.endswith((".md", "croissant.json")) else set()
+            {name} if damage != "replace" or not name.endswith(".md") else set()
         )
 
 
