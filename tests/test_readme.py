@@ -48,8 +48,8 @@ def test_commands_exist(tool: str) -> None:
 def test_python_prints_what_the_readme_says(tmp_path: Path) -> None:
     """Each comment below a line that prints is its output, with the sample built as `make data`."""
     pytest.importorskip("torch", reason="the extra `train` is not installed")
+    from cecdata.builds.build import build
     from cecdata.config import load
-    from cecdata.pipeline.build import build
 
     build(["sample"], tmp_path / "out" / "data", load(filters=("levenshtein",)))
     code = "".join(blocks(README, "python"))

@@ -10,8 +10,8 @@ SAMPLE = Path(__file__).parents[1] / "cecdata" / "sample"
 @pytest.fixture(scope="session")
 def dataset_path(tmp_path_factory):
     """A finished dataset of the sample's first sentences, two copies each."""
+    from cecdata.builds.build import build
     from cecdata.config import load
-    from cecdata.pipeline.build import build
 
     out = tmp_path_factory.mktemp("dataset") / "data"
     config = load(copies=2, limit=150, filters=("levenshtein",), holdout=0.3)

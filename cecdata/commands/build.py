@@ -7,13 +7,13 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from cecdata.commands.corpus_options import corpus_options, default_of
 from cecdata.commands.show import OutPath, print_json
-from cecdata.common.errors import TooManyRejectsError, UsageError
+from cecdata.common.errors import TooManyRejectsError
 from cecdata.common.progress import Progress
 from cecdata.common.redact import without_userinfo
 from cecdata.config import RECIPES, Config, load
@@ -125,13 +125,8 @@ _NAMED = 10  # most unreadable files that are named one by one
     show_default=True,
     help="Exit with code 3 if a larger share of rows or pairs is rejected.",
 )
-@click.option(
-    "--shard",
-    metavar="i/N",
-    help="Make only part i of N (from 1); N jobs may run at once, then `cecdata merge OUT`.",
-)
 @click.option("--overwrite", is_flag=True, help="Replace the dataset of an earlier build in OUT.")
-@click.option("--dry-run", is_flag=True, help="Read the corpus and calibrate, but write nothing.")
+@click.option("--dry-run", is_flag=True, help="Count tasks, rows and rates, and write no dataset.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def build(
     corpus: tuple[str, ...],
@@ -142,7 +137,6 @@ def build(
     filters: str | None,
     names: Path | None,
     max_reject_rate: float,
-    shard: str | None,
     overwrite: bool,
     dry_run: bool,
     as_json: bool,
@@ -161,32 +155,22 @@ def build(
     chosen = tuple(name.strip() for name in filters.split(",")) if filters is not None else None
     config = load(recipe, filters=chosen, protect=named(names), **settings)
     if dry_run:
-        _survey(corpus, config, as_json)
+        _survey(corpus, config, workers, as_json)
         return
-    if shard is not None:
-        if overwrite:
-            raise UsageError("--overwrite would remove what other shards wrote: remove OUT instead")
-        from cecdata.commands.shards import build_part
-
-        build_part(corpus, out, config, shard, workers, engine, as_json)
-        return
+    from cecdata.builds.build import build as make
     from cecdata.commands.show import summary, summary_text
     from cecdata.common.cores import usable_cores
-    from cecdata.pipeline import remote
-    from cecdata.pipeline.build import build as make
 
-    with Progress() as progress:
-        how: dict[str, Any] = {
-            "workers": workers or usable_cores(),
-            "engine": engine,
-            "overwrite": overwrite,
-            "command": shlex.join(["cecdata", *sys.argv[1:]]),
-            "progress": progress,
-        }
-        if isinstance(out, Path):
-            manifest = make(corpus, out, config, **how)
-        else:
-            manifest = remote.build(corpus, out, config, **how)
+    with Progress():
+        manifest = make(
+            corpus,
+            out,
+            config,
+            workers=workers or usable_cores(),
+            engine=engine,
+            overwrite=overwrite,
+            command=shlex.join(["cecdata", *sys.argv[1:]]),
+        )
     warn_of_unreadable(manifest)
     if as_json:
         print_json(summary(out, manifest))
@@ -241,16 +225,47 @@ def named(path: Path | None) -> tuple[str, ...] | None:
     return read_names(path)
 
 
-def _survey(corpus: tuple[str, ...], config: Config, as_json: bool) -> None:
+def _survey(
+    corpus: tuple[str, ...], config: Config, workers: int | None, as_json: bool
+) -> None:
+    from cecdata.builds.build import survey
     from cecdata.commands.show import plan, shown
-    from cecdata.pipeline.pool import survey
+    from cecdata.common.cores import usable_cores
+    from cecdata.corpus.reading import FileReport
 
-    with Progress() as progress:
-        counts = survey(corpus, config, progress)
-    warn(file for file in counts.files if file.unreadable or file.damage)
+    with Progress():
+        counts = survey(corpus, config, workers=workers or usable_cores())
+    files = (FileReport(**{**r, "rejected": Counter(r["rejected"])}) for r in counts.pool.inputs)
+    warn(file for file in files if file.unreadable or file.damage)
     facts = plan(counts, config)
     if as_json:
         print_json(facts)
     else:
         for name, value in facts.items():
             click.echo(f"{name:24}{shown(value)}")
+
+
+@click.command()
+@click.argument("out", type=OutPath())
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+def status(out: Path | str, as_json: bool) -> None:
+    """Show how far the build in OUT is: the tasks of each stage, their rate and the time left.
+
+    \b
+    cecdata status out/big
+    """
+    from dataclasses import asdict
+
+    from cecdata.builds.status import status as read
+
+    now = read(out)
+    if as_json:
+        print_json(asdict(now))
+        return
+    by = f", {now.holder}" if now.holder else ""
+    click.echo(f"{now.out}: {now.stage}{by}")
+    for stage in now.stages:
+        total = "?" if stage.total is None else f"{stage.total:,}"
+        rate = "" if stage.tasks_per_s is None else f"  {stage.tasks_per_s:.3g} tasks a second"
+        left = "" if stage.eta_s is None else f"  about {stage.eta_s / 60:,.0f} minutes left"
+        click.echo(f"  {stage.name:<9}{stage.done:>9,} of {total}{rate}{left}")

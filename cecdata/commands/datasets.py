@@ -44,8 +44,8 @@ def verify(dataset: Path, level: str | None, as_json: bool) -> None:
 
     Exit code 4, with a list, for damage; 1 if DATASET is not a dataset.
     """
+    from cecdata.builds.again import embedder, rederiver
     from cecdata.embed.cache.verify import is_cache, verify_cache
-    from cecdata.pipeline.rederive import embedder, rederiver
     from cecdata.shards.verify import verify as prove
 
     if is_cache(dataset):

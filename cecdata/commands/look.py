@@ -44,8 +44,8 @@ def preview(
     \b
     cecdata preview 他的病情已经好转。
     """
+    from cecdata.builds.again import pairs_of
     from cecdata.commands.build import named
-    from cecdata.pipeline.preview import pairs_of
 
     rows = pairs_of(sentence, load(recipe, copies=copies, seed=seed, protect=named(names)))
     if as_json:

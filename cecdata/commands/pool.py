@@ -11,9 +11,10 @@ import click
 
 from cecdata.commands.build import refuse_rejects, warn_of_unreadable
 from cecdata.commands.corpus_options import corpus_options
-from cecdata.commands.show import files_shown, print_json
+from cecdata.commands.show import OutPath, files_shown, print_json
 from cecdata.common.cores import usable_cores
 from cecdata.common.progress import Progress
+from cecdata.common.redact import without_userinfo
 from cecdata.config import load
 
 if TYPE_CHECKING:
@@ -23,7 +24,12 @@ if TYPE_CHECKING:
 
 @click.command()
 @corpus_options
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder of the pool.")
+@click.option(
+    "--out",
+    required=True,
+    type=OutPath(),
+    help="Folder of the pool, or its place in a store: s3://BUCKET/NAME.",
+)
 @click.option(
     "--max-reject-rate",
     type=click.FloatRange(0, 1),
@@ -36,13 +42,21 @@ if TYPE_CHECKING:
     type=click.IntRange(min=1),
     help="Number of threads; default: the cores of this machine.",
 )
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "ray"]),
+    default="local",
+    show_default=True,
+    help="Run on threads of this machine, or on a Ray cluster.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace the pool of an earlier run in OUT.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def pool(
     corpus: tuple[str, ...],
-    out: Path,
+    out: Path | str,
     max_reject_rate: float,
     workers: int | None,
+    engine: str,
     overwrite: bool,
     as_json: bool,
     **settings: object,
@@ -56,19 +70,19 @@ def pool(
     `cecdata build CORPUS` does both in one step. The pool has a licence for each row, a card, and
     the rejected rows with their reasons. The same command checks a finished OUT.
     """
-    from cecdata.pipeline.pool_dataset import make_pool
+    from cecdata.builds.build import make_pool
 
     config = load(**settings)  # type: ignore[arg-type]
     command = shlex.join(["cecdata", *sys.argv[1:]])
-    with Progress() as progress:
+    with Progress():
         made = make_pool(
             corpus,
             out,
             config,
             workers=workers or usable_cores(),
+            engine=engine,
             overwrite=overwrite,
             command=command,
-            progress=progress,
         )
     warn_of_unreadable(made)
     if as_json:
@@ -78,7 +92,7 @@ def pool(
     refuse_rejects(out, max_reject_rate, (("rows", made.rows),))
 
 
-def _facts(out: Path, made: Manifest) -> dict[str, Json]:
+def _facts(out: Path | str, made: Manifest) -> dict[str, Json]:
     from cecdata.common.codec import encode
 
     rows = made.rows
@@ -88,11 +102,12 @@ def _facts(out: Path, made: Manifest) -> dict[str, Json]:
         "rejected": dict(rows.rejected),
     }
     shards = len(made.outputs["train"])
-    return {"out": str(out), "rows": counts, "shards": shards, "origins": encode(made.origins)}
+    name = without_userinfo(str(out))
+    return {"out": name, "rows": counts, "shards": shards, "origins": encode(made.origins)}
 
 
-def _summary(out: Path, made: Manifest) -> str:
-    shards = made.outputs["train"]
+def _summary(out: Path | str, made: Manifest) -> str:
+    out, shards = without_userinfo(str(out)), made.outputs["train"]
     size = sum(file.bytes for file in shards)
     rows = f"{made.rows.kept:,} sentences of {made.rows.read:,} rows"
     lines = [f"{out}: {rows}, {files_shown(size, len(shards))}"]

@@ -13,9 +13,9 @@ from cecdata.common.redact import without_userinfo
 from cecdata.common.store import is_remote
 
 if TYPE_CHECKING:
+    from cecdata.builds.build import Survey
     from cecdata.common.codec import Json
     from cecdata.config import Config
-    from cecdata.pipeline.pool import Survey
     from cecdata.shards.manifest import Manifest
 
 
@@ -40,7 +40,7 @@ class DatasetPath(click.ParamType[Path]):
     ) -> Path:
         if not is_remote(value):
             return Path(value)
-        from cecdata.pipeline.remote import copied
+        from cecdata.builds.output import copied
 
         return copied(str(value))
 
@@ -121,13 +121,16 @@ def plan(survey: Survey, config: Config) -> dict[str, Json]:
     """Return what `cecdata build --dry-run` prints."""
     from cecdata.filters.cosine_policy import choose_policy
 
-    policy = choose_policy(config, survey.sentences)
+    pool = survey.pool
+    policy = choose_policy(config, pool.sentences)
     return {
-        "rows": survey.rows,
-        "sentences": survey.sentences,
-        "rejected": dict(survey.rejected),
-        "pairs": survey.sentences * config.copies,
-        "shards": -(-survey.sentences // config.shard_sentences),
+        "bytes": survey.bytes,
+        "rows": pool.rows,
+        "sentences": pool.sentences,
+        "rejected": dict(pool.rejected),
+        "pairs": pool.sentences * config.copies,
+        "shards": survey.tasks["corrupt"],
+        "tasks": dict(survey.tasks),
         "reachable": {
             name: round(rate.reachable, 6) for name, rate in survey.histogram.rates().items()
         },

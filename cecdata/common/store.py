@@ -22,6 +22,7 @@ from cecdata.common.errors import CecError, InputError
 from cecdata.common.redact import without_userinfo
 
 if TYPE_CHECKING:
+    from pyarrow import NativeFile
     from pyarrow.fs import FileInfo
 
 _BLOCK = 1 << 22
@@ -98,13 +99,19 @@ class Store:
         start = len(self._path.rstrip("/")) + 1
         return dict(sorted((self._name(f.path[start:]), _stored(f)) for f in files))
 
-    def object(self) -> Stored | None:
-        """Return the object that the URI itself names, or None."""
+    def find(self, name: str = "") -> Stored | None:
+        """Return the object `name`, by default the one that the URI itself names, or None."""
         from pyarrow import fs
 
-        with self._naming(""):
-            info = self._files.get_file_info(self._path)
+        with self._naming(name):
+            info = self._files.get_file_info(self._full(name))
         return _stored(info) if info.type == fs.FileType.File else None
+
+    @contextmanager
+    def opened(self, name: str) -> Iterator[NativeFile]:
+        """Open an object for reading at any place."""
+        with self._naming(name), self._files.open_input_file(self._full(name)) as file:
+            yield file
 
     def fetch(self, name: str, path: Path) -> FileRecord:
         """Write an object to a local file, durably; `name` "" is the URI itself."""
@@ -203,7 +210,7 @@ def fetched(uri: str) -> dict[str, Path]:
     Copies are kept in the scratch folder, and reused while size and time of the object agree.
     """
     store = Store(uri)
-    single = store.object()
+    single = store.find()
     objects: Mapping[str, Stored] = {"": single} if single else store.list()
     if not objects:
         raise InputError(f"{store.uri}: there is no such object, and none below that name")

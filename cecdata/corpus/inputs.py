@@ -34,7 +34,7 @@ class InputFile:
 
 def inputs(paths: Sequence[str], form: str | None = None) -> list[InputFile]:
     """Hash the files of a corpus, in reading order and constant memory."""
-    return [_hashed(source) for source in resolve(paths, form)]
+    return [hashed(source) for source in resolve(paths, form)]
 
 
 def resolve(
@@ -266,7 +266,8 @@ def _neighbours(path: Path) -> str:
     return did_you_mean(path.name, names[:20]) if names else f"{folder} is empty."
 
 
-def _hashed(source: Source) -> InputFile:
+def hashed(source: Source) -> InputFile:
+    """Return a file of a corpus with its SHA-256 and its size."""
     if source.format == "hub":
         return InputFile(source.label, revision(source.label), 0)
     if source.path is None or source.problem:

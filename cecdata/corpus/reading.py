@@ -75,7 +75,19 @@ def read(
     """
     columns = Columns(text_column, origin_column, licence_column)
     sources = [replace(source, licence=licence) for source in resolve(paths, form, encoding)]
-    _check_columns(columns, sources)
+    check_columns(columns, sources)
+    yield from read_sources(sources, columns, limit=limit, batch_rows=batch_rows, report=report)
+
+
+def read_sources(
+    sources: Sequence[Source],
+    columns: Columns,
+    *,
+    limit: int | None = None,
+    batch_rows: int = 65_536,
+    report: Callable[[FileReport], object] = lambda _: None,
+) -> Iterator[Rows]:
+    """Yield the rows of files that `resolve` returned, as `read` does."""
     yield from _joined(_parts(sources, columns, limit, batch_rows, report), batch_rows)
 
 
@@ -160,7 +172,7 @@ def empty_corpus(paths: Sequence[str], rejected: Mapping[str, int]) -> InputErro
     return InputError(f"{names}: no sentence is left; rejected rows by reason: {counts}.{hint}")
 
 
-def _check_columns(columns: Columns, sources: Sequence[Source]) -> None:
+def check_columns(columns: Columns, sources: Sequence[Source]) -> None:
     """Raise InputError for a named column if no file has columns; in a mix, tables use it."""
     for option, name in columns.named:
         if name is not None and not any(FORMATS[source.format].columns for source in sources):

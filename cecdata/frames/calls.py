@@ -11,16 +11,15 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from cecdata.builds.again import pairs_of
+from cecdata.builds.build import build as build_dataset
+from cecdata.builds.corrupt import pairs_of_chunk
+from cecdata.builds.output import copied
 from cecdata.common.store import is_remote
 from cecdata.config import load
 from cecdata.frames.rates import distinct_sentences, engine, rates
 from cecdata.frames.texts import Frame, batches
-from cecdata.pipeline.build import build as build_dataset
-from cecdata.pipeline.chunks import SPLITS, pairs_of_chunk
-from cecdata.pipeline.corrupt import Corrupt
-from cecdata.pipeline.preview import pairs_of
-from cecdata.pipeline.remote import copied
-from cecdata.shards.manifest import Manifest
+from cecdata.shards.manifest import SPLITS, Manifest
 from cecdata.shards.reader import open_dataset
 from cecdata.shards.schema import PAIR
 
@@ -63,10 +62,10 @@ def build(
         return _written(frame, Path(out), recipe, column, workers, settings)
     if isinstance(frame, pl.LazyFrame):
         frame = frame.collect()  # its rows are read twice
-    stage = Corrupt.of(*engine(rates(frame, recipe, column=column, **settings), {}))
+    made, count = engine(rates(frame, recipe, column=column, **settings), {})
     parts: dict[str, list[pa.Table]] = {name: [] for name in SPLITS}
-    for sentences in distinct_sentences(frame, column, stage.config):
-        for split, kept, _ in pairs_of_chunk(stage, sentences):
+    for sentences in distinct_sentences(frame, column, made.config):
+        for split, kept, _ in pairs_of_chunk(made, sentences, count):
             parts[split].append(kept.table.cast(PAIR))
     return pl.concat([_typed(pa.concat_tables(parts[name]), name) for name in SPLITS])
 

@@ -10,11 +10,10 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from cecdata.builds.corrupt import corrupted
 from cecdata.common.errors import InputError, UsageError
-from cecdata.filters import measure
 from cecdata.frames.rates import Rates, distinct_sentences, engine, rates
 from cecdata.frames.texts import Frame
-from cecdata.pipeline.validate import validate
 from cecdata.shards.manifest import MANIFEST, PAIRS, POOL, read_manifest
 from cecdata.shards.reader import open_dataset
 from cecdata.shards.schema import PAIR, SENTENCE
@@ -76,8 +75,7 @@ class Fresh:
         for start in range(part * _BLOCK, len(order), parts * _BLOCK):
             rows = self._sentences.take(pa.array(order[start : start + _BLOCK]))
             batch = rows.combine_chunks().to_batches()[0]
-            pairs = measure(drawn.pairs(batch), drawn.config, self._count)
-            table = validate(pairs, drawn.config).kept.table.select(COLUMNS)
+            table = corrupted(drawn, batch, self._count)[0].table.select(COLUMNS)
             left = table.slice(min(skip, len(table)))
             skip -= len(table) - len(left)
             if len(left):

@@ -6,11 +6,10 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from cecdata.filters import measure
+from cecdata.builds.corrupt import corrupted
 from cecdata.frames.texts import BATCH, sentences, strings_of
 from cecdata.perturbation.engine import Perturber
 from cecdata.perturbation.pairs import Mask
-from cecdata.pipeline.validate import validate
 from cecdata.shards.schema import SENTENCE
 
 EDITS = pl.List(
@@ -55,8 +54,7 @@ def _parts(series: pl.Series) -> list[pl.Series]:
 def _perturbed(series: pl.Series, engine: Perturber, count: int) -> pl.Series:
     text = strings_of(series)
     clean = sentences(text, None, engine.config).batch
-    pairs = measure(engine.pairs(clean.select(SENTENCE.names)), engine.config, count)
-    table = validate(pairs, engine.config).kept.table
+    table = corrupted(engine, clean.select(SENTENCE.names), count)[0].table
     places = np.asarray(clean.column("row"))[_indices(table, "target")]
     ends = np.cumsum(np.bincount(places, minlength=len(text)), dtype=np.int64)
     structs = _struct(

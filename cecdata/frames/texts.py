@@ -10,12 +10,12 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cecdata.builds.read import cleaned
 from cecdata.common.errors import InputError, UsageError, did_you_mean
 from cecdata.config import Config
+from cecdata.contamination.lists import benchmarks
 from cecdata.corpus.normalise import Normalised
-from cecdata.corpus.rows import no_rejects
-from cecdata.pipeline.intake_stages import intake_stages
-from cecdata.pipeline.stages import run
+from cecdata.corpus.rows import Rows, no_rejects
 from cecdata.shards.schema import ROW
 
 Frame: TypeAlias = "pl.DataFrame | pl.LazyFrame | pl.Series | pa.Table | Sequence[str]"
@@ -77,9 +77,8 @@ def sentences(text: pa.Array, origin: pa.Array | None, config: Config) -> Normal
             "near_duplicates compares sentences of several batches: filter the column beforehand, "
             "or build from a file with `cecdata build --near-duplicates`"
         )
-    stages = [stage for stage in intake_stages(config) if not stage.ordered]
-    ((kept, rejected),) = run(stages, [(rows_of(text, origin), no_rejects())], 1)
-    return Normalised(kept, rejected)
+    rows = Rows(rows_of(text, origin), no_rejects())
+    return cleaned(rows, config, benchmarks(config.decontaminate))
 
 
 def rows_of(text: pa.Array, origin: pa.Array | None = None) -> pa.RecordBatch:

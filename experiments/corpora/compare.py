@@ -38,6 +38,7 @@ import pyarrow as pa
 import tomllib
 
 import cecbench
+from cecdata.builds import corrupt
 from cecdata.channel.table import KEPT, Channel
 from cecdata.common.durable import sha256_of, write_text
 from cecdata.common.model_digest import sha256_of_model
@@ -46,7 +47,6 @@ from cecdata.corpus.splits import is_validation
 from cecdata.corpus.xxh3 import id_column, ids
 from cecdata.ngram.models import find
 from cecdata.perturbation.engine import Perturber
-from cecdata.pipeline.corrupt import Corrupt
 from cecdata.shards.manifest import fingerprint
 from cecdata.shards.schema import SENTENCE
 from cectrain.corrector.channel.layout import Settings
@@ -133,7 +133,7 @@ def corrupted(texts: list[str], variant: dict[str, object], seed: int, peers: st
     batch = pa.RecordBatch.from_arrays([id_column(text), text, origin], schema=SENTENCE)
     perturber = Perturber.calibrated(config, text)
     if "filters" in asked:
-        table = Corrupt.of(perturber, len(texts)).process(batch)[0].table
+        table = corrupt.corrupted(perturber, batch, len(texts))[0].table
     else:
         table = perturber.pairs(batch).table
     return list(zip(table["source"].to_pylist(), table["target"].to_pylist(), strict=True))

@@ -367,8 +367,8 @@ def test_small_files_need_constant_memory(tmp_path):
         code = (
             "import resource, sys\n"
             "from cecdata.config import load\n"
-            "from cecdata.pipeline.pool import survey\n"
-            "survey(sys.argv[1:], load('paper'), lambda *_: None)\n"
+            "from cecdata.builds.build import survey\n"
+            "survey(sys.argv[1:], load('paper'))\n"
             "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
         )
         pattern = small_files(tmp_path / str(count), count)

@@ -12,7 +12,7 @@ import pytest
 _BUILD = """
 import sys
 from pathlib import Path
-from cecdata.pipeline.build import build
+from cecdata.builds.build import build
 from cecdata.config import load
 
 corpus, out, engine = sys.argv[1:]
@@ -43,9 +43,9 @@ def test_engine_without_ray_says_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without the package the engine `ray` names the extra that brings it."""
+    from cecdata.builds.engine import engine_of
     from cecdata.common.errors import MissingPackageError
-    from cecdata.pipeline.executors import ENGINES
 
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingPackageError, match=r"\.\[ray\]"):
-        next(ENGINES["ray"](None, [0], 1, None))  # type: ignore[arg-type]
+    with pytest.raises(MissingPackageError, match=r"\.\[ray\]"), engine_of("ray", 1):
+        pass

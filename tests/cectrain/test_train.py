@@ -371,8 +371,8 @@ def test_random_weights_need_a_warm_start(dataset_path, tmp_path):
 
 def test_nothing_held_out_is_refused(tmp_path, start):
     """A dataset without a validation split is refused."""
+    from cecdata.builds.build import build
     from cecdata.config import load
-    from cecdata.pipeline.build import build
 
     text = tmp_path / "a.txt"
     text.write_text("今天的天气真的很好。\n我们明天再去图书馆吧。\n", encoding="utf-8")

@@ -55,8 +55,8 @@ SETTINGS = (
 @pytest.fixture(scope="module")
 def experiment(start, tmp_path_factory):
     """Runs of a tiny random policy on few sentences, because evidence scores all held-out ones."""
+    from cecdata.builds.build import build
     from cecdata.config import load
-    from cecdata.pipeline.build import build
 
     out = tmp_path_factory.mktemp("protocol")
     recipe = load(copies=2, limit=60, filters=("levenshtein",), holdout=0.2)
@@ -364,8 +364,8 @@ def test_a_finished_run_is_one_of_these_settings(experiment):
 
 def test_a_finished_run_is_one_of_this_dataset(experiment, tmp_path):
     """Results of another dataset, of a missing one, or that were edited are not used."""
+    from cecdata.builds.build import build
     from cecdata.config import load as load_recipe
-    from cecdata.pipeline.build import build
 
     run = Run("of-this", ("ppo.updates=0",))
     do(experiment, run)

@@ -27,7 +27,7 @@ def test_a_build_that_embeds_for_long(place, zygote, number):
     text.write_text("\n".join(sentences(5000)), "utf-8")
     out = place / "out"
     words = ["cecdata", "build", text, "--out", out, "--encoder", "usem3", "--cosine", "all"]
-    begun = out / ".cecdata" / "pool" / "places.npy"
+    begun = out / ".cecdata/distinct/00000.npy"
     told_and_soon(zygote.run(*words, after_s=0.5, when=begun, number=number), number)
     assert not (out / "data").exists()
 

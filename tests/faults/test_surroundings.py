@@ -129,23 +129,22 @@ def test_a_pipe_that_broke(place, zygote):
     one.write_text("\n".join([*scenarios.sentences(120), "短"]), "utf-8")
     other.write_text("\n".join(scenarios.sentences(90)), "utf-8")
     words = ["cecdata", "build", "-", *scenarios.FLAGS, "--shard-sentences", "40", "--out"]
-    assert zygote.run(*words, place / "whole", stdin=one).code == 0
+    whole = zygote.run(*words, place / "whole", stdin=one)
+    assert whole.code == 0
     out = place / "out"
     # Killed while reading: nothing was made of that text, any may follow.
     assert zygote.run(*words, out, stdin=one, step=30).killed
-    assert not list((out / STATE / "data").glob("*"))
-    ended = zygote.run(*words, out, stdin=other, step=75)
+    assert not list((out / STATE / "done").rglob("*.json"))
+    ended = zygote.run(*words, out, stdin=other, step=whole.steps * 2 // 3)
     assert ended.killed, ended.text
     assert list((out / STATE / "data").glob("*"))
     ended = zygote.run(*words, out, stdin=one)
     assert ended.code == 5
-    assert "another text from standard input" in ended.text
-    ended = zygote.run(*words, out, stdin=other)
-    assert ended.code == 0, ended.text
-    assert not list((out / "rejects").glob("rows-*"))
-    ended = zygote.run(*words, out, stdin=other)
-    assert ended.code == 5
-    assert "cecdata verify" in ended.text
+    assert "corpus[0].sha256" in ended.text
+    for _ in range(2):
+        ended = zygote.run(*words, out, stdin=other)
+        assert ended.code == 0, ended.text
+        assert not list((out / "rejects").glob("rows-*"))
 
 
 @pytest.mark.parametrize("rate", [-1000.0, 1e6])

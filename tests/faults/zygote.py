@@ -32,7 +32,7 @@ MAINS = {
 }
 #: module, class or "", function, and how its arguments name the piece of work
 WORK = (
-    ("cecdata.pipeline.chunks", "ChunkMaker", "make", lambda given: given[1]),
+    ("cecdata.builds.corrupt", "Corrupt", "make", lambda given: given[1]),
     # a segment of a cache is named by its first id
     ("cecdata.embed.cache.writer", "CacheWriter", "add", lambda given: given[1][0]),
     ("cecbench.systems.transport", "Endpoint", "post", lambda given: given[2]),
@@ -48,6 +48,7 @@ def warm_data() -> None:
     import pyarrow as pa
 
     from cecdata import cli
+    from cecdata.builds import build
     from cecdata.common.progress import Progress
     from cecdata.config import load
     from cecdata.corpus.dedup import Dedup
@@ -56,7 +57,6 @@ def warm_data() -> None:
     from cecdata.embed import encoder, fill
     from cecdata.embed.cache import faiss_file
     from cecdata.perturbation.engine import Perturber
-    from cecdata.pipeline import build
     from cecdata.shards import export
     from cecdata.shards.schema import ROW, SENTENCE
 

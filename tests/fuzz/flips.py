@@ -216,41 +216,48 @@ def _fingerprint_used(room: Path) -> object:
 
 
 def _make_pool(room: Path) -> None:
+    """The first two stages of a build, with their markers."""
     from fuzz_corpus import SENTENCES
 
-    from cecdata.common.durable import Workspace
+    from cecdata.builds.build import Run
+    from cecdata.builds.engine import Threads
+    from cecdata.builds.place import Place
+    from cecdata.builds.read import taken
     from cecdata.config import load
-    from cecdata.corpus.inputs import inputs
-    from cecdata.pipeline import pool
-    from cecdata.pipeline.intake import Intake
 
     corpus = room.parent / "a.txt"
     corpus.write_text("".join(f"第{n}次：{s}\n" for n in range(3) for s in SENTENCES), "utf-8")
     config = load(filters=("levenshtein",), shard_sentences=6)
-    with Workspace(room, {"x": 1}) as work:
-        given = inputs([str(corpus)])
-        intake = Intake([str(corpus)], config, lambda *_: None)
-        pool.fill(work, intake, given)
+    with taken([([str(corpus)], config)]) as source:
+        Run(Place(str(room)), "x", Threads()).pool(source, config, counts=True)
 
 
 def _pool_files(room: Path) -> list[Path]:
-    return [p for p in (room / ".cecdata" / "pool").iterdir() if p.is_file()]
+    return [p for p in (room / ".cecdata").rglob("*") if p.is_file()]
+
+
+def _markers(room: Path) -> list[object]:
+    from cecdata.builds.place import Place
+
+    place = Place(str(room))
+    return [place.done(f"{stage}/00000", "x") for stage in ("read", "distinct")]
 
 
 def _pool_noticed(room: Path) -> bool:
-    from cecdata.common.durable import Journal
-
-    journal = Journal(room / ".cecdata" / "journal.jsonl", room)
-    return journal.done("pool", "all", verify=True) is None
+    return None in _markers(room)
 
 
 def _pool_used(room: Path) -> object:
+    from cecdata.builds.distinct import Bucket, rows_of
+    from cecdata.builds.place import Place
     from cecdata.common.errors import VerificationError
-    from cecdata.pipeline.pool import read_chunk
 
+    distinct = _markers(room)[1]
     if _pool_noticed(room):
-        raise VerificationError("the pool is laid down again")
-    return [read_chunk(p).to_pylist() for p in sorted(_pool_files(room)) if p.suffix == ".arrow"]
+        raise VerificationError("the stages are run again")
+    bucket = next(f for f in distinct.files if f.path.endswith(".arrow"))
+    rows = rows_of(Place(str(room)), [Bucket(bucket.path, bucket.rows)], 0, bucket.rows)
+    return rows.to_pylist()
 
 
 # --- results --------------------------------------------------------------------------------------

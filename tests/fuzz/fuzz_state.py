@@ -102,8 +102,8 @@ def _shard(path: Path) -> Iterable[str]:
 @cache
 def _dataset() -> dict[str, bytes]:
     """The files of a small dataset: path → bytes."""
+    from cecdata.builds.build import build
     from cecdata.config import load
-    from cecdata.pipeline.build import build
 
     with tempfile.TemporaryDirectory() as name:
         corpus, out = Path(name) / "a.txt", Path(name) / "out"

@@ -62,8 +62,8 @@ def main(out: Path, *parts: str) -> None:
 
 def dataset(out: Path) -> None:
     """Two copies of each sentence, split, with cosines and two rejected rows."""
+    from cecdata.builds.build import build
     from cecdata.config import load
-    from cecdata.pipeline.build import build
 
     here, out = Path.cwd(), out.absolute()
     with tempfile.TemporaryDirectory() as name:

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from cecbench.results import read_run, read_values, rescored
+from cecdata.builds.again import rederiver
 from cecdata.common.durable import Journal
 from cecdata.common.errors import CecError, InputError, VerificationError
 from cecdata.common.seal import sealed, unsealed
 from cecdata.embed.cache import Cache, verify_cache
-from cecdata.pipeline.rederive import rederiver
 from cecdata.shards.export import export
 from cecdata.shards.reader import open_dataset
 from cecdata.shards.verify import verify

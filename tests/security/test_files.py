@@ -15,12 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 from pickled import Bomb
 
+from cecdata.builds.build import build
 from cecdata.common.durable import Journal, Workspace
 from cecdata.common.errors import CecError, InputError, RefusedError, VerificationError
 from cecdata.common.seal import sealed
 from cecdata.config import load
 from cecdata.corpus.reading import read
-from cecdata.pipeline.build import build
 from cecdata.shards.manifest import loads
 from cecdata.shards.reader import open_dataset
 from cecdata.shards.verify import verify
@@ -215,13 +215,13 @@ def _calm():
 
 def test_a_pickled_array_does_not_run(tmp_path):
     """The pool's counts as an array of objects are refused, not unpickled."""
-    from cecdata.pipeline.pool import _read_counts
+    from cecdata.builds.distinct import counts_in
 
     data = io.BytesIO()
     np.save(data, np.array([Bomb(tmp_path / "mark")] * 2, dtype=object), allow_pickle=True)
     (tmp_path / "places.npy").write_bytes(data.getvalue())
     with pytest.raises(ValueError, match="allow_pickle"):
-        _read_counts(tmp_path / "places.npy", load())
+        counts_in((tmp_path / "places.npy").read_bytes())
     assert not (tmp_path / "mark").exists()
 
 

@@ -9,12 +9,12 @@ import shutil
 import pytest
 from click.testing import CliRunner
 
+from cecdata.builds.build import build
 from cecdata.cli import cli
 from cecdata.common import names
 from cecdata.common.durable import Journal
 from cecdata.common.errors import CecError
 from cecdata.config import load
-from cecdata.pipeline.build import build
 from cecdata.shards.push import push
 
 OUTSIDE = ["/etc/x", "../x", "a/../../x", "a/..", "..", "", "a//b", "/", "a/", "./a", "a\\b",

@@ -11,12 +11,12 @@ import pytest
 from click.testing import CliRunner
 
 import cecdata
+from cecdata.builds.build import build
 from cecdata.cli import cli
 from cecdata.config import load
 from cecdata.contamination.lists import hash_list, write_list
 from cecdata.corpus.reading import read
 from cecdata.frames.fresh import Fresh
-from cecdata.pipeline.build import build
 from cecdata.shards.reader import open_dataset
 from cecdata.shards.verify import verify
 

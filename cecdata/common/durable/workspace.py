@@ -98,12 +98,12 @@ class Workspace:
             check,
             tmp=self.tmp,
             expected_bytes=expected_bytes,
-            guard=self._still_ours,
+            guard=self.still_ours,
         )
 
     def write_bytes(self, name: str, data: bytes) -> FileRecord:
         """Write the file `name` below the root as `durable.write_bytes` does."""
-        return write_bytes(self._own(name), data, tmp=self.tmp, guard=self._still_ours)
+        return write_bytes(self._own(name), data, tmp=self.tmp, guard=self.still_ours)
 
     def write_text(self, name: str, text: str) -> FileRecord:
         """Write the UTF-8 of `text` as `write_bytes` does."""
@@ -116,7 +116,7 @@ class Workspace:
         journal records the move first, so that a run killed between the two still knows its files.
         """
         source, target = self._inside(staged), self._inside(final)
-        self._still_ours()
+        self.still_ours()
         if not source.exists() and target.exists() and self.journal.get(MOVED, final):
             return
         moved = {p.relative_to(source).as_posix() for p in source.rglob("*") if p.is_file()}
@@ -137,7 +137,7 @@ class Workspace:
                 paths.update(self._inside(f"{entry.key}/{name}") for name in _names(entry))
         return paths
 
-    def _still_ours(self) -> None:
+    def still_ours(self) -> None:
         """Raise an error if the run has ended (a thread may go on) or its folder was removed."""
         if not self._lock.held:
             raise RefusedError(f"{self.root}: the run that wrote here has ended")

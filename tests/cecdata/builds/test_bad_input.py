@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from cecdata.builds.build import build as make
 from cecdata.common.errors import InputError
 from cecdata.config import load
-from cecdata.pipeline.build import build as make
 from cecdata.shards.manifest import read_manifest
 
 GOOD = "他的病情已经好转，明天出院。"
@@ -196,7 +196,7 @@ def test_a_source_that_nothing_is_left_of_is_rejected_and_counted(cecdata, tmp_p
     assert cecdata("verify", out, "--full")[0] == 0
 
 
-def test_a_corpus_that_grows_while_it_is_read_is_refused(tmp_path):
+def test_a_corpus_that_grows_while_it_is_read_is_refused(tmp_path, monkeypatch):
     """Rows of a file that is still being fetched have no SHA-256 that vouches for them."""
     path, out = tmp_path / "a.txt", tmp_path / "out"
     path.write_text("".join(f"第{n}次列车今晚准时到达。\n" for n in range(30)), "utf-8")
@@ -208,8 +208,10 @@ def test_a_corpus_that_grows_while_it_is_read_is_refused(tmp_path):
                 file.write("后来又添上的一句话。\n")
 
     config = load(filters=("levenshtein",))
+    monkeypatch.setattr("cecdata.builds.read.step", grow)
     with pytest.raises(InputError, match=r"a\.txt changed while it was read: wait"):
-        make([str(path)], out, config, progress=grow)
+        make([str(path)], out, config)
+    monkeypatch.undo()
     assert not (out / "data").exists()
     shutil.rmtree(out)
     found = make([str(path)], out, config)

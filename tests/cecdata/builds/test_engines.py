@@ -1,4 +1,4 @@
-"""Engines that run the second pass: the same bytes, also where their processes are killed."""
+"""Engines that run the tasks: the same bytes, also where their processes are killed."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ def killed_until(out, words, kills, victims, chance) -> int:
     done = 0
     while done < kills:
         build = Build(*words)
-        chunks = out / ".cecdata" / "data"
-        before = len(list(chunks.glob("*"))) if chunks.is_dir() else 0
+        markers = out / ".cecdata/done"
+        before = len(list(markers.rglob("*")))
         while build.driver.poll() is None and done < kills:
-            # at a random moment after the first new chunk, or before it
-            now = len(list(chunks.glob("*"))) if chunks.is_dir() else 0
+            # at a random moment after the first new marker, or before it
+            now = len(list(markers.rglob("*")))
             if now > before or chance.random() < 0.01:
                 time.sleep(chance.random() * 0.2)
                 done += build.kill(chance.choice(victims), chance)
@@ -126,20 +126,6 @@ def test_no_byte_depends_on_the_engine(engine, workers, many, unbroken, tree_of,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("total", [1, 3, 7])
-@pytest.mark.parametrize("engine", ["local", "ray"])
-def test_no_byte_depends_on_shards(total, engine, many, unbroken, tree_of, tmp_path, cecdata):
-    """Jobs 1/1, 3/3 and 7/7 at once, on either engine, and merged."""
-    out = tmp_path / "out"
-    words = (many, "--out", out, *FLAGS, "--engine", engine, "--shard")
-    for numbers in (range(1, total + 1, 2), range(2, total + 1, 2)):
-        jobs = [Build(*words, f"{number}/{total}") for number in numbers]
-        assert [job.end()[0] for job in jobs] == [0] * len(jobs)
-    assert cecdata("merge", out)[0] == 0
-    assert tree_of(out) == unbroken
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("engine", "victims"),
     [("local", ["driver"]), ("ray", ["ray::_make", "ray::_make", "driver", "raylet/raylet"])],
@@ -155,21 +141,6 @@ def test_thirty_kills(engine, victims, many, unbroken, tree_of, tmp_path):
         kills += killed_until(out, words, 30 - kills, victims, chance)
         assert tree_of(out) == unbroken
     print(f"{engine}: {kills} kills, {round_} datasets")
-
-
-@pytest.mark.slow
-def test_thirty_kills_of_shards(many, unbroken, tree_of, tmp_path, cecdata):
-    """The jobs 1/2 and 2/2 killed 15 times each: merged, the unbroken dataset."""
-    chance, kills, round_ = random.Random(21), 0, 0
-    while kills < 30:
-        round_ += 1
-        out = tmp_path / f"out{round_}"
-        for shard in ("1/2", "2/2"):
-            words = (many, "--out", out, *FLAGS, "--shard", shard)
-            kills += killed_until(out, words, min(15, 30 - kills), ["driver"], chance)
-        assert cecdata("merge", out)[0] == 0
-        assert tree_of(out) == unbroken
-    print(f"shards: {kills} kills, {round_} datasets")
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from cecdata.builds.build import build
 from cecdata.config import load
-from cecdata.pipeline.build import build
 from cecdata.shards.reader import open_dataset
 from cectrain.config import DataConfig
 from cectrain.data.training_pairs import training_pairs

@@ -27,7 +27,7 @@ def test_interrupt_of_a_fresh_process(tmp_path, long_corpus):
          "levenshtein", "--shard-sentences", "5"],
         stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
-    while not (out / ".cecdata" / "pool").exists() and process.poll() is None:
+    while not (out / ".cecdata/done").exists() and process.poll() is None:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)

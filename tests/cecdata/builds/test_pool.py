@@ -40,8 +40,8 @@ def raw(tmp_path_factory):
 @pytest.fixture(scope="module")
 def pool(raw, tmp_path_factory):
     """The pool of the two files, in shards of 64 sentences."""
+    from cecdata.builds.build import make_pool
     from cecdata.config import load
-    from cecdata.pipeline.pool_dataset import make_pool
 
     out = tmp_path_factory.mktemp("pool") / "pool"
     make_pool([str(path) for path in raw], out, load(shard_sentences=64, licence="cc0-1.0"))

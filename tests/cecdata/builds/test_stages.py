@@ -1,77 +1,237 @@
-"""The contract of stages: the same rows however they are cut into batches, in any process."""
+"""The three maps: no byte depends on order, cutting, workers or interruptions; no row is lost."""
 
 from __future__ import annotations
 
+import json
 import pickle
+import random
+import shutil
 import threading
 import time
+from collections import Counter
 
+import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from cecdata.builds import read
+from cecdata.builds.build import Run, build, survey
+from cecdata.builds.distinct import Distinct
+from cecdata.builds.engine import Threads, ahead
+from cecdata.builds.place import Place
+from cecdata.builds.read import PLACED, Read, first_of_equal, taken
+from cecdata.common.durable import Workspace
 from cecdata.config import load
-from cecdata.corpus.rows import constant, no_rejects
-from cecdata.pipeline.intake_stages import intake_stages
-from cecdata.pipeline.stages import ahead, run
-from cecdata.shards.schema import REJECTED_ROW, ROW
+from cecdata.shards.manifest import read_manifest
 
-CONFIG = load("paper", near_duplicates=True, split_sentences=True, quality=("simplified",))
+CONFIG = load(filters=("levenshtein",), shard_sentences=50)
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Blocks of two kilobytes, parts of four, buckets of one: every path with few sentences."""
+    monkeypatch.setattr(read, "_BLOCK", 2_000)
+    monkeypatch.setattr(read, "_PART", 4_000)
+    monkeypatch.setattr(read, "_BUCKET", 1_000)
 
 
 @pytest.fixture(scope="module")
-def rows(lines_of) -> pa.RecordBatch:
+def rows(lines_of):
+    """600 rows: 300 sentences, repeats of them with other origins, and rows that are none."""
+    draw = random.Random(5)
     texts = lines_of(300)
-    texts += [*texts[:30], *(text + "了" for text in texts[30:60])]
-    texts += ["坏\x00行", "短", "這個說法不對，請再看看"]
-    count = len(texts)
-    arrays = [pa.array(texts, pa.string()), constant("网", count), constant("a.txt", count)]
-    arrays += [pa.array(range(1, count + 1)), pa.nulls(count, pa.string())]
-    return pa.RecordBatch.from_arrays(arrays, schema=ROW)
+    made = [{"text": text, "origin": "b", "licence": None} for text in texts]
+    again = draw.choices(texts, k=250)
+    made += [
+        {"text": t, "origin": draw.choice("abc"), "licence": draw.choice([None, "cc0-1.0", "mit"])}
+        for t in again
+    ]
+    made += [{"text": text, "origin": "a", "licence": None} for text in ["短", "坏\0行了吧"] * 25]
+    draw.shuffle(made)
+    return made
 
 
-def results(rows, size, workers, stages=None):
-    cut = [rows.slice(start, size) for start in range(0, len(rows), size)]
-    made = list(run(stages or intake_stages(CONFIG), [(b, no_rejects()) for b in cut], workers))
-    kept = pa.Table.from_batches([batch for batch, _ in made])
-    rejected = pa.Table.from_batches([batch for _, batch in made], REJECTED_ROW)
-    return kept.combine_chunks(), rejected.sort_by([("row", "ascending"), ("text", "ascending")])
+def written(folder, rows, cuts, draw):
+    """The rows in so many files, half of them JSON lines and half Parquet."""
+    folder.mkdir()
+    bounds = sorted(draw.sample(range(1, len(rows)), cuts - 1))
+    for n, (start, end) in enumerate(zip([0, *bounds], [*bounds, len(rows)], strict=True)):
+        frame = pl.DataFrame(rows[start:end], schema=dict.fromkeys(rows[0], pl.String))
+        if n % 2:
+            frame.write_parquet(folder / f"{n}.parquet")
+        else:
+            frame.write_ndjson(folder / f"{n}.jsonl")
+    return [str(path) for path in sorted(folder.iterdir())]
 
 
-def test_no_row_depends_on_the_batches_or_threads(rows):
-    """Batches of 1, 7 and 1,000 rows on 1, 2 and 4 threads: the same rows, none lost."""
-    kept, rejected = results(rows, 1000, 1)
-    reasons = {*rejected.column("reason").to_pylist()}
-    assert reasons >= {"duplicate", "near_duplicate", "control_character", "quality_simplified"}
-    seen = {*kept.column("row").to_pylist(), *rejected.column("row").to_pylist()}
-    assert seen == set(range(1, len(rows) + 1))
-    for size, workers in ((1, 4), (7, 1), (7, 2), (1000, 4)):
-        again = results(rows, size, workers)
-        assert again[0].equals(kept)
-        assert again[1].equals(rejected)
+def shards(out):
+    return {path.name: path.read_bytes() for path in sorted((out / "data").iterdir())}
 
 
-def test_a_stage_can_be_sent_to_another_process(rows):
-    """Stages that went through pickle give the same rows, of the schema that they declare."""
-    stages = pickle.loads(pickle.dumps(intake_stages(CONFIG)))
-    kept, rejected = results(rows, 64, 2, stages)
-    assert (kept, rejected) == results(rows, 64, 2)
-    batch = rows
-    for stage in stages:
-        assert batch.schema == stage.takes
-        stage.setup()
-        batch, refused = stage.process(batch)
-        assert (batch.schema, refused.schema) == (stage.gives, REJECTED_ROW)
+def test_no_byte_depends_on_order_cutting_or_workers(rows, small, tmp_path):
+    """Six orders and cuttings by one to three workers: the same shards, and every row accounted
+    for; of equal sentences the smallest (origin, licence) is left, a stated licence first."""
+    draw = random.Random(7)
+    found = []
+    for n in range(6):
+        shuffled = draw.sample(rows, len(rows))
+        files = written(tmp_path / f"in{n}", shuffled, (1, 2, 9)[n % 3], draw)
+        out = tmp_path / f"out{n}"
+        manifest = build(draw.sample(files, len(files)), out, CONFIG, workers=1 + n % 3)
+        counts = manifest.rows
+        assert (counts.read, counts.kept) == (600, 300)
+        assert counts.rejected == {"control_character": 25, "duplicate": 250, "too_short": 25}
+        bad = [pq.read_table(path) for path in (out / "rejects").glob("rows-*.parquet")]
+        assert Counter(pa.concat_tables(bad).column("reason").to_pylist()) == counts.rejected
+        found.append((shards(out), manifest.content_sha256, manifest.origins))
+    assert found[1:] == found[:1] * 5
+    best = {}
+    for row in rows:
+        key = row["origin"], row["licence"] is None, row["licence"] or ""
+        best[row["text"]] = min(best.get(row["text"], key), key)
+    origins = pl.read_parquet(tmp_path / "out0/data/*.parquet").select("target", "origin").unique()
+    assert dict(origins.iter_rows()) == {t: o for t, (o, *_) in best.items() if len(t) > 9}
+
+
+def test_a_shard_is_a_range_of_ids(rows, small, tmp_path):
+    """The manifest gives each shard's first and last id; rows are sorted by (id, copy)."""
+    files = written(tmp_path / "in", rows, 3, random.Random(1))
+    manifest = build(files, tmp_path / "out", CONFIG)
+    for split, recorded in manifest.outputs.items():
+        assert len(recorded) == 6
+        last = -(2**63)
+        for file in recorded:
+            low, high = file.extra["ids"]
+            assert last < low <= high, split
+            last = high
+            keys = pl.read_parquet(tmp_path / "out" / file.path).select("id", "copy")
+            assert keys.equals(keys.sort("id", "copy"))
+            assert keys["id"].is_between(low, high).all()
+
+
+def test_a_limit_takes_the_first_rows(rows, small, tmp_path):
+    """`limit` counts rows in the order of the files, whatever their formats."""
+    files = written(tmp_path / "in", rows, 5, random.Random(3))
+    config = load(filters=("levenshtein",), limit=333)
+    manifest = build(files, tmp_path / "out", config, workers=2)
+    assert manifest.rows.read == 333 == sum(file.rows for file in manifest.inputs)
+    kept = {row["text"] for row in rows[:333] if len(row["text"]) > 9}
+    assert set(pl.read_parquet(tmp_path / "out/data/*.parquet")["target"]) == kept
+
+
+def test_of_equal_sentences_the_smallest_is_left():
+    """Against a plain minimum, for all columns that decide."""
+    draw = random.Random(2)
+    rows = [
+        {
+            "id": draw.randrange(-9, 9), "text": "x", "origin": draw.choice("ab"),
+            "licence": draw.choice([None, "m"]), "file": draw.randrange(2), "row": n,
+        }
+        for n in range(200)
+    ]  # fmt: skip
+    kept, again = first_of_equal(pa.RecordBatch.from_pylist(rows, PLACED))
+
+    def rank(row):
+        return row["origin"], row["licence"] is None, row["file"], row["row"]
+
+    ids = sorted({row["id"] for row in rows})
+    assert kept.to_pylist() == [min((r for r in rows if r["id"] == n), key=rank) for n in ids]
+    assert len(kept) + len(again) == len(rows)
+
+
+@pytest.mark.parametrize("stage", ["read", "distinct", "corrupt"])
+def test_only_what_has_no_true_marker_is_made_again(rows, small, stage, tmp_path, monkeypatch):
+    """A missing or damaged file, or marker, of an unfinished build costs its own task alone."""
+    files, out = written(tmp_path / "in", rows, 4, random.Random(4)), tmp_path / "out"
+    whole = tmp_path / "whole"
+    build(files, whole, CONFIG)
+
+    def stopped(*_given):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("cecdata.builds.build.publish_pairs", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            build(files, out, CONFIG)
+    made = Counter()
+    make = Place.mark
+    monkeypatch.setattr(Place, "mark", lambda self, d: made.update([d.task]) or make(self, d))
+    markers = sorted((out / ".cecdata/done" / stage).iterdir())
+    assert len(markers) > 2
+    named = json.loads(markers[0].read_text())["files"][0]["path"]
+    path = out / ".cecdata" / named if stage == "corrupt" else out / named
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    markers[1].write_bytes(markers[1].read_bytes()[:-20])
+    markers[2].unlink()
+    build(files, out, CONFIG)
+    assert made == Counter(f"{stage}/0000{n}" for n in range(3))
+    assert shards(out) == shards(whole)
+    assert not any((out / ".cecdata" / name).exists() for name in ("read", "distinct"))
+
+
+def test_near_duplicates_are_found_across_buckets_and_interruptions(small, lines_of, tmp_path):
+    """The sentence with the smaller id stays, whether the build was interrupted or not."""
+    texts = [f"{line}今天{n}点。" for n, line in enumerate(lines_of(60))]
+    texts += [text.replace("。", "！") for text in texts]
+    path = tmp_path / "a.txt"
+    path.write_text("\n".join(texts), "utf-8")
+    config = load(filters=("levenshtein",), near_duplicates=True)
+    whole = build([str(path)], tmp_path / "whole", config)
+    near = whole.rows.rejected["near_duplicate"]
+    assert (whole.rows.read, whole.rows.kept) == (120, 120 - near)
+    assert near >= 60
+    with taken([([str(path)], config)]) as source:
+        assert source.bits > 1
+        run = Run(Place(str(tmp_path / "part")), "x", Threads())
+        first = run.pool(source, config, counts=False)
+        for name in ("00001", "00003"):
+            (tmp_path / f"part/.cecdata/done/distinct/{name}.json").unlink()
+        assert run.pool(source, config, counts=False) == first
+    assert first.sentences == whole.rows.kept
+
+
+def test_a_survey_counts_the_tasks(rows, small, tmp_path):
+    """What a dry run prints: rows, sentences and the tasks of each stage; no output appears."""
+    files = written(tmp_path / "in", rows, 4, random.Random(4))
+    found = survey(files, CONFIG, workers=2)
+    assert (found.pool.rows, found.pool.sentences, found.tasks["corrupt"]) == (600, 300, 6)
+    assert found.tasks["distinct"] > 3 < found.tasks["read"]
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+def sent(stage, n):
+    return pickle.loads(pickle.dumps(stage)) if n else stage
+
+
+def test_tasks_can_be_sent_to_another_process(rows, tmp_path):
+    """A stage that went through pickle writes the same files."""
+    files = written(tmp_path / "in", rows, 2, random.Random(6))
+    config = load(filters=("levenshtein",))
+    sums = []
+    for n in range(2):
+        place = Place(str(tmp_path / f"out{n}"))
+        with taken([(files, config)]) as source:
+            stage = Read(place, "x", 1, source.blocks, source.labels, 2, None)
+            done = sent(stage, n)(0)
+        settings = json.dumps(config.as_dict())
+        parts = (next(file.path for file in done.files if file.path.endswith(".arrow")),)
+        again = Distinct(place, "x", 1, settings, parts, source.labels, True)
+        sums.append([done, *(sent(again, n)(bucket) for bucket in (0, 3))])
+    assert sums[0] == sums[1]
 
 
 def test_threads_work_ahead_in_order():
     """Two items are worked on at once, the results come in order, and no more than three wait."""
-    together, taken = threading.Barrier(2, timeout=10), 0
+    together, taken_ = threading.Barrier(2, timeout=10), 0
 
     def items():
-        nonlocal taken
-        while taken < 20:
-            taken += 1
-            yield taken
+        nonlocal taken_
+        while taken_ < 20:
+            taken_ += 1
+            yield taken_
 
     def work(item):
         together.wait()
@@ -80,7 +240,7 @@ def test_threads_work_ahead_in_order():
 
     for done, item in enumerate(ahead(work, items(), 2), 1):
         assert item == done
-        assert taken <= done + 3
+        assert taken_ <= done + 3
 
 
 def test_an_error_in_a_thread_is_raised():
@@ -89,3 +249,23 @@ def test_an_error_in_a_thread_is_raised():
     with pytest.raises(ZeroDivisionError):
         done.extend(ahead(lambda n: 1 // (n - 3), range(10), 2))
     assert done == [-1, -1, -1]
+
+
+def test_a_dataset_of_another_layout_is_refused(cecdata, built, corpus, flags, tmp_path):
+    """An output that was begun by a release with other shards says which command makes it new."""
+    out = tmp_path / "out"
+    shutil.copytree(built, out)
+    state = out / ".cecdata"
+    identity = json.loads((state / "fingerprint.json").read_text())
+    del identity["layout"]
+    shutil.rmtree(state)
+    (old := tmp_path / "old").mkdir()
+    with Workspace(old, identity) as work:
+        work.journal.record("pool", "all")
+    shutil.copytree(old / ".cecdata", state)
+    code, _, said = cecdata("build", corpus, "--out", out, *flags)
+    assert code == 5
+    assert "layout: (not set)" in said
+    assert "--overwrite" in said
+    assert read_manifest(out).pairs.kept
+    assert cecdata("verify", out)[0] == 0

@@ -9,14 +9,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from cecdata.builds.again import embedder
+from cecdata.builds.build import build
 from cecdata.common.errors import RefusedError, VerificationError
 from cecdata.config import load
 from cecdata.embed import PairScorer, encoder
 from cecdata.embed.builtin import BuiltinEncoder
 from cecdata.embed.cascade import Cascade, score_pairs
 from cecdata.perturbation.pairs import Pairs
-from cecdata.pipeline.build import build
-from cecdata.pipeline.rederive import embedder
 from cecdata.shards.verify import verify
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from cecdata.builds.build import build
 from cecdata.cli import cli
 from cecdata.common.command_group import run
 from cecdata.config import load
@@ -16,7 +17,6 @@ from cecdata.embed.builtin import BuiltinEncoder
 from cecdata.embed.cache import Cache, ids_of
 from cecdata.embed.compare import pearson, spearman
 from cecdata.embed.fill import fill
-from cecdata.pipeline.build import build
 
 TEXTS = ["他的病情已经好转。", "他的病情己经好转。", "今天天气很好。", "请在窗口输入命令。"]
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
+from cecdata.builds.validate import validate
 from cecdata.commands.build import build as command
 from cecdata.common.errors import InputError, UsageError
 from cecdata.config import load
@@ -17,7 +18,6 @@ from cecdata.filters import measure
 from cecdata.filters.language_model import LanguageModel
 from cecdata.filters.plausibility import worse_by
 from cecdata.perturbation.pairs import Pairs, named
-from cecdata.pipeline.validate import validate
 from cecdata.shards.schema import PAIR
 
 pytest.importorskip("kenlm", reason="kenlm is not installed: pip install -e '.[kenlm]'")

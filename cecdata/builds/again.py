@@ -1,24 +1,42 @@
-"""The derivation of every row again, from (seed, id, copy) and the manifest: `verify --full`."""
+"""Pairs derived again: of a single sentence, and those of a dataset for `verify --full`."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cecdata.common.errors import VerificationError
-from cecdata.config import from_manifest
+from cecdata.builds.validate import validate
+from cecdata.common.errors import InputError, VerificationError
+from cecdata.config import Config, from_manifest
+from cecdata.corpus.normalise import Options, normalise
 from cecdata.corpus.splits import is_validation
 from cecdata.embed import encoder
 from cecdata.embed.cascade import score_pairs
 from cecdata.perturbation.engine import Perturber
 from cecdata.shards.manifest import read_manifest
 from cecdata.shards.proofs import Embed, Rederive
-from cecdata.shards.schema import PAIR, SENTENCE
+from cecdata.shards.schema import PAIR, ROW, SENTENCE
 
 COLUMNS = ("source", "operator", "edits")
+
+def pairs_of(sentence: str, config: Config) -> list[dict[str, Any]]:
+    """Return the kept copies as rows of PAIR; raise InputError if the text is not one sentence."""
+    row = {"text": sentence, "origin": "preview", "file": "-", "row": 1}
+    normalised = normalise(
+        pa.RecordBatch.from_pylist([row], ROW), Options(config.min_chars, config.max_chars)
+    )
+    if len(normalised.rejected):
+        bad = normalised.rejected.to_pylist()[0]
+        raise InputError(f"not a sentence ({bad['reason']}: {bad['detail']})")
+    batch = normalised.batch.select(SENTENCE.names).cast(SENTENCE)
+    pairs = Perturber.calibrated(config, batch.column("text")).pairs(batch)
+    kept = validate(pairs, config).kept
+    rows: list[dict[str, Any]] = kept.table.to_pylist()
+    return rows
 
 
 def rederiver(out: Path) -> Rederive:

@@ -1,0 +1,199 @@
+"""The third stage: a task for each chunk of the pool; sentences become pairs in two shards.
+
+The copies of each sentence are made, measured and validated. A chunk is a range of ids, and the
+rows of its shards are sorted by (id, copy).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from cecdata.builds.distinct import Bucket, rows_of
+from cecdata.builds.engine import Step
+from cecdata.builds.read import settings_of
+from cecdata.builds.validate import validate
+from cecdata.common.codec import Json, encode
+from cecdata.common.progress import step
+from cecdata.config import Config
+from cecdata.corpus.splits import is_validation
+from cecdata.embed import CASCADE, folders_of
+from cecdata.filters import measure
+from cecdata.perturbation.calibrate import Rate
+from cecdata.perturbation.engine import Perturber
+from cecdata.perturbation.pairs import Pairs
+from cecdata.shards.manifest import SPLITS, File
+from cecdata.shards.schema import PAIR, POOLED, REJECTED_PAIR, SENTENCE
+from cecdata.shards.writer import check_whole, write_pairs
+
+_EXAMPLE_LENGTH = 30  # code points: what fits a line of the card
+_SETTINGS_KEPT = 4  # engines in memory; compiling one takes a moment
+
+Rates = tuple[tuple[str, Rate], ...]  # by operator
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The counts of one split of one chunk; `relative_distance` is Σ distance / length."""
+
+    kept: int
+    rejected: Mapping[str, Mapping[str, int]]  # reason → operator → pairs
+    counts: Mapping[str, Mapping[str, int]]  # filter → what its measure counted
+    operators: Mapping[str, int]  # kept pairs
+    relative_distance: Mapping[str, float]  # by operator, over kept pairs
+    examples: Mapping[str, tuple[str, str]]  # operator → target, source
+
+
+@dataclass(frozen=True)
+class Chunks(Step):
+    """A stage over the chunks of a pool, `size` sentences each; only the last may have fewer."""
+
+    buckets: tuple[Bucket, ...]
+    sentences: int
+    size: int
+
+    @property
+    def count(self) -> int:
+        """Return the number of chunks."""
+        return -(-self.sentences // self.size)
+
+    def chunk(self, number: int) -> pa.RecordBatch:
+        """Return the sentences of a chunk (schema POOLED), sorted by id."""
+        start = number * self.size
+        return rows_of(self.place, self.buckets, start, min(start + self.size, self.sentences))
+
+    def write(self, name: str, table: pa.Table, schema: pa.Schema) -> File:
+        """Write rows of a schema as a Parquet file."""
+
+        def fill(path: Path) -> None:
+            write_pairs(path, [table], schema)
+
+        def check(path: Path) -> None:
+            check_whole(path, len(table), schema)
+
+        return self.place.write(name, fill, check, len(table))
+
+
+@dataclass(frozen=True)
+class Publish(Chunks):
+    """The task of one chunk of a pool that is published as it is."""
+
+    name = "publish"
+
+    def make(self, number: int) -> tuple[list[File], dict[str, Json]]:
+        """Write the shard of a chunk."""
+        table = pa.Table.from_batches([self.chunk(number)])
+        file = self.write(f"data/pool-{number:05d}.parquet", table, POOLED)
+        step("publish", len(table), self.sentences)
+        return [file], {"ids": _range(table)}
+
+
+@dataclass(frozen=True)
+class Corrupt(Chunks):
+    """The task of one chunk: its shards, its rejected pairs, and the counts of both."""
+
+    name = "corrupt"
+    settings: str
+    rates: Rates
+
+    @property
+    def encoder(self) -> str:
+        """Return the name of the encoder that needs a GPU; "" where none does."""
+        config = settings_of(self.settings)
+        name = config.encoder.removeprefix(CASCADE)
+        return name if "cosine" in config.filters and folders_of(name) else ""
+
+    def make(self, number: int) -> tuple[list[File], dict[str, Json]]:
+        """Write the shards and the rejected pairs of a chunk."""
+        chunk, perturber = self.chunk(number), _perturber(self.settings, self.rates)
+        files: list[File] = []
+        parts: dict[str, Json] = {}
+        for split, kept, rejected in pairs_of_chunk(perturber, chunk, self.sentences):
+            shard = f"{split}-{number:05d}-of-{self.count:05d}.parquet"
+            files.append(self.write(f"data/{shard}", kept.table, PAIR))
+            if len(rejected):
+                files.append(self.write(f"rejects/pairs-{shard}", rejected, REJECTED_PAIR))
+            parts[split] = encode(_part(kept, rejected))
+        step("perturb", len(chunk), self.sentences)
+        return files, {"ids": _range(chunk), "parts": parts}
+
+
+def _range(rows: pa.RecordBatch | pa.Table) -> list[Json]:
+    """Return the first and the last id of rows that are sorted by id."""
+    ids = rows.column("id")
+    return [ids[0].as_py(), ids[-1].as_py()]
+
+
+@lru_cache(_SETTINGS_KEPT)
+def _perturber(settings: str, rates: Rates) -> Perturber:
+    return Perturber.of(settings_of(settings), dict(rates))
+
+
+def pairs_of_chunk(
+    perturber: Perturber, chunk: pa.RecordBatch, sentences: int
+) -> Iterator[tuple[str, Pairs, pa.Table]]:
+    """Yield each split with its kept and its rejected pairs of these sentences.
+
+    `sentences` is the number of sentences in the whole build.
+    """
+    held_out = is_validation(np.asarray(chunk.column("id")), perturber.config.holdout)
+    for split, chosen in zip(SPLITS, (~held_out, held_out), strict=True):
+        part = chunk if chosen.all() else chunk.filter(pa.array(chosen))
+        yield split, *corrupted(perturber, part.select(SENTENCE.names), sentences)
+
+
+def corrupted(
+    perturber: Perturber, batch: pa.RecordBatch, sentences: int
+) -> tuple[Pairs, pa.Table]:
+    """Return the pairs of a batch with their measures: the kept ones, and the rejected ones."""
+    config: Config = perturber.config
+    valid = validate(measure(perturber.pairs(batch), config, sentences), config)
+    return valid.kept, valid.rejected
+
+
+def _part(kept: Pairs, rejected: pa.Table) -> Part:
+    coded = kept.column("operator")
+    codes, names = np.asarray(coded.indices), coded.dictionary.to_pylist()
+    share = np.asarray(kept.column("distance")) / np.maximum(kept.lengths, 1)
+    sums = np.bincount(codes, weights=share, minlength=len(names))
+    counts = np.bincount(codes, minlength=len(names))
+    return Part(
+        kept=len(kept.table),
+        rejected=_by_reason(rejected),
+        counts=kept.counts,
+        operators={name: int(n) for name, n in zip(names, counts, strict=True) if n},
+        relative_distance={
+            name: float(s) for name, s, n in zip(names, sums, counts, strict=True) if n
+        },
+        examples=_examples(kept, codes, names),
+    )
+
+
+def _by_reason(rejected: pa.Table) -> dict[str, dict[str, int]]:
+    """Count rejected pairs by reason and operator."""
+    columns = (rejected.column(n).cast(pa.string()).to_pylist() for n in ("reason", "operator"))
+    counts: dict[str, dict[str, int]] = {}
+    for (reason, operator), n in sorted(Counter(zip(*columns, strict=True)).items()):
+        counts.setdefault(reason, {})[operator] = n
+    return counts
+
+
+def _examples(
+    kept: Pairs, codes: npt.NDArray[np.int8], names: Sequence[str]
+) -> dict[str, tuple[str, str]]:
+    """Return for each operator the first pair that is short enough to show."""
+    examples: dict[str, tuple[str, str]] = {}
+    short = kept.lengths <= _EXAMPLE_LENGTH
+    for code, name in enumerate(names):
+        rows = np.flatnonzero((codes == code) & short)[:1]
+        if len(rows):
+            pair = kept.table.select(["target", "source"]).slice(int(rows[0]), 1).to_pylist()[0]
+            examples[name] = (pair["target"], pair["source"])
+    return examples

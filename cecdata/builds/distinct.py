@@ -1,0 +1,223 @@
+"""The second stage: a task for each bucket of ids; of equal sentences one is left, sorted by id.
+
+What is kept is a pool of sentences in the order of their ids, with the counts that the rates are
+calibrated on. A chunk, and so a shard, is a range of that order.
+"""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cecdata.builds.engine import Step
+from cecdata.builds.place import Done, Place
+from cecdata.builds.read import (
+    PLACED,
+    first_of_equal,
+    located,
+    refused,
+    settings_of,
+    write_batches,
+    write_rejects,
+)
+from cecdata.common.codec import Json
+from cecdata.corpus.near_duplicates import NearDuplicates
+from cecdata.corpus.normalise import reject
+from cecdata.corpus.rows import by_reason
+from cecdata.perturbation.engine import Histogram
+from cecdata.shards.manifest import File, Origin
+from cecdata.shards.schema import POOLED, REJECTED_ROW
+
+_ROWS = 8_192  # sentences in a batch of a bucket's file
+
+
+@dataclass(frozen=True)
+class Distinct(Step):
+    """The task of one bucket: it keeps the first of equal sentences, and counts them."""
+
+    name = "distinct"
+    settings: str
+    parts: tuple[str, ...]  # of the first stage
+    labels: tuple[str, ...]
+    counts: bool  # whether rates are calibrated
+    # the sentences of the buckets before, if near-duplicates are rejected
+    seen: NearDuplicates | None = None
+
+    def make(self, number: int) -> tuple[list[File], dict[str, Json]]:
+        """Gather a bucket out of all parts and write what is distinct in it."""
+        kept, again = first_of_equal(self._gathered(number))
+        bad = [refused(again, self.labels)] if len(again) else []
+        if self.seen is not None:
+            kept, near = _without_near(kept, self.seen, self.labels)
+            bad.append(near)
+        rejects = pa.Table.from_batches(bad, REJECTED_ROW)
+        sentences = kept.select(POOLED.names).cast(POOLED)
+        name, files = f"{number:05d}", []
+        if len(kept):
+            parts = [sentences.slice(at, _ROWS) for at in range(0, len(kept), _ROWS)]
+            files.append(write_batches(self, f"distinct/{name}.arrow", parts, len(kept)))
+            if self.counts:
+                files.append(self._counted(name, sentences.column("text")))
+        if len(rejects):
+            files.append(write_rejects(self, f"rejects/rows-again-{name}.parquet", rejects))
+        facts: dict[str, Json] = {"rejected": dict(by_reason(rejects)), "origins": _origins(kept)}
+        return files, facts
+
+    def _gathered(self, number: int) -> pa.RecordBatch:
+        batches = []
+        for part in self.parts:
+            with self.place.opened(part) as file, pa.ipc.open_file(file) as reader:
+                batches.append(reader.get_batch(number))
+        return pa.concat_batches(batches) if batches else pa.RecordBatch.from_pylist([], PLACED)
+
+    def _counted(self, name: str, text: pa.Array) -> File:
+        """Write the nonzero cells as two rows: the index in the flat histogram, and the count."""
+        histogram = Histogram.of(settings_of(self.settings))
+        histogram.add(text)
+        where = np.flatnonzero(histogram.counts)
+        data = io.BytesIO()  # numpy hides why its own writing to a file failed
+        np.save(data, np.stack([where, histogram.counts.ravel()[where]]), allow_pickle=False)
+        return self.place.write(
+            f".cecdata/distinct/{name}.npy", lambda path: path.write_bytes(data.getvalue())
+        )
+
+    def remember(self, done: Done) -> None:
+        """Read a finished bucket into `seen`: later sentences are compared with its sentences."""
+        if self.seen is not None:
+            for bucket in _buckets([done]):
+                self.seen.first(rows_of(self.place, [bucket], 0, bucket.rows).column("text"))
+
+
+def _without_near(
+    kept: pa.RecordBatch, seen: NearDuplicates, labels: Sequence[str]
+) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    """Return the sentences that are near to none kept before, and the others as rejected rows."""
+    near, edits = seen.first(kept.column("text"))
+    bad = near >= 0
+    details = [
+        f"{apart} edits from {seen.text(row)}"
+        for row, apart in zip(near[bad].tolist(), edits[bad].tolist(), strict=True)
+    ]
+    rows = located(kept.filter(pa.array(bad)), labels)
+    return kept.filter(pa.array(~bad)), reject(rows, "near_duplicate", details)
+
+
+def _origins(kept: pa.RecordBatch) -> list[Json]:
+    """Count sentences and characters by origin and licence."""
+    columns = [kept.column("origin"), kept.column("licence"), pc.utf8_length(kept.column("text"))]
+    names = ["origin", "licence", "length"]
+    grouped = pa.table(columns, names).group_by(names[:2], use_threads=False)
+    counted = grouped.aggregate([("length", "count"), ("length", "sum")])
+    return [list(row) for row in zip(*(c.to_pylist() for c in counted.columns), strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """The file of a bucket, and its number of sentences."""
+
+    name: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The distinct sentences of a corpus, and what became of all its rows."""
+
+    sentences: int
+    rejected: dict[str, int]  # rows of the corpus by reason
+    contaminated: dict[str, int]  # rows by the benchmark's match
+    inputs: tuple[dict[str, Any], ...]  # a report for each file that was read
+    origins: tuple[Origin, ...]
+    buckets: tuple[Bucket, ...]  # in the order of ids
+    rejects: tuple[File, ...]  # files of rejected rows
+    counts: tuple[str, ...] = field(default=())  # files of histograms
+
+    @property
+    def rows(self) -> int:
+        """Return the number of rows that were read."""
+        return self.sentences + sum(self.rejected.values())
+
+
+def pooled(read: Sequence[Done], distinct: Sequence[Done]) -> Pool:
+    """Return the pool that the markers of the first two stages describe."""
+    rejected: Counter[str] = Counter()
+    contaminated: Counter[str] = Counter()
+    for done in (*read, *distinct):
+        facts: dict[str, Any] = dict(done.facts)
+        rejected.update(facts["rejected"])
+        contaminated.update(facts.get("contaminated", {}))
+    files = [file for done in (*read, *distinct) for file in done.files]
+    buckets = _buckets(distinct)
+    return Pool(
+        sentences=sum(bucket.rows for bucket in buckets),
+        rejected=dict(sorted(rejected.items())),
+        contaminated=dict(sorted(contaminated.items())),
+        inputs=tuple(report for done in read for report in done.facts["inputs"]),  # type: ignore[union-attr, misc]
+        origins=_summed(distinct),
+        buckets=buckets,
+        rejects=tuple(file for file in files if file.path.startswith("rejects/")),
+        counts=tuple(file.path for file in files if file.path.endswith(".npy")),
+    )
+
+
+def _buckets(distinct: Sequence[Done]) -> tuple[Bucket, ...]:
+    files = (file for done in distinct for file in done.files)
+    return tuple(Bucket(f.path, f.rows) for f in files if f.path.endswith(".arrow"))
+
+
+def _summed(distinct: Sequence[Done]) -> tuple[Origin, ...]:
+    """Return the counts by origin and licence, the most sentences first."""
+    counts: dict[tuple[str, str | None], tuple[int, int]] = {}
+    for done in distinct:
+        facts: Any = done.facts["origins"]
+        for origin, licence, sentences, characters in facts:
+            before = counts.get((origin, licence), (0, 0))
+            counts[origin, licence] = before[0] + sentences, before[1] + characters
+    ranked = sorted(counts.items(), key=lambda x: (-x[1][0], x[0][0], x[0][1] or ""))
+    return tuple(Origin(*key, *numbers) for key, numbers in ranked)
+
+
+def histogram_of(place: Place, pool: Pool, settings: str) -> Histogram:
+    """Return the sum of the histograms of all buckets."""
+    histogram = Histogram.of(settings_of(settings))
+    flat: npt.NDArray[np.int64] = histogram.counts.ravel()
+    for name in pool.counts:
+        with place.opened(name) as file:
+            where, count = counts_in(file.read())
+        flat[where] += count
+    return histogram
+
+
+def counts_in(data: bytes) -> npt.NDArray[np.int64]:
+    """Return the nonzero cells of a histogram: indices in the flat array, and counts, [2, N]."""
+    cells: npt.NDArray[np.int64] = np.load(io.BytesIO(data), allow_pickle=False)
+    return cells
+
+
+def rows_of(place: Place, buckets: Sequence[Bucket], start: int, stop: int) -> pa.RecordBatch:
+    """Return the sentences `start` to `stop` of a pool (schema POOLED), in the order of ids."""
+    return pa.concat_batches(list(_pieces(place, buckets, start, stop)))
+
+
+def _pieces(
+    place: Place, buckets: Sequence[Bucket], start: int, stop: int
+) -> Iterator[pa.RecordBatch]:
+    before = 0
+    for bucket in buckets:
+        low, high = max(start - before, 0), min(stop - before, bucket.rows)
+        before += bucket.rows
+        if low >= high:
+            continue
+        with place.opened(bucket.name) as file, pa.ipc.open_file(file) as reader:
+            for number in range(low // _ROWS, -(-high // _ROWS)):
+                at = number * _ROWS
+                batch = reader.get_batch(number)
+                yield batch.slice(max(low - at, 0), min(high - at, len(batch)) - max(low - at, 0))

