@@ -34,16 +34,11 @@ COMMANDS = {
         "cecdata.commands.contamination:contamination",
         "Find the rows of a corpus that benchmarks also have.",
     ),
-    "embed": ("cecdata.commands.embed:embed", "Embed sentences into a cache of vectors."),
+    "embed": ("cecdata.commands.embed:embed", "Embed a dataset or a corpus into FAISS files."),
     "neighbours": (
         "cecdata.commands.embed:neighbours",
-        "Find the sentences of a cache that are most similar to one.",
+        "Find the sentences that are most similar to one.",
     ),
-    "near-duplicates": (
-        "cecdata.commands.embed:near_duplicates",
-        "Find sentences of a cache that are nearly the same.",
-    ),
-    "encoders": ("cecdata.commands.embed:encoders", "Compare encoders with human ratings."),
     "audit": (
         "cecdata.commands.audit:audit",
         "Measure how well a recipe's errors resemble real ones.",

@@ -46,7 +46,7 @@ class DataConfig:
     held_out_clean: int = 100  # validation sentences to measure over-correction on
     tuning: bool = False  # hold out a tenth of the training split instead of validation pairs
     homophone: float | None = None  # with fresh: the prior of homophones; the others are equal
-    cache: str = ""  # folder of `cecdata embed` with embeddings of targets
+    embeddings: str = ""  # folder with those of the targets; "": the dataset's own
 
 
 @dataclass(frozen=True, slots=True)

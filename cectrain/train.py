@@ -19,7 +19,13 @@ from cectrain.run import distributed, preflight, reproducibility
 from cectrain.run.ppo import ppo
 from cectrain.run.progress import Logger, OnStep, ignore_line, ignore_step
 from cectrain.run.publish import publish
-from cectrain.run.stages import choose_constants, load_encoder, open_cache, prepare, warm_start
+from cectrain.run.stages import (
+    choose_constants,
+    load_encoder,
+    open_embeddings,
+    prepare,
+    warm_start,
+)
 from cectrain.store import elapsed, results
 
 
@@ -51,26 +57,27 @@ def train(
     # 2. Join the other ranks, then load the encoder once, on this rank's own device.
     distributed.join()
     encoder = load_encoder(config)
-    cache = open_cache(config, encoder)
     rank0 = distributed.is_rank0()
+    log = log if rank0 else ignore_line
+    embeddings = open_embeddings(dataset, config, encoder, log)
     if overwrite and rank0:  # before it deletes an earlier run, check that the policy loads
         load_policy(config.policy, config.seed, "cpu")
-    identity = reproducibility.run_identity(config, dataset, encoder)
+    identity = reproducibility.run_identity(config, dataset, encoder, embeddings)
     # 3. Open the folder on rank 0. `naming` also covers files that other libraries write there.
-    reads = (str(dataset.path), config.policy.name, config.data.cache, *folders_of(config.encoder))
+    named = (config.policy.name, config.data.embeddings, *folders_of(config.encoder))
+    reads = (str(dataset.path), *named)
     workspace = Workspace(out, identity, overwrite=overwrite, reads=reads)
     with naming(out), distributed.lost_ranks(), workspace if rank0 else nullcontext() as work:
         summary = None if work is None else results.finished(out)
         if distributed.broadcast_from_rank0(summary is not None):
             log(f"{out} holds the finished run already")
             return summary or {}
-        log = log if rank0 else ignore_line
         times = out.absolute() / STATE / elapsed.FILE if rank0 else None
         with elapsed.counting(times, began) as clock:
             # 4. The stages.
             step = clock.keeping_time(on_step)
             begin = partial(results.begin, work, out, config, identity, log, step)
-            job = prepare(dataset, config, encoder, cache, out, begin, log)
+            job = prepare(dataset, config, encoder, embeddings, out, begin, log)
             warm_start(job)
             reward = choose_constants(job)
             trained = ppo(job, reward)

@@ -309,7 +309,7 @@ def figures(sources: tuple[Path, ...], out: Path) -> None:
     """Redraw the paper's figures as SVG, with your results beside the published numbers.
 
     SOURCES are folders of runs (`cecbench run`) and of studies, and files with the output of
-    `cecdata encoders compare --json`. Without any, the published numbers are drawn alone.
+    `tools/encoder/compare.py --json`. Without any, the published numbers are drawn alone.
     """
     from experiments.figures import redraw
 

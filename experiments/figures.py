@@ -36,7 +36,7 @@ def redraw(sources: Sequence[Path], out: Path) -> list[Path]:
     """Write each figure to `out` as SVG, and a page that lists them; return the paths.
 
     `sources` are folders or files with runs of cecbench (score.json), studies (STUDY.json) and
-    outputs of `cecdata encoders compare --json`. Without any the published numbers are drawn alone.
+    outputs of `tools/encoder/compare.py --json`. Without any the published numbers are drawn alone.
     Raises InputError for a source that has none of these.
     """
     figures = from_the_paper()
@@ -235,7 +235,7 @@ def _read(sources: Sequence[Path]) -> tuple[list[Run], dict[Path, dict[str, obje
         if not known and not has_runs:
             raise InputError(
                 f"{source}: no runs of `cecbench run`, study of `python -m experiments study` or "
-                "output of `cecdata encoders compare --json`"
+                "output of `tools/encoder/compare.py --json`"
             )
         documents |= known
         with_runs += [source] if has_runs and not known else []

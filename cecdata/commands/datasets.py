@@ -36,7 +36,7 @@ def _pairs_of(dataset: Path) -> int | None:
 @click.option("--full", "level", flag_value="full", help="Also derive every row again.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def verify(dataset: Path, level: str | None, as_json: bool) -> None:
-    """Check DATASET, or an embedding cache: checksums, and every row on its own.
+    """Check DATASET with its embeddings, or a folder of embeddings: checksums, and every row.
 
     \b
     cecdata verify out/data            checksums, edits, distances, ids
@@ -45,11 +45,11 @@ def verify(dataset: Path, level: str | None, as_json: bool) -> None:
     Exit code 4, with a list, for damage; 1 if DATASET is not a dataset.
     """
     from cecdata.builds.again import embedder, rederiver
-    from cecdata.embed.cache.verify import is_cache, verify_cache
+    from cecdata.embed.store import is_store, verify_stores
     from cecdata.shards.verify import verify as prove
 
-    if is_cache(dataset):
-        report = verify_cache(dataset)
+    if is_store(dataset):
+        report = verify_stores(dataset)
     else:
         full = level == "full"
         with Progress() as progress:
@@ -60,6 +60,8 @@ def verify(dataset: Path, level: str | None, as_json: bool) -> None:
                 embed=embedder(dataset) if full else None,
                 progress=lambda rows: progress("verify", rows, _pairs_of(dataset)),
             )
+        if level != "quick":
+            report = report.with_files_of(verify_stores(dataset))
     if as_json:
         print_json(
             {

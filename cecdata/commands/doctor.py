@@ -48,7 +48,7 @@ _BUILD = (
 )
 _CALLS = (
     _BUILD,
-    "cecdata embed text.txt --encoder builtin --cache vectors",
+    "cecdata embed text.txt --encoder builtin --out vectors",
     "cectrain correct --policy channel 他的病情己经好转。",
     "cecbench score few.tsv --scorer cherrant",
     "cecbench score many.tsv",

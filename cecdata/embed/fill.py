@@ -1,28 +1,43 @@
-"""The embedding of a corpus into a cache, and the look-up of sentences by id."""
+"""The embedding of a corpus or a dataset into a store, and the texts of ids."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.dataset as ds
 
+from cecdata.common.durable import Lock
+from cecdata.common.durable.files import naming
+from cecdata.common.errors import InputError
 from cecdata.common.progress import Advance, silent
 from cecdata.corpus.dedup import Dedup
-from cecdata.corpus.inputs import resolve
 from cecdata.corpus.normalise import Options, distinct, normalise
 from cecdata.corpus.reading import empty_corpus, read
-from cecdata.embed import Encoder, folders_of
-from cecdata.embed.cache import CacheWriter
-from cecdata.embed.cache.segments import Keys
+from cecdata.embed import Encoder
+from cecdata.embed.store import (
+    FOLDER,
+    STORE,
+    Ids,
+    Range,
+    Store,
+    folder_of,
+    open_store,
+    write_contents,
+    write_range,
+)
+from cecdata.shards.manifest import MANIFEST, PAIRS, POOL, read_manifest
 
-SEGMENT = 65_536  # sentences between two commits: the most that a killed run loses
+AT_ONCE = 65_536  # sentences of a file: the most that a killed run loses
 _LONGEST = 4096  # code points of a sentence, as for a build
-Sentences = tuple[Keys, list[str]]
+_LOCK = ".lock"
+Sentences = tuple[Ids, list[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,52 +46,101 @@ class Filled:
 
     sentences: int
     added: int
-    rows: int  # in the cache now
+    rows: int  # in the store now
     rejected: dict[str, int]
     truncated: int  # sentences longer than the model reads, among those added
-    faiss: bool  # whether the FAISS file is written
 
 
-def fill(
+def is_dataset(folder: Path) -> bool:
+    """Return whether a folder is a finished dataset."""
+    return (folder / MANIFEST).is_file()
+
+
+def find_store(data: Path, name: str = "") -> Path:
+    """Return the folder of the store that `data` is, or of a dataset's store.
+
+    `name` is the encoder's; without it the dataset must have one store. Raises InputError.
+    """
+    if not is_dataset(data):
+        return data
+    if name:
+        return data / FOLDER / folder_of(name)
+    stores = sorted(path.parent for path in data.glob(f"{FOLDER}/*/{STORE}"))
+    if not stores:
+        raise InputError(f"{data} has no embeddings: `cecdata embed {data}` writes them")
+    if len(stores) > 1:
+        names = ", ".join(path.name for path in stores)
+        raise InputError(f"{data} has embeddings of several encoders, name one: {names}")
+    return stores[0]
+
+
+def embed_corpus(
     corpus: Sequence[str],
-    root: Path,
+    folder: Path,
     model: Encoder,
     *,
     text_column: str | None = None,
     limit: int | None = None,
-    segment: int = SEGMENT,
-    overwrite: bool = False,
-    compact: bool = False,
     progress: Advance = silent,
 ) -> Filled:
-    """Embed the sentences that the cache lacks; the same call continues a killed one.
+    """Embed the sentences of a corpus that the store lacks; the same call continues a killed one.
 
-    `overwrite` removes the old cache once a first sentence has been read, and raises InputError if
-    the corpus has none.
+    Raises InputError for a corpus without a sentence, RefusedError for another encoder's store.
     """
     rejected: Counter[str] = Counter()
-    sentences = added = 0
-    parts = in_parts(_read(corpus, text_column, limit, rejected), segment)
-    if overwrite:
-        first = next(parts, None)
-        if first is None:
-            raise empty_corpus(corpus, rejected)
-        parts = chain([first], parts)
-    files = [str(source.path) for source in resolve(corpus) if source.path]
-    reads = (*files, *folders_of(model.name))
-    with CacheWriter(root, model, overwrite=overwrite, reads=reads) as cache:
-        for keys, texts in parts:
+    batches = _read(corpus, text_column, limit, rejected)
+    first = next(batches, None)
+    if first is None:
+        raise empty_corpus(corpus, rejected)
+    return _fill(chain([first], batches), folder, model, rejected, progress)
+
+
+def embed_dataset(dataset: Path, model: Encoder, *, progress: Advance = silent) -> Filled:
+    """Embed the targets of a dataset, or the sentences of a pool, that its store lacks."""
+    return _fill(_targets(dataset), find_store(dataset, model.name), model, Counter(), progress)
+
+
+def _fill(
+    batches: Iterator[Sentences],
+    folder: Path,
+    model: Encoder,
+    rejected: Counter[str],
+    progress: Advance,
+) -> Filled:
+    """Write one file for each `AT_ONCE` new sentences, and `store.json` anew after each."""
+    with naming(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    lock = Lock(folder / _LOCK, str(folder))
+    lock.acquire()
+    try:
+        store = open_store(folder, model) if (folder / STORE).is_file() else None
+        ranges = list(store.contents.ranges) if store else []
+        used = {part.file for part in ranges}
+        names = (name for name in (f"{n:05d}.faiss" for n in count()) if name not in used)
+        sentences = added = 0
+        for keys, texts in in_parts(batches, AT_ONCE):
             sentences += len(texts)
-            fresh = np.flatnonzero(~cache.cache.has(keys))
-            if len(fresh):
-                added += cache.add(keys[fresh], model.encode([texts[i] for i in fresh]))
+            part = _write_new(store, folder / next(names), model, keys, texts)
+            if part is not None:
+                ranges.append(part)
+                write_contents(folder, model, ranges)
+                store, added = open_store(folder, model), added + part.rows
             progress("embed", len(texts), None)
-        if compact:
-            cache.compact()
-        faiss = cache.finish()
-        rows = len(cache.cache)
+    finally:
+        lock.release()
+    rows = sum(part.rows for part in ranges)
     truncated = int(getattr(model, "truncated", 0))
-    return Filled(sentences, added, rows, dict(sorted(rejected.items())), truncated, faiss)
+    return Filled(sentences, added, rows, dict(sorted(rejected.items())), truncated)
+
+
+def _write_new(
+    store: Store | None, path: Path, model: Encoder, keys: Ids, texts: list[str]
+) -> Range | None:
+    """Write the sentences that the store lacks; return None where it has all."""
+    fresh = np.flatnonzero(~store.has(keys)) if store else np.arange(len(keys))
+    if not len(fresh):
+        return None
+    return write_range(path, keys[fresh], model.encode([texts[i] for i in fresh]))
 
 
 def sentences_of(
@@ -94,13 +158,34 @@ def _read(
         sentences = distinct(normalise(rows.batch, options), seen)
         for bad in (rows.rejected, sentences.rejected):
             rejected.update(bad.column("reason").to_pylist())
-        ids = np.asarray(sentences.batch.column("id")).view(np.uint64)
-        yield ids, sentences.batch.column("text").to_pylist()
+        if len(sentences.batch):
+            ids = np.asarray(sentences.batch.column("id")).view(np.int64)
+            yield ids, sentences.batch.column("text").to_pylist()
+
+
+def _shards(dataset: Path) -> tuple[list[str], str]:
+    """Return the shards of a dataset, and their column of clean sentences."""
+    manifest = read_manifest(dataset, PAIRS, POOL)
+    files = [str(dataset / record.path) for part in manifest.outputs.values() for record in part]
+    return files, "text" if manifest.kind == POOL else "target"
+
+
+def _targets(dataset: Path) -> Iterator[Sentences]:
+    """Yield the ids and texts of a dataset's sentences; the copies of one follow each other."""
+    files, column = _shards(dataset)
+    for file in files:
+        last = None
+        for batch in ds.dataset(file).to_batches(columns=["id", column]):
+            ids = np.asarray(batch.column("id")).view(np.int64)
+            fresh = np.flatnonzero(np.r_[ids[:1] != last, ids[1:] != ids[:-1]])
+            if len(fresh):
+                yield ids[fresh], batch.column(column).take(pa.array(fresh)).to_pylist()
+                last = ids[-1]
 
 
 def in_parts(batches: Iterator[Sentences], size: int) -> Iterator[Sentences]:
     """Yield the same sentences, `size` at a time."""
-    keys: list[Keys] = []
+    keys: list[Ids] = []
     texts: list[str] = []
     for more_keys, more in batches:
         keys.append(more_keys)
@@ -113,16 +198,20 @@ def in_parts(batches: Iterator[Sentences], size: int) -> Iterator[Sentences]:
         yield np.concatenate(keys), texts
 
 
-def texts_of(
-    wanted: npt.NDArray[np.int64] | Sequence[int], corpus: Sequence[str]
-) -> dict[int, str]:
-    """Return the sentences of these ids that the corpus contains, by id."""
-    keys = np.unique(np.asarray(wanted, np.int64))
+def texts_in_dataset(dataset: Path, wanted: npt.NDArray[np.int64]) -> dict[int, str]:
+    """Return the sentences of these ids that a dataset contains, by id."""
+    files, column = _shards(dataset)
+    field = ds.field("id")
+    found = ds.dataset(files).to_table(columns=["id", column], filter=field.isin(wanted.tolist()))
+    return dict(zip(found.column("id").to_pylist(), found.column(column).to_pylist(), strict=True))
+
+
+def texts_in_corpus(corpus: Sequence[str], wanted: npt.NDArray[np.int64]) -> dict[int, str]:
+    """Return the sentences of these ids that a corpus contains, by id."""
+    keys = np.unique(wanted)
     text_of: dict[int, str] = {}
     for ids, texts in sentences_of(corpus):
-        signed = ids.view(np.int64)
-        at = np.flatnonzero(np.isin(signed, keys))
-        text_of |= {int(signed[i]): texts[i] for i in at}
+        text_of |= {int(ids[i]): texts[i] for i in np.flatnonzero(np.isin(ids, keys))}
         if len(text_of) == len(keys):
             break
     return text_of

@@ -28,9 +28,11 @@ from cecdata.common.seal import sealed, unsealed
 from cecdata.corpus.xxh3 import ids
 from cecdata.embed import Encoder
 from cecdata.shards.inventory import Problem
+from cecdata.shards.verify import Report
 
 FOLDER = "embeddings"  # of a dataset; it has one folder for each encoder
 STORE = "store.json"
+_OLD = "cache.json"  # of the layout before
 VERSION = 1
 _FILE = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*\.faiss")  # no path leads out of the folder
 _AT_ONCE = 16_384  # rows that are widened to float32 at a time
@@ -174,7 +176,7 @@ def open_store(folder: Path | str, encoder: Encoder | None = None) -> Store:
     folder = Path(folder)
     store = Store(folder, _read_contents(folder))
     if encoder is not None:
-        _check_same(store, encoder)
+        store.check_encoder(encoder)
     for part in store.contents.ranges:
         if what := _misfit(folder, part):
             raise VerificationError(
@@ -182,6 +184,28 @@ def open_store(folder: Path | str, encoder: Encoder | None = None) -> Store:
                 "and the command that wrote the store to replace it"
             )
     return store
+
+
+def is_store(folder: Path) -> bool:
+    """Return whether a folder holds embeddings, perhaps of the earlier layout."""
+    return (folder / STORE).is_file() or (folder / _OLD).is_file()
+
+
+def verify_stores(data: Path) -> Report:
+    """Check every bit of a store, or of all stores of a dataset."""
+    folders = [data] if is_store(data) else sorted((data / FOLDER).glob("*/"))
+    problems: list[Problem] = []
+    files = rows = 0
+    for folder in folders:
+        prefix = "" if folder == data else f"{FOLDER}/{folder.name}/"
+        try:
+            store = Store(folder, _read_contents(folder))
+        except VerificationError as error:
+            problems.append(Problem(f"{prefix}{STORE}", str(error)))
+            continue
+        problems += (Problem(f"{prefix}{each.path}", each.what) for each in store.verify())
+        files, rows = files + 1 + len(store.contents.ranges), rows + len(store)
+    return Report("default", tuple(problems), files, rows)
 
 
 @dataclass(frozen=True)
@@ -196,25 +220,46 @@ class Store:
     def __len__(self) -> int:
         return self.contents.rows
 
+    @property
+    def digest(self) -> str:
+        """Return the SHA-256 of `store.json`, which has that of every file."""
+        return durable.sha256_of(self.folder / STORE).sha256
+
+    def check_encoder(self, encoder: Encoder) -> None:
+        """Raise RefusedError if the vectors are not those of this encoder."""
+        stored = self.contents
+        differs = [
+            f"  {name}: {was} → {now}"
+            for name, was, now in (
+                ("fingerprint", stored.fingerprint, encoder.fingerprint),
+                ("dimension", stored.dimension, encoder.dimension),
+            )
+            if was != now
+        ]
+        if differs:
+            raise RefusedError(
+                f"{self.folder} was written by another encoder ({stored.encoder}, "
+                f"{stored.revision}):\n" + "\n".join(differs) + "\nUse that encoder, or another "
+                "folder."
+            )
+
     def lookup(self, keys: npt.NDArray[Any]) -> Found:
         """Look up the vectors of 64-bit ids [N]; a missing id is not an error."""
         wanted = np.ascontiguousarray(keys).view(np.int64)
-        order = np.argsort(wanted, kind="stable")
-        ascending = wanted[order]
         found = np.zeros(len(wanted), np.bool_)
         vectors = np.zeros((len(wanted), self.contents.dimension), np.float16)
-        for part in self.contents.ranges:
-            start = int(np.searchsorted(ascending, part.first, "left"))
-            stop = int(np.searchsorted(ascending, part.last, "right"))
-            if start == stop:
-                continue
-            rows, asked = self.rows_of(part), ascending[start:stop]
-            at = np.minimum(np.searchsorted(rows.ids, asked), part.rows - 1)
-            same = rows.ids[at] == asked
-            positions = order[start:stop][same]
+        for positions, rows, at in self._matches(wanted):
             found[positions] = True
-            vectors[positions] = rows.vectors[at[same]]
+            vectors[positions] = rows.vectors[at]
         return Found(found, vectors)
+
+    def has(self, keys: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Return whether the store has each of these 64-bit ids, [N]."""
+        wanted = np.ascontiguousarray(keys).view(np.int64)
+        found = np.zeros(len(wanted), np.bool_)
+        for positions, _, _ in self._matches(wanted):
+            found[positions] = True
+        return found
 
     def search(
         self, queries: npt.NDArray[np.float32], count: int
@@ -243,6 +288,20 @@ class Store:
         """Return every damaged, missing or foreign file."""
         return tuple(_problems(self))
 
+    def _matches(self, wanted: Ids) -> Iterator[tuple[Ids, Rows, Ids]]:
+        """Yield positions in `wanted`, the file that has these ids, and their row numbers there."""
+        order = np.argsort(wanted, kind="stable")
+        ascending = wanted[order]
+        for part in self.contents.ranges:
+            start = int(np.searchsorted(ascending, part.first, "left"))
+            stop = int(np.searchsorted(ascending, part.last, "right"))
+            if start == stop:
+                continue
+            rows, asked = self.rows_of(part), ascending[start:stop]
+            at = np.minimum(np.searchsorted(rows.ids, asked), part.rows - 1)
+            same = rows.ids[at] == asked
+            yield order[start:stop][same], rows, at[same]
+
     @cached_property
     def _shards(self) -> Any:
         """Return FAISS's index over all files. It names a row by its number in the whole store.
@@ -254,6 +313,9 @@ class Store:
         shards = faiss.IndexShards(self.contents.dimension, False, True)
         for part in self.contents.ranges:
             path = self.folder / part.file
+            # a search reads every vector anyway, and FAISS may crash over a damaged file
+            if what := _damage(self.folder, part):
+                raise VerificationError(f"{path}: {what}")
             try:
                 opened = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
             except RuntimeError as error:
@@ -316,7 +378,7 @@ def _check_rows(signed: Ids, half: Halves) -> None:
 def _read_contents(folder: Path) -> Contents:
     path = folder / STORE
     if not path.is_file():
-        if (folder / "cache.json").is_file():
+        if (folder / _OLD).is_file():
             raise InputError(
                 f"{folder} is an embedding cache of an earlier layout, which is no longer read: "
                 "embed its sentences again with `cecdata embed CORPUS --out FOLDER`"
@@ -354,21 +416,12 @@ def _damaged(path: Path, what: str) -> VerificationError:
     )
 
 
-def _check_same(store: Store, encoder: Encoder) -> None:
-    stored = store.contents
-    differs = [
-        f"  {name}: {was} → {now}"
-        for name, was, now in (
-            ("fingerprint", stored.fingerprint, encoder.fingerprint),
-            ("dimension", stored.dimension, encoder.dimension),
-        )
-        if was != now
-    ]
-    if differs:
-        raise RefusedError(
-            f"{store.folder} was written by another encoder ({stored.encoder}, {stored.revision}):"
-            "\n" + "\n".join(differs) + "\nUse that encoder, or another folder."
-        )
+def _damage(folder: Path, part: Range) -> str:
+    """Return what is wrong with a file, every bit of which is read, or ''."""
+    what = _misfit(folder, part)
+    if not what and durable.sha256_of(folder / part.file).sha256 != part.sha256:
+        return f"damaged: its SHA-256 is not the one in {STORE}"
+    return what
 
 
 def _misfit(folder: Path, part: Range) -> str:
@@ -383,10 +436,7 @@ def _misfit(folder: Path, part: Range) -> str:
 def _problems(store: Store) -> Iterator[Problem]:
     keys: list[Ids] = []
     for part in store.contents.ranges:
-        what = _misfit(store.folder, part)
-        if not what and durable.sha256_of(store.folder / part.file).sha256 != part.sha256:
-            what = f"damaged: its SHA-256 is not the one in {STORE}"
-        if what:
+        if what := _damage(store.folder, part):
             yield Problem(part.file, what)
         else:
             keys.append(np.array(store.rows_of(part).ids))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -50,6 +50,14 @@ class Report:
     def ok(self) -> bool:
         """Return whether there is no problem."""
         return not self.problems
+
+    def with_files_of(self, other: Report) -> Report:
+        """Return the report with the problems and files of another; the rows are this one's."""
+        return replace(
+            self,
+            problems=self.problems + other.problems,
+            files_checked=self.files_checked + other.files_checked,
+        )
 
 
 @dataclass(slots=True)

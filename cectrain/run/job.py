@@ -20,7 +20,7 @@ from cectrain.store import metrics_log
 from cectrain.store.metrics_log import MetricsLog
 
 if TYPE_CHECKING:
-    from cecdata.embed.cache import Cache
+    from cecdata.embed.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Job:
     config: Config
     dataset: Pairs
     encoder: Encoder | None  # None if the run has no PPO, and so rewards nothing
-    cache: Cache | None  # of the references' embeddings
+    embeddings: Store | None  # of the references
     policy: Policy
     sft_pairs: TrainingPairs
     ppo_pairs: TrainingPairs

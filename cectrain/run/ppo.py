@@ -44,10 +44,10 @@ def ppo(job: Job, reward: RewardConfig) -> Trained:
     for name in job.config.ppo.callbacks:
         trainer.add_callback(imported(name, "callback")())
     trainer.train(resume_from_checkpoint=_newest_checkpoint(job))
-    if job.config.data.cache:
+    if job.embeddings:
         job.log(
-            f"reference embeddings: {rewarder.from_cache:,} from {job.config.data.cache}, "
-            f"{rewarder.encoded:,} encoded because the cache lacks them"
+            f"reference embeddings: {rewarder.found:,} found in {job.embeddings.folder}, "
+            f"{rewarder.encoded:,} encoded because they are not there"
         )
     cycle = job.config.ppo.epochs * job.config.ppo.minibatches
     batches = int(trainer.state.global_step) // cycle
@@ -75,7 +75,7 @@ def _group_reward(job: Job, reward: RewardConfig) -> GroupReward:
     from cectrain.reward.group_reward import GroupReward
 
     assert job.encoder is not None
-    return GroupReward(job.encoder, reward, job.config.ppo.candidates, job.cache)
+    return GroupReward(job.encoder, reward, job.config.ppo.candidates, job.embeddings)
 
 
 def _trainer(job: Job, rewarder: GroupReward) -> GroupTrainer:

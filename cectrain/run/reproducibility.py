@@ -17,6 +17,7 @@ import numpy as np
 from cecbench.local_models import checkpoint_identity
 from cecdata.common.codec import Json
 from cecdata.embed import Encoder
+from cecdata.embed.store import Store
 from cectrain.config import Config
 from cectrain.corrector.folder import model_folder
 from cectrain.data.shards import Pairs
@@ -77,8 +78,10 @@ def versions() -> dict[str, Json]:
     return installed
 
 
-def run_identity(config: Config, dataset: Pairs, encoder: Encoder | None) -> dict[str, object]:
-    """Return what must be equal for a run to resume: settings, shards, weights, versions.
+def run_identity(
+    config: Config, dataset: Pairs, encoder: Encoder | None, embeddings: Store | None = None
+) -> dict[str, object]:
+    """Return what must be equal for a run to resume: settings, data, weights, versions.
 
     Weights are identified by digest because the model that a name refers to may change.
     """
@@ -94,6 +97,7 @@ def run_identity(config: Config, dataset: Pairs, encoder: Encoder | None) -> dic
         "data": dict(dataset.digests),
         "policy": start,
         "encoder": encoder.fingerprint if encoder else None,
+        "embeddings": embeddings.digest if embeddings else None,
         "versions": versions(),
         "processes": world_size(),
     }

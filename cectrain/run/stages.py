@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from cecdata.common import durable
 from cecdata.common.codec import encode
 from cecdata.common.durable import STATE
-from cecdata.common.errors import UsageError
+from cecdata.common.errors import RefusedError, UsageError, VerificationError
 from cecdata.embed import Encoder, encoder
 from cectrain.config import Config, SftConfig
 from cectrain.corrector.policy import check_context
@@ -29,7 +29,7 @@ from cectrain.run.stopwatch import Stopwatch
 from cectrain.store.metrics_log import MetricsLog
 
 if TYPE_CHECKING:
-    from cecdata.embed.cache import Cache
+    from cecdata.embed.store import Store
 
 _HELD_OUT_SEED = 42  # for every run, so that runs of several seeds are scored on the same sentences
 
@@ -48,25 +48,55 @@ def load_encoder(config: Config) -> Encoder | None:
     return encoder(config.encoder, alone=not torch.cuda.is_available(), devices=())
 
 
-def open_cache(config: Config, used: Encoder | None) -> Cache | None:
-    """Open the embedding cache that `data.cache` names, if any.
+def open_embeddings(
+    dataset: Pairs, config: Config, used: Encoder | None, log: Logger
+) -> Store | None:
+    """Open the embeddings of the references: those that `data.embeddings` names, or the dataset's.
 
-    Raises InputError if the folder holds no cache, RefusedError if another encoder wrote it.
+    Every file is verified. Raises InputError if the named folder has none, RefusedError if another
+    encoder wrote them, VerificationError if they are damaged. A dataset's own embeddings by another
+    encoder, or by another version of it, are not used, and `log` says so.
     """
-    from cecdata.embed.cache import Cache
+    from cecdata.embed.store import FOLDER, open_store
 
-    if not config.data.cache or used is None:
+    if used is None:
         return None
-    return Cache.open(
-        Path(config.data.cache), fingerprint=used.fingerprint, dimension=used.dimension
-    )
+    named = config.data.embeddings
+    own = dataset.path / FOLDER
+    store = open_store(Path(named), used) if named else _own_embeddings(own, used, log)
+    if store is None:
+        return None
+    if problems := store.verify():
+        raise VerificationError(
+            f"{store.folder / problems[0].path}: {problems[0].what}. Run the command that wrote "
+            "the embeddings again, or remove their folder"
+        )
+    return store
+
+
+def _own_embeddings(folder: Path, used: Encoder, log: Logger) -> Store | None:
+    """Return the store of this encoder in a dataset's folder of embeddings."""
+    from cecdata.embed.store import STORE, folder_of, open_store
+
+    others = ", ".join(sorted(path.parent.name for path in folder.glob(f"*/{STORE}")))
+    if not (folder / folder_of(used.name) / STORE).is_file():
+        if others:
+            log(f"the embeddings in {folder} are by {others}, not by {used.name}: not used")
+        return None
+    store = open_store(folder / folder_of(used.name))
+    try:
+        store.check_encoder(used)
+    except RefusedError as error:
+        log(f"{error}\nThe references are encoded anew; `cecdata embed` can replace that folder.")
+        return None
+    return store
 
 
 def prepare(
     dataset: Pairs,
     config: Config,
     used: Encoder | None,
-    cache: Cache | None,
+    embeddings: Store | None,
     out: Path,
     begin: Callable[[], MetricsLog],
     log: Logger,
@@ -104,7 +134,7 @@ def prepare(
         config=config,
         dataset=dataset,
         encoder=used,
-        cache=cache,
+        embeddings=embeddings,
         policy=policy,
         sft_pairs=sft_pairs,
         ppo_pairs=ppo_pairs,

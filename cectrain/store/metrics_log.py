@@ -50,7 +50,7 @@ NAMES: Mapping[str, str] = MappingProxyType(
         "supervised_seconds": "supervised_seconds",
         "encoder_seconds": "encoder_seconds",
         "reward_seconds": "reward_seconds",
-        "cached_share": "cached_share",
+        "found_share": "found_share",
         "baseline_seconds": "baseline_seconds",
         "cpu_seconds": "cpu_seconds",
         "gpu_seconds": "gpu_seconds",

@@ -239,12 +239,15 @@ def finished(experiment: Experiment, run: Run) -> FinishedRun | None:
     folder = experiment.runs / run.name
     if not (folder / SUMMARY).is_file() or not (folder / RUN).is_file():
         return None
+    from cectrain.run.progress import ignore_line
     from cectrain.run.reproducibility import run_identity
-    from cectrain.run.stages import load_encoder
+    from cectrain.run.stages import load_encoder, open_embeddings
 
     recipe = run.recipe or experiment.recipe
     settings = config.load(recipe, [*experiment.settings, *run.settings])
-    identity = run_identity(settings, open_shards(experiment.data), load_encoder(settings))
+    dataset, encoder = open_shards(experiment.data), load_encoder(settings)
+    embeddings = open_embeddings(dataset, settings, encoder, ignore_line)
+    identity = run_identity(settings, dataset, encoder, embeddings)
     expected = json.loads(json.dumps(identity))
     facts = parse((folder / RUN).read_text("utf-8"))
     if not isinstance(facts, dict) or any(facts.get(key) != expected[key] for key in expected):

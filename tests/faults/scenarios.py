@@ -83,11 +83,10 @@ def build(folder: Path, count: int = 320, shard: int = 40, *more: str) -> Scenar
                     last="manifest.json")  # fmt: skip
 
 
-def embed(folder: Path, count: int = 320, segment: int = 40, *more: str) -> Scenario:
-    """Segments of vectors, the sidecar that grows with each, the FAISS file at the end."""
-    words = ("embed", str(corpus(folder, count)), "--cache", "{out}", "--encoder", "builtin",
-             "--segment", str(segment))  # fmt: skip
-    return Scenario("embed", "cecdata", (*words, *more), _vectors, growing=("cache.json",))
+def embed(folder: Path, count: int = 320, *more: str) -> Scenario:
+    """A FAISS file, and the list of files with its sum."""
+    words = ("embed", str(corpus(folder, count)), "--out", "{out}", "--encoder", "builtin")
+    return Scenario("embed", "cecdata", (*words, *more), _vectors, growing=("store.json",))
 
 
 def export(data: Path) -> Scenario:
@@ -219,9 +218,11 @@ def _lines(out: Path) -> Counter[str]:
 
 
 def _vectors(out: Path) -> Counter[str]:
-    from cecdata.embed.cache import Cache
+    from cecdata.embed.store import open_store
 
-    return Counter(str(key) for keys, _ in Cache.open(out).batches() for key in keys.tolist())
+    store = open_store(out)
+    files = (store.rows_of(part) for part in store.contents.ranges)
+    return Counter(str(key) for rows in files for key in rows.ids.tolist())
 
 
 def _predictions(out: Path) -> Counter[str]:

@@ -6,7 +6,7 @@ import pytest
 import scenarios
 from campaign import ORDEALS, Unbroken, sweep
 
-SMALL = {"build": (30, 20, "--holdout", "0"), "embed": (60, 40), "bench": (12,)}
+SMALL = {"build": (30, 20, "--holdout", "0"), "embed": (60,), "bench": (12,)}
 #: in the ordinary suite some k of some ordeals; figures.py takes every k of all
 QUICK = [
     ("bench", "ENOSPC for good", 5),

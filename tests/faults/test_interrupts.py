@@ -37,7 +37,7 @@ def test_embedding_for_long(place, zygote):
     text = place / "long.txt"
     text.write_text("\n".join(sentences(20_000)), "utf-8")
     out = place / "out"
-    words = ["cecdata", "embed", text, "--cache", out, "--encoder", "usem3"]
+    words = ["cecdata", "embed", text, "--out", out, "--encoder", "usem3"]
     ended = zygote.run(*words, after_s=0.5, when=out / "cache.json", number=signal.SIGINT)
     told_and_soon(ended, signal.SIGINT)
 

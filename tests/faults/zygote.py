@@ -33,8 +33,7 @@ MAINS = {
 #: module, class or "", function, and how its arguments name the piece of work
 WORK = (
     ("cecdata.builds.corrupt", "Corrupt", "make", lambda given: given[1]),
-    # a segment of a cache is named by its first id
-    ("cecdata.embed.cache.writer", "CacheWriter", "add", lambda given: given[1][0]),
+    ("cecdata.embed.fill", "", "write_range", lambda given: given[0]),
     ("cecbench.systems.transport", "Endpoint", "post", lambda given: given[2]),
     ("cectrain.supervised.sft", "", "supervised_batch", lambda given: given[1]),
     ("cectrain.run.trainer", "GroupTrainer", "training_step",
@@ -55,7 +54,6 @@ def warm_data() -> None:
     from cecdata.corpus.lines import split
     from cecdata.corpus.normalise import distinct, normalise
     from cecdata.embed import encoder, fill
-    from cecdata.embed.cache import faiss_file
     from cecdata.perturbation.engine import Perturber
     from cecdata.shards import export
     from cecdata.shards.schema import ROW, SENTENCE
@@ -71,8 +69,7 @@ def warm_data() -> None:
         encoder(name).encode(["今天天气很好。"])
     with Progress():  # brings in what draws bars
         pass
-    if faiss_file.installed():
-        faiss_file._faiss()
+    importlib.import_module("faiss")
     assert build.build
     assert export.export
     assert fill.fill

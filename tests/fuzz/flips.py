@@ -22,6 +22,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1])]
 
@@ -110,31 +112,29 @@ def _dataset_used(room: Path) -> object:
     return [batch.to_pylist() for split in found.manifest.outputs for batch in found.batches(split)]
 
 
-# --- the embedding cache ------------------------------------------------------------------------
+# --- embeddings ---------------------------------------------------------------------------------
 
 
-def _make_cache(room: Path) -> None:
-    from fuzz_state import _cache
+def _make_store(room: Path) -> None:
+    from fuzz_state import _store
 
-    for name, data in _cache().items():
-        (room / name).parent.mkdir(parents=True, exist_ok=True)
+    room.mkdir(parents=True, exist_ok=True)
+    for name, data in _store().items():
         (room / name).write_bytes(data)
 
 
-def _cache_noticed(room: Path) -> bool:
-    from cecdata.embed.cache import verify_cache
+def _store_noticed(room: Path) -> bool:
+    from cecdata.embed.store import verify_stores
 
-    return not verify_cache(room).ok
+    return not verify_stores(room).ok
 
 
-def _cache_used(room: Path) -> object:
-    from cecdata.embed.cache import Cache
-    from cecdata.embed.cache.faiss_file import installed, open_index
+def _store_used(room: Path) -> object:
+    from cecdata.embed.store import open_store
 
-    cache = Cache.open(room)
-    rows = [(keys.tolist(), vectors.tolist()) for keys, vectors in cache.batches()]
-    total = open_index(cache).ntotal if installed() else None
-    return rows, total
+    store = open_store(room)
+    cosines, ids = store.search(np.ones((1, 8), np.float32), 20)
+    return cosines.tolist(), ids.tolist(), store.lookup(ids[0]).vectors.tolist()
 
 
 # --- what a run keeps for itself ------------------------------------------------------------------
@@ -358,7 +358,7 @@ def _all_files(room: Path) -> list[Path]:
 
 KINDS = (
     Kind("dataset", 0.3, _make_dataset, _dataset_files, _dataset_noticed, _dataset_used),
-    Kind("cache", 0.2, _make_cache, _all_files, _cache_noticed, _cache_used),
+    Kind("store", 0.2, _make_store, _all_files, _store_noticed, _store_used),
     Kind("journal", 0.1, _make_journal, _all_files, _journal_noticed, _journal_used),
     Kind("fingerprint", 0.1, _make_begun, _fingerprint_files, _fingerprint_noticed,
          _fingerprint_used),

@@ -1,4 +1,4 @@
-"""Readers of what the programs themselves wrote: manifests, caches, journals, recipes, checkpoints.
+"""Readers of what the programs wrote: manifests, embeddings, journals, recipes, checkpoints.
 
 Where a file carries a sum over itself, most cases put it right again, so that what lies behind the
 sum is reached as well.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import tempfile
 from collections.abc import Iterable
 from functools import cache
@@ -31,11 +30,8 @@ def readers() -> tuple[Reader, ...]:
         Reader("shard", "a.parquet", _shard, Mutator(_shards, "binary"), memory=PAGE, suite=300),
         Reader("inventory", "manifest.json", _inventory,
                Mutator(_manifests, "json", _reseal_manifest), suite=400),
-        Reader("sidecar", "cache.json", _sidecar, Mutator(_sidecars, "json", reseal)),
-        Reader("cache-keys", "00000.keys", _cache_file, Mutator(_keys, "binary"), suite=500),
-        Reader("cache-vectors", "00000.vectors", _cache_file, Mutator(_vectors, "binary"),
-               suite=500),
-        Reader("cache-faiss", "index.faiss", _cache_faiss, Mutator(_faiss, "binary"), suite=300),
+        Reader("store", "store.json", _store_json, Mutator(_stores, "json", reseal)),
+        Reader("faiss", "00000.faiss", _faiss_file, Mutator(_faiss, "binary"), suite=500),
         Reader("journal", "journal.jsonl", _journal, Mutator(_journals, "json", reseal_lines),
                names_file=False),
         Reader("fingerprint", "fingerprint.json", _fingerprint,
@@ -138,121 +134,59 @@ def _reseal_manifest(data: bytes) -> bytes:
     return reseal(json.dumps(document).encode())
 
 
-# --- the embedding cache ------------------------------------------------------------------------
+# --- embeddings ---------------------------------------------------------------------------------
 
 
 class _Model:
-    """Stands in for an encoder: the cache asks for no more."""
+    """Stands in for an encoder: the store asks for no more."""
 
     dimension = 8
+    normalised = False
     name = revision = fingerprint = "drawn"
 
 
 @cache
-def _cache() -> dict[str, bytes]:
-    from cecdata.embed.cache import CacheWriter
+def _store() -> dict[str, bytes]:
+    from cecdata.embed.store import write_contents, write_range
 
     with tempfile.TemporaryDirectory() as name:
-        draw = np.random.default_rng(0)
-        with CacheWriter(Path(name) / "c", _Model()) as writer:  # type: ignore[arg-type]
-            keys = draw.integers(0, 2**64, 20, np.uint64)
-            writer.add(keys, draw.standard_normal((20, 8), np.float32))
-            writer.finish()
-        root = Path(name) / "c"
-        files = [p for p in root.rglob("*") if p.is_file() and ".cecdata" not in p.parts]
-        return {p.relative_to(root).as_posix(): p.read_bytes() for p in files}
+        draw, root = np.random.default_rng(0), Path(name)
+        keys = draw.integers(0, 2**64, 20, np.uint64)
+        part = write_range(root / "00000.faiss", keys, draw.standard_normal((20, 8), np.float32))
+        write_contents(root, _Model(), [part])  # type: ignore[arg-type]
+        return {path.name: path.read_bytes() for path in root.iterdir()}
 
 
-@cache
-def _cache_room() -> Path:
-    """A whole cache of which one file at a time is exchanged."""
-    room = Path(tempfile.mkdtemp(prefix="cec-fuzz-cache-"))
-    for name, data in _cache().items():
-        (room / name).parent.mkdir(exist_ok=True)
-        (room / name).write_bytes(data)
-    import atexit
-
-    atexit.register(shutil.rmtree, room, ignore_errors=True)
-    return room
-
-
-def _sidecars() -> tuple[bytes, ...]:
-    whole = _cache()["cache.json"]
-    return (whole, whole.replace(b'"00000"', b'"../00000"'), whole.replace(b"20", b"0"))
-
-
-def _keys() -> tuple[bytes, ...]:
-    return (_cache()["segments/00000.keys"],)
-
-
-def _vectors() -> tuple[bytes, ...]:
-    return (_cache()["segments/00000.vectors"],)
+def _stores() -> tuple[bytes, ...]:
+    whole = _store()["store.json"]
+    return (whole, whole.replace(b"00000.faiss", b"../00.faiss"), whole.replace(b"20", b"0"))
 
 
 def _faiss() -> tuple[bytes, ...]:
-    found = _cache().get("index.faiss")
-    return (found,) if found else (b"IxMpno faiss here",)
+    return (_store()["00000.faiss"],)
 
 
-def _sidecar(path: Path) -> None:
-    """Open a cache with this sidecar beside sound segments."""
-    from cecdata.embed.cache import Cache
+def _store_json(path: Path) -> None:
+    """Open a store with this list of files beside a sound file, and read all that it says."""
+    from cecdata.embed.store import open_store
 
-    folder = path.parent / "segments"
-    if not folder.exists():
-        folder.symlink_to(_cache_room() / "segments")
-    cache = Cache.open(path.parent)
-    for segment in cache.segments:
-        assert segment.path.parent == folder, segment.path
-    for _ in cache.batches():
-        pass
+    (path.parent / "00000.faiss").write_bytes(_store()["00000.faiss"])
+    store = open_store(path.parent)
+    for part in store.contents.ranges:
+        rows = store.rows_of(part)
+        assert len(rows.ids) == len(rows.vectors) == part.rows
+    store.verify()
 
 
-def _cache_file(path: Path) -> None:
-    from cecdata.embed.cache import Cache
+def _faiss_file(path: Path) -> None:
+    """Look up and search in a file beside its sound list: a change is noticed before FAISS."""
+    from cecdata.embed.store import open_store
 
-    place, sound = _exchanged(path, f"segments/{path.name}")
-    vouched = path.suffix == ".keys" and path.stat().st_size % 8 == 0
-    sidecar = _cache_room() / "cache.json"
-    if vouched:  # the sidecar has the sum of these keys: what is left are the vectors' own sums
-        sidecar.write_bytes(_vouching(sound, path.read_bytes()))
-    try:
-        for keys, vectors in Cache.open(_cache_room()).batches():
-            assert vouched or path.read_bytes() == sound, "a changed vector was handed out"
-            assert len(keys) == len(vectors)
-    except VerificationError as error:  # of vouched keys it names the vectors that do not fit
-        if vouched:
-            raise VerificationError(f"{path}: {error}") from error
-        raise
-    finally:
-        place.write_bytes(sound)
-        if vouched:
-            sidecar.write_bytes(_cache()["cache.json"])
-
-
-def _vouching(sound: bytes, data: bytes) -> bytes:
-    old, new = (hashlib.sha256(part).hexdigest().encode() for part in (sound, data))
-    return reseal(_cache()["cache.json"].replace(old, new))
-
-
-def _cache_faiss(path: Path) -> None:
-    from cecdata.embed.cache import Cache
-    from cecdata.embed.cache.faiss_file import installed, open_index
-
-    if not installed():
-        return
-    place, sound = _exchanged(path, path.name)
-    try:
-        open_index(Cache.open(_cache_room()))
-        assert path.read_bytes() == sound, "a changed index was opened"
-    finally:
-        place.write_bytes(sound)
-
-
-def _exchanged(path: Path, name: str) -> tuple[Path, bytes]:
-    place = _cache_room() / name
-    place.write_bytes(path.read_bytes())
-    return place, _cache()[name]
+    (path.parent / "store.json").write_bytes(_store()["store.json"])
+    store = open_store(path.parent)
+    store.lookup(np.arange(5))
+    store.search(np.ones((1, 8), np.float32), 3)
+    assert path.read_bytes() == _store()[path.name], "a changed file was searched"
 
 
 # --- workspaces ---------------------------------------------------------------------------------

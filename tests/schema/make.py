@@ -39,9 +39,10 @@ ANSWERS = (
 
 
 class Model:
-    """Stands in for an encoder: the cache asks for no more."""
+    """Stands in for an encoder: the store asks for no more."""
 
     dimension = 8
+    normalised = False
     name = revision = fingerprint = "drawn"
 
 
@@ -49,7 +50,7 @@ def main(out: Path, *parts: str) -> None:
     out.mkdir(parents=True)
     writers = {
         "dataset": dataset,
-        "cache": cache,
+        "store": store,
         "run": run,
         "checkpoints": checkpoint,
         "training": training,
@@ -75,18 +76,16 @@ def dataset(out: Path) -> None:
         os.chdir(here)
 
 
-def cache(out: Path) -> None:
-    """Two segments and the FAISS file."""
-    from cecdata.embed.cache import CacheWriter
+def store(out: Path) -> None:
+    """Embeddings in two files."""
+    from cecdata.embed.store import write_contents, write_range
 
-    draw = np.random.default_rng(0)
-    with tempfile.TemporaryDirectory() as name:
-        with CacheWriter(Path(name) / "c", Model()) as writer:  # type: ignore[arg-type]
-            for size in (5, 3):
-                keys = draw.integers(0, 2**64, size, np.uint64)
-                writer.add(keys, draw.standard_normal((size, 8), np.float32))
-            writer.finish()
-        shutil.copytree(Path(name) / "c", out, ignore=shutil.ignore_patterns(".cecdata"))
+    draw, ranges = np.random.default_rng(0), []
+    for number, size in enumerate((5, 3)):
+        keys = draw.integers(0, 2**64, size, np.uint64)
+        vectors = draw.standard_normal((size, 8), np.float32)
+        ranges.append(write_range(out / f"{number:05d}.faiss", keys, vectors))
+    write_contents(out, Model(), ranges)  # type: ignore[arg-type]
 
 
 def run(out: Path) -> None:
@@ -160,7 +159,7 @@ def expect(out: Path) -> None:
     found: dict[str, object] = {}
     for part, facts in (
         ("dataset", _of_dataset),
-        ("cache", _of_cache),
+        ("store", _of_store),
         ("run", _of_run),
         ("checkpoints", _of_checkpoints),
     ):
@@ -189,15 +188,14 @@ def _of_dataset(data: Path) -> dict[str, object]:
     }
 
 
-def _of_cache(folder: Path) -> dict[str, object]:
-    sidecar = json.loads((folder / "cache.json").read_text("utf-8"))
+def _of_store(folder: Path) -> dict[str, object]:
+    import faiss
+
     vectors = {}
-    for segment in sidecar["segments"]:
-        known = (folder / "segments" / f"{segment['name']}.keys").read_bytes()
-        halves = np.fromfile(folder / "segments" / f"{segment['name']}.vectors", np.float16)
-        keys = np.frombuffer(known, np.uint64, segment["rows"])
-        for key, vector in zip(keys.tolist(), halves.reshape(len(keys), -1).tolist(), strict=True):
-            vectors[str(key)] = vector
+    for path in sorted(folder.glob("*.faiss")):
+        index = faiss.read_index(str(path))
+        for key in faiss.vector_to_array(index.id_map).tolist():
+            vectors[str(key)] = index.reconstruct(key).tolist()
     return {"vectors": vectors}
 
 

@@ -16,7 +16,7 @@ from cecdata.builds.again import rederiver
 from cecdata.common.durable import Journal
 from cecdata.common.errors import CecError, InputError, VerificationError
 from cecdata.common.seal import sealed, unsealed
-from cecdata.embed.cache import Cache, verify_cache
+from cecdata.embed.store import open_store
 from cecdata.shards.export import export
 from cecdata.shards.reader import open_dataset
 from cecdata.shards.verify import verify
@@ -97,15 +97,16 @@ def test_datasets_reads_a_dataset(version, expected, tmp_path):
     assert list(found["id"]) == [row["id"] for row in expected["rows"]["train"]]
 
 
-@having("cache")
-def test_a_cache(version, expected):
+@having("store")
+def test_embeddings(version, expected):
     """Every vector by its id, bit for bit."""
-    cache = Cache.open(version / "cache")
-    keys = np.array([int(key) for key in expected["vectors"]], np.uint64)
-    wanted = np.array(list(expected["vectors"].values()), np.float16)
-    assert len(cache) == len(keys)
-    assert np.array_equal(cache.get(keys), wanted)
-    assert verify_cache(version / "cache").ok
+    store = open_store(version / "store")
+    keys = np.array([int(key) for key in expected["vectors"]], np.int64)
+    found, vectors = store.lookup(keys)
+    assert found.all()
+    assert len(store) == len(keys)
+    assert np.array_equal(vectors, np.array(list(expected["vectors"].values()), np.float16))
+    assert store.verify() == ()
 
 
 @having("run")
@@ -183,13 +184,13 @@ def test_a_later_score_is_refused(copied):
         read_values(copied / "run")
 
 
-@having("cache")
-def test_a_later_cache_is_refused(copied):
-    """A sidecar of a later version, sealed as that version would, is named with its version."""
-    path = copied / "cache" / "cache.json"
+@having("store")
+def test_later_embeddings_are_refused(copied):
+    """A list of a later version, sealed as that version would, is named with its version."""
+    path = copied / "store" / "store.json"
     path.write_bytes(sealed({**unsealed(path.read_bytes()), "version": 1001}))
     with pytest.raises(InputError, match="version 1001"):
-        Cache.open(copied / "cache")
+        open_store(copied / "store")
 
 
 @having("checkpoints")
@@ -203,9 +204,9 @@ def test_an_edited_checkpoint_is_passed_over(copied):
 @having("run")
 def test_every_error_names_its_file(copied):
     """What is refused is named, whichever file it is."""
-    for name in ("dataset/manifest.json", "cache/cache.json", "run/score.json"):
+    for name in ("dataset/manifest.json", "run/score.json"):
         path = copied / name
         path.write_text("{}\n")
-        readers = {"dataset": open_dataset, "cache": Cache.open, "run": read_run}
+        readers = {"dataset": open_dataset, "run": read_run}
         with pytest.raises(CecError, match=path.name):
             readers[path.parent.name](path.parent)

@@ -145,15 +145,17 @@ def test_no_path_out_of_a_journal(tmp_path, entry):
     assert "leads out" in journal.damage[0]
 
 
-def test_no_path_out_of_a_cache(tmp_path):
-    """A sidecar that names a segment elsewhere is refused, even where its sum is right."""
-    from cecdata.embed.cache.layout import Segment, Sidecar, dump_sidecar, read_sidecar
+def test_no_path_out_of_a_store(tmp_path):
+    """A list that names a file elsewhere is refused, even where its seal is right."""
+    from cecdata.embed.store import STORE, open_store
 
-    for name in ("../other", "/x", "00000/../../x", ""):
-        sidecar = Sidecar(1, "e", "r", "f", 8, "float16", 0, (Segment(name, 0, ""),), None, 1)
-        (tmp_path / "cache.json").write_bytes(dump_sidecar(sidecar))
-        with pytest.raises(VerificationError, match="segment"):
-            read_sidecar(tmp_path)
+    facts = {"version": 1, "encoder": "e", "revision": "r", "fingerprint": "f", "dimension": 8}
+    for name in ("../other.faiss", "/x.faiss", "00000/../../x.faiss", ".faiss", "store.json"):
+        part = {"file": name, "first": 0, "last": 0, "rows": 1, "bytes": 200, "sha256": ""}
+        document = {**facts, "normalised": True, "rows": 1, "ranges": [part]}
+        (tmp_path / STORE).write_bytes(sealed(document))
+        with pytest.raises(VerificationError, match="is not the name of a file in a store"):
+            open_store(tmp_path)
 
 
 def test_no_path_out_of_a_checkpoint(tmp_path):

@@ -6,7 +6,6 @@ import importlib.util
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
@@ -34,12 +33,3 @@ def test_the_gpu_benchmark_runs_without_one(tmp_path, monkeypatch, capsys):
     assert "40 sentences of 10.0 tokens" in said
     assert "of the rate (goal 40 %)" in said
     assert "through cecdata's encoder" in said
-
-
-def test_the_neighbours_benchmark_runs(tmp_path, monkeypatch, capsys):
-    """Recall beside comparing all with all is printed for every threshold."""
-    rng = np.random.default_rng(0)
-    np.save(tmp_path / "vectors.npy", rng.standard_normal((3000, 8), np.float32))
-    given = [str(tmp_path / "vectors.npy"), "--sentences", "3000", "--folder", str(tmp_path)]
-    said = run("bench_neighbours", given, monkeypatch, capsys)
-    assert said.count("pairs found") == 3

@@ -22,8 +22,8 @@ from cecdata.cli import cli
 from cecdata.common.command_group import run
 from cecdata.common.errors import InputError, RefusedError
 from cecdata.embed import DEFAULT, encoder
-from cecdata.embed.cache import Cache, read_sidecar
-from cecdata.embed.fill import fill
+from cecdata.embed.fill import embed_corpus
+from cecdata.embed.store import open_store
 from cecdata.embed.transformer import SentenceTransformerEncoder, check_vectors
 
 pytest.importorskip(
@@ -218,7 +218,7 @@ def embedded(tmp_path, hub, *options, **environment):
     """`cecdata embed`, by default without --encoder, in a process of its own."""
     (tmp_path / "corpus.txt").write_text("他的病情已经好转。\n天气很好。\n", "utf-8")
     command = "from cecdata.cli import main; main()"
-    given = ["embed", str(tmp_path / "corpus.txt"), "--cache", str(tmp_path / "cache"), *options]
+    given = ["embed", str(tmp_path / "corpus.txt"), "--out", str(tmp_path / "store"), *options]
     known = {"HF_ENDPOINT": hub, "HF_HOME": str(tmp_path / "hub"), **environment}
     return subprocess.run(
         [sys.executable, "-c", command, *given], env=os.environ | known, capture_output=True,
@@ -235,9 +235,9 @@ def test_by_default_the_papers_model_comes_from_the_hub(tmp_path, hub):
     done = embedded(tmp_path, hub)
     assert done.returncode == 0, done.stderr
     assert f"encoder: {DEFAULT}" in done.stderr
-    sidecar = read_sidecar(tmp_path / "cache")
-    assert (sidecar.encoder, sidecar.revision) == (DEFAULT, f"{DEFAULT} {COMMIT}")
-    assert (sidecar.rows, sidecar.dimension) == (2, 32)
+    stored = open_store(tmp_path / "store").contents
+    assert (stored.encoder, stored.revision) == (DEFAULT, f"{DEFAULT} {COMMIT}")
+    assert (stored.rows, stored.dimension) == (2, 32)
     asked = []
     with serving() as failing:
         failing.get = lambda handler: asked.append(handler.path) or status(503)(handler)
@@ -251,7 +251,7 @@ def test_by_default_the_papers_model_comes_from_the_hub(tmp_path, hub):
         foreign = modules.read_text("utf-8").replace("sentence_transformers.", "own.", 1)
         modules.unlink()  # it is a link to what was fetched
         modules.write_text(foreign, "utf-8")
-        refused = embedded(tmp_path, address, "--cache", str(tmp_path / "other"))
+        refused = embedded(tmp_path, address, "--out", str(tmp_path / "other"))
     assert refused.returncode == 1
     assert "is no part of sentence-transformers" in refused.stderr
 
@@ -285,7 +285,7 @@ def test_pickled_weights_of_a_hub_are_not_fetched(tmp_path, hub):
     for said in ("pickled alone (pytorch_model.bin)", "@refs/pr/NUMBER", "M('NAME'", ".save("):
         assert said in done.stderr
     assert not list((tmp_path / "hub").rglob("*.bin"))
-    assert not (tmp_path / "cache").exists()
+    assert not (tmp_path / "store").exists()
 
 
 def test_a_folder_of_pickled_weights_is_not_read(folder, tmp_path):
@@ -303,7 +303,7 @@ def test_without_network_the_way_out_is_told(tmp_path):
     assert done.returncode == 1
     for said in (DEFAULT, "path of a folder", "--encoder builtin"):
         assert said in done.stderr
-    assert not (tmp_path / "cache").exists()
+    assert not (tmp_path / "store").exists()
 
 
 def test_a_misspelt_folder_is_told_as_such():
@@ -312,16 +312,17 @@ def test_a_misspelt_folder_is_told_as_such():
         encoder("models/bge/v1.5")
 
 
-def test_a_cache_of_other_weights_is_refused(folder, tmp_path):
-    """The same folder with other weights is another revision: its cache is left alone."""
+def test_embeddings_of_other_weights_are_refused(folder, tmp_path):
+    """The same folder with other weights is another revision: its embeddings are left alone."""
     shutil.copytree(folder, tmp_path / "model")
     (tmp_path / "corpus.txt").write_text("他的病情已经好转。\n", "utf-8")
-    fill([str(tmp_path / "corpus.txt")], tmp_path / "cache", encoder(str(tmp_path / "model")))
+    corpus = [str(tmp_path / "corpus.txt")]
+    embed_corpus(corpus, tmp_path / "store", encoder(str(tmp_path / "model")))
     turn_a_weight(tmp_path / "model")
     with pytest.raises(RefusedError, match="fingerprint"):
-        fill([str(tmp_path / "corpus.txt")], tmp_path / "cache", encoder(str(tmp_path / "model")))
+        embed_corpus(corpus, tmp_path / "store", encoder(str(tmp_path / "model")))
     with pytest.raises(RefusedError, match="another encoder"):
-        Cache.open(tmp_path / "cache", expect=encoder(str(tmp_path / "model")))
+        open_store(tmp_path / "store", encoder(str(tmp_path / "model")))
 
 
 def test_weights_that_give_no_numbers_are_an_error(folder, tmp_path):
@@ -335,7 +336,7 @@ def test_weights_that_give_no_numbers_are_an_error(folder, tmp_path):
 def test_long_sentences_are_said_by_the_command(folder, tmp_path, capsys):
     """`cecdata embed` tells how many sentences the model cuts."""
     (tmp_path / "corpus.txt").write_text("他的病情" * 30 + "\n天气\n", "utf-8")
-    given = ["embed", str(tmp_path / "corpus.txt"), "--cache", str(tmp_path / "cache")]
+    given = ["embed", str(tmp_path / "corpus.txt"), "--out", str(tmp_path / "store")]
     assert run(cli, [*given, "--encoder", str(folder)]) == 0
     assert "1 sentences are longer than the 32 tokens" in capsys.readouterr().err
 

@@ -9,10 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from cecdata.builds.build import build, make_pool
 from cecdata.common.errors import UsageError
 from cecdata.config import load as load_config
-from cecdata.pipeline.build import build
-from cecdata.pipeline.pool_dataset import make_pool
 from cecdata.shards.card import about
 from cecdata.shards.manifest import About, read_manifest
 from cecdata.shards.reader import open_dataset

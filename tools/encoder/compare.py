@@ -1,10 +1,17 @@
-"""The correlation half of the paper's encoder study: cosine against human similarity."""
+"""Compare sentence encoders with human ratings: the correlation half of the paper's encoder study.
+
+    python tools/encoder/compare.py RATINGS.tsv [--encoder builtin --encoder usem3] [--json]
+
+RATINGS is a .csv or .tsv file with the columns input, output and rating.
+"""
 
 from __future__ import annotations
 
+import argparse
+import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -14,7 +21,7 @@ import polars as pl
 import pyarrow as pa
 
 from cecdata.common.errors import InputError
-from cecdata.embed import Encoder
+from cecdata.embed import Encoder, encoder
 from cecdata.embed.cascade import score_pairs
 
 Floats = npt.NDArray[np.float64]
@@ -139,3 +146,34 @@ def _interval(
     tail = (1 - _LEVEL) / 2
     low, high = np.nanquantile(drawn, [tail, 1 - tail])
     return float(low), float(high)
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("ratings", type=Path)
+    options.add_argument("--encoder", action="append", help="default: builtin and usem3")
+    options.add_argument("--threshold", type=float, default=0.65)
+    options.add_argument("--json", action="store_true")
+    given = options.parse_args()
+    inputs, outputs, rated = read_ratings(given.ratings)
+    studies = [
+        study(encoder(name, alone=False), inputs, outputs, rated, threshold=given.threshold)
+        for name in given.encoder or ("builtin", "usem3")
+    ]
+    if given.json:
+        print(json.dumps({"pairs": len(rated), "encoders": list(map(asdict, studies))}, indent=1))
+        return
+    for one in studies:
+        print(f"{one.encoder}: {one.sentences_per_s:,.0f} sentences a second")
+        for name in ("pearson", "spearman"):
+            low, high = getattr(one, f"{name}_interval")
+            print(f"  {name} {getattr(one, name):.4f} [{low:.4f}, {high:.4f}]")
+        print(
+            f"  below the threshold {one.below_threshold:.2%}; mean rating there "
+            f"{one.rating_rejected}, above {one.rating_kept}"
+        )
+    print(f"{len(rated):,} pairs; intervals: 95 %, bootstrap over the pairs")
+
+
+if __name__ == "__main__":
+    main()
