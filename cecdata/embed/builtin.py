@@ -22,8 +22,8 @@ import pyarrow as pa
 from cecdata.common.codec import Json, decode
 from cecdata.common.errors import InputError
 from cecdata.common.kernels.utf8 import string_buffers
-from cecdata.embed import Scored
 from cecdata.embed import builtin_kernel as kernel
+from cecdata.embed.base import Scored
 
 Floats = npt.NDArray[np.float32]
 _FILES = ("rows.npy", "characters.npy", "network.npz")

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cecdata.common.codec import Json
-from cecdata.embed import Encoder, PairScorer, Scored
+from cecdata.embed.base import Encoder, PairScorer, Scored
 from cecdata.embed.builtin import BuiltinEncoder, Calibration
 
 _SHARE = 0.02  # approximate share of ordinary pairs in the band, for the nominal speed only

@@ -20,7 +20,7 @@ from cecdata.common.progress import Advance, silent
 from cecdata.corpus.dedup import Dedup
 from cecdata.corpus.normalise import Options, distinct, normalise
 from cecdata.corpus.reading import empty_corpus, read
-from cecdata.embed import Encoder
+from cecdata.embed.base import Encoder
 from cecdata.embed.store import (
     FOLDER,
     STORE,

@@ -26,7 +26,7 @@ from cecdata.common.durable.files import naming
 from cecdata.common.errors import CecError, InputError, RefusedError, VerificationError
 from cecdata.common.seal import sealed, unsealed
 from cecdata.corpus.xxh3 import ids
-from cecdata.embed import Encoder
+from cecdata.embed.base import Encoder
 from cecdata.shards.inventory import Problem
 from cecdata.shards.verify import Report
 
