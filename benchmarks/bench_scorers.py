@@ -146,7 +146,7 @@ def memory_mb(path: Path, code: str) -> float:
 
 SCORE = """import sys; from pathlib import Path; from cecbench.scorers import score_file
 score_file(Path(sys.argv[1]), {scorer!r})"""
-RUN = """import sys; from cecbench.evaluate import Settings, evaluate
+RUN = """import sys; from cecbench.run import Settings, evaluate
 evaluate(Settings(sys.argv[1], "predictions:" + sys.argv[1]))"""
 
 

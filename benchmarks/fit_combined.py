@@ -39,7 +39,7 @@ def rows_of(name: str) -> list[tuple[str, str]]:
             sorted(Path(name, "data").glob("*.parquet")), columns=["source", "target"], glob=False
         )
         return list(frame.iter_rows())
-    return [(row.source, row.reference) for row in load(name).rows]
+    return [(row.source, row.target) for row in load(name).rows]
 
 
 def parts_of(rows: list[tuple[str, str]], longest: int | None) -> Iterator[tuple[int, int, str]]:

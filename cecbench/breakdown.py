@@ -13,8 +13,7 @@ import numpy as np
 from cecbench import errortypes
 from cecbench.errortypes import SentenceType
 from cecbench.metrics.base import Scorer
-from cecbench.metrics.positions import IntArray
-from cecbench.metrics.rows import Row
+from cecbench.metrics.rows import IntArray, Row
 from cecbench.resampling import interval_of
 
 COUNTS = ("1", "2", "3", "4+")

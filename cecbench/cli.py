@@ -22,10 +22,6 @@ COMMANDS = {
         "cecbench.commands.score:score",
         "Score a table of predictions by a published scorer.",
     ),
-    "speed": (
-        "cecbench.commands.speed:speed",
-        "Measure a system's speed by batch size.",
-    ),
     "compare": (
         "cecbench.commands.report:compare",
         "Compare scores of the same benchmark and scorer.",

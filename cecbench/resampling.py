@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cecbench.metrics.positions import IntArray
+from cecbench.metrics.rows import IntArray
 from cecdata.common.errors import UsageError
 
 Floats = NDArray[np.float64]

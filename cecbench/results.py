@@ -1,25 +1,163 @@
-"""The files of a run: its predictions, and the score with everything that explains it."""
+"""The files of a run that are read again, and the form of a score.json, which mypy knows, too.
+
+Beside the keys here a score has those of its scorer, such as `S_C_f1`; one of them is the headline.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
+from typing import TypedDict, cast
 
 from cecbench.cherrant.costs import Dictionaries
 from cecbench.metrics.rows import Row
-from cecbench.run_sums import Lines
-from cecbench.score_shape import RunScore, check_run, check_score
 from cecbench.scorers import Options, Score, score
 from cecdata.common import durable
-from cecdata.common.codec import Json, decode
-from cecdata.common.durable import Workspace
-from cecdata.common.errors import CecError, InputError, UsageError, VerificationError
-from cecdata.common.seal import SEAL, is_sealed, sealed
+from cecdata.common.codec import Json, MalformedError, check, decode
+from cecdata.common.errors import InputError, UsageError, VerificationError
+from cecdata.common.seal import SEAL, is_sealed
 from cecdata.common.strict_json import parse
+
+FORMAT = 2
+
+
+class Rates(TypedDict):
+    """A part of a benchmark: its sentences, and fractions with the interval of F."""
+
+    sentences: int
+    p: float | None
+    r: float | None
+    f: float | None
+    low: float
+    high: float
+
+
+class Clean(TypedDict):
+    """The sentences without an error."""
+
+    sentences: int
+    changed: int
+    over_correction_rate: float | None
+
+
+class Parts(TypedDict):
+    """The parts of a benchmark."""
+
+    category: dict[str, Rates]
+    errors: dict[str, Rates]
+    frequency: dict[str, Rates]
+    cross_table: dict[str, dict[str, int]]
+    clean: Clean
+
+
+class IntervalRecord(TypedDict):
+    """The bootstrap interval of the headline, as fractions."""
+
+    value: float
+    low: float
+    high: float
+    level: float
+
+
+# The functional form, because keys have dots.
+AnyScore = TypedDict(
+    "AnyScore",
+    {
+        "scorer": str,
+        "policy": str,
+        "scored_policy": str,
+        "rows_scored": int,
+        "rows_read": int,
+        "signature": str,
+        "signature.benchmark": str,
+        "signature.rows_scored": int,
+        "signature.rows_read": int,
+        "signature.beta": float,
+        "signature.level": str,
+    },
+)
+_Optional = TypedDict(
+    "_Optional",
+    {
+        "behaviour.over_correction_per_1000_chars": float | None,
+        "behaviour.length_violation_rate": float | None,
+        "behaviour.copy_rate": float | None,
+        "interval": IntervalRecord,
+        "projection": str,
+        "mode": str,
+        "dictionaries": str,
+        "cilin_file": str,
+        "confusion_file": str,
+    },
+    total=False,
+)
+
+
+class RunScore(AnyScore, _Optional):
+    """The score of a run."""
+
+    format: int
+    headline: str
+    benchmark: str
+    benchmark_rows: int
+    synthetic: bool
+    system: str
+    answers: dict[str, int]
+    unanswered: int
+    unanswered_means: str
+    traditional_predictions: int
+    retried: dict[str, int]
+    usage: dict[str, float]
+    breakdown: Parts
+    predictions_sha256: str
+    table_sha256: str
+    system_identity: dict[str, Json]
+
+
+def check_score(values: Mapping[str, Json], where: str) -> None:
+    """Raise InputError unless these are a score that this release can read."""
+    version = values.get("format", FORMAT)
+    if isinstance(version, int) and version > FORMAT:
+        raise InputError(
+            f"{where}: format {version}; this release reads up to {FORMAT}: install a newer one"
+        )
+    _check(AnyScore, values, where)
+
+
+def check_run(values: Mapping[str, Json], where: str) -> RunScore:
+    """Return the score of a whole run; raise InputError for anything else."""
+    _check(RunScore, values, where)
+    score = cast("RunScore", values)
+    try:
+        headline_of(score)
+    except (TypeError, ValueError):
+        name = score["headline"]
+        printed = values.get(name)
+        raise InputError(f"{where}: {name} must be a number, but it is {printed!r:.40}") from None
+    return score
+
+
+def headline_of(score: RunScore) -> float | None:
+    """Return the headline number; None where the published script prints none.
+
+    ChERRANT and Paddle print their numbers as text, which is converted.
+    """
+    printed = cast("Mapping[str, str | float | None]", score).get(score["headline"])
+    if isinstance(printed, bool):
+        raise TypeError
+    return None if printed is None else float(printed)
+
+
+def _check(form: type, values: Mapping[str, Json], where: str) -> None:
+    try:
+        check(form, dict(values), "score")
+    except MalformedError as error:
+        raise InputError(
+            f"{where} is not a score that `cecbench run` or `score --json` wrote: {error}"
+        ) from None
+
 
 SCORE = "score.json"
 PREDICTIONS = "predictions.jsonl"
@@ -60,27 +198,6 @@ class Run:
     def changes_nothing(self) -> bool:
         """Whether every prediction is its source, as those of the system `copy` are."""
         return all(row.prediction == row.source for row in self.rows)
-
-
-def write_files(work: Workspace, lines: Lines, values: Mapping[str, object]) -> None:
-    """Copy a run's lines to its folder, then write its score with a seal."""
-    lines.close()
-    wanted = dict(zip((PREDICTIONS, TABLE), lines.sha256, strict=True))
-    for name, path in ((PREDICTIONS, lines.records), (TABLE, lines.table)):
-        as_written = partial(_meant, work.root / name, wanted[name])
-        work.write(name, partial(shutil.copyfile, path), as_written)
-    sums = {"predictions_sha256": wanted[PREDICTIONS], "table_sha256": wanted[TABLE]}
-    work.write_bytes(SCORE, sealed({**values, **sums}))
-
-
-def _meant(final: Path, sha256: str, written: Path) -> None:
-    """Raise CecError if the copy differs: a kernel may end a copy early without an error."""
-    copy = durable.sha256_of(written)
-    if copy.sha256 != sha256:
-        raise CecError(
-            f"{final}: what was read back ({copy.bytes:,} bytes) differs from what was written. "
-            "Check the disk, and repeat the command: it resumes here"
-        )
 
 
 def read_values(path: Path) -> dict[str, Json]:

@@ -1,31 +1,43 @@
 """Scoring of rows or a file with one of the published scorers.
 
 `SCORERS` names them. `score` keeps the counts of every sentence, for intervals and breakdowns;
-`score_file` keeps only their sums, so that its memory does not depend on the file's length.
+`score_file` keeps only their sums (`Tally`), so that its memory does not depend on the file.
 """
 
 from __future__ import annotations
 
+import hashlib
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cecbench.benchmarks.readers import REFERENCE_NAMES, SOURCE_NAMES
 from cecbench.cherrant.costs import NO_DICTIONARIES, Dictionaries
-from cecbench.metrics.base import Options, Report, Scorer
+from cecbench.metrics.base import (
+    BEHAVIOUR_FIELDS,
+    MEANING,
+    Options,
+    Report,
+    Scorer,
+    apply_policy,
+    count_behaviour,
+    flatten,
+    report_behaviour,
+)
 from cecbench.metrics.cherrant import Cherrant
 from cecbench.metrics.cllm import Cllm
 from cecbench.metrics.cscd import Cscd
 from cecbench.metrics.lemon import Lemon
-from cecbench.metrics.positions import IntArray
 from cecbench.metrics.pycorrector import Pycorrector
 from cecbench.metrics.rows import (
+    IntArray,
     Row,
     SeenIds,
     check_distinct,
@@ -37,13 +49,23 @@ from cecbench.metrics.rows import (
 )
 from cecbench.metrics.sighan import Sighan
 from cecbench.resampling import DRAWS, Interval, check_draws, interval_of
-from cecbench.signature import Signature
-from cecbench.tally import Tally
+from cecbench.signature import Signature, package_version
+from cecbench.tables import (
+    ID_NAMES,
+    PREDICTION_NAMES,
+    REFERENCE_NAMES,
+    SOURCE_NAMES,
+    cell,
+    columns_of,
+    id_of,
+    is_json,
+    read_table,
+    records,
+)
 from cecdata.common.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from cecbench.metrics.scan import Scan
-
 
 __all__ = ["SCORERS", "Options", "Score", "find_scorer", "score", "score_file"]
 
@@ -153,7 +175,10 @@ def score_file(
     benchmark: str | None = None,
     bootstrap: int = 0,
 ) -> Report:
-    """Score a file (id, source, target, prediction; tabs; no header) in constant memory.
+    """Score a file of id, source, target and prediction.
+
+    A plain table of tabs is read in constant memory; JSON, a header line and quoted cells are
+    read as well (`cecbench.tables`).
 
     Return the object that `cecbench score --json` prints: the published numbers, with nested keys
     joined by dots; rates of behaviour; the policy in words; the signature; and, if `bootstrap` is
@@ -166,8 +191,6 @@ def score_file(
     tally = Tally(rules, policy, triples=bootstrap > 0)
     seen = SeenIds()
     for block, hashes in _blocks(path, scanned=rules.scans):
-        if tally.read == 0:
-            _refuse_header(path, block[0][1:] if isinstance(block, list) else block.texts(0))
         seen.add(hashes)
         if isinstance(block, list):
             tally.take(block)
@@ -176,7 +199,8 @@ def score_file(
     if tally.read == 0:
         raise InputError(f"{path}: no rows; a file with id, source, target, prediction is expected")
     if seen.suspects():
-        check_distinct(lambda: read_blocks(path), str(path))
+        again = read_blocks if _is_plain(path) else lambda path: chunks(_other_rows(path))
+        check_distinct(lambda: again(path), str(path))
     if not bootstrap or not tally.kept:
         return tally.values(tally.signature(benchmark or "file"))
     interval = interval_of(*tally.triples(), beta=rules.beta, draws=bootstrap)
@@ -184,18 +208,12 @@ def score_file(
     return {**tally.values(signature), "interval": interval.as_dict(rules.headline)}
 
 
-def _refuse_header(path: Path, first: Sequence[str]) -> None:
-    """Raise InputError if the source and the target of the first row are names of columns."""
-    source, target, _ = (cell.strip().lower() for cell in first)
-    if source in SOURCE_NAMES and target in REFERENCE_NAMES:
-        raise InputError(
-            f"{path}, line 1 names columns ({', '.join(first)}), and the file is read without a "
-            "header: remove the line, for example with `tail -n +2`"
-        )
-
-
 def _blocks(path: Path, *, scanned: bool) -> Iterator[tuple[list[Row] | Scan, NDArray[np.int64]]]:
     """Yield the blocks of a file, scanned or parsed, each with the hashes of its ids."""
+    if not _is_plain(path):
+        for rows in chunks(_other_rows(path)):
+            yield rows, hashes_of(rows)
+        return
     if not scanned or not _pays(path):
         for rows in read_blocks(path):
             yield rows, hashes_of(rows)
@@ -214,6 +232,169 @@ def _blocks(path: Path, *, scanned: bool) -> Iterator[tuple[list[Row] | Scan, ND
         done += len(rows)
 
 
+def _is_plain(path: Path) -> bool:
+    """Return whether a file has four columns by tabs, without a header and without quoted cells."""
+    if path.suffix.lower() == ".csv" or not path.is_file():
+        return not path.is_file()  # the error of `read_raw` names it
+    blocks = read_raw(path)
+    first = next(blocks, b"")
+    head = first.partition(b"\n")[0].decode("utf-8", "replace").split("\t")
+    if first.startswith((b"\xff\xfe", b"\xfe\xff")) or _named(head) or is_json(path):
+        return False
+    if first.startswith(b'"') or any(
+        b'\t"' in raw or b'\n"' in raw for raw in chain([first], blocks)
+    ):
+        return not read_table(path).form.endswith("quoted cells")
+    return True
+
+
+def _named(cells: Sequence[str]) -> dict[str, int]:
+    """Return role → column where a line names source, target and prediction, else {}."""
+    roles = {"id": ID_NAMES, "source": SOURCE_NAMES}
+    roles |= {"target": REFERENCE_NAMES, "prediction": PREDICTION_NAMES}
+    found = columns_of(cells, roles)
+    return found if {"source", "target", "prediction"} <= found.keys() else {}
+
+
+def _other_rows(path: Path) -> Iterator[Row]:
+    """Yield the rows of JSON, or of a table with a header or with quoted cells."""
+    if is_json(path):
+        for number, (where, record) in enumerate(records(path), 1):
+            names = (SOURCE_NAMES, REFERENCE_NAMES, PREDICTION_NAMES)
+            yield Row(id_of(record) or str(number), *(cell(record, n, where) for n in names))
+        return
+    rows = read_table(path).rows
+    named = _named(rows[0][1]) if rows else {}
+    places = named or {"id": 0, "source": 1, "target": 2, "prediction": 3}
+    for number, cells in rows[1:] if named else rows:
+        if len(cells) != len(rows[0][1]) or len(cells) <= max(places.values()):
+            raise InputError(
+                f"{path}, line {number} has {len(cells)} columns; give id, source, target and "
+                "prediction, or a first line that names the columns"
+            )
+        name = cells[places["id"]] if "id" in places else str(number)
+        texts = (cells[places[role]] for role in ("source", "target", "prediction"))
+        yield Row(name, *texts)
+
+
 def _pays(path: Path) -> bool:
     """Return whether a file is large, or the packages of the compiled scan are already loaded."""
     return "numba" in sys.modules or (path.is_file() and path.stat().st_size >= SCAN_FROM_BYTES)
+
+
+_BASE = 1 << 20  # of the number that encodes a sentence's three counts; each count is below it
+
+
+class Tally:
+    """Sums of the rows taken so far, a digest of them and, optionally, their triples.
+
+    A triple is (tp, predicted, gold) of the headline in one sentence. A bootstrap needs only how
+    often each occurs, and there are few different ones, however many sentences there are.
+    """
+
+    def __init__(self, scorer: Scorer, policy: str | None, *, triples: bool = False) -> None:
+        self.scorer = scorer
+        self.policy = policy or scorer.default_policy
+        self.read = 0
+        self.kept = 0
+        self._counts = np.zeros(len(scorer.fields), dtype=np.int64)
+        self._behaviour = np.zeros(len(BEHAVIOUR_FIELDS), dtype=np.int64)
+        self._triples: Counter[int] | None = Counter() if triples else None
+        self._digest = hashlib.sha256()
+        self._stopped = False
+
+    def take(self, block: Sequence[Row]) -> tuple[list[Row], IntArray]:
+        """Add rows; return those that are scored, and their counts, shape (rows, fields)."""
+        identity = "\n".join(["\t".join(row[:3]) for row in block])
+        self._digest.update((identity + "\n").encode("utf-8", "surrogatepass"))
+        kept = apply_policy(block, self._policy(stops=self.scorer.stops(block)))
+        counts = self.scorer.count(kept) if kept else self._none()
+        self._add(len(block), counts, count_behaviour(block))
+        return kept, counts
+
+    def take_scan(self, block: Scan) -> None:
+        """Add a scanned block, of which no rows were built; for scorers that count facts."""
+        from cecbench.metrics.scan import behaviour_of, lengths_differ, under_policy
+
+        self._digest.update(block.identity.data)
+        policy = self._policy(stops=bool(self.scorer.stop_error) and lengths_differ(block))
+        counts = self.scorer.count_facts(*under_policy(block, policy))
+        self._add(len(block), counts, behaviour_of(block))
+
+    def triples(self) -> tuple[IntArray, IntArray]:
+        """Return the distinct triples in order, shape (kinds, 3), and how often each occurs."""
+        assert self._triples is not None
+        keys = np.array(sorted(self._triples), dtype=np.int64)
+        times = np.array([self._triples[key] for key in keys.tolist()], dtype=np.int64)
+        return np.column_stack((keys // _BASE**2, keys // _BASE % _BASE, keys % _BASE)), times
+
+    def signature(self, benchmark: str, bootstrap: str = "none") -> Signature:
+        """Return the signature; the digest of ids, sources and targets is added to the name."""
+        scorer = self.scorer
+        return Signature(
+            benchmark=f"{benchmark}@{self._digest.hexdigest()[:8]}",
+            rows_scored=self.kept,
+            rows_read=self.read,
+            scorer=scorer.name,
+            level=scorer.headline,
+            policy=scorer.fallback if self._stopped else self.policy,
+            normalisation=scorer.normalisation,
+            opencc=scorer.details.get("opencc", "none"),
+            beta=scorer.beta,
+            bootstrap=bootstrap,
+            version=package_version(),
+        )
+
+    def values(self, signature: Signature) -> Report:
+        """Return the published script's numbers, the rates of behaviour, and the signature."""
+        scorer = self.scorer
+        used = scorer.fallback if self._stopped else self.policy
+        values: Report = {
+            "scorer": scorer.name,
+            "policy": self.policy,
+            "scored_policy": used,
+            "policy_means": MEANING[used],
+            "rows": self.read if self._stopped else self.kept,
+            "rows_scored": self.kept,
+            "rows_read": self.read,
+            **scorer.details,
+        }
+        if self._stopped:
+            values["error"] = scorer.stop_error
+            values["error_because"] = (
+                "the published script stops where source, target and prediction are not of one"
+                f" length; the numbers here are those of policy {used}"
+            )
+        if self.kept == 0:
+            values.setdefault("error", "no rows")
+            values["error_because"] = f"policy {used} left out every row"
+        else:
+            sums = dict(zip(scorer.fields, self._counts.tolist(), strict=True))
+            values.update(flatten(scorer.report(sums)))
+        if self.read:
+            sums = dict(zip(BEHAVIOUR_FIELDS, self._behaviour.tolist(), strict=True))
+            values.update(flatten(report_behaviour(sums), "behaviour."))
+        named = {f"signature.{name}": value for name, value in signature.as_dict().items()}
+        return {**values, "signature": signature.short(), **named}
+
+    def _policy(self, *, stops: bool) -> str:
+        """Return the policy of a block: strict becomes the fallback if the script can stop."""
+        if self.policy != "strict" or not self.scorer.stop_error:
+            return self.policy
+        # Rows on which the published script does not stop are the same under both policies.
+        self._stopped |= stops
+        return self.scorer.fallback
+
+    def _add(self, read: int, counts: IntArray, behaved: IntArray) -> None:
+        self.read += read
+        self.kept += len(counts)
+        self._counts += counts.sum(axis=0)
+        self._behaviour += behaved.sum(axis=0)
+        if self._triples is None:
+            return
+        tp, predicted, gold = counts[:, list(self.scorer.headline_columns)].T
+        keys, times = np.unique((tp * _BASE + predicted) * _BASE + gold, return_counts=True)
+        self._triples.update(dict(zip(keys.tolist(), times.tolist(), strict=True)))
+
+    def _none(self) -> IntArray:
+        return np.zeros((0, len(self.scorer.fields)), dtype=np.int64)

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from cecbench.metrics.positions import IntArray
+from cecbench.metrics.rows import IntArray
 from cecbench.resampling import (
     CELLS_AT_ONCE,
     SEED,

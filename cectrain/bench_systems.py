@@ -12,9 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from cecbench import local_models, prompts
-from cecbench.systems.answer import Answer
-from cecbench.systems.kind import Kind
-from cecbench.systems.options import Finite, LocalOptions, NoOptions, option
+from cecbench.systems.base import Answer, Finite, Kind, LocalOptions, NoOptions, option
 from cecdata.common.errors import InputError, how_to_install
 from cectrain.corrector.correction import Correction, Proposer
 from cectrain.corrector.corrector import Corrector

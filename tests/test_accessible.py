@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from browser import CHROMIUM, Browser
 
-from cecbench.evaluate import Settings, evaluate
 from cecbench.report.write import find_runs, write_report
+from cecbench.run import Settings, evaluate
 from cecdata.cli import cli
 from cecdata.common.command_group import run
 

@@ -9,7 +9,7 @@ from rapidfuzz.distance import Levenshtein
 
 from cecbench.prompts import messages
 from cecbench.scorers import score
-from cecbench.systems.copying import CopySystem
+from cecbench.systems.predictions import CopySystem
 from cecdata.cli import cli
 from cecdata.common.command_group import run
 from cecdata.hanzi.edits import Edit, apply, invert

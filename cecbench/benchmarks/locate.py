@@ -1,21 +1,61 @@
-"""Search for a benchmark's files, in --data, $CECBENCH_DATA and the cache, and reading of them."""
+"""Search for a benchmark's files (--data, $CECBENCH_DATA, the cache), downloads, and reading."""
 
 from __future__ import annotations
 
 import hashlib
+import http.client
+import json
 import os
 import sys
-from collections.abc import Iterator
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from cecbench.benchmarks.catalogue import READER_OF_SUFFIX, READERS, benchmarks, lookup
-from cecbench.benchmarks.records import validation_shards
-from cecbench.benchmarks.row import Benchmark, Copy, Dataset, Row
+from cecbench.benchmarks.catalogue import (
+    READER_OF_SUFFIX,
+    Benchmark,
+    File,
+    Release,
+    benchmarks,
+    lookup,
+)
+from cecbench.benchmarks.readers import READERS, Example, validation_shards
+from cecdata.common import durable
 from cecdata.common.durable import STATE
-from cecdata.common.errors import InputError, VerificationError
+from cecdata.common.errors import CecError, InputError, RefusedError, VerificationError
 from cecdata.common.strict_json import parse
 from cecdata.shards.manifest import MANIFEST
 from cecdata.shards.reader import open_dataset
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A benchmark that was read from its files."""
+
+    name: str
+    rows: tuple[Example, ...]
+    sha256: str  # of the bytes of its files, one after the other
+    licence: str = "not stated"
+    synthetic: bool = False
+    notes: tuple[str, ...] = ()
+
+
+def sample(rows: Sequence[Example], count: int) -> tuple[Example, ...]:
+    """Return `count` rows in the benchmark's order; all of them where `count` is 0 or too large.
+
+    A row's place in the draw depends on its id alone, so that a larger sample includes a smaller
+    one. The head of a benchmark would be no sample: LEMON's files begin with all the errors.
+    """
+    if not 0 < count < len(rows):
+        return tuple(rows)
+
+    def draw(place: int) -> bytes:
+        return hashlib.sha256(f"sample:{rows[place].id}".encode("utf-8", "surrogatepass")).digest()
+
+    return tuple(rows[place] for place in sorted(sorted(range(len(rows)), key=draw)[:count]))
+
 
 ENVIRONMENT = "CECBENCH_DATA"
 DIGESTS = "sha256.json"  # in the cache: digests of first downloads, where none is published
@@ -42,10 +82,10 @@ def data_folders(data: Path | None) -> tuple[Path, ...]:
     return (*folders, cache_folder())
 
 
-def find(benchmark: Benchmark, data: Path | None) -> tuple[Copy, tuple[Path, ...]] | None:
+def find(benchmark: Benchmark, data: Path | None) -> tuple[Release, tuple[Path, ...]] | None:
     """Return the first copy whose files are all in one of the folders, and their paths."""
     for folder in data_folders(data):
-        for copy in benchmark.copies:
+        for copy in benchmark.releases:
             paths = tuple(folder / file.path for file in copy.files)
             if all(path.is_file() for path in paths):
                 return copy, paths
@@ -118,8 +158,8 @@ def _read_shards(folder: Path) -> Dataset:
     )
 
 
-def _distinct(rows: Iterator[Row], path: Path) -> tuple[Row, ...]:
-    seen: dict[str, Row] = {}
+def _distinct(rows: Iterator[Example], path: Path) -> tuple[Example, ...]:
+    seen: dict[str, Example] = {}
     for row in rows:
         if row.id in seen:
             raise InputError(f"{path}: the id {row.id!r} occurs twice; ids must be distinct")
@@ -162,11 +202,81 @@ _AGAIN = "Remove it and the files beside it, and fetch them again."
 
 def _where_to_place(benchmark: Benchmark, data: Path | None) -> str:
     folders = [str(folder) for folder in data_folders(data)]
-    forms = [" and ".join(file.path for file in copy.files) for copy in benchmark.copies]
-    fetched = any(all(file.url for file in copy.files) for copy in benchmark.copies)
+    forms = [" and ".join(file.path for file in copy.files) for copy in benchmark.releases]
+    fetched = any(all(file.url for file in copy.files) for copy in benchmark.releases)
     first = f"`cecbench fetch {benchmark.name}` downloads it, or place" if fetched else "Place"
     return (
         f"{benchmark.name} is not in {', '.join(folders)}. {first} {' or '.join(forms)} "
         f"under one of these folders (or another, named with --data or ${ENVIRONMENT}). "
         f"Homepage: {benchmark.homepage}"
+    )
+
+
+TIMEOUT_S = 60.0
+LARGEST_MIB = 64  # of a file; the largest published one has 3 MB
+
+
+def fetch(name: str, *, accept: Callable[[Benchmark], bool]) -> tuple[Path, ...]:
+    """Download the files of a benchmark that are not in the cache yet; return the paths of all.
+
+    accept: asked where the licence restricts the use. Raises RefusedError if it returns False,
+    InputError if nothing can be downloaded, VerificationError for other bytes than the published
+    ones, CecError without a network.
+    """
+    benchmark = lookup(name)
+    copy = next((c for c in benchmark.releases if all(file.url for file in c.files)), None)
+    if copy is None:
+        raise InputError(_by_hand(benchmark, "cannot be downloaded by a program"))
+    if benchmark.restricted and not accept(benchmark):
+        raise RefusedError(
+            f"{name} is under this licence: {benchmark.licence} ({benchmark.homepage}). "
+            "Nothing was downloaded. --accept-licence declares that you will keep to it."
+        )
+    return tuple(_one(benchmark, file) for file in copy.files)
+
+
+def _one(benchmark: Benchmark, file: File) -> Path:
+    path = cache_folder() / file.path
+    wanted = file.sha256 or read_digests(cache_folder()).get(file.path)
+    if path.is_file() and wanted and durable.sha256_of(path).sha256 == wanted:
+        return path
+    data = _download(benchmark, file)
+    digest = hashlib.sha256(data).hexdigest()
+    if wanted and digest != wanted:
+        raise VerificationError(
+            f"{file.url} gave sha256 {digest[:16]}… instead of {wanted[:16]}…: the file has "
+            "changed at its source or was altered on the way; nothing was kept"
+        )
+    durable.write_bytes(path, data)
+    if file.sha256 is None:
+        digests = {**read_digests(cache_folder()), file.path: digest}
+        text = json.dumps(digests, indent=1, sort_keys=True) + "\n"
+        durable.write_text(cache_folder() / DIGESTS, text)
+    return path
+
+
+def _download(benchmark: Benchmark, file: File) -> bytes:
+    assert file.url is not None
+    try:
+        with urllib.request.urlopen(file.url, timeout=TIMEOUT_S) as answer:  # noqa: S310 - catalogue or test URL
+            data = bytes(answer.read((LARGEST_MIB << 20) + 1))
+    except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
+        reason = getattr(error, "reason", None) or error
+        raise CecError(_by_hand(benchmark, f"could not be downloaded ({reason})")) from None
+    if len(data) > LARGEST_MIB << 20:
+        raise VerificationError(
+            f"{file.url} sends more than {LARGEST_MIB} MiB, and no benchmark is so large: nothing "
+            f"was kept. See {benchmark.homepage}"
+        )
+    return data
+
+
+def _by_hand(benchmark: Benchmark, why: str) -> str:
+    places = "; or ".join(
+        ", ".join(f"{file.url or 'its file'} as {cache_folder() / file.path}" for file in c.files)
+        for c in benchmark.releases
+    )
+    return (
+        f"{benchmark.name} {why}. Place {places} (or under the folder that --data or "
+        f"$CECBENCH_DATA names). Homepage: {benchmark.homepage}; licence: {benchmark.licence}"
     )

@@ -1,46 +1,46 @@
-"""Readers of line-based benchmark files. Each raises InputError with the number of a bad line."""
+"""Readers of benchmark files. Each raises InputError with the number of a bad line or record."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from cecbench.benchmarks.row import Row
+from cecbench.tables import (
+    ID_NAMES,
+    REFERENCE_NAMES,
+    SOURCE_NAMES,
+    cell,
+    id_of,
+    is_json,
+    lines,
+    read_table,
+    records,
+)
 from cecdata.common.errors import InputError
 
-Reader = Callable[[tuple[Path, ...], str], Iterator[Row]]
+if TYPE_CHECKING:
+    import pyarrow as pa
 
-# Names of columns in a header line and in records; messages name them in this order.
-# `origin` is not one of them: in this project's datasets it names the corpus of a sentence.
-SOURCE_NAMES = ("source", "src", "original_text", "wrong", "input", "text", "sentence")
-REFERENCE_NAMES = ("reference", "target", "tgt", "correct_text", "corrected", "correct", "output")
-ID_NAMES = ("id", "sid", "index")
 
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A sentence to correct and its correction; the two are equal for a clean sentence."""
+
+    id: str
+    source: str
+    target: str
+
+
+Reader = Callable[[tuple[Path, ...], str], Iterator[Example]]
+
+_Edit = tuple[int, int, list[str], int]  # start, end, tokens, number of its line
 _TRUTH_ID = re.compile(r"^\((?:p?id|NID)=(?P<id>[^)]+)\)\s*(?P<text>.*)$", re.IGNORECASE)
 
 
-def lines(path: Path, *, blank: bool = False) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a UTF-8 file with their numbers from 1, blank ones only if `blank`.
-
-    Raises InputError where the file is not UTF-8.
-    """
-    before = 0
-    with path.open("rb") as file:
-        for number, raw in enumerate(file, 1):
-            try:
-                text = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-            except UnicodeDecodeError as error:
-                raise InputError(
-                    f"{path} is not UTF-8 ({error.reason} at byte {before + error.start}); convert "
-                    "it, for example with `iconv -f gb18030 -t utf-8`"
-                ) from None
-            before += len(raw)
-            if blank or text.strip():
-                yield number, text
-
-
-def lemon(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
+def lemon(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
     """Read LEMON's files: source TAB reference, with spaces between the characters of each.
 
     White space inside a text cannot be distinguished from these and is dropped, as LEMON's own
@@ -50,29 +50,32 @@ def lemon(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
         cells = line.split("\t")
         if len(cells) != 2:
             raise _bad_line(paths[0], number, f"has {len(cells)} columns instead of 2")
-        yield Row(f"{prefix}-{number}", "".join(cells[0].split()), "".join(cells[1].split()))
+        yield Example(f"{prefix}-{number}", "".join(cells[0].split()), "".join(cells[1].split()))
 
 
-def tsv(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
-    """Read tab-separated columns: source and reference; id or label, source and reference; or id,
-    source, reference and a prediction, which is not used.
+def table(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
+    """Read a table: source and reference; id or label, source and reference; or id, source,
+    reference and a prediction, which is not used.
 
     A first line that names source and reference is a header, whatever the columns' order.
     """
-    table = [(number, line.split("\t")) for number, line in lines(paths[0])]
-    if not table:
+    if is_json(paths[0]):  # whatever its name says
+        yield from json_records(paths, prefix)
         return
-    width = len(table[0][1])
-    for number, cells in table:
+    rows = read_table(paths[0]).rows
+    if not rows:
+        return
+    width = len(rows[0][1])
+    for number, cells in rows:
         if len(cells) != width:
             raise _bad_line(paths[0], number, f"has {len(cells)} columns, the first has {width}")
-    (at_id, at_source, at_reference), header = _layout(paths[0], [cells for _, cells in table])
-    for number, cells in table[header:]:
+    (at_id, at_source, at_reference), header = _layout(paths[0], [cells for _, cells in rows])
+    for number, cells in rows[header:]:
         name = f"{prefix}-{number}" if at_id is None else cells[at_id]
-        yield Row(name, cells[at_source], cells[at_reference])
+        yield Example(name, cells[at_source], cells[at_reference])
 
 
-def parallel(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
+def parallel(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
     """Read two files line by line: the sentences with errors, then the correct ones."""
     sources, references = (list(lines(path, blank=True)) for path in paths)
     for texts in (sources, references):
@@ -88,10 +91,10 @@ def parallel(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
             blank, full = paths if reference.strip() else reversed(paths)
             raise InputError(f"line {number} is blank in {blank} and not in {full}")
         if source.strip():
-            yield Row(f"{prefix}-{number}", source, reference)
+            yield Example(f"{prefix}-{number}", source, reference)
 
 
-def sighan_truth(paths: tuple[Path, ...], _prefix: str) -> Iterator[Row]:
+def sighan_truth(paths: tuple[Path, ...], _prefix: str) -> Iterator[Example]:
     """Read the SIGHAN release: `(pid=A2-0011-1)	text` and `A2-0011-1, 4, 轉, …`.
 
     Positions count from 1.
@@ -109,29 +112,95 @@ def sighan_truth(paths: tuple[Path, ...], _prefix: str) -> Iterator[Row]:
         match = _TRUTH_ID.match(line)
         if match is None or match["id"] not in truths:
             raise _bad_line(paths[0], number, f"has no id that occurs in {paths[1].name}")
-        yield Row(match["id"], match["text"], _mended(paths[1], match["text"], truths[match["id"]]))
+        name, text = match["id"], match["text"]
+        yield Example(name, text, _mended(paths[1], text, truths[name]))
 
 
-def m2(paths: tuple[Path, ...], prefix: str) -> Iterator[Row]:
+def json_records(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
+    """Read JSON lines, or a list of objects, with the keys of pycorrector or C-LLM among others."""
+    for number, (where, record) in enumerate(records(paths[0]), 1):
+        yield _row(record, where, f"{prefix}-{number}")
+
+
+def parquet(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
+    """Read Parquet files with a source and a reference column, such as shards."""
+    number = 0
+    for path in paths:
+        for record in _records(path):
+            number += 1
+            yield _row(record, f"{path}, row {number}", f"{prefix}-{number}")
+
+
+# A benchmark is held in memory, and a kilobyte of Parquet can expand to 27 GB: one text of 900 kB
+# in its dictionary, 30,000 times. Few rows are decoded at a time, and their bytes are counted.
+_LARGEST = 2 << 30  # bytes of text in a file
+_BATCH = 256  # rows
+
+
+def _records(path: Path) -> Iterator[Mapping[str, object]]:
+    """Yield the rows of a Parquet file, and verify its page checksums if it has them."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    size = 0
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            names = file.schema_arrow.names
+            known = (*ID_NAMES, "copy", *SOURCE_NAMES, *REFERENCE_NAMES)
+            columns = [name for name in known if name in names]
+            twice = next((name for name in columns if names.count(name) > 1), None)
+            if twice is not None:
+                raise InputError(f"{path} has two columns {twice!r}: remove or rename one")
+            for batch in file.iter_batches(columns=columns, batch_size=_BATCH):
+                size += sum(_text_bytes(column) for column in batch.columns)
+                if size > _LARGEST:
+                    raise InputError(
+                        f"{path} holds more than {_LARGEST >> 30} GiB of text, and a benchmark is "
+                        "held in memory: split it into several files"
+                    )
+                yield from batch.to_pylist()
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not a readable Parquet file: {error}") from None
+
+
+def _text_bytes(column: pa.Array) -> int:
+    """Return the bytes of text that the values of a column decode to."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    coded = pa.types.is_dictionary(column.type)
+    texts = column.dictionary if coded else column
+    if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
+        return 0  # a number, or `_row` refuses it
+    lengths = pc.binary_length(texts)
+    return int(pc.sum(lengths.take(column.indices) if coded else lengths).as_py() or 0)
+
+
+def validation_shards(folder: Path) -> tuple[Path, ...]:
+    """Return the validation shards of a dataset folder in order; () for another folder."""
+    return tuple(sorted((folder / "data").glob("validation-*.parquet")))
+
+
+def m2(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
     """Read M2 blocks; the first annotator's edits give the reference."""
     source: list[str] = []
-    edits: list[tuple[int, int, list[str]]] = []
+    edits: list[_Edit] = []
     seen = 0
     for number, line in lines(paths[0]):
         if line.startswith(("S ", "T", "A ")) or line == "S":
             if line.startswith("S"):
                 if seen:
-                    yield _m2_row(f"{prefix}-{seen}", source, edits)
+                    yield _m2_row(paths[0], f"{prefix}-{seen}", source, edits)
                 seen, source, edits = seen + 1, line[2:].split(), []
             elif line.startswith("A "):
                 edits += _m2_edit(paths[0], number, line)
         else:
             raise _bad_line(paths[0], number, "starts with none of S, A, T")
     if seen:
-        yield _m2_row(f"{prefix}-{seen}", source, edits)
+        yield _m2_row(paths[0], f"{prefix}-{seen}", source, edits)
 
 
-def _m2_edit(path: Path, number: int, line: str) -> list[tuple[int, int, list[str]]]:
+def _m2_edit(path: Path, number: int, line: str) -> list[_Edit]:
     fields = line[2:].split("|||")
     span = fields[0].split()
     if len(fields) < 6 or len(span) != 2:
@@ -141,14 +210,19 @@ def _m2_edit(path: Path, number: int, line: str) -> list[tuple[int, int, list[st
     if not all(re.fullmatch("[0-9]{1,9}", place) for place in span):
         raise _bad_line(path, number, f"has a span of no numbers: {span[0]!r:.20} {span[1]!r:.20}")
     text = [] if fields[2] in ("", "-NONE-") else fields[2].split()
-    return [(int(span[0]), int(span[1]), text)]
+    return [(int(span[0]), int(span[1]), text, number)]
 
 
-def _m2_row(name: str, source: list[str], edits: list[tuple[int, int, list[str]]]) -> Row:
-    tokens = list(source)
-    for start, end, text in sorted(edits, reverse=True):
-        tokens[start:end] = text
-    return Row(name, "".join(source), "".join(tokens))
+def _m2_row(path: Path, name: str, source: list[str], edits: list[_Edit]) -> Example:
+    """Return the pair of a block; edits at one position are made in the file's order."""
+    tokens: list[str] = []
+    done = 0
+    for start, end, text, number in sorted(edits, key=lambda edit: edit[:2]):
+        if start < done or not start <= end <= len(source):
+            raise _bad_line(path, number, f"has a span {start} {end} that overlaps another edit's")
+        tokens += (*source[done:start], *text)
+        done = end
+    return Example(name, "".join(source), "".join([*tokens, *source[done:]]))
 
 
 def _layout(path: Path, table: list[list[str]]) -> tuple[tuple[int | None, int, int], bool]:
@@ -186,3 +260,24 @@ def _mended(path: Path, text: str, truth: tuple[int, list[str]]) -> str:
 
 def _bad_line(path: Path, number: int, what: str) -> InputError:
     return InputError(f"{path}, line {number} {what}")
+
+
+def _row(record: Mapping[str, object], where: str, name: str) -> Example:
+    source = cell(record, SOURCE_NAMES, where)
+    reference = cell(record, REFERENCE_NAMES, where)
+    given = id_of(record)
+    if given is not None:
+        # Copies of one sentence share an id in the shards: (id, copy) identifies the pair.
+        name = f"{given}-{record['copy']}" if "copy" in record else given
+    return Example(name, source, reference)
+
+
+READERS: dict[str, Reader] = {
+    "lemon": lemon,
+    "table": table,
+    "parallel": parallel,
+    "sighan_truth": sighan_truth,
+    "m2": m2,
+    "json": json_records,
+    "parquet": parquet,
+}

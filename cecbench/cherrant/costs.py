@@ -1,4 +1,4 @@
-"""The costs of substitutions, and the attributes of characters that they depend on.
+"""The characters of a text as ChERRANT takes them, and the costs of substitutions.
 
 A substitution costs sem + form + kind. sem is (6 − 2d)/6, where d of the three levels of the
 characters' classes in Cilin are equal, or 4/6 if either character has no class. form is 0 if both
@@ -14,16 +14,61 @@ from __future__ import annotations
 import hashlib
 import re
 import string
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cecdata.common.errors import InputError
+from cecdata.common.errors import InputError, how_to_install
+
+
+class _Converter(Protocol):
+    def convert(self, text: str, /) -> str: ...
+
+
+@cache
+def _converter() -> _Converter:
+    try:
+        import opencc
+    except ImportError as error:
+        raise InputError(
+            "ChERRANT simplifies the target side with OpenCC, which is not installed: "
+            f"{how_to_install('bench')}, or use mode nosimp"
+        ) from error
+    converter: _Converter = opencc.OpenCC("t2s")
+    return converter
+
+
+def opencc_version() -> str:
+    """Return the version of the installed OpenCC, which results depend on."""
+    _converter()
+    return version("opencc")
+
+
+def simplify(texts: Sequence[str]) -> list[str]:
+    """Return the texts with traditional characters simplified (OpenCC t2s).
+
+    All texts without a line break are converted in one call.
+    """
+    converter = _converter()
+    together = converter.convert("\n".join(text for text in texts if "\n" not in text)).split("\n")
+    rest = iter(together)
+    return [converter.convert(text) if "\n" in text else next(rest) for text in texts]
+
+
+def characters(text: str) -> str:
+    r"""Return the text without whitespace, including no-break and ideographic spaces.
+
+    >>> characters("他说:\u00a0我 门")
+    '他说:我门'
+    """
+    return "".join(text.split())
+
 
 #: The marks that ChERRANT knows: those of ASCII and a common list for Chinese text. It lacks the
 #: ideographic full stop, the opening double angle bracket and ．, which shows in its edits.

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import click
 
-from cecbench.benchmarks.catalogue import benchmarks
-from cecbench.benchmarks.fetch import fetch as fetch_files
+from cecbench.benchmarks.catalogue import Benchmark, benchmarks
+from cecbench.benchmarks.locate import fetch as fetch_files
 from cecbench.benchmarks.locate import find
-from cecbench.benchmarks.row import Benchmark
 
 DATA = click.option(
     "--data",
@@ -71,9 +70,9 @@ def _record(data: Path | None) -> dict[str, object]:
             "licence": entry.licence,
             "citation": entry.citation,
             "homepage": entry.homepage,
-            "files": [[file.path for file in copy.files] for copy in entry.copies],
-            "urls": [[file.url for file in copy.files] for copy in entry.copies],
-            "sha256": [[file.sha256 for file in copy.files] for copy in entry.copies],
+            "files": [[file.path for file in copy.files] for copy in entry.releases],
+            "urls": [[file.url for file in copy.files] for copy in entry.releases],
+            "sha256": [[file.sha256 for file in copy.files] for copy in entry.releases],
             "found": [str(path) for path in place[1]] if place else None,
             "note": entry.note,
         }

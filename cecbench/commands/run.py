@@ -8,11 +8,16 @@ from pathlib import Path
 import click
 
 from cecbench.commands.list import DATA
-from cecbench.commands.scoring_options import scoring_from, scoring_options
-from cecbench.commands.sections import SectionCommand
-from cecbench.commands.system_options import LIMIT, options_from, system_options
-from cecbench.evaluate import Settings, evaluate
-from cecbench.score_shape import RunScore
+from cecbench.commands.options import (
+    LIMIT,
+    SectionCommand,
+    options_from,
+    scoring_from,
+    scoring_options,
+    system_options,
+)
+from cecbench.results import RunScore
+from cecbench.run import Settings, evaluate
 from cecbench.systems.table import check_spec
 from cecdata.common.progress import Progress, suggest
 
@@ -94,7 +99,7 @@ def evaluated(settings: Settings) -> RunScore:
 
 def print_run(values: RunScore) -> None:
     """Print a score: the headline with its interval, remarks, parts, and the signature."""
-    from cecbench.report.text import headline, lines_of
+    from cecbench.report.overview import headline, lines_of
 
     click.echo(headline(values))
     for line in lines_of(values):

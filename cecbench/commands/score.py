@@ -9,8 +9,7 @@ from pathlib import Path
 
 import click
 
-from cecbench.commands.scoring_options import scoring_from, scoring_options
-from cecbench.commands.sections import SectionCommand
+from cecbench.commands.options import SectionCommand, scoring_from, scoring_options
 from cecbench.metrics.base import Report
 from cecbench.scorers import score_file
 
@@ -38,7 +37,10 @@ def score(
     as_json: bool,
     **given: object,
 ) -> None:
-    """Score FILE: UTF-8, tabs between id, source, target and prediction, no header."""
+    """Score FILE, a table or JSON with id, source, target and prediction.
+
+    A table has these columns in this order, or a first line that names them.
+    """
     options = scoring_from(given)
     values = score_file(
         file,

@@ -11,14 +11,13 @@ import click
 
 from cecbench.benchmarks.catalogue import benchmarks
 from cecbench.benchmarks.locate import data_folders, find
-from cecbench.benchmarks.records import validation_shards
+from cecbench.benchmarks.readers import validation_shards
 from cecbench.commands.list import DATA
+from cecbench.commands.options import LIMIT, SectionCommand, options_from, system_options
 from cecbench.commands.run import default_folder, evaluated
-from cecbench.commands.sections import SectionCommand
-from cecbench.commands.system_options import LIMIT, options_from, system_options
-from cecbench.evaluate import Settings
-from cecbench.report.text import headline
+from cecbench.report.overview import headline
 from cecbench.report.write import find_runs, write_report
+from cecbench.run import Settings
 from cecbench.systems.table import check_spec, find_kind
 from cecdata.common.errors import CecError, InputError, UsageError
 

@@ -1,18 +1,80 @@
-"""The base of the scorers: named counts per sentence, and a report that their sums make."""
+"""The base of the scorers: named counts per sentence, and a report that their sums make.
+
+Beside it: the policies for rows whose lengths differ, and the rates that do not depend on the
+scorer (over-correction, other lengths, copies).
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from rapidfuzz.distance import Levenshtein
 
 from cecbench.cherrant.costs import NO_DICTIONARIES, Dictionaries
-from cecbench.metrics.policies import any_length_differs
-from cecbench.metrics.positions import BoolArray, IntArray, Positions, differ
-from cecbench.metrics.rows import Row
+from cecbench.metrics.rows import BoolArray, IntArray, Positions, Row, columns_of, differ
+from cecdata.common.errors import UsageError
+
+
+def _revert(rows: Sequence[Row]) -> list[Row]:
+    if not any_length_differs(rows):
+        return list(rows)
+    return [
+        row if len(row.prediction) == len(row.source) else row._replace(prediction=row.source)
+        for row in rows
+        if len(row.target) == len(row.source)
+    ]
+
+
+#: policy → function that returns the scored rows; the scorer `cllm` itself projects predictions
+POLICIES: dict[str, Callable[[Sequence[Row]], list[Row]]] = {
+    "strict": list,
+    "revert": _revert,
+    "drop": lambda rows: [r for r in rows if len(r.source) == len(r.target) == len(r.prediction)],
+    # The published pipeline has no block for an empty answer.
+    "project": lambda rows: [
+        r for r in rows if len(r.source) == len(r.target) and r.prediction.strip()
+    ],
+    "revert_ignore_punct": _revert,
+}
+
+#: policy → description for reports
+MEANING = {
+    "strict": "every row as it is",
+    "revert": "rows whose target changes the length are left out; a prediction of another length"
+    " than its source counts as the source",
+    "drop": "rows where any length differs are left out",
+    "project": "rows whose target changes the length or whose prediction is empty are left out;"
+    " predictions are projected on the source's length",
+    "revert_ignore_punct": "revert, and positions where the source has a punctuation mark do not"
+    " count",
+}
+
+
+def apply_policy(rows: Sequence[Row], policy: str) -> list[Row]:
+    """Return the rows that are scored under a policy, with the predictions that are scored.
+
+    >>> row = Row("1", "他己经来", "他已经来", "他已经来了")
+    >>> [apply_policy([row], name)[0].prediction for name in ("strict", "revert")]
+    ['他已经来了', '他己经来']
+    >>> apply_policy([row], "drop")
+    []
+    """
+    if policy not in POLICIES:
+        raise UsageError(f"unknown policy {policy!r}; available: {', '.join(POLICIES)}")
+    return POLICIES[policy](rows)
+
+
+def any_length_differs(rows: Sequence[Row]) -> bool:
+    """Return whether the three strings of some row have different lengths."""
+    if not rows:
+        return False
+    source, target, prediction = (list(map(len, column)) for column in columns_of(rows)[1:])
+    return not source == target == prediction
+
 
 Totals = Mapping[str, int]
 Report = dict[str, object]
@@ -129,3 +191,65 @@ def flatten(report: Mapping[str, object], prefix: str = "") -> Report:
         else:
             flat[name] = value
     return flat
+
+
+BEHAVIOUR_FIELDS = (
+    "rows",
+    "clean",
+    "clean_changed",
+    "clean_chars",
+    "clean_edits",
+    "length_differs",
+    "copied",
+    "empty",
+)
+
+
+def count_behaviour(rows: Sequence[Row]) -> IntArray:
+    """Return the counts of each row, shape (rows, fields of BEHAVIOUR_FIELDS), before any policy.
+
+    clean: source and target are equal. clean_edits: Levenshtein distance of such a source to its
+    prediction, in code points. length_differs: prediction and source have different lengths.
+    """
+    error, changed, _ = flags(rows)
+    clean, copied = ~error, ~changed
+    _, sources, _, predictions = columns_of(rows)
+    chars, answer = _lengths(sources), _lengths(predictions)
+    edits = np.zeros(len(rows), dtype=np.int64)
+    for index in np.flatnonzero(clean & ~copied).tolist():
+        edits[index] = Levenshtein.distance(rows[index].source, rows[index].prediction)
+    return columns(
+        np.ones(len(rows), dtype=np.int64),
+        clean,
+        clean & ~copied,
+        chars * clean,
+        edits,
+        chars != answer,
+        copied,
+        answer == 0,
+    )
+
+
+def _lengths(texts: Sequence[str]) -> IntArray:
+    return np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
+
+
+def report_behaviour(sums: Totals) -> Report:
+    """Return rates as fractions; None where the denominator is 0.
+
+    >>> rows = [Row("1", "今天好。", "今天好。", "今天很好。"), Row("2", "己经", "已经", "己经")]
+    >>> sums = totals(BEHAVIOUR_FIELDS, count_behaviour(rows))
+    >>> report_behaviour(sums)["over_correction_rate"]
+    1.0
+    """
+    return {
+        "over_correction_rate": _rate(sums["clean_changed"], sums["clean"]),
+        "over_correction_per_1000_chars": _rate(1000 * sums["clean_edits"], sums["clean_chars"]),
+        "length_violation_rate": _rate(sums["length_differs"], sums["rows"]),
+        "copy_rate": _rate(sums["copied"], sums["rows"]),
+        "empty_rate": _rate(sums["empty"], sums["rows"]),
+    }
+
+
+def _rate(part: int, whole: int) -> float | None:
+    return part / whole if whole else None

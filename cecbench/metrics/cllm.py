@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
 
-from cecbench.cherrant.costs import Dictionaries
+from cecbench.cherrant.costs import Dictionaries, characters, opencc_version, simplify
 from cecbench.cherrant.edits import annotate
-from cecbench.cherrant.tokens import characters, opencc_version, simplify
 from cecbench.metrics.base import Options
 from cecbench.metrics.cscd import Cscd
-from cecbench.metrics.positions import IntArray
-from cecbench.metrics.rows import Row
+from cecbench.metrics.rows import IntArray, Row
 from cecdata.common.errors import UsageError
 
 #: the first is the default

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cecbench.metrics.base import Flags, Options, Ratio, Report, Scorer, Totals, columns
-from cecbench.metrics.positions import IntArray, Positions, count_positions
-from cecbench.metrics.rows import Row
+from cecbench.metrics.rows import IntArray, Positions, Row, count_positions
 
 LEVELS = ("S_D", "S_C", "C_D", "C_C")
 FIELDS = tuple(f"{level}_{part}" for level in LEVELS for part in ("tp", "pred", "gold"))

@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cecbench.metrics.base import Flags, Options, Ratio, Report, Scorer, Totals, columns, flags
-from cecbench.metrics.positions import IntArray, Positions
-from cecbench.metrics.rows import Row
+from cecbench.metrics.rows import IntArray, Positions, Row
 
 EPSILON = 1e-12
 FIELDS = (

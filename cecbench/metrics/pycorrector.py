@@ -4,6 +4,19 @@ The sentence level compares whole strings; fp are changed clean sentences only, 
 corrected sentence is fn. `eval_model_batch` reads its sentences from a file of lines, source TAB
 target: it strips whitespace from both ends of a line, takes a line that begins with `#` for a
 comment, and skips a line that does not have two cells.
+
+The pointer network's character level, which CLTC has too: detection counts positions. Correction
+counts only in sentences with a detected error position: a hit is a detected position that was
+corrected, a false positive one that was changed to something else, and a miss an error position
+whose target character was written at **none** of the sentence's detected positions. So its recall
+is not over all errors.
+
+FASPell's evaluation as pycorrector ported it, loose and strict, and its unit test's fractions: the
+three strings are compared position by position to the end of the shortest. The character level
+counts positions. At the sentence level, loose counts a sentence as detected if both sides have a
+position, strict if their positions are equal. The accuracy of correction compares whole strings;
+the accuracy of detection adds to the hits the sentences that have no position on either side and
+whose prediction equals the target.
 """
 
 from __future__ import annotations
@@ -12,18 +25,150 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cecbench.metrics import faspell, predicted_words
 from cecbench.metrics.base import Ratio, Report, Scorer, Totals, columns, flags
-from cecbench.metrics.positions import BoolArray, IntArray, count_positions
-from cecbench.metrics.rows import Row
+from cecbench.metrics.rows import BoolArray, IntArray, Positions, Row, count_positions
+
+CHARACTER_FIELDS = ("found", "alarms", "missed", "fixed", "miswritten", "unwritten")
+
+
+def character_columns(rows: Sequence[Row], where: Positions) -> tuple[IntArray, ...]:
+    """Return one array, shape (rows,), for each of CHARACTER_FIELDS."""
+    unwritten = np.zeros(len(rows), dtype=np.int64)
+    # Only sentences with an uncorrected error can have a miss.
+    for index in np.flatnonzero((where.detected > 0) & (where.corrected < where.gold)).tolist():
+        unwritten[index] = _unwritten(rows[index])
+    return (
+        where.detected,
+        where.changed - where.detected,
+        where.gold - where.detected,
+        where.corrected,
+        where.detected - where.corrected,
+        unwritten,
+    )
+
+
+def _unwritten(row: Row) -> int:
+    triples = list(zip(row.source, row.target, row.prediction, strict=False))
+    written = {p for s, t, p in triples if s not in (t, p)}
+    return sum(t not in written for s, t, p in triples if s != t)
+
+
+Prf = tuple[float, float, float]
+
+
+def detection(sums: Totals, prefix: str = "") -> Prf:
+    """Return precision, recall, F1 of detection."""
+    return prf(*(sums[f"{prefix}{name}"] for name in CHARACTER_FIELDS[:3]))
+
+
+def correction(sums: Totals, prefix: str = "") -> Prf:
+    """Return precision, recall, F1 of correction."""
+    return prf(*(sums[f"{prefix}{name}"] for name in CHARACTER_FIELDS[3:]))
+
+
+def prf(tp: int, fp: int, fn: int) -> Prf:
+    """Return precision, recall and F1, with the scripts' int 0 for an empty denominator.
+
+    >>> prf(0, 0, 3)
+    (0, 0.0, 0)
+    """
+    precision = tp / (tp + fp) if tp + fp else 0
+    recall = tp / (tp + fn) if tp + fn else 0
+    total = precision + recall
+    return precision, recall, 2 * precision * recall / total if total else 0
+
+
+FASPELL_FIELDS = (
+    "rows",
+    "char_gold",
+    "char_pred",
+    "char_found",
+    "char_fixed",
+    "gold",
+    "pred",
+    "loose",
+    "strict",
+    "right",
+    "clean_right",
+    "equal",
+)
+
+
+def faspell_columns(rows: Sequence[Row], where: Positions) -> tuple[IntArray, ...]:
+    """Return one array, shape (rows,), for each of FASPELL_FIELDS."""
+    gold, pred = where.has_gold, where.has_changed
+    equal = flags(rows)[2]
+    parts = (
+        where.gold >= 0,
+        where.gold,
+        where.changed,
+        where.detected,
+        where.corrected,
+        gold,
+        pred,
+        gold & pred,
+        pred & where.same_places,
+        pred & where.all_right,
+        ~gold & ~pred & equal,
+        equal,
+    )
+    return tuple(part.astype("int64") for part in parts)
+
+
+def faspell_report(sums: Totals, prefix: str) -> Report:
+    """Return the port's numbers and the original test's fractions, each loose and strict."""
+    at = {name: sums[f"{prefix}{name}"] for name in FASPELL_FIELDS}
+    table: Report = {}
+    for mode in ("loose", "strict"):
+        table[f"faspell_port_{mode}"] = _port(at, mode)
+        table[f"faspell_test_unit_{mode}"] = _fractions(at, mode)
+    return table
+
+
+def _port(at: Totals, mode: str) -> Report:
+    rows = at["rows"]
+    table: Report = {"all_sent_count": rows}
+    for name, hits, pred, gold in (
+        ("det_char", at["char_found"], at["char_pred"], at["char_gold"]),
+        ("cor_char", at["char_fixed"], at["char_pred"], at["char_gold"]),
+        ("det_sent", at[mode], at["pred"], at["gold"]),
+        ("cor_sent", at["right"], at["pred"], at["gold"]),
+    ):
+        counts = (hits, pred - hits, gold - hits)
+        table[f"{name}_counts"] = list(counts)
+        for part, value in zip(("p", "r", "f1"), prf(*counts), strict=True):
+            table[f"{name}_{part}"] = value
+    table["det_sent_acc"] = (at[mode] + at["clean_right"]) / rows
+    table["cor_sent_acc"] = at["equal"] / rows
+    return table
+
+
+def _fractions(at: Totals, mode: str) -> Report:
+    rows = at["rows"]
+    hits, alike = at[mode], at[mode] + at["clean_right"]
+    return {
+        "det": _unit(at, at["char_found"], hits, f"{alike}/{rows}"),
+        "cor": _unit(at, at["char_fixed"], at["right"], f"{at['equal']}/{rows}"),
+    }
+
+
+def _unit(at: Totals, characters: int, sentences: int, accuracy: str) -> Report:
+    return {
+        "char_p": f"{characters}/{at['char_pred']}",
+        "char_r": f"{characters}/{at['char_gold']}",
+        "sent_p": f"{sentences}/{at['pred']}",
+        "sent_r": f"{sentences}/{at['gold']}",
+        "sent_a": accuracy,
+    }
+
 
 SENTENCE_FIELDS = ("tp", "fp", "fn", "tn")
 FIELDS = (
     *(f"all_{name}" for name in SENTENCE_FIELDS),
     *(f"batch_{name}" for name in SENTENCE_FIELDS),
-    *(f"char_{name}" for name in predicted_words.FIELDS),
+    *(f"char_{name}" for name in CHARACTER_FIELDS),
     "short",
-    *(f"faspell_{name}" for name in faspell.FIELDS),
+    *(f"faspell_{name}" for name in FASPELL_FIELDS),
     "all_gold",
     "all_pred",
 )
@@ -72,8 +217,8 @@ def _characters(sums: Totals) -> Report:
             " source: the published script stops at the first",
         }
     detected, corrected = (
-        predicted_words.detection(sums, "char_"),
-        predicted_words.correction(sums, "char_"),
+        detection(sums, "char_"),
+        correction(sums, "char_"),
     )
     return {
         "det_f1": detected[2],
@@ -105,9 +250,9 @@ class Pycorrector(Scorer):
         return columns(
             *_outcomes(error, right),
             *(part & read for part in _outcomes(batch[0], batch[2])),
-            *predicted_words.columns_of(rows, where),
+            *character_columns(rows, where),
             short,
-            *faspell.columns_of(rows, where),
+            *faspell_columns(rows, where),
             *(error, (error & right) | (~error & ~right)),
         )
 
@@ -117,5 +262,5 @@ class Pycorrector(Scorer):
             "compute_sentence_level_prf": _sentence(sums, "all_"),
             "eval_model_batch": _sentence(sums, "batch_"),
             "compute_corrector_prf": _characters(sums),
-            **faspell.report(sums, "faspell_"),
+            **faspell_report(sums, "faspell_"),
         }

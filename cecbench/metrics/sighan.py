@@ -5,17 +5,81 @@ so a wrongly corrected sentence is no false positive. The others compare edits a
 character); their precision is over all changed sentences. ReaLiSe's second table first removes
 edits that write 地 or 得 from both sides. SCOPE adds a character level, CLTC that of the pointer
 network.
+
+The scripts write a sentence's edits to a line, `id, place, character, place, character`, and strip
+the line when they read it. Paddle splits it at single spaces: it stops at an edit that writes a
+space before another edit, and keeps only the place of a last edit that writes whitespace. ReaLiSe,
+SCOPE and CLTC split it at comma and space, and stop if the last edit writes whitespace.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cecbench.metrics import predicted_words, written
+import numpy as np
+
 from cecbench.metrics.base import Ratio, Report, Scorer, Totals, columns, flags
-from cecbench.metrics.positions import IntArray, Positions, count_positions
-from cecbench.metrics.predicted_words import Prf
-from cecbench.metrics.rows import Row
+from cecbench.metrics.pycorrector import (
+    CHARACTER_FIELDS,
+    Prf,
+    character_columns,
+    correction,
+    detection,
+    prf,
+)
+from cecbench.metrics.rows import BoolArray, IntArray, Positions, Row, count_positions
+
+Edits = list[tuple[int, str]]
+
+
+def paddle(rows: Sequence[Row], right: BoolArray) -> tuple[BoolArray, BoolArray]:
+    """Return per row: whether Paddle takes it for corrected, and whether it stops there.
+
+    right: the rows with an error whose prediction is the target.
+    """
+    hits, stops = right.copy(), np.zeros(len(rows), dtype=np.bool_)
+    for index in _with_whitespace(rows):
+        meant, said = (_edits(rows[index], text) for text in rows[index][2:])
+        stops[index] = any(c == " " for edits in (meant, said) for _, c in edits[:-1])
+        hits[index] = bool(said) and _left(meant) == _left(said)
+    return hits, stops
+
+
+def blank_ends(rows: Sequence[Row]) -> tuple[IntArray, ...]:
+    """Return four arrays, shape (rows,).
+
+    They hold the number of sides whose last edit writes whitespace, the sum of these edits' places
+    (from 1), and both again after edits that write 地 or 得 were removed.
+    """
+    blanks = np.zeros((4, len(rows)), dtype=np.int64)
+    for index in _with_whitespace(rows):
+        for text in rows[index][2:]:
+            edits = _edits(rows[index], text)
+            kept = [edit for edit in edits if edit[1] not in "地得"]
+            for at, side in ((0, edits), (2, kept)):
+                if side and side[-1][1].isspace():
+                    blanks[at : at + 2, index] += (1, side[-1][0])
+    return tuple(blanks)
+
+
+def _with_whitespace(rows: Sequence[Row]) -> list[int]:
+    """Return the indexes of rows whose target or prediction has whitespace, which are few."""
+    return [
+        index
+        for index, row in enumerate(rows)
+        if any(len("".join(text.split())) != len(text) for text in row[2:])
+    ]
+
+
+def _edits(row: Row, text: str) -> Edits:
+    pairs = zip(row.source, text, strict=False)
+    return [(place, b) for place, (a, b) in enumerate(pairs, start=1) if a != b]
+
+
+def _left(edits: Edits) -> Edits:
+    """Return the edits that Paddle reads with both place and character."""
+    return edits[:-1] if edits and edits[-1][1].isspace() else edits
+
 
 SENTENCE_FIELDS = ("rows", "gold", "pred", "same", "det_tp", "right", "cor_tp")
 PADDLE_FIELDS = ("error", "clean_changed", "found", "fixed", "space")
@@ -26,7 +90,7 @@ FIELDS = (
     *(f"no_de_{name}" for name in SENTENCE_FIELDS),
     *(f"paddle_{name}" for name in PADDLE_FIELDS),
     *(f"blank_{name}" for name in BLANK_FIELDS),
-    *(f"char_{name}" for name in predicted_words.FIELDS),
+    *(f"char_{name}" for name in CHARACTER_FIELDS),
 )
 RATIOS: dict[str, Ratio] = {
     "realise.sent-detect-f1": ("plain_det_tp", "plain_pred", "plain_gold"),
@@ -63,7 +127,7 @@ def _paddle(sums: Totals) -> Report:
     wrong, gold = sums["paddle_clean_changed"], sums["paddle_error"]
     table: Report = {}
     for name, hits in (("detection", sums["paddle_found"]), ("correction", sums["paddle_fixed"])):
-        precision, recall, f1 = predicted_words.prf(hits, wrong, gold - hits)
+        precision, recall, f1 = prf(hits, wrong, gold - hits)
         table[name] = {
             "Precision": {"value": f"{precision:.4f}", "fraction": f"{hits}/{hits + wrong}"},
             "Recall": {"value": f"{recall:.4f}", "fraction": f"{hits}/{gold}"},
@@ -157,9 +221,9 @@ class Sighan(Scorer):
             *_sentence(where),
             *_sentence(count_positions(rows, ignored_answer="地得")),
             *(error, ~error & changed, error & where.has_changed & where.same_places),
-            *written.paddle(rows, error & right),
-            *written.blank_ends(rows),
-            *predicted_words.columns_of(rows, where),
+            *paddle(rows, error & right),
+            *blank_ends(rows),
+            *character_columns(rows, where),
         )
 
     def report(self, sums: Totals) -> Report:
@@ -171,7 +235,7 @@ class Sighan(Scorer):
             "scope": _read(sums) or _scope(sums),
             "cltc_sent": _read(sums) or _cltc_sentence(sums),
             "cltc_char": {
-                "Detection": _percent(predicted_words.detection(sums, "char_")),
-                "Correction": _percent(predicted_words.correction(sums, "char_")),
+                "Detection": _percent(detection(sums, "char_")),
+                "Correction": _percent(correction(sums, "char_")),
             },
         }

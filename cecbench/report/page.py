@@ -1,21 +1,242 @@
-"""The HTML page of a report: one file that loads nothing."""
+"""The HTML page of a report: tables of the runs, figures, and a list of cases."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
 
-from cecbench import published
-from cecbench.report import plots
-from cecbench.report.cases import JUDGEMENTS, Case
+from cecbench import errortypes, published
+from cecbench.errortypes import sentence_type
+from cecbench.metrics.rows import Row
+from cecbench.report import figures
 from cecbench.report.figures import COLOURS
 from cecbench.report.overview import OVER_CORRECTION, Cell, Line, Overview
-from cecbench.report.run_tables import cross_tables, frequency_table, meanings, runs_section
-from cecbench.results import Run
+from cecbench.results import Rates, Run, RunScore
+from cecbench.systems.base import STATUSES
 from cecdata.common import html
-from cecdata.common.html import folded, percent
+from cecdata.common.html import Html, folded, percent, table
+from cecdata.hanzi.edits import align
+
+HEADS = (
+    "system",
+    "benchmark",
+    "rows scored",
+    "clean changed",
+    "edits per 1,000 clean characters",
+    "other length",
+    "copied",
+    "sentences/s",
+    "tokens out",
+)
+
+
+CROSS = (
+    "An error is counted under the first category that it has. Each row says how many of its "
+    "errors have which other properties too."
+)
+
+
+def runs_section(runs: Sequence[Run]) -> str:
+    """Return the section on the runs' behaviour, answers by status, and signatures."""
+    signatures = "".join(
+        f"<li>{escape(run.system)}, {escape(run.benchmark)}<br>"
+        f"<code>{escape(run.values['signature'])}</code></li>"
+        for run in runs
+    )
+    return (
+        '<section id="runs"><h2>What each run did</h2>'
+        f"{table(HEADS, (_run_row(run.values) for run in runs))}"
+        f"{folded('Answers by status', _answers(runs))}"
+        f"{folded('Signatures: what each number means', f'<ul>{signatures}</ul>')}</section>"
+    )
+
+
+def frequency_table(runs: Sequence[Run]) -> str:
+    """Return F1 by the frequency of the rarest right character, with the number of sentences."""
+    bands = [name for _, name in errortypes.FREQUENCY_BANDS]
+    rows = []
+    for run in runs:
+        parts = run.values["breakdown"]["frequency"]
+        cells = [_part(parts.get(band)) for band in bands]
+        rows.append([run.system, run.benchmark, *cells])
+    return table(["system", "benchmark", *(f"{band} per million" for band in bands)], rows)
+
+
+def cross_tables(runs: Sequence[Run]) -> str:
+    """Return for each benchmark how many errors of a category have which other properties."""
+    first: dict[str, RunScore] = {}
+    for run in runs:
+        first.setdefault(run.benchmark, run.values)
+    parts = [f"<p>{CROSS}</p>"]
+    for name, values in first.items():
+        cross = values["breakdown"]["cross_table"]
+        rows = []
+        for leaf in errortypes.LEAVES:
+            counts = cross.get(leaf, {})
+            if any(counts.values()):
+                rows.append([leaf, *(str(counts.get(other) or "") for other in errortypes.LEAVES)])
+        heads = ["counted as", *(f"is {leaf}" for leaf in errortypes.LEAVES)]
+        parts.append(f"<p><b>{escape(name)}</b></p>{table(heads, rows)}")
+    return "".join(parts)
+
+
+def meanings() -> str:
+    """Return a table of the categories and their meanings."""
+    rows = ([name, text] for name, text in errortypes.MEANING.items())
+    return table(["category", "meaning"], rows, words=(0, 1))
+
+
+def _run_row(values: RunScore) -> list[str]:
+    clean = values["breakdown"]["clean"]
+    usage = values["usage"]
+    changed: str = "no clean ones"
+    if clean["sentences"]:
+        share = percent(clean["over_correction_rate"], unit=" %")
+        changed = Html(f"{clean['changed']} of {clean['sentences']}<small>{share}</small>")
+    edits = values.get("behaviour.over_correction_per_1000_chars")
+    return [
+        values["system"],
+        values["benchmark"] + (" (synthetic)" if values["synthetic"] else ""),
+        f"{values['rows_scored']} of {values['rows_read']}",
+        changed,
+        "–" if edits is None else f"{edits:.2f}",
+        percent(values.get("behaviour.length_violation_rate"), unit=" %"),
+        percent(values.get("behaviour.copy_rate"), unit=" %"),
+        str(usage.get("sentences_per_s", "–")),
+        str(usage.get("tokens_out") or "–"),
+    ]
+
+
+def _answers(runs: Sequence[Run]) -> str:
+    present = [name for name in STATUSES if any(name in run.values["answers"] for run in runs)]
+    rows = [
+        [
+            run.system,
+            run.benchmark,
+            *(run.values["answers"].get(name, 0) for name in present),
+            run.values["unanswered"],
+            run.values["traditional_predictions"],
+        ]
+        for run in runs
+    ]
+    heads = ["system", "benchmark", *present, "without an answer", "traditional characters"]
+    meanings = "".join(f"<li><b>{name}</b>: {escape(STATUSES[name])}</li>" for name in present)
+    return f"{table(heads, rows)}<ul>{meanings}</ul>"
+
+
+def _part(part: Rates | None) -> str:
+    return Html(f"{percent(part['f'])}<small>n={part['sentences']}</small>") if part else "–"
+
+
+#: judgement → its meaning
+JUDGEMENTS = {
+    "missed": "an error was left as it was",
+    "wrong": "a sentence with errors was changed, but not into the reference",
+    "over-corrected": "a clean sentence was changed",
+}
+Piece = str | tuple[str, str, str]  # equal text, or (source, prediction, reference)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One misjudged sentence; its `pieces` give source, prediction and reference."""
+
+    benchmark: str
+    system: str
+    id: str
+    judgement: str
+    category: str
+    status: str
+    pieces: tuple[Piece, ...]
+
+
+def judgement(row: Row) -> str | None:
+    """Return what is wrong with a prediction; None if it equals the reference."""
+    if row.prediction == row.target:
+        return None
+    if row.source == row.target:
+        return "over-corrected"
+    return "missed" if row.prediction == row.source else "wrong"
+
+
+def cases(run: Run, most: int) -> tuple[list[Case], int]:
+    """Return the first `most` misjudged sentences of a run, and the number of all."""
+    listed: list[Case] = []
+    total = 0
+    for row, status in zip(run.rows, run.statuses, strict=True):
+        why = judgement(row)
+        if why is None:
+            continue
+        total += 1
+        if len(listed) < most:
+            kind = sentence_type(row.source, row.target).category
+            pieces = aligned(row.source, row.prediction, row.target)
+            listed.append(Case(run.benchmark, run.system, row.id, why, kind, status, pieces))
+    return listed, total
+
+
+def aligned(source: str, prediction: str, reference: str) -> tuple[Piece, ...]:
+    """Return the three texts, cut where one of them differs.
+
+    >>> aligned("他己经来", "他以经来", "他已经来")
+    ('他', ('己', '以', '已'), '经来')
+    >>> aligned("好", "很好", "好")
+    (('', '很', ''), '好')
+    """
+    pieces: list[Piece] = []
+    at = 0
+    for start, end, predicted, right in _merged(source, prediction, reference):
+        if start > at:
+            pieces.append(source[at:start])
+        pieces.append((source[start:end], predicted, right))
+        at = end
+    if at < len(source):
+        pieces.append(source[at:])
+    return tuple(pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """source[start:end] reads `text` in the other sentence."""
+
+    start: int
+    end: int
+    text: str
+
+
+def _changes(source: str, other: str) -> list[_Change]:
+    # align() takes (perturbed, clean); its offsets are those of the second, here the source.
+    return [_Change(edit.start, edit.end, edit.source) for edit in align(other, source)]
+
+
+def _merged(source: str, prediction: str, reference: str) -> Iterator[tuple[int, int, str, str]]:
+    """Yield the spans of the source where another text differs, with both other texts there.
+
+    Spans that touch are merged, because an insertion between them would belong to both.
+    """
+    sides = (_changes(source, prediction), _changes(source, reference))
+    spans = sorted({(change.start, change.end) for side in sides for change in side})
+    groups: list[tuple[int, int]] = []
+    for start, end in spans:
+        if groups and start <= groups[-1][1]:
+            groups[-1] = (groups[-1][0], max(end, groups[-1][1]))
+        else:
+            groups.append((start, end))
+    for start, end in groups:
+        predicted, right = (_text(source, side, start, end) for side in sides)
+        yield start, end, predicted, right
+
+
+def _text(source: str, changes: Sequence[_Change], start: int, end: int) -> str:
+    text, at = "", start
+    for change in changes:
+        if start <= change.start and change.end <= end:
+            text += source[at : change.start] + change.text
+            at = change.end
+    return text + source[at:end]
+
 
 #: published tables that are shown as tables
 TABLES = {
@@ -110,9 +331,9 @@ def _note(text: str, notes: list[str]) -> str:
 
 
 def _your_figures(view: Overview, runs: Sequence[Run]) -> str:
-    names = plots.drawn(view)
-    by_benchmark = plots.by_category_and_number(runs, names)
-    figures = "".join(
+    names = figures.drawn(view)
+    by_benchmark = figures.by_category_and_number(runs, names)
+    parts = "".join(
         folded(benchmark, f'<div class="figures">{"".join(drawings)}</div>')
         for benchmark, drawings in by_benchmark.items()
     )
@@ -120,7 +341,7 @@ def _your_figures(view: Overview, runs: Sequence[Run]) -> str:
         '<section id="parts"><h2>By category and number of errors</h2>'
         "<p>Each part’s F1 comes from the pooled counts of its own sentences; clean sentences are "
         f"counted apart. Whiskers are 95 % intervals; hover for the numbers.{_not_drawn(view)}</p>"
-        f"{plots.scores_with_intervals(view, names)}{figures}"
+        f"{figures.scores_with_intervals(view, names)}{parts}"
         f"{folded('What the categories mean', meanings())}"
         f"{folded('By frequency of the rarest right character', frequency_table(runs))}"
         f"{folded('What the order of the categories decided', cross_tables(runs))}</section>"

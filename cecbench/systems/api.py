@@ -18,10 +18,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from cecbench import prompts
-from cecbench.systems.answer import Answer
+from cecbench.systems.base import FROM_1, NOT_NEGATIVE, Answer, Kind, PromptOptions, option
 from cecbench.systems.extract import Extracted, extract
-from cecbench.systems.kind import Kind
-from cecbench.systems.options import FROM_1, NOT_NEGATIVE, PromptOptions, option
 from cecbench.systems.secrets import holds, refuse_in_body
 from cecbench.systems.transport import Endpoint, Reply, RequestOptions
 from cecdata.common.codec import decode

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 
 from cecbench import causal, local_models, prompts
 from cecbench.causal import GREEDY, decode, generate, in_batches, prompt_ids, token_budget
-from cecbench.systems.answer import Answer
+from cecbench.systems.base import Answer, Kind, LocalOptions, PromptOptions
 from cecbench.systems.extract import extract
-from cecbench.systems.kind import Kind
-from cecbench.systems.options import LocalOptions, PromptOptions
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
-"""Predictions from a file, matched to the benchmark's rows by id, by source or by order."""
+"""Systems without a model: predictions from a file, and `copy`, which changes nothing.
+
+Predictions are matched to the benchmark's rows by id, by source or by order.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,38 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cecbench.benchmarks.readers import ID_NAMES, REFERENCE_NAMES, SOURCE_NAMES, lines
-from cecbench.benchmarks.records import cell, json_lines
-from cecbench.benchmarks.row import Row
-from cecbench.systems.answer import Answer
-from cecbench.systems.kind import Kind
-from cecbench.systems.options import NoOptions, option
+from cecbench.benchmarks.readers import Example
+from cecbench.systems.base import Answer, Kind, NoOptions, option
+from cecbench.tables import (
+    ID_NAMES,
+    PREDICTION_NAMES,
+    REFERENCE_NAMES,
+    SOURCE_NAMES,
+    cell,
+    id_of,
+    is_json,
+    read_table,
+    records,
+)
 from cecdata.common import durable
 from cecdata.common.errors import InputError
 
-PREDICTION_NAMES = ("prediction", "predict", "pred", "hypothesis", "output", "answer")
+
+class CopySystem:
+    """Answers every sentence with itself."""
+
+    name = "copy"
+    identity: Mapping[str, object] = {"kind": "copy"}
+    block = 0
+
+    def correct(self, sources: Sequence[str]) -> Iterator[Answer]:
+        """Return the sources themselves."""
+        return (Answer(source, source) for source in sources)
+
+
+COPY = Kind(
+    "copy", "changes nothing; the floor", NoOptions, lambda *_: CopySystem(), recorded=False
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +51,10 @@ class Prediction:
     id: str | None
     source: str | None
     text: str
+
+
+#: a blank line behind the last one of a file without ids
+_BLANK_END = Prediction(None, None, "")
 
 
 @dataclass(frozen=True)
@@ -43,8 +72,11 @@ class PredictionSystem:
 
     block = 0
 
-    def __init__(self, path: Path, rows: Sequence[Row], *, partial: bool = False) -> None:
-        matched_by, self._texts = match(read_predictions(path), rows, path)
+    def __init__(self, path: Path, rows: Sequence[Example], *, partial: bool = False) -> None:
+        predictions = read_predictions(path)
+        while len(predictions) > len(rows) and predictions[-1] == _BLANK_END:
+            predictions.pop()
+        matched_by, self._texts = match(predictions, rows, path)
         self.name = path.stem
         self.identity: Mapping[str, object] = {
             "kind": "predictions",
@@ -55,7 +87,7 @@ class PredictionSystem:
         self._path, self._partial = path, partial
         self._rows = iter(rows)
 
-    def answered(self, rows: Sequence[Row]) -> tuple[Row, ...]:
+    def answered(self, rows: Sequence[Example]) -> tuple[Example, ...]:
         """Return the rows that have a prediction; `correct` is then asked about these.
 
         Raises InputError where one has none and `partial` was not set.
@@ -81,13 +113,13 @@ class PredictionSystem:
 
 
 def read_predictions(path: Path) -> list[Prediction]:
-    """Read a predictions file: JSON lines, or text of one to four columns.
+    """Read a predictions file: JSON, or text of one to four columns.
 
     Raises InputError that names the line which cannot be read.
     """
     if not path.is_file():
         raise InputError(f"{path}: there is no such predictions file")
-    read = _read_jsonl if path.suffix.lower() in (".jsonl", ".json") else _read_text
+    read = _read_json if is_json(path) else _read_text
     predictions = list(read(path))
     if not predictions:
         raise InputError(f"{path} holds no predictions")
@@ -95,7 +127,7 @@ def read_predictions(path: Path) -> list[Prediction]:
 
 
 def match(
-    predictions: Sequence[Prediction], rows: Sequence[Row], path: Path
+    predictions: Sequence[Prediction], rows: Sequence[Example], path: Path
 ) -> tuple[str, dict[str, str]]:
     """Return how the predictions were matched (`id`, `source` or `order`), and id → prediction.
 
@@ -127,7 +159,7 @@ def match(
 def _refuse_ids(
     predictions: Sequence[Prediction],
     unknown: Sequence[str | None],
-    rows: Sequence[Row],
+    rows: Sequence[Example],
     path: Path,
 ) -> None:
     if unknown:
@@ -145,7 +177,7 @@ def _refuse_ids(
         )
 
 
-def _same_sources(predictions: Sequence[Prediction], rows: Sequence[Row], path: Path) -> None:
+def _same_sources(predictions: Sequence[Prediction], rows: Sequence[Example], path: Path) -> None:
     for p, row in zip(predictions, rows, strict=True):
         if p.source is not None and p.source != row.source:
             raise InputError(
@@ -155,7 +187,7 @@ def _same_sources(predictions: Sequence[Prediction], rows: Sequence[Row], path: 
 
 
 def _by_source(
-    predictions: Sequence[Prediction], rows: Sequence[Row], path: Path
+    predictions: Sequence[Prediction], rows: Sequence[Example], path: Path
 ) -> dict[str, str]:
     texts: dict[str, str] = {}
     for p in predictions:
@@ -178,8 +210,10 @@ def _by_source(
 def _read_text(path: Path) -> Iterator[Prediction]:
     """Yield the lines of a text file; a blank line is an empty prediction."""
     names: tuple[str, ...] = ()
-    for number, line in lines(path, blank=True):
-        cells = line.split("\t")
+    rows = read_table(path, blank=True).rows
+    while rows and len(rows[0][1]) > 1 and not "".join(rows[-1][1]).strip():
+        rows.pop()  # of several columns, a blank line at the end is no row
+    for number, cells in rows:
         if number == 1:
             names = _header(cells)
             if names:
@@ -213,10 +247,10 @@ def _header(cells: Sequence[str]) -> tuple[str, ...]:
     return tuple(columns) if distinct and all(columns) and "prediction" in columns else ()
 
 
-def _read_jsonl(path: Path) -> Iterator[Prediction]:
+def _read_json(path: Path) -> Iterator[Prediction]:
     first: Prediction | None = None
-    for _, where, record in json_lines(path):
-        name = next((str(record[key]) for key in ID_NAMES if record.get(key) is not None), None)
+    for where, record in records(path):
+        name = id_of(record)
         source = next((v for n in SOURCE_NAMES if isinstance(v := record.get(n), str)), None)
         prediction = Prediction(name, source, cell(record, PREDICTION_NAMES, where))
         first = first or prediction

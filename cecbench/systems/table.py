@@ -11,14 +11,13 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from cecbench.systems import api, copying, llm, predictions, tagger
-from cecbench.systems.answer import System
-from cecbench.systems.kind import Context, Kind
+from cecbench.systems import api, llm, predictions, tagger
+from cecbench.systems.base import Context, Kind, System
 from cecdata.common.errors import UsageError, did_you_mean
 
 GROUP = "cecbench.systems"
 BUILT_IN: tuple[Kind[Any], ...] = (
-    copying.KIND,
+    predictions.COPY,
     predictions.KIND,
     tagger.KIND,
     llm.KIND,
@@ -84,7 +83,7 @@ def _loaded(point: EntryPoint) -> Kind[Any]:
     if not isinstance(kind, Kind) or kind.name != point.name:
         raise UsageError(
             f"--system {point.name} of the package {_package(point)}: {point.value} is no Kind of "
-            "this name (cecbench.systems.kind says what one holds)"
+            "this name (cecbench.systems.base says what one holds)"
         )
     return kind
 

@@ -15,9 +15,7 @@ from typing import Protocol
 import click
 
 from cecbench import local_models
-from cecbench.systems.answer import Answer
-from cecbench.systems.kind import Kind
-from cecbench.systems.options import LocalOptions, option
+from cecbench.systems.base import Answer, Kind, LocalOptions, option
 
 
 class Ids(Protocol):

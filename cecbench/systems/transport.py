@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cecbench.systems.options import FROM_0, NOT_NEGATIVE, Finite, NoOptions, option
+from cecbench.systems.base import FROM_0, NOT_NEGATIVE, Finite, NoOptions, option
 from cecbench.systems.secrets import printable, shown
 from cecdata.common.errors import CecError, MissingPackageError, UsageError, how_to_install
 from cecdata.common.redact import without

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from rapidfuzz.distance import Levenshtein
 
-from cecbench.benchmarks.readers import lines
+from cecbench.tables import read_table
 from cecdata.common.durable import sha256_of
 from cecdata.common.errors import InputError
 from cecdata.corpus.xxh3 import id_column
@@ -103,10 +103,9 @@ def _read(path: Path, form: str) -> tuple[pa.Table, str]:
     seen: Counter[str] = Counter()
     doubtful: list[int] = []  # numbers of lines
     spaced: list[int] = []
-    for number, line in lines(path, blank=True):
-        if not line:
+    for number, cells in read_table(path, blank=True).rows:
+        if cells == [""]:
             continue
-        cells = line.split("\t")
         _check(cells, columns, f"{path}, line {number}")
         source, target = cells[-2:]
         operator = UNCHANGED if source == target else "labelled"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cecbench.metrics import behaviour
+from cecbench.metrics.base import BEHAVIOUR_FIELDS, count_behaviour, report_behaviour
 from cecbench.metrics.rows import Row
 from cecbench.scorers import score
 from cecdata.common import durable
@@ -90,8 +90,8 @@ def evaluate(policy: Policy, pairs: Sequence[Pair], clean: Sequence[str]) -> Hel
         Row(str(n), s, t, a)
         for n, (s, t, a) in enumerate(zip(sources, targets, answers, strict=True))
     ]
-    sums = dict(zip(behaviour.FIELDS, behaviour.count(rows).sum(axis=0).tolist(), strict=True))
-    rates = behaviour.report(sums)
+    sums = dict(zip(BEHAVIOUR_FIELDS, count_behaviour(rows).sum(axis=0).tolist(), strict=True))
+    rates = report_behaviour(sums)
     wrong = [row for row in rows if row.source != row.target]
     exact = [answer == pair.target for pair, answer in zip(pairs, answers, strict=False)]
     return HeldOut(

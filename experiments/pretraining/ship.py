@@ -14,7 +14,7 @@ import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from cecbench.evaluate import Settings, evaluate
+from cecbench.run import Settings, evaluate
 from cecbench.scorers import score
 from cecdata.common import durable
 from cecdata.common.codec import Json, decode

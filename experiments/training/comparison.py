@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cecbench.metrics.base import flags
-from cecbench.metrics.positions import IntArray
-from cecbench.metrics.rows import Row
+from cecbench.metrics.rows import IntArray, Row
 from cecbench.resampling import CELLS_AT_ONCE, LEVEL, SEED
 from cecdata.common.errors import CecError, UsageError
 from experiments.training.runs import FinishedRun

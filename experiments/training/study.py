@@ -177,7 +177,7 @@ def scores(
 
 def _benchmark(run: FinishedRun, name: str) -> float | None:
     """Return the headline score of `cecbench run`, whose results are kept beside the run."""
-    from cecbench.evaluate import Settings, evaluate
+    from cecbench.run import Settings, evaluate
 
     out = run.folder.with_name(f"{run.run.name}.bench") / name.replace("/", "-")
     values = evaluate(Settings(benchmark=name, system=f"policy:{run.folder}", out=out))

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from cecbench.cherrant.costs import PUNCTUATION, is_chinese
-from cecbench.cherrant.edits import Annotation, SpanEdit
-from cecbench.cherrant.merge import moved, swapped
+from cecbench.cherrant.edits import Annotation, SpanEdit, moved, swapped
 from cecbench.metrics import cscd
 from cecbench.metrics.rows import Row
 

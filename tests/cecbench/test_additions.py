@@ -17,9 +17,9 @@ SYSTEM = '''"""A system that writes one character for another."""
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from cecbench.systems.answer import Answer
-from cecbench.systems.kind import Kind
-from cecbench.systems.options import NoOptions, option
+from cecbench.systems.base import Answer
+from cecbench.systems.base import Kind
+from cecbench.systems.base import NoOptions, option
 
 
 @dataclass(frozen=True)
@@ -58,13 +58,9 @@ KIND = Kind(
 )
 '''
 
-BENCHMARK = '''"""A set of two sentences."""
+BENCHMARK = """
 
-from cecbench.benchmarks.row import Benchmark, Copy, File
-
-
-def entries() -> tuple[Benchmark, ...]:
-    """Return the one entry."""
+def _toys() -> tuple[Benchmark, ...]:
     return (
         Benchmark(
             name="toys/one",
@@ -74,10 +70,10 @@ def entries() -> tuple[Benchmark, ...]:
             restricted=False,
             citation="nobody",
             homepage="https://example.org",
-            copies=(Copy((File("toys/one.tsv"),), "tsv"),),
+            releases=(Release((File("toys/one.tsv"),), "table"),),
         ),
     )
-'''
+"""
 
 
 @pytest.fixture
@@ -151,18 +147,17 @@ def test_a_system_is_two_files_of_any_package(copy):
     assert other["S_C_f1"] == 0
 
 
-def test_a_benchmark_is_three_files(copy):
-    """Its file has its entry; the catalogue and the page have a line each. It is then listed, found
-    and scored under its name.
+def test_a_benchmark_is_two_files(copy):
+    """The catalogue has its entry, and the page a line. It is then listed, found and scored under
+    its name.
     """
-    (copy / "cecbench/benchmarks/toys.py").write_text(BENCHMARK, "utf-8")
     catalogue = copy / "cecbench/benchmarks/catalogue.py"
-    edit(catalogue, "    sighan,\n)", "    sighan,\n    toys,\n)")
-    edit(catalogue, "ecspell, mcsc)", "ecspell, mcsc, toys)")
+    edit(catalogue, "_ecspell, _mcsc)", "_ecspell, _mcsc, _toys)")
+    catalogue.write_text(catalogue.read_text("utf-8") + BENCHMARK, "utf-8")
     row = "| `mcsc` | 19650 | `mcsc/test.txt` | CC BY-NC 2.0 | no |\n"
     edit(copy / "docs/benchmarks.md", row, row + "| `toys/one` | 2 | `toys/one.tsv` | CC0 | no |\n")
-    assert changed(copy) == {name.replace("NAME", "toys") for name in named("A benchmark")}
-    assert len(changed(copy)) == 3
+    assert changed(copy) == named("A benchmark")
+    assert len(changed(copy)) == 2
 
     (copy / "data/toys").mkdir(parents=True)
     (copy / "own.tsv").rename(copy / "data/toys/one.tsv")

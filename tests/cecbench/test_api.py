@@ -14,8 +14,8 @@ import loopback
 import pytest
 from loopback import corrected, says, serving, status
 
-from cecbench.evaluate import Settings, evaluate
-from cecbench.report.text import lines_of
+from cecbench.report.overview import lines_of
+from cecbench.run import Settings, evaluate
 from cecbench.systems.api import ApiOptions, ApiSystem
 from cecbench.systems.transport import EndpointError, _retry_after
 from cecdata.common.errors import CecError, RefusedError, UsageError

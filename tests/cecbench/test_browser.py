@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from cecbench.evaluate import Settings, evaluate
 from cecbench.report.write import find_runs, write_report
+from cecbench.run import Settings, evaluate
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 WIDTHS = (1280, 420)

@@ -12,12 +12,16 @@ from hypothesis import strategies as st
 from scorer_oracles import made_rows, slow_annotate
 
 from cecbench.cherrant import kernels
-from cecbench.cherrant.compare import LEVELS, compare, compare_types
-from cecbench.cherrant.costs import NO_DICTIONARIES, CharacterTable, Dictionaries, character_table
-from cecbench.cherrant.edits import NOOP, SpanEdit, annotate
-from cecbench.cherrant.merge import moved, swapped
-from cecbench.cherrant.tokens import characters, simplify
-from cecbench.metrics.cherrant import f_beta
+from cecbench.cherrant.costs import (
+    NO_DICTIONARIES,
+    CharacterTable,
+    Dictionaries,
+    character_table,
+    characters,
+    simplify,
+)
+from cecbench.cherrant.edits import NOOP, SpanEdit, annotate, moved, swapped
+from cecbench.metrics.cherrant import LEVELS, compare, compare_types, f_beta
 from cecbench.scorers import score
 from cecdata.common.errors import InputError
 

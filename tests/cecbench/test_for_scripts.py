@@ -13,7 +13,6 @@ from cecbench.cherrant import costs
 from cecbench.cli import cli
 from cecbench.metrics.base import flatten
 from cecbench.scorers import SCORERS, score_file
-from cecdata.common.errors import InputError
 
 ROWS = (
     ("1", "他己经来了。", "他已经来了。", "他已经来了。"),
@@ -80,14 +79,29 @@ def test_score_prints_the_headline_first_and_every_number(scorer: str, table: Pa
     assert len(lines) < 40
 
 
-def test_a_header_line_is_no_row_of_a_table(table: Path) -> None:
-    """Tables have no header: a line of column names is refused, from Python as well."""
-    table.write_text("id\tsource\ttarget\tprediction\n" + table.read_text("utf-8"), "utf-8")
-    done = CliRunner().invoke(cli, ["score", str(table)])
-    assert done.exit_code == 1
-    assert "line 1 names columns" in done.output
-    with pytest.raises(InputError, match="line 1 names columns"):
-        score_file(table, "cscd")
+def test_a_file_is_scored_in_every_form(table: Path) -> None:
+    """A header, other columns' order, quoted cells, CSV, JSON lines, and blank lines at the end
+    change no number.
+    """
+    rows = [line.split("\t") for line in table.read_text("utf-8").splitlines()]
+    rows[0][3] += '"好"'
+    table.write_text("".join("\t".join(row) + "\n" for row in rows), "utf-8")
+    expected = score_file(table, "cscd", benchmark="x")
+    names = ["id", "source", "target", "prediction"]
+    quoted = ["\t".join(f'"{c}"'.replace('"好"', '""好""') for c in row) for row in rows]
+    forms = {
+        "blank.tsv": table.read_text("utf-8") + "\n \n",
+        "header.tsv": "\n".join("\t".join(row) for row in [names, *rows]),
+        "turned.tsv": "\n".join("\t".join(row[::-1]) for row in [names, *rows]),
+        "quoted.tsv": "\n".join(quoted) + "\n",
+        "rows.csv": "\n".join(line.replace("\t", ",") for line in quoted),
+        "rows.jsonl": "\n".join(json.dumps(dict(zip(names, row, strict=True))) for row in rows),
+        "rows.txt": "\n".join(json.dumps(dict(zip(names, row, strict=True))) for row in rows),
+    }
+    for name, text in forms.items():
+        path = table.with_name(name)
+        path.write_text(text, "utf-8")
+        assert score_file(path, "cscd", benchmark="x") == expected, name
 
 
 def test_copys_nothing_is_compared_as_a_number(table: Path, tmp_path: Path) -> None:

@@ -231,15 +231,14 @@ def test_an_echo_of_the_key_in_other_words(rows, tmp_path, capsys, monkeypatch, 
         "@https://user:PW@host/v1",
     ],
 )
-@pytest.mark.parametrize("command", ["run", "suite", "speed"])
+@pytest.mark.parametrize("command", ["run", "suite"])
 def test_a_password_in_the_address_of_an_endpoint(rows, tmp_path, capsys, command, rest):
     """A password anywhere in --system is refused, and no message or file repeats it."""
     words = [command, "--system", "api:" + rest.replace("PW", PASSWORD)]
     more = ["--benchmark", str(rows)]
     if command == "suite":
         more = ["--shards", str(_shards(tmp_path)), "--model", str(tmp_path / "none")]
-    if command != "speed":
-        more += ["--out", str(tmp_path / "out")]
+    more += ["--out", str(tmp_path / "out")]
     assert run(cli, [*words, *more, "--key-variable", "LEAK_TEST_KEY"]) == 2
     said = capsys.readouterr()
     assert "api:MODEL@URL" in said.err or "environment" in said.err

@@ -11,7 +11,7 @@ import tiny_models
 from test_api import OTHERWISE
 
 from cecbench.causal import prompt_ids
-from cecbench.evaluate import Settings, evaluate
+from cecbench.run import Settings, evaluate
 from cecbench.systems.llm import LlmOptions
 from cecbench.systems.tagger import TaggerOptions
 from cecdata.common.errors import InputError, RefusedError

@@ -15,10 +15,15 @@ from hypothesis import strategies as st
 from scorer_oracles import made_rows, slow_cscd
 
 from cecbench.cli import cli
-from cecbench.metrics import behaviour
-from cecbench.metrics.base import totals
+from cecbench.metrics.base import (
+    BEHAVIOUR_FIELDS,
+    POLICIES,
+    apply_policy,
+    count_behaviour,
+    report_behaviour,
+    totals,
+)
 from cecbench.metrics.cscd import Cscd
-from cecbench.metrics.policies import POLICIES, apply_policy
 from cecbench.metrics.rows import Row, read_blocks
 from cecbench.scorers import SCORERS, Options, find_scorer, score, score_file
 from cecdata.common.errors import InputError, UsageError
@@ -105,7 +110,7 @@ def test_behaviour_counts_clean_sentences_alone() -> None:
     rows = numbered(
         [("今天好。", "今天好。", "今天很好"), ("己经", "已经", "以往"), ("好", "好", "")]
     )
-    rates = behaviour.report(totals(behaviour.FIELDS, behaviour.count(rows)))
+    rates = report_behaviour(totals(BEHAVIOUR_FIELDS, count_behaviour(rows)))
     assert rates["over_correction_rate"] == 1
     assert rates["over_correction_per_1000_chars"] == 1000 * 3 / 5
     assert rates["length_violation_rate"] == 1 / 3
@@ -154,7 +159,7 @@ def test_unknown_names_are_refused_with_the_nearest() -> None:
     ("content", "message"),
     [
         ("1\t己\t已\t已\n2\t己\t已\n", "line 2: 3 tab-separated columns"),
-        ("1\t己\t已\t已\n\n", "line 2: 1 tab-separated columns"),
+        ("1\t己\t已\t已\n\n2\t好\t好\t好\n", "line 2: 1 tab-separated columns"),
         ("1\t己\t已\t已\n1\t好\t好\t好\n", "line 2: id '1' is already that of line 1"),
         ("1\t\t已\t已\n", "line 1: the source is empty"),
         ("\t己\t已\t已\n", "line 1: the id is empty"),

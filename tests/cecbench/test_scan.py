@@ -10,12 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cecbench import scorers
-from cecbench.metrics import behaviour, scan
-from cecbench.metrics.base import flags
-from cecbench.metrics.facts import behaviour_of, under_policy
-from cecbench.metrics.policies import apply_policy
-from cecbench.metrics.positions import count_positions
-from cecbench.metrics.rows import Row, parse
+from cecbench.metrics import scan
+from cecbench.metrics.base import (
+    apply_policy,
+    count_behaviour,
+    flags,
+)
+from cecbench.metrics.rows import Row, count_positions, parse
+from cecbench.metrics.scan import behaviour_of, under_policy
 from cecdata.common.errors import InputError
 
 ALPHABET = "己已经，。aAé ߿ࠀ\u2028\u3000퟿﻿𠀀👨\U0010ffff"
@@ -49,7 +51,7 @@ def test_a_scan_counts_what_the_rows_give(given_rows: list[tuple[str, str, str, 
             assert getattr(where, name).tolist() == getattr(slow, name).tolist(), (policy, name)
         for mine, theirs in zip(whole, flags(kept), strict=True):
             assert mine.tolist() == theirs.tolist()
-    assert behaviour_of(scanned).tolist() == behaviour.count(block).tolist()
+    assert behaviour_of(scanned).tolist() == count_behaviour(block).tolist()
     assert scanned.ids.tolist() == scan.hashes_of([row.id for row in block]).tolist()
     assert [Row(row.id, *scanned.texts(at)) for at, row in enumerate(block)] == block
     identity = "".join(f"{row.id}\t{row.source}\t{row.target}\n" for row in block)

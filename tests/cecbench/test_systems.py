@@ -9,17 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cecbench import prompts
-from cecbench.benchmarks.row import Row
-from cecbench.evaluate import Settings, evaluate
+from cecbench.benchmarks.readers import Example
+from cecbench.run import Settings, evaluate
 from cecbench.systems import table
 from cecbench.systems.extract import extract
 from cecbench.systems.predictions import PredictionSystem
 from cecdata.common.errors import InputError, UsageError
 
 ROWS = [
-    Row("a", "他己经来了。", "他已经来了。"),
-    Row("b", "明天在见。", "明天再见。"),
-    Row("c", "天气很好。", "天气很好。"),
+    Example("a", "他己经来了。", "他已经来了。"),
+    Example("b", "明天在见。", "明天再见。"),
+    Example("c", "天气很好。", "天气很好。"),
 ]
 TEXTS = ["他已经来了。", "明天在见。", "天汽很好。"]
 
@@ -43,10 +43,10 @@ FORMS = {
     "two.tsv": "".join(f"{r.id}\t{t}\n" for r, t in zip(ROWS, TEXTS, strict=True)),
     "three.tsv": "".join(f"{r.id}\t{r.source}\t{t}\n" for r, t in zip(ROWS, TEXTS, strict=True)),
     "four.tsv": "".join(
-        f"{r.id}\t{r.source}\t{r.reference}\t{t}\n" for r, t in zip(ROWS, TEXTS, strict=True)
+        f"{r.id}\t{r.source}\t{r.target}\t{t}\n" for r, t in zip(ROWS, TEXTS, strict=True)
     ),
     "other_ids.tsv": "".join(
-        f"x{r.id}\t{r.source}\t{r.reference}\t{t}\n" for r, t in zip(ROWS, TEXTS, strict=True)
+        f"x{r.id}\t{r.source}\t{r.target}\t{t}\n" for r, t in zip(ROWS, TEXTS, strict=True)
     ),
     "sources.jsonl": "".join(
         json.dumps({"source": r.source, "prediction": t}) + "\n"
@@ -86,21 +86,21 @@ def test_predictions_that_do_not_fit_are_refused_in_words(tmp_path, text, says):
         made(tmp_path, text)
 
 
-NUMBERED = [Row(str(n), f"第{n}句。", f"第{n}行。") for n in range(1, 13)]
+NUMBERED = [Example(str(n), f"第{n}句。", f"第{n}行。") for n in range(1, 13)]
 
 
 def test_numbered_ids_are_matched_as_ids(tmp_path):
     """Ids from 1 are matched as ids, in whatever order the predictions are."""
     bench = tmp_path / "own.tsv"
-    bench.write_text("".join(f"{r.id}\t{r.source}\t{r.reference}\n" for r in NUMBERED), "utf-8")
+    bench.write_text("".join(f"{r.id}\t{r.source}\t{r.target}\n" for r in NUMBERED), "utf-8")
     mixed = sorted(NUMBERED, key=lambda row: row.source)
     forms = {
-        "two.tsv": "".join(f"{r.id}\t{r.reference}\n" for r in mixed),
-        "named.tsv": "id\tprediction\n" + "".join(f"{r.id}\t{r.reference}\n" for r in mixed),
+        "two.tsv": "".join(f"{r.id}\t{r.target}\n" for r in mixed),
+        "named.tsv": "id\tprediction\n" + "".join(f"{r.id}\t{r.target}\n" for r in mixed),
         "sources.tsv": "source\tprediction\n"
-        + "".join(f"{r.source}\t{r.reference}\n" for r in mixed),
+        + "".join(f"{r.source}\t{r.target}\n" for r in mixed),
         "rows.jsonl": "".join(
-            json.dumps({"id": int(r.id), "prediction": r.reference}) + "\n" for r in mixed
+            json.dumps({"id": int(r.id), "prediction": r.target}) + "\n" for r in mixed
         ),
     }
     for name, text in forms.items():
@@ -130,7 +130,7 @@ def test_two_predictions_for_one_sentence_are_not_chosen_from(tmp_path):
     """Without ids, two different predictions for one source are refused, unless the lines are in
     the benchmark's order.
     """
-    rows = [*ROWS, Row("d", ROWS[0].source, ROWS[0].reference)]
+    rows = [*ROWS, Example("d", ROWS[0].source, ROWS[0].target)]
     path = tmp_path / "p.jsonl"
 
     def write(*pairs):
@@ -152,8 +152,8 @@ def test_two_predictions_for_one_sentence_are_not_chosen_from(tmp_path):
 def test_a_part_is_scored_only_on_request_and_the_signature_says_so(tmp_path):
     """--partial scores the rows that have a prediction, and the signature has their number."""
     bench = tmp_path / "own.tsv"
-    bench.write_text("".join(f"{r.id}\t{r.source}\t{r.reference}\n" for r in ROWS), "utf-8")
-    (tmp_path / "p.tsv").write_text(f"b\t{ROWS[1].reference}\n", "utf-8")
+    bench.write_text("".join(f"{r.id}\t{r.source}\t{r.target}\n" for r in ROWS), "utf-8")
+    (tmp_path / "p.tsv").write_text(f"b\t{ROWS[1].target}\n", "utf-8")
     settings = Settings(str(bench), f"predictions:{tmp_path / 'p.tsv'}")
     with pytest.raises(InputError, match="--partial"):
         evaluate(settings)
@@ -166,7 +166,7 @@ def test_a_part_is_scored_only_on_request_and_the_signature_says_so(tmp_path):
 def test_empty_predictions_are_counted(tmp_path):
     """A blank line is an empty prediction, which is scored as it is and counted."""
     bench = tmp_path / "own.tsv"
-    bench.write_text("".join(f"{r.source}\t{r.reference}\n" for r in ROWS), "utf-8")
+    bench.write_text("".join(f"{r.source}\t{r.target}\n" for r in ROWS), "utf-8")
     (tmp_path / "p.txt").write_text(f"{TEXTS[0]}\n\n{TEXTS[2]}\n", "utf-8")
     values = evaluate(Settings(str(bench), f"predictions:{tmp_path / 'p.txt'}"))
     assert values["answers"] == {"ok": 2, "empty": 1}
@@ -239,7 +239,7 @@ def test_extraction_never_fails_and_never_strays_far(raw, source):
     """For any output the text is the source or similar to it, and the status is known."""
     from rapidfuzz.distance import Levenshtein
 
-    from cecbench.systems.answer import STATUSES
+    from cecbench.systems.base import STATUSES
 
     found = extract(raw, source)
     assert found.status in STATUSES
@@ -296,11 +296,11 @@ def test_a_package_that_cannot_be_used_is_named_and_spoils_nothing_else(added):
     before = {kind.name for kind in table.kinds()}
     added(
         gone="gone = no_such_module:KIND",
-        wrong="wrong = cecbench.systems.copying:CopySystem",
-        renamed="renamed = cecbench.systems.copying:KIND",
+        wrong="wrong = cecbench.systems.predictions:CopySystem",
+        renamed="renamed = cecbench.systems.predictions:KIND",
         shadow="copy = cecbench.systems.tagger:KIND",
-        one="twice = cecbench.systems.copying:KIND",
-        two="twice = cecbench.systems.copying:KIND",
+        one="twice = cecbench.systems.predictions:KIND",
+        two="twice = cecbench.systems.predictions:KIND",
     )
     assert {kind.name for kind in table.kinds()} == before
     assert table.find_kind("copy").meaning == "changes nothing; the floor"

@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "cecbench"))
 import tiny_models
 
 from cecbench.systems import table
-from cecbench.systems.options import LocalOptions
+from cecbench.systems.base import LocalOptions
 from cecdata.common.errors import InputError
 from cectrain import bench_systems
 from cectrain.corrector.folder import WEIGHTS

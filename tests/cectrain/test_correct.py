@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("torch", reason="the extra `train` is not installed")
 
 from cecbench.causal import prompt_ids
-from cecbench.systems.options import LocalOptions
+from cecbench.systems.base import LocalOptions
 from cecdata.common.command_group import run
 from cecdata.common.errors import InputError
 from cecdata.hanzi.characters import is_han

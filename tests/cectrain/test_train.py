@@ -114,7 +114,7 @@ def test_the_reason_matches_the_choice_of_constants():
 
 def test_the_model_loads_and_answers_like_cecbench(finished):
     """The folder is a `policy:` system of cecbench, and both give the same answers."""
-    from cecbench.systems.options import LocalOptions
+    from cecbench.systems.base import LocalOptions
     from cectrain import Corrector, bench_systems
     from cectrain.corrector.generation import corrections
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 pytest.importorskip("matplotlib", reason="the extra `experiments` is not installed")
 
-from cecbench.evaluate import Settings, evaluate
+from cecbench.run import Settings, evaluate
 from experiments import figures
 from experiments.__main__ import cli
 

@@ -79,11 +79,11 @@ def warm_data() -> None:
 
 def warm_bench() -> None:
     """The commands and the scorers' kernels."""
-    from cecbench import cli, evaluate, report
+    from cecbench import cli, report, run
     from cecbench.systems import api
 
     assert api
-    assert evaluate
+    assert run
     assert report
     for name in ("run", "report"):
         cli.cli.get_command(None, name)  # type: ignore[arg-type]

@@ -62,7 +62,7 @@ def _rows(name: str) -> Callable[[Path], Iterable[str]]:
         from cecbench.benchmarks.catalogue import READERS
 
         for row in READERS[name]((path,), "a"):
-            yield from (row.id, row.source, row.reference)
+            yield from (row.id, row.source, row.target)
 
     return read
 
@@ -73,7 +73,7 @@ def _parallel(path: Path) -> Iterable[str]:
     other = path.with_suffix(".tgt")
     other.write_text("".join(f"{b}\n" for _, b in PAIRS), "utf-8")
     for row in parallel((path, other), "a"):
-        yield from (row.source, row.reference)
+        yield from (row.source, row.target)
 
 
 def _sighan(path: Path) -> Iterable[str]:
@@ -82,7 +82,7 @@ def _sighan(path: Path) -> Iterable[str]:
     inputs = path.with_suffix(".input")
     inputs.write_text("".join(f"(pid=A{n})\t{a}\n" for n, (a, _) in enumerate(PAIRS)), "utf-8")
     for row in sighan_truth((inputs, path), "a"):
-        yield from (row.id, row.source, row.reference)
+        yield from (row.id, row.source, row.target)
 
 
 def _scored(path: Path) -> Iterable[str]:
@@ -92,10 +92,10 @@ def _scored(path: Path) -> Iterable[str]:
 
 
 def _predictions(path: Path) -> Iterable[str]:
-    from cecbench.benchmarks.row import Row
+    from cecbench.benchmarks.readers import Example
     from cecbench.systems.predictions import PredictionSystem
 
-    rows = [Row(f"r{n}", a, b) for n, (a, b) in enumerate(PAIRS)]
+    rows = [Example(f"r{n}", a, b) for n, (a, b) in enumerate(PAIRS)]
     system = PredictionSystem(path, rows, partial=True)
     asked = system.answered(rows)
     return [answer.text for answer in system.correct([row.source for row in asked])]
@@ -109,7 +109,7 @@ def _run_files() -> dict[str, str]:
     """What a run leaves behind."""
     import tempfile
 
-    from cecbench.evaluate import Settings, evaluate
+    from cecbench.run import Settings, evaluate
 
     with tempfile.TemporaryDirectory() as name:
         data, out = Path(name) / "own.tsv", Path(name) / "out"
@@ -152,10 +152,9 @@ def _run_rows(path: Path) -> Iterable[str]:
 
 def _report(path: Path) -> Iterable[str]:
     """The whole report out of a run whose score reads so."""
-    from cecbench.report import formats
-    from cecbench.report.cases import cases
+    from cecbench.report import write
     from cecbench.report.overview import overview
-    from cecbench.report.page import page
+    from cecbench.report.page import cases, page
     from cecbench.results import read_run
 
     _once(path.with_name("predictions.jsonl"), _run_files()["predictions.jsonl"])
@@ -163,10 +162,10 @@ def _report(path: Path) -> Iterable[str]:
     view = overview(runs)
     found, total = cases(runs[0], 10)
     yield page(view, runs, found, total - len(found))
-    yield formats.markdown(view, runs)
-    yield formats.latex(view)
-    yield formats.table_csv(view)
-    yield formats.as_json(view, runs)
+    yield write.markdown(view, runs)
+    yield write.latex(view)
+    yield write.table_csv(view)
+    yield write.as_json(view, runs)
 
 
 def _digests(path: Path) -> Iterable[str]:

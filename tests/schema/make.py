@@ -90,7 +90,7 @@ def store(out: Path) -> None:
 
 def run(out: Path) -> None:
     """Predictions and their score."""
-    from cecbench.evaluate import Settings, evaluate
+    from cecbench.run import Settings, evaluate
 
     with tempfile.TemporaryDirectory() as name:
         data, answers = Path(name) / "own.tsv", Path(name) / "answers.txt"

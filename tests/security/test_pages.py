@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-from cecbench.evaluate import Settings, evaluate
 from cecbench.report.write import find_runs, write_report
+from cecbench.run import Settings, evaluate
 from cecdata.common.errors import CecError
 from cecdata.shards.card import Example, _examples
 

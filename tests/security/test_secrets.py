@@ -9,7 +9,7 @@ import pytest
 from loopback import says, serving
 
 from cecbench.cli import cli
-from cecbench.evaluate import Settings, evaluate
+from cecbench.run import Settings, evaluate
 from cecdata.common.command_group import run
 from cecdata.common.errors import CecError, UsageError
 

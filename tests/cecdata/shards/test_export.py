@@ -156,7 +156,7 @@ def test_edits_lead_from_source_to_target(form, build, edited_row, tmp_path):
     export(out, "train", tmp_path / "x.m2", form)
     written = (tmp_path / "x.m2").read_text("utf-8")
     rows = list(m2((tmp_path / "x.m2",), "x"))
-    assert [row.reference for row in rows] == [text for text, _ in texts]
+    assert [row.target for row in rows] == [text for text, _ in texts]
     assert [row.source for row in rows] == [row["source"] for row in rows_of(out, "train")]
     assert ("T0-A0 误 会 已 经" in written) == (form == "cherrant")
     assert "A 1 1|||M|||来|||REQUIRED|||-NONE-|||0" in written
@@ -206,7 +206,7 @@ def test_white_space_moves_no_edit(form, build, edited_row, tmp_path):
     wanted = [("".join(row["source"].split()), "".join(row["target"].split())) for row in rows]
     written = (tmp_path / "x.m2").read_text("utf-8")
     assert list(m2_pairs(written)) == wanted
-    kept = [(row.source, row.reference) for row in m2((tmp_path / "x.m2",), "x")]
+    kept = [(row.source, row.target) for row in m2((tmp_path / "x.m2",), "x")]
     assert kept == wanted
 
 

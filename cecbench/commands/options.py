@@ -1,0 +1,140 @@
+"""Options that several commands share, which the help shows in sections.
+
+Each kind of system declares its own in its module. The help shows them by the kinds that take them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from cecbench.cherrant.costs import Dictionaries
+from cecbench.metrics.base import POLICIES
+from cecbench.metrics.cherrant import MODES
+from cecbench.metrics.cllm import PROJECTIONS
+from cecbench.scorers import SCORERS, Options
+from cecbench.systems.base import FROM_0
+from cecbench.systems.table import kinds
+
+
+class SectionOption(click.Option):
+    """An option that the help shows under a title of its own."""
+
+    def __init__(self, declarations: Sequence[str], *, section: str, **settings: object) -> None:
+        super().__init__(declarations, **settings)  # type: ignore[arg-type]  # click's own settings
+        self.section = section
+
+
+class SectionCommand(click.Command):
+    """A command that groups the options of its help by their sections."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the sections; options without one come first."""
+        sections: dict[str, list[tuple[str, str]]] = {"Options": []}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None and isinstance(param, click.Option):
+                title = param.section if isinstance(param, SectionOption) else "Options"
+                sections.setdefault(title, []).append(record)
+        for title, records in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
+Command = TypeVar("Command", bound=Callable[..., object])
+
+LIMIT = click.option(
+    "--limit",
+    type=FROM_0,
+    default=0,
+    show_default=True,
+    help="Number of rows in the sample that is scored, always the same ones; 0 scores all.",
+)
+
+
+def system_options(command: Command) -> Command:
+    """Add the options of all kinds of systems."""
+    for option in reversed(list(_options())):
+        command = option(command)
+    return command
+
+
+def _options() -> Iterator[Callable[[Command], Command]]:
+    known = {field.name: field for kind in kinds() for field in fields(kind.options)}
+    takers = {
+        name: ", ".join(kind.name for kind in kinds() if name in kind.takes) for name in known
+    }
+    sections = list(takers.values())
+    for name, field in sorted(known.items(), key=lambda item: sections.index(takers[item[0]])):
+        settings = dict(field.metadata)
+        if field.default is not MISSING:
+            flag = isinstance(field.default, bool)
+            settings |= {"default": field.default, "is_flag": flag, "show_default": not flag}
+        yield click.option(
+            f"--{name.replace('_', '-')}",
+            cls=SectionOption,
+            section=f"Options of {takers[name]}",
+            **settings,
+        )
+
+
+def options_from(given: Mapping[str, object]) -> dict[str, object]:
+    """Return the options of systems that the running command was called with, without defaults."""
+    context = click.get_current_context()
+    known = {name for kind in kinds() for name in kind.takes}
+    return {
+        name: value
+        for name, value in given.items()
+        if name in known and context.get_parameter_source(name) is not ParameterSource.DEFAULT
+    }
+
+
+
+
+_FILE = click.Path(path_type=Path)
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "--scorer": {
+        "default": "cscd",
+        "show_default": True,
+        "help": f"The published scorer: {', '.join(SCORERS)}.",
+    },
+    "--policy": {
+        "help": "Treatment of rows whose texts differ in length; each scorer has a default: "
+        f"{', '.join(POLICIES)}."
+    },
+    "--projection": {
+        "help": f"Form in which cllm compares texts of other lengths: {', '.join(PROJECTIONS)}."
+    },
+    "--mode": {"help": f"Alignment of cherrant: {', '.join(MODES)}."},
+    "--cilin": {
+        "type": _FILE,
+        "help": "The thesaurus Cilin, from which ChERRANT takes costs of substitutions.",
+    },
+    "--confusion": {
+        "type": _FILE,
+        "help": "A list of confused characters, from which ChERRANT takes costs of substitutions.",
+    },
+}
+
+
+def scoring_options(command: Command) -> Command:
+    """Add the options that say how answers are scored."""
+    for name, settings in reversed(_OPTIONS.items()):
+        option = click.option(name, cls=SectionOption, section="Options of scoring", **settings)
+        command = option(command)
+    return command
+
+
+def scoring_from(given: Mapping[str, Any]) -> Options:
+    """Return the record of a command's options, without the scorer's name."""
+    return Options(
+        given["policy"],
+        given["projection"],
+        given["mode"],
+        Dictionaries(given["cilin"], given["confusion"]),
+    )

@@ -1,0 +1,328 @@
+"""★ The main path: benchmark → system → answers → counts → score.
+
+Blocks of rows pass through it; no row is kept in memory, and each answer is recorded in a journal,
+so that a resumed run asks for none of them again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import astuple, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+from cecbench import scorers
+from cecbench.benchmarks.locate import Dataset, load, sample
+from cecbench.benchmarks.readers import Example
+from cecbench.breakdown import Breakdown, traditional
+from cecbench.metrics.base import Scorer
+from cecbench.metrics.rows import Row
+from cecbench.resampling import interval_of
+from cecbench.results import FORMAT, PREDICTIONS, SCORE, TABLE, RunScore
+from cecbench.scorers import Tally
+from cecbench.signature import package_version
+from cecbench.systems.base import UNANSWERED, Answer, Context, System
+from cecbench.systems.predictions import PredictionSystem
+from cecbench.systems.table import check_spec, make_system
+from cecdata.common import durable
+from cecdata.common.durable import STATE, Journal, Workspace
+from cecdata.common.durable.files import naming
+from cecdata.common.errors import CecError
+from cecdata.common.seal import sealed
+
+STEP = "answers"
+UNRECORDED_BLOCK = 2048  # sentences at once, where asking again costs nothing
+Progress = Callable[[int, int], None]
+
+
+def no_progress(done: int, total: int) -> None:
+    """Report nothing; the default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """A system, a benchmark, and how the answers are scored."""
+
+    benchmark: str
+    system: str
+    out: Path | None = None  # None: nothing is written
+    data: Path | None = None
+    scorer: str = "cscd"
+    scoring: scorers.Options = field(default_factory=scorers.Options)
+    allow_missing: bool = False
+    overwrite: bool = False
+    limit: int = 0  # rows of a sample; 0: all
+    name: str = ""  # of the system in reports; "" for its own
+    options: Mapping[str, object] = field(default_factory=dict)  # of the system, by name
+
+
+def evaluate(settings: Settings, progress: Progress = no_progress) -> RunScore:
+    """Run the system on the benchmark and return the object of score.json.
+
+    A call with the same settings and `out` resumes an interrupted run and asks no recorded sentence
+    again. Raises CecError for whatever stops the run, RefusedError where `out` holds another one.
+    """
+    scorer = scorers.find_scorer(settings.scorer, settings.scoring)  # before anything costs time
+    check_spec(settings.system)
+    dataset = load(settings.benchmark, settings.data)
+    out = settings.out
+    context = Context(dataset.rows, out / STATE if out else None)
+    system = make_system(settings.system, settings.options, context)
+    name, rows = asked(dataset, settings.limit, system)
+    fingerprint = {
+        "version": package_version(),  # prompts and the extraction of answers depend on it
+        "benchmark": name,
+        "benchmark_sha256": dataset.sha256,
+        "system": dict(system.identity),
+    }
+    sums = RunSums(scorer, settings.scoring.policy)
+    with ExitStack() as stack:
+        work = lines = journal = None
+        if out:
+            stack.enter_context(naming(out / PREDICTIONS))
+            reads = [settings.system.partition(":")[2], settings.benchmark, settings.data or ""]
+            work = Workspace(out, fingerprint, overwrite=settings.overwrite, reads=reads)
+            journal = stack.enter_context(work).journal
+            lines = stack.enter_context(Lines(work.tmp / "lines"))
+        missing = settings.allow_missing
+        for part, answers in collect(system, rows, journal, progress, allow_missing=missing):
+            pairs = zip(part, answers, strict=True)
+            answered = [Row(row.id, row.source, row.target, a.text) for row, a in pairs]
+            sums.take(answered, answers)
+            if lines:
+                lines.add(answered, answers)
+        values = sums.summary(dataset, name, system, settings.name)
+        if work and lines:
+            write_files(work, lines, values)
+    return values
+
+
+def write_files(work: Workspace, lines: Lines, values: Mapping[str, object]) -> None:
+    """Copy a run's lines to its folder, then write its score with a seal."""
+    lines.close()
+    wanted = dict(zip((PREDICTIONS, TABLE), lines.sha256, strict=True))
+    for name, path in ((PREDICTIONS, lines.records), (TABLE, lines.table)):
+        as_written = partial(_meant, work.root / name, wanted[name])
+        work.write(name, partial(shutil.copyfile, path), as_written)
+    sums = {"predictions_sha256": wanted[PREDICTIONS], "table_sha256": wanted[TABLE]}
+    work.write_bytes(SCORE, sealed({**values, **sums}))
+
+
+def _meant(final: Path, sha256: str, written: Path) -> None:
+    """Raise CecError if the copy differs: a kernel may end a copy early without an error."""
+    copy = durable.sha256_of(written)
+    if copy.sha256 != sha256:
+        raise CecError(
+            f"{final}: what was read back ({copy.bytes:,} bytes) differs from what was written. "
+            "Check the disk, and repeat the command: it resumes here"
+        )
+
+
+def asked(dataset: Dataset, limit: int, system: System) -> tuple[str, tuple[Example, ...]]:
+    """Return the benchmark's name, with how much of it is asked, and the rows that are asked."""
+    rows = sample(dataset.rows, limit)
+    parts = [f"sample of {len(rows)}"] if len(rows) < len(dataset.rows) else []
+    if isinstance(system, PredictionSystem) and len(system.answered(rows)) < len(rows):
+        rows = system.answered(rows)
+        parts = [str(len(rows)), *parts]
+    part = f"[{' of '.join([*parts, str(len(dataset.rows))])}]" if parts else ""
+    return dataset.name + part, rows
+
+
+def collect(
+    system: System,
+    rows: Sequence[Example],
+    journal: Journal | None = None,
+    progress: Progress = no_progress,
+    *,
+    allow_missing: bool = False,
+) -> Iterator[tuple[Sequence[Example], list[Answer]]]:
+    """Yield blocks of rows with their answers, in order; recorded answers are not asked for again.
+
+    Raises CecError if rows have no answer after all retries, unless `allow_missing` is set; then
+    their sources are scored. Answers of earlier blocks stay recorded.
+    """
+    block = system.block or UNRECORDED_BLOCK
+    for start in range(0, len(rows), block):
+        part = rows[start : start + block]
+        kept = journal.get(STEP, _key(start, part)) if journal is not None else None
+        stored = kept.facts["answers"] if kept else []
+        assert isinstance(stored, list)  # as recorded below
+        answers = [Answer(*fields) for fields in stored]
+        # Rows that an earlier run left open with --allow-missing are asked again without it.
+        if answers and (allow_missing or all(a.status != "failed" for a in answers)):
+            yield part, answers
+        else:
+            answers = list(system.correct([row.source for row in part]))
+            if len(answers) != len(part):
+                raise CecError(
+                    f"{system.name} gave {len(answers)} answers for {len(part)} sentences"
+                )
+            if not allow_missing:
+                _refuse_missing(system, part, answers)
+            if journal is not None and system.block:
+                journal.record(STEP, _key(start, part), answers=[list(astuple(a)) for a in answers])
+            yield part, answers
+        progress(start + len(part), len(rows))
+
+
+def _key(start: int, part: Sequence[Example]) -> str:
+    return f"{start}+{len(part)}:{part[0].id}"
+
+
+def _refuse_missing(system: System, part: Sequence[Example], answers: Sequence[Answer]) -> None:
+    pairs = zip(part, answers, strict=True)
+    failed = [(row.id, answer.raw) for row, answer in pairs if answer.status == "failed"]
+    if not failed:
+        return
+    reasons = ", ".join(f"{n} × {what}" for what, n in Counter(r for _, r in failed).most_common())
+    raise CecError(
+        f"{system.name}: {len(failed)} of {len(part)} sentences have no answer after all retries "
+        f"({reasons}; first: {failed[0][0]}). The other answers are kept: the same command asks "
+        "for these alone. --allow-missing scores them as unchanged, and counts them"
+    )
+
+
+class RunSums:
+    """Sums over the rows taken so far, with their answers."""
+
+    def __init__(self, scorer: Scorer, policy: str | None) -> None:
+        self._tally = Tally(scorer, policy, triples=True)
+        self._breakdown = Breakdown(scorer)
+        self._statuses: Counter[str] = Counter()
+        self._traditional = 0
+        self._sums: Counter[str] = Counter()
+        self._seconds = 0.0
+
+    def take(self, rows: Sequence[Row], answers: Sequence[Answer]) -> None:
+        """Add rows, whose predictions are the answers' texts."""
+        kept, counts = self._tally.take(rows)
+        by_id = {row.id: row for row in rows}
+        # A policy may replace an answer by its source; the breakdown counts the answer itself.
+        self._breakdown.add([by_id[row.id] for row in kept], counts)
+        self._statuses.update(answer.status for answer in answers)
+        self._traditional += traditional(rows)
+        self._sums["rows"] += len(rows)
+        self._sums["characters"] += sum(len(row.source) for row in rows)
+        self._sums["tokens_in"] += sum(answer.tokens_in for answer in answers)
+        self._sums["tokens_out"] += sum(answer.tokens_out for answer in answers)
+        self._seconds += sum(answer.seconds for answer in answers)
+
+    def summary(self, dataset: Dataset, name: str, system: System, called: str) -> RunScore:
+        """Return the object of score.json: the scorer's keys, then what explains them.
+
+        name: the benchmark's, with the part of it that was scored. called: the system's in reports.
+        """
+        tally, headline = self._tally, self._tally.scorer.headline
+        interval = None
+        if tally.kept and headline in tally.scorer.ratios:
+            interval = interval_of(*tally.triples(), beta=tally.scorer.beta)
+        signature = tally.signature(name, interval.signature if interval else "none")
+        statuses = dict(self._statuses.most_common())
+        values = {
+            **tally.values(signature),
+            **({"interval": interval.as_dict(headline)} if interval else {}),
+            "format": FORMAT,
+            "headline": headline,
+            "benchmark": dataset.name,
+            "benchmark_file_sha256": dataset.sha256,
+            "benchmark_rows": len(dataset.rows),
+            "benchmark_licence": dataset.licence,
+            "benchmark_notes": list(dataset.notes),
+            "synthetic": dataset.synthetic,
+            "system": called or system.name,
+            "system_identity": dict(system.identity),
+            "answers": statuses,
+            "unanswered": sum(statuses.get(status, 0) for status in UNANSWERED),
+            "unanswered_means": "scored as unchanged; an empty line of a predictions file as it is",
+            "traditional_predictions": self._traditional,
+            "retried": dict(getattr(system, "troubles", {})),  # requests of this process
+            "usage": self._usage(system),
+            "breakdown": self._breakdown.as_dict(),
+        }
+        return cast("RunScore", values)
+
+    def _usage(self, system: System) -> dict[str, object]:
+        """Return tokens, seconds and cost; speeds are over the sum of the rows' seconds."""
+        sums, seconds = self._sums, self._seconds
+        usage: dict[str, object] = {
+            "tokens_in": sums["tokens_in"],
+            "tokens_out": sums["tokens_out"],
+            "seconds": round(seconds, 3),
+        }
+        if seconds > 0:
+            usage["sentences_per_s"] = round(sums["rows"] / seconds, 2)
+            usage["characters_per_s"] = round(sums["characters"] / seconds, 1)
+            usage["tokens_out_per_s"] = round(sums["tokens_out"] / seconds, 1)
+        price = getattr(system, "cost", None)
+        cost = price(sums["tokens_in"], sums["tokens_out"]) if price else None
+        return usage if cost is None else {**usage, "cost": round(cost, 6)}
+
+
+class Lines:
+    """Two files of a run, written block by block: each row with its raw answer as JSON, and the
+    table of four columns that `cecbench score` reads.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.records = folder / "records.jsonl"
+        self.table = folder / "table.tsv"
+        folder.mkdir(parents=True, exist_ok=True)
+        self._open = tuple(path.open("wb") for path in (self.records, self.table))
+        self._sums = (hashlib.sha256(), hashlib.sha256())
+
+    def add(self, rows: Sequence[Row], answers: Sequence[Answer]) -> None:
+        """Append the lines of a block."""
+        pairs = list(zip(rows, answers, strict=True))
+        records = "".join(json.dumps(_record(*pair), ensure_ascii=False) + "\n" for pair in pairs)
+        table = "".join("\t".join(map(_flat, row)) + "\n" for row in rows)
+        paths, texts = (self.records, self.table), (records, table)
+        for path, file, total, text in zip(paths, self._open, self._sums, texts, strict=True):
+            data = text.encode("utf-8")
+            total.update(data)
+            with naming(path, wanted=len(data)):
+                file.write(data)
+                file.flush()  # a full disk raises here and not when the file is closed
+
+    @property
+    def sha256(self) -> tuple[str, str]:
+        """The digests (hex) of the records and of the table as they were written, not read back."""
+        records, table = (total.hexdigest() for total in self._sums)
+        return records, table
+
+    def close(self) -> None:
+        """Close the files, so that they can be read."""
+        for file in self._open:
+            file.close()
+
+    def __enter__(self) -> Lines:  # noqa: PYI034 - Self is of Python 3.11
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+        for path in (self.records, self.table):
+            path.unlink(missing_ok=True)
+
+
+def _record(row: Row, answer: Answer) -> Mapping[str, object]:
+    return {
+        "id": row.id,
+        "source": row.source,
+        "reference": row.target,
+        "prediction": row.prediction,
+        "status": answer.status,
+        "raw": answer.raw if answer.raw != answer.text else None,
+        "tokens": [answer.tokens_in, answer.tokens_out],
+        "seconds": round(answer.seconds, 6),
+    }
+
+
+def _flat(cell: str) -> str:
+    """Return the cell of a table, in which a tab or line end becomes a space."""
+    return cell.replace("\t", " ").replace("\r", " ").replace("\n", " ")

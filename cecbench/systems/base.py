@@ -1,0 +1,190 @@
+"""What a system is: its answers, the options of its kind, and the kind itself.
+
+A field of the options made by `option` is an option of the command line, too: `batch` is `--batch`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+import click
+
+from cecbench import prompts
+from cecbench.benchmarks.readers import Example
+from cecbench.systems.secrets import refuse_in_path
+
+#: status → its meaning; `failed` is no answer, and is scored only with --allow-missing
+STATUSES = {
+    "ok": "the answer is the sentence",
+    "cleaned": "what stood around the sentence was removed: labels, marks, an echo, remarks",
+    "empty": "the answer was empty",
+    "refusal": "the system declined to answer",
+    "unclear": "several different sentences, and nothing says which one is meant",
+    "chatter": "the system talked about the sentence instead of correcting it",
+    "unparsable": "the answer holds no sentence, or ends inside a thought",
+    "truncated": "the sentence was too long for the system; the rest was kept unchanged",
+    "unknown": "characters that the system does not know were kept unchanged",
+    "failed": "no answer came, after all retries",
+}
+
+#: statuses without a correction: the source is scored in place of the answer
+UNANSWERED = ("empty", "refusal", "unclear", "chatter", "unparsable", "failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to one sentence.
+
+    text: the corrected sentence, which is scored. raw: the whole output of the system. seconds:
+    wall time of this row; a batch's time is divided evenly. Tokens are 0 where there are none.
+    """
+
+    text: str
+    raw: str
+    status: str = "ok"
+    tokens_in: int = 0
+    tokens_out: int = 0
+    seconds: float = 0.0
+
+
+class System(Protocol):
+    """A corrector.
+
+    identity: JSON values; a run is resumed only with the same ones. block: the number of sentences
+    after which answers are recorded; 0 where asking again costs nothing. A system may also have
+    `troubles`, failed requests by reason, and a method `cost(tokens_in, tokens_out)`.
+    """
+
+    name: str
+    identity: Mapping[str, object]
+    block: int
+
+    def correct(self, sources: Sequence[str]) -> Iterator[Answer]:
+        """Return one answer for each source, in the order of the sources."""
+        ...
+
+
+Value = TypeVar("Value")
+
+
+class Finite(click.FloatRange):
+    """A number in a range; infinity and nan are refused."""
+
+    def convert(self, value: object, param: object, ctx: object) -> float:
+        """Return the number; fail with a usage error for any other text."""
+        number: float = super().convert(value, param, ctx)  # type: ignore[arg-type]
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)  # type: ignore[arg-type]
+        return number
+
+
+FROM_0, FROM_1 = click.IntRange(min=0), click.IntRange(min=1)
+NOT_NEGATIVE = Finite(min=0)
+
+
+def option(default: Value, meaning: str, **settings: object) -> Value:
+    """Return a dataclass field with a default, its help, and further settings of click's Option."""
+    return field(default=default, metadata={"help": meaning, **settings})
+
+
+@dataclass(frozen=True)
+class NoOptions:
+    """The options of a kind that has none, and the base of all others."""
+
+
+@dataclass(frozen=True)
+class LocalOptions(NoOptions):
+    """Options of models that run in this process."""
+
+    batch: int = option(16, "Number of sentences in a forward pass.", type=FROM_1)
+    device: str = option(
+        "auto", "Device of the model: cpu, cuda, …; auto is the first GPU, if there is one."
+    )
+    dtype: str = option(
+        "auto",
+        "Number format of the weights; auto is the one that they are stored in.",
+        type=click.Choice(["auto", "float32", "bfloat16", "float16"]),
+    )
+    threads: int = option(
+        0,
+        "Number of processor threads; 0 takes one for a small model, and all cores for others.",
+        type=FROM_0,
+    )
+
+
+@dataclass(frozen=True)
+class PromptOptions(NoOptions):
+    """Options of models that are asked in words."""
+
+    prompt: str = option(prompts.DEFAULT, "Version of the prompt.")
+    max_new_tokens: int = option(
+        0,
+        "Largest number of tokens in an answer; 0 leaves it to the system: an endpoint's own limit,"
+        " or twice the source's tokens and 32 more.",
+        type=FROM_0,
+    )
+    temperature: float = option(
+        0.0, "Temperature of sampling; 0 decodes greedily.", type=NOT_NEGATIVE
+    )
+    top_p: float = option(
+        1.0,
+        "Share of the probability that nucleus sampling draws from.",
+        type=Finite(0, 1, min_open=True),
+    )
+    seed: int = option(42, "Seed of sampling.")
+
+
+Options = TypeVar("Options", bound=NoOptions)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The facts of a run that a system may use.
+
+    rows: the whole benchmark. state: the folder for what a killed run needs again; None where
+    nothing is written.
+    """
+
+    rows: Sequence[Example] = ()
+    state: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[Options]):
+    """A kind of system; `table.BUILT_IN` or an entry point of a package leads to it.
+
+    form: how `--system` writes it, such as `tagger:PATH`; without a colon it takes no argument.
+    meaning: one line for `cecbench list`. options: a dataclass whose fields are made by `option`.
+    make: the system for the text after the colon. check: raises UsageError for such a text that is
+    wrong or holds a secret. recorded: whether `cecbench run` writes a folder unasked, since asking
+    again would cost time or money. unavailable: the reason why it cannot run here, '' if it can.
+    """
+
+    form: str
+    meaning: str
+    options: type[Options]
+    make: Callable[[str, Options, Context], System]
+    check: Callable[[str], object] | None = None
+    recorded: bool = True
+    unavailable: Callable[[], str] = str
+
+    @property
+    def name(self) -> str:
+        """The word before the colon."""
+        return self.form.partition(":")[0]
+
+    @property
+    def takes(self) -> frozenset[str]:
+        """The names of the options."""
+        return frozenset(field.name for field in fields(self.options))
+
+    def refuse(self, argument: str) -> None:
+        """Raise UsageError for an argument that is wrong or that outputs must not name."""
+        if self.check is None:
+            refuse_in_path(argument, self.form)
+        else:
+            self.check(argument)

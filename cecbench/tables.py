@@ -1,0 +1,213 @@
+"""Text files as people write them: columns by tabs or commas, quoted or not, and JSON records.
+
+Every command that reads sentences from a file reads it here. A file of tabs is read as a CSV writer
+made it if each of its cells with a quotation mark is what such a writer makes of a text that needs
+quoting; otherwise a quotation mark is a character as any other. What was found is in `form`.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cecdata.common.errors import InputError
+from cecdata.common.strict_json import parse
+
+# Names of columns in a header line and in records; messages name them in this order.
+# `origin` is not one of them: in this project's datasets it names the corpus of a sentence.
+SOURCE_NAMES = ("source", "src", "original_text", "wrong", "input", "text", "sentence")
+REFERENCE_NAMES = ("reference", "target", "tgt", "correct_text", "corrected", "correct", "output")
+PREDICTION_NAMES = ("prediction", "predict", "pred", "hypothesis", "output", "answer")
+ID_NAMES = ("id", "sid", "index")
+
+JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
+_DELIMITERS = {".csv": (",", ";", "\t")}
+_NAMES = {"\t": "tabs", ",": "commas", ";": "semicolons"}
+_NUMBER = re.compile(r"-?[\d.]*")
+
+Record = tuple[str, Mapping[str, object]]  # its place for messages, its fields
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The cells of a text file.
+
+    rows: the number of the first line of each row, from 1, and its cells. form: how it was read.
+    """
+
+    rows: list[tuple[int, list[str]]]
+    form: str = "tabs"
+
+
+def text_of(path: Path) -> str:
+    """Return the text of a file in UTF-8, or in UTF-16 with a mark as Excel writes it.
+
+    Raises InputError where it is neither.
+    """
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror})") from None
+    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return raw.decode("utf-16", "replace")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path} is not UTF-8 ({error.reason} at byte {error.start}); convert it, for example "
+            "with `iconv -f gb18030 -t utf-8`"
+        ) from None
+
+
+def lines(path: Path, *, blank: bool = False) -> Iterator[tuple[int, str]]:
+    r"""Yield the lines of a text file with their numbers from 1, blank ones only if `blank`.
+
+    Only `\n` and `\r\n` end a line, so a sentence can contain a paragraph separator.
+    """
+    whole = text_of(path)
+    for number, line in enumerate(whole.removesuffix("\n").split("\n") if whole else (), 1):
+        text = line.rstrip("\r")
+        if blank or text.strip():
+            yield number, text
+
+
+def read_table(path: Path, *, blank: bool = False) -> Table:
+    """Return the rows of a text file; blank lines are rows only if `blank`.
+
+    A .csv is read by the delimiter that gives every row the same number of cells.
+    """
+    text = text_of(path)
+    delimiters = _DELIMITERS.get(path.suffix.lower(), ("\t",))
+    single: Table | None = None
+    for delimiter in delimiters:
+        found = _quoted(text, delimiter, csv=len(delimiters) > 1)
+        rows = [(number, cells) for number, cells in found if any(map(str.strip, cells))]
+        if not rows or len({len(cells) for _, cells in rows}) > 1:
+            continue
+        table = Table(found if blank else rows, f"{_NAMES[delimiter]}, quoted cells")
+        if len(rows[0][1]) > 1:
+            return table
+        single = single or table
+    if single is not None:
+        return single
+    plain = lines(path, blank=blank)
+    return Table([(number, line.split(delimiters[0])) for number, line in plain])
+
+
+def _quoted(text: str, delimiter: str, *, csv: bool) -> list[tuple[int, list[str]]]:
+    """Return the rows of a file that a CSV writer made; [] if none of its cells shows that.
+
+    csv: whether the name says so already.
+    """
+    if '"' not in text and not csv:
+        return []
+    cell = re.compile(
+        rf'(?:"(?P<quoted>(?:[^"]|"")*)"|(?P<bare>[^"{delimiter}\n][^{delimiter}\n]*|))'
+        rf"(?P<end>{delimiter}|\r?\n|\r?$)"
+    )
+    rows: list[tuple[int, list[str]]] = []
+    cells: list[str] = []
+    needed, unneeded, unquoted = 0, 0, 0
+    at, number, first = 0, 1, 1
+    size = len(text.rstrip())
+    while at < size or cells:
+        found = cell.match(text, at)
+        if found is None or (found.end() == at and at >= len(text)):
+            return []
+        quoted, bare = found["quoted"], found["bare"]
+        if quoted is not None:
+            needs = '""' in quoted or delimiter in quoted or "\n" in quoted
+            needed, unneeded = needed + needs, unneeded + (not needs)
+        elif '"' in bare:
+            return []
+        else:
+            unquoted += not _NUMBER.fullmatch(bare.rstrip("\r"))
+        cells.append(bare.rstrip("\r") if quoted is None else quoted.replace('""', '"'))
+        at, number = found.end(), number + text.count("\n", at, found.end())
+        if found["end"] != delimiter:
+            rows.append((first, cells))
+            cells, first = [], number
+    all_quoted = unneeded > 0 and unquoted == 0
+    return rows if csv or all_quoted or (needed > 0 and unneeded == 0) else []
+
+
+def columns_of(cells: Sequence[str], roles: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """Return role → column for the roles that a line of names has.
+
+    >>> columns_of(["ID", "wrong", "correct"], {"source": SOURCE_NAMES, "prediction": ["pred"]})
+    {'source': 1}
+    """
+    names = [cell.strip().lower() for cell in cells]
+    found: dict[str, int] = {}
+    for role, known in roles.items():
+        for name in known:
+            if name in names and names.index(name) not in found.values():
+                found[role] = names.index(name)
+                break
+    return found
+
+
+def is_json(path: Path) -> bool:
+    """Return whether a file holds JSON, by its name or, under any other name, by its first line."""
+    if path.suffix.lower() in JSON_SUFFIXES:
+        return True
+    with path.open("rb") as file:
+        head = file.readline(1 << 16).removeprefix(codecs.BOM_UTF8).strip()
+    if not head.startswith(b"{"):
+        return False
+    try:
+        return isinstance(parse(head), dict)
+    except ValueError:
+        return False
+
+
+def records(path: Path) -> Iterator[Record]:
+    """Yield the objects of a JSON file, a list of them or one on each line, with their places.
+
+    Raises InputError, which names the place, for anything else.
+    """
+    text = text_of(path)
+    if text.lstrip()[:1] == "[":
+        yield from _listed(path, text)
+        return
+    for number, line in lines(path):
+        where = f"{path}, line {number}"
+        try:
+            record = parse(line)
+        except ValueError as error:
+            raise InputError(f"{where} is not JSON: {error}") from None
+        yield where, _object(record, where)
+
+
+def _listed(path: Path, text: str) -> Iterator[Record]:
+    try:
+        values = parse(text)
+    except ValueError as error:
+        raise InputError(f"{path} is not JSON: {error}") from None
+    assert isinstance(values, list)
+    for number, record in enumerate(values, 1):
+        where = f"{path}, record {number}"
+        yield where, _object(record, where)
+
+
+def _object(record: object, where: str) -> Mapping[str, object]:
+    if not isinstance(record, Mapping):
+        raise InputError(f"{where} is a {type(record).__name__}, not an object")
+    return record
+
+
+def id_of(record: Mapping[str, object]) -> str | None:
+    """Return the id of a record as text, None if it has none."""
+    return next((str(record[key]) for key in ID_NAMES if record.get(key) is not None), None)
+
+
+def cell(record: Mapping[str, object], names: tuple[str, ...], where: str) -> str:
+    """Return the text under the first of these names; raise InputError if none has a text."""
+    for name in names:
+        value = record.get(name)
+        if isinstance(value, str):
+            return value
+    raise InputError(f"{where} has no text under any of: {', '.join(names)}")
