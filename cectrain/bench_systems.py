@@ -28,8 +28,7 @@ class ChannelOptions(NoOptions):
 
     lm: str = option(
         "words",
-        "N-gram model: a table of `cectrain lm`, an ARPA file or a KenLM trie; words is the shipped"
-        " one.",
+        "N-gram model: a table of `cectrain lm` or an ARPA file; words is the one that ships.",
     )
     confidence: float = option(
         0.0,

@@ -7,13 +7,12 @@ from importlib.metadata import version
 from pathlib import Path
 
 from cecdata import __version__
-from cecdata.common.durable import sha256_of
 from cecdata.config import Config
 from cecdata.contamination.lists import digests
 from cecdata.corpus.inputs import InputFile
-from cecdata.corpus.quality.perplexity import tables
 from cecdata.filters import active
-from cecdata.ngram.models import SHIPPED
+from cecdata.lm import shared_scorer
+from cecdata.lm.ngrams import SHIPPED
 from cecdata.perturbation.tables import compiled
 from cecdata.shards.manifest import PAIRS, POOL, File, Manifest
 
@@ -67,7 +66,8 @@ def _intake(given: Sequence[InputFile], config: Config) -> dict[str, object]:
         "layout": _LAYOUT,
         "corpus": _corpus(given, {"limit": config.limit}),
         "packages": versions(),
-        **({"perplexity": _digest(config.perplexity)} if config.perplexity else {}),
+        # opened here, so that a bad model is refused before --overwrite removes anything
+        **({"perplexity": shared_scorer(config.perplexity).identity} if config.perplexity else {}),
         **({"benchmarks": digests(config.decontaminate)} if config.decontaminate else {}),
     }
 
@@ -83,12 +83,3 @@ def _corpus(
     if configuration.get("limit") is not None:
         return named
     return sorted(named, key=lambda file: (file["name"], file["sha256"]))
-
-
-def _digest(model: str) -> str:
-    """Return the SHA-256 of an n-gram model's file, or SHIPPED for the model of the package.
-
-    The model is loaded first, so that a bad one is refused before --overwrite removes anything.
-    """
-    tables(model)
-    return SHIPPED if model == SHIPPED else sha256_of(Path(model)).sha256

@@ -98,13 +98,15 @@ _NAMED = 10  # most unreadable files that are named one by one
 )
 @click.option(
     "--plausibility",
-    help="Path of a KenLM model. Pairs whose source reads as well as the target are rejected.",
+    metavar="MODEL",
+    help="Reject pairs whose source reads as well as the target under a language model: `words` "
+    "for the table that ships, a table, an ARPA file, a model of transformers, an endpoint.",
 )
 @click.option(
     "--plausibility-margin",
     type=float,
     show_default=default_of("plausibility_margin"),
-    help="Difference, in log10, by which a source must read worse than its target.",
+    help="Difference, in nats, by which a source must read worse than its target.",
 )
 @click.option(
     "--keep-duplicates",

@@ -118,8 +118,8 @@ _OPTIONS = (
     click.option(
         "--perplexity",
         metavar="MODEL",
-        help="Reject sentences that are unlikely under an n-gram model: a table, an ARPA file, a "
-        "KenLM trie, or `words` for the shipped one.",
+        help="Reject sentences that are unlikely under a language model: `words` for the table "
+        "that ships, a table, an ARPA file, a model of transformers, an endpoint.",
     ),
     click.option(
         "--max-perplexity",

@@ -33,7 +33,6 @@ EXTRAS = {
     "lm": "causal language models that judge corrections",
     "serve": "the web page of `cectrain serve`",
     "ray": "builds on a Ray cluster",
-    "kenlm": "the plausibility filter by an n-gram model",
     "vllm": "generation by vLLM in PPO",
     "docs": "the documentation site",
     "dev": "tests, linters and type checks",
@@ -131,7 +130,7 @@ def compile_kernels() -> dict[str, Json]:
 
 def examine() -> dict[str, Json]:
     """Return the facts as JSON values; sizes in GiB."""
-    from cecdata.ngram.models import user_table
+    from cecdata.lm.ngrams import user_table
 
     table = user_table()
     return {

@@ -1,4 +1,4 @@
-"""The drop in log-probability from a target to its source, by a language model.
+"""The drop in log-probability from a target to its source, under a language model.
 
 A source that reads as well as its target has no error that could be noticed: 他买了书 for 他卖了书.
 A source's score is scaled to the length of its target, because a shorter text is more probable.
@@ -7,32 +7,25 @@ A source's score is scaled to the length of its target, because a shorter text i
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cecdata.common.codec import Json
-from cecdata.common.durable import sha256_of
 from cecdata.common.errors import UsageError
 from cecdata.config import Config
 from cecdata.filters.base import Filter, Tally
-from cecdata.filters.language_model import LanguageModel
+from cecdata.lm import Scorer, shared_scorer
+from cecdata.lm.ngrams import SHIPPED
 from cecdata.perturbation.pairs import Floats, Mask, Pairs
 from cecdata.shards.manifest import Manifest
 
 NAME = "plausibility"
 
 
-@cache
-def language_model(path: str) -> LanguageModel:
-    """Return the model in a file, loaded once; raise InputError if there is none."""
-    return LanguageModel(Path(path))
-
-
 def _measure(pairs: Pairs, config: Config, _sentences: int) -> Pairs:
-    worse = worse_by(pairs, language_model(config.plausibility))
+    worse = worse_by(pairs, shared_scorer(config.plausibility))
     counts = {"judged": int(np.isfinite(worse).sum())}
     return replace(
         pairs,
@@ -41,31 +34,29 @@ def _measure(pairs: Pairs, config: Config, _sentences: int) -> Pairs:
     )
 
 
-def worse_by(pairs: Pairs, model: LanguageModel) -> Floats:
-    """Return the drop in log10 probability from each target to its source, [P]; NaN: not judged.
+def worse_by(pairs: Pairs, model: Scorer) -> Floats:
+    """Return the drop in log P from each target to its source in nats, [P]; NaN: not judged.
 
-    A pair with the same tokens on both sides is not judged, such as a change of punctuation under a
-    model of words. Each target is scored once.
+    A pair whose sides are equal to the model is not judged, such as a change of punctuation to a
+    model of words. Each text is scored once.
     """
-    coded = pairs.column("target")
-    if not isinstance(coded, pa.DictionaryArray):
-        coded = coded.dictionary_encode()
-    targets, place = coded.dictionary.to_pylist(), np.asarray(coded.indices)
-    known: dict[int, tuple[list[str], float]] = {}
-    worse = np.full(len(place), np.nan)
-    sources = pairs.table.column("source").to_pylist()
-    for row, (at, source) in enumerate(zip(place.tolist(), sources, strict=True)):
-        target = targets[at]
-        if source in {target, ""}:
-            continue
-        if at not in known:
-            tokens = model.tokens(target)
-            known[at] = tokens, model.score(tokens)
-        tokens, score = known[at]
-        written = model.tokens(source)
-        if written != tokens:
-            worse[row] = score - model.score(written) * len(target) / len(source)
-    return worse
+    columns = [
+        pairs.column(name).cast(pa.string()).dictionary_encode()
+        for name in ("target", "source")
+    ]
+    (target, target_chars), (source, source_chars) = (
+        _scored(column, model) for column in columns
+    )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        worse = target - source * target_chars / source_chars
+    return np.where((target == source) | (source_chars == 0), np.nan, worse)
+
+
+def _scored(column: pa.DictionaryArray, model: Scorer) -> tuple[Floats, Floats]:
+    """Return log P and the length in characters of each row of a column."""
+    texts, place = column.dictionary, np.asarray(column.indices)
+    lengths = np.asarray(pc.utf8_length(texts)).astype(np.float64)
+    return model.log_prob(texts)[place], lengths[place]
 
 
 def _reads_well(pairs: Pairs, config: Config) -> Mask:
@@ -76,9 +67,10 @@ def _reads_well(pairs: Pairs, config: Config) -> Mask:
 
 
 def _facts(manifest: Manifest, config: Config, tally: Tally) -> Manifest:
+    model = shared_scorer(config.plausibility)
     facts: dict[str, Json] = {
-        "model": Path(config.plausibility).name,
-        "sha256": _identity(config),
+        "model": model.name,
+        "identity": model.identity,
         "margin": config.plausibility_margin,
         "judged": tally.counts.get("judged", 0),
         "dropped": dict(sorted(tally.dropped.items())),
@@ -87,11 +79,10 @@ def _facts(manifest: Manifest, config: Config, tally: Tally) -> Manifest:
 
 
 def _identity(config: Config) -> str:
-    """Return the SHA-256 of the model, and load it: a bad one must stop a build at its start."""
+    """Return the identity of the model, opened: a bad one must stop a build at its start."""
     if not config.plausibility:
         raise UsageError("the filter 'plausibility' needs a model: name it with --plausibility")
-    language_model(config.plausibility)
-    return sha256_of(Path(config.plausibility)).sha256
+    return shared_scorer(config.plausibility).identity
 
 
 FILTER = Filter(
@@ -100,6 +91,6 @@ FILTER = Filter(
     measure=_measure,
     facts=_facts,
     identity=_identity,
-    reads=lambda config: (config.plausibility,),
+    reads=lambda config: () if config.plausibility == SHIPPED else (config.plausibility,),
     on=lambda config: bool(config.plausibility),
 )

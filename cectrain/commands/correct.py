@@ -39,8 +39,8 @@ _EXAMPLES = 12  # unreadable characters that stderr shows
 )
 @click.option(
     "--lm",
-    help="N-gram model of the noisy channel: a table of `cectrain lm`, an ARPA file or a KenLM"
-    " trie; words is the shipped one.  [default: the table of `cectrain lm`, else words]",
+    help="N-gram model of the noisy channel: a table of `cectrain lm` or an ARPA file; words"
+    " is the one that ships.  [default: the table of `cectrain lm`, else words]",
 )
 @click.option(
     "--confidence",

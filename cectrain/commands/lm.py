@@ -15,13 +15,15 @@ import click
     help="File of the table.  [default: the user's own, which `correct` then takes by itself]",
 )
 def lm(model: Path, out: Path | None) -> None:
-    """Compile MODEL, an ARPA file or a KenLM trie of words, into a table for the noisy channel.
+    """Compile MODEL, an ARPA file of words, into a table for the noisy channel.
 
     Orders up to 3 are used. The table holds the model's own n-grams: its licence stays the model's.
 
-    Example: cectrain lm /usr/lib/x86_64-linux-gnu/libime/zh_CN.lm
+    `make lm` downloads the model of an input method and compiles it.
+
+    Example: cectrain lm words.arpa.gz
     """
-    from cecdata.ngram.models import read, user_table
+    from cecdata.lm.ngrams import read, user_table
 
     path = out or user_table()
     made = read(model)

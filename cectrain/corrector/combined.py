@@ -15,7 +15,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from cecdata.ngram.models import SHIPPED_NAME
+from cecdata.lm.ngrams import SHIPPED_NAME
 from cectrain.corrector.change_scorer import ChangeScorer
 from cectrain.corrector.channel.proposer import LEAST as CHANNEL_LEAST
 from cectrain.corrector.channel.proposer import ChannelProposer, Reading

@@ -26,7 +26,7 @@ class Corrector:
     model: `combined` (the noisy channel and the built-in policy), `channel` (the channel alone),
     `combined:FOLDER` (with another policy of the built-in kind, of a run or a model), or any
     `Proposer`; with torch also `builtin` (the policy alone), a folder or a hub id. lm: the
-    channel's n-gram model, see `cecdata.ngram.models.find`. confidence: least confidence of an edit
+    channel's n-gram model, see `cecdata.lm.ngrams.find`. confidence: least confidence of an edit
     that is made, 0..1; 0: every edit; None: the default of the model. batch: pieces in a forward
     pass. device: of torch; `auto` is the first GPU, or the processor without one. threads: of the
     processor; 0 takes one for a small model, and torch's default for others. protect: names that

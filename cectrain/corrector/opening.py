@@ -18,7 +18,7 @@ COMBINED = "combined"  # the channel and a policy; combined:FOLDER takes another
 def open_channel(lm: str | None = None, confidence: float | None = None) -> ChannelProposer:
     """Return the channel over an n-gram model.
 
-    lm: see `cecdata.ngram.models.find`. confidence: least posterior of an edit; None: the default.
+    lm: see `cecdata.lm.ngrams.find`. confidence: least posterior of an edit; None: the default.
     """
     from cectrain.corrector.channel.proposer import LEAST, ChannelProposer
     from cectrain.corrector.channel.tables import open_tables
@@ -37,7 +37,7 @@ def open_combined(
 ) -> CombinedProposer:
     """Return the channel over an n-gram model with the built-in policy, or that of a folder.
 
-    lm: see `cecdata.ngram.models.find`. confidence: least confidence of an edit; None: the default.
+    lm: see `cecdata.lm.ngrams.find`. confidence: least confidence of an edit; None: the default.
     """
     from cectrain.corrector.change_scorer import ChangeScorer
     from cectrain.corrector.combined import LEAST, CombinedProposer

@@ -45,7 +45,7 @@ from cecdata.common.model_digest import sha256_of_model
 from cecdata.config import Config, load
 from cecdata.corpus.splits import is_validation
 from cecdata.corpus.xxh3 import id_column, ids
-from cecdata.ngram.models import find
+from cecdata.lm.ngrams import find
 from cecdata.perturbation.engine import Perturber
 from cecdata.shards.manifest import fingerprint
 from cecdata.shards.schema import SENTENCE

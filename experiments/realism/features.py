@@ -14,7 +14,7 @@ from cecdata.hanzi.edits import Edit, align, apply
 from cecdata.hanzi.lexicon import LENGTHS
 from cecdata.hanzi.readings import readings
 from cecdata.hanzi.shapes import similarity
-from cecdata.ngram.characters import shipped_pairs
+from cecdata.lm.characters import shipped_pairs
 from experiments.realism.words import NEVER, UNKNOWN, cut, fit, lexicon, score
 
 # The features of an edit, by group. A pair has the mean, the minimum and the maximum of each over

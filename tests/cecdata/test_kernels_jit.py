@@ -16,7 +16,7 @@ DECORATED = re.compile(r"^@(compiled|entry|inlined|called)$", re.MULTILINE)
 ROOT = Path(__file__).parents[2]
 # Rooms whose entries have their folder and further packages in their digest, by `compiled_with` or
 # `entry_with`.
-WITH = {"cectrain.corrector.channel": ("cecdata.ngram",), "cecdata.contamination": ()}
+WITH = {"cectrain.corrector.channel": ("cecdata.lm",), "cecdata.contamination": ()}
 MODULE = """
 from cecdata.common.kernels.jit import entry
 

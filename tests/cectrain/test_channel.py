@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from cecdata.channel.table import Channel
-from cecdata.ngram.models import find
-from cecdata.ngram.table import Ngrams
+from cecdata.lm.ngrams import find
+from cecdata.lm.table import Ngrams
 from cectrain.corrector.channel.layout import Settings
 from cectrain.corrector.channel.proposer import ChannelProposer
 from cectrain.corrector.channel.tables import MISSING, NUMERALS, kept_at, open_tables, tables_of

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cecbench.causal import prompt_ids
-from cecdata.ngram.models import SHIPPED_NAME, shipped
+from cecdata.lm.ngrams import SHIPPED_NAME, shipped
 from cectrain.corrector.change_scorer import FLOOR
 from cectrain.corrector.combined import INPUT_METHOD, LEAST, SHIPPED, chosen
 from cectrain.corrector.corrector import Corrector

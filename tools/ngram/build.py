@@ -1,7 +1,7 @@
 """Count the words of clean text and write the shipped n-gram table.
 
     pip install --target WORDFREQ wordfreq==3.1.1
-    PYTHONPATH=WORDFREQ python tools/ngram/build.py CLEAN.parquet --out cecdata/ngram/words.ngram
+    PYTHONPATH=WORDFREQ python tools/ngram/build.py CLEAN.parquet --out cecdata/lm/words.ngram
 
 Only sentences of openly licensed origins are read (`ORIGINS`), without those that are held out by
 id. Words are those of the lexicon (jieba's dictionary), those of wordfreq's list, and the standard
@@ -26,9 +26,9 @@ from cecdata.corpus.splits import is_validation
 from cecdata.corpus.xxh3 import ids
 from cecdata.hanzi.characters import standard_characters
 from cecdata.hanzi.data import rows
-from cecdata.ngram.kernels import child, marks_of, shift_of
-from cecdata.ngram.models import SHIPPED_NAME
-from cecdata.ngram.table import LONGEST, Ngrams, _trie
+from cecdata.lm.kernels import child, marks_of, shift_of
+from cecdata.lm.ngrams import SHIPPED_NAME
+from cecdata.lm.table import LONGEST, Ngrams, _trie
 
 Longs = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -141,7 +141,7 @@ def model(stream: Ints, words: tuple[str, ...], listed: Floats) -> Ngrams:
     gamma3 = 1 - np.bincount(first, own3, len(pairs))
     return Ngrams(
         name=SHIPPED_NAME,
-        licence="see cecdata/ngram/SOURCES.md",
+        licence="see cecdata/lm/SOURCES.md",
         error=ERROR,
         words=words,
         word_log_prob=logs(share),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cecdata import ngram
 from cecdata.common.kernels.jit import called, entry_with
-from cecdata.ngram.kernels import find_bigram
+from cecdata.lm.kernels import find_bigram
 from cectrain.corrector.channel.lattice import (
     best_before_and_after,
     bounds,

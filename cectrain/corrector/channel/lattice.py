@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from cecdata.common.kernels.jit import called, inlined
-from cecdata.ngram.kernels import (
+from cecdata.lm.kernels import (
     BYTE,
     LOWER,
     STEP,

@@ -30,9 +30,9 @@ from cecdata.hanzi.characters import (
     traditional_forms,
     variant_forms,
 )
-from cecdata.ngram.kernels import place_of, shift_of
-from cecdata.ngram.models import find, locate
-from cecdata.ngram.table import Ngrams, Tables
+from cecdata.lm.kernels import place_of, shift_of
+from cecdata.lm.ngrams import find, locate
+from cecdata.lm.table import Ngrams, Tables
 from cectrain.corrector.channel.layout import MOST_WORD, ChannelArrays, kinds
 from cectrain.corrector.tensors import read_tensors, write_tensors
 
@@ -79,7 +79,7 @@ def tables_of(model: Ngrams, channel: Channel | None = None) -> ChannelTables:
 def open_tables(lm: str | Path | None = None) -> ChannelTables:
     """Return the tables of an n-gram model, kept since the last call or made.
 
-    lm: see `cecdata.ngram.models.find`. Where the user's cache cannot be written, nothing is kept.
+    lm: see `cecdata.lm.ngrams.find`. Where the user's cache cannot be written, nothing is kept.
     """
     path = kept_at(lm)
     with contextlib.suppress(InputError, KeyError, ValueError, TypeError):
@@ -234,7 +234,7 @@ def _reluctance(channel: Channel, model: Ngrams) -> Floats:
 def _with_lost_words(model: Ngrams) -> Ngrams:
     """Return the model with the words that a conversion of its texts replaced, as likely as those.
 
-    >>> from cecdata.ngram.models import shipped
+    >>> from cecdata.lm.ngrams import shipped
     >>> "哪吒" in shipped().words, "哪吒" in _with_lost_words(shipped()).words
     (False, True)
     """

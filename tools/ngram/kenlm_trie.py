@@ -1,5 +1,8 @@
-"""The reader of the n-grams in a KenLM binary of the trie kind, quantised or not.
+"""Compile a KenLM binary of the trie kind, quantised or not, into an n-gram table.
 
+    python tools/ngram/kenlm_trie.py /usr/lib/x86_64-linux-gnu/libime/zh_CN.lm [--out TABLE]
+
+`make lm` does so with Debian's model of an input method. The table's licence stays the model's.
 KenLM's library scores sentences but does not list n-grams, which a table of another form needs.
 The layout is that of KenLM's format version 5 (`lm/binary_format.cc`, `trie.hh`, `quantize.hh`,
 `bhiksha.hh`): a header, the hashes of the vocabulary, quantisation bins, then one bit-packed array
@@ -8,14 +11,19 @@ for each order. The children of a node add the word before its words.
 
 from __future__ import annotations
 
+import argparse
 import struct
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cecdata.common.errors import InputError
+from cecdata.common.errors import CecError, InputError
+from cecdata.lm.arpa import natural
+from cecdata.lm.ngrams import user_table
+from cecdata.lm.table import Ngrams
 
 MAGIC = b"mmap lm http://kheafield.com/code format version 5\n\0"
 _HEADER = 88  # bytes of the magic words and of the sanity numbers after them
@@ -31,12 +39,6 @@ class Order:
     words: NDArray[np.int32]
     log_prob: NDArray[np.float32]
     backoff: NDArray[np.float32]
-
-
-def is_kenlm(path: Path) -> bool:
-    """Return whether a file begins like a KenLM binary of any version."""
-    with path.open("rb") as file:
-        return file.read(len(MAGIC)).startswith(b"mmap lm ")
 
 
 def read(path: Path) -> tuple[list[str], list[Order]]:
@@ -200,3 +202,40 @@ def _chopped(entries: int, most: int, limit: int) -> int:
     chops = range(min(required, limit) + 1)
     changes = [(most >> (required - chop)) * 64 - entries * chop for chop in chops]
     return changes.index(min(changes))
+
+
+def model(path: Path) -> Ngrams:
+    """Return the model of orders 1 to 3, with natural logarithms."""
+    words, orders = read(path)
+    empty = Order(np.zeros((0, 3), np.int32), *[np.zeros(0, np.float32)] * 2)
+    one, two, three = (*orders, empty)[:3]
+    return Ngrams(
+        name=path.name,
+        licence="as the file it was compiled from",
+        words=tuple(words),
+        word_log_prob=natural(one.log_prob),
+        word_backoff=natural(one.backoff),
+        pairs=two.words,
+        pair_log_prob=natural(two.log_prob),
+        pair_backoff=natural(two.backoff),
+        triples=three.words,
+        triple_log_prob=natural(three.log_prob),
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model", type=Path)
+    parser.add_argument("--out", type=Path, default=user_table())
+    asked = parser.parse_args()
+    try:
+        made = model(asked.model)
+        made.tables()  # raises where a table could not be used
+        made.save(asked.out)
+    except (CecError, OSError) as error:
+        sys.exit(f"Error: {error}")
+    print(f"{asked.out}: {len(made.words):,} words, {len(made.pairs):,} bigrams")
+
+
+if __name__ == "__main__":
+    main()

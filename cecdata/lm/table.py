@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from cecdata.common import arrays
 from cecdata.common.errors import InputError
-from cecdata.ngram import kernels
+from cecdata.lm import kernels
 
 KIND = "cecdata n-gram table 2"
 MOST_WORDS, MOST_PAIRS = 1 << 20, 1 << 23  # what the bits of a slot's key can number

@@ -183,8 +183,8 @@ def child(keys, nodes, marks, shift, node, point):
 
 
 @compiled
-def nats_of(data, bounds, tables, longest, nats, characters):
-    """Write, for each UTF-8 text, log P of its Chinese characters in nats, and their number.
+def nats_of(data, bounds, tables, longest, nats):
+    """Write log P of the Chinese characters of each UTF-8 text in nats.
 
     Each run of Chinese characters is cut into the words with the highest joint unigram probability.
     """
@@ -250,7 +250,6 @@ def nats_of(data, bounds, tables, longest, nats, characters):
                 if slot < 0:
                     nats[row] += tables.log_prob[word]
                 stop = start
-            characters[row] += last - first
             first = last
 
 

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from cecdata.ngram.models import shipped
+from cecdata.lm.ngrams import shipped
 
 Doubles = NDArray[np.float64]
 

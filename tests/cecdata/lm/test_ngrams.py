@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from pathlib import Path
 
@@ -11,9 +10,9 @@ import numpy as np
 import pytest
 
 from cecdata.common.errors import InputError
-from cecdata.ngram import arpa, kenlm_trie, models
-from cecdata.ngram.kernels import STEP, child, find_bigram, find_trigram
-from cecdata.ngram.table import Ngrams, load
+from cecdata.lm import arpa, ngrams, open_scorer
+from cecdata.lm.kernels import STEP, child, find_bigram, find_trigram
+from cecdata.lm.table import Ngrams, load
 
 ARPA = """\\data\\
 ngram 1=4
@@ -142,7 +141,7 @@ def test_a_damaged_table_is_refused(tmp_path: Path, place: float) -> None:
 def test_an_arpa_file_is_compiled(tmp_path: Path) -> None:
     """Words, log-probabilities (base 10 in the file) and back-offs are those of the file."""
     (tmp_path / "m.arpa").write_text(ARPA, "utf-8")
-    held = models.read(tmp_path / "m.arpa")
+    held = ngrams.read(tmp_path / "m.arpa")
     assert held.words == ("<unk>", "病情", "已经", "好转")
     assert held.word_log_prob[1] == pytest.approx(-np.log(10), abs=float(STEP) / 2)
     assert held.pairs.tolist() == [[1, 2], [1, 3], [2, 3]]
@@ -163,36 +162,16 @@ def test_a_wrong_arpa_file_is_refused(tmp_path: Path, old: str, new: str, messag
     """The message names the file and the line, or what is missing."""
     (tmp_path / "m.arpa").write_text(ARPA.replace(old, new), "utf-8")
     with pytest.raises(InputError, match=message):
-        models.read(tmp_path / "m.arpa")
+        ngrams.read(tmp_path / "m.arpa")
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
     """A text, a KenLM binary that is cut short, a missing file: an error that names it."""
     (tmp_path / "a.txt").write_text("他来了。\n", "utf-8")
-    (tmp_path / "b.lm").write_bytes(kenlm_trie.MAGIC.ljust(88, b"\0") + b"\0" * 400)
+    (tmp_path / "b.lm").write_bytes(b"mmap lm http://kheafield.com/code".ljust(488, b"\0"))
     for name in ("a.txt", "b.lm", "c.lm"):
         with pytest.raises(InputError, match=name):
-            models.read(tmp_path / name)
-
-
-def test_a_kenlm_trie_says_what_the_library_says() -> None:
-    """Each n-gram of a real trie has the log-probability that KenLM's library computes."""
-    path = os.environ.get("CEC_INPUT_METHOD_LM", "")
-    if not path:
-        pytest.skip("CEC_INPUT_METHOD_LM does not name a KenLM trie such as libime's zh_CN.lm")
-    kenlm = pytest.importorskip("kenlm")
-    words, orders = kenlm_trie.read(Path(path))
-    library = kenlm.Model(path)
-    draw = random.Random(3)
-    for order in orders:
-        for at in draw.sample(range(len(order.log_prob)), 500):
-            state = kenlm.State()
-            library.NullContextWrite(state)
-            for number in order.words[at]:
-                after = kenlm.State()
-                score = library.BaseScore(state, words[number], after)
-                state = after
-            assert score == pytest.approx(float(order.log_prob[at]), abs=1e-4)
+            ngrams.read(tmp_path / name)
 
 
 def test_arpa_is_recognised_by_its_first_line(tmp_path: Path) -> None:
@@ -201,3 +180,88 @@ def test_arpa_is_recognised_by_its_first_line(tmp_path: Path) -> None:
     model().save(tmp_path / "x.ngram")
     assert arpa.is_arpa(tmp_path / "m.arpa")
     assert not arpa.is_arpa(tmp_path / "x.ngram")
+
+
+DIALECTS = {
+    "spaces in the header": ARPA.replace("ngram 1=4", "ngram  1 =        4"),
+    "spaces for tabs": ARPA.replace("\t", "   "),
+    "a mark of the byte order": "\ufeff" + ARPA,
+    "a comment before the header": "written by a toolkit\n\n" + ARPA,
+    "spaces in a section": ARPA.replace("\\2-grams:", "\\2-grams: "),
+    "carriage returns": ARPA.replace("\n", "\r\n"),
+    "the unknown word in capitals": ARPA.replace("<unk>", "<UNK>"),
+    "the unknown word last": ARPA.replace("-2.0\t<unk>\n", "").replace(
+        "-1.5\t好转\n", "-1.5\t好转\n-2.0\t<unk>\n"
+    ),
+    "no unknown word": ARPA.replace("-2.0\t<unk>\n", "").replace("1=4", "1=3"),
+}
+
+
+@pytest.mark.parametrize("text", DIALECTS.values(), ids=DIALECTS)
+def test_the_dialects_of_toolkits_are_read_alike(tmp_path: Path, text: str) -> None:
+    """White space, marks and the place of the unknown word change no n-gram of the words."""
+    (tmp_path / "m.arpa").write_text(text, "utf-8", newline="")
+    held = ngrams.read(tmp_path / "m.arpa")
+    assert held.words == ("<unk>", "病情", "已经", "好转")
+    assert held.pairs.tolist() == [[1, 2], [1, 3], [2, 3]]
+    assert held.triples.tolist() == [[1, 2, 3]]
+    assert held.word_log_prob[1] == pytest.approx(-np.log(10), abs=float(STEP) / 2)
+
+
+def test_words_with_other_white_space_are_one_word(tmp_path: Path) -> None:
+    """Only spaces and tabs end a word; minus infinity is the least probability."""
+    text = ARPA.replace("病情", "病\u3000情").replace("已经", "已\xa0经").replace("-1.5", "-inf")
+    (tmp_path / "m.arpa").write_text(text, "utf-8")
+    held = ngrams.read(tmp_path / "m.arpa")
+    assert held.words[1:3] == ("病\u3000情", "已\xa0经")
+    assert held.word_log_prob[3] < -20
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("-1.2\t已经", "-1.2\t病情", "line 9.*listed twice"),
+        ("-1.2\t已经", "nan\t已经", "line 9.*no log-probability"),
+        ("\\2-grams:\n-0.4", "\\2-grams:\n-0.4 x y", "line 13"),
+    ],
+)
+def test_what_would_be_misread_is_refused(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    """A word that is listed twice would give the words after it others' probabilities."""
+    (tmp_path / "m.arpa").write_text(ARPA.replace(old, new), "utf-8")
+    with pytest.raises(InputError, match=message):
+        ngrams.read(tmp_path / "m.arpa")
+
+
+def test_a_text_is_scored_by_hand(tmp_path: Path) -> None:
+    """log P is the sum over the likeliest words: bigrams where listed, else back-off."""
+    (tmp_path / "m.arpa").write_text(ARPA, "utf-8")
+    scorer = open_scorer(tmp_path / "m.arpa")
+    found = scorer.log_prob(["病情已经好转", "好转病情", "病情。已经", "", "abc"])
+    by_hand = np.array([-1.0 - 0.4 - 0.6, -1.5 - 1.0, -1.0 - 1.2, 0, 0]) * np.log(10)
+    np.testing.assert_allclose(found, by_hand, atol=3 * float(STEP))
+    assert scorer.name == "m.arpa"
+    assert len(scorer.identity) == 64
+
+
+def test_the_ratio_of_a_change_is_the_difference_of_the_texts() -> None:
+    """Each change alone, by code points, also in several texts at once; a text may have none."""
+    scorer = open_scorer("words")
+    text, changes = "😀他的病情己经好转。", [(5, 6, "已"), (1, 2, "她"), (5, 7, ""), (0, 0, "我")]
+    variants = [text[:start] + new + text[end:] for start, end, new in changes]
+    expected = scorer.log_prob(variants) - scorer.log_prob([text])
+    assert scorer.log_ratios(text, changes).tolist() == expected.tolist()
+    assert expected[0] > 1
+    first, none, last = scorer.log_ratios_of([text, text, text], [changes[:1], [], changes])
+    assert (first.tolist(), none.tolist()) == (expected[:1].tolist(), [])
+    assert last.tolist() == expected.tolist()
+    assert scorer.log_ratios_of([], []) == []
+
+
+def test_a_model_of_another_language_is_refused(tmp_path: Path) -> None:
+    """A model that knows no Chinese word could judge nothing."""
+    text = ARPA.replace("病情", "the").replace("已经", "a").replace("好转", "of")
+    (tmp_path / "en.arpa").write_text(text, "utf-8")
+    with pytest.raises(InputError, match="no Chinese word"):
+        open_scorer(tmp_path / "en.arpa")

@@ -1,0 +1,93 @@
+"""The one interface of all language models, and the table of their kinds.
+
+A new kind is a module with a `KIND` in this folder, and its name in `KINDS`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cecdata.common.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# A change of a text: the code points [start, end), and what replaces them.
+Change: TypeAlias = tuple[int, int, str]
+Doubles = NDArray[np.float64]
+
+
+class Scorer(Protocol):
+    """A language model. `identity` differs for models that may give other numbers."""
+
+    name: str
+    identity: str
+
+    def log_prob(self, texts: Sequence[str] | pa.Array) -> Doubles:
+        """Return log P of each text in nats; NaN where the model cannot judge it."""
+
+    def log_ratios(self, text: str, changes: Sequence[Change]) -> Doubles:
+        """Return log P(text after the change) - log P(text) in nats, for each change alone.
+
+        NaN where the model cannot judge a change, such as one to a character that it does not know.
+        """
+
+    def log_ratios_of(
+        self, texts: Sequence[str], changes: Sequence[Sequence[Change]]
+    ) -> list[Doubles]:
+        """Return what `log_ratios` does for several texts, which share their batches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of language model: which names it takes, and how it opens one."""
+
+    takes: Callable[[str], bool]
+    open: Callable[[str], Scorer]
+
+
+# The first kind that takes a name opens it.
+KINDS = ("ngrams",)
+
+
+def open_scorer(name: str | Path | None = None) -> Scorer:
+    """Open a language model by its name.
+
+    A name is `words` (the n-gram table that ships; the default is the user's own one, if there is
+    one), or the file of an n-gram table or an ARPA file. Raises `InputError` for any other.
+    """
+    text = "" if name is None else str(name)
+    for module in KINDS:
+        kind: Kind = importlib.import_module(f"cecdata.lm.{module}").KIND
+        if kind.takes(text):
+            return kind.open(text)
+    raise InputError(
+        f"{text} is no language model: name an n-gram table, an ARPA file, or `words` for the "
+        "table that ships"
+    )
+
+
+def shared_scorer(name: str) -> Scorer:
+    """Return what `open_scorer` does, opened once for as long as its file stays as it is."""
+    path = Path(name)
+    state = path.stat() if path.is_file() else None
+    return _shared(name, (state.st_mtime_ns, state.st_size) if state else None)
+
+
+@lru_cache(maxsize=2)
+def _shared(name: str, _stamp: tuple[int, int] | None) -> Scorer:
+    return open_scorer(name)
+
+
+def changed(text: str, change: Change) -> str:
+    """Return the text after a change."""
+    start, end, replacement = change
+    return text[:start] + replacement + text[end:]
