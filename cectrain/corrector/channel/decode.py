@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cecdata import ngram
+from cecdata import lm as lm_room
 from cecdata.common.kernels.jit import called, entry_with
 from cecdata.lm.kernels import find_bigram
 from cectrain.corrector.channel.lattice import (
@@ -200,7 +200,7 @@ class Edits(NamedTuple):
     path: NDArray[np.uint8]
 
 
-@entry_with(ngram)
+@entry_with(lm_room)
 def correct(points, offsets, guard, lm, channel, settings, least, work, out):
     """Write the edits of all sentences to `out`, and return their number.
 

@@ -19,7 +19,7 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from cecdata import ngram
+from cecdata import lm as lm_room
 from cecdata.channel.table import SHIPPED, Channel, of_recipe, shipped_channel
 from cecdata.common.errors import CecError, InputError
 from cecdata.common.kernels.jit import compiled_with, inlined, sources
@@ -100,7 +100,7 @@ def kept_at(lm: str | Path | None) -> Path:
     Raises InputError where the model is missing.
     """
     digest = xxhash.xxh3_128(
-        sources(Path(__file__).parent, Path(str(ngram.__file__)).parent).encode()
+        sources(Path(__file__).parent, Path(str(lm_room.__file__)).parent).encode()
     )
     for path in (locate(lm), shipped_channel()):
         with path.open("rb") as file:
@@ -292,14 +292,14 @@ def span_key(points, first, last):
     return key | np.uint64(1)
 
 
-@compiled_with(ngram)
+@compiled_with(lm_room)
 def fill_keys(points, sizes, keys):
     """Write the key of each text [T, MOST_WORD] of these sizes [T]."""
     for row in range(len(points)):
         keys[row] = span_key(points[row], 0, sizes[row])
 
 
-@compiled_with(ngram)
+@compiled_with(lm_room)
 def fill_spans(keys, rows, spans):
     """Put the keys of spans into the hash table, with their rows."""
     mask, shift = len(keys) - 1, shift_of(len(keys))
