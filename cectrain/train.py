@@ -18,15 +18,15 @@ from cectrain.model.policy import load_policy
 from cectrain.run import distributed, preflight, reproducibility
 from cectrain.run.ppo import ppo
 from cectrain.run.progress import Logger, OnStep, ignore_line, ignore_step
-from cectrain.run.publish import publish
 from cectrain.run.stages import (
     choose_constants,
     load_encoder,
     open_embeddings,
     prepare,
+    publish,
     warm_start,
 )
-from cectrain.store import elapsed, results
+from cectrain.store import results
 
 
 def train(
@@ -72,8 +72,8 @@ def train(
         if distributed.broadcast_from_rank0(summary is not None):
             log(f"{out} holds the finished run already")
             return summary or {}
-        times = out.absolute() / STATE / elapsed.FILE if rank0 else None
-        with elapsed.counting(times, began) as clock:
+        times = out.absolute() / STATE / results.SECONDS if rank0 else None
+        with results.counting(times, began) as clock:
             # 4. The stages.
             step = clock.keeping_time(on_step)
             begin = partial(results.begin, work, out, config, identity, log, step)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cecbench import prompts
@@ -80,3 +81,21 @@ def _quantisation(config: PolicyConfig, torch: object) -> dict[str, object]:
         bnb_4bit_use_double_quant=True,
     )
     return {"quantization_config": quantised}
+
+
+def with_adapter(policy: Policy, config: PolicyConfig) -> Policy:
+    """Return the policy with a LoRA adapter on all linear layers if `policy.lora_rank` is set."""
+    if not config.lora_rank:
+        return policy
+    from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
+
+    model = policy.model
+    if config.quantise:
+        model = prepare_model_for_kbit_training(model)
+    adapter = LoraConfig(
+        r=config.lora_rank,
+        lora_alpha=config.lora_alpha,
+        target_modules="all-linear",
+        task_type="CAUSAL_LM",
+    )
+    return replace(policy, model=get_peft_model(model, adapter))

@@ -30,7 +30,8 @@ class Scored:
 class GroupReward:
     """A callable that TRL asks for one reward a completion, in groups of L candidates.
 
-    `found` and `encoded` count the references and sources embedded so far, by origin.
+    `last` has the rewards of the last call, [P, L] of this rank. `found` and `encoded` count the
+    references and sources embedded so far, by origin.
     """
 
     __name__ = "group_reward"  # TRL logs the reward under this name
@@ -46,6 +47,7 @@ class GroupReward:
         self._store = embeddings
         self._known: dict[str, FloatArray] = {}
         self.found = self.encoded = 0
+        self.last: FloatArray = np.zeros((0, size))
 
     def __call__(
         self,
@@ -68,6 +70,7 @@ class GroupReward:
         scored = self.score(source[::size], target[::size], groups)
         for name, value in scored.figures.items():
             log_metric(name, value)
+        self.last = scored.rewards
         return [float(value) for value in scored.rewards.ravel()]
 
     def score(

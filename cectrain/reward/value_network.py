@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cectrain.store.optimizer_state import load_optimizer, optimizer_tensors
+from cectrain.store.checkpoints import load_optimizer, optimizer_tensors
 
 if TYPE_CHECKING:
     import torch

@@ -1,28 +1,47 @@
-"""A callback of the trainer: metrics.jsonl, held-out scores, and a warning of reward hacking."""
+"""The callbacks of a PPO run: sealed checkpoints, metrics.jsonl, held-out scores, a warning."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import TrainerCallback
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from cectrain.config import PpoConfig
 from cectrain.model import heldout
 from cectrain.model.heldout import HeldOut
+from cectrain.reward.baseline import Baseline
 from cectrain.run import distributed
 from cectrain.run.progress import Logger
-from cectrain.run.stopwatch import Stopwatch
-from cectrain.store import metrics_log
-from cectrain.store.metrics_log import MetricsLog
+from cectrain.store import checkpoints, metrics_log
+from cectrain.store.metrics_log import MetricsLog, Stopwatch
 
 #: a rise of the reward and a fall of the held-out exact rate that together count as hacking
 _RISE, _FALL = 0.01, 0.02
 _FLAT = 5  # batches in a row without any advantage before the next warning
 
 
-class Watch(TrainerCallback):  # type: ignore[misc]  # transformers is not followed
+class SealCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not followed
+    """Adds the value network to each checkpoint, seals it and removes older ones."""
+
+    def __init__(self, baseline: Baseline, keep: int) -> None:
+        self._baseline, self._keep = baseline, keep
+
+    def on_save(self, args: Any, state: Any, _control: Any, **_: Any) -> None:
+        """Seal the checkpoint that TRL has just written; every rank calls this."""
+        folder = Path(args.output_dir) / f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}"
+        distributed.wait()  # each rank writes its own generators' state
+        if args.should_save:
+            self._baseline.save(folder)
+            checkpoints.seal(folder, step=state.global_step)
+            checkpoints.prune(folder.parent, self._keep, state.global_step)
+        distributed.wait()
+
+
+class EvalCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not followed
     """Writes metrics.jsonl, scores the policy at the end of cycles, warns of reward hacking."""
 
     before: HeldOut  # the scores before PPO, from the beginning of training on

@@ -10,14 +10,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cectrain.corrector.policy import Policy
-from cectrain.model.adapter import with_adapter
 from cectrain.model.heldout import HeldOut
-from cectrain.model.policy import load_policy
+from cectrain.model.policy import load_policy, with_adapter
 from cectrain.reward.config import RewardConfig
 from cectrain.reward.function import imported
 from cectrain.run import distributed
 from cectrain.run.grpo_settings import arguments, longest_candidate
-from cectrain.run.job import Job, Trained
+from cectrain.run.stages import Job, Trained
 from cectrain.store import checkpoints
 
 if TYPE_CHECKING:
@@ -33,13 +32,15 @@ def ppo(job: Job, reward: RewardConfig) -> Trained:
     if not job.config.ppo.updates:
         scores = job.score_before_ppo(lambda: job.score(job.policy))
         return Trained(0, scores, scores, job.policy)
-    from cectrain.run.callback import Watch
+    from cectrain.run.callback import EvalCallback
 
     rewarder = _group_reward(job, reward)
     trainer = _trainer(job, rewarder)
     score = partial(score_on_all_ranks, job, trainer)
     before = partial(job.score_before_ppo, score)
-    watch = Watch(job.config.ppo, job.metrics, score, job.log, before, partial(report, trainer))
+    watch = EvalCallback(
+        job.config.ppo, job.metrics, score, job.log, before, partial(report, trainer)
+    )
     trainer.add_callback(watch)
     for name in job.config.ppo.callbacks:
         trainer.add_callback(imported(name, "callback")())
@@ -83,7 +84,7 @@ def _trainer(job: Job, rewarder: GroupReward) -> GroupTrainer:
     from transformers.trainer_callback import PrinterCallback
     from transformers.utils import logging
 
-    from cectrain.fast.fp32_copies import with_fp32_copies
+    from cectrain.fast.optimizers import with_fp32_copies
     from cectrain.run.trainer import GroupTrainer
 
     logging.disable_progress_bar()
@@ -108,11 +109,10 @@ def _trainer(job: Job, rewarder: GroupReward) -> GroupTrainer:
         args,
         sft_pairs=job.sft_pairs,
         warmup_examples=config.sft.steps * config.sft.batch,
-        log=job.log,
     )
     if config.policy.dtype == "bfloat16":
         trainer.optimizer = with_fp32_copies(trainer.create_optimizer())
-    trainer.remove_callback(PrinterCallback)  # Watch logs the same figures in fewer words
+    trainer.remove_callback(PrinterCallback)  # ours logs the same figures in fewer words
     return trainer
 
 

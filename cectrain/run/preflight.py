@@ -83,7 +83,7 @@ def check_data(dataset: Pairs) -> None:
 
 def check_ppo(config: Config, policy: Policy, pairs: TrainingPairs) -> None:
     """Raise UsageError if PPO cannot run with this policy or with so few pairs."""
-    from cectrain.data.sampler import check_fill
+    from cectrain.data.sampling import check_fill
 
     if not config.ppo.updates:
         return

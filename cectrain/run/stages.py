@@ -1,35 +1,85 @@
-"""The stages of a training run before PPO, each resumable; `ppo.py` and `publish.py` follow."""
+"""The stages of a training run around PPO, each resumable, and the inputs that they share."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cecdata.common import durable
-from cecdata.common.codec import encode
-from cecdata.common.durable import STATE
+from cecdata.common.codec import Json, encode
+from cecdata.common.durable import STATE, Workspace
 from cecdata.common.errors import RefusedError, UsageError, VerificationError
 from cecdata.embed import Encoder, encoder
 from cectrain.config import Config, SftConfig
-from cectrain.corrector.policy import check_context
+from cectrain.corrector.folder import MODEL
+from cectrain.corrector.policy import Policy, check_context
 from cectrain.data import shards
-from cectrain.data.shards import TRAIN, Pairs
-from cectrain.data.training_pairs import training_pairs
-from cectrain.model.adapter import with_adapter
-from cectrain.model.policy import load_policy
+from cectrain.data.shards import TRAIN, Pair, Pairs
+from cectrain.data.training_pairs import TrainingPairs, training_pairs
+from cectrain.model import heldout
+from cectrain.model.export import save_model
+from cectrain.model.heldout import HeldOut
+from cectrain.model.policy import load_policy, with_adapter
 from cectrain.reward.config import RewardConfig
 from cectrain.run import distributed, preflight, reproducibility
 from cectrain.run.grpo_settings import longest_candidate
-from cectrain.run.job import Job
 from cectrain.run.progress import Logger
-from cectrain.run.reporters import Reporters
-from cectrain.run.stopwatch import Stopwatch
-from cectrain.store.metrics_log import MetricsLog
+from cectrain.store import metrics_log, results
+from cectrain.store.metrics_log import MetricsLog, Stopwatch
 
 if TYPE_CHECKING:
     from cecdata.embed.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """The inputs of all stages. `state` is the folder of checkpoints and caches of the run."""
+
+    config: Config
+    dataset: Pairs
+    encoder: Encoder | None  # None if the run has no PPO, and so rewards nothing
+    embeddings: Store | None  # of the references
+    policy: Policy
+    sft_pairs: TrainingPairs
+    ppo_pairs: TrainingPairs
+    heldout_pairs: tuple[Pair, ...]
+    clean: tuple[str, ...]  # held-out clean sentences
+    state: Path
+    metrics: MetricsLog
+    log: Logger
+
+    def score(self, policy: Policy) -> HeldOut:
+        """Return the policy's scores on the held-out sentences."""
+        return heldout.evaluate(policy, self.heldout_pairs, self.clean)
+
+    def score_before_ppo(self, score: Callable[[], HeldOut]) -> HeldOut:
+        """Return and log the scores before PPO; a resumed run reads those that it kept."""
+        path = self.state / "after_sft.json"
+        kept = distributed.is_rank0() and path.is_file()
+        scores = distributed.broadcast_from_rank0(heldout.read_held_out(path) if kept else None)
+        if scores is None:
+            scores = score()
+            if distributed.is_rank0():
+                heldout.write_held_out(path, scores)
+        self.metrics.write("heldout", 0, metrics_log.of_held_out(scores))
+        return scores
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """The result of PPO: batches run, held-out scores before and after, and the policy.
+
+    On rank 0 `policy` holds all weights; on other ranks it may be the policy as it was before.
+    """
+
+    batches: int
+    before: HeldOut
+    after: HeldOut
+    policy: Policy
+
 
 _HELD_OUT_SEED = 42  # for every run, so that runs of several seeds are scored on the same sentences
 
@@ -118,7 +168,7 @@ def prepare(
     policy = with_adapter(policy, config.policy)
     limit = config.policy.max_chars
     check_context(policy, "长" * limit, longest_candidate(config))
-    watched, clean = shards.held_out(dataset, config.data, limit, _HELD_OUT_SEED)
+    heldout_pairs, clean = shards.held_out(dataset, config.data, limit, _HELD_OUT_SEED)
     pairs = training_pairs(dataset, config.data, limit, config.seed, state / "arrow")
     longer = dataset.rows(TRAIN) - len(pairs)
     if longer and config.data.limit is None and not config.data.tuning:
@@ -138,7 +188,7 @@ def prepare(
         policy=policy,
         sft_pairs=sft_pairs,
         ppo_pairs=ppo_pairs,
-        watched=watched,
+        heldout_pairs=heldout_pairs,
         clean=clean,
         state=state,
         metrics=begin(),
@@ -157,16 +207,14 @@ def warm_start(job: Job) -> None:
     if sft.learning_rate is not None and sft.learning_rate > 5 * own:
         job.log(f"sft.learning_rate is high for this policy; without it the rate is {own:.2g}")
     stopwatch = Stopwatch()
-    reporters = Reporters(job.config.ppo.report_to, job.state / "ppo" / "runs")
 
     def log(step: int, values: dict[str, float]) -> None:
         values["training_tokens_per_s"] = values.pop("tokens_per_s")
         stopwatch.stop()
         job.metrics.write("sft", step, {**values, **stopwatch.take()})
         stopwatch.start()
-        reporters.report("sft", step, values)
 
-    train_sft(job.policy, job.sft_pairs, sft, job.state / "sft", log, job.log)
+    train_sft(job.policy, job.sft_pairs, sft, job.state / "sft", log)
 
 
 def choose_constants(job: Job) -> RewardConfig:
@@ -213,3 +261,64 @@ def _ppo_only_share(config: Config) -> float:
     """Return the share of targets for PPO alone; 0 if the run has only one kind of steps."""
     supervised = config.sft.steps or config.ppo.supervised
     return config.ppo.ppo_only_share if supervised and config.ppo.updates else 0.0
+
+
+def publish(
+    work: Workspace | None, job: Job, reward: RewardConfig, trained: Trained, seconds: float
+) -> dict[str, Json]:
+    """Write the model, `heldout.jsonl` and `summary.json`; return the summary, {} off rank 0."""
+    if work is None:
+        return {}
+    job.metrics.write("heldout", trained.batches, metrics_log.of_held_out(trained.after))
+    facts = summary(job, trained, reward, seconds=seconds)
+    staged = f"{STATE}/{MODEL}"
+    kept = job.config.policy.save_dtype
+    save_model(trained.policy, work.root / staged, facts, "" if kept == "float32" else kept)
+    work.publish(staged, MODEL)
+    facts["model_sha256"] = reproducibility.weights_sha256(work.root / MODEL)
+    work.write_text(results.ANSWERS, _answers(job, trained))
+    return results.write_summary(work, facts)
+
+
+def summary(job: Job, trained: Trained, reward: RewardConfig, *, seconds: float) -> dict[str, Json]:
+    """Return the facts of the run for scripts. Rates are fractions, None without a denominator.
+
+    `ppo_batches` is the number that were run, fewer than `ppo.updates` if the run was stopped.
+    `seconds` covers all calls, `cpu_seconds` and `gpu_seconds` the steps that led to the finished
+    weights.
+    """
+    before, after = trained.before, trained.after
+    alone = job.ppo_pairs is not job.sft_pairs  # pairs that only PPO uses
+    gpu = metrics_log.total(job.metrics.path, "gpu_seconds")
+    return {
+        "heldout_exact_after_sft": before.exact,
+        "heldout_exact_after_ppo": after.exact,
+        "heldout_overcorrection_after_sft": before.over_correction,
+        "heldout_overcorrection_after_ppo": after.over_correction,
+        "heldout_after_sft": encode(metrics_log.of_held_out(before)),
+        "heldout_after_ppo": encode(metrics_log.of_held_out(after)),
+        "heldout_rows": after.rows,
+        "seeds": [job.config.seed],
+        "seconds": round(seconds, 1),
+        "sft_steps": job.config.sft.steps,
+        "ppo_batches": trained.batches,
+        "parameters": job.policy.model.num_parameters(),
+        "training_pairs": len(job.ppo_pairs) + (len(job.sft_pairs) if alone else 0),
+        "ppo_only_pairs": len(job.ppo_pairs) if alone else 0,
+        "reward": encode(reward),
+        "cpu_seconds": metrics_log.total(job.metrics.path, "cpu_seconds"),
+        **({"gpu_seconds": gpu} if gpu else {}),
+    }
+
+
+def _answers(job: Job, trained: Trained) -> str:
+    """Return one JSON object a line: a held-out sentence, and the answers before and after PPO."""
+    sentences = [(pair.source, pair.target, pair.operator) for pair in job.heldout_pairs]
+    sentences += [(text, text, "clean") for text in job.clean]
+    answers = zip(trained.before.answers, trained.after.answers, strict=True)
+    names = ("source", "target", "operator", "before", "after")
+    lines = [
+        json.dumps(dict(zip(names, (*sentence, *both), strict=True)), ensure_ascii=False)
+        for sentence, both in zip(sentences, answers, strict=True)
+    ]
+    return "".join(line + "\n" for line in lines)

@@ -1,52 +1,73 @@
 """PPO on groups of candidates: a subclass of TRL's GRPOTrainer.
 
-TRL generates, computes the clipped loss and takes the steps. The hooks here replace the schedule,
-the sampler, the drawing of candidates, log-probabilities where a faster pass supports the model,
-and the advantages; they add the choice of sources, a supervised gradient and sealed checkpoints.
-What one hook leaves for another is in a `Cycle`. tests/cectrain/test_trl_contract.py compares the
-hooks with TRL, which the extra pins to >=1.16,<1.17.
+TRL generates, computes the clipped loss and takes the steps. Four of its private methods are
+overridden, because TRL 1.16 has no public way to do what they do:
+
+- `_get_train_sampler`: an order for each epoch, groups whole, lengths alike; TRL repeats the first
+  epoch's order after a resume;
+- `_generate_and_score_completions`: choose the sources before, and put our advantages and fewer
+  rows after; TRL's baseline is the group's mean;
+- `_generate_single_turn`: speculative decoding with the source as the draft;
+- `_get_per_token_logps_and_entropies`: the forward pass for CPUs.
+
+`_metrics` takes the figures that TRL averages and logs. tests/cectrain/test_trl_contract.py
+compares all of this with TRL, which the extra pins to >=1.16,<1.17.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 from trl import GRPOConfig, GRPOTrainer
 from trl.models.utils import unwrap_model_for_generation
 
 from cectrain.config import PpoConfig
 from cectrain.corrector import speculative
 from cectrain.corrector.policy import Policy
-from cectrain.data import source_selection
-from cectrain.data.sampler import GroupSampler, View
+from cectrain.data.sampling import GroupSampler, View, select
 from cectrain.data.training_pairs import TrainingPairs
-from cectrain.fast import log_probs, malloc_trim, qwen3_forward
-from cectrain.fast.deduplicate import drop_zero_advantages
+from cectrain.fast import memory, qwen3_forward
 from cectrain.reward.baseline import Baseline
 from cectrain.reward.group_reward import GroupReward
 from cectrain.run import distributed
-from cectrain.run.cycle import Cycle
+from cectrain.run.callback import SealCallback
 from cectrain.run.grpo_settings import may_draft, rate_share, uses_fast_forward
-from cectrain.run.micro_batches import MicroBatches
-from cectrain.run.progress import Logger, ignore_line
-from cectrain.run.supervised_gradient import SupervisedGradient
+from cectrain.run.zero_advantages import drop_zero_advantages
 from cectrain.store import checkpoints
-from cectrain.supervised.gradient import refuse_nan
+from cectrain.supervised.loop import refuse_nan
+from cectrain.supervised.loss import collate, loss_function
+from cectrain.supervised.sft import supervised_batch
 
 if TYPE_CHECKING:
     import datasets
 
 
+_ADVICE = "raise ppo.accumulation, or set ppo.gradient_checkpointing=true"
+
+
+@dataclass(slots=True)
+class Cycle:
+    """One batch of candidates, from its sources to its last backward pass.
+
+    `_generate_and_score_completions` starts it with `drafts`. While `old_log_probs_later` is set,
+    TRL gets zeros as old log-probabilities, because they are computed after rows without gradient
+    are removed. At its end it sets `tokens` and `seconds`, which the cycle's `training_step`s read.
+    """
+
+    drafts: list[list[int]] = field(default_factory=list)  # tokens of each candidate's source
+    old_log_probs_later: bool = False
+    tokens: int = 0  # of candidates that are trained on, on this rank
+    seconds: float = 0.0  # spent on generating and scoring
+
+
 class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
-    """GRPOTrainer with baselines of its own, fast rollouts and sealed checkpoints."""
+    """GRPOTrainer with baselines of its own, fast rollouts and a supervised gradient."""
 
     def __init__(
         self,
@@ -58,14 +79,14 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         *,
         sft_pairs: TrainingPairs | None = None,
         warmup_examples: int = 0,
-        log: Logger = ignore_line,
         **more: Any,
     ) -> None:
         """`sft_pairs`, by default `pairs`, are those of the supervised gradient.
 
-        It takes those after the first `warmup_examples`. `log` gets lines about full memory.
+        It takes those after the first `warmup_examples`.
         """
         self._ppo, self._reward, self._pairs, self._policy = ppo, reward, pairs, policy
+        self._sft_pairs, self._warmup_examples = sft_pairs or pairs, warmup_examples
         self._view = View(pairs, policy)
         self._cycle = Cycle()
         super().__init__(
@@ -76,17 +97,26 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
             processing_class=policy.tokenizer,
             **more,
         )
-        self._critic = Baseline(policy.model, reward, ppo, self.accelerator, self.args.seed)
+        self.baseline = Baseline(policy.model, reward, ppo, self.accelerator, self.args.seed)
+        self.add_callback(SealCallback(self.baseline, ppo.keep))
         self._adapter = self._active_adapter()
         if self.ref_model is not None and not distributed.sharded():
             # TRL loads the reference policy anew, but PPO starts from the warm start's weights.
             reference = self.accelerator.unwrap_model(self.ref_model)
             reference.load_state_dict(self._bare_model().state_dict())
-        self._supervised = SupervisedGradient(ppo, sft_pairs or pairs, warmup_examples)
         processes = self.accelerator.num_processes
-        self._micro_batches = MicroBatches(ppo, self.loss_type, processes, log)
         self._fast_forward = uses_fast_forward(ppo, self.model, processes)
         self._drafts = may_draft(ppo, self._bare_model())
+        if self.is_fsdp_enabled:  # otherwise a rank that ends early makes the others wait
+            self.model._is_fsdp_managed_module = True  # noqa: SLF001 - `generate` reads it
+
+    def train(self, resume_from_checkpoint: str | None = None, **more: Any) -> Any:
+        """Train, also on from a checkpoint; errors of the disk and the device become ours."""
+        if resume_from_checkpoint is not None:
+            self.baseline.load(Path(resume_from_checkpoint))
+        folder = Path(self.args.output_dir)
+        with checkpoints.unsealed_removed(folder), memory.full_device(_ADVICE):
+            return super().train(resume_from_checkpoint, **more)
 
     def create_scheduler(
         self, num_training_steps: int, optimizer: torch.optim.Optimizer | None = None
@@ -97,6 +127,33 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         )
         return self.lr_scheduler
 
+    def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
+        """Return TRL's loss; raise CecError, with the batch saved, if it is not finite."""
+        loss: torch.Tensor = super().compute_loss(model, inputs, *args, **kwargs)
+        refuse_nan(loss, inputs, Path(self.args.output_dir), self.state.global_step)
+        return loss
+
+    def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> Any:
+        """Add a micro-batch's gradient, and after the last one of a step the supervised one."""
+        started, before = time.perf_counter(), self._cycle
+        loss = super().training_step(model, inputs, num_items_in_batch)
+        if self.accelerator.sync_gradients:
+            self._add_supervised_gradient()
+            memory.trim_sometimes(self.state.global_step)
+        cycle = self._cycle
+        seconds = time.perf_counter() - started - (cycle.seconds if cycle is not before else 0.0)
+        tokens = cycle.tokens / self.args.steps_per_generation
+        self._note(training_tokens_per_s=tokens / max(seconds, 1e-9), training_seconds=seconds)
+        return loss
+
+    @contextmanager
+    def whole_policy(self) -> Iterator[Policy]:
+        """Gather all weights on every rank, and yield the policy with them; a collective call."""
+        kwargs = {"gradient_checkpointing_kwargs": self.args.gradient_checkpointing_kwargs}
+        given = self.model_wrapped, self.accelerator
+        with unwrap_model_for_generation(*given, **kwargs) as model:
+            yield replace(self._policy, model=model)
+
     def _get_train_sampler(self, dataset: datasets.Dataset | None = None) -> GroupSampler:  # noqa: ARG002
         ppo = self._ppo
         return GroupSampler(
@@ -105,12 +162,14 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
             size=self.num_generations // ppo.oversampling,
             repeats=self.num_iterations * self.args.steps_per_generation,
             view=self._view,
-            pool=ppo.length_buckets,
+            buckets=ppo.length_buckets,
         )
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         started, size = time.perf_counter(), self.num_generations
-        inputs = self._select_sources(inputs)
+        policy = replace(self._policy, model=self._bare_model())
+        inputs, figures = select(policy, inputs, size, self._ppo.oversampling, self.temperature)
+        self._note(**figures)
         sources = [row["source"] for row in inputs]
         drafts = self.processing_class(sources, add_special_tokens=False).input_ids
         self._cycle = cycle = Cycle(drafts)
@@ -118,49 +177,59 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         out: dict[str, Any] = super()._generate_and_score_completions(inputs)
         cycle.old_log_probs_later = False
         generated = time.perf_counter()
-        rewards_P_L = cycle.rewards[:, 0].float().cpu().view(-1, size)  # noqa: N806
-        advantages, figures = self._critic.advantages(
+        local = torch.tensor(self._reward.last, dtype=torch.float32)
+        rewards = self.accelerator.gather(local.flatten().to(out["advantages"].device))
+        advantages, figures = self.baseline.advantages(
             self.model,
             sources[::size],
             {"input_ids": out["prompt_ids"][::size], "attention_mask": out["prompt_mask"][::size]},
-            rewards_P_L,
+            rewards.cpu().view(-1, size),
         )
         self._note(**figures)
         first = self.accelerator.process_index * len(inputs)
-        local = advantages.reshape(-1)[first : first + len(inputs)]
-        out["advantages"] = local.to(out["advantages"])
-        out = self._condensed(out)
+        own = advantages.reshape(-1)[first : first + len(inputs)]
+        out["advantages"] = own.to(out["advantages"])
+        out = self._with_fewer_rows(out)
         cycle.tokens = int(out["completion_mask"].sum())
         self._note(baseline_seconds=time.perf_counter() - generated)
         cycle.seconds = time.perf_counter() - started
         return out
 
-    def _select_sources(self, inputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        selected, figures = source_selection.select(
-            replace(self._policy, model=self._bare_model()),
-            inputs,
-            self.num_generations,
-            self._ppo.oversampling,
-            self.temperature,
-        )
-        self._note(**figures)
-        return selected
-
-    def _generate(self, prompts: list[Any]) -> Any:
-        started = time.perf_counter()
-        generated = super()._generate(prompts)
-        seconds = time.perf_counter() - started
-        tokens = sum(len(ids) for ids in generated[1])
-        self._note(generation_tokens_per_s=tokens / max(seconds, 1e-9), generation_seconds=seconds)
-        return generated
+    def _with_fewer_rows(self, out: dict[str, Any]) -> dict[str, Any]:
+        """Return the batch without rows that have no gradient, and with its old log-probs."""
+        ppo, before = self._ppo, len(out["advantages"])
+        # A KL term or an entropy bonus has a gradient in every row.
+        plain = ppo.kl == 0 and ppo.entropy == 0 and ppo.vllm == "off"
+        if ppo.drop_zero_advantages and plain:
+            out = drop_zero_advantages(out, self.args.steps_per_generation)
+        if ppo.vllm == "off" and out.get("old_per_token_logps") is not None:  # K ≥ 2
+            # Both sides of the ratio come from one pass and from equal rows: drawing rounds
+            # differently, by more than the clip in bf16.
+            ids = torch.cat([out["prompt_ids"], out["completion_ids"]], dim=1)
+            mask = torch.cat([out["prompt_mask"], out["completion_mask"]], dim=1)
+            rows = len(ids) // self.args.steps_per_generation
+            with torch.no_grad():
+                out["old_per_token_logps"] = self._get_per_token_logps_and_entropies(
+                    self.model, ids, mask, out["completion_ids"].shape[1], batch_size=rows
+                )[0]
+        self._note(trained_share=len(out["advantages"]) / before)
+        return out
 
     def _generate_single_turn(self, prompt_ids: Any, *args: Any, **kwargs: Any) -> Any:
+        started = time.perf_counter()
+        if self._drafts:
+            made = self._drafted(prompt_ids), None
+        else:
+            made = super()._generate_single_turn(prompt_ids, *args, **kwargs)
+        seconds, tokens = time.perf_counter() - started, sum(len(ids) for ids in made[0])
+        self._note(generation_tokens_per_s=tokens / max(seconds, 1e-9), generation_seconds=seconds)
+        return made
+
+    def _drafted(self, prompt_ids: Any) -> list[list[int]]:
         size = self.num_generations
-        if self.is_fsdp_enabled:  # otherwise a rank that ends early makes the others wait
-            self.model._is_fsdp_managed_module = True  # noqa: SLF001 - `generate` reads it
-        if not self._drafts:
-            return super()._generate_single_turn(prompt_ids, *args, **kwargs)
-        with self._generation_autocast():
+        # The fast pass computes the ratios anew, so drawing may round as it does.
+        rounds = self._fast_forward and qwen3_forward.fast_dtype() is torch.bfloat16
+        with torch.autocast("cpu", torch.bfloat16) if rounds else self.accelerator.autocast():
             candidates = speculative.write(
                 self._bare_model(),
                 prompt_ids[::size],
@@ -172,13 +241,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
                 temperature=self.temperature,
                 top_p=self._ppo.top_p,
             )
-        return [candidate.tokens for candidate in candidates], None
-
-    def _generation_autocast(self) -> Any:
-        # The lean pass computes the ratios anew, so drawing may round as it does.
-        if self._fast_forward and qwen3_forward.fast_dtype() is torch.bfloat16:
-            return torch.autocast("cpu", torch.bfloat16)
-        return self.accelerator.autocast()
+        return [candidate.tokens for candidate in candidates]
 
     def _get_per_token_logps_and_entropies(
         self, model: Any, input_ids: Any, attention_mask: Any, logits_to_keep: int, **kwargs: Any
@@ -187,100 +250,26 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         if own and self._cycle.old_log_probs_later:
             later = torch.zeros(len(input_ids), logits_to_keep, device=self.accelerator.device)
             return later, None, None
+        given = model, input_ids, attention_mask, logits_to_keep
         if not self._fast_forward or not (own or model is self.ref_model):
-            return super()._get_per_token_logps_and_entropies(
-                model, input_ids, attention_mask, logits_to_keep, **kwargs
-            )
+            return super()._get_per_token_logps_and_entropies(*given, **kwargs)
         dtype = qwen3_forward.fast_dtype()
-        return *log_probs.log_probs_and_entropies(
-            model, input_ids, attention_mask, logits_to_keep, self.temperature, dtype
-        ), None
+        return *qwen3_forward.log_probs_and_entropies(*given, self.temperature, dtype), None
 
-    def _calculate_rewards(self, *args: Any) -> torch.Tensor:
-        self._cycle.rewards = super()._calculate_rewards(*args)
-        return self._cycle.rewards
-
-    def _condensed(self, out: dict[str, Any]) -> dict[str, Any]:
-        """Return the batch without rows that have no gradient, and with its old log-probs."""
-        ppo, before = self._ppo, len(out["advantages"])
-        # A KL term or an entropy bonus has a gradient in every row.
-        if ppo.drop_zero_advantages and ppo.kl == 0 and ppo.entropy == 0 and ppo.vllm == "off":
-            out = drop_zero_advantages(out, self.args.steps_per_generation)
-        if ppo.vllm == "off" and out.get("old_per_token_logps") is not None:  # K ≥ 2
-            # Both sides of the ratio come from one pass and from equal rows: drawing rounds
-            # differently, by more than the clip in bf16.
-            ids = torch.cat([out["prompt_ids"], out["completion_ids"]], dim=1)
-            mask = torch.cat([out["prompt_mask"], out["completion_mask"]], dim=1)
-            given = (self.model, ids, mask, out["completion_ids"].shape[1])
-            with torch.no_grad():
-                out["old_per_token_logps"] = self._micro_batches.without_gradient(
-                    lambda n: self._get_per_token_logps_and_entropies(*given, batch_size=n)[0],
-                    len(ids) // self.args.steps_per_generation,
-                    self.state.global_step,
-                )
-        self._note(trained_share=len(out["advantages"]) / before)
-        return out
-
-    def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> Any:  # noqa: ARG002
-        """Add a micro-batch's gradient; raise CecError, with it saved, for a loss of NaN or ∞."""
-        started, before = time.perf_counter(), self._cycle
-        model.train()
-        getattr(self.optimizer, "train", model.train)()  # some optimizers have this mode
-        self._prepare_inputs(inputs)  # draws the candidates of a new cycle
-        place = self._step % self.args.steps_per_generation
-        first = place - self._step % self.args.gradient_accumulation_steps
-        step = self._buffered_inputs[first : place + 1]
-        work = partial(self._add_part, model), self._end_step, model.zero_grad
-        loss = self._micro_batches.add(step, *work, self.state.global_step)
-        self._step += 1
-        cycle = self._cycle
-        seconds = time.perf_counter() - started - (cycle.seconds if cycle is not before else 0.0)
-        tokens = cycle.tokens / self.args.steps_per_generation
-        self._note(training_tokens_per_s=tokens / max(seconds, 1e-9), training_seconds=seconds)
-        return loss
-
-    def _add_part(self, model: Any, batch: Mapping[str, Any], share: float) -> torch.Tensor:
-        """Add the gradient of a batch, times `share`, and return the loss times it."""
-        with self.compute_loss_context_manager():
-            loss = self.compute_loss(model, batch)
-        loss = loss * share
-        self.accelerator.backward(loss)
-        refuse_nan(loss, batch, Path(self.args.output_dir), self.state.global_step)
-        return loss.detach()
-
-    def _end_step(self, passes: int) -> None:
-        """Add the supervised gradient after the last micro-batch of an optimizer step."""
-        if self.accelerator.sync_gradients:
-            policy = replace(self._policy, model=self._bare_model())
-            folder = Path(self.args.output_dir)
-            self._note(**self._supervised.add(policy, self.state.global_step, passes, folder))
-            malloc_trim.trim_sometimes(self.state.global_step)
-
-    @contextmanager
-    def whole_policy(self) -> Iterator[Policy]:
-        """Gather all weights on every rank, and yield the policy with them; a collective call."""
-        kwargs = {"gradient_checkpointing_kwargs": self.args.gradient_checkpointing_kwargs}
-        given = self.model_wrapped, self.accelerator
-        with unwrap_model_for_generation(*given, **kwargs) as model:
-            yield replace(self._policy, model=model)
-
-    def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        name = f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
-        folder = Path(self._get_output_dir(trial=trial)) / name
-        with checkpoints.removed_on_error(folder, owner=self.args.should_save):
-            super()._save_checkpoint(model, trial)
-            self.accelerator.wait_for_everyone()  # each rank writes its own generators' state
-            if self.args.should_save:
-                self._critic.save(folder)
-                checkpoints.seal(folder, step=self.state.global_step)
-        if self.args.should_save:
-            checkpoints.prune(folder.parent, self._ppo.keep, self.state.global_step)
-        self.accelerator.wait_for_everyone()
-
-    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
-        super()._load_optimizer_and_scheduler(checkpoint)
-        if checkpoint is not None:
-            self._critic.load(Path(checkpoint))
+    def _add_supervised_gradient(self) -> None:
+        """Add the gradient of `ppo.supervised` pairs (PPO-ptx, Ouyang et al. 2022, eq. 2)."""
+        started, size = time.perf_counter(), self._ppo.supervised
+        if not size:
+            return
+        step = self.state.global_step
+        policy = replace(self._policy, model=self._bare_model())
+        pairs = supervised_batch(self._sft_pairs, -(-self._warmup_examples // size) + step, size)
+        batch = collate(policy, pairs)
+        loss = loss_function(policy, "bf16" if self._ppo.bf16 else "auto")(batch)
+        refuse_nan(loss, batch, Path(self.args.output_dir), step)
+        (self._ppo.supervised_weight * loss).backward()
+        seconds = time.perf_counter() - started
+        self._note(supervised_loss=float(loss.detach()), supervised_seconds=seconds)
 
     def _bare_model(self) -> Any:
         """Return the policy's model as it is now, without the wrapping of several ranks."""

@@ -6,14 +6,20 @@ import contextlib
 import errno
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cecdata.common import durable
 from cecdata.common.codec import Json
 from cecdata.common.durable.files import fsync_folder, naming, settle
 from cecdata.common.errors import CecError
 from cecdata.common.seal import sealed, unsealed
+from cectrain.run import distributed
+
+if TYPE_CHECKING:
+    import torch
+
 
 PROOF = "checkpoint.json"  # {"files": {name: [sha256, bytes]}, "step": n}, sealed
 _FULL = 2**16  # a disk with fewer free bytes counts as full
@@ -43,17 +49,19 @@ def save(folder: Path, fill: Callable[[Path], None], **facts: object) -> None:
 
 
 @contextlib.contextmanager
-def removed_on_error(folder: Path, *, owner: bool) -> Iterator[None]:
-    """Remove `folder` if the block, which writes its files, fails; `owner` is the one to remove it.
+def unsealed_removed(parent: Path) -> Iterator[None]:
+    """Remove the checkpoints below `parent` that have no proof if the block fails.
 
-    Raises DiskFullError or CecError with the path; older checkpoints stay as they are.
+    Raises DiskFullError or CecError with the path; sealed checkpoints stay as they are.
     """
     try:
-        with naming(folder), torch_errors(folder):
+        with naming(parent), torch_errors(parent):
             yield
     except BaseException:
-        if owner:
-            shutil.rmtree(folder, ignore_errors=True)
+        if distributed.is_rank0():
+            for _, folder in _numbered(parent):
+                if not (folder / PROOF).is_file():
+                    shutil.rmtree(folder, ignore_errors=True)
         raise
 
 
@@ -153,3 +161,25 @@ def _numbered(parent: Path) -> Iterator[tuple[int, Path]]:
         name = _NAME.fullmatch(path.name)
         if name and path.is_dir():
             yield int(name[1]), path
+
+
+def optimizer_tensors(optimizer: torch.optim.Optimizer, prefix: str) -> dict[str, torch.Tensor]:
+    """Return the state by name, PREFIX.PARAMETER.NAME, on the CPU; learning rates are not in it."""
+    return {
+        f"{prefix}.{parameter}.{name}": value.detach().cpu().contiguous()
+        for parameter, state in optimizer.state_dict()["state"].items()
+        for name, value in state.items()
+    }
+
+
+def load_optimizer(
+    optimizer: torch.optim.Optimizer, prefix: str, tensors: Mapping[str, torch.Tensor]
+) -> None:
+    """Set the state from tensors of that prefix; the reverse of `optimizer_tensors`."""
+    state: dict[int, dict[str, torch.Tensor]] = {}
+    for key, value in tensors.items():
+        own, _, rest = key.partition(".")
+        if own == prefix:
+            parameter, _, name = rest.partition(".")
+            state.setdefault(int(parameter), {})[name] = value
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})

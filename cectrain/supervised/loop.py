@@ -1,26 +1,28 @@
-"""The loop of supervised training: steps, checkpoints and resume."""
+"""The loop of supervised training: gradients, steps, checkpoints and resume."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cecdata.common.errors import CecError
 from cectrain.corrector.policy import Policy
-from cectrain.fast import malloc_trim
+from cectrain.fast import memory
 from cectrain.run import distributed
 from cectrain.store import checkpoints
-from cectrain.store.optimizer_state import load_optimizer, optimizer_tensors
-from cectrain.supervised.gradient import Gradient
-from cectrain.supervised.loss import loss_function
+from cectrain.store.checkpoints import load_optimizer, optimizer_tensors
+from cectrain.supervised.loss import IGNORED, loss_function
 
 if TYPE_CHECKING:
     import torch
 
-    from cectrain.supervised.gradient import Batch
+    Batch = dict[str, torch.Tensor]
 
+
+_ADVICE = "raise sft.accumulation, or set sft.gradient_checkpointing=true"
 Log = Callable[[int, dict[str, float]], None]
 Watch = Callable[[int], None]
 
@@ -47,22 +49,20 @@ def fit(
     folder: Path,
     log: Log = lambda _step, _values: None,
     watch: Watch = lambda _step: None,
-    tell: Callable[[str], None] = lambda _line: None,
 ) -> None:
     """Train on the answers' tokens, from the newest whole checkpoint in `folder` or the start.
 
     `batches` returns this rank's share of the pairs of each of these steps, as `collate` makes it.
     If a batch is a function of the step alone, a run that was killed and resumed ends with the same
     weights on the same machine. Rank 0 writes.
-    `watch` is called after each step with the number of steps taken. If the device is out of
-    memory, the step is repeated in twice as many passes, and `tell` says so. Raises CecError if the
-    loss is not finite, with the batch saved.
+    `watch` is called after each step with the number of steps taken. Raises CecError if the loss is
+    not finite, with the batch saved, or if the device is out of memory.
     """
     model = policy.model
     highest = [[float(group["lr"]) for group in each.param_groups] for each in optimizers]
     first = resume(policy, optimizers, folder)
     loss_of = loss_function(policy, plan.precision, fast_forward=plan.fast_forward)
-    gradient = Gradient(policy, loss_of, plan.accumulation, folder, tell)
+    gradient = Gradient(policy, loss_of, plan.accumulation, folder)
     waits = model.device.type == "cuda"  # reading a number waits for the GPU
     model.train()
     started, tokens = time.perf_counter(), 0
@@ -72,7 +72,8 @@ def fit(
         done = step + 1
         logs = done % plan.log_every == 0 or done == plan.steps
         saves = done % plan.save_every == 0 or done == plan.steps
-        loss, count = gradient.set(batch, step, check=logs or saves or not waits)
+        with memory.full_device(_ADVICE):
+            loss, count = gradient.set(batch, step, check=logs or saves or not waits)
         norm = _update(model, optimizers, plan.max_grad_norm)
         tokens += count
         if logs:
@@ -81,7 +82,7 @@ def fit(
             values["learning_rate"] = float(optimizers[0].param_groups[0]["lr"])
             log(done, values)
             started, tokens = time.perf_counter(), 0
-        malloc_trim.trim_sometimes(done)
+        memory.trim_sometimes(done)
         watch(done)  # before the checkpoint, because a run killed in between repeats the step
         if saves:
             if distributed.is_rank0():
@@ -147,3 +148,83 @@ def _update(
     for optimizer in optimizers:
         optimizer.step()
     return norm
+
+
+@dataclass(frozen=True, slots=True)
+class Gradient:
+    """Sets the gradients of the mean loss over all answer tokens of a step, on all ranks."""
+
+    policy: Policy
+    loss_of: Callable[[Batch], torch.Tensor]
+    passes: int  # forward and backward passes of a step on this rank
+    folder: Path  # gets a batch whose loss is not finite
+
+    def set(self, batch: Batch, step: int, *, check: bool) -> tuple[torch.Tensor, int]:
+        """Set all gradients; return the mean loss, and this rank's number of answer tokens.
+
+        `batch` has this rank's share of the step's pairs. `check`: raise CecError if a loss is not
+        finite, for which a GPU must finish its work first.
+        """
+        import torch
+
+        tokens = answer_tokens(batch)
+        total = distributed.total(tokens)
+        self.policy.model.zero_grad()
+        whole = torch.zeros((), device=self.policy.model.device)
+        for part in split(batch, self.passes):
+            loss = self.loss_of(part)
+            if check:
+                refuse_nan(loss, part, self.folder, step)
+            share = loss * (answer_tokens(part) / total)
+            share.backward()
+            whole += share.detach()
+        gradients = [p.grad for p in self.policy.model.parameters() if p.grad is not None]
+        distributed.add([whole, *gradients])
+        return whole, tokens
+
+
+def split(batch: Batch, passes: int) -> list[Batch]:
+    """Return the rows in this many parts, each as `collate` makes it of its pairs alone."""
+    size = -(-len(batch["labels"]) // passes)
+    parts = []
+    for labels, ids in zip(
+        batch["labels"].split(size), batch["input_ids"].split(size), strict=True
+    ):
+        width = int((labels != IGNORED).any(0).nonzero().max()) + 1  # an answer ends each row
+        parts.append({"input_ids": ids[:, :width], "labels": labels[:, :width]})
+    return parts
+
+
+def answer_tokens(batch: Batch) -> int:
+    """Return the number of tokens of a batch that have a loss."""
+    return int((batch["labels"] != IGNORED).sum())
+
+
+def refuse_nan(loss: torch.Tensor, batch: Mapping[str, object], folder: Path, step: int) -> None:
+    """Raise CecError if the loss is not finite, after saving the batch's tensors in `folder`."""
+    import torch
+
+    if bool(torch.isfinite(loss.detach()).all()):
+        return
+    path = _save_batch(batch, folder)
+    raise CecError(
+        f"step {step}: the loss is {float(loss.detach())}; its batch was saved as {path}. The "
+        "last checkpoint is good: lower the learning rate, or inspect the batch, and start again."
+    )
+
+
+def _save_batch(batch: Mapping[str, object], folder: Path) -> Path:
+    """Save a batch's tensors for inspection and return the file."""
+    import torch
+    from safetensors.torch import save_file
+
+    from cecdata.common import durable
+
+    path = folder / "bad_batch.safetensors"
+    tensors = {
+        name: value.detach().cpu().contiguous()
+        for name, value in batch.items()
+        if isinstance(value, torch.Tensor)
+    }
+    durable.write(path, lambda where: save_file(tensors, where))
+    return path

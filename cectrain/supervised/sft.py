@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from cectrain.supervised.loop import Log, Plan, fit
 from cectrain.supervised.loss import collate
 
 if TYPE_CHECKING:
-    from cectrain.supervised.gradient import Batch
+    from cectrain.supervised.loop import Batch
 
 RATE, _PARAMETERS = 4e-4, 5_100_000  # the built-in policy's rate and size
 _POOL = 16  # batches whose pairs are sorted by length together
@@ -29,7 +29,6 @@ def train_sft(
     config: SftConfig,
     folder: Path,
     log: Log = lambda _step, _values: None,
-    tell: Callable[[str], None] = lambda _line: None,
 ) -> None:
     """Take `config.steps` steps of AdamW on the targets' tokens; resume a checkpoint in `folder`.
 
@@ -39,7 +38,7 @@ def train_sft(
     """
     import torch
 
-    from cectrain.fast.fp32_copies import with_fp32_copies
+    from cectrain.fast.optimizers import with_fp32_copies
 
     model, rate = policy.model, learning_rate(config, policy)
     if config.gradient_checkpointing:
@@ -63,7 +62,7 @@ def train_sft(
             chosen = supervised_batch(pairs, step, config.batch)
             yield collate(policy, chosen[distributed.rank() :: distributed.world_size()])
 
-    fit(policy, batches, [with_fp32_copies(optimizer)], plan, folder, log, tell=tell)
+    fit(policy, batches, [with_fp32_copies(optimizer)], plan, folder, log)
 
 
 def learning_rate(config: SftConfig, policy: Policy) -> float:

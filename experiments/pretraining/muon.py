@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from cectrain.fast.by_weight import ByWeight
+from cectrain.fast.optimizers import ByWeight
 from cectrain.fast.qwen3_forward import fast_dtype
 
 

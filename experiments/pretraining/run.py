@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedTokenizerBase
 
-    from cectrain.supervised.gradient import Batch
+    from cectrain.supervised.loop import Batch
 
 
 Tell = Callable[[str], None]

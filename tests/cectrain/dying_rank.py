@@ -8,7 +8,7 @@ import sys
 def main():
     # Here, and not above: the search for doctests imports this file, too, whatever is installed.
     from cectrain.cli import main as command
-    from cectrain.supervised.gradient import Gradient
+    from cectrain.supervised.loop import Gradient
 
     whole = Gradient.set
 

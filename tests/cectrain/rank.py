@@ -47,7 +47,8 @@ def main(data, out, settings):
     first = train(Path(data), out / "run", told)
     again = train(Path(data), out / "run", told)
     (held,) = HELD
-    callback.Watch._hacked = lambda _self, _batch, _found: rank == "0"  # as rewards are known there
+    # as rewards are known there
+    callback.EvalCallback._hacked = lambda _self, _batch, _found: rank == "0"
     stopping = config.load("small", [*settings, "ppo.stop_on_hacking=true"])
     cut = train(Path(data), out / "cut", stopping)
     found = {

@@ -10,9 +10,8 @@ torch = pytest.importorskip("torch", reason="the extra `train` is not installed"
 
 from cectrain.config import PolicyConfig
 from cectrain.model import export
-from cectrain.model.adapter import with_adapter
 from cectrain.model.export import save_model
-from cectrain.model.policy import load_policy
+from cectrain.model.policy import load_policy, with_adapter
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 

@@ -17,7 +17,7 @@ from cectrain.cli import cli
 from cectrain.data.labelled import labelled_pairs
 from cectrain.data.shards import HELD_OUT, TRAIN, Pair
 from cectrain.data.training_pairs import training_pairs
-from cectrain.supervised.gradient import Gradient
+from cectrain.supervised.loop import Gradient
 from cectrain.supervised.loss import collate, loss_function
 from cectrain.supervised.sft import learning_rate
 
@@ -177,8 +177,8 @@ def test_the_command_trains_on_a_file(start, tmp_path, capsys):
 ROWS = [Pair(n, 0, source, target, "labelled") for n, (source, target) in enumerate(PAIRS[:6])]
 
 
-def gradients(policy, passes, folder, loss_of=None, log=print, **more):
-    made = Gradient(policy, loss_of or loss_function(policy, "fp32", **more), passes, folder, log)
+def gradients(policy, passes, folder, loss_of=None, **more):
+    made = Gradient(policy, loss_of or loss_function(policy, "fp32", **more), passes, folder)
     loss, tokens = made.set(collate(policy, ROWS), 1, check=True)
     return float(loss), tokens, {n: p.grad.clone() for n, p in policy.model.named_parameters()}
 
@@ -233,29 +233,22 @@ def test_neither_the_mask_nor_the_logits_of_the_prompt_are_needed(small_policy, 
     same((loss, tokens, found), (expected.item(), tokens, wanted))
 
 
-def test_a_full_device_gets_smaller_passes(small_policy, tmp_path):
-    """The step is repeated in twice as many passes, with the same gradient, and a line says so."""
+def test_a_full_device_ends_the_run_with_advice(small_policy, tmp_path, monkeypatch):
+    """The message names the settings that save memory."""
     import torch
 
-    policy, lines = small_policy(), []
-    plain = loss_function(policy, "fp32")
+    from cectrain.supervised import loop
 
-    def limited(rows):
-        def loss_of(batch):
-            if len(batch["input_ids"]) > rows:
-                raise torch.OutOfMemoryError("a device of this size is full")
-            return plain(batch)
+    def full(_batch):
+        raise torch.OutOfMemoryError("a device of this size is full")
 
-        return loss_of
-
-    whole = gradients(policy, 1, tmp_path)
-    same(gradients(policy, 1, tmp_path, limited(2), lines.append), whole)
-    assert [line.partition("; ")[2] for line in lines] == [
-        "from here on 3 pairs a pass",
-        "from here on 2 pairs a pass",
-    ]
-    with pytest.raises(CecError, match=r"memory for one of the pairs.*policy\.max_chars"):
-        gradients(policy, 1, tmp_path, limited(0))
+    monkeypatch.setattr(loop, "loss_function", lambda *_, **__: full)
+    policy = small_policy()
+    optimizer = torch.optim.SGD(policy.model.parameters(), 0.1)
+    batches = [collate(policy, ROWS)]
+    plan = loop.Plan(steps=1, share=lambda _: 1.0)
+    with pytest.raises(CecError, match=r"this size is full.*sft\.accumulation"):
+        loop.fit(policy, lambda _steps: batches, [optimizer], plan, tmp_path)
 
 
 def test_the_rate_follows_the_size(small_policy):

@@ -14,7 +14,7 @@ from cecdata.common.errors import UsageError
 from cectrain import config
 from cectrain.corrector import speculative
 from cectrain.corrector.policy import target_ids
-from cectrain.data import source_selection
+from cectrain.data import sampling as source_selection
 from cectrain.data.shards import Pair
 from cectrain.fast import qwen3_forward
 

@@ -22,7 +22,7 @@ from cectrain.model import policy
 from cectrain.model.heldout import HeldOut, read_held_out
 from cectrain.run import callback
 from cectrain.run.reproducibility import run_identity
-from cectrain.store import checkpoints, elapsed, metrics_log
+from cectrain.store import checkpoints, metrics_log, results
 from cectrain.train import train
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
@@ -295,7 +295,7 @@ def test_a_kl_needs_a_start_in_a_folder(dataset_path, tmp_path, monkeypatch):
 def test_no_supervised_step_sees_unseen_targets(dataset_path, start, tmp_path, monkeypatch):
     """With ppo.ppo_only_share supervised steps and PPO have no target in common."""
     from cectrain.reward.group_reward import GroupReward
-    from cectrain.run import supervised_gradient
+    from cectrain.run import trainer
     from cectrain.supervised import sft
 
     taught, judged, draw, score = set(), set(), sft.supervised_batch, GroupReward.score
@@ -310,7 +310,7 @@ def test_no_supervised_step_sees_unseen_targets(dataset_path, start, tmp_path, m
         return score(self, sources, targets, groups)
 
     monkeypatch.setattr(sft, "supervised_batch", drawn)
-    monkeypatch.setattr(supervised_gradient, "supervised_batch", drawn)
+    monkeypatch.setattr(trainer, "supervised_batch", drawn)
     monkeypatch.setattr(GroupReward, "score", scored)
     more = ["sft.steps=9", "sft.batch=4", "ppo.supervised=4", "ppo.updates=6", "data.limit=null"]
     settings = configured(start, *more, "ppo.ppo_only_share=0.4")
@@ -442,25 +442,25 @@ def test_seconds_are_those_of_all_calls(finished, dataset_path, start, tmp_path)
 
     with pytest.raises(Stop):
         train(dataset_path, out, settings, log=stops("ppo      1"))
-    kept = elapsed.Clock(out / ".cecdata" / elapsed.FILE).seconds()
+    kept = results.Clock(out / ".cecdata" / results.SECONDS).seconds()
     assert kept > 0.5
-    (out / ".cecdata" / elapsed.FILE).write_bytes(sealed({"seconds": 1000.0}))
+    (out / ".cecdata" / results.SECONDS).write_bytes(sealed({"seconds": 1000.0}))
     found = train(dataset_path, out, settings)
     assert 1000 < found["seconds"] < 1000 + 600
-    stored = (out / ".cecdata" / elapsed.FILE).read_bytes()
+    stored = (out / ".cecdata" / results.SECONDS).read_bytes()
     assert train(dataset_path, out, settings) == found
-    assert (out / ".cecdata" / elapsed.FILE).read_bytes() == stored
+    assert (out / ".cecdata" / results.SECONDS).read_bytes() == stored
 
 
 def test_changed_seconds_are_refused(tmp_path):
     """The seconds are sealed, and the error says what to do."""
-    path = tmp_path / elapsed.FILE
-    with elapsed.counting(path, time.monotonic()):
+    path = tmp_path / results.SECONDS
+    with results.counting(path, time.monotonic()):
         pass
     for damaged in (path.read_bytes().replace(b"0.0", b"9.0"), b"[1]", b"{}", b"\xff"):
         path.write_bytes(damaged)
         with pytest.raises(VerificationError, match="remove it"):
-            elapsed.Clock(path)
+            results.Clock(path)
 
 
 def test_held_out_scores_come_back_from_disk(tmp_path):
@@ -531,7 +531,7 @@ def watching(tmp_path, exact, *settings, reported=None):
     ppo = config.load("small", ["ppo.epochs=1", "ppo.eval_every=1", *settings]).ppo
     log = metrics_log.MetricsLog(tmp_path / "metrics.jsonl")
     before = HeldOut(1, 0.5, 0.0, 0.0, 0.0, None, {}, ())
-    watch = callback.Watch(ppo, log, lambda: found, told.append, lambda: before, report)
+    watch = callback.EvalCallback(ppo, log, lambda: found, told.append, lambda: before, report)
     watch.on_train_begin()
     return watch, told
 

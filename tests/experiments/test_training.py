@@ -21,7 +21,7 @@ from cecbench.metrics.rows import Row as ScorerRow
 from cecbench.scorers import score
 from cecdata.common.errors import CecError, InputError, UsageError, VerificationError
 from cectrain import config
-from cectrain.run.stopwatch import Stopwatch
+from cectrain.store.metrics_log import Stopwatch
 from cectrain.train import train
 from experiments.training import comparison, evidence_report
 from experiments.training import evidence as evidence_protocol

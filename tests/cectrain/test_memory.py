@@ -11,7 +11,7 @@ import pytest
 CODE = """
 import ctypes
 from pathlib import Path
-from cectrain.fast import malloc_trim
+from cectrain.fast import memory
 
 def held():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 >> 20
@@ -25,7 +25,7 @@ for block in blocks:
 for block in blocks[:-1]:  # the last one, at the top, keeps the heap as it is
     libc.free(block)
 before = held()
-assert malloc_trim.trim()
+assert memory.trim()
 print(before - held())
 """
 

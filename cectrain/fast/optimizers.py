@@ -1,4 +1,4 @@
-"""AdamW for weights in bf16: steps are taken on fp32 copies, which the optimizer's state holds.
+"""Optimizers that update one weight after the other: AdamW for weights in bf16, with fp32 copies.
 
 A step at the end of a schedule is smaller than bf16 can add to a weight; copies sum such steps.
 torch's AdamW has none, and `load_state_dict` would convert its fp32 state to bf16.
@@ -11,7 +11,21 @@ from typing import Any
 import torch
 from torch.optim.adamw import adamw
 
-from cectrain.fast.by_weight import ByWeight
+
+class ByWeight(torch.optim.Optimizer):  # type: ignore[misc]
+    """The base of an optimizer, besides one of torch, that defines `update` for one weight."""
+
+    @torch.no_grad()  # type: ignore[untyped-decorator]
+    def step(self, closure: Any = None) -> None:  # noqa: ARG002
+        """Update every weight that has a gradient."""
+        for group in self.param_groups:
+            for weight in group["params"]:
+                if weight.grad is not None:
+                    self.update(weight, group)
+
+    def update(self, weight: torch.Tensor, group: dict[str, Any]) -> None:
+        """Update a weight by its gradient and the settings of its group."""
+        raise NotImplementedError
 
 
 def with_fp32_copies(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:

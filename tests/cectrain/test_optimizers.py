@@ -8,9 +8,9 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 from cecdata.common.errors import UsageError
 from cectrain import config
-from cectrain.fast.fp32_copies import with_fp32_copies
+from cectrain.fast.optimizers import with_fp32_copies
 from cectrain.run.preflight import check_settings
-from cectrain.store.optimizer_state import load_optimizer, optimizer_tensors
+from cectrain.store.checkpoints import load_optimizer, optimizer_tensors
 from cectrain.train import train
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")

@@ -1,0 +1,186 @@
+"""The pairs as rows for TRL, their order in an epoch, and the choice of the sources of a batch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from torch.utils.data import Sampler
+
+from cecbench.causal import asked
+from cecdata.common.errors import UsageError
+from cectrain.corrector.policy import Policy
+from cectrain.data import shards
+from cectrain.data.shards import Pair
+from cectrain.data.training_pairs import TrainingPairs
+from cectrain.fast import qwen3_forward
+from cectrain.supervised.loss import IGNORED, answer_logits, collate
+
+if TYPE_CHECKING:
+    import datasets
+    import torch
+
+
+class GroupSampler(Sampler[int]):  # type: ignore[misc]  # torch is not followed
+    """Yields places of pairs: batches of `groups` sources, each `size` times in a row.
+
+    Each batch comes `repeats` times. The order depends on the epoch, whereas TRL's own sampler
+    repeats the first epoch's order after a resume. With `buckets` above 1, the sources of that many
+    batches are sorted by length, so that little is padded, and the batches are shuffled again.
+    Pairs that do not fill a batch at the end of an epoch are left out of it.
+    """
+
+    def __init__(
+        self,
+        pairs: TrainingPairs,
+        *,
+        groups: int,
+        size: int,
+        repeats: int,
+        view: View,
+        buckets: int = 1,
+    ) -> None:
+        check_fill(len(pairs), groups)
+        self._pairs, self._groups, self._size, self._repeats = pairs, groups, size, repeats
+        self._epoch, self._view, self._buckets = 0, view, buckets
+        self._lengths = pairs.lengths() if buckets > 1 else None
+
+    def set_epoch(self, epoch: int) -> None:
+        """Set the epoch; the trainer calls this before each one and after a resume."""
+        self._epoch = epoch
+
+    def __len__(self) -> int:
+        """Return the number of places in an epoch."""
+        batches = len(self._pairs) // self._groups
+        return batches * self._groups * self._size * self._repeats
+
+    def __iter__(self) -> Iterator[int]:
+        """Yield the epoch's places, group by group."""
+        self._view.epoch = self._epoch
+        walk = shards.order(len(self._pairs), self._pairs.seed, self._epoch)
+        whole = walk[: len(walk) // self._groups * self._groups].reshape(-1, self._groups)
+        for start in range(0, len(whole), self._buckets):
+            for batch in self._by_length(whole[start : start + self._buckets], start).tolist():
+                for _ in range(self._repeats):
+                    for place in batch:
+                        yield from [place] * self._size
+
+    def _by_length(self, batches: npt.NDArray[np.int64], start: int) -> npt.NDArray[np.int64]:
+        """Return the same sources with similar lengths in each batch, [batches, groups]."""
+        if self._lengths is None:
+            return batches
+        drawn = batches.ravel()
+        places = drawn[np.argsort(self._lengths[drawn], kind="stable")].reshape(batches.shape)
+        turns = shards.order(len(batches), self._pairs.seed, 1 + self._epoch + start)
+        return np.asarray(places[turns])
+
+
+def check_fill(pairs: int, groups: int) -> None:
+    """Raise UsageError if there are fewer pairs than the sources of one batch."""
+    if pairs < groups:
+        raise UsageError(
+            f"{pairs} pairs do not fill a batch of {groups} sources: lower ppo.groups or "
+            "ppo.oversampling, or give more data"
+        )
+
+
+class View:
+    """The pairs as rows for TRL: the prompt, and the columns that the reward reads."""
+
+    def __init__(self, pairs: TrainingPairs, policy: Policy) -> None:
+        self.epoch = 0
+        self._pairs, self._policy = pairs, policy
+
+    def table(self) -> datasets.Dataset:
+        """Return the table of pairs, whose rows are converted when they are read."""
+        return self._pairs.table.with_transform(self._rows)
+
+    def _rows(self, rows: dict[str, list[object]]) -> dict[str, list[object]]:
+        pairs = self._pairs.materialise(rows, self.epoch)
+        return {
+            "prompt": [asked(self._policy, pair.source) for pair in pairs],
+            "source": [pair.source for pair in pairs],
+            "target": [pair.target for pair in pairs],
+        }
+
+
+_ROWS = 32  # pairs of similar length in one forward pass
+
+
+def select(
+    policy: Policy,
+    inputs: Sequence[dict[str, Any]],
+    size: int,
+    oversampling: int,
+    temperature: float,
+) -> tuple[list[dict[str, Any]], dict[str, float]]:
+    """Return one of each `oversampling` sources, `size` times in a row, and figures for the log.
+
+    `inputs` are the trainer's rows, each source `size // oversampling` times in a row.
+    """
+    if oversampling == 1:
+        return list(inputs), {}
+    started = time.perf_counter()
+    candidates = inputs[:: size // oversampling]
+    pairs = [Pair(0, 0, row["source"], row["target"], "") for row in candidates]
+    variance = reward_variance(policy, pairs, temperature)
+    places = largest(variance, len(inputs) // size)
+    figures = {
+        "reward_variance": float(variance[places].mean()),
+        "reward_variance_seen": float(variance.mean()),
+        "selection_seconds": time.perf_counter() - started,
+    }
+    return [candidates[place] for place in places for _ in range(size)], figures
+
+
+def reward_variance(policy: Policy, pairs: Sequence[Pair], temperature: float) -> torch.Tensor:
+    """Return p(1 − p) of each pair, [pairs], p the probability that the policy writes the target.
+
+    It is the variance of a reward that is 1 for the target and 0 for all else: if it is 0, all
+    candidates earn the same and have no gradient. The pass over a pair costs a tenth of writing
+    its candidates.
+    """
+    import torch
+
+    probability = torch.empty(len(pairs))
+    walk = sorted(range(len(pairs)), key=lambda place: (len(pairs[place].target), place))
+    for start in range(0, len(walk), _ROWS):
+        places = walk[start : start + _ROWS]
+        answers = _log_probs(policy, [pairs[place] for place in places], temperature)
+        probability[places] = answers.double().exp().float().cpu()
+    return probability * (1 - probability)
+
+
+def largest(values_N: torch.Tensor, count: int) -> list[int]:  # noqa: N803 - axes are in the names
+    """Return the places of the `count` largest values, in rising order; the first of equal ones.
+
+    >>> import torch
+    >>> largest(torch.tensor([0.1, 0.25, 0.1, 0.2]), 3)
+    [0, 1, 3]
+    """
+    order = values_N.argsort(descending=True, stable=True)
+    return sorted(order[:count].tolist())
+
+
+def _log_probs(policy: Policy, pairs: Sequence[Pair], temperature: float) -> torch.Tensor:
+    """Return the log-probability of each pair's target at this temperature, [pairs]."""
+    import torch
+
+    model, batch = policy.model, collate(policy, pairs)
+    if qwen3_forward.supports(model):
+        return qwen3_forward.answer_log_probs(
+            model, batch["input_ids"], batch["labels"], qwen3_forward.fast_dtype(), temperature
+        )
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            logits, labels = answer_logits(model, batch)
+    finally:
+        model.train(was_training)
+    logp = torch.log_softmax(logits.float() / temperature, -1)
+    logp = logp.gather(2, labels.clamp(min=0)[:, :, None])[:, :, 0]
+    return logp.where(labels != IGNORED, 0.0).sum(1)
