@@ -9,10 +9,10 @@ from cecdata.common import command_group
 #: command → (module:attribute, its line in `--help`)
 COMMANDS = {
     "diagnose": (
-        "cectrain.commands.diagnose:diagnose",
+        "cectrain.commands.train:diagnose",
         "Measure whether the reward can teach a policy, before training.",
     ),
-    "sft": ("cectrain.commands.sft:sft", "Train by supervised steps only."),
+    "sft": ("cectrain.commands.train:sft", "Train by supervised steps only."),
     "train": (
         "cectrain.commands.train:train",
         "Train by supervised steps, then by PPO with the recipe's reward.",
@@ -21,7 +21,7 @@ COMMANDS = {
     "serve": ("cectrain.commands.serve:serve", "Serve a page for correcting text."),
     "lm": ("cectrain.commands.lm:lm", "Compile an n-gram model for the noisy channel."),
     "export": (
-        "cectrain.commands.export:export",
+        "cectrain.commands.train:export",
         "Write a policy as one folder for transformers and vLLM.",
     ),
     "completion": (

@@ -13,7 +13,7 @@ from cecdata.common.durable.files import naming
 from cecdata.common.hub import prepare_hub
 from cecdata.embed import folders_of
 from cectrain.config import Config
-from cectrain.data.shards import Pairs, open_shards
+from cectrain.data.shards import PairSource, open_shards
 from cectrain.model.policy import load_policy
 from cectrain.run import distributed, preflight, reproducibility
 from cectrain.run.ppo import ppo
@@ -30,7 +30,7 @@ from cectrain.store import results
 
 
 def train(
-    data: Path | Pairs,
+    data: Path | PairSource,
     out: Path,
     config: Config,
     *,

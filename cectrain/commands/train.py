@@ -1,16 +1,28 @@
-"""`cectrain train`."""
+"""`cectrain train`, `sft`, `diagnose` and `export`: a policy from pairs, and its reward."""
 
 from __future__ import annotations
 
 import json
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from cecdata.common.codec import Json
+from cecdata.common.errors import RefusedError
 from cecdata.common.progress import suggest
-from cectrain.commands.options import configured, run_options
+from cectrain.commands.options import (
+    DEFAULT,
+    configured,
+    data_argument,
+    recipe_options,
+    run_options,
+)
+from cectrain.config import load
+from cectrain.corrector.folder import BUILTIN
+from cectrain.data.labelled import FORMATS, LabelledPairs, labelled_pairs
+from cectrain.data.shards import TRAIN
 
 
 @click.command()
@@ -118,3 +130,184 @@ def _change(before: Json, after: Json) -> str:
 
 def _shown(value: Json) -> str:
     return f"{value:.1%}" if isinstance(value, float) else "–"
+
+
+#: labelled pairs have errors of their own, and as many clean sentences as the file has
+_LABELLED = ("data.fresh=false", "data.clean_share=0.0")
+_EPOCHS = 3  # passes over labelled pairs, without --sft-steps
+
+
+@click.command()
+@run_options
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(list(FORMATS)),
+    default="tsv",
+    show_default=True,
+    help="Columns of a file of labelled pairs: source and target, or CSCD-NS's label, source and "
+    "target.",
+)
+@click.option(
+    "--held-out",
+    type=click.Path(path_type=Path),
+    help="File of labelled pairs to score the policy on, instead of a tenth of the targets.",
+)
+def sft(
+    data: Path,
+    out: Path,
+    recipe: str,
+    settings: tuple[str, ...],
+    policy: str | None,
+    seed: int | None,
+    sft_steps: int | None,
+    overwrite: bool,
+    as_json: bool,
+    form: str,
+    held_out: Path | None,
+) -> None:
+    """Train on the pairs of DATA by supervised steps only, without PPO.
+
+    DATA is a dataset of `cecdata build`, or a file of labelled pairs: UTF-8, source, tab and target
+    on each line, no header. A pair of equal sides is a clean sentence, which teaches the policy to
+    leave text as it is. A tenth of the targets of a file are held out to score the policy on.
+    Without --sft-steps a file is read three times, a dataset as the recipe says.
+
+    \b
+    cectrain sft out/data --out out/sft --sft-steps 2000
+    cectrain sft pairs.tsv --out out/sft --policy Qwen/Qwen3-0.6B
+    cectrain sft train.tsv --format cscd --held-out dev.tsv --out out/sft
+    """
+    from cectrain.run.progress import displayed
+    from cectrain.train import train as run
+
+    if recipe == DEFAULT:  # its rate and length suit the built-in policy
+        longest = () if policy in (None, BUILTIN) else ("policy.max_chars=128",)
+        settings = ("sft.learning_rate=null", *longest, *settings)
+    if is_file := not data.is_dir():
+        settings = (*_LABELLED, *settings)
+    elif held_out or form != "tsv":
+        raise click.UsageError(f"{data} is a dataset: --format and --held-out are for files")
+    config = configured(
+        recipe, settings, policy__name=policy, seed=seed, sft__steps=sft_steps, ppo__updates=0
+    )
+    pairs: Path | LabelledPairs = data
+    if is_file:
+        kept = config.data.held_out + config.data.held_out_clean
+        pairs = labelled_pairs(data, form, held_out, kept)
+        if sft_steps is None:
+            steps = -(-_EPOCHS * pairs.rows(TRAIN) // config.sft.batch)
+            config = replace(config, sft=replace(config.sft, steps=steps))
+    if not config.sft.steps:
+        raise click.UsageError("the recipe has no supervised steps: set --sft-steps")
+    with displayed({"sft": config.sft.steps}) as to:
+        if isinstance(pairs, LabelledPairs):
+            to.log(pairs.described())
+        summary = run(pairs, out, config, overwrite=overwrite, log=to.log, on_step=to.on_step)
+    if not summary:
+        return
+    exact = summary["heldout_exact_after_sft"]
+    known = isinstance(exact, float)
+    line = f"held-out exact rate {exact:.1%}" if known else "the held-out exact rate is unknown"
+    click.echo(json.dumps(summary, ensure_ascii=False, indent=1) if as_json else line)
+    suggest(f"cectrain correct --policy {out} TEXT", f"cecbench run --system policy:{out} …")
+
+
+@click.command()
+@data_argument
+@recipe_options
+@click.option("--pairs", type=click.IntRange(8), help="Number of pairs, instead of the recipe's.")
+@click.option(
+    "--encoder",
+    "encoder_name",
+    help="Sentence encoder, instead of the recipe's; random: hashes, which teach nothing.",
+)
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for the page and the JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+def diagnose(
+    data: Path,
+    recipe: str,
+    settings: tuple[str, ...],
+    pairs: int | None,
+    encoder_name: str | None,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Measure on the pairs of DATA whether the reward can teach a policy, before training.
+
+    The command derives candidates of known quality (right, copied, nearly right, over-corrected,
+    garbage, right but different from the target) from held-out pairs, puts them into groups and
+    rewards them. If DATA has no held-out pairs, it takes training pairs, and the page says so.
+    The reward to beat is exact match: `teaches` in the JSON is false if the encoder cannot rank
+    right texts that differ from the target above wrong ones.
+
+    Example: cectrain diagnose out/data --out out/diagnosis
+    """
+    from cecdata.common import durable
+    from cecdata.common.codec import encode
+    from cecdata.embed import encoder
+    from cectrain.data import shards
+    from cectrain.diagnosis.diagnose import diagnose as measure
+    from cectrain.diagnosis.random_encoder import NAME, RandomEncoder
+    from cectrain.diagnosis.report_page import page, text
+
+    config = load(recipe, settings)
+    name = encoder_name or config.encoder
+    dataset = shards.open_shards(data)
+    split = shards.HELD_OUT if dataset.rows(shards.HELD_OUT) else shards.TRAIN
+    count, longest = pairs or config.diagnose_pairs, config.policy.max_chars
+    chosen = shards.sample(dataset, split, count, config.seed, longest)
+    diagnosis = measure(
+        chosen,
+        RandomEncoder() if name == NAME else encoder(name),
+        config.reward,
+        train_pairs=dataset.rows(shards.TRAIN),
+        size=config.ppo.candidates,
+        seed=config.seed,
+        recipe=", with ".join([f"recipe {recipe}", *settings]),
+    )
+    diagnosis = replace(diagnosis, split=split)
+    as_text = json.dumps(encode(diagnosis), ensure_ascii=False, indent=1)
+    click.echo(as_text if as_json else text(diagnosis))
+    if out is not None:
+        durable.write_text(out / "diagnosis.json", as_text + "\n")
+        durable.write_text(out / "diagnosis.html", page(diagnosis))
+        click.echo(f"wrote {out / 'diagnosis.html'} and diagnosis.json", err=True)
+    if not as_json:
+        suggest(f"cectrain train {data} --out out/train")
+
+
+@click.command()
+@click.option(
+    "--policy", "name", required=True, help="Folder of a run or a model, or a name on the hub."
+)
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder to create.")
+@click.option(
+    "--dtype",
+    type=click.Choice(["float32", "bfloat16", "float16"]),
+    default="float32",
+    show_default=True,
+    help="Type of the weights.",
+)
+def export(name: str, out: Path, dtype: str) -> None:
+    """Write a policy as one folder that transformers, vLLM and cecbench load.
+
+    The folder has merged safetensors, the tokenizer, a generation config, the prompt version and a
+    model card.
+
+    Example: cectrain export --policy out/train --out out/model --dtype bfloat16
+    """
+    from cectrain.config import PolicyConfig
+    from cectrain.corrector.folder import trained_prompt
+    from cectrain.model.export import publish_model
+    from cectrain.model.policy import load_policy
+    from cectrain.store.results import read_summary
+
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise RefusedError(f"{out} exists already: choose another folder")
+    policy = load_policy(PolicyConfig(name=name, prompt=trained_prompt(name)), 0, "cpu")
+    summary = Path(name) / "summary.json"
+    facts = read_summary(summary) if summary.is_file() else {}
+    publish_model(policy, out, facts, dtype)
+    click.echo(out)
+    suggest(f"cectrain correct --policy {out} TEXT")

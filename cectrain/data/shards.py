@@ -40,7 +40,7 @@ class Pair:
         return max(len(self.source), len(self.target))
 
 
-class Pairs(Protocol):
+class PairSource(Protocol):
     """Pairs by split: a `Dataset`, or labelled pairs from a file."""
 
     @property
@@ -77,7 +77,7 @@ def open_shards(path: str | Path) -> Dataset:
 
 
 def sample(
-    dataset: Pairs, split: str, count: int, seed: int, limit: int | None = None
+    dataset: PairSource, split: str, count: int, seed: int, limit: int | None = None
 ) -> list[Pair]:
     """Draw `count` pairs of a split, or all if it has fewer, as a function of (seed, id, copy).
 
@@ -103,7 +103,7 @@ def sample(
 
 
 def held_out(
-    dataset: Pairs, config: DataConfig, limit: int, seed: int
+    dataset: PairSource, config: DataConfig, limit: int, seed: int
 ) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
     """Draw the held-out pairs and clean sentences, from validation or from the tuning part.
 

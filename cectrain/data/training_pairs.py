@@ -20,7 +20,7 @@ from cecdata.shards.reader import Dataset
 from cecdata.shards.schema import PAIR
 from cectrain.config import DataConfig
 from cectrain.data import shards
-from cectrain.data.shards import TRAIN, Pair, Pairs, unsigned, with_clean
+from cectrain.data.shards import TRAIN, Pair, PairSource, unsigned, with_clean
 
 if TYPE_CHECKING:
     import datasets
@@ -106,7 +106,7 @@ class TrainingPairs:
 
 
 def training_pairs(
-    dataset: Pairs, config: DataConfig, max_chars: int, seed: int, cache: Path
+    dataset: PairSource, config: DataConfig, max_chars: int, seed: int, cache: Path
 ) -> TrainingPairs:
     """Return the pairs whose source and target have at most `max_chars` code points.
 
@@ -231,7 +231,7 @@ def _sentences(pairs: Sequence[Pair]) -> pa.RecordBatch:
     )
 
 
-def _usable(dataset: Pairs, max_chars: int, *, tuning: bool) -> npt.NDArray[np.int64]:
+def _usable(dataset: PairSource, max_chars: int, *, tuning: bool) -> npt.NDArray[np.int64]:
     """Return the places of the pairs that are short enough and not in a tuning part held out."""
     places, rows = [], 0
     for batch in dataset.batches(TRAIN, ["id", "source", "target"]):

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from cecdata.common.errors import InputError, MissingPackageError, UsageError, how_to_install
 from cectrain.config import Config, check_shares
 from cectrain.corrector.policy import Policy
-from cectrain.data.shards import HELD_OUT, Pairs
+from cectrain.data.shards import HELD_OUT, PairSource
 from cectrain.data.training_pairs import TrainingPairs
 from cectrain.reward.function import functions_of, imported, load
 from cectrain.run import distributed
@@ -72,7 +72,7 @@ def check_settings(config: Config, processes: int) -> None:
         _need("ppo.vllm", "vllm", how_to_install("vllm"))
 
 
-def check_data(dataset: Pairs) -> None:
+def check_data(dataset: PairSource) -> None:
     """Raise InputError if the dataset has no validation split to score the policy on."""
     if not dataset.rows(HELD_OUT):
         raise InputError(

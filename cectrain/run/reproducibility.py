@@ -20,7 +20,7 @@ from cecdata.embed import Encoder
 from cecdata.embed.store import Store
 from cectrain.config import Config
 from cectrain.corrector.folder import model_folder
-from cectrain.data.shards import Pairs
+from cectrain.data.shards import PairSource
 from cectrain.run.distributed import world_size
 
 #: packages whose version can change a weight
@@ -79,7 +79,7 @@ def versions() -> dict[str, Json]:
 
 
 def run_identity(
-    config: Config, dataset: Pairs, encoder: Encoder | None, embeddings: Store | None = None
+    config: Config, dataset: PairSource, encoder: Encoder | None, embeddings: Store | None = None
 ) -> dict[str, object]:
     """Return what must be equal for a run to resume: settings, data, weights, versions.
 

@@ -17,7 +17,7 @@ from cectrain.config import Config, SftConfig
 from cectrain.corrector.folder import MODEL
 from cectrain.corrector.policy import Policy, check_context
 from cectrain.data import shards
-from cectrain.data.shards import TRAIN, Pair, Pairs
+from cectrain.data.shards import TRAIN, Pair, PairSource
 from cectrain.data.training_pairs import TrainingPairs, training_pairs
 from cectrain.model import heldout
 from cectrain.model.export import save_model
@@ -39,7 +39,7 @@ class Job:
     """The inputs of all stages. `state` is the folder of checkpoints and caches of the run."""
 
     config: Config
-    dataset: Pairs
+    dataset: PairSource
     encoder: Encoder | None  # None if the run has no PPO, and so rewards nothing
     embeddings: Store | None  # of the references
     policy: Policy
@@ -143,7 +143,7 @@ def _own_embeddings(folder: Path, used: Encoder, log: Logger) -> Store | None:
 
 
 def prepare(
-    dataset: Pairs,
+    dataset: PairSource,
     config: Config,
     used: Encoder | None,
     embeddings: Store | None,

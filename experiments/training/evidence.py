@@ -22,7 +22,7 @@ from cectrain.config import DataConfig
 from cectrain.corrector.generation import greedy
 from cectrain.corrector.policy import Policy, load
 from cectrain.data import shards
-from cectrain.data.shards import Pairs, open_shards
+from cectrain.data.shards import PairSource, open_shards
 from cectrain.run.page import write_report
 from cectrain.supervised.sft import RATE
 from experiments.training import evidence_report
@@ -230,7 +230,7 @@ class Decision:
     log_probability: float
 
 
-def apply_threshold(run: FinishedRun, dataset: Pairs, longest: int) -> None:
+def apply_threshold(run: FinishedRun, dataset: PairSource, longest: int) -> None:
     """Write the held-out answers of a run after a threshold that is tuned on its training split.
 
     They are kept in a file beside the run's folder, and a second call computes nothing. The
