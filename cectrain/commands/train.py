@@ -220,7 +220,7 @@ def sft(
 @click.option(
     "--encoder",
     "encoder_name",
-    help="Sentence encoder, instead of the recipe's; random: hashes, which teach nothing.",
+    help="Sentence encoder, instead of the recipe's.",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the page and the JSON.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
@@ -248,18 +248,16 @@ def diagnose(
     from cecdata.embed import encoder
     from cectrain.data import shards
     from cectrain.diagnosis.diagnose import diagnose as measure
-    from cectrain.diagnosis.random_encoder import NAME, RandomEncoder
     from cectrain.diagnosis.report_page import page, text
 
     config = load(recipe, settings)
-    name = encoder_name or config.encoder
     dataset = shards.open_shards(data)
     split = shards.HELD_OUT if dataset.rows(shards.HELD_OUT) else shards.TRAIN
     count, longest = pairs or config.diagnose_pairs, config.policy.max_chars
     chosen = shards.sample(dataset, split, count, config.seed, longest)
     diagnosis = measure(
         chosen,
-        RandomEncoder() if name == NAME else encoder(name),
+        encoder(encoder_name or config.encoder),
         config.reward,
         train_pairs=dataset.rows(shards.TRAIN),
         size=config.ppo.candidates,
