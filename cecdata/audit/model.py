@@ -81,17 +81,17 @@ def recipe_choices(
 ) -> Choices:
     """Return the choices of a recipe; unless `limited`, also those too rare for the engine.
 
-    An operator edits all places that it can edit equally often: its rate at such a place of running
-    text is proportional to its prior divided by the share of characters that it can replace.
+    An operator edits all positions that it can edit equally often: its rate at such a position of
+    running text is proportional to its prior divided by the share of the text that it can edit.
     """
     count, parts = _count(), []
     operators = substituting(prior, weights)
-    for place, operator in enumerate(operators):
+    for position, operator in enumerate(operators):
         table = table_of(operator, limited=limited)
         rows = np.repeat(np.arange(count, dtype=np.int64), np.diff(table.bounds))
         key = rows * count + table.replacement
-        weight = table.weight * prior[operator.name] / struck(table)
-        parts.append((key, weight, np.full(len(key), place, np.int8)))
+        weight = table.weight * prior[operator.name] / editable_share(table)
+        parts.append((key, weight, np.full(len(key), position, np.int8)))
     key, weight, place_of = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.lexsort((-weight, key))
     key, weight, place_of = key[order], weight[order], place_of[order]
@@ -102,7 +102,7 @@ def recipe_choices(
     return Choices(name, key[first], mass / total[rows], place_of[first], names)
 
 
-def struck(table: ConfusionSet) -> float:
+def editable_share(table: ConfusionSet) -> float:
     """Return the share of running text that an operator with this set can replace."""
     return max(float(np.average(np.diff(table.bounds) > 0, weights=_frequencies())), 1e-9)
 

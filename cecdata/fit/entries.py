@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cecdata.audit.model import struck, substituting, table_of
+from cecdata.audit.model import editable_share, substituting, table_of
 from cecdata.audit.pairs import Errors
 from cecdata.common.errors import InputError
 from cecdata.hanzi.characters import code_point_slots, frequency, standard_characters
@@ -29,12 +29,12 @@ class Entries:
     """
 
     operators: tuple[str, ...]
-    kinds: tuple[tuple[int, str], ...]  # [K] place of the operator, name
+    kinds: tuple[tuple[int, str], ...]  # [K] position of the operator, name
     row: Places  # [E] ascending
     kind: Places  # [E]
     log_weight: Floats  # [E] relative to the heaviest candidate of the row
     log_frequency: Floats  # [E] of the replacement, minus the mean of all
-    log_share: Floats  # [R, O] of an operator's strikes at this character; -inf where it has none
+    log_share: Floats  # [R, O] of an operator's edits at this character; -inf where it has none
     right: Places  # [I] the errors' right characters
     count: Floats  # [I]
     hit: Places  # [H] entries that write an error …
@@ -48,12 +48,12 @@ def entries_of(errors: Errors, prior: Mapping[str, float], reach: float) -> Entr
     between standard characters.
     """
     slots = code_point_slots()
-    places = {
+    positions = {
         pair: (int(slots[ord(pair[0])]) - 1, int(slots[ord(pair[1])]) - 1)
         for pair in errors.substitutions
     }
-    held = [pair for pair in sorted(places) if min(places[pair]) >= 0]
-    rights = np.unique(np.array([places[pair][0] for pair in held], np.int64))
+    held = [pair for pair in sorted(positions) if min(positions[pair]) >= 0]
+    rights = np.unique(np.array([positions[pair][0] for pair in held], np.int64))
     if not len(rights):
         raise InputError("no error puts one standard character for another: nothing to fit")
     operators = substituting(prior, least_by(prior, reach))
@@ -71,13 +71,13 @@ def entries_of(errors: Errors, prior: Mapping[str, float], reach: float) -> Entr
     row, wrong, kind, weight = (np.concatenate(column) for column in zip(*columns, strict=True))
     order = np.argsort(row, kind="stable")
     row, wrong, kind, weight = row[order], wrong[order], kind[order], weight[order]
-    right = np.searchsorted(rights, [places[pair][0] for pair in held])
-    hit, error = _hits(row // len(operators), wrong, right, [places[pair][1] for pair in held])
-    frequent = np.log([frequency(standard_characters()[place]) for place in wrong])
-    strikes = [prior[o.name] / struck(t) for o, t in zip(operators, tables, strict=True)]
+    right = np.searchsorted(rights, [positions[pair][0] for pair in held])
+    hit, error = _hits(row // len(operators), wrong, right, [positions[pair][1] for pair in held])
+    frequent = np.log([frequency(standard_characters()[position]) for position in wrong])
+    edits = [prior[o.name] / editable_share(t) for o, t in zip(operators, tables, strict=True)]
     filled = np.bincount(row, minlength=len(rights) * len(operators)) > 0
     with np.errstate(divide="ignore"):
-        share = np.log(filled.reshape(len(rights), -1) * np.array(strikes))
+        share = np.log(filled.reshape(len(rights), -1) * np.array(edits))
     return Entries(
         tuple(operator.name for operator in operators),
         kinds,
@@ -104,7 +104,7 @@ def least_by(prior: Mapping[str, float], reach: float) -> dict[str, dict[str, fl
 
 
 def _rows(
-    place: int,
+    position: int,
     operator: Operator,
     table: ConfusionSet,
     rights: Places,
@@ -115,9 +115,9 @@ def _rows(
     first, last = table.bounds[rights], table.bounds[rights + 1]
     size = last - first
     at = np.repeat(first - (np.cumsum(size) - size), size) + np.arange(size.sum())
-    row = np.repeat(np.arange(len(rights)) * operators + place, size)
+    row = np.repeat(np.arange(len(rights)) * operators + position, size)
     number = {kind: k for k, kind in enumerate(kinds)}
-    named = np.array([number.get((place, kind), len(kinds)) for kind in operator.kinds])
+    named = np.array([number.get((position, kind), len(kinds)) for kind in operator.kinds])
     weight = np.log(table.weight[at] / np.repeat(table.weight[first[size > 0]], size[size > 0]))
     return row, table.replacement[at].astype(np.int64), named[table.kind[at]], weight
 

@@ -158,8 +158,8 @@ def _weights(
 ) -> dict[str, dict[str, float]]:
     """Return the `weights` of a recipe, without those that are neutral to four digits."""
     changes: dict[str, dict[str, float]] = {name: {} for name in entries.operators}
-    for (place, kind), shift in zip(entries.kinds, fitted.kind, strict=True):
-        changes[entries.operators[place]][kind] = float(np.exp(shift))
+    for (position, kind), shift in zip(entries.kinds, fitted.kind, strict=True):
+        changes[entries.operators[position]][kind] = float(np.exp(shift))
     powers = zip(entries.operators, fitted.power, fitted.frequency, strict=True)
     for name, power, frequent in powers:
         changes[name] |= {POWER: float(np.clip(1 + power, 0, 8))}

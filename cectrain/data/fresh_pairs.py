@@ -35,7 +35,7 @@ class FreshPairs(IterableDataset):  # type: ignore[misc]  # torch is not followe
     ) -> None:
         super().__init__()
         self._fresh, self._epoch, self._given = fresh, epoch, 0
-        self._rank, self._ranks = _place(rank, ranks)
+        self._rank, self._ranks = _position(rank, ranks)
 
     def set_epoch(self, epoch: int) -> None:
         """Begin another epoch."""
@@ -76,7 +76,7 @@ def as_dataset(fresh: Fresh, *, epoch: int = 0, parts: int = 64) -> datasets.Ite
     return datasets.IterableDataset.from_generator(rows, gen_kwargs=numbers)
 
 
-def _place(rank: int | None, ranks: int | None) -> tuple[int, int]:
+def _position(rank: int | None, ranks: int | None) -> tuple[int, int]:
     if rank is not None and ranks is not None:
         return rank, ranks
     group = torch.distributed

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class GroupSampler(Sampler[int]):  # type: ignore[misc]  # torch is not followed
-    """Yields places of pairs: batches of `groups` sources, each `size` times in a row.
+    """Yields positions of pairs: batches of `groups` sources, each `size` times in a row.
 
     Each batch comes `repeats` times. The order depends on the epoch, whereas TRL's own sampler
     repeats the first epoch's order after a resume. With `buckets` above 1, the sources of that many
@@ -53,29 +53,29 @@ class GroupSampler(Sampler[int]):  # type: ignore[misc]  # torch is not followed
         self._epoch = epoch
 
     def __len__(self) -> int:
-        """Return the number of places in an epoch."""
+        """Return the number of positions in an epoch."""
         batches = len(self._pairs) // self._groups
         return batches * self._groups * self._size * self._repeats
 
     def __iter__(self) -> Iterator[int]:
-        """Yield the epoch's places, group by group."""
+        """Yield the epoch's positions, group by group."""
         self._view.epoch = self._epoch
         walk = shards.order(len(self._pairs), self._pairs.seed, self._epoch)
         whole = walk[: len(walk) // self._groups * self._groups].reshape(-1, self._groups)
         for start in range(0, len(whole), self._buckets):
             for batch in self._by_length(whole[start : start + self._buckets], start).tolist():
                 for _ in range(self._repeats):
-                    for place in batch:
-                        yield from [place] * self._size
+                    for position in batch:
+                        yield from [position] * self._size
 
     def _by_length(self, batches: npt.NDArray[np.int64], start: int) -> npt.NDArray[np.int64]:
         """Return the same sources with similar lengths in each batch, [batches, groups]."""
         if self._lengths is None:
             return batches
         drawn = batches.ravel()
-        places = drawn[np.argsort(self._lengths[drawn], kind="stable")].reshape(batches.shape)
+        positions = drawn[np.argsort(self._lengths[drawn], kind="stable")].reshape(batches.shape)
         turns = shards.order(len(batches), self._pairs.seed, 1 + self._epoch + start)
-        return np.asarray(places[turns])
+        return np.asarray(positions[turns])
 
 
 def check_fill(pairs: int, groups: int) -> None:
@@ -127,13 +127,13 @@ def select(
     candidates = inputs[:: size // oversampling]
     pairs = [Pair(0, 0, row["source"], row["target"], "") for row in candidates]
     variance = reward_variance(policy, pairs, temperature)
-    places = largest(variance, len(inputs) // size)
+    positions = largest(variance, len(inputs) // size)
     figures = {
-        "reward_variance": float(variance[places].mean()),
+        "reward_variance": float(variance[positions].mean()),
         "reward_variance_seen": float(variance.mean()),
         "selection_seconds": time.perf_counter() - started,
     }
-    return [candidates[place] for place in places for _ in range(size)], figures
+    return [candidates[position] for position in positions for _ in range(size)], figures
 
 
 def reward_variance(policy: Policy, pairs: Sequence[Pair], temperature: float) -> torch.Tensor:
@@ -146,16 +146,16 @@ def reward_variance(policy: Policy, pairs: Sequence[Pair], temperature: float) -
     import torch
 
     probability = torch.empty(len(pairs))
-    walk = sorted(range(len(pairs)), key=lambda place: (len(pairs[place].target), place))
+    walk = sorted(range(len(pairs)), key=lambda position: (len(pairs[position].target), position))
     for start in range(0, len(walk), _ROWS):
-        places = walk[start : start + _ROWS]
-        answers = _log_probs(policy, [pairs[place] for place in places], temperature)
-        probability[places] = answers.double().exp().float().cpu()
+        positions = walk[start : start + _ROWS]
+        answers = _log_probs(policy, [pairs[position] for position in positions], temperature)
+        probability[positions] = answers.double().exp().float().cpu()
     return probability * (1 - probability)
 
 
 def largest(values_N: torch.Tensor, count: int) -> list[int]:  # noqa: N803 - axes are in the names
-    """Return the places of the `count` largest values, in rising order; the first of equal ones.
+    """Return the positions of the `count` largest values, in rising order; the first of equal ones.
 
     >>> import torch
     >>> largest(torch.tensor([0.1, 0.25, 0.1, 0.2]), 3)

@@ -158,14 +158,14 @@ def for_ppo_only(ids: npt.NDArray[np.uint64], share: float, seed: int) -> npt.ND
 
 @lru_cache(maxsize=4)  # an epoch's order serves all of its batches
 def order(rows: int, seed: int, epoch: int) -> npt.NDArray[np.int64]:
-    """Return the places 0 … rows − 1 in the order of an epoch, as a read-only array.
+    """Return the positions 0 … rows − 1 in the order of an epoch, as a read-only array.
 
     >>> order(5, 42, 0).tolist() == order(5, 42, 0).tolist() != order(5, 42, 1).tolist()
     True
     """
-    places = np.random.default_rng((seed, epoch, rows)).permutation(rows)
-    places.setflags(write=False)
-    return places
+    positions = np.random.default_rng((seed, epoch, rows)).permutation(rows)
+    positions.setflags(write=False)
+    return positions
 
 
 def with_clean(pairs: Sequence[Pair], share: float, seed: int) -> list[Pair]:

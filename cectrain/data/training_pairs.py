@@ -32,7 +32,7 @@ _COLUMNS = ["id", "copy", "source", "target", "operator"]
 
 @dataclass(frozen=True, slots=True)
 class TrainingPairs:
-    """The training split as a table; a pair is a function of (place, epoch) alone."""
+    """The training split as a table; a pair is a function of (position, epoch) alone."""
 
     table: datasets.Dataset
     clean_share: float
@@ -51,9 +51,9 @@ class TrainingPairs:
         ]
         return np.concatenate(lengths)
 
-    def take(self, places: Sequence[int], epoch: int) -> list[Pair]:
-        """Return the pairs at these places, as they are in this epoch."""
-        return self.materialise(self.table[list(places)], epoch)
+    def take(self, positions: Sequence[int], epoch: int) -> list[Pair]:
+        """Return the pairs at these positions, as they are in this epoch."""
+        return self.materialise(self.table[list(positions)], epoch)
 
     def materialise(self, rows: Mapping[str, Sequence[object]], epoch: int) -> list[Pair]:
         """Return the pairs that rows of the table (equally long columns) become in this epoch."""
@@ -93,14 +93,14 @@ class TrainingPairs:
     def batch(self, step: int, size: int) -> list[Pair]:
         """Return the pairs of a step; every epoch has an order of its own (see `shards.order`)."""
         first, total = step * size, len(self)
-        places, epochs = [], []
+        positions, epochs = [], []
         for number in range(first, first + size):
             epochs.append(number // total)
-            places.append(number % total)
+            positions.append(number % total)
         pairs: list[Pair] = []
         for epoch in sorted(set(epochs)):
             walk = shards.order(total, self.seed, epoch)
-            mine = [int(walk[p]) for p, e in zip(places, epochs, strict=True) if e == epoch]
+            mine = [int(walk[p]) for p, e in zip(positions, epochs, strict=True) if e == epoch]
             pairs += self.take(mine, epoch)
         return pairs
 
@@ -128,15 +128,15 @@ def training_pairs(
         )
     else:
         table, corrupt = datasets.Dataset(pa.Table.from_batches(dataset.batches(TRAIN))), None
-    places = _usable(dataset, max_chars, tuning=config.tuning)
-    if not len(places):
+    positions = _usable(dataset, max_chars, tuning=config.tuning)
+    if not len(positions):
         raise InputError(
             f"{dataset.path}: no pair of at most {max_chars} characters: raise policy.max_chars"
         )
     if config.limit is not None:
-        chosen = shards.order(len(places), seed, -1 % 2**31)[: config.limit]
-        places = places[np.sort(chosen)]
-    return TrainingPairs(table.select(places.tolist()), config.clean_share, seed, corrupt)
+        chosen = shards.order(len(positions), seed, -1 % 2**31)[: config.limit]
+        positions = positions[np.sort(chosen)]
+    return TrainingPairs(table.select(positions.tolist()), config.clean_share, seed, corrupt)
 
 
 def _mapped(dataset: Dataset, cache: Path) -> datasets.Dataset:
@@ -190,7 +190,7 @@ def fresh_corruption(dataset: Dataset, homophone: float | None = None) -> Corrup
     def corrupt(pairs: Sequence[Pair], epoch: int) -> list[Pair]:
         drawn = engine.fresh(epoch).pairs(_sentences(pairs)).table
         rows = drawn.take(
-            pa.array([place * config.copies + pair.copy for place, pair in enumerate(pairs)])
+            pa.array([position * config.copies + pair.copy for position, pair in enumerate(pairs)])
         )
         columns: Mapping[str, list[object]] = {
             name: rows.column(name).to_pylist() for name in ("source", "operator", "distance")
@@ -232,12 +232,12 @@ def _sentences(pairs: Sequence[Pair]) -> pa.RecordBatch:
 
 
 def _usable(dataset: PairSource, max_chars: int, *, tuning: bool) -> npt.NDArray[np.int64]:
-    """Return the places of the pairs that are short enough and not in a tuning part held out."""
-    places, rows = [], 0
+    """Return the positions of the pairs that are short enough and not in a tuning part held out."""
+    positions, rows = [], 0
     for batch in dataset.batches(TRAIN, ["id", "source", "target"]):
         usable = shards.longest(batch) <= max_chars
         if tuning:
             usable &= ~shards.in_tuning_part(np.asarray(batch.column("id")).view(np.uint64))
-        places.append(np.flatnonzero(usable) + rows)
+        positions.append(np.flatnonzero(usable) + rows)
         rows += len(batch)
-    return np.concatenate(places) if places else np.array([], np.int64)
+    return np.concatenate(positions) if positions else np.array([], np.int64)

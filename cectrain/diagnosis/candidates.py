@@ -47,7 +47,7 @@ class Bank:
 
     def columns(self, kind: str) -> list[int]:
         """Return the columns of a kind."""
-        return [place for place, name in enumerate(self.kinds) if name == kind]
+        return [position for position, name in enumerate(self.kinds) if name == kind]
 
     def right(self) -> npt.NDArray[np.bool_]:
         """Return whether each text is its pair's target or a variant of it, [P, K].
@@ -69,9 +69,9 @@ def bank(pairs: Sequence[Pair], seed: int) -> Bank:
     """Return candidates of all kinds for each pair, as a function of (pairs, seed)."""
     kinds = ("correct", "copy", *(kind for kind in KINDS[2:] for _ in range(VARIANTS)))
     rows = []
-    for place, pair in enumerate(pairs):
+    for position, pair in enumerate(pairs):
         rng = np.random.default_rng((seed, pair.id % 2**64, pair.copy))
-        others = [pairs[(place + step) % len(pairs)].target for step in range(1, VARIANTS + 1)]
+        others = [pairs[(position + step) % len(pairs)].target for step in range(1, VARIANTS + 1)]
         near = [near_miss(pair, rng) for _ in range(VARIANTS)]
         over = [over_correction(pair.target, rng) for _ in range(VARIANTS)]
         rows.append((pair.target, pair.source, *near, *over, *others, *variants(pair)))
@@ -89,17 +89,17 @@ def variants(pair: Pair) -> list[str]:
     others += [text.translate(_HALF_WIDTH), text[:-1] if text[-1] == "。" else f"{text}。"]
     kept = [one for one in dict.fromkeys(others) if one and one not in (text, pair.source)]
     kept = kept or [f"{text}！"]
-    return [kept[place % len(kept)] for place in range(VARIANTS)]
+    return [kept[position % len(kept)] for position in range(VARIANTS)]
 
 
 def near_miss(pair: Pair, rng: np.random.Generator) -> str:
     """Return the target with one of the source's errors corrected into a wrong homophone."""
     edits = align(pair.source, pair.target)
     spots = [
-        place
+        position
         for edit in edits
-        for place in range(edit.start, edit.end)
-        if place < len(pair.target) and homophones(pair.target[place])
+        for position in range(edit.start, edit.end)
+        if position < len(pair.target) and homophones(pair.target[position])
     ]
     if not spots:  # the error is an inserted symbol: change another character instead
         return over_correction(pair.target, rng)
@@ -111,7 +111,7 @@ def over_correction(text: str, rng: np.random.Generator) -> str:
 
     A text without homophones loses its last character.
     """
-    spots = [place for place, sign in enumerate(text) if homophones(sign)]
+    spots = [position for position, sign in enumerate(text) if homophones(sign)]
     if not spots:
         return text[:-1]
     return _slip(text, spots[int(rng.integers(len(spots)))], rng)
@@ -132,6 +132,6 @@ def draw_groups(
     return result
 
 
-def _slip(text: str, place: int, rng: np.random.Generator) -> str:
-    others = homophones(text[place])[:_LIKELIEST]
-    return text[:place] + others[int(rng.integers(len(others)))] + text[place + 1 :]
+def _slip(text: str, position: int, rng: np.random.Generator) -> str:
+    others = homophones(text[position])[:_LIKELIEST]
+    return text[:position] + others[int(rng.integers(len(others)))] + text[position + 1 :]

@@ -105,10 +105,10 @@ def suggest(missed: FloatArray, config: RewardConfig) -> RewardConfig:
 def _encode(candidates: Bank, encoder: Encoder) -> FloatArray:
     """Return the unit vectors of all candidates, shape [P, K, D]."""
     texts = sorted({text for row in candidates.texts_P_K for text in row})
-    place = {text: number for number, text in enumerate(texts)}
+    position = {text: number for number, text in enumerate(texts)}
     vectors = np.asarray(encoder.encode(texts), dtype=np.float64)
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    rows = np.array([[place[text] for text in row] for row in candidates.texts_P_K])
+    rows = np.array([[position[text] for text in row] for row in candidates.texts_P_K])
     return np.asarray(vectors[rows])
 
 

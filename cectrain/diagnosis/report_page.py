@@ -76,13 +76,13 @@ def _accuracies(diagnosis: Diagnosis) -> str:
 
 
 def _cosines(diagnosis: Diagnosis) -> str:
-    labels = [f"{place / 20:.2f}" for place in range(1, 21)][7:]
+    labels = [f"{position / 20:.2f}" for position in range(1, 21)][7:]
     series = {}
     for kind, figures in diagnosis.kinds.items():
         total, below, points = sum(figures.bins), 0, {}
-        for place, count in enumerate(figures.bins, 1):
+        for position, count in enumerate(figures.bins, 1):
             below += count
-            points[f"{place / 20:.2f}"] = Point(100 * below / total)
+            points[f"{position / 20:.2f}"] = Point(100 * below / total)
         series[kind] = {label: points[label] for label in labels}
     return curves("Candidates with at most this cosine, %", labels, series)
 

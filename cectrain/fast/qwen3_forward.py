@@ -95,12 +95,12 @@ def _before_answers(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the normed state one position before each label [tokens, width], and the labels."""
     states = final_states(model, ids, dtype)
-    places = (labels[:, 1:] >= 0).nonzero(as_tuple=True)
-    hidden = states[:, :-1][places]
+    positions = (labels[:, 1:] >= 0).nonzero(as_tuple=True)
+    hidden = states[:, :-1][positions]
     last = model.model.norm
     return (
         norm_and_head()[0].apply(hidden, last.weight, last.variance_epsilon),
-        labels[:, 1:][places],
+        labels[:, 1:][positions],
     )
 
 
@@ -231,24 +231,24 @@ def log_probs_and_entropies(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the log-probabilities and entropies of the last `written` columns, [rows, written].
 
-    `ids` and `mask` are [rows, places], with prompts padded on the left and candidates on the
+    `ids` and `mask` are [rows, positions], with prompts padded on the left and candidates on the
     right, as TRL has them. Padding gets arbitrary finite values. Entropies have no gradient.
     """
     import torch
 
-    rows, places = ids.shape
+    rows, positions = ids.shape
     # The lean pass supports padding on the right only, so each row is shifted to the left edge.
     before = mask.argmax(dim=1, keepdim=True)
-    moved = (torch.arange(places) + before).clamp(max=places - 1)
+    moved = (torch.arange(positions) + before).clamp(max=positions - 1)
     states = final_states(model, ids.gather(1, moved), dtype)
-    at = places - written - 1 + torch.arange(written) - before
+    at = positions - written - 1 + torch.arange(written) - before
     hidden = states.gather(1, at[:, :, None].expand(-1, -1, states.shape[2]))
     last = model.model.norm
     hidden = norm_and_head()[0].apply(hidden, last.weight, last.variance_epsilon)
     log_probs, entropies = _head().apply(
         hidden.flatten(0, 1),
         model.lm_head.weight.to(dtype),
-        ids[:, places - written :].flatten(),
+        ids[:, positions - written :].flatten(),
         temperature,
     )
     return log_probs.view(rows, written), entropies.view(rows, written)

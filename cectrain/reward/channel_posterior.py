@@ -27,9 +27,9 @@ Change = tuple[int, int, str]  # start and end in the source, and the text that 
 def posterior_of(source: str, candidate: str, posterior: Mapping[Change, float]) -> float:
     """Return the probability that a reader of the source writes the candidate, 0–1.
 
-    The reader goes from left to right. At each place one of the changes that begin there is made,
-    each with its posterior, or the character stays. The sum is over all ways to the candidate, and
-    the probabilities of all candidates sum to 1.
+    The reader goes from left to right. At each position one of the changes that begin there is
+    made, each with its posterior, or the character stays. The sum is over all ways to the
+    candidate, and the probabilities of all candidates sum to 1.
 
     >>> posterior = {(1, 2, "已"): 0.9, (3, 4, "啦"): 0.1}
     >>> texts = "他已来了", "他己来了", "他来了"
@@ -42,13 +42,13 @@ def posterior_of(source: str, candidate: str, posterior: Mapping[Change, float])
         inserted = text + source[start:after]
         change = (end, text, share) if end > start else (after, inserted, share)
         beginning[start].append(change)
-    # reached[place]: number of written characters → probability
+    # reached[position]: number of written characters → probability
     reached: list[dict[int, float]] = [defaultdict(float) for _ in range(len(source) + 2)]
     reached[0][0] = 1.0
-    for place in range(len(source) + 1):
-        stays = max(0.0, 1 - sum(share for _, _, share in beginning[place]))
-        ways = [*beginning[place], (place + 1, source[place : place + 1], stays)]
-        for written, chance in reached[place].items():
+    for position in range(len(source) + 1):
+        stays = max(0.0, 1 - sum(share for _, _, share in beginning[position]))
+        ways = [*beginning[position], (position + 1, source[position : position + 1], stays)]
+        for written, chance in reached[position].items():
             for end, text, share in ways:
                 if candidate.startswith(text, written):
                     reached[end][written + len(text)] += chance * share

@@ -86,7 +86,9 @@ class MetricsLog:
         on_step: OnStep = ignore_step,
     ) -> None:
         self.path, self._log, self._on_step = path, log, on_step
-        self._written = {place for line in _split(path) if (place := _place(line)) is not None}
+        self._written = {
+            position for line in _split(path) if (position := _position(line)) is not None
+        }
 
     def write(self, phase: str, step: int, values: Values) -> None:
         """Write one line: the phase (sft, ppo or heldout), the step, and all finite values."""
@@ -111,9 +113,9 @@ def kept_lines(path: Path, sft_step: int, ppo_step: int) -> str:
     limits = {"sft": sft_step, "ppo": ppo_step, "heldout": ppo_step}
     kept: dict[tuple[str, int], str] = {}
     for line in _split(path):
-        place = _place(line)
-        if place is not None and place[1] <= limits.get(place[0], -1):
-            kept.setdefault(place, line.decode("utf-8") + "\n")
+        position = _position(line)
+        if position is not None and position[1] <= limits.get(position[0], -1):
+            kept.setdefault(position, line.decode("utf-8") + "\n")
     return "".join(kept.values())
 
 
@@ -121,7 +123,7 @@ def _split(path: Path | None) -> list[bytes]:
     return path.read_bytes().split(b"\n") if path is not None and path.is_file() else []
 
 
-def _place(line: bytes) -> tuple[str, int] | None:
+def _position(line: bytes) -> tuple[str, int] | None:
     """Return a line's phase and step; None if a kill cut it short, so that its step is repeated."""
     try:
         record = parse(line)
