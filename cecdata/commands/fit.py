@@ -59,7 +59,7 @@ def fit(file: Path, out: Path, recipe: str, reach: float, as_json: bool) -> None
     from cecdata.common.progress import Progress, suggest
     from cecdata.config import load
     from cecdata.fit.fit import fit as estimate
-    from cecdata.fit.recipe_text import recipe_text
+    from cecdata.fit.fit import recipe_text
 
     if out.suffix != ".toml":
         raise UsageError(f"--out {out}: a recipe is a .toml file")

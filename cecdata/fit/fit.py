@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from cecdata.audit.audit import Score, score
-from cecdata.audit.model import recipe_choices
+from cecdata.audit.model import bits, recipe_choices
 from cecdata.audit.pairs import Errors
 from cecdata.common.codec import Json
 from cecdata.common.errors import UsageError
 from cecdata.common.progress import Advance, silent
-from cecdata.config import Config
+from cecdata.config import Config, load
 from cecdata.fit.entries import Entries, Floats, entries_of, least_by
-from cecdata.fit.posterior import Parameters
-from cecdata.fit.strength import best_strength, fitted
+from cecdata.fit.posterior import Parameters, Posterior
 from cecdata.operators import OPERATORS
 from cecdata.operators.base import InBulk
 from cecdata.operators.weighed import FREQUENCY, POWER
@@ -180,3 +180,114 @@ def _idle(key: str) -> float:
 def _rounded(value: float) -> float:
     """Round to four significant digits; a sample supports no more."""
     return float(f"{value:.4g}")
+
+
+# In errors; infinity leaves the recipe's weights unchanged.
+STRENGTHS = (16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, float("inf"))
+FOLDS = 5
+
+
+def best_strength(entries: Entries, progress: Advance = silent) -> tuple[float, dict[float, float]]:
+    """Return the strength with the fewest held-out bits per error, and the bits of each.
+
+    Distinct errors, sorted by code point, are dealt to five folds; each fold is predicted from the
+    other four. Only the sample is used; of equally good strengths the greatest is taken.
+    """
+    fold = np.arange(len(entries.count)) % FOLDS
+    held_out: dict[float, float] = {}
+    for strength in STRENGTHS:
+        spent = 0.0
+        for k in range(FOLDS):
+            seen = np.where(fold == k, 0.0, entries.count)
+            vector = fitted(entries, strength, seen)
+            held = (entries.count - seen) * bits(Posterior(entries, 1.0).chances(vector))
+            spent += float(held.sum())
+            progress("fit", 1, len(STRENGTHS) * FOLDS)
+        held_out[strength] = spent / float(entries.count.sum())
+    return min(held_out, key=lambda strength: (round(held_out[strength], 6), -strength)), held_out
+
+
+def fitted(entries: Entries, strength: float, count: Floats) -> Floats:
+    """Return the most likely parameters at a strength; zeros at an infinite one."""
+    start = np.zeros(Parameters.number(entries))
+    if not np.isfinite(strength) or not count.any():
+        return start
+    posterior = Posterior(entries, strength)
+    return minimum(lambda vector: posterior(vector, count), start)
+
+
+_STEPS, _HALVINGS = 80, 30
+_FLAT = 1e-5  # slope at which to stop: far below what four digits of a weight show
+_ARMIJO = 1e-4  # share of the predicted decrease that a step must reach
+
+
+def minimum(function: Callable[[Floats], tuple[float, Floats]], start: Floats) -> Floats:
+    """Return the local minimum of a function, which returns value and gradient, from `start`.
+
+    >>> minimum(lambda x: (float((x**4 - x).sum()), 4 * x**3 - 1), np.ones(2)).round(3).tolist()
+    [0.63, 0.63]
+    """
+    at, inverse = start, np.eye(len(start))
+    value, slope = function(at)
+    for _ in range(_STEPS):
+        if np.abs(slope).max() < _FLAT:
+            break
+        direction = -inverse @ slope
+        length = 1.0 / max(1.0, float(np.abs(direction).max()))  # at most 1 in any parameter
+        for _ in range(_HALVINGS):
+            further, slope_there = function(at + length * direction)
+            if further <= value + _ARMIJO * length * float(slope @ direction):
+                break
+            length /= 2
+        else:
+            break  # only rounding errors are left
+        inverse = _updated(inverse, length * direction, slope_there - slope)
+        at, value, slope = at + length * direction, further, slope_there
+    return at
+
+
+def _updated(inverse: Floats, step: Floats, change: Floats) -> Floats:
+    """Return the inverse Hessian after a step with this change of the gradient."""
+    along = float(step @ change)
+    if along <= 1e-12:
+        return inverse
+    project = np.eye(len(step)) - np.outer(step, change) / along
+    return np.asarray(project @ inverse @ project.T + np.outer(step, step) / along)
+
+
+def recipe_text(config: Config, notes: Sequence[str] = ()) -> str:
+    """Return the settings that differ from the recipe `paper` as TOML, with notes as comments.
+
+    >>> from cecdata.config import load
+    >>> print(recipe_text(load("paper", copies=8), ["Eight copies."]).split("[")[0].strip())
+    # Eight copies.
+    copies = 8
+    """
+    usual, own = load().as_dict(), config.as_dict()
+    lines = [f"# {note}" for note in notes]
+    for item in fields(Config):
+        value = own[item.name]
+        if not isinstance(value, Mapping) and value != usual[item.name] and value is not None:
+            lines.append(f"{item.name} = {_value(value)}")
+    for item in fields(Config):
+        value = own[item.name]
+        if isinstance(value, Mapping):
+            lines += _table(item.name, value)
+    return "\n".join(lines) + "\n"
+
+
+def _table(name: str, table: Mapping[str, Json]) -> list[str]:
+    plain = {key: value for key, value in table.items() if not isinstance(value, Mapping)}
+    lines = ["", f"[{name}]", *(f"{key} = {_value(part)}" for key, part in plain.items())]
+    nested = [
+        line
+        for key, value in table.items()
+        if isinstance(value, Mapping)
+        for line in _table(f"{name}.{key}", value)
+    ]
+    return (lines if plain else []) + nested
+
+
+def _value(value: Json) -> str:
+    """Return the TOML of a scalar or list, which is its JSON apart from one escape."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")

@@ -23,11 +23,8 @@ from cecdata.commands.fit import fit as command
 from cecdata.common.errors import InputError, UsageError
 from cecdata.config import Config, load
 from cecdata.fit.entries import entries_of
-from cecdata.fit.fit import TWO_IN_A_ROW, fit
-from cecdata.fit.minimise import minimum
+from cecdata.fit.fit import STRENGTHS, TWO_IN_A_ROW, fit, fitted, minimum, recipe_text
 from cecdata.fit.posterior import Parameters, Posterior
-from cecdata.fit.recipe_text import recipe_text
-from cecdata.fit.strength import STRENGTHS, fitted
 from cecdata.hanzi.lexicon import LENGTHS, words
 from cecdata.operators import OPERATORS
 from cecdata.operators.weighed import weighed
