@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import click
 
 from cecdata.commands.show import DatasetPath, print_json
 from cecdata.common.command_group import colour
+from cecdata.common.cores import usable_cores
 from cecdata.common.errors import VerificationError
 from cecdata.common.progress import Progress, suggest
 
@@ -159,25 +161,51 @@ def report(dataset: Path, sample: int, to: Path | None) -> None:
     "--format",
     "form",
     show_default="by the suffix of FILE",
-    help="Format: jsonl, tsv, pycorrector, cscd-tsv, m2, cherrant, sharegpt, alpaca, "
-    "prompt-completion, openrlhf, verl, hf, webdataset or mds.",
+    help="Format: jsonl, tsv, m2, cherrant, alpaca, sharegpt, messages, prompt-completion or verl.",
 )
-def export(dataset: Path, file: Path, split: str, form: str | None) -> None:
+@click.option("--template", help="Prompt of the chat formats, with {source} for the sentence.")
+@click.option(
+    "--shuffle",
+    type=int,
+    metavar="SEED",
+    show_default="the dataset's order",
+    help="Seed of an order of all rows.",
+)
+@click.option(
+    "--rows-per-file",
+    type=click.IntRange(min=1),
+    show_default="one file",
+    help="Rows of each of several numbered files.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 256),
+    default=usable_cores,
+    show_default="one for each core",
+    help="Files written at once.",
+)
+def export(dataset: Path, file: Path, split: str, form: str | None, **options: Any) -> None:
     """Write one split of DATASET to FILE in the format of another tool.
 
     \b
     cecdata export out/data train.jsonl
-    cecdata export out/data alpaca.json --format alpaca
+    cecdata export out/data chat.jsonl.zst --format messages --shuffle 1 --rows-per-file 1000000
 
-    FILE is replaced when all rows are written; it may be /dev/stdout or a pipe.
+    A further suffix .gz or .zst compresses. A file is replaced when all its rows are written; FILE
+    may be /dev/stdout or a pipe.
     """
     from cecdata.common.durable.targets import is_stream
-    from cecdata.shards.export import SUFFIXES
     from cecdata.shards.export import export as write
 
     streamed = is_stream(file)  # it may be stdout, which must have only the rows
-    suffix = file.suffix.lstrip(".")
-    form = form or SUFFIXES.get(suffix, suffix)
     with Progress() as bars:
-        rows = write(dataset, split, file, form, lambda done, of: bars("export", done, of))
-    click.echo(f"{file}: {rows:,} rows of {split}", err=streamed)
+        done = write(
+            dataset,
+            split,
+            file,
+            form,
+            progress=lambda rows, of: bars("export", rows, of),
+            **options,
+        )
+    more = f" in {len(done.files):,} files" if len(done.files) > 1 else ""
+    click.echo(f"{done.files[0]}: {done.rows:,} rows of {split}{more}", err=streamed)

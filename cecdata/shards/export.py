@@ -1,85 +1,258 @@
-"""Pairs in the formats of other tools, written row by row in constant memory.
+"""Pairs in the formats of other tools: a map over the shards, several files at once.
 
-docs/howto/export.md lists the fields of each format, and the tools that read it.
+A format is a function from a batch of pairs to the bytes of a file's part, so that files of any
+number of rows, compressed or not, come from one writer. docs/howto/export.md lists the fields of
+each format, and shows the line of Polars for formats that are not here.
 """
 
 from __future__ import annotations
 
-import tempfile
+import gzip
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from cecdata.common import durable
+from cecdata.common.durable.targets import is_stream
 from cecdata.common.errors import RefusedError, UsageError, did_you_mean
-from cecdata.shards.export_files import FILES, FOLDERS
-from cecdata.shards.export_text import TEXT
-from cecdata.shards.reader import open_dataset
+from cecdata.common.kernels.mix import splitmix64
+from cecdata.shards.formats import FORMATS, PARQUET, TEMPLATE, TEXT, suffix_format
+from cecdata.shards.reader import Dataset, open_dataset
 
-_ROWS = 8_192
+if TYPE_CHECKING:
+    import polars as pl
+
+_BATCH = 8_192  # rows that are converted at a time
+_SHUFFLED = 1 << 21  # rows that a shuffled export holds in memory
+_COMPRESSED = (".gz", ".zst")
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """The files that were written, and the number of their rows."""
+
+    files: tuple[Path, ...]
+    rows: int
 
 
 def export(
     out: str | Path,
     split: str,
     path: Path,
-    format: str = "jsonl",  # noqa: A002
-    progress: Callable[[int, int], None] = lambda _rows, _all: None,
-) -> int:
-    """Write a split of the dataset `out` to the file `path`; return the number of rows.
+    format: str | None = None,  # noqa: A002
+    *,
+    template: str | None = None,
+    shuffle: int | None = None,
+    rows_per_file: int | None = None,
+    workers: int = 1,
+    progress: Progress = lambda _rows, _all: None,
+) -> Exported:
+    """Write a split of the dataset `out` to `path`, or to numbered files beside it.
 
-    `progress` gets the number of rows of each batch and of the split. The file (for `mds` a folder)
-    is written completely or not at all. Raises UsageError for an unknown format or split,
-    RefusedError for a path inside the dataset, VerificationError for a damaged shard, and
-    DiskFullError.
+    `format` is a name in `FORMATS`, by default that of the suffix; a further suffix .gz or .zst
+    compresses. `template` is the prompt, with {source} in place of the sentence. `shuffle` is the
+    seed of an order of all rows; without it they keep their order. With `rows_per_file`, FILE.x
+    becomes FILE-00000-of-00012.x and so on, of which `workers` are written at once. Each file is
+    written completely or not at all, with the same bytes for the same arguments.
+
+    Raises UsageError for an unknown format or split or a wrong template, RefusedError for a path
+    inside the dataset, VerificationError for a damaged shard, and DiskFullError.
     """
-    if format not in FORMATS:
-        raise UsageError(f"no format {format!r}; {did_you_mean(format, list(FORMATS))}")
     if path.resolve().is_relative_to(Path(out).resolve()):
         raise RefusedError(
             f"{path} is inside the dataset {out}, whose files an export must not change: write to "
             "another folder"
         )
+    compressed = path.suffix if path.suffix in _COMPRESSED else ""
+    form = format or suffix_format(path.with_suffix("") if compressed else path)
+    if form not in FORMATS:
+        raise UsageError(f"no format {form!r}; {did_you_mean(form, list(FORMATS))}")
+    _check(path, form, compressed, template, rows_per_file)
     dataset = open_dataset(out)
-
+    dataset.prove(split)
     total = dataset.rows(split)
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for batch in dataset.batches(split, rows=_ROWS):
-            yield batch
-            progress(batch.num_rows, total)
-
-    if format not in TEXT:
-        _write_binary(batches(), split, path, format)
-        return total
-
-    def pieces() -> Iterator[str]:
-        return TEXT[format](row for batch in batches() for row in batch.to_pylist())
-
-    def fill(temporary: Path) -> None:
-        with temporary.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(pieces())
-
-    def size() -> int:
-        return sum(len(piece.encode()) for piece in pieces())
-
-    durable.write(path, fill, expected_bytes=size)
-    return total
+    rows = _Rows(dataset, split, shuffle)
+    job = _Job(form, template, split, lambda done: progress(done, total))
+    starts = [*range(0, total, rows_per_file or max(total, 1)), total] if total else [0, 0]
+    parts = list(pairwise(starts))
+    files = _names(path, len(parts)) if rows_per_file else [path]
+    tasks = list(zip(files, parts, strict=True))
+    with ThreadPoolExecutor(workers) as pool:
+        for group in _groups(tasks, shuffle):
+            held = rows.held(group[0][1][0], group[-1][1][1])
+            done = [pool.submit(job.write, file, held, *part) for file, part in group]
+            for one in done:
+                one.result()
+    return Exported(tuple(files), total)
 
 
-def _write_binary(batches: Iterator[pa.RecordBatch], split: str, path: Path, form: str) -> None:
-    """Write a format of FILES or FOLDERS; the folder of the latter must not exist."""
-    if form in FILES:
-        durable.write(path, lambda temporary: FILES[form](batches, temporary, split))
+def _check(
+    path: Path, form: str, compressed: str, template: str | None, rows_per_file: int | None
+) -> None:
+    """Raise UsageError for options that do not fit one another."""
+    if form in PARQUET and compressed:
+        raise UsageError(f"{path}: {form} is Parquet, which is compressed inside: leave the suffix")
+    if template is not None and form not in TEMPLATE:
+        raise UsageError(f"{form} has no prompt; --template is for {', '.join(TEMPLATE)}")
+    if template is not None and template.count("{source}") != 1:
+        raise UsageError("the template must have {source} once, where the sentence is to be")
+    if rows_per_file is not None and is_stream(path):
+        raise UsageError(f"{path} is a stream, which takes one file: leave out --rows-per-file")
+
+
+def _names(path: Path, count: int) -> list[Path]:
+    """Return the numbered names beside `path`, which keep its suffixes."""
+    suffixes = "".join(path.suffixes[-2:] if path.suffix in _COMPRESSED else path.suffixes[-1:])
+    stem = path.name.removesuffix(suffixes)
+    return [path.with_name(f"{stem}-{n:05d}-of-{count:05d}{suffixes}") for n in range(count)]
+
+
+Task: TypeAlias = tuple[Path, tuple[int, int]]
+
+
+def _groups(tasks: list[Task], shuffle: int | None) -> Iterator[list[Task]]:
+    """Yield the files that are written from one reading of the dataset: all, unless shuffled."""
+    if shuffle is None:
+        yield tasks
         return
-    if path.exists():
-        raise RefusedError(f"{path} exists: name a new folder for {form}")
-    with tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as beside:
-        staged = Path(beside) / "staged"
-        FOLDERS[form](batches, staged, split)
-        durable.publish(staged, path)
+    group: list[Task] = []
+    for task in tasks:
+        if group and task[1][1] - group[0][1][0] > _SHUFFLED:
+            yield group
+            group = []
+        group.append(task)
+    yield group
 
 
-FORMATS = (*TEXT, *FILES, *FOLDERS)
-SUFFIXES = {"parquet": "hf", "tar": "webdataset", "json": "pycorrector"}
+Batches: TypeAlias = (
+    "Callable[[int, int], Iterator[pl.DataFrame]]"  # rows from … to …, a batch at a time
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What the files of one export have in common."""
+
+    form: str
+    template: str | None
+    split: str
+    progress: Callable[[int], None]
+
+    def write(self, path: Path, rows: Batches, start: int, stop: int) -> None:
+        """Write the rows from `start` to `stop` as one file."""
+
+        def parts() -> Iterator[tuple[pl.DataFrame, int]]:
+            at = start
+            for batch in rows(start, stop):
+                yield batch, at
+                at += len(batch)
+                self.progress(len(batch))
+
+        def text(temporary: Path) -> None:
+            convert = TEXT[self.form]
+            with _opened(temporary, path.suffix) as file:
+                for batch, _ in parts():
+                    file.write(convert(batch, self.template))
+
+        def table(temporary: Path) -> None:
+            convert, schema = PARQUET[self.form]
+            with pq.ParquetWriter(temporary.absolute(), schema, compression="zstd") as file:
+                for batch, at in parts():
+                    file.write_table(convert(batch, self.template, self.split, at))
+
+        durable.write(path, table if self.form in PARQUET else text)
+
+
+class _Sink(Protocol):
+    def write(self, data: bytes, /) -> object:
+        """Take some bytes."""
+
+
+@contextmanager
+def _opened(path: Path, suffix: str) -> Iterator[_Sink]:
+    """Open a file to write, compressed as the suffix of its final name says."""
+    with path.open("wb") as raw:
+        if suffix == ".gz":
+            # no name and no time, so that the same rows give the same bytes
+            with gzip.GzipFile("", "wb", 6, raw, mtime=0) as file:
+                yield file
+        elif suffix == ".zst":
+            with pa.CompressedOutputStream(raw, "zstd") as file:
+                yield file
+        else:
+            yield raw
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The pairs of a split in the order of the export."""
+
+    dataset: Dataset
+    split: str
+    shuffle: int | None
+
+    def held(self, start: int, stop: int) -> Batches:
+        """Return a reader of the rows from `start` to `stop`; several threads may call it."""
+        if self.shuffle is None:
+            return self._in_order
+        ranks = self.ranks
+        if stop - start > _SHUFFLED:  # one file that is larger than what is held at a time
+            return lambda low, high: self._by_parts(ranks, low, high)
+        frame = self._shuffled(ranks, start, stop)
+        return lambda low, high: frame.slice(low - start, high - low).iter_slices(_BATCH)
+
+    def _in_order(self, start: int, stop: int) -> Iterator[pl.DataFrame]:
+        before = 0
+        for frame, rows in self.dataset.scan_shards(self.split):
+            low, high = max(start - before, 0), min(stop - before, rows)
+            if low < high:
+                yield from frame.slice(low, high - low).collect().iter_slices(_BATCH)
+            before += rows
+
+    def _by_parts(
+        self, ranks: npt.NDArray[np.uint64], start: int, stop: int
+    ) -> Iterator[pl.DataFrame]:
+        for low in range(start, stop, _SHUFFLED):
+            yield from self._shuffled(ranks, low, min(low + _SHUFFLED, stop)).iter_slices(_BATCH)
+
+    @cached_property
+    def ranks(self) -> npt.NDArray[np.uint64]:
+        """Return the keys of all rows, sorted: the key of rank r is at r. 8 bytes a row."""
+        columns = ("id", "copy")
+        keys = [
+            self._keys(frame.select(columns).collect())
+            for frame, _ in self.dataset.scan_shards(self.split)
+        ]
+        return np.sort(np.concatenate(keys)) if keys else np.zeros(0, np.uint64)
+
+    def _shuffled(self, ranks: npt.NDArray[np.uint64], start: int, stop: int) -> pl.DataFrame:
+        """Return the rows whose keys have the ranks from `start` to `stop`, in their order."""
+        import polars as pl
+
+        found = []
+        for frame, _ in self.dataset.scan_shards(self.split):
+            whole = frame.collect()
+            keys = self._keys(whole)
+            chosen = keys >= ranks[start] if start < len(ranks) else np.zeros(len(keys), np.bool_)
+            if stop < len(ranks):
+                chosen &= keys < ranks[stop]
+            found.append(whole.with_columns(pl.Series("_key", keys)).filter(pl.Series(chosen)))
+        return pl.concat(found).sort("_key", "id", "copy").drop("_key")
+
+    def _keys(self, frame: pl.DataFrame) -> npt.NDArray[np.uint64]:
+        """Return a number of 64 bits for each row, drawn from (seed, id, copy)."""
+        ids = frame["id"].to_numpy().view(np.uint64)
+        copies = frame["copy"].to_numpy().astype(np.uint64)
+        seed = splitmix64(np.array([(self.shuffle or 0) % 2**64], np.uint64))
+        return splitmix64(splitmix64(ids ^ seed) + copies)

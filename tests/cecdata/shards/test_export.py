@@ -1,12 +1,17 @@
+"""Exports, read back by other programs: every target is that of the dataset."""
+
 from __future__ import annotations
 
+import gzip
 import json
 import random
-import struct
 import subprocess
 import sys
-import tarfile
+from itertools import pairwise
 
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from cecdata.cli import cli
@@ -14,7 +19,7 @@ from cecdata.common.command_group import run
 from cecdata.common.errors import RefusedError, UsageError
 from cecdata.hanzi.edits import Edit
 from cecdata.shards.export import export
-from cecdata.shards.export_text import INSTRUCTION
+from cecdata.shards.formats import FORMATS, INSTRUCTION
 from cecdata.shards.reader import open_dataset
 
 
@@ -22,48 +27,44 @@ def rows_of(out, split):
     return [row for batch in open_dataset(out).batches(split) for row in batch.to_pylist()]
 
 
+def lines_of(path):
+    return [json.loads(line) for line in path.read_text("utf-8").split("\n")[:-1]]
+
+
 def test_jsonl_holds_every_column(dataset, tmp_path):
-    """Each line of JSONL is a row with all its columns."""
+    """Each line of JSONL is a row with all its columns, a cosine as short as its 32 bits allow."""
     path = tmp_path / "x.jsonl"
-    assert export(dataset, "train", path, "jsonl") == open_dataset(dataset).rows("train")
-    lines = path.read_text(encoding="utf-8").splitlines()
-    assert [json.loads(line) for line in lines] == rows_of(dataset, "train")
+    done = export(dataset, "train", path)
+    assert (done.files, done.rows) == ((path,), open_dataset(dataset).rows("train"))
+    frame = open_dataset(dataset).scan("train").collect()
+    assert pl.DataFrame(lines_of(path), schema=frame.schema).equals(frame)
+    assert {line["cosine"] for line in lines_of(path)} == {0.9, None}
 
 
 def test_tsv_holds_source_and_target(dataset, tmp_path):
     """Each line of TSV is source and target."""
     path = tmp_path / "x.tsv"
-    export(dataset, "train", path, "tsv")
+    export(dataset, "train", path)
     lines = path.read_text(encoding="utf-8").split("\n")
     assert lines.pop() == ""
     expected = [[row["source"], row["target"]] for row in rows_of(dataset, "train")]
     assert [line.split("\t") for line in lines] == expected
 
 
-def test_tsv_is_not_broken_by_breaks_in_a_sentence(build, edited_row, tmp_path):
-    """Tabs and line ends inside a sentence become spaces; the rows stay rows."""
-    out = build(train=[[edited_row("左\t右\u2028下", 0, [Edit(0, 1, "左", "佐", "noise", "x")])]])
+def test_tsv_is_not_broken_by_breaks_or_quotes_in_a_sentence(build, edited_row, tmp_path):
+    """Tabs and line ends inside a sentence become spaces, quotation marks stay; rows stay rows."""
+    edits = [Edit(0, 1, "左", "佐", "noise", "x")]
+    out = build(train=[[edited_row('左\t"右"\u2028下', 0, edits)]])
     export(out, "train", tmp_path / "x", "tsv")
-    assert (tmp_path / "x").read_text(encoding="utf-8") == "佐 右 下\t左 右 下\n"
-
-
-def test_pycorrector_names_the_wrong_places(build, edited_row, tmp_path):
-    """One JSON list; wrong_ids are places in the text with errors, also after a longer edit."""
-    edits = [Edit(0, 1, "误", "言吴", "split", "split"), Edit(3, 4, "经", "径", "split", "x")]
-    out = build(train=[[edited_row("误会已经", 0, edits)]], validation=[[]])
-    export(out, "train", tmp_path / "x", "pycorrector")
-    (row,) = json.loads((tmp_path / "x").read_text(encoding="utf-8"))
-    assert row["original_text"] == "言吴会已径"
-    assert row["correct_text"] == "误会已经"
-    assert [row["original_text"][i] for i in row["wrong_ids"]] == list("言吴径")
-    export(out, "validation", tmp_path / "empty", "pycorrector")
-    assert json.loads((tmp_path / "empty").read_text(encoding="utf-8")) == []
+    assert (tmp_path / "x").read_text(encoding="utf-8") == '佐 "右" 下\t左 "右" 下\n'
 
 
 def test_an_unknown_format_gets_the_nearest(dataset, tmp_path):
-    """A format that does not exist is a usage error with the nearest name."""
+    """A format that does not exist, and a suffix that names none, are usage errors with names."""
     with pytest.raises(UsageError, match="did you mean 'jsonl'"):
         export(dataset, "train", tmp_path / "x", "jsonll")
+    with pytest.raises(UsageError, match="messages"):
+        export(dataset, "train", tmp_path / "x.json")
 
 
 def test_a_damaged_shard_leaves_the_file_as_it_was(dataset, tmp_path, capsys):
@@ -107,37 +108,144 @@ def test_to_the_standard_output(dataset, tmp_path):
     assert appended.read_bytes() == b"before\n" + done.stdout
 
 
-CHATS = ("sharegpt", "alpaca", "prompt-completion", "openrlhf", "hf", "verl")
+TEMPLATE = "改错：{source}。答："
+PROMPTS = {
+    None: lambda row: f"{INSTRUCTION}\n{row['source']}",
+    TEMPLATE: lambda row: f"改错：{row['source']}。答：",
+}
+CHATS = {
+    "sharegpt": lambda r: [turn["value"] for turn in r["conversations"]],
+    "messages": lambda r: [turn["content"] for turn in r["messages"]],
+    "alpaca": lambda r: ["\n".join(filter(None, (r["instruction"], r["input"]))), r["output"]],
+    "prompt-completion": lambda r: [r["prompt"].rstrip("\n"), r["completion"]],
+    "verl": lambda r: [r["prompt"][0]["content"], r["reward_model"]["ground_truth"]],
+}
 
 
+@pytest.mark.parametrize("template", PROMPTS)
 @pytest.mark.parametrize("form", CHATS)
-def test_datasets_reads_what_trainers_read(form, dataset, tmp_path):
+def test_datasets_reads_what_trainers_read(form, template, dataset, tmp_path):
     """`datasets`, by which these trainers load their files, gives each pair with its fields."""
     datasets = pytest.importorskip("datasets")
-    path = tmp_path / ("x.parquet" if form in ("hf", "verl") else "x.json")
-    export(dataset, "train", path, form)
-    kind = "parquet" if form in ("hf", "verl") else "json"
+    kind = "parquet" if form == "verl" else "json"
+    path = tmp_path / f"x.{kind}"
+    export(dataset, "train", path, form, template=template)
     cache = str(tmp_path / "cache")
     table = datasets.load_dataset(kind, data_files=str(path), cache_dir=cache)["train"].to_list()
     rows = rows_of(dataset, "train")
-    read = {
-        "sharegpt": lambda r: [turn["value"] for turn in r["conversations"]],
-        "alpaca": lambda r: [f"{r['instruction']}\n{r['input']}", r["output"]],
-        "prompt-completion": lambda r: [r["prompt"].rstrip("\n"), r["completion"]],
-        "openrlhf": lambda r: [r["input"], r["label"]],
-        "hf": lambda r: [f"{INSTRUCTION}\n{r['source']}", r["target"]],
-        "verl": lambda r: [r["prompt"][0]["content"], r["reward_model"]["ground_truth"]],
-    }[form]
-    wanted = [[f"{INSTRUCTION}\n{row['source']}", row["target"]] for row in rows]
-    assert [read(row) for row in table] == wanted
-    assert set(table[0]) == {
+    wanted = [[PROMPTS[template](row), row["target"]] for row in rows]
+    assert [CHATS[form](row) for row in table] == wanted
+    fields = {
         "sharegpt": {"id", "conversations"},
+        "messages": {"messages"},
         "alpaca": {"instruction", "input", "output"},
         "prompt-completion": {"prompt", "completion"},
-        "openrlhf": {"input", "output", "label"},
-        "hf": set(rows[0]),
         "verl": {"data_source", "prompt", "ability", "reward_model", "extra_info"},
-    }[form]
+    }
+    assert set(table[0]) == fields[form]
+
+
+@pytest.mark.parametrize("rows_per_file", [None, 7])
+def test_verl_gets_what_its_reward_function_needs(dataset, tmp_path, rows_per_file):
+    """Each row has its source, its id and its number in the split, in whichever file it is."""
+    done = export(dataset, "train", tmp_path / "x.parquet", "verl", rows_per_file=rows_per_file)
+    table = [row for file in done.files for row in pq.read_table(file).to_pylist()]
+    for number, (row, pair) in enumerate(zip(table, rows_of(dataset, "train"), strict=True)):
+        assert row["extra_info"] == {
+            "split": "train",
+            "index": number,
+            "source": pair["source"],
+            "id": f"{pair['id']}-{pair['copy']}",
+        }
+        assert row["prompt"][0]["role"] == "user"
+        assert row["reward_model"]["style"] == "rule"
+
+
+@pytest.mark.parametrize("shuffle", [None, 3])
+@pytest.mark.parametrize("workers", [1, 4])
+def test_files_of_some_rows_each(dataset, tmp_path, shuffle, workers):
+    """Numbered files hold the rows of one file, in order, each but the last with as many rows."""
+    whole = export(dataset, "train", tmp_path / "x.jsonl", shuffle=shuffle)
+    done = export(
+        dataset, "train", tmp_path / "y.jsonl", shuffle=shuffle, rows_per_file=11, workers=workers
+    )
+    parts = [lines_of(path) for path in done.files]
+    assert [row for part in parts for row in part] == lines_of(whole.files[0])
+    assert {len(part) for part in parts[:-1]} == {11}
+    count = -(-done.rows // 11)
+    assert [p.name for p in done.files] == [f"y-{n:05d}-of-{count:05d}.jsonl" for n in range(count)]
+
+
+def test_a_shuffled_export(dataset, tmp_path, monkeypatch):
+    """All rows, in an order of the seed alone that parts the copies of a sentence, whatever the
+    number of rows that are held in memory."""
+    from cecdata.shards import export as module
+
+    def order(seed, **options):
+        export(dataset, "train", tmp_path / "x.jsonl", shuffle=seed, **options)
+        return [(row["id"], row["copy"]) for row in lines_of(tmp_path / "x.jsonl")]
+
+    plain = order(None)
+    one, two = order(1), order(2)
+    assert sorted(one) == sorted(two) == sorted(plain)
+    assert len({tuple(plain), tuple(one), tuple(two)}) == 3
+    beside = [sum(a[0] == b[0] for a, b in pairwise(o)) for o in (plain, one)]
+    assert beside[1] < beside[0] / 4
+    monkeypatch.setattr(module, "_SHUFFLED", 13)
+    assert order(1) == one
+    done = export(dataset, "train", tmp_path / "z.jsonl", shuffle=1, rows_per_file=5)
+    parted = [(row["id"], row["copy"]) for file in done.files for row in lines_of(file)]
+    assert parted == one
+
+
+def unpacked(data):
+    return pa.CompressedInputStream(pa.py_buffer(data), "zstd").read()
+
+
+@pytest.mark.parametrize("form", ["tsv", "messages"])
+def test_compressed_files(dataset, tmp_path, form):
+    """A further suffix compresses; the same rows give the same bytes again."""
+    export(dataset, "train", tmp_path / "x", form)
+    plain = (tmp_path / "x").read_bytes()
+    opened = {".gz": gzip.decompress, ".zst": unpacked}
+    for suffix, unpack in opened.items():
+        path = tmp_path / f"x.txt{suffix}"
+        export(dataset, "train", path, form)
+        data = path.read_bytes()
+        assert unpack(data) == plain
+        export(dataset, "train", path, form)
+        assert path.read_bytes() == data
+    done = export(dataset, "train", tmp_path / "y.tsv.gz", rows_per_file=30)
+    assert done.files[0].name.startswith("y-00000-of-0")
+    assert b"".join(gzip.decompress(f.read_bytes()) for f in done.files).count(b"\n") == done.rows
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("x.tsv", "--template", "a{source}"), "tsv has no prompt"),
+        (("x.jsonl", "--format", "messages", "--template", "a"), "{source} once"),
+        (("x.gz", "--format", "verl"), "verl is Parquet"),
+        (("/dev/stdout", "--format", "tsv", "--rows-per-file", "5"), "is a stream"),
+    ],
+)
+def test_options_that_do_not_fit(dataset, words, message, tmp_path, monkeypatch, capsys):
+    """They are refused with what to do, and nothing is written."""
+    monkeypatch.chdir(tmp_path)
+    assert run(cli, ["export", str(dataset), *words]) == 2
+    assert message in capsys.readouterr().err
+    assert sorted(p.name for p in tmp_path.iterdir()) == [dataset.name]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_split_without_rows(build, form, tmp_path):
+    """Gives an empty file, or a table with all columns."""
+    out = build(train=[[]], validation=[[]])
+    export(out, "train", tmp_path / "x", form)
+    if form == "verl":
+        assert pq.read_table(tmp_path / "x").num_rows == 0
+    else:
+        assert (tmp_path / "x").read_bytes() == b""
 
 
 @pytest.mark.parametrize("form", ["m2", "cherrant"])
@@ -208,45 +316,3 @@ def test_white_space_moves_no_edit(form, build, edited_row, tmp_path):
     assert list(m2_pairs(written)) == wanted
     kept = [(row.source, row.target) for row in m2((tmp_path / "x.m2",), "x")]
     assert kept == wanted
-
-
-def test_cscd_lines_have_a_label(build, edited_row, tmp_path):
-    """A line of CSCD-NS: 1 or 0, source, target."""
-    edits = [Edit(2, 3, "已", "己", "homophone", "x")]
-    out = build(train=[[edited_row("他们已经来了", 0, edits), edited_row("没有错误", 0, [])]])
-    export(out, "train", tmp_path / "x", "cscd-tsv")
-    lines = (tmp_path / "x").read_text("utf-8").splitlines()
-    assert lines == ["1\t他们己经来了\t他们已经来了", "0\t没有错误\t没有错误"]
-
-
-def test_webdataset_is_a_tar_of_json(dataset, tmp_path):
-    """Each pair is one member KEY.json, in order; the same rows give the same bytes."""
-    path, again = tmp_path / "x.tar", tmp_path / "y.tar"
-    export(dataset, "train", path, "webdataset")
-    export(dataset, "train", again, "webdataset")
-    assert path.read_bytes() == again.read_bytes()
-    with tarfile.open(path) as file:
-        members = [(m.name, json.load(file.extractfile(m))) for m in file.getmembers()]
-    rows = rows_of(dataset, "train")
-    assert members == [(f"{row['id']}-{row['copy']}.json", row) for row in rows]
-
-
-def test_mds_has_the_documented_fields(dataset, tmp_path):
-    """index.json and the shards are those that MosaicML Streaming documents (MDS, version 2), and
-    its reader gives the pairs where it is installed."""
-    out = tmp_path / "mds"
-    export(dataset, "train", out, "mds")
-    (shard,) = json.loads((out / "index.json").read_text())["shards"]
-    data = (out / shard["raw_data"]["basename"]).read_bytes()
-    assert len(data) == shard["raw_data"]["bytes"]
-    (count,) = struct.unpack_from("<I", data)
-    ends = struct.unpack_from(f"<{count + 1}I", data, 4)
-    rows = rows_of(dataset, "train")
-    assert shard["samples"] == count == len(rows)
-    for row, start, stop in zip(rows, ends, ends[1:], strict=False):
-        sizes, text = struct.unpack_from("<3I", data, start), data[start + 12 : stop]
-        parts = [text[: sizes[0]], text[sizes[0] : -sizes[2]], text[-sizes[2] :]]
-        key = f"{row['id']}-{row['copy']}"
-        assert [part.decode() for part in parts] == [key, row["source"], row["target"]]
-    with pytest.raises(RefusedError, match="name a new folder"):
-        export(dataset, "train", out, "mds")

@@ -1,0 +1,246 @@
+"""The formats of an export: functions from pairs to the bytes, or the table, of another tool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pyarrow as pa
+
+from cecdata.common.errors import UsageError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Row: TypeAlias = Mapping[str, Any]
+Convert: TypeAlias = "Callable[[pl.DataFrame, str | None], bytes]"
+INSTRUCTION = "请改正下面句子里的错别字，其余文字照原样保留，只输出改正后的句子。"
+PROMPT = f"{INSTRUCTION}\n{{source}}"
+_TURN = pa.struct([("role", pa.string()), ("content", pa.string())])
+_VERL = pa.schema(
+    [
+        ("data_source", pa.string()),
+        ("prompt", pa.list_(_TURN)),
+        ("ability", pa.string()),
+        ("reward_model", pa.struct([("style", pa.string()), ("ground_truth", pa.string())])),
+        (
+            "extra_info",
+            pa.struct(
+                [
+                    ("split", pa.string()),
+                    ("index", pa.int64()),
+                    ("source", pa.string()),
+                    ("id", pa.string()),
+                ]
+            ),
+        ),
+    ]
+)
+
+
+def suffix_format(path: Path) -> str:
+    """Return the format that a suffix names; raise UsageError where it names none."""
+    suffix = path.suffix.lstrip(".")
+    if suffix in FORMATS:
+        return suffix
+    listed = ", ".join(FORMATS)
+    raise UsageError(f"{path.name}: its suffix names no format: give --format, one of {listed}")
+
+
+def _jsonl(rows: pl.DataFrame, _template: str | None) -> bytes:
+    """Return an object a line with all columns."""
+    return rows.write_ndjson().encode()
+
+
+def _tsv(rows: pl.DataFrame, _template: str | None) -> bytes:
+    """Return source, tab, target a line; a tab or a line break in a text becomes a space."""
+    import polars as pl
+
+    breaks = "\r\n|[\t\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]"
+    plain = rows.select(pl.col("source", "target").str.replace_all(breaks, " "))
+    return plain.write_csv(separator="\t", quote_style="never", include_header=False).encode()
+
+
+def _alpaca(rows: pl.DataFrame, template: str | None) -> bytes:
+    """Return `instruction`, `input`, `output`; with a template the sentence is in the first."""
+    import polars as pl
+
+    asked = [
+        (pl.lit(INSTRUCTION) if template is None else _prompt(template)).alias("instruction"),
+        (pl.col("source") if template is None else pl.lit("")).alias("input"),
+    ]
+    return rows.select(*asked, pl.col("target").alias("output")).write_ndjson().encode()
+
+
+def _sharegpt(rows: pl.DataFrame, template: str | None) -> bytes:
+    import polars as pl
+
+    turns = pl.concat_list(
+        pl.struct(pl.lit("human").alias("from"), _prompt(template).alias("value")),
+        pl.struct(pl.lit("gpt").alias("from"), pl.col("target").alias("value")),
+    )
+    return rows.select(_key().alias("id"), turns.alias("conversations")).write_ndjson().encode()
+
+
+def _messages(rows: pl.DataFrame, template: str | None) -> bytes:
+    import polars as pl
+
+    turns = pl.concat_list(_turn("user", _prompt(template)), _turn("assistant", pl.col("target")))
+    return rows.select(turns.alias("messages")).write_ndjson().encode()
+
+
+def _prompt_completion(rows: pl.DataFrame, template: str | None) -> bytes:
+    import polars as pl
+
+    prompt = _prompt(f"{PROMPT}\n" if template is None else template)
+    completion = pl.col("target").alias("completion")
+    return rows.select(prompt.alias("prompt"), completion).write_ndjson().encode()
+
+
+def _verl(rows: pl.DataFrame, template: str | None, split: str, start: int) -> pa.Table:
+    """Return the columns of verl's datasets; `start` is the number of the first row.
+
+    A reward function gets `ground_truth` and `extra_info`.
+    """
+    import polars as pl
+
+    index = (pl.int_range(pl.len()) + start).alias("index")
+    return (
+        rows.select(
+            pl.lit("cec-zero").alias("data_source"),
+            pl.concat_list(_turn("user", _prompt(template))).alias("prompt"),
+            pl.lit("correction").alias("ability"),
+            pl.struct(pl.lit("rule").alias("style"), pl.col("target").alias("ground_truth")).alias(
+                "reward_model"
+            ),
+            pl.struct(pl.lit(split).alias("split"), index, "source", _key().alias("id")).alias(
+                "extra_info"
+            ),
+        )
+        .to_arrow()
+        .cast(_VERL)
+    )
+
+
+def _turn(role: str, content: pl.Expr) -> pl.Expr:
+    import polars as pl
+
+    return pl.struct(pl.lit(role).alias("role"), content.alias("content"))
+
+
+def _prompt(template: str | None) -> pl.Expr:
+    """Return the template with the sentence in place of {source}."""
+    import polars as pl
+
+    before, _, after = (PROMPT if template is None else template).partition("{source}")
+    return pl.concat_str(pl.lit(before), pl.col("source"), pl.lit(after))
+
+
+def _key() -> pl.Expr:
+    """Return the name of a pair: the id of its sentence and its copy."""
+    import polars as pl
+
+    return pl.format("{}-{}", "id", "copy")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceEdit:
+    """An edit seen from the source: source[start:end] must become `target`."""
+
+    start: int
+    end: int
+    target: str
+
+
+def source_edits(row: Row) -> Iterator[SourceEdit]:
+    """Yield a row's edits with their offsets in the source, in code points.
+
+    >>> list(source_edits({"edits": [{"start": 0, "end": 1, "source": "言吴", "target": "误"}]}))
+    [SourceEdit(start=0, end=2, target='误')]
+    """
+    shift = 0
+    for edit in row["edits"]:
+        start, length = edit["start"] + shift, len(edit["source"])
+        yield SourceEdit(start, start + length, edit["target"])
+        shift += length - (edit["end"] - edit["start"])
+
+
+def token_edits(row: Row) -> list[SourceEdit]:
+    """Return a row's edits as edits of tokens, which are the characters but white space.
+
+    >>> token_edits({"source": "a b己", "edits": [
+    ...     {"start": 1, "end": 1, "source": " ", "target": ""},
+    ...     {"start": 2, "end": 3, "source": "己", "target": " 已"},
+    ... ]})
+    [SourceEdit(start=2, end=3, target='已')]
+    """
+    source = str(row["source"])
+    made: list[SourceEdit] = []
+    for edit in source_edits(row):
+        start, end = (len("".join(source[:at].split())) for at in (edit.start, edit.end))
+        target = "".join(edit.target.split())
+        if start == end and made and (made[-1].start, made[-1].end) == (start, end):
+            # White space alone is between two insertions, whose order no reader would know.
+            target = made.pop().target + target
+        if start < end or target:
+            made.append(SourceEdit(start, end, target))
+    return made
+
+
+def _m2(rows: pl.DataFrame, _template: str | None) -> bytes:
+    """Return the blocks of the M2 scorer; every character is a token."""
+    columns = rows.select("source", "edits").iter_rows(named=True)
+    return "".join(f"S {_spaced(row['source'])}\n{_annotations(row)}\n" for row in columns).encode()
+
+
+def _cherrant(rows: pl.DataFrame, _template: str | None) -> bytes:
+    """Return M2 as ChERRANT writes it: the corrected sentence precedes its edits."""
+    columns = rows.select("source", "target", "edits").iter_rows(named=True)
+    return "".join(
+        f"S {_spaced(row['source'])}\nT0-A0 {_spaced(row['target'])}\n{_annotations(row)}\n"
+        for row in columns
+    ).encode()
+
+
+def _annotations(row: Row) -> str:
+    """Return the lines `A start end|||type|||text|||REQUIRED|||-NONE-|||0` of a row.
+
+    The types are ChERRANT's: S for other characters, M for missing ones, R for redundant ones.
+    """
+    lines = [
+        _annotation(f"{e.start} {e.end}", _type(e), " ".join(e.target) or "-NONE-")
+        for e in token_edits(row)
+    ]
+    return "".join(lines) or _annotation("-1 -1", "noop", "-NONE-")
+
+
+def _annotation(place: str, kind: str, text: str) -> str:
+    return f"A {place}|||{kind}|||{text}|||REQUIRED|||-NONE-|||0\n"
+
+
+def _type(edit: SourceEdit) -> str:
+    if edit.start == edit.end:
+        return "M"
+    return "S" if edit.target else "R"
+
+
+def _spaced(text: str) -> str:
+    """Return the characters of a text, separated by spaces; white space is dropped."""
+    return " ".join("".join(text.split()))
+
+
+TEXT: Mapping[str, Convert] = {
+    "jsonl": _jsonl,
+    "tsv": _tsv,
+    "m2": _m2,
+    "cherrant": _cherrant,
+    "alpaca": _alpaca,
+    "sharegpt": _sharegpt,
+    "messages": _messages,
+    "prompt-completion": _prompt_completion,
+}
+PARQUET = {"verl": (_verl, _VERL)}
+FORMATS = (*TEXT, *PARQUET)
+TEMPLATE = ("alpaca", "sharegpt", "messages", "prompt-completion", "verl")
