@@ -11,12 +11,12 @@ import sys
 import time
 from pathlib import Path
 
+from cecdata.builds.blocks import taken
 from cecdata.builds.build import Run
 from cecdata.builds.distinct import Pool, histogram_of, pooled
 from cecdata.builds.engine import Threads
 from cecdata.builds.output import PLAN
 from cecdata.builds.place import DONE, Done, Place
-from cecdata.builds.read import taken
 from cecdata.builds.status import status
 from cecdata.common.codec import encode
 from cecdata.common.seal import sealed
@@ -30,7 +30,7 @@ BUCKETS = 1 << 10
 def write(out: Path, chunks: int) -> None:
     """Run the first two stages on the sample, and write the markers of `chunks` chunks."""
     config = load("paper", filters=("levenshtein",))
-    with taken([(["sample"], config)]) as source:
+    with taken(["sample"], config) as source:
         Run(Place(str(out)), "x", Threads()).pool(source, config, counts=True)
     tasks = {"read": 1, "distinct": 1, "corrupt": chunks, "sentences": chunks * SENTENCES}
     (out / PLAN).write_text(json.dumps(tasks))

@@ -36,6 +36,7 @@ class Config:
 
     seed: int = 42  # the paper has 42, 137, 314
     copies: int = 4  # m, paper §3.2
+    pairs: int | None = None  # of the whole build, before filters: decides the copies
     prior: Mapping[str, float] = field(default_factory=dict)  # π by operator
     rate: Mapping[str, float] = field(default_factory=dict)  # p_k = E[ED / length] by operator
     # changes to an operator's own weights, by operator: see `operators.weighed`
@@ -105,7 +106,9 @@ class Config:
         most = self.max_perplexity
         require(most > 1, "max_perplexity", most, "a number above 1")
         require(0 <= self.seed < 2**63, "seed", self.seed, "0 to 2**63 - 1")
-        require(self.limit is None or self.limit > 0, "limit", self.limit, "at least 1")
+        for name in ("limit", "pairs"):
+            value = getattr(self, name)
+            require(value is None or value > 0, name, value, "at least 1")
         require(
             self.cosine in {"auto", "all", "sample"} or self.cosine.isdecimal(),
             "cosine",

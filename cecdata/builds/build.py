@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from cecdata.builds.blocks import Input, taken
 from cecdata.builds.corrupt import Corrupt, Publish
 from cecdata.builds.distinct import Distinct, Pool, histogram_of, pooled
 from cecdata.builds.engine import Engine, Step, Threads, engine_of
@@ -16,7 +17,7 @@ from cecdata.builds.identity import of_build, of_pool, paths_read
 from cecdata.builds.output import opened
 from cecdata.builds.place import Done, Place
 from cecdata.builds.publish import publish_pairs, publish_pool, run_of
-from cecdata.builds.read import Input, Read, taken
+from cecdata.builds.read import Read, look
 from cecdata.common.progress import step
 from cecdata.config import Config
 from cecdata.corpus.near_duplicates import NearDuplicates
@@ -43,10 +44,10 @@ def build(
     DiskFullError.
     """
     started = time.monotonic()
-    with taken([(corpus, config)]) as source:
+    with taken(corpus, config) as source:
         if overwrite:
-            source.look()
-        identity, reads = of_build(source.given, config), paths_read(source.given, config)
+            look(source)
+        identity, reads = of_build(source, config), paths_read(source.given, config)
         with (
             opened(out, identity, overwrite=overwrite, reads=reads) as output,
             engine_of(engine, workers) as runner,
@@ -59,14 +60,17 @@ def build(
             plan = {"read": len(source.blocks), "distinct": 1 << source.bits}
             output.plan(plan)
             pool = run.pool(source, config, counts=True)
-            histogram = histogram_of(output.place, pool, _settings(config))
+            copies, whole = copies_of(config, pool.sentences)
+            settled = replace(config, copies=copies)
+            histogram = histogram_of(output.place, pool, _settings(settled))
             stage = Corrupt(
                 *run.start(),
                 pool.buckets,
                 pool.sentences,
                 config.shard_sentences,
-                _settings(config),
+                _settings(settled),
                 tuple(histogram.rates().items()),
+                whole,
             )
             output.plan({**plan, "corrupt": stage.count, "sentences": pool.sentences})
             chunks = run.all(stage, stage.count)
@@ -90,10 +94,10 @@ def make_pool(
     and errors are those of `build`.
     """
     started = time.monotonic()
-    with taken([(corpus, config)]) as source:
+    with taken(corpus, config) as source:
         if overwrite:
-            source.look()
-        identity, reads = of_pool(source.given, config), [file.path for file in source.given]
+            look(source)
+        identity, reads = of_pool(source, config), [file.path for file in source.given]
         with (
             opened(out, identity, overwrite=overwrite, reads=reads) as output,
             engine_of(engine, workers) as runner,
@@ -113,6 +117,18 @@ def make_pool(
             return publish_pool(output, source, pool, config, chunks, facts)
 
 
+def copies_of(config: Config, sentences: int) -> tuple[int, int]:
+    """Return the number of copies, and of the sentences that have all: the others lack the last.
+
+    >>> copies_of(Config(prior={"noise": 1.0}, rate={"noise": 0.1}, pairs=10), 4)
+    (3, 2)
+    """
+    if config.pairs is None:
+        return config.copies, sentences
+    copies = -(-config.pairs // sentences)
+    return copies, config.pairs - (copies - 1) * sentences
+
+
 @dataclass(frozen=True, slots=True)
 class Survey:
     """What a build would read and run; nothing was written to its output."""
@@ -126,7 +142,7 @@ class Survey:
 def survey(corpus: Sequence[str], config: Config, *, workers: int = 1) -> Survey:
     """Run the first two stages in a temporary folder, and count."""
     active(config)  # an unknown filter is refused before the corpus is read
-    with taken([(corpus, config)]) as source, TemporaryDirectory(prefix="cecdata-") as folder:
+    with taken(corpus, config) as source, TemporaryDirectory(prefix="cecdata-") as folder:
         run = Run(Place(folder), "survey", Threads(workers))
         pool = run.pool(source, config, counts=True)
         histogram = histogram_of(run.place, pool, _settings(config))

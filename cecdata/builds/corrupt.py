@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from cecdata.builds.blocks import settings_of
 from cecdata.builds.distinct import Bucket, rows_of
 from cecdata.builds.engine import Step
-from cecdata.builds.read import settings_of
 from cecdata.builds.validate import validate
 from cecdata.common.codec import Json, encode
 from cecdata.common.progress import step
@@ -37,6 +37,7 @@ _EXAMPLE_LENGTH = 30  # code points: what fits a line of the card
 _SETTINGS_KEPT = 4  # engines in memory; compiling one takes a moment
 
 Rates = tuple[tuple[str, Rate], ...]  # by operator
+Embedded = tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]  # ids and vectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,7 @@ class Corrupt(Chunks):
     name = "corrupt"
     settings: str
     rates: Rates
+    whole: int  # the sentences, by order of their ids, that have all copies; others lack the last
 
     @property
     def encoder(self) -> str:
@@ -115,14 +117,30 @@ class Corrupt(Chunks):
         chunk, perturber = self.chunk(number), _perturber(self.settings, self.rates)
         files: list[File] = []
         parts: dict[str, Json] = {}
-        for split, kept, rejected in pairs_of_chunk(perturber, chunk, self.sentences):
+        embedded = []
+        whole = max(0, self.whole - number * self.size)
+        for split, kept, rejected in pairs_of_chunk(perturber, chunk, self.sentences, whole):
+            if kept.embedded is not None:
+                embedded.append(kept.embedded)
             shard = f"{split}-{number:05d}-of-{self.count:05d}.parquet"
             files.append(self.write(f"data/{shard}", kept.table, PAIR))
             if len(rejected):
                 files.append(self.write(f"rejects/pairs-{shard}", rejected, REJECTED_PAIR))
             parts[split] = encode(_part(kept, rejected))
+        if embedded:
+            files.append(self._embeddings(number, embedded, perturber.config.encoder))
         step("perturb", len(chunk), self.sentences)
         return files, {"ids": _range(chunk), "parts": parts}
+
+    def _embeddings(self, number: int, parts: Sequence[Embedded], encoder: str) -> File:
+        """Write the vectors of a chunk's targets as a file of the store of embeddings."""
+        from cecdata.embed.store import FOLDER, folder_of, range_bytes
+
+        ids, vectors = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        data = range_bytes(ids, vectors).tobytes()
+        name = f"{FOLDER}/{folder_of(encoder)}/{number:05d}.faiss"
+        file = self.place.write(name, lambda path: path.write_bytes(data), rows=len(ids))
+        return replace(file, extra={"ids": [int(ids.min()), int(ids.max())]})
 
 
 def _range(rows: pa.RecordBatch | pa.Table) -> list[Json]:
@@ -137,24 +155,30 @@ def _perturber(settings: str, rates: Rates) -> Perturber:
 
 
 def pairs_of_chunk(
-    perturber: Perturber, chunk: pa.RecordBatch, sentences: int
+    perturber: Perturber, chunk: pa.RecordBatch, sentences: int, whole: int | None = None
 ) -> Iterator[tuple[str, Pairs, pa.Table]]:
     """Yield each split with its kept and its rejected pairs of these sentences.
 
-    `sentences` is the number of sentences in the whole build.
+    `sentences` is the number of sentences in the whole build. Only the first `whole` sentences of
+    the chunk have their last copy.
     """
     held_out = is_validation(np.asarray(chunk.column("id")), perturber.config.holdout)
     for split, chosen in zip(SPLITS, (~held_out, held_out), strict=True):
         part = chunk if chosen.all() else chunk.filter(pa.array(chosen))
-        yield split, *corrupted(perturber, part.select(SENTENCE.names), sentences)
+        first = None if whole is None else int(chosen[:whole].sum())
+        yield split, *corrupted(perturber, part.select(SENTENCE.names), sentences, first)
 
 
 def corrupted(
-    perturber: Perturber, batch: pa.RecordBatch, sentences: int
+    perturber: Perturber, batch: pa.RecordBatch, sentences: int, whole: int | None = None
 ) -> tuple[Pairs, pa.Table]:
     """Return the pairs of a batch with their measures: the kept ones, and the rejected ones."""
     config: Config = perturber.config
-    valid = validate(measure(perturber.pairs(batch), config, sentences), config)
+    pairs = perturber.pairs(batch)
+    if whole is not None and whole < len(batch):
+        place, copy = np.divmod(np.arange(len(pairs.table)), config.copies)
+        pairs = pairs.filter((copy < config.copies - 1) | (place < whole))
+    valid = validate(measure(pairs, config, sentences), config)
     return valid.kept, valid.rejected
 
 

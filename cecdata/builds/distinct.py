@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cecdata.builds.blocks import settings_of
 from cecdata.builds.engine import Step
 from cecdata.builds.place import Done, Place
 from cecdata.builds.read import (
@@ -24,7 +25,6 @@ from cecdata.builds.read import (
     first_of_equal,
     located,
     refused,
-    settings_of,
     write_batches,
     write_rejects,
 )

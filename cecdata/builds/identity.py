@@ -7,6 +7,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 from cecdata import __version__
+from cecdata.builds.blocks import Input
+from cecdata.common.codec import Json
 from cecdata.config import Config
 from cecdata.contamination.lists import digests
 from cecdata.corpus.inputs import InputFile
@@ -25,16 +27,16 @@ def versions() -> dict[str, str]:
     return {name: version(name) for name in _PACKAGES}
 
 
-def of_pool(given: Sequence[InputFile], config: Config) -> dict[str, object]:
+def of_pool(source: Input, config: Config) -> dict[str, object]:
     """Return the identity of a pool."""
-    return {"dataset": POOL, **_intake(given, config), "configuration": config.intake()}
+    return {"dataset": POOL, **_intake(source, config), "configuration": config.intake()}
 
 
-def of_build(given: Sequence[InputFile], config: Config) -> dict[str, object]:
+def of_build(source: Input, config: Config) -> dict[str, object]:
     """Return the identity of a build of pairs."""
     return {
-        **_intake(given, config),
-        "configuration": config.as_dict(),
+        **_intake(source, config),
+        "configuration": _given(config.as_dict()),
         "tables": compiled(config).sha256,
         "models": {name: each.identity(config) for name, each in active(config).items()},
     }
@@ -44,9 +46,10 @@ def of_manifest(recorded: Manifest) -> dict[str, object]:
     """Return the part of the identity that a manifest holds."""
     made: dict[str, object] = {
         "version": recorded.version,
-        "configuration": recorded.configuration,
+        "configuration": _given(recorded.configuration),
         "corpus": _corpus(recorded.inputs, recorded.configuration),
         "packages": recorded.versions,
+        "sources": recorded.extra.get("sources", []),
     }
     if recorded.kind == PAIRS:
         made["tables"] = recorded.tables
@@ -60,16 +63,23 @@ def paths_read(given: Sequence[InputFile], config: Config) -> list[str]:
     return [*(file.path for file in given), *models, *config.decontaminate]
 
 
-def _intake(given: Sequence[InputFile], config: Config) -> dict[str, object]:
+def _intake(source: Input, config: Config) -> dict[str, object]:
     return {
         "version": __version__,
         "layout": _LAYOUT,
-        "corpus": _corpus(given, {"limit": config.limit}),
+        "corpus": _corpus(source.given, {"limit": config.limit}),
+        "sources": list(source.sources),
         "packages": versions(),
         # opened here, so that a bad model is refused before --overwrite removes anything
         **({"perplexity": shared_scorer(config.perplexity).identity} if config.perplexity else {}),
         **({"benchmarks": digests(config.decontaminate)} if config.decontaminate else {}),
     }
+
+
+def _given(configuration: Mapping[str, Json]) -> dict[str, Json]:
+    """Return the settings as they were given: a number of pairs decides the copies."""
+    decided = ("copies",) if configuration.get("pairs") is not None else ()
+    return {name: value for name, value in configuration.items() if name not in decided}
 
 
 def _corpus(

@@ -22,7 +22,7 @@ from cecdata.common.codec import Json
 from cecdata.common.durable import STATE, Workspace, fingerprint, sha256_of
 from cecdata.common.errors import InputError, RefusedError
 from cecdata.common.store import Store, is_remote, scratch
-from cecdata.shards.inventory import take_inventory
+from cecdata.shards.inventory import OWNED, take_inventory
 from cecdata.shards.manifest import MANIFEST, RUN, File, Manifest, loads
 
 PLAN = f"{STATE}/plan.json"
@@ -179,7 +179,7 @@ class _Remote:
         recorded = _ours(data, str(self.place), self._identity)
         if recorded is None:
             return None
-        stored = [n for n in self._store.list() if n.split("/")[0] in PUBLISHED]
+        stored = [n for n in self._store.list() if n.split("/")[0] in OWNED]
         _refuse_foreign(str(self.place), recorded, stored)
         return recorded if all(map(self.place.is_true, recorded.files())) else None
 

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from cecdata import __version__
+from cecdata.builds.blocks import Input
 from cecdata.builds.corrupt import Part
 from cecdata.builds.distinct import Pool
 from cecdata.builds.identity import versions
 from cecdata.builds.output import Output
 from cecdata.builds.place import Done
-from cecdata.builds.read import Input
 from cecdata.common.codec import Json, decode
 from cecdata.common.git import git_commit
 from cecdata.common.redact import without_userinfo
@@ -67,7 +67,7 @@ def publish_pool(
         pairs=Counts(0, 0),
         rejects=pool.rejects,
         origins=pool.origins,
-        extra={"kind": POOL},
+        extra={"kind": POOL, **_extra(source)},
     )
     return _published(output, recorded, card(recorded), config, run)
 
@@ -84,7 +84,25 @@ def publish_pairs(
     plain, parts = _manifest(source, pool, histogram, chunks)
     about = SAMPLE_ABOUT if source.names == (SAMPLE,) else About()
     recorded = replace(plain, about=about, pools=pools_among(source.names))
+    _close_embeddings(output, histogram.config, chunks)
     return _published(output, recorded, card(recorded, _examples(parts)), histogram.config, run)
+
+
+def _close_embeddings(output: Output, config: Config, chunks: Sequence[Done]) -> None:
+    """Write the contents of the store of embeddings, if the chunks have any."""
+    files = [file for done in chunks for file in done.files if file.path.endswith(".faiss")]
+    if not files:
+        return
+    from cecdata.embed import encoder
+    from cecdata.embed.store import STORE, Range, contents_bytes
+
+    ranges = []
+    for file in files:
+        name, (first, last) = file.path.rpartition("/")[2], file.ids or (0, 0)
+        ranges.append(Range(name, first, last, file.rows, file.bytes, file.sha256))
+    data = contents_bytes(encoder(config.encoder), ranges)
+    name = f"{files[0].path.rpartition('/')[0]}/{STORE}"
+    output.place.write(name, lambda path: path.write_bytes(data))
 
 
 def _manifest(
@@ -102,6 +120,9 @@ def _manifest(
     files = [_with_ids(file, done) for done in chunks for file in done.files]
     reasons = sorted({reason for part in parts for reason in part.rejected})
     rejected = {name: _sums(part.rejected.get(name, {}) for part in parts) for name in reasons}
+    known: dict[str, Json] = {}
+    if pool.contaminated:
+        known = {"contaminated": dict(pool.contaminated)}
     plain = Manifest(
         version=__version__,
         configuration=config.as_dict(),
@@ -111,7 +132,7 @@ def _manifest(
         outputs={s: tuple(f for f in files if f.path.startswith(f"data/{s}-")) for s in SPLITS},
         rows=Counts(pool.rows, pool.sentences, pool.rejected),
         pairs=Counts(
-            pool.sentences * config.copies,
+            config.pairs or pool.sentences * config.copies,
             sum(part.kept for part in parts),
             {reason: sum(counts.values()) for reason, counts in rejected.items()},
         ),
@@ -128,12 +149,16 @@ def _manifest(
         ),
         rejects=(*pool.rejects, *(file for file in files if file.path.startswith("rejects/"))),
         origins=pool.origins,
-        extra={"contaminated": dict(pool.contaminated)} if pool.contaminated else {},
+        extra={**_extra(source), **known},
     )
     for name, each in active(config).items():
         counts = _sums(part.counts.get(name, {}) for part in parts)
         plain = each.facts(plain, config, Tally(counts, rejected.get(each.reason, {})))
     return plain, parts
+
+
+def _extra(source: Input) -> dict[str, Json]:
+    return {"sources": list(source.sources)} if source.sources else {}
 
 
 def _with_ids(file: File, done: Done) -> File:

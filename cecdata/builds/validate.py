@@ -67,7 +67,8 @@ def _duplicates(pairs: Pairs, kept: Mask) -> Mask:
 
 
 def _is(operator: pa.DictionaryArray, name: str) -> Mask:
-    code = operator.dictionary.to_pylist().index(name)
+    names = operator.dictionary.to_pylist()  # of no pairs there may be none
+    code = names.index(name) if name in names else -1
     return np.asarray(np.asarray(operator.indices) == code)
 
 

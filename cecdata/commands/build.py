@@ -13,7 +13,7 @@ import click
 
 from cecdata.commands.corpus_options import corpus_options, default_of
 from cecdata.commands.show import OutPath, print_json
-from cecdata.common.errors import TooManyRejectsError
+from cecdata.common.errors import TooManyRejectsError, UsageError
 from cecdata.common.progress import Progress
 from cecdata.common.redact import without_userinfo
 from cecdata.config import RECIPES, Config, load
@@ -44,6 +44,11 @@ _NAMED = 10  # most unreadable files that are named one by one
     type=int,
     show_default=default_of("copies"),
     help="Number of pairs for each sentence.",
+)
+@click.option(
+    "--pairs",
+    type=int,
+    help="Number of pairs of the whole build, before filters, instead of --copies.",
 )
 @click.option("--seed", type=int, show_default=default_of("seed"), help="Seed of all random draws.")
 @click.option(
@@ -154,6 +159,8 @@ def build(
     The same command continues an unfinished OUT, and checks a finished one. The defaults shown are
     those of the recipe `paper`.
     """
+    if settings["pairs"] is not None and settings["copies"] is not None:
+        raise UsageError("--pairs decides the number of copies: leave out --copies or --pairs")
     chosen = tuple(name.strip() for name in filters.split(",")) if filters is not None else None
     config = load(recipe, filters=chosen, protect=named(names), **settings)
     if dry_run:

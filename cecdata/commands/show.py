@@ -85,7 +85,11 @@ def summary_text(out: Path | str, manifest: Manifest) -> str:
         c.operator: f"{c.target:>10.2%}{c.reachable:>11.2%}{c.achieved:>10.2%}"
         for c in manifest.calibration
     }
-    for name in dict.fromkeys((*rates, *manifest.operators)):  # mixed, unchanged: without a rate
+    wanted = float(str(manifest.configuration.get("unchanged", 0)))
+    if wanted:
+        share = manifest.operators.get("unchanged", 0) / max(1, manifest.pairs.kept)
+        rates["unchanged"] = f"{wanted:>10.2%}{'':>11}{share:>10.2%}  (of the pairs)"
+    for name in dict.fromkeys((*rates, *manifest.operators)):  # mixed: without a rate
         count = manifest.operators.get(name, 0)
         lines.append(f"  {name:<14}{count:>10,}{rates.get(name, '')}")
     lines.append(f"  {_cosine(manifest)}")
@@ -128,7 +132,7 @@ def plan(survey: Survey, config: Config) -> dict[str, Json]:
         "rows": pool.rows,
         "sentences": pool.sentences,
         "rejected": dict(pool.rejected),
-        "pairs": pool.sentences * config.copies,
+        "pairs": config.pairs or pool.sentences * config.copies,
         "shards": survey.tasks["corrupt"],
         "tasks": dict(survey.tasks),
         "reachable": {

@@ -149,7 +149,8 @@ class Perturber:
     def draws(self) -> Draws:
         """Return the inputs of the draws, apart from the sentences' ids."""
         c, counts = self.config, self._counts
-        return Draws(c.seed, c.copies, c.mixed, c.unchanged, self._priors, counts, c.proposals)
+        unchanged = c.unchanged if c.keep_duplicates else drawn_unchanged(c.unchanged, c.copies)
+        return Draws(c.seed, c.copies, c.mixed, unchanged, self._priors, counts, c.proposals)
 
     def pairs(self, sentences: pa.RecordBatch) -> Pairs:
         """Return all copies of every sentence (schema SENTENCE), sentence by sentence."""
@@ -204,6 +205,25 @@ class Perturber:
             self.tables.operators,
             self.tables.kinds,
         )
+
+
+def drawn_unchanged(share: float, copies: int) -> float:
+    """Return the share of unchanged pairs to draw, so that `share` of the kept ones are unchanged.
+
+    Of several unchanged copies of a sentence one is kept, so more must be drawn.
+
+    >>> drawn_unchanged(0.3, 1), round(drawn_unchanged(0.3, 4), 3)
+    (0.3, 0.463)
+    """
+    if copies == 1 or share in {0.0, 1.0}:
+        return share
+    low, high = share, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        kept = 1 - (1 - middle) ** copies  # unchanged pairs of a sentence, on average
+        enough = kept >= share * (kept + copies * (1 - middle))
+        low, high = (low, middle) if enough else (middle, high)
+    return high
 
 
 def sentence_arrays(sentences: pa.RecordBatch, protection: Protection = NOTHING) -> Sentences:

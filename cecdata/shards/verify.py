@@ -166,8 +166,9 @@ def _reckoning(manifest: Manifest, seen: _Seen) -> Iterator[Problem]:
         if dict(actual) != _nonzero(stated):
             counts = dict(sorted(actual.items()))
             yield Problem(MANIFEST, f"{what} are {counts}, not {dict(stated)}")
-    copies = manifest.configuration.get("copies")
-    if isinstance(copies, int) and manifest.pairs.read != manifest.rows.kept * copies:
+    copies, wanted = (manifest.configuration.get(name) for name in ("copies", "pairs"))
+    made = wanted or (manifest.rows.kept * copies if isinstance(copies, int) else None)
+    if made is not None and manifest.pairs.read != made:
         yield Problem(
             MANIFEST,
             f"{manifest.rows.kept:,} sentences of {copies} copies are not "

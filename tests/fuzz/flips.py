@@ -219,16 +219,16 @@ def _make_pool(room: Path) -> None:
     """The first two stages of a build, with their markers."""
     from fuzz_corpus import SENTENCES
 
+    from cecdata.builds.blocks import taken
     from cecdata.builds.build import Run
     from cecdata.builds.engine import Threads
     from cecdata.builds.place import Place
-    from cecdata.builds.read import taken
     from cecdata.config import load
 
     corpus = room.parent / "a.txt"
     corpus.write_text("".join(f"第{n}次：{s}\n" for n in range(3) for s in SENTENCES), "utf-8")
     config = load(filters=("levenshtein",), shard_sentences=6)
-    with taken([([str(corpus)], config)]) as source:
+    with taken([str(corpus)], config) as source:
         Run(Place(str(room)), "x", Threads()).pool(source, config, counts=True)
 
 

