@@ -5,6 +5,8 @@ Each is asked exactly as `cectrain correct` asks it.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +20,7 @@ from cectrain.corrector.correction import Correction, Proposer
 from cectrain.corrector.corrector import Corrector
 from cectrain.corrector.folder import BUILTIN, WEIGHTS, model_folder
 from cectrain.corrector.opening import CHANNEL, COMBINED, open_channel, open_combined
+from cectrain.corrector.wordlists import Term, read_terms
 
 _TOGETHER = 256  # sentences corrected at once
 
@@ -35,6 +38,7 @@ class ChannelOptions(NoOptions):
         "Minimum confidence of an edit that is made; 0 takes the corrector's default.",
         type=Finite(min=0, max=1),
     )
+    terms: str = option("", "File of terms, as for `cectrain correct`; empty: none.")
 
 
 @dataclass(frozen=True)
@@ -48,10 +52,15 @@ class CorrectorSystem:
     """Answers with a corrector's targets."""
 
     def __init__(
-        self, name: str, proposer: Proposer, identity: Mapping[str, object], block: int = 0
+        self,
+        name: str,
+        proposer: Proposer,
+        identity: Mapping[str, object],
+        block: int = 0,
+        terms: Sequence[Term] = (),
     ) -> None:
         self.name, self.identity, self.block = name, identity, block
-        self._corrector = Corrector(proposer)
+        self._corrector = Corrector(proposer, protect=[term.text for term in terms])
 
     def correct(self, sources: Sequence[str]) -> Iterator[Answer]:
         """Return one answer for each source, in order."""
@@ -77,22 +86,36 @@ def _status(correction: Correction) -> str:
 
 def channel(options: ChannelOptions) -> CorrectorSystem:
     """Return the noisy channel, which needs no torch."""
-    proposer = open_channel(options.lm, options.confidence or None)
-    return CorrectorSystem(CHANNEL, proposer, {"kind": CHANNEL, **proposer.identity})
+    terms = _terms(options)
+    proposer = open_channel(options.lm, options.confidence or None, terms)
+    identity = {"kind": CHANNEL, **proposer.identity, **_told(terms)}
+    return CorrectorSystem(CHANNEL, proposer, identity, terms=terms)
+
+
+def _terms(options: ChannelOptions) -> tuple[Term, ...]:
+    return read_terms([Path(options.terms)]) if options.terms else ()
+
+
+def _told(terms: Sequence[Term]) -> dict[str, object]:
+    """Return what an identity says of terms; nothing where there are none."""
+    listed = json.dumps([(term.text, term.weight) for term in terms]).encode()
+    return {"terms": hashlib.sha256(listed).hexdigest()[:8]} if terms else {}
 
 
 def combined(options: CombinedOptions) -> CorrectorSystem:
     """Return the channel and a policy together."""
     name = f"{COMBINED}:{options.voter}"
-    proposer = open_combined(name, options.lm, options.confidence or None)
+    terms = _terms(options)
+    proposer = open_combined(name, options.lm, options.confidence or None, terms=terms)
     identity = {
         **proposer.channel.identity,
         "kind": COMBINED,
         **local_models.checkpoint_identity(model_folder(options.voter) or "", None),
         "least": proposer.least,
         **{f"weight_{name}": value for name, value in proposer.weights._asdict().items()},
+        **_told(terms),
     }
-    return CorrectorSystem(COMBINED, proposer, identity)
+    return CorrectorSystem(COMBINED, proposer, identity, terms=terms)
 
 
 def policy(name: str, options: LocalOptions) -> CorrectorSystem:

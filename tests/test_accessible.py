@@ -53,7 +53,7 @@ def test_axe_objects_to_nothing(pages, tmp_path, width, dark):
 
     script = Path(AXE).read_text("utf-8")
     with (
-        Server(("127.0.0.1", 0), Corrector("channel"), 10_000) as server,
+        Server(("127.0.0.1", 0), Corrector("channel")) as server,
         Browser(tmp_path / "profile") as page,
     ):
         threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -9,7 +9,6 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import IO
 
@@ -17,7 +16,7 @@ import click
 
 from cecdata.common.errors import InputError
 from cecdata.common.progress import Progress, loading
-from cectrain.corrector.correction import REASONS, Correction, Kept
+from cectrain.corrector.correction import REASONS, Correction, Kept, as_record
 from cectrain.corrector.opening import COMBINED
 
 _PIPE = 1 << 16  # bytes that a pipe holds
@@ -54,6 +53,36 @@ _EXAMPLES = 12  # unreadable characters that stderr shows
     help="File of names, one on a line, that are not to be changed.",
 )
 @click.option(
+    "--terms",
+    "term_files",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="File of words of your field, one on a line with an optional tab and weight: text is"
+    " corrected to them where it sounds or looks like them; repeatable.",
+)
+@click.option(
+    "--dictionary",
+    "dictionary_files",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="File of replacements, wrong, a tab, and right, that are made first; repeatable.",
+)
+@click.option(
+    "--check",
+    "checks",
+    is_flag=True,
+    help="Take SENTENCES as files, - or patterns, and print the places that look wrong; exit 1 if"
+    " there are any.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "github", "sarif"]),
+    default="text",
+    show_default=True,
+    help="Form of what --check prints.",
+)
+@click.option(
     "--file",
     "path",
     type=click.Path(path_type=Path, allow_dash=True),
@@ -83,6 +112,10 @@ def correct(
     lm: str | None,
     confidence: float | None,
     names: Path | None,
+    term_files: tuple[Path, ...],
+    dictionary_files: tuple[Path, ...],
+    checks: bool,
+    form: str,
     path: Path | None,
     batch: int,
     threads: int,
@@ -94,10 +127,15 @@ def correct(
     Each text gives one line: its correction, on a terminal as with --diff. Only Chinese characters
     that the policy can read are ever changed; stderr says what was kept as written, and why.
 
-    Example: cectrain correct --policy out/train 他己经来了。
+    \b
+    cectrain correct 他己经来了。
+    cectrain correct --check README.md 'docs/**/*.md' --format github
     """
     from cectrain.corrector.corrector import Corrector
+    from cectrain.corrector.wordlists import read_dictionary, read_names, read_terms
 
+    if checks and (path is not None or as_json or diff or not sentences):
+        raise click.UsageError("--check takes files as arguments, and --format instead of --json")
     if not sentences and path is None:
         if sys.stdin is None or sys.stdin.isatty():
             raise click.UsageError("give sentences, a file with --file, or text through a pipe")
@@ -108,9 +146,15 @@ def correct(
         threads=threads,
         lm=lm,
         confidence=confidence,
-        protect=_names(names) if names else (),
+        protect=read_names(names) if names else (),
+        terms=read_terms(term_files),
+        dictionary=read_dictionary(dictionary_files),
     )
     loading(lambda: corrector.correct(""))
+    if checks:
+        from cectrain.commands.checking import check
+
+        click.get_current_context().exit(int(check(corrector, sentences, form)))
     diff = diff or (sys.stdout.isatty() and not as_json)
     report = _Report()
     number: Counter[str] = Counter()
@@ -127,13 +171,6 @@ def correct(
                 if progress is not None:
                     progress("correct", 1, total)
     report.end()
-
-
-def _names(path: Path) -> tuple[str, ...]:
-    """Return the names in a file; the module that reads them takes as long to load as a model."""
-    from cecdata.corpus.protect import read_names
-
-    return read_names(path)
 
 
 def _lines(path: Path | None) -> int:
@@ -160,7 +197,7 @@ def shown(correction: Correction, *, diff: bool) -> str:
 
 
 def _json(correction: Correction) -> str:
-    return json.dumps(asdict(correction), ensure_ascii=False)
+    return json.dumps(as_record(correction), ensure_ascii=False)
 
 
 class _Report:

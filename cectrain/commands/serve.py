@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 
 import click
 
-from cecdata.common.errors import InputError
+from cecdata.common.errors import MissingPackageError, how_to_install
 from cecdata.common.progress import loading
 from cectrain.corrector.opening import COMBINED
 
@@ -27,6 +28,27 @@ from cectrain.corrector.opening import COMBINED
     help="Model that corrects, as for `cectrain correct`.",
 )
 @click.option("--lm", help="N-gram model of the noisy channel, as in `cectrain correct`.")
+@click.option("--confidence", type=click.FloatRange(0, 1), help="Minimum confidence of an edit.")
+@click.option(
+    "--protect",
+    "names",
+    type=click.Path(path_type=Path),
+    help="File of names, one on a line, that are not to be changed.",
+)
+@click.option(
+    "--terms",
+    "term_files",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="File of words of your field, as in `cectrain correct`; repeatable.",
+)
+@click.option(
+    "--dictionary",
+    "dictionary_files",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="File of replacements, as in `cectrain correct`; repeatable.",
+)
 @click.option(
     "--max-bytes",
     type=click.IntRange(1),
@@ -34,26 +56,82 @@ from cectrain.corrector.opening import COMBINED
     show_default=True,
     help="Largest request body that is read, in bytes.",
 )
-def serve(host: str, port: int, policy: str, lm: str | None, max_bytes: int) -> None:
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0.1),
+    default=60.0,
+    show_default=True,
+    help="Longest time of a request, its body included.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    default=4,
+    show_default=True,
+    help="Requests that are corrected at once, in threads.",
+)
+@click.option(
+    "--queue",
+    type=click.IntRange(0),
+    default=128,
+    show_default=True,
+    help="Requests that wait for a worker; further ones are refused.",
+)
+@click.option(
+    "--cors",
+    "origins",
+    multiple=True,
+    metavar="ORIGIN",
+    help="Origin of a page elsewhere that may ask, such as https://a.example; repeatable.",
+)
+def serve(
+    host: str,
+    port: int,
+    policy: str,
+    lm: str | None,
+    confidence: float | None,
+    names: Path | None,
+    term_files: tuple[Path, ...],
+    dictionary_files: tuple[Path, ...],
+    max_bytes: int,
+    seconds: float,
+    workers: int,
+    queue: int,
+    origins: tuple[str, ...],
+) -> None:
     """Serve a page for correcting text, and a JSON endpoint, on this machine.
 
     \b
     cectrain serve                         the page: http://127.0.0.1:8000/
     curl localhost:8000/correct --json '{"texts": ["他己经来了。"]}'
 
+    Also there: /health, /metrics (for Prometheus) and /openapi.json. A request may have its own
+    "confidence", "protect" and "dictionary".
+
     There is no password: if --host is not a loopback address, everyone who reaches the port may
     use the corrector.
     """
-    from cectrain.corrector.corrector import Corrector
-    from cectrain.serve.server import Server
-
-    corrector = Corrector(policy, lm=lm)
-    loading(lambda: corrector.correct(""))
     try:
-        server = Server((host, port), corrector, max_bytes)
-    except OSError as error:
-        raise InputError(f"{host}:{port}: cannot listen there ({error.strerror})") from error
-    with server:
+        from cectrain.serve.server import Limits, Server
+    except ImportError as error:
+        raise MissingPackageError(
+            f"{error.name or error} is missing, and the server needs it: {how_to_install('serve')}"
+        ) from None
+    from cectrain.corrector.corrector import Corrector
+    from cectrain.corrector.wordlists import read_dictionary, read_names, read_terms
+
+    corrector = Corrector(
+        policy,
+        lm=lm,
+        confidence=confidence,
+        protect=read_names(names) if names else (),
+        terms=read_terms(term_files),
+        dictionary=read_dictionary(dictionary_files),
+    )
+    loading(lambda: corrector.correct(""))
+    with Server(
+        (host, port), corrector, Limits(max_bytes, seconds, workers, queue), origins
+    ) as server:
         click.echo(f"{server.url} (press Ctrl+C to stop)")
         with contextlib.suppress(KeyboardInterrupt):
             server.serve_forever()

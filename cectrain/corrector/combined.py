@@ -12,7 +12,7 @@ whose weights were fitted by maximum likelihood on synthetic pairs of held-out s
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from cecdata.lm.ngrams import SHIPPED_NAME
@@ -73,30 +73,36 @@ class CombinedProposer:
 
     def propose(self, pieces: Sequence[str]) -> list[list[Edit]]:
         """Return the edits of each piece, sorted; confidence is P(c)."""
+        readings = self.channel.readings(pieces)
         return [
-            chosen(piece, scored, self.least)
-            for piece, scored in zip(pieces, self.confidences(pieces), strict=True)
+            chosen(piece, scored, self.least, reading.terms)
+            for piece, reading, scored in zip(
+                pieces, readings, self.confidences(pieces, readings), strict=True
+            )
         ]
 
-    def confidences(self, pieces: Sequence[str]) -> list[dict[Change, float]]:
+    def confidences(
+        self, pieces: Sequence[str], readings: Sequence[Reading]
+    ) -> list[dict[Change, float]]:
         """Return P(c) of the changes of each piece that the channel does not rule out.
 
-        A piece that is longer than the policy reads is judged by the channel alone.
+        A piece that is longer than the policy reads is judged by the channel alone, and so are
+        changes to the user's terms, which the policy need not know.
         """
-        readings = self.channel.readings(pieces)
         judged = [
-            [c for c, p in reading.posterior.items() if p >= JUDGED]
+            [c for c, p in r.posterior.items() if p >= JUDGED and c not in r.terms]
             if len(piece) <= self.scorer.longest
             else []
-            for piece, reading in zip(pieces, readings, strict=True)
+            for piece, r in zip(pieces, readings, strict=True)
         ]
         ratios = self.scorer.log_ratios(pieces, judged)
-        return [
-            {c: self._confidence(reading.posterior[c], ratio) for c, ratio in own.items()}
-            if len(piece) <= self.scorer.longest
-            else _alone(reading)
-            for piece, reading, own in zip(pieces, readings, ratios, strict=True)
-        ]
+        found = []
+        for piece, reading, own in zip(pieces, readings, ratios, strict=True):
+            scored = {c: self._confidence(reading.posterior[c], r) for c, r in own.items()}
+            alone = reading.terms if len(piece) <= self.scorer.longest else reading.best
+            scored |= {c: p for c in alone if (p := reading.posterior[c]) >= CHANNEL_LEAST}
+            found.append(scored)
+        return found
 
     def _confidence(self, posterior: float, log_ratio: float) -> float:
         share = min(posterior, 1 - 1e-4)
@@ -106,12 +112,12 @@ class CombinedProposer:
         return 1 / (1 + math.exp(-self.weights.bias - score))
 
 
-def _alone(reading: Reading) -> dict[Change, float]:
-    """Return the changes of the channel's best path; an unlikely one is no edit by itself."""
-    return {c: p for c, p in reading.posterior.items() if c in reading.best and p >= CHANNEL_LEAST}
-
-
-def chosen(piece: str, confidences: dict[Change, float], least: float) -> list[Edit]:
+def chosen(
+    piece: str,
+    confidences: dict[Change, float],
+    least: float,
+    terms: Collection[Change] = (),
+) -> list[Edit]:
     """Return the surest changes that do not overlap, in order of place."""
     edits: list[Edit] = []
     for (start, end, target), confidence in sorted(
@@ -127,6 +133,6 @@ def chosen(piece: str, confidences: dict[Change, float], least: float) -> list[E
             if (low, high) == (start, end) and text != target and share >= _SHOWN
         ]
         others.sort(key=lambda one: (-one.confidence, one.target))
-        source = piece[start:end]
-        edits.append(Edit(start, end, source, target, round(confidence, 4), tuple(others)))
+        source, rule = piece[start:end], "term" if (start, end, target) in terms else ""
+        edits.append(Edit(start, end, source, target, round(confidence, 4), tuple(others), rule))
     return sorted(edits, key=lambda edit: edit.start)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Protocol
 
 #: why part of a text was kept as written, whatever the model answered
@@ -34,7 +34,8 @@ class Edit:
     """A change of `source[start:end]`, which is `source`, into `target`.
 
     confidence: a probability in 0..1; for a policy the geometric mean of the probabilities that it
-    gave the tokens of `target` (for a deletion, the token that follows it).
+    gave the tokens of `target` (for a deletion, the token that follows it). rule: `term` where it
+    leads to a term of the user, `dictionary` where the user's replacements ask for it.
     """
 
     start: int
@@ -43,6 +44,25 @@ class Edit:
     target: str
     confidence: float
     alternatives: tuple[Alternative, ...] = ()
+    rule: str = ""
+
+    @property
+    def type(self) -> str:
+        """`term` or `dictionary`, else `missing`, `surplus`, or what links source and target.
+
+        The last is a category of `cecbench.errortypes`; `word` where its characters differ in it.
+
+        >>> [Edit(0, len(a), a, b, 0.9).type for a, b in [("己", "已"), ("", "的"), ("再", "在")]]
+        ['same-stroke', 'missing', 'homophone']
+        """
+        if self.rule:
+            return self.rule
+        if not self.source or not self.target:
+            return "surplus" if self.source else "missing"
+        from cecbench.errortypes import errors_of
+
+        found = {error.category for error in errors_of(self.source, self.target)}
+        return found.pop() if len(found) == 1 else "word"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +83,15 @@ class Correction:
     target: str
     edits: tuple[Edit, ...]
     kept: tuple[Kept, ...]
+
+
+def as_record(correction: Correction) -> dict[str, object]:
+    """Return a correction as an object for JSON, each edit with its type."""
+    edits = []
+    for edit in correction.edits:
+        held = {name: value for name, value in asdict(edit).items() if name != "rule"}
+        edits.append({**held, "type": edit.type})
+    return {**asdict(correction), "edits": edits}
 
 
 def apply(source: str, edits: Iterable[Edit]) -> str:

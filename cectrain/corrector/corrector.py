@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import compress, groupby
 from operator import not_
 from threading import Lock
 from typing import NamedTuple
 
+from cecdata.common.errors import UsageError
 from cecdata.hanzi.characters import is_han
 from cectrain.corrector.correction import Correction, Edit, Kept, Proposer, apply
-from cectrain.corrector.edit_guard import Piece, Plain, filtered, pieces, stand_in
-from cectrain.corrector.opening import CHANNEL, COMBINED, open_channel, open_combined, open_policy
+from cectrain.corrector.edit_guard import (
+    Piece,
+    Plain,
+    Protected,
+    filtered,
+    pieces,
+    replaced,
+    stand_in,
+)
+from cectrain.corrector.opening import (
+    CHANNEL,
+    COMBINED,
+    check_name,
+    open_channel,
+    open_combined,
+    open_policy,
+)
+from cectrain.corrector.wordlists import Phrases, Term, dictionary_of, terms_of
 
 UNFAMILIAR = 0.2  # least share of unreadable Han characters with which a piece is not asked
 _FEW = 2  # most unreadable Han characters with which it is asked whatever their share
@@ -29,8 +47,11 @@ class Corrector:
     channel's n-gram model, see `cecdata.lm.ngrams.find`. confidence: least confidence of an edit
     that is made, 0..1; 0: every edit; None: the default of the model. batch: pieces in a forward
     pass. device: of torch; `auto` is the first GPU, or the processor without one. threads: of the
-    processor; 0 takes one for a small model, and torch's default for others. protect: names that
-    are not to be changed.
+    processor; 0 takes one for a small model, and torch's default for others.
+
+    protect: names that are not to be changed. terms: words of the user's field, to which a text is
+    corrected where it sounds or looks like them; as written they stay. dictionary: right texts by
+    the wrong ones that they replace, exactly and before anything else.
 
     Threads may share a corrector. `combined` and `channel` work in all of them at once; a policy of
     torch answers one after another. A pickled corrector loads its model again where it is
@@ -47,11 +68,33 @@ class Corrector:
         device: str = "auto",
         threads: int = 0,
         protect: Iterable[str] = (),
+        terms: Iterable[str | Term] = (),
+        dictionary: Mapping[str, str] | None = None,
         lm: str | None = None,
         confidence: float | None = None,
     ) -> None:
+        if isinstance(protect, str):
+            raise UsageError(f"protect must be a list of names, not the text {protect!r}")
+        if confidence is not None and not 0 <= confidence <= 1:
+            raise UsageError(f"confidence must be from 0 to 1, not {confidence}")
+        if batch < 1 or threads < 0:
+            raise UsageError(f"batch must be at least 1 and threads 0: {batch}, {threads}")
+        if isinstance(model, str):
+            check_name(model)
         self._model, self._batch, self._device, self._threads = model, batch, device, threads
-        self._protect, self._lm, self._confidence = tuple(protect), lm, confidence
+        self._lm, self._confidence, self._terms = lm, confidence, terms_of(terms)
+        self._dictionary = dictionary_of(dictionary or {})
+        protect = list(protect)
+        for text in (*protect, *self._dictionary, *self._dictionary.values()):
+            if not isinstance(text, str):
+                raise UsageError(f"protect and dictionary must hold texts, not {text!r}")
+        named = {Plain.of(name).text for name in protect} | {term.text for term in self._terms}
+        for wrong in self._dictionary:
+            if any(True for _ in Phrases(named).find(wrong)):
+                raise UsageError(f"{wrong!r} is to be replaced, and holds a protected name or term")
+        if self._terms and model not in {CHANNEL, COMBINED} and not _is_combined(model):
+            raise UsageError("terms need a model with the channel: channel or combined")
+        self._protect, self._wrong = Phrases(named), Phrases(self._dictionary)
         self._loaded: Proposer | None = None if isinstance(model, str) else model
         self._loading = Lock()
 
@@ -73,10 +116,17 @@ class Corrector:
 
     def _load(self, model: str) -> Proposer:
         if model == CHANNEL:
-            return open_channel(self._lm, self._confidence)
+            return open_channel(self._lm, self._confidence, self._terms)
         batch, threads = self._batch, self._threads
-        if model.partition(":")[0] == COMBINED:
-            return open_combined(model, self._lm, self._confidence, batch=batch, threads=threads)
+        if _is_combined(model):
+            return open_combined(
+                model,
+                self._lm,
+                self._confidence,
+                terms=self._terms,
+                batch=batch,
+                threads=threads,
+            )
         return open_policy(
             model, self._confidence, batch=batch, device=self._device, threads=threads
         )
@@ -86,7 +136,46 @@ class Corrector:
         texts = [texts] if isinstance(texts, str) else list(texts)
         prepared = [_Text(text, self.proposer) for text in texts]
         proposals = iter(self.proposer.propose([q.text for one in prepared for q in one.asked]))
-        return [one.correction(proposals, self._protect) for one in prepared]
+        return [self._correction(one, proposals) for one in prepared]
+
+    def _correction(self, text: _Text, proposals: Iterator[Sequence[Edit]]) -> Correction:
+        """Return the correction by the dictionary, and the model's next proposals elsewhere."""
+        plain, protected = text.plain, Protected(text.plain.text, self._protect)
+        asked = replaced(plain.text, self._dictionary, self._wrong)
+        own = [edit for edit in asked if not protected.holds(edit.start, edit.end)]
+        edits, kept = text.proposed(proposals, protected)
+        least = self._confidence or 0.0
+        edits = [
+            edit
+            for edit in edits
+            if edit.confidence >= least and not any(map(partial(_touch, edit), own))
+        ]
+        edits = sorted([*own, *edits], key=lambda edit: (edit.start, edit.end))
+        written = tuple(map(plain.edit, edits))
+        kept.sort(key=lambda one: (one.start, one.end))
+        return Correction(plain.source, apply(plain.source, written), written, tuple(kept))
+
+    def also(
+        self,
+        *,
+        protect: Iterable[str] = (),
+        dictionary: Mapping[str, str] | None = None,
+        confidence: float | None = None,
+    ) -> Corrector:
+        """Return a corrector of the same loaded model with more names and replacements.
+
+        confidence: not below that of this corrector. Raises UsageError as `Corrector` does.
+        """
+        own = self._confidence
+        least = float(getattr(self.proposer, "least", 0.0)) if own is None else own
+        if confidence is not None and confidence < least:
+            raise UsageError(f"confidence must be from {least} to 1, not {confidence}")
+        return Corrector(
+            self.proposer,
+            protect=[*self._protect.held, *protect],
+            dictionary={**self._dictionary, **(dictionary or {})},
+            confidence=own if confidence is None else confidence,
+        )
 
     def stream(self, texts: Iterable[str]) -> Iterator[Correction]:
         """Yield one correction a text; memory holds a chunk of at most 256 texts."""
@@ -101,6 +190,14 @@ class Corrector:
         yield from self.correct(chunk)
 
 
+def _is_combined(model: object) -> bool:
+    return isinstance(model, str) and model.partition(":")[0] == COMBINED
+
+
+def _touch(edit: Edit, other: Edit) -> bool:
+    return edit.start <= other.end and other.start <= edit.end
+
+
 class _Question(NamedTuple):
     """A piece of a text as a model is asked it, without white space at its ends."""
 
@@ -113,8 +210,8 @@ class _Text:
     """A text, what a model sees of it, and the questions about it."""
 
     def __init__(self, source: str, proposer: Proposer) -> None:
-        self._plain = Plain.of(source)
-        text = self._plain.text
+        self.plain = Plain.of(source)
+        text = self.plain.text
         self._unread = proposer.unread(text)
         seen = text
         if any(self._unread):
@@ -131,18 +228,19 @@ class _Text:
             if not self._has_han(piece):
                 continue  # no character that could be wrong
             if self._unfamiliar(piece):
-                self._refused.append(self._plain.kept(piece.start, piece.end, "unfamiliar"))
+                self._refused.append(self.plain.kept(piece.start, piece.end, "unfamiliar"))
             elif proposer.most is not None and len(question) > proposer.most:
-                self._refused.append(self._plain.kept(piece.start, piece.end, "too_long"))
+                self._refused.append(self.plain.kept(piece.start, piece.end, "too_long"))
             else:
                 self.asked.append(_Question(piece, begin, question))
 
-    def correction(self, proposals: Iterator[Sequence[Edit]], names: Sequence[str]) -> Correction:
-        """Return the correction by the model's next proposals, one for each question."""
-        plain = self._plain
+    def proposed(
+        self, proposals: Iterator[Sequence[Edit]], protected: Protected
+    ) -> tuple[list[Edit], list[Kept]]:
+        """Return the model's next proposals that are let through, and what was kept."""
         edits: list[Edit] = []
         kept = [*self._refused, *self._unreadable()]
-        kept += [plain.kept(at, at + 1, "form") for at in plain.forms]
+        kept += [self.plain.kept(at, at + 1, "form") for at in self.plain.forms]
         for piece, begin, _ in self.asked:
             own = [
                 replace(edit, start=edit.start + begin, end=edit.end + begin)
@@ -150,16 +248,15 @@ class _Text:
             ]
             # What is inserted between two pieces belongs to the second.
             mine = [e for e in own if piece.start <= e.start < piece.end and e.end <= piece.end]
-            through, others = filtered(plain, piece, mine, self._unread, names)
-            edits += map(plain.edit, through)
+            through, others = filtered(self.plain, piece, mine, self._unread, protected)
+            edits += through
             kept += others
-        kept.sort(key=lambda one: (one.start, one.end))
-        return Correction(plain.source, apply(plain.source, edits), tuple(edits), tuple(kept))
+        return edits, kept
 
     def _has_han(self, piece: Piece) -> bool:
         """Return whether a model can read a Han character of the piece."""
         span = slice(piece.start, piece.end)
-        read = compress(self._plain.text[span], map(not_, self._unread[span]))
+        read = compress(self.plain.text[span], map(not_, self._unread[span]))
         return any(is_han(ord(character)) for character in set(read))
 
     def _unfamiliar(self, piece: Piece) -> bool:
@@ -167,7 +264,7 @@ class _Text:
         unread = self._unread[piece.start : piece.end]
         if not any(unread):
             return False
-        han = [is_han(ord(character)) for character in self._plain.text[piece.start : piece.end]]
+        han = [is_han(ord(character)) for character in self.plain.text[piece.start : piece.end]]
         count = sum(compress(han, unread))
         return count > _FEW and count >= UNFAMILIAR * sum(han)
 
@@ -175,6 +272,6 @@ class _Text:
         at = 0
         for unread, run in groupby(self._unread):
             end = at + sum(1 for _ in run)
-            if unread and not self._plain.text[at:end].isspace():
-                yield self._plain.kept(at, end, "unreadable")
+            if unread and not self.plain.text[at:end].isspace():
+                yield self.plain.kept(at, end, "unreadable")
             at = end

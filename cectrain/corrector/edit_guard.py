@@ -17,11 +17,12 @@ from __future__ import annotations
 import itertools
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cecdata.hanzi.characters import HAN_RANGES, is_han
 from cectrain.corrector.correction import Edit, Kept
+from cectrain.corrector.wordlists import Phrases
 
 # Unicode's Default_Ignorable_Code_Point, and the format characters of interlinear annotations.
 _INVISIBLE = (
@@ -195,23 +196,36 @@ def strays(edits: Iterable[Edit], length: int) -> bool:
     return changed > max(ALWAYS, FAR * length) or abs(longer) > max(ALWAYS, LENGTH * length)
 
 
+class Protected:
+    """The places of a text that phrases cover: characters, and gaps between two of them."""
+
+    def __init__(self, text: str, phrases: Phrases) -> None:
+        self._held, self._inner = bytearray(len(text) + 1), bytearray(len(text) + 1)
+        for start, end, _ in phrases.find(text):
+            self._held[start:end] = b"\1" * (end - start)
+            self._inner[start + 1 : end] = b"\1" * (end - start - 1)
+
+    def holds(self, start: int, end: int) -> bool:
+        """Return whether a change of the span would change a phrase or part it."""
+        return any(self._held[start:end]) or (start == end and bool(self._inner[start]))
+
+
 def filtered(
     plain: Plain,
     piece: Piece,
     edits: Sequence[Edit],
     unread: Sequence[bool],
-    names: Sequence[str] = (),
+    protected: Protected,
 ) -> tuple[list[Edit], list[Kept]]:
     """Return the edits of a piece that are let through, and what was kept for the others.
 
-    `unread` says of each character of the text whether the model saw a stand-in for it; `names`
-    must not be changed. An edit of an unreadable character or of a form, or an insertion beside an
-    unreadable one, is dropped without a record, because the character itself has one.
+    `unread` says of each character of the text whether the model saw a stand-in for it. An edit of
+    an unreadable character or of a form, or an insertion beside an unreadable one, is dropped
+    without a record, because the character itself has one.
     """
     text, start, end = plain.text, piece.start, piece.end
     if strays(edits, sum(map(_han, text[start:end]))):
         return [], [plain.kept(start, end, "strayed")]
-    spans = list(_spans(text, start, end, names)) if edits else []
     through, kept = [], []
     for edit in edits:
         beside = edit.start == edit.end  # whether a character is missing depends on its neighbours
@@ -221,19 +235,24 @@ def filtered(
             continue
         if not _of_han(text, edit):
             kept.append(plain.kept(edit.start, edit.end, "not_han"))
-        elif any(_overlap(edit, *span) for span in spans):
+        elif protected.holds(edit.start, edit.end):
             kept.append(plain.kept(edit.start, edit.end, "protected"))
         else:
             through.append(edit)
     return through, kept
 
 
-def _spans(text: str, start: int, end: int, names: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield where names touch `text[start:end]`."""
-    for name in names:
-        low = max(0, start - len(name))
-        for match in re.finditer(re.escape(name), text[low : end + len(name)]):
-            yield low + match.start(), low + match.end()
+def replaced(text: str, dictionary: Mapping[str, str], phrases: Phrases) -> list[Edit]:
+    """Return the edits that a dictionary asks for: from the left, the longest first.
+
+    >>> replaced("他己经来了", {"己经": "已经"}, Phrases(["己经"]))[0].target
+    '已经'
+    """
+    edits: list[Edit] = []
+    for start, end, wrong in phrases.find(text):
+        if not edits or edits[-1].end <= start:
+            edits.append(Edit(start, end, wrong, dictionary[wrong], 1.0, rule="dictionary"))
+    return edits
 
 
 def _of_han(text: str, edit: Edit) -> bool:
@@ -245,12 +264,6 @@ def _of_han(text: str, edit: Edit) -> bool:
         return False
     around = text[max(0, edit.start - 1) : edit.end + 1]
     return any(map(_han, around))
-
-
-def _overlap(edit: Edit, start: int, end: int) -> bool:
-    if edit.start == edit.end:
-        return start < edit.start < end
-    return edit.start < end and start < edit.end
 
 
 def _han(character: str) -> bool:

@@ -2,21 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cecdata.common.errors import UsageError, did_you_mean
+from cecdata.common.hub import refuse_missing_folder
 from cectrain.corrector.folder import BUILTIN
 
 if TYPE_CHECKING:
     from cectrain.corrector.channel.proposer import ChannelProposer
     from cectrain.corrector.combined import CombinedProposer
     from cectrain.corrector.correction import Proposer
+    from cectrain.corrector.wordlists import Term
 
 CHANNEL = "channel"  # the noisy channel alone
 COMBINED = "combined"  # the channel and a policy; combined:FOLDER takes another policy
 
 
-def open_channel(lm: str | None = None, confidence: float | None = None) -> ChannelProposer:
-    """Return the channel over an n-gram model.
+def check_name(name: str) -> None:
+    """Raise UsageError or InputError where nothing can have this name; nothing is loaded."""
+    if name in {CHANNEL, COMBINED, BUILTIN}:
+        return
+    start, colon, inner = name.partition(":")
+    if start == COMBINED and colon:
+        if inner != BUILTIN:
+            refuse_missing_folder(inner)
+    elif "/" not in name and not Path(name).exists():
+        known = [CHANNEL, COMBINED, BUILTIN]
+        raise UsageError(
+            f"no model {name!r}: {did_you_mean(name, known)}; or name a folder, or OWNER/NAME"
+        )
+    else:
+        refuse_missing_folder(name)
+
+
+def open_channel(
+    lm: str | None = None, confidence: float | None = None, terms: Sequence[Term] = ()
+) -> ChannelProposer:
+    """Return the channel over an n-gram model and terms of the user.
 
     lm: see `cecdata.lm.ngrams.find`. confidence: least posterior of an edit; None: the default.
     """
@@ -24,7 +48,7 @@ def open_channel(lm: str | None = None, confidence: float | None = None) -> Chan
     from cectrain.corrector.channel.tables import open_tables
 
     least = LEAST if confidence is None else confidence
-    return ChannelProposer(open_tables(lm), least=least)
+    return ChannelProposer(open_tables(lm, terms), least=least)
 
 
 def open_combined(
@@ -32,6 +56,7 @@ def open_combined(
     lm: str | None = None,
     confidence: float | None = None,
     *,
+    terms: Sequence[Term] = (),
     batch: int = 64,
     threads: int = 0,
 ) -> CombinedProposer:
@@ -44,7 +69,7 @@ def open_combined(
 
     scorer = ChangeScorer(name.partition(":")[2] or BUILTIN, batch, threads)
     least = LEAST if confidence is None else confidence
-    return CombinedProposer(open_channel(lm), scorer, least=least)
+    return CombinedProposer(open_channel(lm, terms=terms), scorer, least=least)
 
 
 def open_policy(

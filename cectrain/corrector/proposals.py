@@ -29,7 +29,7 @@ class PolicyProposer:
     def __init__(
         self, policy: Policy, batch: int = 64, threads: int = 0, *, least: float = LEAST
     ) -> None:
-        self.policy, self._batch, self._least = policy, batch, least
+        self.policy, self._batch, self.least = policy, batch, least
         self._readable: dict[str, bool] = {}
         self._threads = thread_count(policy.model, threads)
         self.longest = self.most = self._longest()
@@ -97,7 +97,7 @@ class PolicyProposer:
             those = log_probs[start : max(end, start + 1)]
             # Rounded, because sums of floats depend on what else is in a batch.
             chance = round(math.exp(sum(those) / len(those)), 4)
-            if chance >= self._least:
+            if chance >= self.least:
                 edits.append(Edit(change.start, change.end, change.target, change.source, chance))
         return edits
 

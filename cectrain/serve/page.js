@@ -1,6 +1,10 @@
 "use strict";
 (() => {
   const get = (id) => document.getElementById(id);
+  const words = JSON.parse(get("data").textContent);
+  const say_of = (name, ...parts) => parts.reduce((text, part) => text.replace("{}", part), words[name]);
+  // Reasons for which a stretch was not looked at, unlike an edit that was refused.
+  const UNREAD = ["unreadable", "unfamiliar", "too_long"];
   let corrections = [];
 
   const element = (tag, name, text) => {
@@ -19,12 +23,12 @@
   const control = (edit) => {
     const box = element("span", "edit");
     const choice = document.createElement("select");
-    choice.setAttribute("aria-label", `${edit.source || "nothing"}, confidence ${percent(edit.confidence)}`);
-    choice.append(new Option(edit.target || "(delete)", edit.target));
+    choice.setAttribute("aria-label", say_of("confidence", edit.source || words.nothing, percent(edit.confidence)));
+    choice.append(new Option(edit.target || words.delete, edit.target));
     for (const other of edit.alternatives) {
-      choice.append(new Option(`${other.target || "(delete)"} ${percent(other.confidence)}`, other.target));
+      choice.append(new Option(`${other.target || words.delete} ${percent(other.confidence)}`, other.target));
     }
-    choice.append(new Option(`keep ${edit.source || "nothing"}`, edit.source));
+    choice.append(new Option(say_of("keep", edit.source || words.nothing), edit.source));
     choice.selectedIndex = edit.choice;
     const mark = () => box.classList.toggle("rejected", choice.selectedIndex === choice.length - 1);
     choice.addEventListener("change", () => {
@@ -43,11 +47,24 @@
     const points = [...correction.source];
     let done = 0;
     for (const edit of correction.edits) {
-      plain(points.slice(done, edit.start).join(""));
+      plain(done, edit.start, points);
       edited(edit);
       done = edit.end;
     }
-    plain(points.slice(done).join(""));
+    plain(done, points.length, points);
+  };
+
+  // Text as written, with what was not looked at marked.
+  const written = (correction, start, end, points) => {
+    const parts = [];
+    let done = start;
+    for (const kept of correction.kept) {
+      if (!UNREAD.includes(kept.reason) || kept.start < done || kept.end > end) continue;
+      parts.push(points.slice(done, kept.start).join(""));
+      parts.push(element("span", "unread", points.slice(kept.start, kept.end).join("")));
+      done = kept.end;
+    }
+    return [...parts, points.slice(done, end).join("")];
   };
 
   const draw = () => {
@@ -55,14 +72,22 @@
     answer.replaceChildren();
     corrections.forEach((correction, line) => {
       if (line) answer.append("\n");
-      walk(correction, (text) => answer.append(text), (edit) => answer.append(control(edit)));
+      walk(
+        correction,
+        (start, end, points) => answer.append(...written(correction, start, end, points)),
+        (edit) => answer.append(control(edit)),
+      );
     });
     get("result").hidden = false;
   };
 
   const text = () => corrections.map((correction) => {
     let line = "";
-    walk(correction, (part) => { line += part; }, (edit) => { line += edit.chosen; });
+    walk(
+      correction,
+      (start, end, points) => { line += points.slice(start, end).join(""); },
+      (edit) => { line += edit.chosen; },
+    );
     return line;
   }).join("\n");
 
@@ -75,7 +100,7 @@
   };
 
   const correct = async () => {
-    say("Correcting …");
+    say(words.working);
     get("go").disabled = true;
     try {
       const response = await fetch("correct", {
@@ -88,7 +113,11 @@
       corrections = answer.corrections;
       decide(false);
       const count = corrections.reduce((sum, correction) => sum + correction.edits.length, 0);
-      say(count === 1 ? "1 correction" : `${count} corrections`);
+      const unread = corrections.flatMap((correction) => correction.kept)
+        .filter((kept) => UNREAD.includes(kept.reason))
+        .reduce((sum, kept) => sum + kept.end - kept.start, 0);
+      const told = count === 1 ? words.one : say_of("many", count);
+      say(unread ? `${told}; ${say_of("unread", unread)}` : told);
     } catch (error) {
       say(error.message, true);
     } finally {
@@ -104,6 +133,6 @@
   get("reject").addEventListener("click", () => decide(true));
   get("copy").addEventListener("click", async () => {
     await navigator.clipboard.writeText(text());
-    say("Copied");
+    say(words.copied);
   });
 })();

@@ -1,21 +1,44 @@
-"""The server: a page for people on /, and JSON for programs on /correct."""
+"""The server: a page for people on /, and JSON for programs on /correct.
+
+Starlette and uvicorn read the requests. Each is corrected in one of a few threads, so that a long
+one holds up nobody; those that find too many before them are refused at once.
+"""
 
 from __future__ import annotations
 
 import ipaddress
 import json
-import re
-from collections.abc import Sequence
-from dataclasses import asdict
-from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Lock
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
+import anyio
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from cecdata.common.errors import CecError, InputError
+from cectrain.corrector.correction import Correction, as_record
 from cectrain.corrector.corrector import Corrector
+from cectrain.serve.openapi import OPENAPI
 from cectrain.serve.page import page
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 PATH = "/correct"
-SECONDS = 30.0  # a client that sends nothing for so long is disconnected
+_BACKLOG = 2048  # connections that the system holds while all of them come at once
+_TOGETHER = 16  # texts between two looks at the deadline
 # The page holds its style and its script, and asks this server alone.
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
@@ -23,126 +46,261 @@ _POLICY = (
 )
 
 
-class Server(ThreadingHTTPServer):
-    """Serve one corrector; it corrects one request at a time.
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a server bears: bytes of a body, seconds of a request, threads, requests that wait."""
 
-    most_bytes: the longest body of a request that is read.
-    """
-
-    daemon_threads = True
-
-    def __init__(self, address: tuple[str, int], corrector: Corrector, most_bytes: int) -> None:
-        super().__init__(address, _Handler)
-        self.corrector, self.most_bytes, self._turn = corrector, most_bytes, Lock()
-
-    @property
-    def url(self) -> str:
-        """The address of the page."""
-        host, port = self.server_address[:2]
-        return f"http://{host!s}:{port}/"
-
-    def correct(self, texts: Sequence[str]) -> list[dict[str, object]]:
-        """Return one object for each text, as `cectrain correct --json` prints it."""
-        with self._turn:
-            return [asdict(correction) for correction in self.corrector.correct(texts)]
+    bytes: int = 1 << 20
+    seconds: float = 60.0
+    workers: int = 4
+    waiting: int = 128
 
 
-class _RefusedError(Exception):
-    """A request that is not answered: a status and a sentence on why."""
+@dataclass(slots=True)
+class _Counts:
+    """What `/metrics` tells; only the event loop changes it."""
 
-    def __init__(self, status: HTTPStatus, message: str) -> None:
-        super().__init__(message)
-        self.status = status
+    answers: Counter[int] = field(default_factory=Counter)
+    texts: int = 0
+    edits: int = 0
+    seconds: float = 0.0
+    running: int = 0
+
+    def text(self) -> str:
+        """Return the counts in the form of Prometheus."""
+        lines = ["# TYPE cectrain_requests_total counter"]
+        for status, count in sorted(self.answers.items()):
+            lines.append(f'cectrain_requests_total{{status="{status}"}} {count}')
+        for name, value, kind in (
+            ("texts_total", self.texts, "counter"),
+            ("edits_total", self.edits, "counter"),
+            ("correction_seconds_total", round(self.seconds, 3), "counter"),
+            ("requests_running", self.running, "gauge"),
+        ):
+            lines += [f"# TYPE cectrain_{name} {kind}", f"cectrain_{name} {value}"]
+        return "\n".join([*lines, ""])
 
 
-class _Handler(BaseHTTPRequestHandler):
-    server: Server
-    timeout = SECONDS
-    protocol_version = "HTTP/1.1"
+class Service:
+    """The answers of one corrector to requests. origins: pages elsewhere that may ask it."""
 
-    def do_GET(self) -> None:
-        """Send the page."""
-        self._answer("GET")
-
-    def do_POST(self) -> None:
-        """Correct the texts of a JSON body."""
-        self._answer("POST")
-
-    def _answer(self, method: str) -> None:
-        try:
-            kind, body = self._reply(method)
-        except _RefusedError as refused:
-            self.close_connection = True  # the rest of its body is not read
-            self._send(refused.status, "application/json", _json({"error": str(refused)}))
-        else:
-            self._send(HTTPStatus.OK, kind, body)
-
-    def _reply(self, method: str) -> tuple[str, bytes]:
-        self._check_host()
-        if method == "GET" and self.path == "/":
-            return "text/html", page().encode()
-        if method == "POST" and self.path == PATH:
-            results = self.server.correct(self._texts())
-            return "application/json", _json({"corrections": results})
-        raise _RefusedError(
-            HTTPStatus.NOT_FOUND, f"{method} {self.path}: send POST {PATH}, or GET /"
+    def __init__(
+        self, corrector: Corrector, limits: Limits, *, local: bool, origins: tuple[str, ...] = ()
+    ) -> None:
+        self._corrector, self._limits, self._local = corrector, limits, local
+        self._threads = anyio.CapacityLimiter(limits.workers)
+        self._counts = _Counts()
+        middleware = [Middleware(BaseHTTPMiddleware, dispatch=self._guarded)]
+        if origins:
+            middleware.insert(
+                0,
+                Middleware(
+                    CORSMiddleware,
+                    allow_origins=origins,
+                    allow_methods=["GET", "POST"],
+                    allow_headers=["Content-Type"],
+                ),
+            )
+        self.application = Starlette(
+            routes=[
+                Route("/", self._page),
+                Route(PATH, self._correct, methods=["POST"]),
+                Route("/health", self._health),
+                Route("/metrics", self._metrics),
+                Route("/openapi.json", self._openapi),
+            ],
+            middleware=middleware,
+            exception_handlers={HTTPException: _refusal, 404: _nothing, 500: _failure},
         )
 
-    def _check_host(self) -> None:
+    async def _guarded(
+        self, request: Request, answer: Callable[[Request], Awaitable[Response]]
+    ) -> Response:
         """Refuse a Host that does not name this machine, as a DNS rebinding attack sends it.
 
         A server bound to another address than the loopback interface is meant for other names.
         """
-        if not _is_loopback(str(self.server.server_address[0])):
-            return
-        host = self.headers.get("Host", "").rpartition(":")[0] or self.headers.get("Host", "")
-        if not _is_loopback(host.strip("[]")):
-            raise _RefusedError(
-                HTTPStatus.FORBIDDEN, f"Host {host!r} is not localhost or its address"
-            )
+        named = request.headers.get("host", "")
+        host = named.rpartition(":")[0] if not named.endswith("]") and ":" in named else named
+        if self._local and not is_loopback(host.strip("[]")):
+            response = _error(403, f"Host {host!r} is not localhost or its address")
+        else:
+            response = await answer(request)
+        self._counts.answers[response.status_code] += 1
+        response.headers["Content-Security-Policy"] = _POLICY
+        response.headers["X-Content-Type-Options"] = "nosniff"
+        return response
 
-    def _texts(self) -> list[str]:
-        if self.headers.get_content_type() != "application/json":
-            raise _RefusedError(
-                HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send Content-Type: application/json"
-            )
-        length = self.headers.get("Content-Length", "")
-        if not re.fullmatch("[0-9]{1,18}", length):
-            raise _RefusedError(HTTPStatus.LENGTH_REQUIRED, "send Content-Length")
-        if int(length) > self.server.most_bytes:
-            raise _RefusedError(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-                f"the body has {int(length):,} bytes, and the limit is "
-                f"{self.server.most_bytes:,}: send less text, or start with --max-bytes",
-            )
+    async def _page(self, request: Request) -> Response:
+        given = request.query_params.get("lang") or request.headers.get("accept-language", "")
+        return Response(page("zh" if given.startswith("zh") else "en"), media_type="text/html")
+
+    async def _health(self, _: Request) -> Response:
+        return _answer({"status": "ok"})
+
+    async def _metrics(self, _: Request) -> Response:
+        return PlainTextResponse(self._counts.text())
+
+    async def _openapi(self, _: Request) -> Response:
+        return _answer(OPENAPI)
+
+    async def _correct(self, request: Request) -> Response:
+        if request.headers.get("content-type", "").partition(";")[0] != "application/json":
+            raise HTTPException(415, "send Content-Type: application/json")
+        if self._counts.running >= self._limits.waiting + self._limits.workers:
+            raise HTTPException(503, "too many requests wait already: try again later")
+        self._counts.running += 1
+        stop = threading.Event()
         try:
-            document = json.loads(self.rfile.read(int(length)))
-        except ValueError as error:
-            raise _RefusedError(HTTPStatus.BAD_REQUEST, f"not JSON: {error}") from error
-        texts = document.get("texts") if isinstance(document, dict) else None
+            with anyio.fail_after(self._limits.seconds):
+                texts, corrector = self._asked(await self._body(request))
+                began = time.perf_counter()
+                corrections = await anyio.to_thread.run_sync(
+                    lambda: _corrected(corrector, texts, stop),
+                    abandon_on_cancel=True,
+                    limiter=self._threads,
+                )
+        except ClientDisconnect:
+            return Response(status_code=499)  # nobody reads it
+        except TimeoutError:
+            raise HTTPException(
+                504, f"not done in {self._limits.seconds:g} seconds: send less text at once"
+            ) from None
+        finally:
+            stop.set()
+            self._counts.running -= 1
+        self._counts.seconds += time.perf_counter() - began
+        self._counts.texts += len(texts)
+        self._counts.edits += sum(len(one.edits) for one in corrections)
+        return _answer({"corrections": [as_record(one) for one in corrections]})
+
+    async def _body(self, request: Request) -> bytes:
+        parts, size = [], 0
+        async for part in request.stream():
+            parts.append(part)
+            size += len(part)
+            if size > self._limits.bytes:
+                raise HTTPException(
+                    413,
+                    f"the body has more than {self._limits.bytes:,} bytes: send less text, or "
+                    "start with a higher --max-bytes",
+                )
+        return b"".join(parts)
+
+    def _asked(self, body: bytes) -> tuple[list[str], Corrector]:
+        """Return the texts of a request, and the corrector with its wishes."""
+        try:
+            document = json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise HTTPException(400, f"not JSON: {error}") from error
+        texts = document.pop("texts", None) if isinstance(document, dict) else None
         if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-            raise _RefusedError(HTTPStatus.BAD_REQUEST, 'send {"texts": ["…", …]}')
-        return texts
+            raise HTTPException(400, 'send {"texts": ["…", …]}')
+        wishes: dict[str, type | tuple[type, ...]] = {
+            "confidence": (int, float),
+            "protect": list,
+            "dictionary": dict,
+        }
+        for name, value in document.items():
+            if name not in wishes:
+                raise HTTPException(
+                    400, f"unknown key {name!r}: known are texts, {', '.join(wishes)}"
+                )
+            if not isinstance(value, wishes[name]) or isinstance(value, bool):
+                raise HTTPException(400, f"{name} is {value!r}, which is of another type")
+        if not document:
+            return texts, self._corrector
+        try:
+            return texts, self._corrector.also(**document)
+        except (CecError, TypeError) as error:
+            raise HTTPException(400, str(error)) from error
 
-    def _send(self, status: HTTPStatus, kind: str, body: bytes) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", f"{kind}; charset=utf-8")
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("Content-Security-Policy", _POLICY)
-        self.send_header("X-Content-Type-Options", "nosniff")
-        self.end_headers()
-        self.wfile.write(body)
 
-    def log_message(self, *_: object) -> None:
-        """Log nothing: a request holds what somebody wrote."""
+def _corrected(corrector: Corrector, texts: list[str], stop: threading.Event) -> list[Correction]:
+    """Return the correction of each text; give up where nobody waits for them any more."""
+    corrections: list[Correction] = []
+    for first in range(0, len(texts), _TOGETHER):
+        if stop.is_set():
+            break
+        corrections += corrector.correct(texts[first : first + _TOGETHER])
+    return corrections
 
 
-def _json(value: object) -> bytes:
+class Server:
+    """A service on an address. Raises InputError where it cannot listen there."""
+
+    def __init__(
+        self,
+        address: tuple[str, int],
+        corrector: Corrector,
+        limits: Limits = Limits(),
+        origins: tuple[str, ...] = (),
+    ) -> None:
+        host, port = address
+        try:
+            kind = socket.AF_INET6 if ":" in host else socket.AF_INET
+            self._socket = socket.create_server((host, port), family=kind, backlog=_BACKLOG)
+        except OSError as error:
+            raise InputError(f"{host}:{port}: cannot listen there ({error.strerror})") from error
+        self.server_address: tuple[str, int] = self._socket.getsockname()[:2]
+        local = is_loopback(self.server_address[0])
+        service = Service(corrector, limits, local=local, origins=origins)
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                service.application,
+                access_log=False,  # a request holds what somebody wrote
+                log_level="warning",
+                backlog=_BACKLOG,
+                server_header=False,
+                timeout_graceful_shutdown=int(limits.seconds) + 1,
+            )
+        )
+
+    @property
+    def url(self) -> str:
+        """The address of the page."""
+        host, port = self.server_address
+        return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+    def serve_forever(self) -> None:
+        """Answer requests until `shutdown`, SIGINT or SIGTERM; finish those that have begun."""
+        self._server.run(sockets=[self._socket])
+
+    def shutdown(self) -> None:
+        """Let `serve_forever` return."""
+        self._server.should_exit = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+
+def _answer(value: object, status: int = 200) -> Response:
     # A lone surrogate cannot be encoded in UTF-8; JSON's ASCII escapes can hold it.
-    return json.dumps(value).encode()
+    return Response(json.dumps(value), status, media_type="application/json")
 
 
-def _is_loopback(host: str) -> bool:
+def _error(status: int, message: str) -> Response:
+    return _answer({"error": message}, status)
+
+
+async def _refusal(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return _error(error.status_code, error.detail)
+
+
+async def _nothing(request: Request, _: Exception) -> Response:
+    return _error(404, f"{request.method} {request.url.path}: send POST {PATH}, or GET /")
+
+
+async def _failure(_: Request, error: Exception) -> Response:
+    return _error(500, f"{type(error).__name__}: this is a defect of the server")
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host's name or address is that of this machine itself."""
     if host == "localhost":
         return True
     try:

@@ -95,7 +95,7 @@ def test_a_confidence_is_that_of_the_model(combined):
     """The weights give the logit of a change."""
     text = TEXTS[0]
     (reading,) = combined.channel.readings([text])
-    (confidences,) = combined.confidences([text])
+    (confidences,) = combined.confidences([text], [reading])
     (ratios,) = combined.scorer.log_ratios([text], [list(confidences)])
     assert confidences
     for change, confidence in confidences.items():

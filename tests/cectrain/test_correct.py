@@ -194,7 +194,8 @@ def test_json_has_an_object_for_each_line(tmp_path, capsys):
     assert [row["source"] for row in rows] == ["💪𠀀他己经来了。", "", "一\r二\u2028三", "R&D部门"]
     assert rows[1] == {"source": "", "target": "", "edits": [], "kept": []}
     (edit,) = rows[0]["edits"]
-    assert set(edit) == {"start", "end", "source", "target", "confidence", "alternatives"}
+    keys = {"start", "end", "source", "target", "confidence", "alternatives", "type"}
+    assert set(edit) == keys
     assert (edit["start"], edit["end"], edit["source"], edit["target"]) == (3, 4, "己", "已")
     assert edit["alternatives"] == []
     assert rows[0]["target"] == "💪𠀀他已经来了。"

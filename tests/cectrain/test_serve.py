@@ -8,15 +8,16 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
-from dataclasses import asdict
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from browser import CHROMIUM, Browser
 
-from cectrain.corrector.correction import Alternative, Edit
+from cectrain.corrector.correction import Alternative, Edit, as_record
 from cectrain.corrector.corrector import Corrector
-from cectrain.serve.server import Server
+from cectrain.serve.server import Limits, Server
 
+LIMITS = Limits(bytes=10_000)
 TEXTS = ["他己经来了。", "", "今天天气很好。💪"]
 
 
@@ -39,12 +40,22 @@ class Table:
         ]
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with Server(("127.0.0.1", 0), Corrector(Table()), 10_000) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+@contextlib.contextmanager
+def running(corrector: object, limits: Limits = LIMITS, origins=()):
+    """A server in a thread, which has ended where the block has."""
+    with Server(("127.0.0.1", 0), corrector, limits, origins) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
         yield server
         server.shutdown()
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with running(Corrector(Table())) as server:
+        yield server
 
 
 def ask(server, method="POST", path="/correct", body=b"", **headers):
@@ -60,7 +71,7 @@ def ask(server, method="POST", path="/correct", body=b"", **headers):
 def test_corrections_are_those_of_the_corrector(server):
     """One object for each text, in order, an empty one among them."""
     status, _, body = ask(server, body=json.dumps({"texts": TEXTS}).encode())
-    expected = json.loads(json.dumps([asdict(c) for c in Corrector(Table()).correct(TEXTS)]))
+    expected = json.loads(json.dumps(list(map(as_record, Corrector(Table()).correct(TEXTS)))))
     assert (status, json.loads(body)) == (200, {"corrections": expected})
 
 
@@ -78,6 +89,12 @@ def test_the_page_comes_with_a_policy(server):
         (b"{", {}, 400, "not JSON"),
         (b"[]", {}, 400, '"texts"'),
         (b'{"texts": [1]}', {}, 400, '"texts"'),
+        (b'{"texts": ' + b"[" * 5000, {}, 400, "not JSON"),
+        (b'{"texts": [], "lm": "words"}', {}, 400, "unknown key 'lm'"),
+        (b'{"texts": [], "confidence": 3}', {}, 400, "from 0 to 1"),
+        (b'{"texts": [], "confidence": true}', {}, 400, "another type"),
+        (b'{"texts": [], "protect": ["a", 1]}', {}, 400, "must hold"),
+        (b'{"texts": [], "dictionary": {"a": "a"}}', {}, 400, "changes nothing"),
         (b"x" * 10_001, {}, 413, "--max-bytes"),
         (b"{}", {"Content_Type": "text/plain"}, 415, "application/json"),
         (b"{}", {"Host": "evil.example:80"}, 403, "evil.example"),
@@ -91,15 +108,148 @@ def test_a_bad_request_is_refused_with_a_reason(server, body, headers, status, m
     assert ask(server, body=b'{"texts": []}')[0] == 200
 
 
-@pytest.mark.parametrize("length", [b"", b"-1", b"\xb2", b"9" * 5000])
-def test_a_length_that_is_no_number_is_refused(server, length):
-    """Digits of other scripts and numbers too long to parse are none; the server goes on."""
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"Content-Length: -1",
+        b"Content-Length: \xb2",
+        b"Content-Length: " + b"9" * 5000,
+    ],
+)
+def test_a_length_that_is_no_number_is_refused(server, head):
+    """Digits of other scripts and numbers too long are none; the server goes on."""
     with socket.create_connection(server.server_address[:2], timeout=10) as connection:
         host = b"Host: %s\r\n" % server.url.split("/")[2].encode()
-        head = b"POST /correct HTTP/1.1\r\nContent-Type: application/json\r\n" + host
-        connection.sendall(head + b"Content-Length: " + length + b"\r\n\r\n")
-        assert connection.recv(1000).split()[1] == b"411"
+        line = b"POST /correct HTTP/1.1\r\nContent-Type: application/json\r\n" + host
+        connection.sendall(line + head + b"\r\n\r\n{}")
+        assert connection.recv(1000).split()[1] in {b"400", b"413"}
     assert ask(server, body=b'{"texts": []}')[0] == 200
+
+
+def test_a_body_in_chunks_is_read(server):
+    """As HTTP/1.1 asks, without a length; a chunk without a size is refused."""
+    for body, status in ((b'd\r\n{"texts": []}\r\n0\r\n\r\n', b"200"), (b"zz\r\n\r\n", b"400")):
+        with socket.create_connection(server.server_address[:2], timeout=10) as connection:
+            host = b"Host: %s\r\n" % server.url.split("/")[2].encode()
+            head = b"POST /correct HTTP/1.1\r\nContent-Type: application/json\r\n" + host
+            connection.sendall(head + b"Transfer-Encoding: chunked\r\n\r\n" + body)
+            assert connection.recv(1000).split()[1] == status
+
+
+def test_the_body_of_a_get_is_no_request(server):
+    """What follows it is not read as another request, as behind a proxy it would be smuggled."""
+    with socket.create_connection(server.server_address[:2], timeout=10) as connection:
+        host = b"Host: %s\r\n" % server.url.split("/")[2].encode()
+        inner = b"GET /health HTTP/1.1\r\n" + host + b"\r\n"
+        length = b"Content-Length: %d\r\n" % len(inner)
+        connection.sendall(
+            b"GET / HTTP/1.1\r\n" + host + length + b"Connection: close\r\n\r\n" + inner
+        )
+        answer = b""
+        while part := connection.recv(65536):
+            answer += part
+    assert answer.count(b"HTTP/1.1 200") == 1
+
+
+def test_a_request_has_its_own_wishes(server):
+    """Confidence, names and replacements hold for one request alone."""
+
+    def target(**wishes):
+        body = json.dumps({"texts": ["他己经用微信"], **wishes}).encode()
+        return json.loads(ask(server, body=body)[2])["corrections"][0]["target"]
+
+    assert target() == "他已经用微信"
+    assert target(confidence=0.95) == "他己经用微信"
+    assert target(protect=["己经"]) == "他己经用微信"
+    assert target(dictionary={"微信": "企业微信"}) == "他已经用企业微信"
+    assert target() == "他已经用微信"
+
+
+def test_programs_find_health_counts_and_a_description(server):
+    """Each by a GET, and the counts grow."""
+    assert json.loads(ask(server, "GET", "/health")[2]) == {"status": "ok"}
+    before = ask(server, "GET", "/metrics")[2]
+    ask(server, body=b'{"texts": ["x"]}')
+    after = ask(server, "GET", "/metrics")[2]
+    assert b'cectrain_requests_total{status="200"}' in after
+    assert before != after
+    described = json.loads(ask(server, "GET", "/openapi.json")[2])
+    assert "/correct" in described["paths"]
+    assert "中文纠错" in ask(server, "GET", "/", Accept_Language="zh-CN")[2].decode()
+
+
+def test_fifty_clients_at_once_are_all_answered(server):
+    """Five hundred requests, none reset and none refused."""
+    body = json.dumps({"texts": TEXTS}).encode()
+    with ThreadPoolExecutor(50) as pool:
+        statuses = list(pool.map(lambda _: ask(server, body=body)[0], range(500)))
+    assert statuses == [200] * 500
+
+
+class Slow(Table):
+    """A proposer that waits until it is let go."""
+
+    def __init__(self):
+        self.go, self.began = threading.Event(), threading.Semaphore(0)
+
+    def propose(self, pieces):
+        if pieces:
+            self.began.release()
+            assert self.go.wait(30)
+        return super().propose(pieces)
+
+
+def test_a_long_text_holds_up_nobody_and_a_full_queue_refuses():
+    """While one worker is busy the other answers; where none is free and none may wait: 503."""
+    slow = Slow()
+    body = json.dumps({"texts": ["他己经来了。"]}).encode()
+    limits = Limits(workers=2, waiting=0)
+    with running(Corrector(slow), limits) as server, ThreadPoolExecutor(2) as pool:
+        first = pool.submit(ask, server, body=body)
+        assert slow.began.acquire(timeout=10)
+        assert ask(server, body=b'{"texts": [""]}')[0] == 200
+        second = pool.submit(ask, server, body=body)
+        assert slow.began.acquire(timeout=10)
+        assert ask(server, body=body)[0] == 503
+        slow.go.set()
+        assert (first.result()[0], second.result()[0]) == (200, 200)
+
+
+def test_a_deadline_holds_for_the_whole_request():
+    """For a body that drips, and for a correction that takes too long."""
+    slow = Slow()
+    with running(Corrector(slow), Limits(seconds=0.3)) as server:
+        body = json.dumps({"texts": ["他己经来了。"]}).encode()
+        assert ask(server, body=body)[0] == 504
+        slow.go.set()
+        with socket.create_connection(server.server_address[:2], timeout=10) as connection:
+            host = b"Host: %s\r\n" % server.url.split("/")[2].encode()
+            head = b"POST /correct HTTP/1.1\r\nContent-Type: application/json\r\n" + host
+            connection.sendall(head + b"Content-Length: 100\r\n\r\n{")
+            assert connection.recv(1000).split()[1] == b"504"
+
+
+def test_pages_elsewhere_ask_only_where_they_may():
+    """The browser is told by CORS headers, for the origins that were named."""
+    with running(Corrector(Table()), origins=("https://a.example",)) as server:
+        for origin, allowed in (
+            ("https://a.example", "https://a.example"),
+            ("https://b.example", None),
+        ):
+            _, headers, _ = ask(server, body=b'{"texts": []}', Origin=origin)
+            assert headers.get("Access-Control-Allow-Origin") == allowed
+
+
+def test_a_lone_surrogate_is_answered():
+    """As JavaScript cuts an emoji; the rest of the text is corrected."""
+    with running(Corrector("channel", lm="words"), Limits()) as server:
+        texts = r'{"texts": ["今天天汽很好。", "他己经\ud83d来了。"]}'.encode()
+        status, _, body = ask(server, body=texts)
+        assert status == 200
+        assert [one["target"] for one in json.loads(body)["corrections"]] == [
+            "今天天气很好。",
+            "他已经\ud83d来了。",
+        ]
 
 
 def test_another_path_is_not_found(server):

@@ -22,10 +22,13 @@ _MOST_EDITS = 64  # edits of a text for which there is room at first
 
 
 class Reading(NamedTuple):
-    """The possible changes of a piece with their posteriors, and those on the likeliest path."""
+    """The possible changes of a piece with their posteriors, those on the likeliest path, and those
+    that lead to a term of the user.
+    """
 
     posterior: dict[Change, float]
     best: set[Change]
+    terms: set[Change]
 
 
 class ChannelProposer:
@@ -42,7 +45,7 @@ class ChannelProposer:
         self, tables: ChannelTables, *, least: float = LEAST, settings: Settings | None = None
     ) -> None:
         self.name = f"channel {tables.recipe} × {tables.model}"
-        self._tables, self._least = tables, least
+        self._tables, self.least = tables, least
         self._settings = settings or Settings(error=tables.error)
         self.identity = {
             "model": tables.model,
@@ -53,6 +56,7 @@ class ChannelProposer:
         }
         single = tables.channel.word_points[tables.channel.word_size == 1, 0]
         self._known = set(map(chr, single.tolist()))
+        self._terms = frozenset(tables.terms.tolist())
 
     def unread(self, text: str) -> list[bool]:
         """Return whether each character is Han but not in the model; others separate clauses."""
@@ -65,7 +69,7 @@ class ChannelProposer:
     def propose(self, pieces: Sequence[str]) -> list[list[Edit]]:
         """Return the edits of each piece, sorted; confidence is the posterior of the edit."""
         return [
-            self._chosen(piece, *reading)
+            self._chosen(piece, reading)
             for piece, reading in zip(pieces, self.readings(pieces), strict=True)
         ]
 
@@ -93,31 +97,30 @@ class ChannelProposer:
                 break
             room *= 2
         written = self._tables.channel.word_points
-        readings = [Reading({}, set()) for _ in pieces]
+        readings = [Reading({}, set(), set()) for _ in pieces]
         for row in range(rows):
             place, start, end, word, low, high = out.place[row].tolist()
             key = start, end, "".join(map(chr, written[word, low:high].tolist()))
-            posterior, best = readings[place]
+            posterior, best, terms = readings[place]
             posterior[key] = min(posterior.get(key, 0.0) + float(out.share[row]), 1.0)
             if out.path[row]:
                 best.add(key)
+            if word in self._terms:
+                terms.add(key)
         return readings
 
-    def _chosen(
-        self,
-        piece: str,
-        posterior: dict[Change, float],
-        best: set[Change],
-    ) -> list[Edit]:
-        chosen = [change for change in sorted(best) if posterior[change] >= self._least]
+    def _chosen(self, piece: str, reading: Reading) -> list[Edit]:
+        posterior, best, terms = reading
+        chosen = [change for change in sorted(best) if posterior[change] >= self.least]
         others: dict[tuple[int, int], list[Alternative]] = {(s, e): [] for s, e, _ in chosen}
         for (start, end, text), share in posterior.items():
             if (start, end) in others and share >= _SHOWN:
                 others[start, end].append(Alternative(text, round(share, 4)))
         edits = []
-        for start, end, target in chosen:
+        for change in chosen:
+            start, end, target = change
             shown = [one for one in others[start, end] if one.target != target]
             shown.sort(key=lambda one: (-one.confidence, one.target))
-            confidence = round(posterior[start, end, target], 4)
-            edits.append(Edit(start, end, piece[start:end], target, confidence, tuple(shown)))
+            confidence, rule = round(posterior[change], 4), "term" if change in terms else ""
+            edits.append(Edit(start, end, piece[start:end], target, confidence, tuple(shown), rule))
         return edits

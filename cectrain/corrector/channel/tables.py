@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -30,11 +30,13 @@ from cecdata.hanzi.characters import (
     traditional_forms,
     variant_forms,
 )
+from cecdata.hanzi.data import TABLES
 from cecdata.lm.kernels import place_of, shift_of
 from cecdata.lm.ngrams import find, locate
 from cecdata.lm.table import Ngrams, Tables
 from cectrain.corrector.channel.layout import MOST_WORD, ChannelArrays, kinds
 from cectrain.corrector.tensors import read_tensors, write_tensors
+from cectrain.corrector.wordlists import Term
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.uint64]
@@ -45,6 +47,7 @@ POSITIONS = ("左右", "上下", "前后", "内外", "东西南北", "男女")
 # added to log P: seldom does a context tell which number, party or position is right
 NEVER, ELSEWHERE = np.float32(-99), np.float32(-4)
 AS_FREQUENT = 0.5
+TERM_LOG_PROB = -11.0  # of a term that the model does not know, and the least of one that it does
 
 LONGEST_FORM = 4  # most characters of a word without the one that is missing
 LEAST_LIKELY = -14.0  # least log P of a word that may lack a character
@@ -57,6 +60,7 @@ class ChannelTables(NamedTuple):
     """The tables of a channel over an n-gram model, and what is told of them.
 
     counts: of the model's words, pairs and triples. error: θ, the cost of an error that fits it.
+    terms: the numbers of the words that are terms of the user or parts of one.
     """
 
     model: str
@@ -65,26 +69,31 @@ class ChannelTables(NamedTuple):
     error: float
     ngrams: Tables
     channel: ChannelArrays
+    terms: Ints
 
 
-def tables_of(model: Ngrams, channel: Channel | None = None) -> ChannelTables:
+def tables_of(
+    model: Ngrams, channel: Channel | None = None, terms: Sequence[Term] = ()
+) -> ChannelTables:
     """Return the tables of a model and a channel; by default that of the recipe `realistic`."""
     channel = channel or of_recipe(SHIPPED)
     counts = len(model.words), len(model.pairs), len(model.triples)
-    model = _with_lost_words(model)
+    model, numbers = _with_terms(_with_lost_words(model), terms)
     arrays = channel_arrays(channel, model)
-    return ChannelTables(model.name, channel.recipe, counts, model.error, model.tables(), arrays)
+    return ChannelTables(
+        model.name, channel.recipe, counts, model.error, model.tables(), arrays, numbers
+    )
 
 
-def open_tables(lm: str | Path | None = None) -> ChannelTables:
-    """Return the tables of an n-gram model, kept since the last call or made.
+def open_tables(lm: str | Path | None = None, terms: Sequence[Term] = ()) -> ChannelTables:
+    """Return the tables of an n-gram model and terms, kept since the last call or made.
 
     lm: see `cecdata.lm.ngrams.find`. Where the user's cache cannot be written, nothing is kept.
     """
-    path = kept_at(lm)
+    path = kept_at(lm, terms)
     with contextlib.suppress(InputError, KeyError, ValueError, TypeError):
         return _restored(*read_tensors(path, proven=True))
-    tables = tables_of(find(lm))
+    tables = tables_of(find(lm), terms=terms)
     with contextlib.suppress(OSError, CecError):
         path.parent.mkdir(parents=True, exist_ok=True)
         _keep(tables, path)
@@ -94,15 +103,16 @@ def open_tables(lm: str | Path | None = None) -> ChannelTables:
     return tables
 
 
-def kept_at(lm: str | Path | None) -> Path:
-    """Return the file in which the tables of a model are kept: its name has digests of all inputs.
+def kept_at(lm: str | Path | None, terms: Sequence[Term] = ()) -> Path:
+    """Return the file in which such tables are kept: its name has digests of all inputs.
 
     Raises InputError where the model is missing.
     """
     digest = xxhash.xxh3_128(
         sources(Path(__file__).parent, Path(str(lm_room.__file__)).parent).encode()
     )
-    for path in (locate(lm), shipped_channel()):
+    digest.update(json.dumps([(term.text, term.weight) for term in terms]).encode())
+    for path in (locate(lm), shipped_channel(), TABLES / "characters.tsv"):
         with path.open("rb") as file:
             while part := file.read(1 << 20):
                 digest.update(part)
@@ -112,7 +122,7 @@ def kept_at(lm: str | Path | None) -> Path:
 
 def _keep(tables: ChannelTables, path: Path) -> None:
     about = {"model": tables.model, "recipe": tables.recipe, "counts": tables.counts}
-    arrays: dict[str, NDArray[np.generic]] = {}
+    arrays: dict[str, NDArray[np.generic]] = {"terms": tables.terms}
     plain: dict[str, object] = {**about, "error": tables.error}
     for part in ("ngrams", "channel"):
         for name, value in getattr(tables, part)._asdict().items():
@@ -134,6 +144,7 @@ def _restored(notes: Mapping[str, str], arrays: Mapping[str, NDArray[np.generic]
         plain["error"],
         Tables(*(values[f"ngrams.{name}"] for name in Tables._fields)),
         ChannelArrays(*(values[f"channel.{name}"] for name in ChannelArrays._fields)),
+        values["terms"],
     )
 
 
@@ -251,6 +262,32 @@ def _with_lost_words(model: Ngrams) -> Ngrams:
         word_log_prob=np.append(model.word_log_prob, model.word_log_prob[like]),
         word_backoff=np.append(model.word_backoff, model.word_backoff[like]),
     )
+
+
+def _with_terms(model: Ngrams, terms: Sequence[Term]) -> tuple[Ngrams, Ints]:
+    """Return the model with terms as words, and their numbers; a long term is several words."""
+    numbers = {word: number for number, word in enumerate(model.words)}
+    log_prob, words, least = model.word_log_prob.copy(), list(model.words), list[float]()
+    found: set[int] = set()
+    for term in terms:
+        wanted = TERM_LOG_PROB + term.weight
+        count = -(-len(term.text) // MOST_WORD)
+        for part in range(count):
+            low, high = (len(term.text) * bound // count for bound in (part, part + 1))
+            number = numbers.setdefault(term.text[low:high], len(words))
+            if number == len(words):
+                words.append(term.text[low:high])
+                least.append(wanted)
+            elif number < len(log_prob):
+                log_prob[number] = max(log_prob[number], wanted)
+            found.add(number)
+    added = replace(
+        model,
+        words=tuple(words),
+        word_log_prob=np.append(log_prob, np.array(least, np.float32)),
+        word_backoff=np.append(model.word_backoff, np.zeros(len(least), np.float32)),
+    )
+    return added, np.array(sorted(found), np.int32)
 
 
 def _converted(model: Ngrams) -> set[tuple[str, str]]:

@@ -1,0 +1,162 @@
+"""The user's own words: names that stay, terms that are corrected to, and exact replacements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cecdata.common.errors import InputError, UsageError
+from cecdata.hanzi.characters import is_han
+
+MOST_TERMS = 50_000
+LONGEST_TERM = 32  # characters
+_NAMED = 5  # lines that an error names
+
+
+class Phrases:
+    """A set of phrases that are found in texts, by the first character and the length.
+
+    >>> list(Phrases(["习小明", "小明"]).find("习小明来了"))
+    [(0, 3, '习小明'), (1, 3, '小明')]
+    """
+
+    def __init__(self, phrases: Iterable[str]) -> None:
+        self.held = frozenset(phrases)
+        lengths: dict[str, set[int]] = {}
+        for phrase in self.held:
+            if phrase:
+                lengths.setdefault(phrase[0], set()).add(len(phrase))
+        self._lengths = {first: sorted(sizes, reverse=True) for first, sizes in lengths.items()}
+
+    def find(self, text: str) -> Iterator[tuple[int, int, str]]:
+        """Yield each place of a phrase, from left to right, the longest first."""
+        if not self._lengths:
+            return
+        for start, first in enumerate(text):
+            for size in self._lengths.get(first, ()):
+                end = start + size
+                if end <= len(text) and text[start:end] in self.held:
+                    yield start, end, text[start:end]
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A word of the user's field; a text is corrected to it where it sounds or looks like it.
+
+    weight: log P that is added to that of an ordinary rare word: a higher one gives more edits.
+    """
+
+    text: str
+    weight: float = 0.0
+    note: str = ""
+
+
+def read_names(path: Path) -> tuple[str, ...]:
+    """Return the names in a file; the module that reads them takes as long to load as a model."""
+    from cecdata.corpus import protect
+
+    return protect.read_names(path)
+
+
+def read_terms(paths: Iterable[Path]) -> tuple[Term, ...]:
+    """Return the terms of files: a word a line, then optionally a tab and its weight, and a note.
+
+    Blank lines and lines that begin with # are skipped; a term that is listed twice has its last
+    weight. Raises InputError, which names the lines, where something else is wrong.
+    """
+    terms: dict[str, Term] = {}
+    for path in paths:
+        wrong: list[str] = []
+        for number, line in _lines(path):
+            text, *more = (part.strip() for part in line.split("\t"))
+            try:
+                terms[text] = Term(text, float(more[0]) if more and more[0] else 0.0, *more[1:2])
+            except ValueError:
+                wrong.append(f"line {number}: the weight {more[0]!r} is no number")
+                continue
+            if reason := _no_term(text):
+                wrong.append(f"line {number}: {text[:LONGEST_TERM]!r} {reason}")
+        _refuse(path, wrong)
+    return terms_of(terms.values())
+
+
+def terms_of(terms: Iterable[str | Term]) -> tuple[Term, ...]:
+    """Return terms, sorted and each once. Raises UsageError where one cannot be used."""
+    if isinstance(terms, str):
+        raise UsageError(f"terms must be a list of words, not the text {terms!r}")
+    made = [Term(term) if isinstance(term, str) else term for term in terms]
+    for term in made:
+        if reason := _no_term(term.text):
+            raise UsageError(f"the term {term.text!r} {reason}")
+    if len(made) > MOST_TERMS:
+        raise UsageError(f"{len(made):,} terms are given, and at most {MOST_TERMS:,} can be used")
+    return tuple(sorted({term.text: term for term in made}.values(), key=lambda term: term.text))
+
+
+def _no_term(text: str) -> str:
+    """Return what is wrong with a term; '' where nothing is."""
+    if not 2 <= len(text) <= LONGEST_TERM:
+        return f"has {len(text)} characters, and a term has 2 to {LONGEST_TERM}"
+    if not all(is_han(ord(character)) for character in text):
+        return "has other characters than Han: name it in the file of --protect"
+    return ""
+
+
+def read_dictionary(paths: Iterable[Path]) -> dict[str, str]:
+    """Return the replacements of files: wrong, a tab, and right, on each line.
+
+    Blank lines and lines that begin with # are skipped. Raises InputError, which names the lines,
+    where a line has other parts, two lines contradict each other, or one undoes another.
+    """
+    pairs: dict[str, str] = {}
+    origin: dict[str, str] = {}
+    for path in paths:
+        bad: list[str] = []
+        for number, line in _lines(path):
+            parts = line.split("\t")
+            if len(parts) != 2 or not all(part.strip() for part in parts):
+                bad.append(f"line {number} is not wrong, a tab, and right")
+                continue
+            wrong, right = parts
+            if pairs.setdefault(wrong, right) != right:
+                bad.append(
+                    f"line {number} replaces {wrong!r} by {right!r}, and {origin[wrong]} by "
+                    f"{pairs[wrong]!r}"
+                )
+            origin.setdefault(wrong, f"line {number} of {path.name}")
+        _refuse(path, bad)
+    return dictionary_of(pairs, origin)
+
+
+def dictionary_of(pairs: Mapping[str, str], origin: Mapping[str, str] = {}) -> dict[str, str]:
+    """Return replacements that agree. Raises UsageError where one undoes or continues another."""
+    held = dict(pairs)
+    for wrong, right in held.items():
+        where = f" ({origin[wrong]})" if wrong in origin else ""
+        if not wrong or wrong == right:
+            raise UsageError(f"the replacement of {wrong!r} by {right!r}{where} changes nothing")
+        if right in held:
+            other = f" ({origin[right]})" if right in origin else ""
+            raise UsageError(
+                f"{wrong!r} is replaced by {right!r}{where}, which is replaced in turn{other}: "
+                "name the last one for both"
+            )
+    return held
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines with their numbers, but for blank ones and remarks."""
+    try:
+        text = path.read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read ({error}); give a UTF-8 text file") from error
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip() and not line.startswith("#"):
+            yield number, line
+
+
+def _refuse(path: Path, wrong: list[str]) -> None:
+    if wrong:
+        more = f"; and {len(wrong) - _NAMED:,} more lines" if len(wrong) > _NAMED else ""
+        raise InputError(f"{path}: {'; '.join(wrong[:_NAMED])}{more}")

@@ -1,0 +1,49 @@
+"""Expressions for Polars: `import cectrain.polars` adds `correct` to the namespace `cec`.
+
+>>> import polars as pl
+>>> import cectrain.polars
+>>> frame = pl.DataFrame({"text": ["他的病情己经好转。", None]})
+>>> frame.select(pl.col("text").cec.correct())["text"].to_list()
+['他的病情已经好转。', None]
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+
+import polars as pl
+
+import cecdata.polars
+from cecdata.common.errors import InputError
+from cectrain.corrector.corrector import Corrector
+
+
+class Cec(cecdata.polars.Cec):
+    """The namespace of cecdata with the correction of texts."""
+
+    def correct(self, corrector: Corrector | None = None) -> pl.Expr:
+        """Return the correction of each text by a corrector, by default `Corrector()`.
+
+        A null stays null. The expression is elementwise, so that it streams.
+        """
+
+        def whole(series: pl.Series) -> pl.Series:
+            if series.dtype != pl.String:
+                raise InputError(f"the column {series.name!r} is {series.dtype}, and no text")
+            asked = corrector or _default()
+            answers = asked.stream(series.drop_nulls().to_list())
+            texts = [None if text is None else next(answers).target for text in series]
+            return pl.Series(series.name, texts, pl.String)
+
+        return self._expression.map_batches(whole, pl.String, is_elementwise=True)
+
+
+@cache
+def _default() -> Corrector:
+    return Corrector()
+
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", UserWarning)  # that the namespace is registered already
+    pl.api.register_expr_namespace("cec")(Cec)

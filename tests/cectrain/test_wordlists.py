@@ -1,0 +1,166 @@
+"""A user's terms, replacements and names are kept to, and lists that contradict are refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from cecdata.common.errors import CecError, InputError, UsageError
+from cectrain.cli import cli
+from cectrain.corrector.corrector import Corrector
+from cectrain.corrector.wordlists import Phrases, Term, read_dictionary, read_terms
+
+TERMS = ["阿莫西林", "冠状动脉", "蛛网膜下腔出血后遗症", "伏立康唑"]
+
+
+@pytest.fixture(scope="module", params=["channel", "combined"])
+def corrector(request) -> Corrector:
+    return Corrector(request.param, lm="words", terms=TERMS)
+
+
+@pytest.mark.parametrize(
+    ("text", "target"),
+    [
+        ("患者口服阿莫西令三天。", "患者口服阿莫西林三天。"),
+        ("患者口服啊莫西林三天。", "患者口服阿莫西林三天。"),
+        ("医生开了伏立慷唑。", "医生开了伏立康唑。"),
+        ("医生开了伏力慷唑。", "医生开了伏立康唑。"),
+        ("诊断为冠状动脉狭窄。", "诊断为冠状动脉狭窄。"),
+        ("诊断为冠壮动脉狭窄。", "诊断为冠状动脉狭窄。"),
+        ("蛛网膜下腔出血后遗症", "蛛网膜下腔出血后遗症"),
+    ],
+)
+def test_a_text_is_corrected_to_terms(corrector, text, target):
+    """With one character wrong, or two; a term as written stays, and an edit says why."""
+    (one,) = corrector.correct(text)
+    assert one.target == target
+    assert {edit.type for edit in one.edits} <= {"term"}
+
+
+def test_replacements_are_exact_and_first():
+    """Latin, too; the longest from the left; elsewhere the model corrects."""
+    corrector = Corrector(
+        "channel", lm="words", dictionary={"微信": "企业微信", "Pyhton": "Python"}
+    )
+    (one,) = corrector.correct("他己经用微信和Pyhton了。")
+    assert one.target == "他已经用企业微信和Python了。"
+    assert [(edit.source, edit.type) for edit in one.edits] == [
+        ("己", "same-stroke"),
+        ("微信", "dictionary"),
+        ("Pyhton", "dictionary"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"confidence": 3}, "confidence must be from 0 to 1"),
+        ({"confidence": -0.1}, "confidence must be from 0 to 1"),
+        ({"confidence": float("nan")}, "confidence must be from 0 to 1"),
+        ({"batch": 0}, "batch must be at least 1"),
+        ({"threads": -1}, "threads"),
+        ({"model": "channnel"}, "did you mean 'channel'"),
+        ({"model": "combined:nowhere/at/all"}, "no such folder"),
+        ({"model": "nowhere/at/all"}, "no such folder"),
+        ({"protect": "习小明"}, "must be a list"),
+        ({"terms": "阿莫西林"}, "must be a list"),
+        ({"terms": ["林"]}, "has 1 characters"),
+        ({"terms": ["CT检查"]}, "other characters than Han"),
+        ({"terms": ["阿莫西林"], "model": "builtin"}, "terms need a model with the channel"),
+        ({"dictionary": {"甲": "乙", "乙": "丙"}}, "replaced in turn"),
+        ({"dictionary": {"甲": "甲"}}, "changes nothing"),
+        ({"dictionary": {"": "甲"}}, "changes nothing"),
+        ({"dictionary": {"西林": "希林"}, "protect": ["西林"]}, "holds a protected name"),
+        ({"dictionary": {"阿莫西林": "药"}, "terms": ["阿莫西林"]}, "holds a protected name"),
+    ],
+)
+def test_arguments_out_of_range_are_refused_at_once(wrong, message):
+    """Before any model is loaded, and with what to do."""
+    with pytest.raises(CecError, match=message):
+        Corrector(**{"model": "channel", **wrong})
+
+
+def test_lists_are_read_and_wrong_lines_named(tmp_path):
+    """Blank lines and remarks are skipped; the last weight of a term counts."""
+    path = tmp_path / "terms.txt"
+    path.write_text(
+        "\ufeff阿莫西林\n\n# a remark\n冠状动脉\t1.5\tanatomy\r\n阿莫西林\t2\n", "utf-8"
+    )
+    assert read_terms([path]) == (Term("冠状动脉", 1.5, "anatomy"), Term("阿莫西林", 2.0))
+    path.write_text(f"林\nCT检查\n{'长' * 100}\n冠状动脉\tmuch\n", "utf-8")
+    with pytest.raises(InputError, match=r"line 1: .*line 2: .*line 3: .*line 4: ") as raised:
+        read_terms([path])
+    assert "\n" not in str(raised.value)
+    path.write_bytes("阿莫西林".encode("gb18030"))
+    with pytest.raises(InputError, match="UTF-8"):
+        read_terms([path])
+    path.write_text("己经\t已经\n微信\t企业微信\n", "utf-8")
+    assert read_dictionary([path]) == {"己经": "已经", "微信": "企业微信"}
+    path.write_text("己经\n己经\t已经\n己经\t以经\n", "utf-8")
+    with pytest.raises(InputError, match=r"line 1 is not .*line 3 replaces .* line 2 of"):
+        read_dictionary([path])
+    path.write_text("己经\t已经\n已经\t以经\n", "utf-8")
+    with pytest.raises(UsageError, match=r"line 1 of .*in turn \(line 2 of"):
+        read_dictionary([path])
+
+
+def test_phrases_are_found_in_order():
+    """Overlapping ones, too; nothing is found of nothing."""
+    phrases = Phrases(["ab", "abc", "c", ""])
+    assert list(phrases.find("xabcab")) == [(1, 4, "abc"), (1, 3, "ab"), (3, 4, "c"), (4, 6, "ab")]
+    assert list(Phrases([]).find("abc")) == []
+
+
+def run(*words):
+    """The result of `cectrain correct` with the channel."""
+    return CliRunner().invoke(cli, ["correct", "--policy", "channel", "--lm", "words", *words])
+
+
+def test_check_prints_places_and_ends_with_one(tmp_path, monkeypatch):
+    """As linters do: file, line and column; ignored files, patterns, and each format."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.md").write_text("今天天气很好。\r\n他己经来了。\n", "utf-8")
+    (tmp_path / "b.md").write_text("今天天气很好。\n", "utf-8")
+    (tmp_path / "c.md").write_text("他己经来了。\n", "utf-8")
+    (tmp_path / ".cec-ignore").write_text("# drafts\nc.*\n", "utf-8")
+    done = run("--check", "*.md")
+    assert done.exit_code == 1
+    assert done.stdout.startswith("a.md:2:2: 己 → 已 (same-stroke, 0.")
+    assert done.stdout.count("\n") == 1
+    assert run("--check", "b.md", "c.md").exit_code == 0
+    row = json.loads(run("--check", "a.md", "--format", "json").stdout)
+    assert (row["line"], row["column"], row["source"], row["target"]) == (2, 2, "己", "已")
+    github = run("--check", "a.md", "--format", "github").stdout
+    assert github.startswith("::warning file=a.md,line=2,col=2::己 → 已")
+    sarif = json.loads(run("--check", "a.md", "b.md", "--format", "sarif").stdout)
+    (result,) = sarif["runs"][0]["results"]
+    assert result["locations"][0]["physicalLocation"]["region"]["startLine"] == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("binary",), "is no UTF-8 text"),
+        (("missing.md",), "no such file"),
+        ((".",), "is a folder"),
+        (("--json", "binary"), "--check takes files"),
+        ((), "--check takes files"),
+    ],
+)
+def test_check_refuses_what_it_cannot_read(tmp_path, monkeypatch, words, message):
+    """In one line, which names the file."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "binary").write_bytes(b"\x00\xff\xfe")
+    done = run("--check", *words)
+    assert done.exit_code != 0
+    assert message in done.output + str(done.exception)
+
+
+def test_terms_of_one_corrector_are_not_those_of_another(corrector):
+    """Each list has tables of its own, in whatever order they are opened."""
+    text = "医生开了伏力慷唑。"
+    assert corrector.correct(text)[0].target == "医生开了伏立康唑。"
+    assert Corrector("channel", lm="words").correct(text)[0].target == text
+    assert corrector.correct(text)[0].edits[0].type == "term"
