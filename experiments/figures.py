@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 Drawing = Callable[["Axes"], None]
 _STYLE = {"svg.fonttype": "path", "svg.hashsalt": "cec-zero", "font.size": 9.0}
 _HEIGHT, _BAR = 3.4, 0.22  # inches: of a figure, and of a bar with its share of the margin
+Figure = tuple[Drawing, float]  # what draws it, and its width in inches
 
 
 def redraw(sources: Sequence[Path], out: Path) -> list[Path]:
@@ -61,9 +62,6 @@ def redraw(sources: Sequence[Path], out: Path) -> list[Path]:
     body = f"<h1>{title}</h1><p>CEC-Zero, arXiv 2512.23971.</p>{shown}"
     write_text(out / "index.html", html.page(title, body))
     return [out / "index.html", *paths]
-
-
-Figure = tuple[Drawing, float]  # what draws it, and its width in inches
 
 
 def _saved(draw: Drawing, width: float, path: Path) -> Path:

@@ -36,6 +36,12 @@ ALONGSIDE: Mapping[str, str] = {"slip": "lexical"}
 # A strike of `word` changes two characters in a row about as often as one (in 0.47 of its strikes
 # if words are weighted by the square root of their counts, in 0.52 if by their counts).
 TWO_IN_A_ROW = 0.5
+# In errors; infinity leaves the recipe's weights unchanged.
+STRENGTHS = (16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, float("inf"))
+FOLDS = 5
+_STEPS, _HALVINGS = 80, 30
+_FLAT = 1e-5  # slope at which to stop: far below what four digits of a weight show
+_ARMIJO = 1e-4  # share of the predicted decrease that a step must reach
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,11 +188,6 @@ def _rounded(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-# In errors; infinity leaves the recipe's weights unchanged.
-STRENGTHS = (16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, float("inf"))
-FOLDS = 5
-
-
 def best_strength(entries: Entries, progress: Advance = silent) -> tuple[float, dict[float, float]]:
     """Return the strength with the fewest held-out bits per error, and the bits of each.
 
@@ -214,11 +215,6 @@ def fitted(entries: Entries, strength: float, count: Floats) -> Floats:
         return start
     posterior = Posterior(entries, strength)
     return minimum(lambda vector: posterior(vector, count), start)
-
-
-_STEPS, _HALVINGS = 80, 30
-_FLAT = 1e-5  # slope at which to stop: far below what four digits of a weight show
-_ARMIJO = 1e-4  # share of the predicted decrease that a step must reach
 
 
 def minimum(function: Callable[[Floats], tuple[float, Floats]], start: Floats) -> Floats:

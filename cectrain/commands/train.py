@@ -24,6 +24,10 @@ from cectrain.corrector.folder import BUILTIN
 from cectrain.data.labelled import FORMATS, LabelledPairs, labelled_pairs
 from cectrain.data.shards import TRAIN
 
+#: labelled pairs have errors of their own, and as many clean sentences as the file has
+_LABELLED = ("data.fresh=false", "data.clean_share=0.0")
+_EPOCHS = 3  # passes over labelled pairs, without --sft-steps
+
 
 @click.command()
 @run_options
@@ -130,11 +134,6 @@ def _change(before: Json, after: Json) -> str:
 
 def _shown(value: Json) -> str:
     return f"{value:.1%}" if isinstance(value, float) else "–"
-
-
-#: labelled pairs have errors of their own, and as many clean sentences as the file has
-_LABELLED = ("data.fresh=false", "data.clean_share=0.0")
-_EPOCHS = 3  # passes over labelled pairs, without --sft-steps
 
 
 @click.command()

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import datasets
     import torch
 
+_ROWS = 32  # pairs of similar length in one forward pass
+
 
 class GroupSampler(Sampler[int]):  # type: ignore[misc]  # torch is not followed
     """Yields positions of pairs: batches of `groups` sources, each `size` times in a row.
@@ -105,9 +107,6 @@ class View:
             "source": [pair.source for pair in pairs],
             "target": [pair.target for pair in pairs],
         }
-
-
-_ROWS = 32  # pairs of similar length in one forward pass
 
 
 def select(

@@ -27,6 +27,7 @@ _FIGURES = {
         {"reward": "reward", "exact_rate": "exact", "copy_rate": "copies of the source"},
     ),
 }
+Table = tuple[list[str], list[list[str]]]  # head, rows
 
 
 def write_page(out: Path, summary: Mapping[str, Json]) -> Path:
@@ -75,9 +76,6 @@ def _curve(title: str, lines: Sequence[Mapping[str, float]], columns: Mapping[st
 
 def _shown(value: Json) -> str:
     return percent(value) if isinstance(value, float) else "–"
-
-
-Table = tuple[list[str], list[list[str]]]  # head, rows
 
 
 def write_report(

@@ -33,6 +33,8 @@ from cectrain.store.metrics_log import MetricsLog, Stopwatch
 if TYPE_CHECKING:
     from cecdata.embed.store import Store
 
+_HELD_OUT_SEED = 42  # for every run, so that runs of several seeds are scored on the same sentences
+
 
 @dataclass(frozen=True, slots=True)
 class Job:
@@ -79,9 +81,6 @@ class Trained:
     before: HeldOut
     after: HeldOut
     policy: Policy
-
-
-_HELD_OUT_SEED = 42  # for every run, so that runs of several seeds are scored on the same sentences
 
 
 def load_encoder(config: Config) -> Encoder | None:

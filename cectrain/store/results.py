@@ -27,6 +27,7 @@ SUMMARY = "summary.json"
 ANSWERS = "heldout.jsonl"  # the held-out sentences with the answers before and after PPO
 FILES = "files_sha256"  # in the summary: name → SHA-256 of the other files
 _OWN = (metrics_log.FILE, ANSWERS)
+SECONDS = "seconds.json"
 
 
 def write_summary(work: Workspace, facts: Mapping[str, Json]) -> dict[str, Json]:
@@ -125,9 +126,6 @@ def write_run(work: Workspace, identity: Mapping[str, object]) -> None:
         "hardware": reproducibility.hardware(),
     }
     work.write_text(RUN, json.dumps(facts, ensure_ascii=False, indent=1, sort_keys=True) + "\n")
-
-
-SECONDS = "seconds.json"
 
 
 class Clock:

@@ -23,6 +23,11 @@ from experiments.pretraining.config import PretrainConfig, Stage
 _CHUNK = 64  # steps whose pairs are made and sorted by length together
 _MARKS = 3  # tokens of a row that are neither source nor target
 _HELD_OUT_SEED = 7  # added to the run's seed, so that held-out sources occur in no step
+_LENGTHS = (0.7, 0.15, 0.15)  # chances of words of two, three and four characters
+_POWER = 0.3  # a word is drawn with its count to this power, so that rare ones occur
+_SMALL = "的了在是和与就也都不把被从到对为这那有没"  # between words
+_SIGNS = "，，，、：；“”！？"
+_SHORTEST = 6  # characters of a row of words
 
 
 class Batches:
@@ -173,13 +178,6 @@ class _Corrupted:
             walk = shards.order(total, self._seed + self._number, int(epoch))
             places[mine] = walk[numbers[mine] % total]
         return places
-
-
-_LENGTHS = (0.7, 0.15, 0.15)  # chances of words of two, three and four characters
-_POWER = 0.3  # a word is drawn with its count to this power, so that rare ones occur
-_SMALL = "的了在是和与就也都不把被从到对为这那有没"  # between words
-_SIGNS = "，，，、：；“”！？"
-_SHORTEST = 6  # characters of a row of words
 
 
 def rows_of_words(count: int, longest: int, generator: np.random.Generator) -> list[str]:

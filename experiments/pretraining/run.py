@@ -48,6 +48,10 @@ if TYPE_CHECKING:
 
 
 Tell = Callable[[str], None]
+# Weights of a character's own vector and of those that it shares with other characters.
+_OWN, _SYLLABLE, _TONE, _PARTS = 0.6, 0.55, 0.2, 0.55
+_BATCH = 64
+_AHEAD = 16  # batches prepared beyond the current one; each 64th takes as long as ten others
 
 
 def pretrain(
@@ -161,10 +165,6 @@ def _publish(work: Workspace, policy: Policy, summary: dict[str, Json]) -> dict[
     return write_summary(work, summary)
 
 
-# Weights of a character's own vector and of those that it shares with other characters.
-_OWN, _SYLLABLE, _TONE, _PARTS = 0.6, 0.55, 0.2, 0.55
-
-
 def new_policy(config: PretrainConfig) -> Policy:
     """Return the untrained policy: random weights, and embeddings by sound and shape."""
     import torch
@@ -232,9 +232,6 @@ def optimizers(policy: Policy, config: PretrainConfig) -> list[torch.optim.Optim
     ]
 
 
-_BATCH = 64
-
-
 def exact_greedy(policy: Policy, pairs: Sequence[Pair], precision: str = "auto") -> list[bool]:
     """Return for each pair whether greedy decoding would write exactly the target.
 
@@ -283,9 +280,6 @@ def watched(policy: Policy, pairs: Sequence[Pair], precision: str) -> dict[str, 
 
 def _mean(hits: Sequence[bool]) -> float:
     return sum(hits) / len(hits) if hits else float("nan")
-
-
-_AHEAD = 16  # batches prepared beyond the current one; each 64th takes as long as ten others
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,3 +1,4 @@
+# ruff: noqa: N803, N806 - axes stand in the names
 """Measures on held-out sentences, and their paired differences between runs, with intervals."""
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ _PAIRS = (
     ("ppo" + THRESHOLD, SHIPPED + THRESHOLD),
     ("sft" + THRESHOLD, SHIPPED + THRESHOLD),
 )
+
+Floats = npt.NDArray[np.float64]
+_DRAWS = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,13 +163,6 @@ def f1(run: FinishedRun) -> float:
     """Return S_C_f1 of the answers of a finished run, as a fraction."""
     _, tops, bottoms = counts(run.sentences(), F1, "after")
     return float(tops.sum() / max(1, bottoms.sum()))
-
-
-# ruff: noqa: N803, N806 - axes stand in the names
-
-
-Floats = npt.NDArray[np.float64]
-_DRAWS = 4000
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,10 @@ _NOTES = (
     "S_C_f1 puts the source in place of an answer of another length, F1 of any length does not.",
 )
 
+_BATCH = 64
+_TUNED_ON = 500  # pairs of the training split, and as many clean sentences
+_SEED = 42
+
 
 def evidence(
     experiment: Experiment, seeds: Sequence[int] = SEEDS, rates: Sequence[float] = ()
@@ -213,11 +217,6 @@ def _as_json(one: Comparison) -> Json:
         **asdict(one.difference),
         "difference": one.difference.value,
     }
-
-
-_BATCH = 64
-_TUNED_ON = 500  # pairs of the training split, and as many clean sentences
-_SEED = 42
 
 
 @dataclass(frozen=True, slots=True)
