@@ -20,7 +20,7 @@ from cecdata.corpus.splits import is_validation
 from cecdata.corpus.xxh3 import ids
 from cectrain.corrector.corrector import Corrector
 
-HELD_OUT = 0.02  # tools/ngram/build.py and cectrain/recipes/cooldown.toml leave these out
+HELD_OUT = 0.02  # tools/ngram/build.py and experiments/pretraining/cooldown.toml leave these out
 GOAL = 0.05  # maximum share of changed sentences
 
 

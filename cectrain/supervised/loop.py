@@ -74,7 +74,7 @@ def fit(
         saves = done % plan.save_every == 0 or done == plan.steps
         with memory.full_device(_ADVICE):
             loss, count = gradient.set(batch, step, check=logs or saves or not waits)
-        norm = _update(model, optimizers, plan.max_grad_norm)
+            norm = _update(model, optimizers, plan.max_grad_norm)
         tokens += count
         if logs:
             values = {"loss": float(loss), "grad_norm": float(norm)}
