@@ -31,12 +31,12 @@ def main() -> None:
     batch = sentences(options.pool, SENTENCES)
     frame = pl.DataFrame({"text": pl.from_arrow(batch.column("text"))})
     config = recipe()
-    frozen = rates(frame, filters=("levenshtein",))
+    frozen = rates(frame=frame, filters=("levenshtein",))
     engine = Perturber.of(config, frozen)
     given, space = sentence_arrays(batch), room(config, engine.tables)
     output = engine.output(given)
     expression = pl.col("text").cec.perturb(rates=frozen)
-    fresh = Fresh(frame, filters=("levenshtein",))
+    fresh = Fresh(frame=frame, filters=("levenshtein",))
     works = {
         "kernel": lambda: kernel.perturb(given, engine.draws, engine.tables.arrays, space, output),
         "build, no files": lambda: list(pairs_of_chunk(engine, batch, len(batch))),

@@ -27,7 +27,7 @@ from cecdata.corpus.privacy import mask
 from cecdata.corpus.xxh3 import id_column
 from cecdata.frames.pairs import PAIRS, perturbed
 from cecdata.frames.rates import Rates, engine, rates_of
-from cecdata.frames.texts import rows_of, strings_of
+from cecdata.frames.texts import Given, rows_of, strings_of
 
 if TYPE_CHECKING:
     from cecdata.shards.manifest import Manifest
@@ -112,7 +112,7 @@ def _calibrating(settings: Mapping[str, object]) -> Callable[[pl.Series], pl.Ser
     config = load(str(settings["recipe"] or "paper"), **flags)
 
     def whole(series: pl.Series) -> pl.Series:
-        return perturbed(series, *engine(rates_of(series, None, config), {}))
+        return perturbed(series, *engine(rates_of(Given(frame=series), config), {}))
 
     return whole
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -141,6 +142,15 @@ class Survey:
 
 def survey(corpus: Sequence[str], config: Config, *, workers: int = 1) -> Survey:
     """Run the first two stages in a temporary folder, and count."""
+    with surveyed(corpus, config, workers=workers) as (found, _):
+        return found
+
+
+@contextmanager
+def surveyed(
+    corpus: Sequence[str], config: Config, *, workers: int = 1
+) -> Iterator[tuple[Survey, Place]]:
+    """Run the first two stages in a temporary folder, which the buckets of the pool are in."""
     active(config)  # an unknown filter is refused before the corpus is read
     with taken(corpus, config) as source, TemporaryDirectory(prefix="cecdata-") as folder:
         run = Run(Place(folder), "survey", Threads(workers))
@@ -148,7 +158,8 @@ def survey(corpus: Sequence[str], config: Config, *, workers: int = 1) -> Survey
         histogram = histogram_of(run.place, pool, _settings(config))
         chunks = -(-pool.sentences // config.shard_sentences)
         tasks = {"read": len(source.blocks), "distinct": 1 << source.bits, "corrupt": chunks}
-        return Survey(pool, histogram, tasks, sum(file.bytes for file in source.given))
+        size = sum(file.bytes for file in source.given)
+        yield Survey(pool, histogram, tasks, size), run.place
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,27 +1,25 @@
-"""The common calls of the Python API: perturb a sentence, build from a frame, scan a dataset."""
+"""The common calls of the Python API: perturb a sentence, build from texts, scan a dataset."""
 
 from __future__ import annotations
 
 import os
-import tempfile
+from collections.abc import Iterable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from cecdata.builds.again import pairs_of
 from cecdata.builds.build import build as build_dataset
-from cecdata.builds.corrupt import pairs_of_chunk
 from cecdata.builds.output import copied
 from cecdata.common.store import is_remote
 from cecdata.config import load
-from cecdata.frames.rates import distinct_sentences, engine, rates
-from cecdata.frames.texts import Frame, batches
+from cecdata.frames.texts import Given, Paths
 from cecdata.shards.manifest import SPLITS, Manifest
 from cecdata.shards.reader import open_dataset
-from cecdata.shards.schema import PAIR
+
+_SPLIT = pl.Enum(SPLITS)
 
 
 def perturb(text: str, recipe: str = "paper", **settings: object) -> list[dict[str, Any]]:
@@ -39,44 +37,43 @@ def perturb(text: str, recipe: str = "paper", **settings: object) -> list[dict[s
 
 
 def build(
-    frame: Frame,
+    *,
+    paths: Paths | None = None,
+    texts: Iterable[str | None] | None = None,
+    frame: Any = None,
+    column: str | None = None,
     out: str | os.PathLike[str] | None = None,
     recipe: str = "paper",
-    *,
-    column: str | None = None,
     workers: int = 1,
+    engine: str = "local",
+    overwrite: bool = False,
     **settings: object,
 ) -> pl.DataFrame | Manifest:
-    """Return the pairs that `cecdata build` makes of a column, with a column `split`.
+    """Build pairs as `cecdata build` does, of paths, of a list of texts, or of a frame.
 
-    The frame is in memory and has the training pairs first. With `out`, the pairs are written as a
-    dataset to that folder, and its manifest is returned. `frame`, `column` and `settings` are those
-    of `cecdata.rates`; origins come from a column `origin`, if there is one.
+    `paths` are what the command takes; a frame is one of Polars, pandas or Arrow, or a dataset of
+    the package `datasets`. `column` has its texts, by default `text` or the only string column; its
+    columns `origin` and `licence` count, if it has them. With `out`, the pairs are written as a
+    dataset to that folder or store, and its manifest is returned; without, the pairs are returned
+    as a frame with a column `split`, the training pairs first. `settings` are those of a recipe.
+    Raises UsageError for anything else than exactly one of the three.
 
     >>> import cecdata
-    >>> frame = cecdata.build(["他的病情已经好转。"], recipe="realistic", copies=2)
+    >>> frame = cecdata.build(texts=["他的病情已经好转。"], recipe="realistic", copies=2)
     >>> frame.columns[:4], len(frame)
     (['id', 'copy', 'source', 'target'], 2)
     """
-    if out is not None:
-        return _written(frame, Path(out), recipe, column, workers, settings)
-    if isinstance(frame, pl.LazyFrame):
-        frame = frame.collect()  # its rows are read twice
-    made, count = engine(rates(frame, recipe, column=column, **settings), {})
-    parts: dict[str, list[pa.Table]] = {name: [] for name in SPLITS}
-    for sentences in distinct_sentences(frame, column, made.config):
-        for split, kept, _ in pairs_of_chunk(made, sentences, count):
-            parts[split].append(kept.table.cast(PAIR))
-    return pl.concat([_typed(pa.concat_tables(parts[name]), name) for name in SPLITS])
-
-
-def _typed(table: pa.Table, split: str) -> pl.DataFrame:
-    frame = pl.from_arrow(table)
-    assert isinstance(frame, pl.DataFrame)
-    return frame.with_columns(split=pl.lit(split, _SPLIT))
-
-
-_SPLIT = pl.Enum(SPLITS)
+    if paths is not None and column is not None:
+        settings["text_column"] = column
+    config = load(recipe, **settings)
+    how: dict[str, Any] = {"workers": workers, "engine": engine, "overwrite": overwrite}
+    with Given(paths, texts, frame, column).as_corpus() as corpus:
+        if out is not None:
+            place = str(out) if is_remote(out) else Path(out)
+            return build_dataset(corpus, place, config, **how)
+        with TemporaryDirectory(prefix="cecdata-") as folder:
+            build_dataset(corpus, Path(folder) / "out", config, **how)
+            return scan(Path(folder) / "out").collect()
 
 
 def scan(out: str | os.PathLike[str], split: str | None = None) -> pl.LazyFrame:
@@ -90,22 +87,3 @@ def scan(out: str | os.PathLike[str], split: str | None = None) -> pl.LazyFrame:
     dataset = open_dataset(copied(str(out)) if is_remote(out) else Path(out))
     names = SPLITS if split is None else (split,)
     return pl.concat([dataset.scan(n).with_columns(split=pl.lit(n, _SPLIT)) for n in names])
-
-
-def _written(
-    frame: Frame,
-    out: Path,
-    recipe: str,
-    column: str | None,
-    workers: int,
-    settings: dict[str, object],
-) -> Manifest:
-    """Build a dataset in `out` from a frame, by way of a temporary Parquet file."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "frame.parquet"
-        schema = pa.schema([("text", pa.string()), ("origin", pa.string())])
-        with pq.ParquetWriter(path, schema) as writer:
-            for text, origin in batches(frame, column):
-                writer.write_table(pa.table([text, origin], schema=schema))
-        config = load(recipe, **{**settings, "text_column": "text", "origin_column": "origin"})
-        return build_dataset([str(path)], out, config, workers=workers)

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from cecdata.builds.build import surveyed
 from cecdata.builds.corrupt import corrupted
+from cecdata.builds.distinct import rows_of
 from cecdata.common.errors import InputError, UsageError
-from cecdata.frames.rates import Rates, distinct_sentences, engine, rates
-from cecdata.frames.texts import Frame
+from cecdata.config import from_manifest, load
+from cecdata.frames.rates import Rates, engine
+from cecdata.frames.texts import Given
 from cecdata.shards.manifest import MANIFEST, PAIRS, POOL, read_manifest
 from cecdata.shards.reader import open_dataset
 from cecdata.shards.schema import PAIR, SENTENCE
@@ -25,35 +30,43 @@ _BLOCK = 4_096  # sentences that one worker perturbs at a time
 class Fresh:
     """One pair of each sentence of a pool in each epoch, in an order drawn for the epoch.
 
-    `pool` is a folder that `cecdata pool` or `cecdata build` wrote, or what `cecdata.rates` takes;
-    of a dataset of pairs, the training sentences and the rates are used. The pairs of epoch e are
-    those of a build with the seed + 1 + e and one copy, without the cosine filter. `settings` are
-    those of a recipe. Raises InputError if the pool has no sentence.
+    `pool` is a folder that `cecdata pool` or `cecdata build` wrote; of a dataset of pairs, the
+    training sentences and the rates are used. Without one, `texts` or `frame` with its `column` are
+    those of `cecdata.build`. The pairs of epoch e are those of a build with the seed + 1 + e and
+    one copy, without the cosine filter. `settings` are those of a recipe. Raises InputError if
+    there is no sentence.
 
-    >>> fresh = Fresh(["他的病情已经好转。", "明天上午九点开会。"], recipe="realistic")
+    >>> fresh = Fresh(texts=["他的病情已经好转。", "明天上午九点开会。"], recipe="realistic")
     >>> len(fresh), [len(table) for table in fresh.tables(epoch=0)]
     (2, [2])
     """
 
     def __init__(
         self,
-        pool: Frame | str | os.PathLike[str],
+        pool: str | os.PathLike[str] | None = None,
         recipe: str | None = None,
         *,
+        texts: Iterable[str | None] | None = None,
+        frame: Any = None,
         column: str | None = None,
         **settings: object,
     ) -> None:
-        frame, frozen = _opened(pool)
+        given, frozen = Given(None, texts, frame, column), None
+        if pool is not None:
+            read, frozen = _opened(Path(pool))
+            given = replace(given, frame=read) if frame is None else replace(given, paths=pool)
+        config = load(recipe or "paper", **settings)
+        if frozen is not None:
+            config = replace(from_manifest(frozen.configuration), **_PLAIN)
+        with given.as_corpus() as corpus, surveyed(corpus, config) as (found, place):
+            whole = rows_of(place, found.pool.buckets, 0, found.pool.sentences)
+        self._sentences = pa.Table.from_batches([whole.select(SENTENCE.names)], SENTENCE)
         if frozen is None:
-            frozen = rates(frame, recipe or "paper", column=column, **settings)
-        made, self._count = engine(frozen, {"recipe": recipe, **settings, "copies": 1})
-        config = made.config
-        chosen = tuple(name for name in config.filters if name != "cosine")
+            frozen = Rates(config.as_dict(), found.histogram.rates(), found.pool.sentences)
+        asked = {"recipe": recipe, **settings, "copies": 1}
+        made, self._count = engine(frozen, asked)
+        chosen = tuple(name for name in made.config.filters if name != "cosine")
         self._engine, _ = engine(frozen, {**settings, "copies": 1, "filters": chosen})
-        parts = list(distinct_sentences(frame, column, config))
-        self._sentences = pa.Table.from_batches(parts, SENTENCE).combine_chunks()
-        if not len(self._sentences):
-            raise InputError("the pool has no sentence")
 
     def __len__(self) -> int:
         """Return the number of sentences; an epoch has fewer pairs if a sentence yields none."""
@@ -91,15 +104,19 @@ class Fresh:
                 yield dict(zip(COLUMNS, values, strict=True))
 
 
-def _opened(pool: Frame | str | os.PathLike[str]) -> tuple[Frame, Rates | None]:
-    if not isinstance(pool, (str, os.PathLike)):
-        return pool, None
-    path = Path(pool)
+# The settings of a dataset that its own rows are not read with.
+_PLAIN: dict[str, Any] = {
+    "format": None, "encoding": "auto", "text_column": None, "origin_column": None,
+    "licence_column": None, "limit": None, "split_sentences": False, "decontaminate": (),
+}  # fmt: skip
+
+
+def _opened(path: Path) -> tuple[pl.LazyFrame, Rates | None]:
     if not (path / MANIFEST).is_file():
         raise InputError(f"{path}: no folder that `cecdata pool` or `cecdata build` wrote")
     manifest = read_manifest(path, PAIRS, POOL)
     if manifest.kind == POOL:
         files = [path.absolute() / file.path for file in manifest.outputs["train"]]
         return pl.scan_parquet(files, glob=False), None
-    targets = open_dataset(path).scan("train").select(text="target", origin="origin")
-    return targets, Rates.of_manifest(manifest)
+    targets = open_dataset(path).scan("train").unique("id")
+    return targets.select(text="target", origin="origin"), Rates.of_manifest(manifest)

@@ -53,7 +53,7 @@ def _parts(series: pl.Series) -> list[pl.Series]:
 
 def _perturbed(series: pl.Series, engine: Perturber, count: int) -> pl.Series:
     text = strings_of(series)
-    clean = sentences(text, None, engine.config).batch
+    clean = sentences(text, engine.config).batch
     table = corrupted(engine, clean.select(SENTENCE.names), count)[0].table
     places = np.asarray(clean.column("row"))[_indices(table, "target")]
     ends = np.cumsum(np.bincount(places, minlength=len(text)), dtype=np.int64)

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-import pyarrow as pa
-
+from cecdata.builds.build import survey
 from cecdata.common.codec import Json
-from cecdata.common.errors import InputError, UsageError
+from cecdata.common.errors import UsageError
 from cecdata.common.settings import from_tree
 from cecdata.config import Config, from_manifest, load
-from cecdata.corpus.dedup import Dedup
-from cecdata.corpus.normalise import distinct
-from cecdata.filters import active
-from cecdata.frames.texts import Frame, batches, sentences
+from cecdata.frames.texts import Given, Paths
 from cecdata.perturbation.calibrate import Rate
-from cecdata.perturbation.engine import Histogram, Perturber
+from cecdata.perturbation.engine import Perturber
 from cecdata.shards.manifest import Manifest, read_manifest
-from cecdata.shards.schema import SENTENCE
 
 # The settings that rates depend on.
 _CALIBRATED = (
@@ -69,43 +65,35 @@ class Rates(Mapping[str, Rate]):
 
 
 def rates(
-    frame: Frame, recipe: str = "paper", *, column: str | None = None, **settings: object
+    *,
+    paths: Paths | None = None,
+    texts: Iterable[str | None] | None = None,
+    frame: Any = None,
+    column: str | None = None,
+    recipe: str = "paper",
+    workers: int = 1,
+    **settings: object,
 ) -> Rates:
-    """Read a column once and return the rates that a build of it would have.
+    """Read texts once and return the rates that a build of them would have.
 
-    `frame` is a Polars frame (a LazyFrame is streamed), a series, an Arrow table or a list of
-    texts; `column` is `text` or the only string column by default. `settings` are the settings of
-    a recipe, such as ``max_edits=4``. Raises InputError if no text is a sentence, UsageError for a
-    wrong setting.
+    The arguments are those of `cecdata.build`. Raises InputError if no text is a sentence,
+    UsageError for a wrong setting.
 
     >>> import cecdata
-    >>> rates = cecdata.rates(["他的病情已经好转。", "第三号列车将于今天晚上到达。"])
+    >>> rates = cecdata.rates(texts=["他的病情已经好转。", "第三号列车将于今天晚上到达。"])
     >>> sorted(rates), rates.sentences
     (['homophone', 'near_glyph', 'noise', 'radical', 'split'], 2)
     """
-    return rates_of(frame, column, load(recipe, **settings))
+    if paths is not None and column is not None:
+        settings["text_column"] = column
+    return rates_of(Given(paths, texts, frame, column), load(recipe, **settings), workers)
 
 
-def rates_of(frame: Frame, column: str | None, config: Config) -> Rates:
-    """Return the rates of a frame with these settings."""
-    histogram, count = Histogram.of(config), 0
-    for batch in distinct_sentences(frame, column, config):
-        histogram.add(batch.column("text"))
-        count += len(batch)
-    if not count:
-        raise InputError("no text of the frame is a sentence, so no rate can be calibrated on it")
-    return Rates(config.as_dict(), histogram.rates(), count)
-
-
-def distinct_sentences(
-    frame: Frame, column: str | None, config: Config
-) -> Iterator[pa.RecordBatch]:
-    """Yield the distinct sentences of a frame (schema SENTENCE) in its order."""
-    active(config)  # an unknown filter is refused before the frame is read
-    seen = Dedup()
-    for text, origin in batches(frame, column):
-        clean = distinct(sentences(text, origin, config), seen)
-        yield clean.batch.select(SENTENCE.names).cast(SENTENCE)
+def rates_of(given: Given, config: Config, workers: int = 1) -> Rates:
+    """Return the rates of texts with these settings."""
+    with given.as_corpus() as corpus:
+        found = survey(corpus, config, workers=workers)
+    return Rates(config.as_dict(), found.histogram.rates(), found.pool.sentences)
 
 
 def engine(

@@ -25,7 +25,8 @@ class FreshPairs(IterableDataset):  # type: ignore[misc]  # torch is not followe
     `state_dict` counts the pairs that were given in the epoch, and after `load_state_dict` the
     next one is the pair after them: torchdata's StatefulDataLoader keeps both for each worker.
 
-    >>> pairs = FreshPairs(Fresh(["他的病情已经好转。", "明天上午九点开会。"]), rank=0, ranks=1)
+    >>> fresh = Fresh(texts=["他的病情已经好转。", "明天上午九点开会。"])
+    >>> pairs = FreshPairs(fresh, rank=0, ranks=1)
     >>> sorted(next(iter(pairs)))
     ['distance', 'id', 'operator', 'source', 'target']
     """

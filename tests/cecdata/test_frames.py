@@ -54,7 +54,7 @@ def test_a_column_has_the_pairs_of_a_build(frame, built):
     """`perturb` gives each sentence the pairs that a build of the column keeps, with and without
     frozen rates, eager and streamed; a text that is no sentence has none."""
     plain = {"recipe": "paper", "seed": 42, "copies": 4}
-    rates = cecdata.rates(frame, column="text")
+    rates = cecdata.rates(frame=frame, column="text")
     first = frame.with_columns(pairs=pl.col("text").cec.perturb(**plain))
     manifest = read_manifest(built)
     for given_rates in (rates, built, str(built), manifest):
@@ -69,7 +69,7 @@ def test_a_column_has_the_pairs_of_a_build(frame, built):
 
 def test_rates_are_those_of_the_manifest(frame, built):
     """`cecdata.rates` gives, operator by operator, what a build calibrates."""
-    rates = cecdata.rates(frame.lazy(), column="text")
+    rates = cecdata.rates(frame=frame.lazy(), column="text")
     calibration = read_manifest(built).calibration
     assert {c.operator: c.rate for c in calibration} == {n: r.per_place for n, r in rates.items()}
     assert rates.sentences == len(TEXTS)
@@ -78,10 +78,48 @@ def test_rates_are_those_of_the_manifest(frame, built):
 def test_a_frame_is_built_as_a_file_is(frame, built, tmp_path):
     """`cecdata.build` gives the rows of the dataset, in memory or in a folder."""
     written = cecdata.scan(built).collect()
-    assert cecdata.build(frame, column="text").equals(written, null_equal=True)
-    manifest = cecdata.build(frame.lazy(), tmp_path / "out", column="text")
+    assert cecdata.build(frame=frame, column="text").equals(written, null_equal=True)
+    manifest = cecdata.build(frame=frame.lazy(), out=tmp_path / "out", column="text")
     assert manifest == read_manifest(tmp_path / "out")
     assert cecdata.scan(tmp_path / "out").collect().equals(written, null_equal=True)
+
+
+def test_any_table_is_the_same_build(frame, built, tmp_path):
+    """Tables of Polars, pandas, Arrow and `datasets`, a list of texts, and paths: the same rows; a
+    frame's licences count."""
+    pandas, datasets = pytest.importorskip("pandas"), pytest.importorskip("datasets")
+    small = frame.head(12).with_columns(licence=pl.lit("mit"))
+    plain = {"filters": ("levenshtein",), "column": "text"}
+    wanted = cecdata.build(frame=small, **plain)
+    tables = [small.lazy(), small.to_arrow(), pandas.DataFrame(small.to_dicts())]
+    tables += [datasets.Dataset.from_list(small.to_dicts())]
+    for table in tables:
+        assert cecdata.build(frame=table, **plain).equals(wanted, null_equal=True), type(table)
+    small.write_parquet(tmp_path / "a.parquet")
+    assert cecdata.build(paths=tmp_path / "a.parquet", **plain).equals(wanted, null_equal=True)
+    texts = cecdata.build(texts=small["text"].to_list(), filters=("levenshtein",))
+    assert texts.drop("origin").equals(wanted.drop("origin"), null_equal=True)
+    manifest = cecdata.build(frame=small, out=tmp_path / "out", **plain)
+    assert [(o.origin, o.licence, o.sentences) for o in manifest.origins] == [("自编", "mit", 12)]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "exactly one name.*given are none"),
+        ({"texts": ["好"], "paths": "a.txt"}, "given are paths, texts"),
+        ({"texts": "他的病情已经好转。"}, "texts must be a list"),
+        ({"texts": ["好", 3]}, r"texts\[1\] is a int"),
+        ({"frame": {"text": ["好"]}}, "frame is a dict, and must be a table"),
+        ({"frame": ["好"]}, "a list of texts is texts="),
+        ({"texts": ["好"], "column": "text"}, "a list of texts has none"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_by_name(given, said):
+    """The message says which argument is wrong and what it must be."""
+    for call in (cecdata.build, cecdata.rates):
+        with pytest.raises(UsageError, match=said):
+            call(**given)
 
 
 def test_scan_has_every_pair_with_its_split_and_types(built):
@@ -107,12 +145,13 @@ def test_settings_that_do_not_fit_the_rates_are_refused(frame, built):
             pl.col("text").cec.perturb(**change, rates=built)
     with pytest.raises(UsageError, match="no setting 'copys'"):
         pl.col("text").cec.perturb(copys=2)
+    split = cecdata.rates(frame=frame, column="text", split_sentences=True)
     with pytest.raises(UsageError, match="split the column beforehand"):
-        cecdata.rates(frame, column="text", split_sentences=True)
+        frame.select(pl.col("text").cec.perturb(rates=split))
     with pytest.raises(InputError, match="no string column 'txt'"):
-        cecdata.rates(frame, column="txt")
-    with pytest.raises(InputError, match="no text of the frame is a sentence"):
-        cecdata.rates(["短"])
+        cecdata.rates(frame=frame, column="txt")
+    with pytest.raises(InputError, match="the frame: no sentence is left"):
+        cecdata.rates(texts=["短"])
 
 
 TEXT = st.text(st.sampled_from("他已己𠀀Ａa \u3000\u200b\x01e\u0301<13812345678"), max_size=12)

@@ -22,14 +22,14 @@ TEXTS = [f"第{n}号列车将于今天晚上准时到达本站的站台。" for 
 
 @pytest.fixture(scope="module")
 def fresh():
-    return Fresh(TEXTS, seed=7)
+    return Fresh(texts=TEXTS, seed=7)
 
 
 def test_an_epoch_is_a_build_with_another_seed(fresh):
     """The pairs of epoch e are those of a build with seed + 1 + e; epochs differ in pairs and
     order, and the readers of an epoch share it out."""
     everything = [row for table in fresh.tables(3) for row in table.to_pylist()]
-    built = cecdata.build(TEXTS, seed=7 + 1 + 3, copies=1, filters=("levenshtein",))
+    built = cecdata.build(texts=TEXTS, seed=7 + 1 + 3, copies=1, filters=("levenshtein",))
     wanted = built.select(COLUMNS).to_dicts()
     assert sorted(everything, key=str) == sorted(wanted, key=str)
     shared = [row for part in range(3) for row in fresh.rows(3, part, 3)]
