@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 from cecdata.common.durable import sha256_of
 from cecdata.common.errors import InputError
@@ -18,6 +18,9 @@ from cecdata.lm import arpa
 from cecdata.lm.kernels import nats_of
 from cecdata.lm.scorer import Change, Doubles, Kind, changed
 from cecdata.lm.table import LONGEST, Ngrams, load
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 SHIPPED = "words"  # what a user names the model in the package
 SHIPPED_NAME = "words of open texts"  # the name in its table
@@ -40,6 +43,8 @@ class NgramScorer:
 
     def log_prob(self, texts: Sequence[str] | pa.Array) -> Doubles:
         """Return log P of the Chinese characters of each text in nats."""
+        import pyarrow as pa  # here, because a corrector takes the tables alone
+
         array = texts if isinstance(texts, pa.Array) else pa.array(texts, pa.string())
         nats = np.zeros(len(array))
         data, bounds = string_buffers(array)

@@ -2,6 +2,8 @@
 
 import pickle
 import random
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -61,3 +63,16 @@ def test_a_pickled_corrector_answers_alike():
         held = pickle.dumps(corrector)
         assert len(held) < 2000
         assert pickle.loads(held).correct(SENTENCES) == corrector.correct(SENTENCES)
+
+
+def test_a_sentence_is_corrected_without_heavy_libraries():
+    """The command loads none of those whose import takes longer than the rest of its start."""
+    code = (
+        "import sys; from cectrain.cli import cli; "
+        "cli(['correct', '--lm', 'words', '他己经来了'], standalone_mode=False); "
+        "print({'torch', 'transformers', 'polars', 'pyarrow', 'rich'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split("\n")[:2] == ["他已经来了", "set()"]
