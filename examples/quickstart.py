@@ -40,7 +40,8 @@ sentences = [
     "列车晚点{}分钟，乘客们在站台上耐心等候。",
 ]
 frame = pl.DataFrame({"text": [text.format(n) for text in sentences for n in range(2, 32)]})
-manifest = cecdata.build(frame, "out/quickstart", recipe="realistic", filters=("levenshtein",))
+made = {"recipe": "realistic", "filters": ("levenshtein",)}
+manifest = cecdata.build(frame=frame, out="out/quickstart", **made)
 print(f"{manifest.pairs.kept} pairs of {manifest.rows.kept} sentences")
 
 # %%
