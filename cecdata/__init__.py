@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cecdata.common.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from cecdata.frames.calls import build, perturb, scan
     from cecdata.frames.rates import rates
 
 __all__ = ["build", "perturb", "rates", "scan"]
-__version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> object:

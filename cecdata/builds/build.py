@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from cecdata.builds.blocks import Input, taken
 from cecdata.builds.corrupt import Corrupt, Publish
 from cecdata.builds.distinct import Distinct, Pool, histogram_of, pooled
-from cecdata.builds.engine import Engine, Step, Threads, engine_of
+from cecdata.builds.engine import Engine, Step, Threads
 from cecdata.builds.identity import of_build, of_pool, paths_read
 from cecdata.builds.output import opened
 from cecdata.builds.place import Done, Place
@@ -116,6 +116,18 @@ def make_pool(
             chunks = run.all(stage, stage.count)
             facts = run_of(started, workers, command)
             return publish_pool(output, source, pool, config, chunks, facts)
+
+
+@contextmanager
+def engine_of(name: str, workers: int) -> Iterator[Engine]:
+    """Start the engine `local` or `ray`; `workers` bounds the tasks under way."""
+    if name == "local":
+        yield Threads(workers)
+        return
+    from cecdata.builds.cluster import cluster
+
+    with cluster(workers) as engine:
+        yield engine
 
 
 def copies_of(config: Config, sentences: int) -> tuple[int, int]:

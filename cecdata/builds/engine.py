@@ -9,7 +9,6 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import ClassVar, Protocol, TypeVar
@@ -93,18 +92,6 @@ class Threads:
         finally:
             wait(running, patience_s)
             threads.shutdown(wait=False)
-
-
-@contextmanager
-def engine_of(name: str, workers: int) -> Iterator[Engine]:
-    """Start the engine `local` or `ray`; `workers` bounds the tasks under way."""
-    if name == "local":
-        yield Threads(workers)
-        return
-    from cecdata.builds.cluster import cluster
-
-    with cluster(workers) as engine:
-        yield engine
 
 
 def ahead(

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from cecdata import __version__
 from cecdata.builds.blocks import Input
 from cecdata.common.codec import Json
+from cecdata.common.version import __version__
 from cecdata.config import Config
 from cecdata.contamination.lists import digests
 from cecdata.corpus.inputs import InputFile

@@ -13,7 +13,6 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cecdata import __version__
 from cecdata.builds.blocks import Input
 from cecdata.builds.corrupt import Part
 from cecdata.builds.distinct import Pool
@@ -23,6 +22,7 @@ from cecdata.builds.place import Done
 from cecdata.common.codec import Json, decode
 from cecdata.common.git import git_commit
 from cecdata.common.redact import without_userinfo
+from cecdata.common.version import __version__
 from cecdata.config import Config
 from cecdata.contamination.lists import SUFFIX, load, write_list
 from cecdata.corpus.inputs import SAMPLE
