@@ -19,7 +19,7 @@ from cecdata.builds.corrupt import pairs_of_chunk
 from cecdata.frames.fresh import Fresh
 from cecdata.frames.rates import rates
 from cecdata.perturbation import kernel
-from cecdata.perturbation.engine import Perturber, room, sentence_arrays
+from cecdata.perturbation.engine import Perturber, scratch, sentence_arrays
 
 SENTENCES = 65_536
 
@@ -33,7 +33,7 @@ def main() -> None:
     config = recipe()
     frozen = rates(frame=frame, filters=("levenshtein",))
     engine = Perturber.of(config, frozen)
-    given, space = sentence_arrays(batch), room(config, engine.tables)
+    given, space = sentence_arrays(batch), scratch(config, engine.tables)
     output = engine.output(given)
     expression = pl.col("text").cec.perturb(rates=frozen)
     fresh = Fresh(frame=frame, filters=("levenshtein",))

@@ -30,8 +30,8 @@ from cecdata.config import Config
 from cecdata.hanzi.characters import standard_characters
 from cecdata.operators import OPERATORS, Operator
 from cecdata.perturbation import kernel
-from cecdata.perturbation.engine import Histogram, Perturber, room, sentence_arrays
-from cecdata.perturbation.kernel.arrays import Draws, Output, Room
+from cecdata.perturbation.engine import Histogram, Perturber, scratch, sentence_arrays
+from cecdata.perturbation.kernel.layout import Draws, Output, Scratch
 from cecdata.perturbation.tables import Compiled, compile_tables, compiled
 
 SENTENCES = 65_536  # in a chunk
@@ -40,7 +40,7 @@ GOAL_LISTING, GOAL_C = 1_500, 0.7
 
 
 def told(output: Output, edits: int) -> list[bytes]:
-    """Return the bytes that were written to each array, without its unused room."""
+    """Return the bytes that were written to each array, without its unused scratch."""
     ends = (None, int(output.offsets[-1]), None, None, None, *(edits,) * 6)
     return [array[:end].tobytes() for array, end in zip(output, ends, strict=True)]
 
@@ -53,7 +53,7 @@ class Work:
     tables: Compiled
     batch: pa.RecordBatch
     draws: Draws
-    room: Room
+    scratch: Scratch
     output: Output
 
     @classmethod
@@ -65,11 +65,11 @@ class Work:
         output = perturber.output(sentence_arrays(batch))
         for array in output:
             array.fill(0)
-        return cls(config, tables, batch, perturber.draws, room(config, tables), output)
+        return cls(config, tables, batch, perturber.draws, scratch(config, tables), output)
 
     def numba(self) -> int:
         given = sentence_arrays(self.batch)
-        return int(kernel.perturb(given, self.draws, self.tables.arrays, self.room, self.output))
+        return int(kernel.perturb(given, self.draws, self.tables.arrays, self.scratch, self.output))
 
     def c(self, library: ctypes.CDLL) -> int:
         data, offsets = string_buffers(self.batch.column("text"))

@@ -23,7 +23,7 @@ from common import arguments, interleaved, machine, ratio, sentences
 from cecdata.builds.build import build
 from cecdata.config import Config, load
 from cecdata.operators import OPERATORS
-from cecdata.operators.base import InBulk
+from cecdata.operators.base import CharConfusions
 
 GOAL, CONTEXT_GOAL = 1.25, 1.3
 
@@ -34,7 +34,7 @@ def configurations() -> dict[str, Config]:
     spans = [name for name in on.prior if OPERATORS[name].action == "rewrite"]
     share = sum(on.prior[name] for name in spans)
     prior = dict.fromkeys(spans, 0.0) | {"homophone": on.prior["homophone"] + share}
-    bulk = [name for name in on.prior if isinstance(OPERATORS[name].confusions, InBulk)]
+    bulk = [name for name in on.prior if isinstance(OPERATORS[name].confusions, CharConfusions)]
     flat = {name: {"power": 0.0} for name in bulk}
     off = load("realistic", filters=("levenshtein",), prior=prior, weights=flat)
     others = {name: load(name, filters=("levenshtein",)) for name in ("paper", "context")}

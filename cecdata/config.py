@@ -18,8 +18,7 @@ from cecdata.common.settings import (
 )
 from cecdata.corpus.quality import QUALITY
 from cecdata.operators import OPERATORS
-from cecdata.operators.base import InBulk
-from cecdata.operators.weighed import FREQUENCY, LEAST, POWER, SETTINGS
+from cecdata.operators.base import FREQUENCY, LEAST, POWER, SETTINGS, CharConfusions
 
 # Settings that decide the sentences of a pool, and their shards.
 INTAKE = (
@@ -39,7 +38,7 @@ class Config:
     pairs: int | None = None  # of the whole build, before filters: decides the copies
     prior: Mapping[str, float] = field(default_factory=dict)  # π by operator
     rate: Mapping[str, float] = field(default_factory=dict)  # p_k = E[ED / length] by operator
-    # changes to an operator's own weights, by operator: see `operators.weighed`
+    # changes to an operator's own weights, by operator: see `operators.base.weighed`
     weights: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     fitted: str = ""  # the labels that the numbers come from, if any: `cecdata fit` states them
     max_edits: int = 8
@@ -198,7 +197,7 @@ def _recipe(name: str) -> dict[str, object]:
 def _check_weights(name: str, changes: Mapping[str, float]) -> None:
     """Raise UsageError for a name that is neither a kind of the operator nor another setting."""
     operator, where = OPERATORS[name], f"weights.{name}"
-    weighable = isinstance(operator.confusions, InBulk)
+    weighable = isinstance(operator.confusions, CharConfusions)
     require(weighable, where, dict(changes), "left out, because it swaps no single characters")
     for key, value in changes.items():
         require_known(f"setting of {where}", key, (*operator.kinds, *SETTINGS))

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from cecdata.common.errors import UsageError
 from cecdata.hanzi.characters import code_point_slots, frequency, standard_characters
 from cecdata.operators import OPERATORS, Operator
-from cecdata.operators.base import ConfusionSet, InBulk
-from cecdata.operators.weighed import weighed
+from cecdata.operators.base import CharConfusions, ConfusionSet, weighed
 
 # The tail that keeps the bits of every error finite: with the probability TAIL, the wrong character
 # is any of ALPHABET characters.
@@ -66,7 +65,7 @@ def substituting(prior: Mapping[str, float], weights: Weights | None = None) -> 
     operators = [
         weighed(operator, (weights or {}).get(name, {}))
         for name, operator in OPERATORS.items()
-        if prior.get(name, 0) > 0 and isinstance(operator.confusions, InBulk)
+        if prior.get(name, 0) > 0 and isinstance(operator.confusions, CharConfusions)
     ]
     if not operators:
         raise UsageError(
@@ -110,7 +109,7 @@ def editable_share(table: ConfusionSet) -> float:
 def table_of(operator: Operator, *, limited: bool) -> ConfusionSet:
     """Return the operator's confusion set: complete or, if `limited`, as the engine uses it."""
     bulk = operator.confusions
-    assert isinstance(bulk, InBulk)
+    assert isinstance(bulk, CharConfusions)
     return bulk.build(bulk.least if limited else 0.0)
 
 
@@ -123,7 +122,7 @@ def uniform(name: str, key: NDArray[np.int64]) -> Choices:
 
 def same_pinyin() -> Choices:
     """Return the set that most tools use: all characters with a common syllable."""
-    from cecdata.operators.sound_links import sound_links
+    from cecdata.operators.links import sound_links
 
     kinds = ("same_sound", "tone")
     links = sound_links({"tone": 1.0}, kinds, np.ones(_count()), 0.0)

@@ -22,7 +22,7 @@ from cecdata.common import arrays
 from cecdata.config import Config, load
 from cecdata.hanzi.characters import frequency, standard_characters
 from cecdata.operators import OPERATORS
-from cecdata.operators.spans import InSpans
+from cecdata.operators.spans import SpanConfusions
 
 # Right texts that a row keeps: of a character those with the greatest product of probability and
 # frequency, of a span the most probable.
@@ -170,7 +170,7 @@ def _spans(config: Config, total: float) -> Mapping[str, dict[str, float]]:
     rows: dict[str, dict[str, float]] = defaultdict(dict)
     for name, operator in OPERATORS.items():
         prior = config.prior.get(name, 0.0) / total
-        if not prior or not isinstance(operator.confusions, InSpans):
+        if not prior or not isinstance(operator.confusions, SpanConfusions):
             continue
         spans = operator.confusions.build()
         sums = np.add.reduceat(spans.weight, spans.bounds[:-1])

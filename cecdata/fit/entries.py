@@ -13,8 +13,7 @@ from cecdata.audit.pairs import Errors
 from cecdata.common.errors import InputError
 from cecdata.hanzi.characters import code_point_slots, frequency, standard_characters
 from cecdata.operators import Operator
-from cecdata.operators.base import ConfusionSet, InBulk
-from cecdata.operators.weighed import LEAST
+from cecdata.operators.base import LEAST, CharConfusions, ConfusionSet
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -97,7 +96,7 @@ def least_by(prior: Mapping[str, float], reach: float) -> dict[str, dict[str, fl
     """Return `weights` that admit candidates `reach` times as rare as the recipe allows."""
     floors: dict[str, dict[str, float]] = {}
     for operator in substituting(prior) if reach != 1 else ():
-        assert isinstance(operator.confusions, InBulk)
+        assert isinstance(operator.confusions, CharConfusions)
         if operator.confusions.least > 0:
             floors[operator.name] = {LEAST: float(f"{operator.confusions.least / reach:.4g}")}
     return floors

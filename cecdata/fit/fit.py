@@ -18,8 +18,7 @@ from cecdata.config import Config, load
 from cecdata.fit.entries import Entries, Floats, entries_of, least_by
 from cecdata.fit.posterior import Parameters, Posterior
 from cecdata.operators import OPERATORS
-from cecdata.operators.base import InBulk
-from cecdata.operators.weighed import FREQUENCY, POWER
+from cecdata.operators.base import FREQUENCY, POWER, CharConfusions
 
 # Kinds of errors other than single characters, and the operator that makes each.
 ANSWERS: Mapping[str, str] = {
@@ -174,7 +173,7 @@ def _weights(
         name: {key: _rounded(v) for key, v in parts.items() if _rounded(v) != _idle(key)}
         | dict(reached.get(name, {}))
         for name, parts in changes.items()
-        if isinstance(OPERATORS[name].confusions, InBulk)
+        if isinstance(OPERATORS[name].confusions, CharConfusions)
     }
     return {name: parts for name, parts in kept.items() if parts}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -15,9 +16,13 @@ _SEQUENCE_FORMS = frozenset(
     {("𤣩", 96), ("𥫗", 118), ("𧾷", 157), ("⺝", 130), ("𦍌", 123), ("⺶", 123)}
 )
 
-
 # Share of a character's strokes that must stay for an exchange to leave it recognisable.
 LEAST_KEPT = 0.35
+# Ideographic description characters: left to right, and surround from lower left (走召 for 超).
+BESIDE, UNDERLINED = "⿰", "⿺"
+# A person spells out a part in the form that it has alone (水 for 氵), a scanner in the form that
+# is drawn. The forms of these parts look alike.
+_KEPT_LOOK = {"讠": "言", "钅": "金", "饣": "食", "⻊": "足", "𧾷": "足", "𤣩": "王", "攵": "文"}
 _Slot = tuple[str, int, tuple[str, ...]]
 
 
@@ -187,3 +192,30 @@ def _radical_forms() -> dict[tuple[str, ...], frozenset[int]]:
     for form, number in {(row[4], int(row[5])) for row in rows("characters")} | _SEQUENCE_FORMS:
         by_form[form,].add(number)
     return {form: frozenset(numbers) for form, numbers in by_form.items()}
+
+
+def two_parts(character: str) -> tuple[str, tuple[str, ...]]:
+    """Return (BESIDE or UNDERLINED, the two parts as drawn); ("", ()) for other characters.
+
+    A part without a code point is ''.
+
+    >>> two_parts("法"), two_parts("超"), two_parts("花")
+    (('⿰', ('氵', '去')), ('⿺', ('走', '召')), ('', ()))
+    """
+    top = parse(ids(character))
+    if top.operator not in (BESIDE, UNDERLINED) or len(top.parts) != 2:
+        return "", ()
+    return top.operator, tuple(part.character for part in top.parts)
+
+
+def splits_into_two(character: str) -> Iterator[Split]:
+    """Yield the splits of a character into two characters, neither of them the character itself."""
+    for split in splits(character):
+        if len(split.parts) == 2 and character not in split.parts and split.weight > 0:
+            yield split
+
+
+def looks_like(parts: str, written: tuple[str, ...]) -> bool:
+    """Return whether two characters look like the parts as drawn."""
+    both = zip(parts, written, strict=True)
+    return all(part == _KEPT_LOOK.get(sign, sign) for part, sign in both)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -17,6 +18,9 @@ from cecdata.hanzi.characters import code_point_slots, frequency, standard_chara
 Action = Literal["substitute", "insert", "rewrite"]
 Places = NDArray[np.int32]  # in `standard_characters()`
 Weights = NDArray[np.float64]
+# What a recipe may name besides an operator's kinds.
+POWER, FREQUENCY, LEAST = "power", "frequency", "least"
+SETTINGS = (POWER, FREQUENCY, LEAST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,7 @@ class ConfusionSet:
 
 
 @dataclass(frozen=True, slots=True)
-class InBulk:
+class CharConfusions:
     """Confusions that are computed for all characters at once; a call returns one row.
 
     `build(least)` returns the set, cached, without confusions whose share of their row is below
@@ -77,7 +81,7 @@ class Operator:
 
     `confusions(character)` yields the possible replacements of one character, none of them the
     character itself; for an inserting operator it is called once, with the empty string; for a
-    rewriting operator it is a `spans.InSpans`. `cost` is the Levenshtein distance of one edit.
+    rewriting operator it is a `spans.SpanConfusions`. `cost` is an edit's Levenshtein distance.
     `beside` are the characters outside the standard list that the operator may edit.
     """
 
@@ -121,3 +125,47 @@ def _ranked(source: Places, weight: Weights, replacement: Places) -> NDArray[np.
     falling = np.uint64(0xFFFFFFFF) - weight.astype(np.float32).view(np.uint32).astype(np.uint64)
     packed = source.astype(np.uint64) << np.uint64(45) | falling << np.uint64(13)
     return np.argsort(packed | replacement.astype(np.uint64), kind="stable")
+
+
+def weighed(operator: Operator, changes: Mapping[str, float]) -> Operator:
+    """Return the operator whose weight for each replacement is
+
+        weight ** power · frequency of the replacement ** frequency · the factor of its kind
+
+    and whose rows include shares down to `least`; what `changes` does not name stays unchanged. The
+    operator must replace one standard character with another.
+
+    >>> from cecdata.operators import operator
+    >>> doubled = weighed(operator("homophone"), {"tone": 2.0, "power": 0.5})
+    >>> doubled.name, doubled.kinds == operator("homophone").kinds
+    ('homophone', True)
+    """
+    bulk = operator.confusions
+    assert isinstance(bulk, CharConfusions)
+    if not changes:
+        return operator
+
+    @cache
+    def build(least: float) -> ConfusionSet:
+        return _changed(bulk.build(least), operator.kinds, changes)
+
+    confusions = CharConfusions(operator.kinds, build, changes.get(LEAST, bulk.least))
+    return replace(operator, confusions=confusions)
+
+
+def _changed(
+    table: ConfusionSet, kinds: tuple[str, ...], changes: Mapping[str, float]
+) -> ConfusionSet:
+    size = np.diff(table.bounds)
+    source = np.repeat(np.arange(len(size), dtype=np.int32), size)
+    heaviest = np.repeat(table.weight[table.bounds[:-1][size > 0]], size[size > 0])
+    # Python's power and not numpy's, whose last digit depends on the processor
+    power, frequent = changes.get(POWER, 1.0), changes.get(FREQUENCY, 0.0)
+    weight = np.array([share**power for share in (table.weight / heaviest).tolist()])
+    if frequent:
+        counts = [frequency(sign) for sign in standard_characters()]
+        most = max(counts)
+        popular = np.array([(count / most) ** frequent for count in counts])
+        weight *= popular[table.replacement]
+    weight *= np.array([changes.get(kind, 1.0) for kind in kinds])[table.kind]
+    return confusion_set(source, table.replacement, weight, table.kind, 0.0)

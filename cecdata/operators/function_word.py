@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 
 from cecdata.hanzi.characters import code_point_slots, frequency
-from cecdata.operators.base import ConfusionSet, InBulk, Operator, confusion_set
+from cecdata.operators.base import CharConfusions, ConfusionSet, Operator, confusion_set
 
 KINDS = ("function_word",)
 # Closed classes of school grammars (黄伯荣、廖序东《现代汉语》: 虚词) whose members are written for
@@ -48,4 +48,4 @@ def _build(least: float) -> ConfusionSet:
     return confusion_set(source, other, weight, np.zeros(len(swaps), np.int8), least)
 
 
-OPERATOR = Operator("function_word", "substitute", 1, KINDS, InBulk(KINDS, _build, 0.0))
+OPERATOR = Operator("function_word", "substitute", 1, KINDS, CharConfusions(KINDS, _build, 0.0))

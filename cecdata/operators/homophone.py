@@ -8,10 +8,16 @@ import numpy as np
 
 from cecdata.hanzi.characters import standard_characters
 from cecdata.hanzi.shapes import shape_pairs
-from cecdata.operators.base import ConfusionSet, InBulk, Operator, confusion_set, popularity
-from cecdata.operators.shared_parts import one_part_apart
-from cecdata.operators.sound_links import Keys, Links, looked_up, merged, sound_links
-from cecdata.operators.word_pairs import word_pairs
+from cecdata.operators.base import CharConfusions, ConfusionSet, Operator, confusion_set, popularity
+from cecdata.operators.links import (
+    Keys,
+    Links,
+    looked_up,
+    merged,
+    one_part_apart,
+    sound_links,
+    word_pairs,
+)
 
 KINDS = ("same_sound", "tone", "initial", "final", "keyboard", "edit1")
 NEAR_SOUND = frozenset(KINDS[1:])  # what other lists call near_sound, without these distinctions
@@ -65,4 +71,4 @@ def _sight(key: Keys) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     return 1 + SIGHT * np.maximum(similarity, part)
 
 
-OPERATOR = Operator("homophone", "substitute", 1, KINDS, InBulk(KINDS, _build, LEAST))
+OPERATOR = Operator("homophone", "substitute", 1, KINDS, CharConfusions(KINDS, _build, LEAST))

@@ -13,9 +13,8 @@ import numpy as np
 
 from cecdata.hanzi.characters import standard_characters
 from cecdata.hanzi.lexicon import LENGTHS, Words, words
-from cecdata.operators.base import ConfusionSet, InBulk, Operator, Weights, confusion_set
-from cecdata.operators.sound_links import Keys, merged
-from cecdata.operators.word_pairs import beside, totals
+from cecdata.operators.base import CharConfusions, ConfusionSet, Operator, Weights, confusion_set
+from cecdata.operators.links import Keys, beside, merged, totals
 
 KINDS = ("word_frame", "word_neighbour")
 # A word that is a tenth as frequent comes to mind a third as often.
@@ -77,4 +76,4 @@ def _neighbours(listed: Words, fewest: int) -> tuple[Keys, Weights]:
     return key, np.concatenate([mass, mass])
 
 
-OPERATOR = Operator("lexical", "substitute", 1, KINDS, InBulk(KINDS, _build, LEAST))
+OPERATOR = Operator("lexical", "substitute", 1, KINDS, CharConfusions(KINDS, _build, LEAST))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cache
 
 from cecdata.hanzi.characters import frequency, is_standard, level, standard_characters
+from cecdata.hanzi.components import BESIDE, looks_like, splits_into_two, two_parts
 from cecdata.operators.base import Operator
-from cecdata.operators.side_by_side import BESIDE, layout, looks_like, pairs
-from cecdata.operators.spans import InSpans, SpanSet, span_set
+from cecdata.operators.spans import SpanConfusions, SpanSet, span_set
 
 KINDS = ("left_right_merged",)
 # A scanner's list lacks rarer characters. Of 200 merges read by eye (experiments/reading), none
@@ -21,15 +21,15 @@ def _build() -> SpanSet:
         [
             (split.parts, sign, frequency(sign), 0)
             for sign in standard_characters()
-            for split in pairs(sign)
+            for split in splits_into_two(sign)
             if level(sign) <= COMMON and _beside(sign, split.parts)
         ]
     )
 
 
 def _beside(sign: str, parts: str) -> bool:
-    how, written = layout(sign)
+    how, written = two_parts(sign)
     return how == BESIDE and looks_like(parts, written) and all(map(is_standard, parts))
 
 
-OPERATOR = Operator("merge", "rewrite", 2, KINDS, InSpans(KINDS, _build))
+OPERATOR = Operator("merge", "rewrite", 2, KINDS, SpanConfusions(KINDS, _build))

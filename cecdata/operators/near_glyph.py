@@ -11,7 +11,7 @@ import numpy as np
 
 from cecdata.hanzi.characters import standard_characters
 from cecdata.hanzi.shapes import shape_pairs, stroke_count
-from cecdata.operators.base import ConfusionSet, InBulk, Operator, confusion_set, popularity
+from cecdata.operators.base import CharConfusions, ConfusionSet, Operator, confusion_set, popularity
 
 KINDS = ("more_stroke", "fewer_stroke", "equal_stroke")
 # Below this similarity two characters share a part but are not mistaken for each other.
@@ -37,4 +37,4 @@ def _build(least: float) -> ConfusionSet:
     return confusion_set(pairs.left, pairs.right, weight, kind, least)
 
 
-OPERATOR = Operator("near_glyph", "substitute", 1, KINDS, InBulk(KINDS, _build, LEAST))
+OPERATOR = Operator("near_glyph", "substitute", 1, KINDS, CharConfusions(KINDS, _build, LEAST))

@@ -11,15 +11,14 @@ from cecdata.hanzi.components import kangxi_radical, radical
 from cecdata.hanzi.readings import spoken
 from cecdata.hanzi.shapes import shape_pairs, stroke_count
 from cecdata.operators.base import (
+    CharConfusions,
     ConfusionSet,
-    InBulk,
     Operator,
     Weights,
     confusion_set,
     popularity,
 )
-from cecdata.operators.shared_parts import KINDS, one_part_apart
-from cecdata.operators.sound_links import Links, looked_up
+from cecdata.operators.links import PART_KINDS, Links, looked_up, one_part_apart
 
 FREQUENCY_EXPONENT = 0.5  # a frequent character is written for a rare one more readily
 # The weight has the similarity to this power. A pair without a listed similarity has HEARD if its
@@ -72,8 +71,10 @@ def _stays(pairs: Links) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     small = np.where(dropped, pairs.other, pairs.source)
     large = np.where(dropped, pairs.source, pairs.other)
     enough = np.minimum(one, other) >= LEAST_KEPT * np.maximum(one, other)
-    exchanged = pairs.kind == KINDS.index("exchange")
+    exchanged = pairs.kind == PART_KINDS.index("exchange")
     return np.asarray(exchanged | (enough & (bare[small] != number[large])))
 
 
-OPERATOR = Operator("radical", "substitute", 1, KINDS, InBulk(KINDS, _build, LEAST))
+OPERATOR = Operator(
+    "radical", "substitute", 1, PART_KINDS, CharConfusions(PART_KINDS, _build, LEAST)
+)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cecdata.hanzi.lexicon import LENGTHS, Words, words
 from cecdata.operators.base import Operator
-from cecdata.operators.spans import InSpans, SpanSet, span_set
+from cecdata.operators.spans import SpanConfusions, SpanSet, span_set
 
 KINDS = ("word_frame", "word_neighbour")
 LEAST_COUNT = 200  # rarer words do not come to mind
@@ -71,4 +71,4 @@ def _neighbours(text: str) -> Iterator[str]:
             yield text[:i] + text[i + 1] + text[i + 1 :]
 
 
-OPERATOR = Operator("slip", "rewrite", 1, KINDS, InSpans(KINDS, _build))
+OPERATOR = Operator("slip", "rewrite", 1, KINDS, SpanConfusions(KINDS, _build))

@@ -32,7 +32,7 @@ class SpanSet:
 
 
 @dataclass(frozen=True, slots=True)
-class InSpans:
+class SpanConfusions:
     """Confusions of spans; a call with a span returns its row. `build` caches the set."""
 
     kinds: tuple[str, ...]

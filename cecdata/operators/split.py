@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cecdata.hanzi.components import BESIDE, UNDERLINED, looks_like, splits_into_two, two_parts
 from cecdata.operators.base import Confusion, Operator
-from cecdata.operators.side_by_side import BESIDE, UNDERLINED, layout, looks_like, pairs
 
 KINDS = ("left_right", "enclosure")
 _KIND = {BESIDE: KINDS[0], UNDERLINED: KINDS[1]}
@@ -19,9 +19,9 @@ SPELLED = 0.25  # weight of parts that look different in the character, relative
 
 def confusions(character: str) -> Iterator[Confusion]:
     """Yield splits into two parts that can be typed; neither is the character itself."""
-    how, written = layout(character)
+    how, written = two_parts(character)
     splits: dict[str, float] = {}
-    for split in pairs(character) if how else ():
+    for split in splits_into_two(character) if how else ():
         splits[split.parts] = split.weight * (1.0 if looks_like(split.parts, written) else SPELLED)
         if all(written):
             splits.setdefault("".join(written), split.weight)

@@ -6,7 +6,7 @@ from functools import cache
 
 from cecdata.hanzi.lexicon import words
 from cecdata.operators.base import Operator
-from cecdata.operators.spans import InSpans, SpanSet, span_set
+from cecdata.operators.spans import SpanConfusions, SpanSet, span_set
 
 KINDS = ("swapped",)
 LEAST_COUNT = 20  # people swap characters in words that they type often
@@ -24,4 +24,4 @@ def _build() -> SpanSet:
     )
 
 
-OPERATOR = Operator("swap", "rewrite", 2, KINDS, InSpans(KINDS, _build))
+OPERATOR = Operator("swap", "rewrite", 2, KINDS, SpanConfusions(KINDS, _build))

@@ -12,8 +12,8 @@ from cecdata.hanzi.lexicon import LENGTHS, Words, words
 from cecdata.hanzi.readings import spoken
 from cecdata.hanzi.syllables import FINAL_PAIRS, INITIAL_PAIRS, split_syllable
 from cecdata.operators.base import Operator
-from cecdata.operators.spans import InSpans, SpanSet, span_set
-from cecdata.operators.word_pairs import beside
+from cecdata.operators.links import beside
+from cecdata.operators.spans import SpanConfusions, SpanSet, span_set
 
 KINDS = ("same_sound_word", "fuzzy_word", "part_of_word")
 # Factors of a weight, besides the square root of the replacement's count.
@@ -93,4 +93,4 @@ def _loose() -> NDArray[np.int64]:
     return np.array(classes, np.int64)
 
 
-OPERATOR = Operator("word", "rewrite", 1, KINDS, InSpans(KINDS, _build))
+OPERATOR = Operator("word", "rewrite", 1, KINDS, SpanConfusions(KINDS, _build))

@@ -1,1 +1,1 @@
-"""The engine: it draws an operator, places and replacements as functions of the seed."""
+"""The engine: it draws an operator, positions and replacements as functions of the seed."""

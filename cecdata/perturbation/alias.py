@@ -14,7 +14,7 @@ def walker(
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
     """Return Walker's alias tables of rows of weights: (probability of keeping j, alias of j).
 
-    Row r is weights[bounds[r]:bounds[r + 1]]; the second array holds places among all weights.
+    Row r is weights[bounds[r]:bounds[r + 1]]; the second array holds positions among all weights.
 
     >>> [column.tolist() for column in walker(np.array([0, 2]), np.array([1.0, 3.0]))]
     [[0.5, 1.0], [1, 1]]

@@ -1,9 +1,9 @@
 """Calibration of each operator to its corruption rate p_k = E[ED/len] (paper §3.2).
 
-Each eligible place is struck independently with probability r, given that at least one and at
-most `most` places are struck. The number of edits is then a truncated binomial, so E[ED/len] over
-a corpus follows exactly from the histogram of (length, places), whatever the order of the corpus.
-It grows with r: r → 0 gives one edit in every sentence, the minimum, and r = 1 gives the maximum.
+Each eligible position is edited independently with probability r, given that at least one and at
+most `most` positions are edited. The number of edits is then a truncated binomial, so E[ED/len]
+over a corpus follows exactly from the histogram of (length, positions), whatever its order. It
+grows with r: r → 0 gives one edit in every sentence, the minimum, and r = 1 gives the maximum.
 Where the paper's rate is outside this range (docs/paper.md row 11), the nearest reachable rate is
 used.
 """
@@ -28,7 +28,7 @@ class Rate:
     """The calibrated rate of one operator; all are fractions.
 
     `target` is the requested rate, `reachable` the nearest rate that this corpus allows, and
-    `per_place` the probability of striking an eligible place that yields `reachable`.
+    `per_place` the probability of editing an eligible position that yields `reachable`.
     """
 
     target: float
@@ -36,16 +36,17 @@ class Rate:
     per_place: float
 
 
-def edit_counts(places: npt.NDArray[np.int64], rate: float, most: int, least: int = 1) -> Floats:
-    """Return P(K = 1..most) of a binomial(places, rate) given least ≤ K ≤ most, [places, most].
+def edit_counts(positions: npt.NDArray[np.int64], rate: float, most: int, least: int = 1) -> Floats:
+    """Return P(K = 1..most) of a binomial(positions, rate) given least ≤ K ≤ most.
 
-    Where there are fewer places than `least`, all of them are struck.
+    The result is [positions, most]. Where there are fewer positions than `least`, all of them
+    are edited.
 
     >>> edit_counts(np.array([2]), 0.5, 2).round(4).tolist()
     [[0.6667, 0.3333]]
     """
     k = np.arange(1, most + 1)
-    n = places[:, None].astype(np.float64)
+    n = positions[:, None].astype(np.float64)
     # P(K = k) / P(K = 1) by the recurrence (n - k + 1) / k · r / (1 - r): no powers underflow
     odds = rate / (1 - rate) if rate < 1 else 1e300
     log_odds = float(np.log(odds)) if odds > 0 else -1e9
@@ -66,38 +67,38 @@ def edit_counts(places: npt.NDArray[np.int64], rate: float, most: int, least: in
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """The cells of a histogram[length, places] that hold sentences with a place."""
+    """The cells of a histogram[length, positions] that hold sentences with a position."""
 
     lengths: Counts
-    places: Counts  # distinct numbers of places
-    row: npt.NDArray[np.intp]  # of `places`, for each cell
+    positions: Counts  # distinct numbers of positions
+    row: npt.NDArray[np.intp]  # of `positions`, for each cell
     weights: Counts
 
     @classmethod
     def of(cls, histogram: Counts) -> Cells:
-        """Return the nonzero cells of a histogram [length, places] that have a place."""
-        lengths, places = np.nonzero(histogram)
-        held = (places > 0) & (lengths > 0)
-        lengths, places = lengths[held], places[held]
-        distinct, row = np.unique(places, return_inverse=True)
-        return cls(lengths, distinct, row, histogram[lengths, places])
+        """Return the nonzero cells of a histogram [length, positions] that have a position."""
+        lengths, positions = np.nonzero(histogram)
+        held = (positions > 0) & (lengths > 0)
+        lengths, positions = lengths[held], positions[held]
+        distinct, row = np.unique(positions, return_inverse=True)
+        return cls(lengths, distinct, row, histogram[lengths, positions])
 
     def expected(self, rate: float, most: int, cost: float) -> float:
-        """Return E[ED/len] at this rate per place, or 0 if no sentence has a place.
+        """Return E[ED/len] at this rate per position, or 0 if no sentence has a position.
 
         `cost` is the mean distance of an edit.
         """
         if not len(self.lengths):
             return 0.0
-        mean_edits = edit_counts(self.places, rate, most) @ np.arange(1, most + 1)
+        mean_edits = edit_counts(self.positions, rate, most) @ np.arange(1, most + 1)
         share = cost * mean_edits[self.row] / self.lengths
         return float(np.average(share, weights=self.weights))
 
 
 def calibrate(histogram: Counts, target: float, most: int, cost: float) -> Rate:
-    """Return the rate per place whose E[ED/len] is `target`, or the nearest reachable one.
+    """Return the rate per position whose E[ED/len] is `target`, or the nearest reachable one.
 
-    `histogram` [length, places] weighs sentences.
+    `histogram` [length, positions] weighs sentences.
     """
     cells = Cells.of(histogram)
     least, largest = (cells.expected(end, most, cost) for end in (0.0, 1.0))
@@ -139,16 +140,16 @@ def _crossing(
     return middle
 
 
-def count_table(rates: list[float], mosts: list[int], places: int) -> Floats:
-    """Return P(K ≤ k + 1) for the kernel, [len(rates), places + 1, max(mosts)].
+def count_table(rates: list[float], mosts: list[int], positions: int) -> Floats:
+    """Return P(K ≤ k + 1) for the kernel, [len(rates), positions + 1, max(mosts)].
 
     The last row is that of mixed pairs, which have at least two edits.
     """
-    table = np.ones((len(rates), places + 1, max(mosts)))
-    n = np.arange(places + 1)
+    table = np.ones((len(rates), positions + 1, max(mosts)))
+    n = np.arange(positions + 1)
     for row, (rate, most) in enumerate(zip(rates, mosts, strict=True)):
         least = min(2, most) if row == len(rates) - 1 else 1
         table[row, :, :most] = np.cumsum(edit_counts(n, rate, most, least), axis=1).clip(max=1)
-        # a value that rounding left below 1 would let a draw ask for more edits than places
+        # a value that rounding left below 1 would let a draw ask for more edits than positions
         table[row, np.arange(max(mosts)) + 1 >= np.minimum(n, most)[:, None]] = 1.0
     return table

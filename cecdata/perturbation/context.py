@@ -16,10 +16,8 @@ from cecdata.common import arrays
 from cecdata.hanzi.characters import code_point_slots, standard_characters
 from cecdata.hanzi.readings import readings
 from cecdata.hanzi.shapes import shape_pairs
-from cecdata.operators.shared_parts import one_part_apart
-from cecdata.operators.sound_links import looked_up
+from cecdata.operators.links import looked_up, one_part_apart, word_pairs
 from cecdata.operators.spans import LONGEST, SpanSet
-from cecdata.operators.word_pairs import word_pairs
 from cecdata.perturbation.kernel.context import CONFUSION, FREQUENCY, SIZE, SOUND
 from cecdata.perturbation.kernel.layout import (
     EDGE,
@@ -164,5 +162,7 @@ def confusions() -> tuple[Words, Words]:
 def sounds() -> Shorts:
     """Return syllable << 3 | tone of every standard character's usual reading; 0 for number 0."""
     usual = [readings(sign)[0] for sign in standard_characters()]
-    number = {name: place for place, name in enumerate(sorted({r.syllable for r in usual}), 1)}
+    number = {
+        name: position for position, name in enumerate(sorted({r.syllable for r in usual}), 1)
+    }
     return np.array([0, *(number[r.syllable] << TONE_BITS | r.tone for r in usual)], np.uint16)

@@ -18,25 +18,26 @@ from cecdata.config import Config, from_manifest
 from cecdata.corpus.protect import NOTHING, Protection
 from cecdata.perturbation import kernel
 from cecdata.perturbation.calibrate import Rate, calibrate, count_table
-from cecdata.perturbation.kernel.arrays import Draws, Output, Room, Sentences
+from cecdata.perturbation.kernel.layout import Draws, Output, Scratch, Sentences
 from cecdata.perturbation.pairs import Pairs, compact, edits_array, named, pair_table, repeated
 from cecdata.perturbation.tables import Compiled, compiled
 
 if TYPE_CHECKING:
     from cecdata.shards.manifest import Manifest
 
-# Values of the column `operator` besides the operators' names. `none`: no operator could strike;
-# validation rejects such a pair.
+# Values of the column `operator` besides the operators' names. `none`: no operator could edit
+# the sentence, and validation rejects the pair.
 MIXED, UNCHANGED, NONE = "mixed", "unchanged", "none"
 _WIDEST_TEXT = 8  # most bytes that one edit adds to a sentence
 _NO_IDS: npt.NDArray[np.uint64] = np.zeros(0, np.uint64)
 
 
 class Histogram:
-    """Counts of sentences by operator, length and number of places, to calibrate rates on.
+    """Counts of sentences by operator, length and number of positions, to calibrate rates on.
 
-    `counts` [operators, length, places] are sums of integers, so they do not depend on the order of
-    the sentences. A sentence counts for an operator with the probability of drawing that operator.
+    `counts` [operators, length, positions] are sums of integers, so that the order of
+    sentences does not matter. A sentence counts for an operator with the probability of drawing
+    that operator.
     """
 
     def __init__(self, config: Config, tables: Compiled) -> None:
@@ -55,11 +56,11 @@ class Histogram:
         """Count a batch of sentences of at most `max_chars` code points; one batch at a time."""
         data, offsets = string_buffers(text)
         given = Sentences(offsets, data, _NO_IDS, self._protection.marks(data, offsets))
-        space = room(self.config, self.tables)
-        kernel.place_histogram(given, self.tables.arrays, self._priors, space, self.counts)
+        space = scratch(self.config, self.tables)
+        kernel.position_histogram(given, self.tables.arrays, self._priors, space, self.counts)
 
     def rates(self) -> dict[str, Rate]:
-        """Return the rate per place of every operator with a prior."""
+        """Return the rate per position of every operator with a prior."""
         mosts = _mosts(self.config, self.tables)
         return {
             name: calibrate(
@@ -163,7 +164,7 @@ class Perturber:
             )
         given = sentence_arrays(sentences, self._protection)
         out = self.output(given)
-        edits = kernel.perturb(given, self.draws, tables.arrays, room(config, tables), out)
+        edits = kernel.perturb(given, self.draws, tables.arrays, scratch(config, tables), out)
         out.operator[out.operator < 0] = len(self._names) - 1
         rows = np.repeat(np.arange(len(text), dtype=np.int32), config.copies)
         columns = {
@@ -200,7 +201,7 @@ class Perturber:
             out.end[:edits],
             compact(out.old[:edits], texts),
             compact(out.new[:edits], texts),
-            out.struck[:edits],
+            out.edited_by[:edits],
             out.kind[:edits],
             self.tables.operators,
             self.tables.kinds,
@@ -233,10 +234,10 @@ def sentence_arrays(sentences: pa.RecordBatch, protection: Protection = NOTHING)
     return Sentences(offsets, data, np.asarray(sentences.column("id")).view(np.uint64), marks)
 
 
-def room(config: Config, tables: Compiled) -> Room:
+def scratch(config: Config, tables: Compiled) -> Scratch:
     """Return the kernel's scratch arrays for one sentence at a time."""
     arrays = tables.arrays
-    return Room.of(
+    return Scratch.of(
         config.max_chars,
         len(arrays.inserts),
         len(arrays.spans.operator),

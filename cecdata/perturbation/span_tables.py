@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from cecdata.hanzi.lexicon import words
 from cecdata.operators import Operator
-from cecdata.operators.spans import LONGEST, SHORTEST, InSpans, SpanSet
+from cecdata.operators.spans import LONGEST, SHORTEST, SpanConfusions, SpanSet
 from cecdata.perturbation.alias import walker
 from cecdata.perturbation.kernel.layout import (
     ALIAS_BITS,
@@ -75,7 +75,7 @@ def compile_spans(
     """
     sets, means = {}, []
     for operator in operators:
-        if isinstance(operator.confusions, InSpans):
+        if isinstance(operator.confusions, SpanConfusions):
             part = operator.confusions.build()
             factors = factor_of(part) if factor_of else np.ones(len(part.weight))
             row = np.repeat(np.arange(len(part.sources)), np.diff(part.bounds))
@@ -84,7 +84,7 @@ def compile_spans(
             sets[operator.name] = operator, replace(part, weight=weight)
     parts = [part for _, part in sets.values()]
     texts = tuple(dict.fromkeys(t for part in parts for t in (*part.sources, *part.texts)))
-    number = {text: place for place, text in enumerate(texts)}
+    number = {text: position for position, text in enumerate(texts)}
     assert len(texts) < 2**SPAN_TEXT_BITS
     signs = _signs(texts, singles)
     keys = [_packed(part.sources, slots) for part in parts]
@@ -102,7 +102,7 @@ def compile_spans(
         blocks.append(_candidates(part, codes, number, signs))
         written += len(part.weight)
     assert written < 2**COUNT_SHIFT
-    which = {name: place for place, name in enumerate(sets)}
+    which = {name: position for position, name in enumerate(sets)}
     arrays = SpanTables(
         row=np.array([which.get(operator.name, -1) for operator in operators], np.int8),
         operator=np.array(
@@ -192,11 +192,11 @@ def _searchable(
 ) -> tuple[_Searchable, npt.NDArray[np.intp]]:
     """Return the kernel's search tables of spans (`_packed`, highest first), and each span's row.
 
-    `own` has, for each operator, the places of its spans in `spans`.
+    `own` has, for each operator, the positions of its spans in `spans`.
     """
     able = np.zeros(len(spans), np.uint64)
-    for s, places in enumerate(own):
-        able[places] |= np.uint64(1 << s)
+    for s, positions in enumerate(own):
+        able[positions] |= np.uint64(1 << s)
     first, second = spans >> np.uint64(48), spans >> np.uint64(32) & np.uint64(0xFFFF)
     third, fourth = spans >> np.uint64(16) & np.uint64(0xFFFF), spans & np.uint64(0xFFFF)
     pair, long = first | second << np.uint64(16), third != NO_THIRD
@@ -204,14 +204,14 @@ def _searchable(
     tails = (third | fourth << np.uint64(16) | able << np.uint64(TAIL_OPERATORS_SHIFT))[long]
     ends = np.r_[pair[long][1:] != pair[long][:-1], True][: len(tails)]
     tails |= ends.astype(np.uint64) << np.uint64(LAST)
-    strikes, goes_on = np.zeros((2, len(head)), np.uint64)
-    strikes[begins[~long]] = able[~long]
+    edits_two, goes_on = np.zeros((2, len(head)), np.uint64)
+    edits_two[begins[~long]] = able[~long]
     goes_on[begins[long]] = 1
-    starts, before, heads, place = _heads(head, strikes, goes_on)
+    starts, before, heads, position = _heads(head, edits_two, goes_on)
     tail_of = np.zeros(len(heads), np.uint32)
     # written backwards: the first tail of a head is written last
-    tail_of[place[begins[long]][::-1]] = np.arange(len(tails), dtype=np.uint32)[::-1]
-    row_of = place[begins]
+    tail_of[position[begins[long]][::-1]] = np.arange(len(tails), dtype=np.uint32)[::-1]
+    row_of = position[begins]
     row_of[long] = len(heads) + np.arange(len(tails))
     longer = (pair[long] | third[long] << np.uint64(32)) * np.uint64(KEY_FACTOR)
     bits = _bitmap(longer >> np.uint64(64 - KNOWN_BITS))
@@ -224,7 +224,7 @@ def _searchable(
 def _heads(
     head: Longs, able: Longs, goes_on: Longs
 ) -> tuple[Longs, Words, Words, npt.NDArray[np.intp]]:
-    """Return a bitmap of heads, the bits before each word, the entries, and each head's place."""
+    """Return a bitmap of heads, the bits before each word, the entries, each head's position."""
     spread = head * np.uint64(PAIR_FACTOR) & np.uint64(0xFFFFFFFF)
     bit, tag = spread >> np.uint64(TAG_BITS), spread & np.uint64((1 << TAG_BITS) - 1)
     starts = _bitmap(bit)
@@ -233,18 +233,18 @@ def _heads(
     distinct, which, count = np.unique(bit, return_inverse=True, return_counts=True)
     shared = np.flatnonzero(count[which] > 1)
     shared = shared[np.argsort(which[shared], kind="stable")]
-    place = which.astype(np.intp)
-    place[shared] = len(distinct) + np.arange(len(shared))
+    position = which.astype(np.intp)
+    position[shared] = len(distinct) + np.arange(len(shared))
     heads = np.zeros(len(distinct) + len(shared), np.uint64)
-    heads[place] = tag | able << np.uint64(OPERATORS_SHIFT) | goes_on << np.uint64(GOES_ON)
+    heads[position] = tag | able << np.uint64(OPERATORS_SHIFT) | goes_on << np.uint64(GOES_ON)
     final = np.r_[which[shared][1:] != which[shared][:-1], True][: len(shared)]
-    heads[place[shared[final]]] |= np.uint64(1 << FINAL)
+    heads[position[shared[final]]] |= np.uint64(1 << FINAL)
     starting = np.r_[True, final[:-1]][: len(shared)]
-    heads[which[shared[starting]]] = place[shared[starting]].astype(np.uint64) | np.uint64(
+    heads[which[shared[starting]]] = position[shared[starting]].astype(np.uint64) | np.uint64(
         1 << SHARED
     )
     assert len(heads) < 2**SHARED
-    return starts, before.astype(np.uint32), heads.astype(np.uint32), place
+    return starts, before.astype(np.uint32), heads.astype(np.uint32), position
 
 
 def _bitmap(bits: Longs) -> Longs:

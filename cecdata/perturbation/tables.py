@@ -22,8 +22,7 @@ from cecdata.hanzi.characters import (
     standard_characters,
 )
 from cecdata.operators import OPERATORS, Operator
-from cecdata.operators.base import InBulk
-from cecdata.operators.weighed import weighed
+from cecdata.operators.base import CharConfusions, weighed
 from cecdata.perturbation import context
 from cecdata.perturbation.alias import walker
 from cecdata.perturbation.kernel.layout import (
@@ -68,7 +67,7 @@ class Compiled:
 def compiled(config: Config) -> Compiled:
     """Return the tables of the operators with a prior, in the order of `OPERATORS`.
 
-    The weights of the configuration change the operators' own, see `operators.weighed`. The first
+    The weights of the configuration change the operators' own, see `weighed`. The first
     call takes a second or two; the tables are cached by operators and weights.
     """
     names = tuple(name for name in OPERATORS if config.prior.get(name, 0.0) > 0)
@@ -103,7 +102,7 @@ def compile_tables(
     """
     kinds = tuple(dict.fromkeys(kind for operator in operators for kind in operator.kinds))
     _check_sizes(operators, kinds)
-    texts = {"": 0} | {character: place for place, character in enumerate(characters, 1)}
+    texts = {"": 0} | {character: position for position, character in enumerate(characters, 1)}
     slots = len(characters) + 1
     sets, of_slot = [], np.zeros((len(operators), slots), np.float32)
     slot_of = _slots(characters)
@@ -112,9 +111,11 @@ def compile_tables(
         if factors:
             columns, of_slot[o, slot_of] = _multiplied(columns, factors, slots)
         sets.append(columns)
-    # From here on a text's number is its place, and that of a character its slot.
+    # From here on a text's number is its position, and that of a character its slot.
     place_of = np.r_[slot_of, slots : len(texts)]
-    texts = {text: place for place, text in sorted(zip(place_of.tolist(), texts, strict=True))}
+    texts = {
+        text: position for position, text in sorted(zip(place_of.tolist(), texts, strict=True))
+    }
     placed = [_renumbered(columns, place_of) for columns in sets]
     rows, eligible = _rows(placed, slots)
     named = {character: texts[character] for character in characters}
@@ -216,7 +217,7 @@ def _columns(
 ) -> _Columns:
     """Return the operator's set; new texts get the next numbers."""
     standard = standard_characters()
-    if isinstance(operator.confusions, InBulk) and characters[: len(standard)] == standard:
+    if isinstance(operator.confusions, CharConfusions) and characters[: len(standard)] == standard:
         table = operator.confusions.build(operator.confusions.least)
         own = np.array([kinds.index(kind) for kind in operator.kinds])
         slot = np.repeat(np.arange(1, len(standard) + 1), np.diff(table.bounds))

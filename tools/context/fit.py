@@ -207,9 +207,9 @@ def factors_of(
     proposals = drawn(targets, recipe, COPIES)
     one, of_one = table(codes, real)
     many, of_many = table(codes, proposals)
-    first = {target: place for place, target in reversed(list(enumerate(of_many)))}
+    first = {target: position for position, target in reversed(list(enumerate(of_many)))}
     begin = np.array(sorted(first.values()))
-    block = {of_many[place]: number for number, place in enumerate(begin)}
+    block = {of_many[position]: number for number, position in enumerate(begin)}
     kept = np.array([target in block for target in of_one])
     one, of = one[kept], np.array([block[target] for target in of_one if target in block])
     inside = np.repeat(np.arange(len(begin)), np.diff(np.r_[begin, many.shape[0]]))

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from cecdata.perturbation.kernel.main import perturb, place_histogram, sample_words
+from cecdata.perturbation.kernel.main import perturb, position_histogram, sample_words
 
-__all__ = ["perturb", "place_histogram", "sample_words"]
+__all__ = ["perturb", "position_histogram", "sample_words"]

@@ -2,11 +2,11 @@
 
 A factor is how many times as often people make an error as the operator draws it. Two kinds of
 factors act before the proposals. Those of the right and the wrong character multiply the operator's
-weights (`perturbation.context`). Those of the place, and of the two pairs of neighbours that an
-edit there breaks, multiply the probability of the place.
+weights (`perturbation.context`). Those of the position, and of the two pairs of neighbours that an
+edit there breaks, multiply the probability of the position.
 
-A proposal is one drawn place with one drawn replacement. The kernel takes one of the proposals of
-an edit, each with a probability in proportion to the factors of the two pairs of neighbours that
+A proposal is one drawn position with one drawn replacement. The kernel takes one of an edit's
+proposals, each with a probability in proportion to the factors of the two pairs of neighbours that
 it makes.
 """
 
@@ -17,14 +17,14 @@ import math
 import numpy as np
 
 from cecdata.common.kernels.jit import inlined
-from cecdata.perturbation.kernel.draws import CHOICE, PROPOSAL, draw, unit
+from cecdata.perturbation.kernel.edit import candidate_of, span_candidate_of
 from cecdata.perturbation.kernel.layout import (
     EDGE,
     LONGEST,
     SIZE_SHIFT,
     TEXT_BITS,
 )
-from cecdata.perturbation.kernel.strike import candidate_of, span_candidate_of
+from cecdata.perturbation.kernel.positions import CHOICE, PROPOSAL, draw, unit
 
 # The first axis of `Context.factors`. The other two axes are, in turn: the codes of the pairs that
 # an edit makes (left, right); of the pairs that it breaks (left, right); of the pair broken and the
@@ -51,53 +51,53 @@ def pair_code(context, left, right):
 
 
 @inlined
-def read_bonds(n, context, room):
-    """Write each place's standard slot, the code of its pair with the one before, its factor."""
-    standard, bonds, base, size = room.standard, room.bonds, room.base, np.uint64(n)
+def read_bonds(n, context, scratch):
+    """Write each position's standard slot, the code of its pair with the one before, its factor."""
+    standard, bonds, base, size = scratch.standard, scratch.bonds, scratch.base, np.uint64(n)
     for i in range(size):
-        standard[i] = _standard(context, room.slots[i])
+        standard[i] = _standard(context, scratch.slots[i])
     standard[size], bonds[0] = 0, EDGE
     for i in range(size):
         bonds[i + np.uint64(1)] = pair_code(context, standard[i], standard[i + np.uint64(1)])
     unmade, where = context.factors[UNMADE], context.factors[WHERE]
     for i in range(size):
         base[i] = unmade[bonds[i], bonds[i + np.uint64(1)]]
-    room.added[0] = 0
+    scratch.added[0] = 0
     furthest, last = np.uint64(_FURTHEST), size - np.uint64(1)
     for i in range(size):
         base[i] *= where[min(i, furthest), min(last - i, furthest)]
 
 
 @inlined
-def _made(context, room, i, before, new, after):
-    """Return the factor of the pairs that slot `new` makes at place i, between two slots."""
+def _made(context, scratch, i, before, new, after):
+    """Return the factor of the pairs that slot `new` makes at position i, between two slots."""
     factors = context.factors
     left, right = pair_code(context, before, new), pair_code(context, new, after)
-    factor = factors[MADE, left, right] * factors[LEFT, room.bonds[i], left]
-    return np.float64(factor * factors[RIGHT, room.bonds[i + 1], right])
+    factor = factors[MADE, left, right] * factors[LEFT, scratch.bonds[i], left]
+    return np.float64(factor * factors[RIGHT, scratch.bonds[i + 1], right])
 
 
 @inlined
-def _character(tables, room, place, new):
-    """Return the factor of writing slot `new` at a place; 1 if it or the place's slot is 0."""
-    before = room.standard[place - 1] if place > 0 else np.uint16(0)
-    factor = _made(tables.context, room, place, before, new, room.standard[place + 1])
-    return factor if new != 0 and room.standard[place] != 0 else 1.0
+def _character(tables, scratch, position, new):
+    """Return the factor of writing slot `new` at a position; 1 if it or the slot there is 0."""
+    before = scratch.standard[position - 1] if position > 0 else np.uint16(0)
+    factor = _made(tables.context, scratch, position, before, new, scratch.standard[position + 1])
+    return factor if new != 0 and scratch.standard[position] != 0 else 1.0
 
 
 @inlined
-def _span(tables, room, o, place, word):
+def _span(tables, scratch, o, position, word):
     """Return the factor of a span: the product over its changed characters, after `rooted`.
 
     The factor is 1 where the replacement has another length.
     """
     spans, context = tables.spans, tables.context
     s = np.int64(spans.row[o])
-    row = spans.rows[np.int64(room.spans[s, place]), s]
+    row = spans.rows[np.int64(scratch.spans[s, position]), s]
     signs = spans.candidates[span_candidate_of(row, spans.candidates, word), 1]
     size, length = np.int64(row >> np.uint64(SIZE_SHIFT)), 0
     factor, changed = 1.0, 0
-    before = room.standard[place - 1] if place > 0 else np.uint16(0)
+    before = scratch.standard[position - 1] if position > 0 else np.uint16(0)
     for j in range(LONGEST):
         text = signs & np.uint64(_TEXT)
         signs >>= np.uint64(TEXT_BITS)
@@ -105,12 +105,14 @@ def _span(tables, room, o, place, word):
             continue
         length += 1
         new = _standard(context, text)
-        old = room.standard[place + j] if j < size else np.uint16(0)
+        old = scratch.standard[position + j] if j < size else np.uint16(0)
         after = _standard(context, signs & np.uint64(_TEXT))
         if signs & np.uint64(_TEXT) == 0:
-            after = room.standard[place + size]
+            after = scratch.standard[position + size]
         if new != old and old != 0 and new != 0:
-            factor *= room.base[place + j] * _made(context, room, place + j, before, new, after)
+            factor *= scratch.base[position + j] * _made(
+                context, scratch, position + j, before, new, after
+            )
             changed += 1
         before = new
     return rooted(factor, changed) if length == size else 1.0
@@ -130,12 +132,16 @@ def rooted(factor, changed):
 
 
 @inlined
-def _add_places(tables, room, n, o):
-    """Write into `room.worth` the cumulative sum of the places' factors for an operator."""
+def _add_positions(tables, scratch, n, o):
+    """Write into `scratch.worth` the cumulative sum of the positions' factors for an operator."""
     # Bind the arrays before the branch: bound inside it, they make the loops three times slower.
     s, size, bit = np.int64(tables.spans.row[o]), np.uint64(n), np.uint16(1 << o)
-    mask, worth, slots, base = room.mask, room.worth[o], room.slots, room.base
-    own, of_span, spans = tables.context.of_slot[o], tables.context.of_span, room.spans[max(s, 0)]
+    mask, worth, slots, base = scratch.mask, scratch.worth[o], scratch.slots, scratch.base
+    own, of_span, spans = (
+        tables.context.of_slot[o],
+        tables.context.of_span,
+        scratch.spans[max(s, 0)],
+    )
     if s >= 0:
         for i in range(size):
             fits = np.uint32((mask[i] & bit) != 0)
@@ -151,7 +157,7 @@ def _add_places(tables, room, n, o):
 
 @inlined
 def _place_at(worth, n, sum_):
-    """Return the first place where the cumulative sum exceeds `sum_`."""
+    """Return the first position where the cumulative sum exceeds `sum_`."""
     count = np.int32(0)
     for i in range(np.uint64(n)):  # without branches: the compiler vectorises it
         count += np.int32(worth[i] <= sum_)
@@ -167,62 +173,68 @@ def _is_free(chosen, count, k, at):
 
 
 @inlined
-def suggest(tables, draws, room, n, o, mixed, count, key):
-    """Redraw the `count` edits in `room.chosen` and `room.words`, each as one of several proposals.
+def suggest(tables, draws, scratch, n, o, mixed, count, key):
+    """Redraw the `count` edits in `scratch.chosen` and `words`, each as one of its proposals.
 
-    Places are drawn in strata, one proposal from each. A mixed pair keeps its places.
+    Positions are drawn in strata, one proposal from each. A mixed pair keeps its positions.
     """
     for k in range(count):
-        struck = room.strikes[k] if mixed else o
-        if not tables.context.weighed[struck]:
+        operator = scratch.operators[k] if mixed else o
+        if not tables.context.weighed[operator]:
             continue
         if mixed:
             for t in range(draws.proposals):
-                room.places[t], room.weights[t] = room.chosen[k], 1.0
+                scratch.positions[t], scratch.weights[t] = scratch.chosen[k], 1.0
         else:
-            _propose_places(tables, draws, room, n, struck, count, k, key)
-        _weigh(tables, draws, room, struck, k, key)
-        taken = _take(room.weights, draws.proposals, unit(draw(key, CHOICE, k)))
+            _propose_positions(tables, draws, scratch, n, operator, count, k, key)
+        _weigh(tables, draws, scratch, operator, k, key)
+        taken = _take(scratch.weights, draws.proposals, unit(draw(key, CHOICE, k)))
         if taken >= 0:
-            room.chosen[k], room.words[k] = room.places[taken], room.drawn[taken]
-    _sort(room, count)
+            scratch.chosen[k], scratch.words[k] = scratch.positions[taken], scratch.drawn[taken]
+    _sort(scratch, count)
 
 
 @inlined
-def _propose_places(tables, draws, room, n, struck, count, k, key):
+def _propose_positions(tables, draws, scratch, n, operator, count, k, key):
     """Write the place of each proposal, and its weight: 0 where another edit has it, else 1."""
-    if (room.added[0] >> np.int64(struck)) & 1 == 0:
-        _add_places(tables, room, n, struck)
-        room.added[0] |= np.int64(1) << np.int64(struck)
-    worth, proposals = room.worth[struck], draws.proposals
+    if (scratch.added[0] >> np.int64(operator)) & 1 == 0:
+        _add_positions(tables, scratch, n, operator)
+        scratch.added[0] |= np.int64(1) << np.int64(operator)
+    worth, proposals = scratch.worth[operator], draws.proposals
     sum_ = worth[n - 1]
     shift = unit(draw(key, PROPOSAL, 2 * proposals * k))
     for t in range(proposals):
         at = _place_at(worth, n, np.float32(sum_ * ((t + shift) / proposals)))
-        # there is no such place where the product was rounded up to the sum
-        fits = (at < n) & _is_free(room.chosen, count, k, at)
-        room.places[t] = at if fits else room.chosen[k]
-        room.weights[t] = np.float64(fits)
+        # there is no such position where the product was rounded up to the sum
+        fits = (at < n) & _is_free(scratch.chosen, count, k, at)
+        scratch.positions[t] = at if fits else scratch.chosen[k]
+        scratch.weights[t] = np.float64(fits)
 
 
 @inlined
-def _weigh(tables, draws, room, struck, k, key):
+def _weigh(tables, draws, scratch, operator, k, key):
     """Draw a replacement at the place of each proposal, and multiply its weight by the factor.
 
     Each step runs over all proposals, so that the processor waits for their tables at once.
     """
     proposals = draws.proposals
     for t in range(proposals):
-        room.drawn[t] = draw(key, PROPOSAL, 2 * (k * proposals + t) + 1)
-    if tables.spans.row[struck] >= 0:
+        scratch.drawn[t] = draw(key, PROPOSAL, 2 * (k * proposals + t) + 1)
+    if tables.spans.row[operator] >= 0:
         for t in range(proposals):
-            room.weights[t] *= _span(tables, room, struck, room.places[t], room.drawn[t])
+            scratch.weights[t] *= _span(
+                tables, scratch, operator, scratch.positions[t], scratch.drawn[t]
+            )
     else:
         for t in range(proposals):
-            packed = candidate_of(tables, struck, room.slots[room.places[t]], room.drawn[t])
-            room.written[t] = _standard(tables.context, packed & np.uint64(_TEXT))
+            packed = candidate_of(
+                tables, operator, scratch.slots[scratch.positions[t]], scratch.drawn[t]
+            )
+            scratch.written[t] = _standard(tables.context, packed & np.uint64(_TEXT))
         for t in range(proposals):
-            room.weights[t] *= _character(tables, room, room.places[t], room.written[t])
+            scratch.weights[t] *= _character(
+                tables, scratch, scratch.positions[t], scratch.written[t]
+            )
 
 
 @inlined
@@ -238,12 +250,12 @@ def _take(weights, count, u):
 
 
 @inlined
-def _sort(room, count):
+def _sort(scratch, count):
     for k in range(1, count):
-        place, word, struck, at = room.chosen[k], room.words[k], room.strikes[k], k
-        while at > 0 and room.chosen[at - 1] > place:
-            room.chosen[at] = room.chosen[at - 1]
-            room.words[at] = room.words[at - 1]
-            room.strikes[at] = room.strikes[at - 1]
+        position, word, operator, at = scratch.chosen[k], scratch.words[k], scratch.operators[k], k
+        while at > 0 and scratch.chosen[at - 1] > position:
+            scratch.chosen[at] = scratch.chosen[at - 1]
+            scratch.words[at] = scratch.words[at - 1]
+            scratch.operators[at] = scratch.operators[at - 1]
             at -= 1
-        room.chosen[at], room.words[at], room.strikes[at] = place, word, struck
+        scratch.chosen[at], scratch.words[at], scratch.operators[at] = position, word, operator

@@ -1,4 +1,4 @@
-"""The compiled confusion sets as the kernel reads them: named tuples of flat arrays."""
+"""The arrays of the kernel as named tuples: compiled confusion sets, inputs, scratch, output."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ Ints = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint32]
 Longs = npt.NDArray[np.uint64]
 Floats32 = npt.NDArray[np.float32]
+Floats = npt.NDArray[np.float64]
+SLACK = 64  # bytes past the end of the output that copies in blocks and words may overwrite
 
 # Values of `Tables.code_points[cp]`: a class that limits where an insertion may fall, or, from
 # FIRST_SLOT on, a slot.
 PLAIN, CLINGS_BEFORE, CLINGS_AFTER, REGIONAL, CLINGS_BOTH = 0, 1, 2, 3, 4
 # Widths of the fields of `Tables.candidates`.
 TEXT_BITS, KIND_BITS, KEEP_BITS = 16, 5, 22
-# Operators that fit the 16-bit masks (`Tables.eligible`, `Room.mask`), and those of them that may
+# Operators that fit the 16-bit masks (`Tables.eligible`, `Scratch.mask`), and those that may
 # rewrite spans (`SpanTables.heads`, `tails`). CONTRIBUTING says how to widen them.
 MOST_OPERATORS, MOST_REWRITING = 16, 8
 MOST_KINDS = 2**KIND_BITS - 1
@@ -64,16 +66,16 @@ class SpanTables(NamedTuple):
     """The tables of operators that rewrite spans of two to four characters.
 
     H heads: the pairs of characters that spans begin with, whether or not the pair itself is a
-    span. The tables that are read at every place are small, so that they stay in the cache.
+    span. The tables that are read at every position are small, so that they stay in the cache.
     """
 
     row: npt.NDArray[np.int8]  # [O] the operator's column in `rows`, or -1
     operator: npt.NDArray[np.uint16]  # [rewriting operators] the operator of each column of `rows`
     starts: Longs  # [words] a bitmap of the spread heads
-    before: Words  # [words] the number of bits set before each word, for the place in `heads`
+    before: Words  # [words] the number of bits set before each word, for the position in `heads`
     longer: Longs  # [words] a bitmap of the hashed first three characters of every longer span
-    # [H and more] tag | bits of the operators that strike these two alone | 1 << 21 where a span is
-    # longer; or 1 << 22 | place where several heads have one bit: their entries are there, the
+    # [H and more] tag | bits of the operators that edit these two alone | 1 << 21 where a span is
+    # longer; or 1 << 22 | position where several heads have one bit: their entries are there, the
     # last with 1 << 23
     heads: Words
     first: Words  # [H and more] the first of the longer spans, in `tails`
@@ -83,7 +85,7 @@ class SpanTables(NamedTuple):
     # [heads, then longer spans; rewriting operators] first candidate | number of candidates << 22 |
     # text << 36 | characters << 56
     rows: Longs
-    # [C, 2] text | kind << 20 | cost << 25 | alias, as a place in the row << 28 | keep << 42; and
+    # [C, 2] text | kind << 20 | cost << 25 | alias, as a number in the row << 28 | keep << 42; and
     # the text once more as four rows of `Tables.texts`, 16 bits each, lowest first
     candidates: Longs
     points: npt.NDArray[np.uint32]  # [T, 4] code points of the texts
@@ -109,3 +111,135 @@ class Tables(NamedTuple):
     texts: Longs
     spans: SpanTables
     context: Context
+
+
+class Sentences(NamedTuple):
+    """N sentences of valid UTF-8, none longer than the scratch's limit."""
+
+    offsets: Ints  # [N + 1] of bytes in `data`
+    data: Bytes
+    ids: npt.NDArray[np.uint64]  # [N]
+    # [code points of all sentences] 0: free; 1: the first of a protected run; 2: a further one
+    # of it. Or [0]: all are free.
+    protected: Bytes
+
+
+class Draws(NamedTuple):
+    """The inputs of the draws, apart from the ids. O operators, K edits of a pair at most."""
+
+    seed: int
+    copies: int
+    mixed: float  # share of pairs edited by several operators
+    unchanged: float
+    priors: Floats  # [O]
+    # [O + 1, positions, K] the chance of at most k + 1 edits in a sentence with that number of
+    # positions; the last plane belongs to mixed pairs
+    count_cdf: Floats
+    proposals: int = 1  # edits that are drawn for each that is written, see `context`
+
+
+class Scratch(NamedTuple):
+    """Scratch arrays for one sentence of n ≤ limit code points."""
+
+    points: npt.NDArray[np.uint32]  # [n] code points
+    bounds: Ints  # [n + 1] the byte where each starts
+    # [n + 2] the character's slot in the tables; 0: none, or the character may be in no span
+    slots: npt.NDArray[np.uint32]
+    # [n + 1] a bit for each operator that may edit there; an insertion falls before the position
+    mask: npt.NDArray[np.uint16]
+    spans: Ints  # [rewriting operators, n] the row of the span that each may edit there
+    found: npt.NDArray[np.int64]  # [rewriting operators] the number of spans each may edit
+    count: npt.NDArray[np.int64]  # [1] positions where a span may begin
+    maybe: Ints  # [n] these positions
+    # [n] the head's position in `SpanTables.heads` << 32 | bits of the operators that edit the two
+    # characters there << 1 | 1 where a longer span may begin
+    begun: npt.NDArray[np.uint64]
+    cumulative: Floats  # [O] cumulative probabilities of the operators in this sentence
+    cumulative_here: Floats  # [O] the same at one position
+    chosen: npt.NDArray[np.int64]  # [K] positions that are edited, ascending
+    operators: npt.NDArray[np.int64]  # [K] the operator of each, in a mixed pair
+    words: npt.NDArray[np.uint64]  # [K] the draw of each replacement
+    standard: npt.NDArray[np.uint16]  # [n + 2] the slot of a standard character, else 0
+    positions: npt.NDArray[np.int64]  # [proposals] of the proposals for an edit
+    drawn: npt.NDArray[np.uint64]  # [proposals] the draws of their replacements
+    weights: Floats  # [proposals] and their factors
+    bonds: Bytes  # [n + 1] the code of the pair that ends at each position, see `context`
+    base: npt.NDArray[np.float32]  # [n] the factor of each position, apart from its characters
+    worth: npt.NDArray[np.float32]  # [O, n] an operator's factors, summed up to each position
+    added: npt.NDArray[np.int64]  # [1] bits of the operators whose row of `worth` is filled
+    # the source's code points from its first edit to its last; in `context`, slots of proposals
+    written: npt.NDArray[np.uint32]
+    previous: npt.NDArray[np.int64]  # rows of a Levenshtein matrix
+    current: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, limit: int, operators: int, rewriting: int, most: int, proposals: int) -> Scratch:
+        """Return arrays for sentences of at most `limit` code points and `most` edits of a pair."""
+        longest = limit + 3 + 2 * most
+        return cls(
+            points=np.empty(limit + 1, np.uint32),
+            bounds=np.empty(limit + 2, np.int32),
+            slots=np.empty(limit + 3, np.uint32),
+            mask=np.empty(limit + 2, np.uint16),
+            spans=np.empty((rewriting, limit + 1), np.int32),
+            found=np.empty(rewriting, np.int64),
+            count=np.empty(1, np.int64),
+            maybe=np.empty(limit + 1, np.int32),
+            begun=np.empty(limit + 1, np.uint64),
+            cumulative=np.empty(operators),
+            cumulative_here=np.empty(operators),
+            chosen=np.empty(most, np.int64),
+            operators=np.empty(most, np.int64),
+            words=np.empty(most, np.uint64),
+            standard=np.empty(limit + 3, np.uint16),
+            positions=np.empty(proposals, np.int64),
+            drawn=np.empty(proposals, np.uint64),
+            weights=np.empty(proposals),
+            bonds=np.empty(limit + 2, np.uint8),
+            base=np.empty(limit + 2, np.float32),
+            worth=np.empty((operators, limit + 2), np.float32),
+            added=np.zeros(1, np.int64),
+            written=np.empty(max(longest, proposals), np.uint32),
+            previous=np.empty(longest, np.int64),
+            current=np.empty(longest, np.int64),
+        )
+
+
+class Output(NamedTuple):
+    """The output: P pairs and their edits, in order.
+
+    `operator`: its index, O for mixed, O + 1 for unchanged, -1 if none could edit the sentence (the
+    source is then empty). `old` and `new` are rows of the tables' texts.
+    """
+
+    offsets: Ints  # [P + 1] of bytes in `data`
+    data: Bytes  # sources, with `SLACK` to spare
+    operator: npt.NDArray[np.int8]  # [P]
+    distance: npt.NDArray[np.int16]  # [P]
+    edits: Ints  # [P + 1] of edits
+    start: Ints  # [edits]
+    end: Ints
+    old: Ints
+    new: Ints
+    edited_by: npt.NDArray[np.int8]
+    kind: npt.NDArray[np.int8]
+
+    @classmethod
+    def of(cls, pairs: int, edits: int, scratch: int) -> Output:
+        """Return scratch for these numbers of pairs, edits and bytes."""
+        offsets, first = np.empty((2, pairs + 1), np.int32)
+        start, end, old, new = np.empty((4, edits), np.int32)
+        edited_by, kind = np.empty((2, edits), np.int8)
+        return cls(
+            offsets,
+            np.empty(scratch + SLACK, np.uint8),
+            np.empty(pairs, np.int8),
+            np.empty(pairs, np.int16),
+            first,
+            start,
+            end,
+            old,
+            new,
+            edited_by,
+            kind,
+        )

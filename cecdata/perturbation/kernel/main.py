@@ -1,8 +1,8 @@
 """★ The main path: read a sentence, corrupt its copies, write pairs and edits.
 
-A sentence is read once (`scan`, `find_spans`); each copy draws an operator and places (`places`),
-writes its source and edits (`strike`) and computes the distance (`distance`). Every draw is a pure
-function of (seed, id, copy, purpose, index) (`draws`).
+A sentence is read once (`scan`); each copy draws an operator and positions (`positions`), chooses
+among proposals (`context`), writes its source and edits and computes the distance (`edit`). Every
+draw is a pure function of (seed, id, copy, purpose, index).
 """
 
 from __future__ import annotations
@@ -11,39 +11,40 @@ import numpy as np
 import numpy.typing as npt
 
 from cecdata.common.kernels.jit import entry, inlined
-from cecdata.perturbation.kernel.arrays import Draws, Output, Room, Sentences
 from cecdata.perturbation.kernel.context import read_bonds, suggest
-from cecdata.perturbation.kernel.distance import distance_of, is_new
-from cecdata.perturbation.kernel.draws import (
+from cecdata.perturbation.kernel.edit import (
+    copy_whole,
+    distance_of,
+    edit_character,
+    edit_span,
+    is_new,
+)
+from cecdata.perturbation.kernel.layout import Draws, Output, Scratch, Sentences, Tables
+from cecdata.perturbation.kernel.positions import (
     MIXED,
     OPERATOR,
     REPLACEMENT,
     SAMPLE,
     UNCHANGED,
-    draw,
-    key_of,
-    unit,
-)
-from cecdata.perturbation.kernel.find_spans import look_up, mark_spans
-from cecdata.perturbation.kernel.layout import Tables
-from cecdata.perturbation.kernel.places import (
     able_of,
     accumulate,
     choose,
-    count_places,
+    count_positions,
+    draw,
     insert_mask_of,
+    key_of,
     take,
     take_mixed,
+    unit,
     with_prior_of,
 )
-from cecdata.perturbation.kernel.scan import protect, scan
-from cecdata.perturbation.kernel.strike import copy_whole, strike_character, strike_span
+from cecdata.perturbation.kernel.scan import look_up, mark_spans, protect, scan
 
 _SENTENCE = float(1 << 20)  # one sentence in a histogram: integers add up the same in any order
 
 
 @entry
-def perturb(text: Sentences, draws: Draws, tables: Tables, room: Room, out: Output):
+def perturb(text: Sentences, draws: Draws, tables: Tables, scratch: Scratch, out: Output):
     """Write copies 0..copies-1 of every sentence in turn; return the number of edits."""
     inserts, with_prior = insert_mask_of(tables.inserts), with_prior_of(draws.priors)
     spanning = with_prior & _rewriters(tables)
@@ -51,22 +52,22 @@ def perturb(text: Sentences, draws: Draws, tables: Tables, room: Room, out: Outp
     out.offsets[0], out.edits[0] = 0, 0
     at, edits, pair, read, last_able = 0, 0, 0, 0, np.int64(-1)
     for row in range(len(text.offsets) - 1):
-        n = _read(text, row, read, tables, inserts, room)
+        n = _read(text, row, read, tables, inserts, scratch)
         read += n
         if draws.proposals > 1:
-            read_bonds(n, tables.context, room)
-        able, marked = able_of(room.mask, n, single) | spanning, np.int64(0)
+            read_bonds(n, tables.context, scratch)
+        able, marked = able_of(scratch.mask, n, single) | spanning, np.int64(0)
         if able != last_able:
-            accumulate(draws.priors, able, room.cumulative)
+            accumulate(draws.priors, able, scratch.cumulative)
             last_able = able
         for copy in range(draws.copies):
             key = key_of(draws.seed, text.ids[row], copy)
-            o, count, marked = _decide(n, able, marked, key, draws, tables, room)
+            o, count, marked = _decide(n, able, marked, key, draws, tables, scratch)
             for k in range(count):
-                room.words[k] = draw(key, REPLACEMENT, k)
+                scratch.words[k] = draw(key, REPLACEMENT, k)
             if draws.proposals > 1 and count:
-                suggest(tables, draws, room, n, o, o == len(draws.priors), count, key)
-            at, edits, distance = _write(text, n, o, count, at, edits, tables, room, out)
+                suggest(tables, draws, scratch, n, o, o == len(draws.priors), count, key)
+            at, edits, distance = _write(text, n, o, count, at, edits, tables, scratch, out)
             out.operator[pair] = o
             out.distance[pair] = distance
             pair += 1
@@ -75,19 +76,19 @@ def perturb(text: Sentences, draws: Draws, tables: Tables, room: Room, out: Outp
 
 
 @inlined
-def _read(text, row, read, tables, inserts, room):
-    """Read one sentence into `room`; return its number of code points."""
-    n = scan(text.data, text.offsets[row], text.offsets[row + 1], tables, inserts, room)
+def _read(text, row, read, tables, inserts, scratch):
+    """Read one sentence into `scratch`; return its number of code points."""
+    n = scan(text.data, text.offsets[row], text.offsets[row + 1], tables, inserts, scratch)
     if len(text.protected):
-        protect(text.protected, read, n, inserts, room)
+        protect(text.protected, read, n, inserts, scratch)
     return n
 
 
 @inlined
-def _decide(n, able, marked, key, draws, tables, room):
+def _decide(n, able, marked, key, draws, tables, scratch):
     """Draw the operator and the places of a copy: (operator, number of edits, marked).
 
-    `able` are the operators that may strike, including all that rewrite spans: their spans are
+    `able` are the operators that may edit, including all that rewrite spans: their spans are
     looked up only once such an operator is drawn. `marked` are the rewriting operators whose spans
     have been looked up in this sentence.
     """
@@ -97,80 +98,98 @@ def _decide(n, able, marked, key, draws, tables, room):
     elif able:
         if draws.mixed > 0 and unit(draw(key, MIXED, 0)) < draws.mixed:
             # spans of one operator never overlap, but other edits might fall inside
-            count = take_mixed(n, able & ~_rewriters(tables), draws, key, room)
+            count = take_mixed(n, able & ~_rewriters(tables), draws, key, scratch)
             o = operators
         if count == 0:
-            o = choose(unit(draw(key, OPERATOR, 0)), room.cumulative)
+            o = choose(unit(draw(key, OPERATOR, 0)), scratch.cumulative)
             if tables.spans.row[o] >= 0:
-                o, marked = _with_span(o, n, able, marked, key, draws, tables, room)
+                o, marked = _with_span(o, n, able, marked, key, draws, tables, scratch)
             if o >= 0:
-                count = take(n, o, 1 << o, draws, key, room)
+                count = take(n, o, 1 << o, draws, key, scratch)
     return o, count, marked
 
 
 @inlined
-def _with_span(o, n, able, marked, key, draws, tables, room):
+def _with_span(o, n, able, marked, key, draws, tables, scratch):
     """Draw again without an operator that has no span: (operator or -1, marked).
 
     Drawing again from the remaining operators gives each its prior, renormalised over those that
-    can strike.
+    can edit.
     """
     tries = 0
     while o >= 0 and tables.spans.row[o] >= 0:
         s = np.int64(tables.spans.row[o])
         if not (marked >> s) & 1:
             if not marked:
-                look_up(n, tables.spans, room)
+                look_up(n, tables.spans, scratch)
             marked |= np.int64(1) << s
-            mark_spans(s, tables, room)
-        if room.found[s]:
+            mark_spans(s, tables, scratch)
+        if scratch.found[s]:
             return o, marked
         able &= ~(np.int64(1) << o)
         tries += 1
         if able:
-            accumulate(draws.priors, able, room.cumulative_here)
-            o = choose(unit(draw(key, OPERATOR, tries)), room.cumulative_here)
+            accumulate(draws.priors, able, scratch.cumulative_here)
+            o = choose(unit(draw(key, OPERATOR, tries)), scratch.cumulative_here)
         else:
             o = -1
     return o, marked
 
 
 @inlined
-def _write(text, n, o, count, at, edits, tables, room, out):
+def _write(text, n, o, count, at, edits, tables, scratch, out):
     """Write the source and the edits of a copy: (bytes and edits written so far, the distance)."""
     # After each edit the whole tail is copied, and the next edit overwrites it: copying only up to
     # the next edit, or skipping a copy that moves no byte, would cost a mispredicted branch.
-    base, first, spent, sure = at - room.bounds[0], edits, 0, True
+    base, first, spent, sure = at - scratch.bounds[0], edits, 0, True
     if o >= 0:
-        copy_whole(out, at, text.data, room.bounds[0], room.bounds[n])
+        copy_whole(out, at, text.data, scratch.bounds[0], scratch.bounds[n])
     else:
-        base = at - room.bounds[n]
+        base = at - scratch.bounds[n]
     mixed = o == len(tables.inserts)
     for k in range(count):
-        place = room.chosen[k]
-        struck = room.strikes[k] if mixed else o
-        if tables.spans.row[struck] >= 0:
-            base, cost = strike_span(
-                tables, struck, place, n, room, text.data, room.words[k], base, out, edits
+        position = scratch.chosen[k]
+        operator = scratch.operators[k] if mixed else o
+        if tables.spans.row[operator] >= 0:
+            base, cost = edit_span(
+                tables,
+                operator,
+                position,
+                n,
+                scratch,
+                text.data,
+                scratch.words[k],
+                base,
+                out,
+                edits,
             )
             sure &= count == 1
             spent += cost
         else:
-            base, facts = strike_character(
-                tables, struck, place, n, room, text.data, room.words[k], base, out, edits
+            base, facts = edit_character(
+                tables,
+                operator,
+                position,
+                n,
+                scratch,
+                text.data,
+                scratch.words[k],
+                base,
+                out,
+                edits,
             )
             if count > 1:
-                sure &= is_new(room.points, n, facts)
+                sure &= is_new(scratch.points, n, facts)
                 # in a mixed pair, a deletion and an insertion may together be one substitution
                 sure &= facts & np.uint64(0xFF) != 0 or not mixed
-            spent += tables.cost[struck]
+            spent += tables.cost[operator]
         edits += 1
     if not sure:
         # Of several edits, one may introduce a character that the target has, so the sum is only
         # an upper bound. The cost of a single edit is exact: a replacement never has the replaced
         # character, so nothing matches between the common prefix and the common suffix.
-        spent = distance_of(out, first, edits, tables, spent, room)
-    return base + room.bounds[n], edits, spent
+        spent = distance_of(out, first, edits, tables, spent, scratch)
+    return base + scratch.bounds[n], edits, spent
 
 
 @inlined
@@ -183,30 +202,30 @@ def _rewriters(tables):
 
 
 @entry
-def place_histogram(text: Sentences, tables: Tables, priors, room: Room, histogram):
-    """Add sentences to histogram[o, length, places], the input of calibration.
+def position_histogram(text: Sentences, tables: Tables, priors, scratch: Scratch, histogram):
+    """Add sentences to histogram[o, length, positions], the input of calibration.
 
     histogram: [O, limit + 1, limit + 2] int64, in units of 2**-20 sentences. A sentence counts with
-    the probability that o is drawn for it, which grows where other operators have no place.
+    the probability that o is drawn for it, which grows where other operators have no position.
     """
     inserts, with_prior = insert_mask_of(tables.inserts), with_prior_of(priors)
     read = 0
     for row in range(len(text.offsets) - 1):
-        n = _read(text, row, read, tables, inserts, room)
+        n = _read(text, row, read, tables, inserts, scratch)
         read += n
         if len(tables.spans.operator):
-            look_up(n, tables.spans, room)
+            look_up(n, tables.spans, scratch)
         for s in range(len(tables.spans.operator)):
-            mark_spans(s, tables, room)
-        able, total = able_of(room.mask, n, with_prior), 0.0
+            mark_spans(s, tables, scratch)
+        able, total = able_of(scratch.mask, n, with_prior), 0.0
         for o in range(len(priors)):
             if (able >> o) & 1:
                 total += priors[o]
         for o in range(len(priors)):
             if (able >> o) & 1:
                 s = np.int64(tables.spans.row[o])
-                places = count_places(room.mask, n, 1 << o) if s < 0 else room.found[s]
-                histogram[o, n, places] += np.int64(_SENTENCE * (priors[o] / total) + 0.5)
+                positions = count_positions(scratch.mask, n, 1 << o) if s < 0 else scratch.found[s]
+                histogram[o, n, positions] += np.int64(_SENTENCE * (priors[o] / total) + 0.5)
 
 
 def sample_words(seed: int, ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

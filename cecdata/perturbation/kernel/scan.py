@@ -1,8 +1,14 @@
-"""Reading of a sentence: its code points, and the operators that may strike at each place."""
+"""Reading of a sentence: its code points, and the operators that may edit each position.
+
+A processor cannot predict which positions begin a span: a branch on it would be mispredicted at
+every third. So `look_up` avoids such branches, and its tables are small enough for the cache.
+"""
 
 from __future__ import annotations
 
 import numpy as np
+from numba import types
+from numba.extending import intrinsic
 
 from cecdata.common.kernels.jit import called, inlined
 from cecdata.common.kernels.utf8 import code_point
@@ -10,9 +16,19 @@ from cecdata.perturbation.kernel.layout import (
     CLINGS_AFTER,
     CLINGS_BEFORE,
     CLINGS_BOTH,
+    FINAL,
     FIRST_SLOT,
+    GOES_ON,
+    KEY_FACTOR,
+    KNOWN_BITS,
+    LAST,
+    OPERATORS_SHIFT,
+    PAIR_FACTOR,
     PLAIN,
     REGIONAL,
+    SHARED,
+    TAG_BITS,
+    TAIL_OPERATORS_SHIFT,
 )
 
 _CR, _LF, _LESS, _MORE = 0x0D, 0x0A, 0x3C, 0x3E
@@ -21,9 +37,9 @@ _GOES_ON = 2  # in `protected`: this code point belongs to the run of the one be
 
 
 @inlined
-def scan(data, start, stop, tables, insert_mask, room):
-    """Read one sentence of valid UTF-8 into `room`; return its number of code points n."""
-    points, bounds, mask, slots = room.points, room.bounds, room.mask, room.slots
+def scan(data, start, stop, tables, insert_mask, scratch):
+    """Read one sentence of valid UTF-8 into `scratch`; return its number of code points n."""
+    points, bounds, mask, slots = scratch.points, scratch.bounds, scratch.mask, scratch.slots
     code_points, eligible = tables.code_points, tables.eligible
     n, at, end = np.uint64(0), np.uint64(start), np.uint64(stop)
     bits, special = np.uint16(insert_mask), False
@@ -43,13 +59,13 @@ def scan(data, start, stop, tables, insert_mask, room):
     bounds[n] = stop
     mask[n], slots[n], slots[n + np.uint64(1)] = bits, 0, 0
     if special:
-        _mend_clusters(np.int64(n), code_points, insert_mask, room)
-        _mend_placeholders(np.int64(n), insert_mask, room)
+        _mend_clusters(np.int64(n), code_points, insert_mask, scratch)
+        _mend_placeholders(np.int64(n), insert_mask, scratch)
     return np.int64(n)
 
 
 @inlined
-def protect(protected, first, n, insert_mask, room):
+def protect(protected, first, n, insert_mask, scratch):
     """Keep runs of protected code points whole; protected[first:first + n] are this sentence's.
 
     Of a run the first code point is 1 and the others 2; nothing is inserted before a 2.
@@ -58,8 +74,8 @@ def protect(protected, first, n, insert_mask, room):
         held = protected[first + i]
         if held:
             before = np.uint16(0) if held == _GOES_ON else np.uint16(insert_mask)
-            room.mask[i] &= before
-            room.slots[i] = 0  # in no span
+            scratch.mask[i] &= before
+            scratch.slots[i] = 0  # in no span
 
 
 @inlined
@@ -69,15 +85,15 @@ def clings(value, how):
 
 
 @called
-def _mend_clusters(n, code_points, insert_mask, room):
+def _mend_clusters(n, code_points, insert_mask, scratch):
     """Forbid an insertion inside a grapheme cluster, and the replacement of a base with marks."""
-    points, mask, slots, before = room.points, room.mask, room.slots, PLAIN
+    points, mask, slots, before = scratch.points, scratch.mask, scratch.slots, PLAIN
     for i in range(n + 1):
         kind = PLAIN
         if i < n and code_points[points[i]] < FIRST_SLOT:
             kind = np.int64(code_points[points[i]])
         if clings(before, CLINGS_AFTER):
-            mask[i], slots[i] = 0, 0  # a place without a slot is in no span
+            mask[i], slots[i] = 0, 0  # a position without a slot is in no span
         if clings(kind, CLINGS_BEFORE):
             mask[i] &= ~np.uint16(insert_mask)
             if i > 0:
@@ -91,9 +107,9 @@ def _mend_clusters(n, code_points, insert_mask, room):
 
 
 @called
-def _mend_placeholders(n, insert_mask, room):
+def _mend_placeholders(n, insert_mask, scratch):
     """Keep a typed placeholder such as <ADDR> whole; an insertion may come before it."""
-    points, mask, i = room.points, room.mask, 0
+    points, mask, i = scratch.points, scratch.mask, 0
     while i < n:
         end = _placeholder_end(points, i, n) if points[i] == _LESS else i
         if end > i:
@@ -101,7 +117,7 @@ def _mend_placeholders(n, insert_mask, room):
             for j in range(i + 1, end):
                 mask[j] = 0
             for j in range(i, end):
-                room.slots[j] = 0  # in no span
+                scratch.slots[j] = 0  # in no span
         i = max(end, i + 1)
 
 
@@ -117,3 +133,125 @@ def _placeholder_end(points, i, n):
     if j > i + 1 and j < n and points[j] == _MORE:
         return j + 1
     return i
+
+
+_TAG = (1 << TAG_BITS) - 1
+_OPERATORS = (1 << (GOES_ON - OPERATORS_SHIFT)) - 1
+
+
+@intrinsic
+def set_bits(typing_context, word):
+    """Count the set bits of a 64-bit word, as one instruction."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.ctpop(arguments[0])
+
+    return types.uint64(types.uint64), generate
+
+
+@inlined
+def look_up(n, spans, scratch):
+    """Write the positions where a span may begin into `scratch.maybe`, their heads into `begun`."""
+    slots, maybe, count = scratch.slots, scratch.maybe, np.uint64(0)
+    for i in range(np.uint64(max(n - 1, 0))):
+        bit = np.uint64(_spread(slots, i) >> np.uint32(TAG_BITS))
+        maybe[count] = i
+        # a bitmap of 64 KiB answers most questions without leaving the cache
+        count += (spans.starts[bit >> np.uint64(6)] >> (bit & np.uint64(63))) & np.uint64(1)
+    for c in range(count):
+        i = np.uint64(maybe[c])
+        spread = _spread(slots, i)
+        position, entry = _entry_of(spread, spans)
+        # the bit and the tag together identify a head
+        known = np.uint64((entry ^ spread) & np.uint32(_TAG) == 0)
+        able = np.uint64((entry >> np.uint32(OPERATORS_SHIFT)) & np.uint32(_OPERATORS)) * known
+        more = np.uint64((entry >> np.uint32(GOES_ON)) & np.uint32(1)) * known
+        more &= _may_go_on(slots, i, spans.longer)
+        scratch.begun[c] = position << np.uint64(32) | able << np.uint64(1) | more
+    scratch.count[0] = count
+
+
+@inlined
+def _spread(slots, i):
+    """Return the slots of the two characters from position i on, spread over 32 bits."""
+    head = slots[i] | slots[i + np.uint64(1)] << np.uint32(16)
+    return np.uint32(head * np.uint32(PAIR_FACTOR))
+
+
+@inlined
+def _entry_of(spread, spans):
+    """Return the (position, entry) in `heads` of two slots whose bit is set."""
+    bit = np.uint64(spread >> np.uint32(TAG_BITS))
+    word, below = bit >> np.uint64(6), (np.uint64(1) << (bit & np.uint64(63))) - np.uint64(1)
+    position = np.uint64(spans.before[word]) + set_bits(spans.starts[word] & below)
+    entry = spans.heads[position]
+    if entry >> np.uint32(SHARED) & np.uint32(1):  # one in nine
+        position = np.uint64(entry & np.uint32((1 << SHARED) - 1))
+        entry = spans.heads[position]
+        while (entry ^ spread) & np.uint32(_TAG) and not entry >> np.uint32(FINAL):
+            position += np.uint64(1)
+            entry = spans.heads[position]
+    return position, entry
+
+
+@inlined
+def _may_go_on(slots, i, longer):
+    """Return 1 if a span may begin with the three characters from i on; false hits are rare."""
+    three = np.uint64(slots[i] | slots[i + np.uint64(1)] << np.uint32(16))
+    three |= np.uint64(slots[i + np.uint64(2)]) << np.uint64(32)
+    bit = (three * np.uint64(KEY_FACTOR)) >> np.uint64(64 - KNOWN_BITS)
+    return (longer[bit >> np.uint64(6)] >> (bit & np.uint64(63))) & np.uint64(1)
+
+
+@inlined
+def mark_spans(s, tables, scratch):
+    """Mark the positions from which rewriting operator s may edit, after `look_up`.
+
+    Spans of one operator do not overlap: the longest from the left is taken. `scratch.found` gets
+    their number.
+    """
+    free, count, operator = np.int64(0), np.int64(0), np.int64(tables.spans.operator[s])
+    for c in range(scratch.count[0]):
+        i, begun = np.int64(scratch.maybe[c]), scratch.begun[c]
+        span = np.int64(begun >> np.uint64(32))
+        size = np.int64((begun >> np.uint64(1 + s)) & np.uint64(1)) * 2
+        if begun & np.uint64(1):
+            span, size = _longest(i, s, span, size, tables.spans, scratch.slots)
+        fits = np.int64((size > 0) & (i >= free))
+        scratch.mask[i] |= np.uint16(fits << operator)
+        scratch.spans[s, i] = span
+        free = i + size if fits else free
+        count += fits
+    scratch.found[s] = count
+
+
+@inlined
+def _longest(i, s, head, size, spans, slots):
+    """Return the longest span of operator s from i on: (its row, its characters).
+
+    `size` is 2 where the head itself is one of s, else 0.
+    """
+    tail, longest, more = np.int64(spans.first[head]), head, True
+    while more:
+        entry = spans.tails[tail]
+        longer = np.int64((entry >> np.uint64(TAIL_OPERATORS_SHIFT + s)) & np.uint64(1))
+        longer *= _size_at(entry, slots, i)
+        if longer > size:
+            longest, size = len(spans.heads) + tail, longer
+        more = not entry >> np.uint64(LAST)
+        tail += 1
+    return longest, size
+
+
+@inlined
+def _size_at(tail, slots, i):
+    """Return the number of characters, 3 or 4, of the span with this tail, or 0 if it differs."""
+    third = np.uint32(tail & np.uint64(0xFFFF))
+    fourth = np.uint32((tail >> np.uint64(16)) & np.uint64(0xFFFF))
+    if third != slots[i + 2]:
+        return 0
+    if fourth == 0:
+        return 3
+    if fourth != slots[i + 3]:
+        return 0
+    return 4

@@ -27,7 +27,7 @@ from cecdata.fit.fit import STRENGTHS, TWO_IN_A_ROW, fit, fitted, minimum, recip
 from cecdata.fit.posterior import Parameters, Posterior
 from cecdata.hanzi.lexicon import LENGTHS, words
 from cecdata.operators import OPERATORS
-from cecdata.operators.weighed import weighed
+from cecdata.operators.base import weighed
 from cecdata.perturbation.tables import compiled
 
 REALISTIC = load("realistic")

@@ -15,15 +15,13 @@ from cecdata.hanzi.readings import common_readings, homophones, near_sound, spok
 from cecdata.hanzi.shapes import look_alikes, shape_pairs
 from cecdata.hanzi.syllables import confusion
 from cecdata.operators import OPERATORS, function_word, homophone, lexical, near_glyph, radical
-from cecdata.operators.base import InBulk, confusion_set
-from cecdata.operators.shared_parts import one_part_apart
-from cecdata.operators.sound_links import merged, sound_links
-from cecdata.operators.word_pairs import word_pairs
+from cecdata.operators.base import CharConfusions, confusion_set
+from cecdata.operators.links import merged, one_part_apart, sound_links, word_pairs
 from cecdata.perturbation.tables import compiled, walker
 
 STANDARD = standard_characters()
 PLACE = {sign: place for place, sign in enumerate(STANDARD)}
-BULK = [one for one in OPERATORS.values() if isinstance(one.confusions, InBulk)]
+BULK = [one for one in OPERATORS.values() if isinstance(one.confusions, CharConfusions)]
 SAMPLE = "的一已在做份利形辨磊翚"
 signs = st.sampled_from(STANDARD)
 

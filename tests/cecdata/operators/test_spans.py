@@ -15,7 +15,7 @@ from cecdata.hanzi.characters import is_standard
 from cecdata.hanzi.edits import Edit, apply
 from cecdata.hanzi.readings import readings
 from cecdata.operators import OPERATORS
-from cecdata.operators.spans import InSpans, span_set
+from cecdata.operators.spans import SpanConfusions, span_set
 from cecdata.perturbation.calibrate import Rate
 from cecdata.perturbation.engine import Perturber
 from cecdata.shards.schema import SENTENCE
@@ -33,7 +33,7 @@ texts = st.lists(st.sampled_from([*WORDS, "<NAME>", "\u0301", "\u200d", "A", "ð 
 def test_rows_are_other_texts_with_their_distance(name):
     """Each source has candidates other than itself, with a positive weight and the true cost."""
     confusions = OPERATORS[name].confusions
-    assert isinstance(confusions, InSpans)
+    assert isinstance(confusions, SpanConfusions)
     table = confusions.build()
     assert list(table.sources) == sorted(set(table.sources))
     assert (np.diff(table.bounds) > 0).all()

@@ -1,7 +1,7 @@
 """The engine once more, slow and obvious: Python integers, strings and lists, nothing compiled.
 
 It shares with the engine what is frozen input (operators, priors, rates) and the published rules
-for draws; places, numbers of edits, candidates, edits and distances are computed anew.
+for draws; positions, numbers of edits, candidates, edits and distances are computed anew.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from rapidfuzz.distance import Levenshtein
 from cecdata.operators import Confusion, Operator
 
 WORD = 2**64 - 1
-UNCHANGED, OPERATOR, COUNT, PLACE, REPLACEMENT, MIXED, MIXED_OPERATOR = range(7)
+UNCHANGED, OPERATOR, COUNT, POSITION, REPLACEMENT, MIXED, MIXED_OPERATOR = range(7)
 PROPOSAL, CHOICE = 8, 9
 PLACEHOLDER = re.compile("<[A-Z_][A-Z0-9_]{0,31}>")
-TRIES = 24  # draws of a place before the places are counted out
+TRIES = 24  # draws of a position before the positions are counted out
 # UAX #29: nothing is inserted before the first, nor after the second (a linker binds the next
 # consonant), nor between two regional indicators or CR and LF.
 CLINGS_BEFORE = regex.compile(r"[\p{GCB=Extend}\p{GCB=ZWJ}\p{GCB=SpacingMark}\p{GCB=V}\p{GCB=T}]")
@@ -74,17 +74,17 @@ def alias_table(weights: Sequence[float]) -> list[tuple[int, int]]:
 
 
 @cache
-def count_chances(places: int, rate: float, most: int, least: int) -> tuple[float, ...]:
-    """The chance of at most 1, 2 … `most` edits: a binomial of the places, cut to least..most.
+def count_chances(positions: int, rate: float, most: int, least: int) -> tuple[float, ...]:
+    """The chance of at most 1, 2 … `most` edits: a binomial of the positions, cut to least..most.
 
-    Where there are fewer places than `least`, all of them are struck. Exact, by fractions.
+    Where there are fewer positions than `least`, all of them are edited. Exact, by fractions.
     """
-    least, last = min(least, places), min(most, places)
+    least, last = min(least, positions), min(most, positions)
     if rate in {0.0, 1.0}:
         certain = least if rate == 0 else last
         return tuple(float(k >= certain) for k in range(1, most + 1))
     odds = Fraction(rate) / (1 - Fraction(rate))
-    weights = [comb(places, k) * odds**k * (least <= k <= last) for k in range(1, most + 1)]
+    weights = [comb(positions, k) * odds**k * (least <= k <= last) for k in range(1, most + 1)]
     return tuple(float(part / sum(weights)) for part in accumulate(weights))
 
 
@@ -125,10 +125,10 @@ class Sight(Protocol):
     def of_characters(self, old: str, new: str) -> float:
         """By the two characters."""
 
-    def of_place(self, text: str, place: int) -> float:
+    def of_place(self, text: str, position: int) -> float:
         """By what stands there."""
 
-    def of_made(self, text: str, place: int, new: str) -> float:
+    def of_made(self, text: str, position: int, new: str) -> float:
         """By the pairs that it makes."""
 
 
@@ -137,7 +137,7 @@ class Oracle:
     operators: tuple[Operator, ...]
     characters: Sequence[str]
     priors: Sequence[float]
-    rates: Sequence[float]  # per place by operator, and of mixed pairs
+    rates: Sequence[float]  # per position by operator, and of mixed pairs
     max_edits: int
     max_distance: int
     seed: int
@@ -163,7 +163,7 @@ class Oracle:
         return [found.span() for found in PLACEHOLDER.finditer(text)] + self.protected(text)
 
     def spans(self, o: int, text: str) -> dict[int, int]:
-        """Start and end of the spans that operator o may strike: the longest, from the left."""
+        """Start and end of the spans that operator o may edit: the longest, from the left."""
         inside = {i for run in self.held(text) for i in range(*run)}
         found, i = dict[int, int](), 0
         while i < len(text):
@@ -186,10 +186,10 @@ class Oracle:
         after = end < len(text) and CLINGS_BEFORE.match(text[end])
         return bool(after or (start > 0 and CLINGS_AFTER.match(text[start - 1])))
 
-    def places(self, text: str) -> list[set[int]]:
-        """For each place 0..n the operators that may strike there."""
+    def positions(self, text: str) -> list[set[int]]:
+        """For each position 0..n the operators that may edit there."""
         held = set[int]()  # code points that are left whole
-        inside = set[int]()  # places within them
+        inside = set[int]()  # positions within them
         for start, end in self.held(text):
             held.update(range(start, end))
             inside.update(range(start + 1, end))
@@ -219,23 +219,23 @@ class Oracle:
         return bool(follows or (i > 0 and CLINGS_AFTER.match(text[i - 1])))
 
     def copies(self, text: str, identity: int, copies: int) -> Iterator[Made]:
-        places = self.places(text)
-        able = {o for at in places for o in at if self.priors[o] > 0}
+        positions = self.positions(text)
+        able = {o for at in positions for o in at if self.priors[o] > 0}
         for copy in range(copies):
-            yield self._copy(text, places, able, key_of(self.seed, identity, copy))
+            yield self._copy(text, positions, able, key_of(self.seed, identity, copy))
 
-    def _copy(self, text: str, places: list[set[int]], able: set[int], key: int) -> Made:
+    def _copy(self, text: str, positions: list[set[int]], able: set[int], key: int) -> Made:
         if self.unchanged > 0 and unit(draw(key, UNCHANGED, 0)) < self.unchanged:
             return Made(text, "unchanged", (), 0)
-        struck = self._struck(places, able, key)
-        if not struck:
+        edited = self._edited(positions, able, key)
+        if not edited:
             return Made("", "none", (), 0)
         edits = []
-        for place, o, word in self._suggested(text, places, struck, key):
-            operator, end = self.operators[o], self._end(text, place, o)
-            found = self._candidate(o, text[place:end], word)
+        for position, o, word in self._suggested(text, positions, edited, key):
+            operator, end = self.operators[o], self._end(text, position, o)
+            found = self._candidate(o, text[position:end], word)
             edits.append(
-                (place, end, text[place:end], found.replacement, operator.name, found.kind)
+                (position, end, text[position:end], found.replacement, operator.name, found.kind)
             )
         source, done = "", 0
         for start, end, _, new, _, _ in edits:
@@ -247,21 +247,21 @@ class Oracle:
         return Made(source, name, tuple(edits), Levenshtein.distance(source, text))
 
     def _suggested(
-        self, text: str, places: list[set[int]], struck: list[tuple[int, int]], key: int
+        self, text: str, positions: list[set[int]], edited: list[tuple[int, int]], key: int
     ) -> list[tuple[int, int, int]]:
-        """(place, operator, draw of the replacement) of every edit: each one of its proposals."""
-        result = [(p, o, draw(key, REPLACEMENT, k)) for k, (p, o) in enumerate(struck)]
-        mixed = len({o for _, o in struck}) > 1
-        for k, (place, o, _) in enumerate(result):
+        """(position, operator, draw of the replacement) of every edit, one of its proposals."""
+        result = [(p, o, draw(key, REPLACEMENT, k)) for k, (p, o) in enumerate(edited)]
+        mixed = len({o for _, o in edited}) > 1
+        for k, (position, o, _) in enumerate(result):
             if self.sight is None or self.proposals == 1 or not self._weighed(o):
                 continue
             worth, shift = (
-                self._worth(text, places, o),
+                self._worth(text, positions, o),
                 unit(draw(key, PROPOSAL, self._index(k, 0))),
             )
-            proposed: list[tuple[float, int, int]] = []  # weight, place, draw of the replacement
+            proposed: list[tuple[float, int, int]] = []  # weight, position, draw of the replacement
             for t in range(self.proposals):
-                at, word = place, draw(key, PROPOSAL, self._index(k, t) + 1)
+                at, word = position, draw(key, PROPOSAL, self._index(k, t) + 1)
                 if not mixed:
                     sum_ = np.float32(float(worth[-1]) * ((t + shift) / self.proposals))
                     at = int((worth <= sum_).sum())
@@ -297,12 +297,12 @@ class Oracle:
         rows = (item for character in self.characters for item in self.candidates(o, character))
         return any(item.replacement in self.characters for item in rows)
 
-    def _worth(self, text: str, places: list[set[int]], o: int) -> np.ndarray:
-        """What the places up to each are worth: the mean factor of what may be written there."""
+    def _worth(self, text: str, positions: list[set[int]], o: int) -> np.ndarray:
+        """What the positions up to each are worth: the mean factor of what may be written there."""
         assert self.sight is not None
         total, added = np.float32(0), []
         for i, character in enumerate(text):
-            if o in places[i]:
+            if o in positions[i]:
                 weights = [item.weight for item in self.candidates(o, character)]
                 factors = self._factors(o, character)
                 mean = sum(w * f for w, f in zip(weights, factors, strict=True)) / sum(weights)
@@ -310,18 +310,18 @@ class Oracle:
             added.append(total)
         return np.array(added, np.float32)
 
-    def _end(self, text: str, place: int, o: int) -> int:
-        """Where the span ends that operator o changes at a place."""
+    def _end(self, text: str, position: int, o: int) -> int:
+        """Where the span ends that operator o changes at a position."""
         if self.operators[o].action == "rewrite":
-            return self.spans(o, text)[place]
-        return place if self.operators[o].action == "insert" else place + 1
+            return self.spans(o, text)[position]
+        return position if self.operators[o].action == "insert" else position + 1
 
-    def _struck(self, places: list[set[int]], able: set[int], key: int) -> list[tuple[int, int]]:
-        """(place, operator) of every edit, by place."""
+    def _edited(self, positions: list[set[int]], able: set[int], key: int) -> list[tuple[int, int]]:
+        """(position, operator) of every edit, by position."""
         single = able - self.rewriting()
         if single and self.mixed > 0 and unit(draw(key, MIXED, 0)) < self.mixed:
-            chosen = self._take(places, single, len(self.operators), key)
-            here = [places[p] & single for p in chosen]
+            chosen = self._take(positions, single, len(self.operators), key)
+            here = [positions[p] & single for p in chosen]
             if len(chosen) > 1 and len(set.union(*here)) > 1:
                 return list(zip(chosen, self._mixture(here, key), strict=True))
         # an operator that rewrites spans is drawn whether it has one or not; where it has none,
@@ -331,19 +331,19 @@ class Oracle:
         while left:
             o = self._choose(left, unit(draw(key, OPERATOR, tries)))
             if o in able:
-                return [(place, o) for place in self._take(places, {o}, o, key)]
+                return [(position, o) for position in self._take(positions, {o}, o, key)]
             left = left - {o}
             tries += 1
         return []
 
     def _mixture(self, here: list[set[int]], key: int) -> list[int]:
-        """An operator for each place, not all the same."""
-        struck = [self._choose(at, unit(draw(key, MIXED_OPERATOR, k))) for k, at in enumerate(here)]
-        if len(set(struck)) == 1:
-            k = max(k for k, at in enumerate(here) if at - {struck[0]})
-            others = here[k] - {struck[0]}
-            struck[k] = self._choose(others, unit(draw(key, MIXED_OPERATOR, len(here))))
-        return struck
+        """An operator for each position, not all the same."""
+        edited = [self._choose(at, unit(draw(key, MIXED_OPERATOR, k))) for k, at in enumerate(here)]
+        if len(set(edited)) == 1:
+            k = max(k for k, at in enumerate(here) if at - {edited[0]})
+            others = here[k] - {edited[0]}
+            edited[k] = self._choose(others, unit(draw(key, MIXED_OPERATOR, len(here))))
+        return edited
 
     def _choose(self, able: set[int], u: float) -> int:
         """An operator, with the priors renormalised to those that are able."""
@@ -355,9 +355,9 @@ class Oracle:
                 return o
         return max(able)
 
-    def _take(self, places: list[set[int]], wanted: set[int], plane: int, key: int) -> list[int]:
-        """The places that are struck, ascending."""
-        fit = [i for i, at in enumerate(places) if at & wanted]
+    def _take(self, positions: list[set[int]], wanted: set[int], plane: int, key: int) -> list[int]:
+        """The positions that are edited, ascending."""
+        fit = [i for i, at in enumerate(positions) if at & wanted]
         mixed = plane == len(self.operators)
         chances = count_chances(len(fit), self.rates[plane], self._most(plane), 2 if mixed else 1)
         u = unit(draw(key, COUNT, 0))
@@ -366,16 +366,16 @@ class Oracle:
         tries = 0
         for _ in range(count):
             while True:
-                place = below(draw(key, PLACE, tries), len(places))
+                position = below(draw(key, POSITION, tries), len(positions))
                 tries += 1
-                if place in fit and place not in chosen:
+                if position in fit and position not in chosen:
                     break
                 if tries >= TRIES:
                     left = [p for p in fit if p not in chosen]
-                    place = left[below(draw(key, PLACE, tries), len(left))]
+                    position = left[below(draw(key, POSITION, tries), len(left))]
                     tries += 1
                     break
-            chosen.append(place)
+            chosen.append(position)
         return sorted(chosen)
 
     def _most(self, plane: int) -> int:

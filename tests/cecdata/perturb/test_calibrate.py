@@ -25,47 +25,49 @@ def expected(histogram, rate, most, cost):
     return Cells.of(histogram).expected(rate, most, cost)
 
 
-def exact(places, rate, most, least=1):
+def exact(positions, rate, most, least=1):
     """P(K = 1..most | least ≤ K ≤ most) of a binomial, in fractions."""
     rate = Fraction(rate)
-    least = min(least, places)
+    least = min(least, positions)
     weight = [
-        comb(places, k) * rate**k * (1 - rate) ** (places - k) if least <= k else Fraction(0)
+        comb(positions, k) * rate**k * (1 - rate) ** (positions - k) if least <= k else Fraction(0)
         for k in range(1, most + 1)
     ]
     return [float(w / sum(weight)) for w in weight]
 
 
 @given(
-    places=st.integers(1, 600),
+    positions=st.integers(1, 600),
     rate=st.floats(1e-6, 1 - 1e-6),
     most=st.integers(1, 12),
     least=st.integers(1, 2),
 )
-def test_edit_counts_are_a_truncated_binomial(places, rate, most, least):
-    """The recurrence gives what fractions give, for any number of places."""
+def test_edit_counts_are_a_truncated_binomial(positions, rate, most, least):
+    """The recurrence gives what fractions give, for any number of positions."""
     least = min(least, most)
-    found = edit_counts(np.array([places]), rate, most, least)[0]
-    assert found == pytest.approx(exact(places, rate, most, least), abs=1e-9)
+    found = edit_counts(np.array([positions]), rate, most, least)[0]
+    assert found == pytest.approx(exact(positions, rate, most, least), abs=1e-9)
 
 
-@given(places=st.integers(1, 40), most=st.integers(1, 8))
-def test_ends_of_the_rate(places, most):
+@given(positions=st.integers(1, 40), most=st.integers(1, 8))
+def test_ends_of_the_rate(positions, most):
     """Rate 0 makes one edit, rate 1 as many as there may be."""
-    assert edit_counts(np.array([places]), 0.0, most)[0].argmax() == 0
-    assert edit_counts(np.array([places]), 0.0, most)[0, 0] == 1
-    assert edit_counts(np.array([places]), 1.0, most)[0, min(places, most) - 1] == pytest.approx(1)
+    assert edit_counts(np.array([positions]), 0.0, most)[0].argmax() == 0
+    assert edit_counts(np.array([positions]), 0.0, most)[0, 0] == 1
+    assert edit_counts(np.array([positions]), 1.0, most)[
+        0, min(positions, most) - 1
+    ] == pytest.approx(1)
 
 
 @given(
     rates=st.lists(st.floats(0, 1), min_size=2, max_size=4),
     most=st.integers(1, 12),
-    places=st.integers(1, 30),
+    positions=st.integers(1, 30),
 )
-def test_no_draw_asks_for_more_edits_than_places(rates, most, places):
+def test_no_draw_asks_for_more_edits_than_places(rates, most, positions):
     """P(K ≤ n) is exactly 1, so that no draw below 1 passes it; mixed pairs have two edits."""
-    table = count_table(rates, [most] * len(rates), places)
-    for n in range(1, places + 1):
+    table = count_table(rates, [most] * len(rates), positions)
+    for n in range(1, positions + 1):
         assert (table[:, n, min(n, most) - 1 :] == 1.0).all()
         if n > 1 and most > 1:
             assert table[-1, n, 0] == 0.0
@@ -78,16 +80,16 @@ HISTOGRAMS = st.dictionaries(
 
 
 def histogram_of(counts):
-    """[length, places] with as many sentences; a place for each character at most, and the end."""
+    """[length, positions] with as many sentences; at most a position a character, and the end."""
     histogram = np.zeros((41, 42), np.int64)
-    for (length, places), count in counts.items():
-        histogram[length, min(places, length + 1)] += count
+    for (length, positions), count in counts.items():
+        histogram[length, min(positions, length + 1)] += count
     return histogram
 
 
 @given(HISTOGRAMS, st.lists(st.floats(0, 1), min_size=2, max_size=6), st.integers(1, 8))
 def test_the_rate_achieved_grows_with_the_rate_of_places(counts, rates, most):
-    """E[ED/len] is monotone in the rate per place: bisection finds the only solution."""
+    """E[ED/len] is monotone in the rate per position: bisection finds the only solution."""
     found = [expected(histogram_of(counts), rate, most, 1) for rate in sorted(rates)]
     assert all(a <= b + 1e-12 for a, b in pairwise(found))
 
@@ -123,7 +125,7 @@ def test_closed_form_agrees_with_simulation():
         assert abs(found.mean() - rate.reachable) < 5 * error + 1e-9, toy.name
 
 
-def test_sentences_weigh_as_often_as_they_are_struck():
+def test_sentences_weigh_as_often_as_they_are_edited():
     """Where few operators fit, those get more of the pairs: calibration must weigh likewise."""
     texts = ["好已明在误会已好明在好已明在误会已好明在"] * 1 + ["the quick brown fox"]
     config = settings(copies=1000, rate={"noise": 0.12})

@@ -86,15 +86,15 @@ class ToySight:
             (SIZE, 1, 0),
         )
 
-    def of_place(self, text: str, place: int) -> float:
-        slots = [_slot(text, place + step) for step in (-1, 0, 1)]
+    def of_place(self, text: str, position: int) -> float:
+        slots = [_slot(text, position + step) for step in (-1, 0, 1)]
         return _product(
             (UNMADE, _code(*slots[:2]), _code(*slots[1:])),
-            (WHERE, min(place, 15), min(len(text) - 1 - place, 15)),
+            (WHERE, min(position, 15), min(len(text) - 1 - position, 15)),
         )
 
-    def of_made(self, text: str, place: int, new: str) -> float:
-        before, old, after = (_slot(text, place + step) for step in (-1, 0, 1))
+    def of_made(self, text: str, position: int, new: str) -> float:
+        before, old, after = (_slot(text, position + step) for step in (-1, 0, 1))
         written = _slot(new, 0) if len(new) == 1 else 0
         if not old or not written:
             return 1.0

@@ -27,9 +27,9 @@ TEXTS = st.lists(PIECES | st.characters(), max_size=12).map("".join)
 def test_insertion_never_parts_a_grapheme_cluster(text):
     """Where an insertion is allowed, UAX #29 sees a boundary between clusters."""
     boundaries = {0, len(text)} | {match.end() for match in regex.finditer(r"\X", text)}
-    for place in range(len(text) + 1):
-        if insertion_allowed(text, place):
-            assert place in boundaries
+    for position in range(len(text) + 1):
+        if insertion_allowed(text, position):
+            assert position in boundaries
 
 
 @given(TEXTS)
@@ -37,11 +37,11 @@ def test_insertion_never_parts_a_grapheme_cluster(text):
 def test_insertion_is_forbidden_at_boundaries_only_for_stated_reasons(text):
     """A boundary is closed only before a lone mark, after a lone joiner, or between flags."""
     for match in regex.finditer(r"\X", text):
-        place = match.end()
-        if not insertion_allowed(text, place):
-            after_joiner = _in(text[place - 1], characters.joiner_ranges())
-            before_mark = place < len(text) and _in(text[place], characters.extend_ranges())
-            flags = regex.fullmatch(r"\p{RI}{2}", text[place - 1 : place + 1])
+        position = match.end()
+        if not insertion_allowed(text, position):
+            after_joiner = _in(text[position - 1], characters.joiner_ranges())
+            before_mark = position < len(text) and _in(text[position], characters.extend_ranges())
+            flags = regex.fullmatch(r"\p{RI}{2}", text[position - 1 : position + 1])
             assert after_joiner or before_mark or flags
 
 
@@ -53,4 +53,4 @@ def _in(sign, ranges):
 @settings(deadline=None)
 def test_insertion_is_allowed_everywhere_in_plain_chinese(text):
     """Han characters never cling together, and the ends of a text are open."""
-    assert all(insertion_allowed(text, place) for place in range(len(text) + 1))
+    assert all(insertion_allowed(text, position) for position in range(len(text) + 1))

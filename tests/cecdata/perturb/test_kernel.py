@@ -24,7 +24,7 @@ def prior_of(*shares):
     return dict(zip(NAMES, shares, strict=True))
 
 
-# Texts rich in what the toys can strike and in what must not be parted.
+# Texts rich in what the toys can edit and in what must not be parted.
 PIECES = st.sampled_from(CHARACTERS * 3) | st.sampled_from(
     [
         "好", "𠀀", "a", "Ａ", " ", "。", "e\u0301", "\u0301", "好\u0301", "葛\U000e0100", "\ufe0f",
@@ -130,12 +130,12 @@ def test_a_cluster_keeps_its_base():
     """A character under a mark, beside a joiner or in a placeholder is not replaced."""
     texts = ["好\u0301在\ufe0f已\u0301", "<好>", "<A>好", "好\u200d好"]
     rows = rows_of(settings(prior=prior_of(1, 1, 1, 1, 0)), texts)
-    struck = [{edit["start"] for row in rows[4 * i : 4 * i + 4] for edit in row["edits"]}
+    edited = [{edit["start"] for row in rows[4 * i : 4 * i + 4] for edit in row["edits"]}
               for i in range(4)]  # fmt: skip
-    assert struck[0] == set()
-    assert struck[1] == {1}
-    assert struck[2] == {3}
-    assert 2 not in struck[3]
+    assert edited[0] == set()
+    assert edited[1] == {1}
+    assert edited[2] == {3}
+    assert 2 not in edited[3]
 
 
 def chi_square(observed, expected):
@@ -149,19 +149,19 @@ def limit(cells):
 
 
 def test_every_place_is_equally_likely():
-    """One edit in a sentence falls on each of its places alike, ends included."""
+    """One edit in a sentence falls on each of its positions alike, ends included."""
     text = "天天好天已天明天在天𠀀天天"
-    places = Counter()
+    positions = Counter()
     for seed in range(20):
         config = settings(copies=1000, seed=seed, max_edits=1, prior=prior_of(0, 0, 0, 0, 1))
-        places.update(row["edits"][0]["start"] for row in rows_of(config, [text]))
-    assert set(places) == set(range(14))
-    assert chi_square([places[i] for i in range(14)], [20000 / 14] * 14) < limit(14)
+        positions.update(row["edits"][0]["start"] for row in rows_of(config, [text]))
+    assert set(positions) == set(range(14))
+    assert chi_square([positions[i] for i in range(14)], [20000 / 14] * 14) < limit(14)
 
 
 @pytest.mark.parametrize("filler", [0, 300])
 def test_every_set_of_places_is_equally_likely(filler):
-    """Two of five places are struck: each of the ten pairs alike, also where places are rare."""
+    """Two of five positions are edited: each of the ten pairs alike, also where they are rare."""
     text = "好明好明好" + "天" * filler
     counts = Counter()
     for seed in range(20):
@@ -193,7 +193,7 @@ def test_candidates_have_their_weights(o, character):
 
 
 def test_operators_have_their_prior():
-    """Operators that can strike share the pairs by their prior; those without prior get none."""
+    """Operators that can edit share the pairs by their prior; those without prior get none."""
     prior = prior_of(0.1, 0.0, 0.4, 0.2, 0.3)
     texts = ["好已明" * 3, "已明" + "天" * 20] * 5
     rows = rows_of(settings(copies=1000, prior=prior, seed=5), texts)
@@ -202,14 +202,14 @@ def test_operators_have_their_prior():
     expected = [10_000 * share for share in (0.1, 0.4, 0.2, 0.3)]
     names = ("homophone", "radical", "split", "noise")
     assert chi_square([found[name] for name in names], expected) < limit(4)
-    # without a place for it, an operator leaves its share to the others in proportion
+    # without a position for it, an operator leaves its share to the others in proportion
     rows = rows_of(settings(copies=1000, prior=prior, seed=6), ["已" + "天" * 9] * 5)
     found = Counter(row["operator"] for row in rows)
     assert chi_square([found["homophone"], found["noise"]], [1250, 3750]) < limit(2)
 
 
 def test_mixed_and_unchanged_have_their_share():
-    """`mixed` and `unchanged` are shares of pairs; a mixed pair is struck by several operators."""
+    """`mixed` and `unchanged` are shares of pairs; a mixed pair is edited by several operators."""
     texts = ["好已明在误会。" * 3, "女子已经好了，明日再会。"]
     found = Counter(
         row["operator"] for row in rows_of(settings(copies=1000, mixed=0.4, unchanged=0.2), texts)
@@ -255,7 +255,7 @@ def test_rows_do_not_depend_on_company(texts, seed, data):
 
 
 def test_a_sentence_that_is_too_long_is_refused():
-    """The kernel's arrays have the room that max_chars says: more is an error, not a wild write."""
+    """The kernel's arrays are as long as max_chars says: more is an error, not a wild write."""
     with pytest.raises(ValueError, match="max_chars"):
         rows_of(settings(max_chars=10), ["好" * 11])
     assert len(rows_of(settings(max_chars=10), ["好" * 10])) == 4

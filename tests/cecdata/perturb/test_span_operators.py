@@ -15,7 +15,7 @@ from perturb_toys import CHARACTERS, TOYS, sentences, settings
 
 from cecdata.corpus.protect import Protection, spans_of
 from cecdata.operators import Confusion, Operator
-from cecdata.operators.spans import InSpans, span_set
+from cecdata.operators.spans import SpanConfusions, span_set
 from cecdata.perturbation.calibrate import Rate
 from cecdata.perturbation.engine import Perturber
 from cecdata.perturbation.tables import compile_tables
@@ -33,7 +33,8 @@ MERGES = [("女子", "好", 1.0, 0), ("日月", "明", 1.0, 0)]
 
 
 def _spans(name, cost, kinds, pairs):
-    return Operator(name, "rewrite", cost, kinds, InSpans(kinds, cache(lambda: span_set(pairs))))
+    confusions = SpanConfusions(kinds, cache(lambda: span_set(pairs)))
+    return Operator(name, "rewrite", cost, kinds, confusions)
 
 
 def _each(name, cost, write, signs):

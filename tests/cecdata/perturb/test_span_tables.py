@@ -58,7 +58,7 @@ def test_many_heads_share_a_bit():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_spans_are_those_of_a_slow_search(name):
-    """In 2,000 texts each operator has as many places as a search in a set of strings finds."""
+    """In 2,000 texts each operator has as many positions as a search in a set of strings finds."""
     config = load("realistic", prior={n: float(n == name) for n in load("realistic").prior})
     given = list(texts())
     histogram = Histogram.of(config)
@@ -66,7 +66,7 @@ def test_spans_are_those_of_a_slow_search(name):
     assert histogram.tables.operators == (name,)
     wanted = Counter((len(text), slow_places(text, sources(name))) for text in given)
     found = {
-        (int(n), int(places)): int(histogram.counts[0, n, places]) // SENTENCE
-        for n, places in zip(*np.nonzero(histogram.counts[0]), strict=True)
+        (int(n), int(positions)): int(histogram.counts[0, n, positions]) // SENTENCE
+        for n, positions in zip(*np.nonzero(histogram.counts[0]), strict=True)
     }
     assert found == {cell: count for cell, count in wanted.items() if cell[1]}

@@ -1,4 +1,4 @@
-"""The limits of the compiled tables: everything that fits strikes, and more is refused."""
+"""The limits of the compiled tables: everything that fits edits, and more is refused."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from perturb_toys import sentences, settings
 
 from cecdata.common.errors import UsageError
 from cecdata.operators import Confusion, Operator
-from cecdata.operators.spans import InSpans, span_set
+from cecdata.operators.spans import SpanConfusions, span_set
 from cecdata.perturbation.calibrate import Rate
 from cecdata.perturbation.engine import Perturber
 from cecdata.perturbation.tables import compile_tables
@@ -60,7 +60,7 @@ def test_frequent_characters_have_the_lowest_slots():
                     "rewrite",
                     1,
                     ("span",),
-                    InSpans(("span",), lambda: span_set([("一二", "二一", 1.0, 0)])),
+                    SpanConfusions(("span",), lambda: span_set([("一二", "二一", 1.0, 0)])),
                 )
                 for n in range(9)
             ],
@@ -69,14 +69,14 @@ def test_frequent_characters_have_the_lowest_slots():
     ],
 )
 def test_more_than_the_masks_hold_is_refused(operators, said):
-    """What would silently never strike is a usage error that says how many fit."""
+    """What would silently never edit is a usage error that says how many fit."""
     with pytest.raises(UsageError, match=said) as caught:
         compile_tables(operators, CHARACTERS)
     assert "More than 16 operators" in str(caught.value)
 
 
 def test_the_sixteenth_operator_is_drawn():
-    """An operator in the last bit of the masks strikes as often as its prior says."""
+    """An operator in the last bit of the masks edits as often as its prior says."""
     config = settings(prior={"homophone": 1.0}, copies=4)
     operators = toys(16)
     renamed = [Operator("homophone", *_rest(operators[15]))]

@@ -1,4 +1,8 @@
-"""Draws of replacements, and the writing of a source: bytes in blocks, edits in columns."""
+"""Draws of replacements, the writing of a source and its edits, and the distance of both texts.
+
+Bytes are copied in blocks, edits written in columns. The Levenshtein distance of several edits is
+computed where it is not the sum of their costs.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from cecdata.common.kernels.jit import inlined
+from cecdata.common.kernels.jit import called, inlined
 from cecdata.perturbation.kernel.layout import (
     ALIAS_BITS,
     COST_BITS,
@@ -29,35 +33,35 @@ _ALIAS = _COST + COST_BITS
 
 
 @inlined
-def strike_character(tables, struck, place, n, room, data, word, base, out, edit):
+def edit_character(tables, operator, position, n, scratch, data, word, base, out, edit):
     """Write an edit of one character, or before one, then the rest; return (base, facts).
 
     From the end of the edit on, byte b of the target is at base + b of the output.
     `facts` is the second column of the replacement's row in `Tables.texts`.
     """
-    inserts = np.int64(tables.inserts[struck])
-    bounds = room.bounds
-    slot = np.uint32(0) if inserts else room.slots[place]
-    packed = candidate_of(tables, struck, slot, word)
+    inserts = np.int64(tables.inserts[operator])
+    bounds = scratch.bounds
+    slot = np.uint32(0) if inserts else scratch.slots[position]
+    packed = candidate_of(tables, operator, slot, word)
     text = np.int64(packed & np.uint64(_TEXT))
-    done, to = place + 1 - inserts, base + bounds[place]
+    done, to = position + 1 - inserts, base + bounds[position]
     facts = tables.texts[text, 1]
     size = np.int64(facts & np.uint64(0xFF))
     _store_word(out.data, np.uint64(to), tables.texts[text, 0])
     _copy(out.data, to + size, data, bounds[done], bounds[n])
-    _note(out, edit, place, done, slot, text, struck, packed >> np.uint64(TEXT_BITS))
-    return base + size - (bounds[done] - bounds[place]), facts
+    _note(out, edit, position, done, slot, text, operator, packed >> np.uint64(TEXT_BITS))
+    return base + size - (bounds[done] - bounds[position]), facts
 
 
 @inlined
-def strike_span(tables, struck, place, n, room, data, word, base, out, edit):
+def edit_span(tables, operator, position, n, scratch, data, word, base, out, edit):
     """Write an edit of a span, then the rest; return (base, the edit's Levenshtein distance)."""
-    spans, bounds = tables.spans, room.bounds
-    s = np.int64(spans.row[struck])
-    row = spans.rows[np.int64(room.spans[s, place]), s]
+    spans, bounds = tables.spans, scratch.bounds
+    s = np.int64(spans.row[operator])
+    row = spans.rows[np.int64(scratch.spans[s, position]), s]
     chosen = span_candidate_of(row, spans.candidates, word)
     packed, signs = spans.candidates[chosen, 0], spans.candidates[chosen, 1]
-    done, to = place + np.int64(row >> np.uint64(SIZE_SHIFT)), base + bounds[place]
+    done, to = position + np.int64(row >> np.uint64(SIZE_SHIFT)), base + bounds[position]
     start = to
     for _ in range(LONGEST):
         text = np.int64(signs & np.uint64(_TEXT))
@@ -68,9 +72,9 @@ def strike_span(tables, struck, place, n, room, data, word, base, out, edit):
     singles = len(tables.texts)
     old = singles + np.int64((row >> np.uint64(SOURCE_SHIFT)) & np.uint64(_SPAN_TEXT))
     new = singles + np.int64(packed & np.uint64(_SPAN_TEXT))
-    _note(out, edit, place, done, old, new, struck, packed >> np.uint64(SPAN_TEXT_BITS))
+    _note(out, edit, position, done, old, new, operator, packed >> np.uint64(SPAN_TEXT_BITS))
     cost = np.int64(packed >> np.uint64(_COST)) & ((1 << COST_BITS) - 1)
-    return base + (to - start) - (bounds[done] - bounds[place]), cost
+    return base + (to - start) - (bounds[done] - bounds[position]), cost
 
 
 @inlined
@@ -80,12 +84,12 @@ def copy_whole(out, base, data, start, stop):
 
 
 @inlined
-def _note(out, edit, start, end, old, new, struck, kind):
+def _note(out, edit, start, end, old, new, operator, kind):
     out.start[edit] = start
     out.end[edit] = end
     out.old[edit] = old
     out.new[edit] = new
-    out.struck[edit] = struck
+    out.edited_by[edit] = operator
     out.kind[edit] = np.int8(kind & np.uint64(_KIND))
 
 
@@ -152,8 +156,89 @@ def _store_word(typing_context, out, to, word):
 
     def generate(context, builder, signature, arguments):
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        place = builder.gep(array.data, [arguments[1]])
-        builder.store(arguments[2], builder.bitcast(place, ir.IntType(64).as_pointer()), align=1)
+        position = builder.gep(array.data, [arguments[1]])
+        builder.store(arguments[2], builder.bitcast(position, ir.IntType(64).as_pointer()), align=1)
         return context.get_dummy_value()
 
     return types.void(out, to, word), generate
+
+
+@inlined
+def is_new(points, n, facts):
+    """Return whether the target holds no character of a text, given its row of `Tables.texts`."""
+    first = np.uint32((facts >> np.uint64(8)) & np.uint64(0xFFFFFF))
+    second = np.uint32(facts >> np.uint64(32))
+    held = _occurs(points, n, first)
+    if second:
+        held |= _occurs(points, n, second)
+    return not held
+
+
+@inlined
+def _occurs(points, n, wanted):
+    occurs = np.uint32(0)
+    for i in range(np.uint64(n)):  # without an early exit the compiler vectorises it
+        occurs |= np.uint32(points[i] == wanted)
+    return occurs != 0
+
+
+@called
+def distance_of(out, first, last, tables, bound, scratch):
+    """Return the distance of edits first..last - 1 of one pair, known to be at most `bound`."""
+    start, end = np.int64(out.start[first]), np.int64(out.end[last - 1])
+    length = _rebuild(start, out, first, last, tables, scratch)
+    # source and target are equal before the first edit and after the last
+    return _banded(start, end - start, length, bound, scratch)
+
+
+@inlined
+def _rebuild(start, out, first, last, tables, scratch):
+    """Write the source's code points from the first to the last edit; return their number."""
+    points, written = scratch.points, scratch.written
+    length, done, singles = 0, start, len(tables.texts)
+    for e in range(first, last):
+        for i in range(done, out.start[e]):
+            written[length] = points[i]
+            length += 1
+        own = out.new[e] - singles
+        if own >= 0:
+            for j in range(tables.spans.points.shape[1]):
+                if tables.spans.points[own, j]:
+                    written[length] = tables.spans.points[own, j]
+                    length += 1
+        else:
+            facts = tables.texts[out.new[e], 1]
+            written[length] = np.uint32((facts >> np.uint64(8)) & np.uint64(0xFFFFFF))
+            written[length + 1] = np.uint32(facts >> np.uint64(32))
+            length += np.int64(written[length] != 0) + np.int64(written[length + 1] != 0)
+        done = out.end[e]
+    return length
+
+
+@inlined
+def _banded(start, n, m, bound, scratch):
+    """Return the distance of points[start:start + n] and written[:m], at most `bound`."""
+    left, right, previous, current = (
+        scratch.points,
+        scratch.written,
+        scratch.previous,
+        scratch.current,
+    )
+    far = bound + 1
+    for j in range(m + 1):
+        previous[j] = j if j <= bound else far
+    for i in range(1, n + 1):
+        low, high = max(1, i - bound), min(m, i + bound)
+        current[low - 1] = i if low == 1 and i <= bound else far
+        for j in range(low, high + 1):
+            best = previous[j - 1] + (left[start + i - 1] != right[j - 1])
+            if j < i + bound and previous[j] + 1 < best:
+                best = previous[j] + 1
+            if current[j - 1] + 1 < best:
+                best = current[j - 1] + 1
+            current[j] = best
+        for j in range(low - 1, high + 1):
+            previous[j] = current[j]
+        if high < m:
+            previous[high + 1] = far
+    return previous[m]

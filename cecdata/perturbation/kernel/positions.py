@@ -1,0 +1,197 @@
+"""Random draws, and those of the operator, of the number of edits and of their positions.
+
+Draws are pure functions of (seed, id, copy, purpose, index): each is the finaliser of SplitMix64
+over a counter, so that order, sharding, workers and restarts change no row.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cecdata.common.kernels.jit import called, inlined
+from cecdata.common.kernels.mix import mix
+
+# What a draw is for. A new purpose takes a new number; a used one is never taken again.
+UNCHANGED, OPERATOR, COUNT, POSITION, REPLACEMENT, MIXED, MIXED_OPERATOR, SAMPLE = range(8)
+PROPOSAL, CHOICE = 8, 9
+
+
+@inlined
+def key_of(seed, identity, copy):
+    """Return the key of a pair's draws."""
+    first = mix(np.uint64(identity) ^ mix(np.uint64(seed) + np.uint64(0x9E3779B97F4A7C15)))
+    return mix(first + (np.uint64(copy) + np.uint64(1)) * np.uint64(0xD1B54A32D192ED03))
+
+
+@inlined
+def draw(key, purpose, index):
+    """Return a uniform word of 64 bits."""
+    counter = (np.uint64(purpose) << np.uint64(32)) + np.uint64(index) + np.uint64(1)
+    return mix(key + counter * np.uint64(0x9E3779B97F4A7C15))
+
+
+@inlined
+def below(word, n):
+    """Return a number 0..n - 1."""
+    # Lemire's multiply-shift on the upper 32 bits; its bias of n / 2**32 is far below anything seen
+    return np.int64(((word >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
+
+
+@inlined
+def unit(word):
+    """Return a fraction in [0, 1)."""
+    return np.float64(word >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+_SPARSE = 24  # tries after which the eligible positions are counted
+
+
+@inlined
+def insert_mask_of(inserts):
+    """Return the operators that insert, as a set of bits."""
+    bits = 0
+    for o in range(len(inserts)):
+        if inserts[o]:
+            bits |= 1 << o
+    return bits
+
+
+@inlined
+def with_prior_of(priors):
+    """Return the operators with a prior, as a set of bits."""
+    bits = np.int64(0)
+    for o in range(len(priors)):
+        bits |= np.int64(priors[o] > 0) << o
+    return bits
+
+
+@inlined
+def count_positions(mask, n, wanted):
+    """Return the number of positions 0..n that have a bit of `wanted`."""
+    count, bits = np.uint16(0), np.uint16(wanted)
+    for i in range(np.uint64(n + 1)):  # 16-bit and without branches: the compiler vectorises it
+        count = np.uint16(count + np.uint16((mask[i] & bits) != 0))
+    return np.int64(count)
+
+
+@inlined
+def able_of(mask, n, with_prior):
+    """Return the operators with a prior that can edit some position, as a set of bits."""
+    bits = np.uint16(0)
+    for i in range(np.uint64(n + 1)):
+        bits = np.uint16(bits | mask[i])
+    return np.int64(bits) & with_prior
+
+
+@inlined
+def accumulate(priors, able, cumulative):
+    """Write into cumulative[o] the probability of drawing an operator ≤ o of the set `able`."""
+    total, sum_ = 0.0, 0.0
+    for o in range(len(priors)):
+        if (able >> o) & 1:
+            total += priors[o]
+    for o in range(len(priors)):
+        if (able >> o) & 1:
+            sum_ += priors[o]
+            cumulative[o] = sum_ / total
+        else:
+            cumulative[o] = sum_ / total if total > 0 else 0.0
+    last = len(priors) - 1
+    while last > 0 and not (able >> last) & 1:
+        last -= 1
+    for o in range(last, len(priors)):
+        cumulative[o] = 2.0  # the last of the set takes what rounding leaves over
+
+
+@inlined
+def choose(u, cumulative):
+    """Return the operator that a draw selects."""
+    chosen = 0
+    for o in range(len(cumulative)):
+        chosen += u >= cumulative[o]  # no branch: it could not be predicted
+    return chosen
+
+
+@inlined
+def take(n, o, wanted, draws, key, scratch):
+    """Draw how many positions with a bit of `wanted` are edited, and which; return the number."""
+    positions, u, count = count_positions(scratch.mask, n, wanted), unit(draw(key, COUNT, 0)), 1
+    count_cdf = draws.count_cdf
+    while count < count_cdf.shape[2] and u >= count_cdf[o, positions, count - 1]:
+        count += 1
+    _take_positions(scratch.mask, n, wanted, count, key, scratch.chosen)
+    return count
+
+
+@inlined
+def _take_positions(mask, n, wanted, count, key, chosen):
+    """Draw `count` distinct positions with a bit of `wanted`, ascending, each set equally likely.
+
+    A position is drawn from all n + 1 until an eligible one is found. Where these are rare
+    (`_SPARSE`), it is cheaper to count them.
+    """
+    bits, tries = np.uint16(wanted), 0
+    for k in range(count):
+        fresh, position = False, 0
+        while not fresh:
+            position = below(draw(key, POSITION, tries), n + 1)
+            tries += 1
+            fresh = (mask[position] & bits) != 0
+            for j in range(k):
+                fresh &= chosen[j] != position
+            if tries >= _SPARSE and not fresh:
+                position = _count_out(mask, n, bits, chosen, k, draw(key, POSITION, tries))
+                tries += 1  # no draw decides twice
+                fresh = True
+        at = k
+        while at > 0 and chosen[at - 1] > position:
+            chosen[at] = chosen[at - 1]
+            at -= 1
+        chosen[at] = position
+
+
+@called
+def _count_out(mask, n, bits, chosen, k, word):
+    """Return one of the positions that fit and are not yet chosen, each equally likely."""
+    rank = below(word, count_positions(mask, n, bits) - k)
+    for position in range(n + 1):
+        fresh = (mask[position] & bits) != 0
+        for j in range(k):
+            fresh &= chosen[j] != position
+        if fresh:
+            if rank == 0:
+                return position
+            rank -= 1
+    return 0  # cannot happen: there are more positions than edits
+
+
+@called
+def take_mixed(n, able, draws, key, scratch):
+    """Draw positions, and for each an operator, operators[k]; at least two operators differ.
+
+    Return the number of positions, or 0 if these positions do not allow two operators.
+    """
+    mask, chosen, operators, cumulative = (
+        scratch.mask,
+        scratch.chosen,
+        scratch.operators,
+        scratch.cumulative_here,
+    )
+    priors = draws.priors
+    count = take(n, len(priors), able, draws, key, scratch)
+    reach, seen = np.int64(0), np.int64(0)
+    for k in range(count):
+        reach |= np.int64(mask[chosen[k]]) & able
+    if count < 2 or reach & (reach - 1) == 0:
+        return 0
+    for k in range(count):
+        accumulate(priors, np.int64(mask[chosen[k]]) & able, cumulative)
+        operators[k] = choose(unit(draw(key, MIXED_OPERATOR, k)), cumulative)
+        seen |= np.int64(1) << operators[k]
+    if seen & (seen - 1) == 0:
+        k = count - 1
+        while np.int64(mask[chosen[k]]) & able & ~seen == 0:
+            k -= 1
+        accumulate(priors, np.int64(mask[chosen[k]]) & able & ~seen, cumulative)
+        operators[k] = choose(unit(draw(key, MIXED_OPERATOR, count)), cumulative)
+    return count
