@@ -15,7 +15,7 @@ COMMANDS = {
     ),
     "run": ("cecbench.commands.run:run", "Run a system on a benchmark and score it."),
     "suite": (
-        "cecbench.commands.suite:suite",
+        "cecbench.commands.run:suite",
         "Run all benchmarks of this machine, and write the report.",
     ),
     "score": (
@@ -26,11 +26,14 @@ COMMANDS = {
         "cecbench.commands.report:compare",
         "Compare scores of the same benchmark and scorer.",
     ),
+    "power": (
+        "cecbench.commands.report:power",
+        "Say how many rows show a difference of so many points.",
+    ),
     "report": (
         "cecbench.commands.report:report",
         "Write a report of runs and the published rows: HTML, LaTeX, …",
     ),
-    "published": ("cecbench.commands.report:published", "Print the paper's tables as JSON."),
     "completion": (
         "cecdata.common.completion:completion",
         "Print a script for the completion of a shell.",

@@ -9,10 +9,9 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -188,18 +187,18 @@ def score_file(
     options = Options(policy, projection, mode, dictionaries or NO_DICTIONARIES)
     rules = find_scorer(scorer, options)
     check_draws(bootstrap)
+    plain = _is_plain(path)
     tally = Tally(rules, policy, triples=bootstrap > 0)
-    seen = SeenIds()
-    for block, hashes in _blocks(path, scanned=rules.scans):
-        seen.add(hashes)
-        if isinstance(block, list):
-            tally.take(block)
-        else:
-            tally.take_scan(block)
+    try:
+        seen = _add_file(tally, path, plain=plain)
+    except _QuotedError:
+        plain = False
+        tally = Tally(rules, policy, triples=bootstrap > 0)
+        seen = _add_file(tally, path, plain=False)
     if tally.read == 0:
         raise InputError(f"{path}: no rows; a file with id, source, target, prediction is expected")
     if seen.suspects():
-        again = read_blocks if _is_plain(path) else lambda path: chunks(_other_rows(path))
+        again = read_blocks if plain else lambda path: chunks(_other_rows(path))
         check_distinct(lambda: again(path), str(path))
     if not bootstrap or not tally.kept:
         return tally.values(tally.signature(benchmark or "file"))
@@ -208,44 +207,70 @@ def score_file(
     return {**tally.values(signature), "interval": interval.as_dict(rules.headline)}
 
 
-def _blocks(path: Path, *, scanned: bool) -> Iterator[tuple[list[Row] | Scan, NDArray[np.int64]]]:
-    """Yield the blocks of a file, scanned or parsed, each with the hashes of its ids."""
-    if not _is_plain(path):
-        for rows in chunks(_other_rows(path)):
-            yield rows, hashes_of(rows)
-        return
-    if not scanned or not _pays(path):
-        for rows in read_blocks(path):
-            yield rows, hashes_of(rows)
-        return
-    from cecbench.metrics import scan
+class _QuotedError(Exception):
+    """The cells of a table, read as plain so far, are quoted."""
 
+
+def _add_file(tally: Tally, path: Path, *, plain: bool) -> SeenIds:
+    """Add the rows of a file to the tally; return the hashes of their ids."""
+    seen = SeenIds()
+    if not plain:
+        for rows in chunks(_other_rows(path)):
+            seen.add(hashes_of(rows))
+            tally.take(rows)
+        return seen
+    for block, hashes in _blocks(path, scanned=tally.scorer.scans):
+        seen.add(hashes)
+        if isinstance(block, list):
+            tally.take(block)
+        else:
+            tally.take_scan(block)
+    return seen
+
+
+def _blocks(path: Path, *, scanned: bool) -> Iterator[tuple[list[Row] | Scan, NDArray[np.int64]]]:
+    """Yield the blocks of a plain table, scanned or parsed, each with the hashes of its ids."""
+    look: Callable[[bytes], Scan | None] | None = None
+    hashed: Callable[[Sequence[Row]], NDArray[np.int64]] = hashes_of
+    if scanned and _pays(path):
+        from cecbench.metrics import scan
+
+        look, hashed = scan.scan, lambda rows: scan.hashes_of([row.id for row in rows])
     done = 0
+    literal = False  # whether quotation marks are known to be characters
     for raw in read_raw(path):
-        block = scan.scan(raw)
+        if not literal and _opens_a_cell(raw):
+            if read_table(path).form.endswith("quoted cells"):
+                raise _QuotedError
+            literal = True
+        block = look(raw) if look else None
         if block is not None:
             yield block, block.ids
             done += len(block)
             continue
         rows = parse(raw, done, path)
-        yield rows, scan.hashes_of([row.id for row in rows])
+        yield rows, hashed(rows)
         done += len(rows)
 
 
 def _is_plain(path: Path) -> bool:
-    """Return whether a file has four columns by tabs, without a header and without quoted cells."""
+    """Return whether a file has tabs and no header; quoted cells show only later."""
     if path.suffix.lower() == ".csv" or not path.is_file():
         return not path.is_file()  # the error of `read_raw` names it
-    blocks = read_raw(path)
-    first = next(blocks, b"")
+    first = next(read_raw(path), b"")
     head = first.partition(b"\n")[0].decode("utf-8", "replace").split("\t")
-    if first.startswith((b"\xff\xfe", b"\xfe\xff")) or _named(head) or is_json(path):
-        return False
-    if first.startswith(b'"') or any(
-        b'\t"' in raw or b'\n"' in raw for raw in chain([first], blocks)
-    ):
-        return not read_table(path).form.endswith("quoted cells")
-    return True
+    utf16 = first.startswith((b"\xff\xfe", b"\xfe\xff"))
+    return not (utf16 or _named(head) or is_json(path))
+
+
+def _opens_a_cell(raw: bytes) -> bool:
+    """Return whether a cell of a block begins with a quotation mark."""
+    at = raw.find(b'"')
+    while at >= 0:
+        if at == 0 or raw[at - 1 : at] in (b"\t", b"\n"):
+            return True
+        at = raw.find(b'"', at + 1)
+    return False
 
 
 def _named(cells: Sequence[str]) -> dict[str, int]:

@@ -94,8 +94,6 @@ def options_from(given: Mapping[str, object]) -> dict[str, object]:
     }
 
 
-
-
 _FILE = click.Path(path_type=Path)
 _OPTIONS: dict[str, dict[str, Any]] = {
     "--scorer": {
@@ -103,7 +101,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "show_default": True,
         "help": f"The published scorer: {', '.join(SCORERS)}.",
     },
-    "--policy": {
+    "--unequal-length": {
         "help": "Treatment of rows whose texts differ in length; each scorer has a default: "
         f"{', '.join(POLICIES)}."
     },
@@ -133,7 +131,7 @@ def scoring_options(command: Command) -> Command:
 def scoring_from(given: Mapping[str, Any]) -> Options:
     """Return the record of a command's options, without the scorer's name."""
     return Options(
-        given["policy"],
+        given["unequal_length"],
         given["projection"],
         given["mode"],
         Dictionaries(given["cilin"], given["confusion"]),

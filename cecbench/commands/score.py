@@ -16,7 +16,7 @@ from cecbench.scorers import score_file
 
 @click.command(
     cls=SectionCommand,
-    epilog="Example: cecbench score answers.tsv --scorer cscd --policy revert --json",
+    epilog="Example: cecbench score answers.tsv --scorer cscd --unequal-length revert --json",
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @scoring_options

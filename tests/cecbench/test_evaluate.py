@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from cecbench import published
 from cecbench.breakdown import COUNTS, Breakdown
 from cecbench.cli import cli
-from cecbench.commands import suite
+from cecbench.commands.run import _plan
 from cecbench.metrics.rows import Row
 from cecbench.report.page import aligned, judgement
 from cecbench.results import read_run
@@ -181,7 +181,7 @@ def test_compare_refuses_different_signatures_and_says_what_differs(bench, tmp_p
     system = f"predictions:{tmp_path / 'good.txt'}"
     run(bench, system, "--out", tmp_path / "a")
     run(bench, "copy", "--out", tmp_path / "b")
-    run(bench, system, "--out", tmp_path / "c", "--policy", "drop")
+    run(bench, system, "--out", tmp_path / "c", "--unequal-length", "drop")
     refused = cecbench("compare", tmp_path / "a", tmp_path / "c", code=5)
     assert "policy: revert" in refused.output
     forced = cecbench("compare", tmp_path / "a", tmp_path / "c", "--force")
@@ -190,7 +190,26 @@ def test_compare_refuses_different_signatures_and_says_what_differs(bench, tmp_p
     (pair,) = tested["pairs"]
     assert tested["differences"] == []
     assert pair["difference"] == pytest.approx(4 / 7)
+    assert pair["low"] <= pair["difference"] <= pair["high"]
+    power = ("power", tmp_path / "a", tmp_path / "b", "--points", 10, "--json")
+    rows = json.loads(cecbench(*power).stdout)
+    assert rows["rows_needed"]["10"] >= rows["rows"]
     assert 0 < pair["p"] <= pair["p_holm"] <= 1
+
+
+def test_systems_are_compared_on_several_benchmarks_at_once(bench, tmp_path):
+    """Scores are paired within each benchmark, and the p-values corrected over all pairs."""
+    other = tmp_path / "other.tsv"
+    other.write_text(bench.read_text("utf-8").replace("天", "夭"), "utf-8")
+    folders = []
+    for number, path in enumerate((bench, other)):
+        for system in ("copy", "channel"):
+            folders.append(tmp_path / f"{system}-{number}")
+            run(path, system, "--out", folders[-1])
+    pairs = json.loads(cecbench("compare", *folders, "--json").stdout)["pairs"]
+    found = [(Path(pair["first"]).name, Path(pair["second"]).name) for pair in pairs]
+    assert found == [("copy-0", "channel-0"), ("copy-1", "channel-1")]
+    assert all(pair["p_holm"] >= pair["p"] for pair in pairs)
 
 
 def test_a_folder_of_another_run_is_refused(bench, tmp_path):
@@ -216,7 +235,6 @@ def test_a_folder_of_another_run_is_refused(bench, tmp_path):
         (["suite", "--limit", "-1"], 2, "range"),
         (["report", "nowhere"], 1, "no such run"),
         (["compare", "{own}", "{own}"], 1, "is not JSON"),
-        (["published", "tab"], 2, "no published table"),
         (["fetch", "cscd"], 2, "did you mean"),
         (["suite", "--shards", "nowhere"], 1, "nothing to score"),
     ],
@@ -421,13 +439,13 @@ def test_the_built_in_policy_replaces_one_that_was_not_trained(tmp_path, bench):
     data = tmp_path / "data"
     (data / "cs").mkdir(parents=True)
     (data / "cs" / "test.tsv").write_text(bench.read_text(encoding="utf-8"), encoding="utf-8")
-    plan = suite._plan(tmp_path / "none", tmp_path / "model", (), data)
+    plan = _plan(tmp_path / "none", tmp_path / "model", (), data)
     assert plan.systems == ("copy", "policy:builtin")
-    again = suite._plan(tmp_path / "none", tmp_path / "model", ("policy:builtin",), data)
+    again = _plan(tmp_path / "none", tmp_path / "model", ("policy:builtin",), data)
     assert again.systems == plan.systems
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "config.json").write_text("{}")
-    plan = suite._plan(tmp_path / "none", tmp_path / "model", (), data)
+    plan = _plan(tmp_path / "none", tmp_path / "model", (), data)
     assert plan.systems == ("copy", f"policy:{tmp_path / 'model'}")
 
 

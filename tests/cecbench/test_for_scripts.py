@@ -38,7 +38,7 @@ def said(*arguments: str) -> dict:
 
 COMBINATIONS = [
     *(
-        ("--scorer", s, "--policy", p)
+        ("--scorer", s, "--unequal-length", p)
         for s in ("cscd", "lemon", "sighan", "pycorrector", "cherrant")
         for p in ("strict", "revert", "drop")
     ),
@@ -200,5 +200,5 @@ def test_keys_are_those_of_the_golden_files(scorer: str) -> None:
     by_policy = golden["car"]["detect"]
     for policy in {"strict", "revert", "drop"} & by_policy.keys():
         expected = flatten(by_policy[policy])
-        mine = said("score", str(file), "--scorer", scorer, "--policy", policy, "--json")
+        mine = said("score", str(file), "--scorer", scorer, "--unequal-length", policy, "--json")
         assert {key: mine.get(key) for key in expected} == expected
