@@ -168,7 +168,7 @@ def build(
         return
     from cecdata.builds.build import build as make
     from cecdata.commands.show import summary, summary_text
-    from cecdata.common.cores import usable_cores
+    from cecdata.common.machine import usable_cores
 
     with Progress():
         manifest = make(
@@ -239,7 +239,7 @@ def _survey(
 ) -> None:
     from cecdata.builds.build import survey
     from cecdata.commands.show import plan, shown
-    from cecdata.common.cores import usable_cores
+    from cecdata.common.machine import usable_cores
     from cecdata.corpus.reading import FileReport
 
     with Progress():

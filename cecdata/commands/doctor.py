@@ -19,8 +19,8 @@ import click
 from cecdata import __version__
 from cecdata.commands.show import print_json
 from cecdata.common.codec import Json
-from cecdata.common.cores import usable_cores
 from cecdata.common.errors import CecError
+from cecdata.common.machine import total_memory, usable_cores
 
 DISTRIBUTION = "cec-zero"
 #: what each extra adds
@@ -150,14 +150,8 @@ def examine() -> dict[str, Json]:
 
 
 def _memory_gib() -> float | None:
-    """Return the memory that this process may use, by the machine and by its control group."""
-    limits = []
-    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    group = Path("/sys/fs/cgroup/memory.max")
-    if group.is_file() and (limit := group.read_text().strip()).isdigit():
-        limits.append(int(limit))
-    return round(min(limits) / 2**30, 1) if limits else None
+    total = total_memory()
+    return None if total is None else round(total / 2**30, 1)
 
 
 def _gpus() -> list[str]:

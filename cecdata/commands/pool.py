@@ -12,7 +12,7 @@ import click
 from cecdata.commands.build import refuse_rejects, warn_of_unreadable
 from cecdata.commands.corpus_options import corpus_options
 from cecdata.commands.show import OutPath, files_shown, print_json
-from cecdata.common.cores import usable_cores
+from cecdata.common.machine import usable_cores
 from cecdata.common.progress import Progress
 from cecdata.common.redact import without_userinfo
 from cecdata.config import load

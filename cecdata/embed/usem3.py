@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from cecdata.common.cores import usable_cores
+from cecdata.common.machine import usable_cores
 from cecdata.embed import usem3_kernel as kernel
 
 Floats = npt.NDArray[np.float32]

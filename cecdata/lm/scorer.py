@@ -55,14 +55,16 @@ class Kind:
 
 
 # The first kind that takes a name opens it.
-KINDS = ("ngrams",)
+KINDS = ("ngrams", "endpoint", "causal")
 
 
 def open_scorer(name: str | Path | None = None) -> Scorer:
     """Open a language model by its name.
 
     A name is `words` (the n-gram table that ships; the default is the user's own one, if there is
-    one), or the file of an n-gram table or an ARPA file. Raises `InputError` for any other.
+    one), the file of an n-gram table or an ARPA file, the folder of a causal model of transformers
+    or its name on the hub, a folder that has one `.gguf` file, or the URL of an endpoint.
+    Raises `InputError` for what is none of these.
     """
     text = "" if name is None else str(name)
     for module in KINDS:
@@ -70,8 +72,8 @@ def open_scorer(name: str | Path | None = None) -> Scorer:
         if kind.takes(text):
             return kind.open(text)
     raise InputError(
-        f"{text} is no language model: name an n-gram table, an ARPA file, or `words` for the "
-        "table that ships"
+        f"{text} is no language model: name an n-gram table, an ARPA file, `words` for the table "
+        "that ships, the folder or hub name of a causal model, or the URL of an endpoint"
     )
 
 

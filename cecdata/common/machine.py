@@ -1,0 +1,43 @@
+"""The cores and the memory of the machine that this process may use."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_CONTROL_GROUP = Path("/sys/fs/cgroup")
+
+
+def usable_cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def total_memory() -> int | None:
+    """Return the bytes that the machine or the control group has; None where that is unknown."""
+    limits = []
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    if (most := _number("memory.max")) is not None:
+        limits.append(most)
+    return min(limits) if limits else None
+
+
+def free_memory() -> int | None:
+    """Return the bytes that are still free for this process; None where that is unknown."""
+    free = []
+    if (path := Path("/proc/meminfo")).is_file():
+        lines = dict(line.split(":") for line in path.read_text("ascii").splitlines())
+        free.append(int(lines["MemAvailable"].split()[0]) << 10)
+    most, used = _number("memory.max"), _number("memory.current")
+    if most is not None and used is not None:
+        free.append(max(0, most - used))
+    return min(free) if free else None
+
+
+def _number(name: str) -> int | None:
+    path = _CONTROL_GROUP / name
+    text = path.read_text("ascii").strip() if path.is_file() else ""
+    return int(text) if text.isdigit() else None

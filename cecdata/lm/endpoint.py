@@ -1,0 +1,260 @@
+"""Language models behind an OpenAI-compatible endpoint that gives log-probabilities of a prompt.
+
+vLLM answers `prompt_logprobs`; other servers have `echo` with `logprobs`. Which of the two is tried
+once. Each answer is kept on disk, so a text is sent once, and what was answered stays where the
+endpoint ends in the middle. The key is read from the environment and goes into the header alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import math
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cecdata.common.errors import CecError, InputError, MissingPackageError, how_to_install
+from cecdata.common.redact import without, without_userinfo
+from cecdata.common.strict_json import parse
+from cecdata.lm.scorer import Change, Doubles, Kind, changed
+
+if TYPE_CHECKING:
+    import httpx
+    import pyarrow as pa
+
+KEY = "CEC_LM_KEY"  # the environment variable with the endpoint's key
+TIMEOUT_S = 60.0  # of a request, from connecting to the last byte
+TRIES = 5
+CONCURRENT = 8
+_MOST_BYTES = 16 << 20  # of an answer
+_AGAIN = {408, 425, 429, 500, 502, 503, 504}
+_BEGIN = "\n"  # the first token of a prompt has no log-probability
+Body = dict[str, object]
+
+
+class _TryAgainError(Exception):
+    """A failure that may pass, with what was wrong."""
+
+
+class EndpointScorer:
+    """A model at a URL, such as `http://localhost:8000/v1` or `http://host/v1#MODEL`.
+
+    Without a name the endpoint's only model is taken. Threads may share it.
+    """
+
+    def __init__(
+        self, url: str, *, timeout_s: float = TIMEOUT_S, tries: int = TRIES, pause_s: float = 1.0
+    ) -> None:
+        base, _, model = url.partition("#")
+        if without_userinfo(base) != base:
+            raise InputError(f"a URL with a login is not taken: put the key into {KEY}")
+        self._base = base.rstrip("/")
+        self._key = os.environ.get(KEY)
+        self._timeout_s, self._tries, self._pause_s = timeout_s, tries, pause_s
+        self._http = _client(timeout_s, self._key)
+        self._model = model or self._only_model()
+        self.name = f"{self._base}#{self._model}"
+        self.identity = self.name
+        self._answers = _Answers(self.identity)
+        self._fields: Body = {}
+        self._find_fields()
+
+    def log_prob(self, texts: Sequence[str] | pa.Array) -> Doubles:
+        """Return log P of each text in nats, behind a line feed."""
+        given = [str(text) for text in texts]
+        known = self._answers.of(given)
+        missing = [text for text in dict.fromkeys(given) if text and text not in known]
+        with ThreadPoolExecutor(CONCURRENT) as pool:
+            jobs = [pool.submit(self._asked_and_kept, text) for text in missing]
+            try:
+                known |= {text: job.result() for text, job in zip(missing, jobs, strict=True)}
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+        return np.array([known[text] if text else 0.0 for text in given])
+
+    def log_ratios(self, text: str, changes: Sequence[Change]) -> Doubles:
+        """Return log P(text after the change) - log P(text), for each change alone."""
+        return self.log_ratios_of([text], [changes])[0]
+
+    def log_ratios_of(
+        self, texts: Sequence[str], changes: Sequence[Sequence[Change]]
+    ) -> list[Doubles]:
+        """Return the ratios of several texts; the server shares their prefixes, if it can."""
+        variants = [
+            [text, *(changed(text, change) for change in of_text)] if of_text else []
+            for text, of_text in zip(texts, changes, strict=True)
+        ]
+        logs = iter(self.log_prob([each for of_text in variants for each in of_text]))
+        rows = [np.array([next(logs) for _ in of_text]) for of_text in variants]
+        return [row[1:] - row[0] if len(row) else row for row in rows]
+
+    def _find_fields(self) -> None:
+        """Find the fields of a request that this endpoint answers with log-probabilities."""
+        ways: tuple[Body, ...] = ({"prompt_logprobs": 0}, {"echo": True, "logprobs": 0})
+        said = ""
+        for self._fields in ways:
+            try:
+                self._asked("你好")
+            except InputError as error:
+                said = str(error)
+            else:
+                return
+        raise InputError(
+            f"{self._base} gives no log-probabilities of a prompt, by `prompt_logprobs` as vLLM "
+            f"does or by `echo`: {said}"
+        )
+
+    def _asked_and_kept(self, text: str) -> float:
+        nats = self._asked(text)
+        self._answers.keep(text, nats)
+        return nats
+
+    def _asked(self, text: str) -> float:
+        body = {
+            "model": self._model,
+            "prompt": _BEGIN + text,
+            "max_tokens": 1,
+            "temperature": 0,
+            **self._fields,
+        }
+        answer = self._call("POST", "/completions", body)
+        try:
+            logs = _prompt_logs(answer)
+        except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
+            raise InputError(
+                f"an answer of {self._base} has no log-probabilities ({error!r})"
+            ) from error
+        if not logs or any(not math.isfinite(each) or each > 1e-3 for each in logs):
+            raise InputError(f"an answer of {self._base} has numbers that are no log-probability")
+        return math.fsum(logs)
+
+    def _only_model(self) -> str:
+        listed = self._call("GET", "/models", None)
+        try:
+            names = [str(entry["id"]) for entry in listed["data"]]
+        except (KeyError, TypeError) as error:
+            raise InputError(f"{self._base}/models lists no models: name one, URL#MODEL") from error
+        if len(names) != 1:
+            some = ", ".join(names[:5]) or "none"
+            raise InputError(f"{self._base} has {len(names)} models ({some}): name one, URL#MODEL")
+        return names[0]
+
+    def _call(self, method: str, path: str, body: Body | None) -> Any:
+        """Return the JSON of an answer; what may pass is tried again, ever later."""
+        import tenacity
+
+        again = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(_TryAgainError),
+            stop=tenacity.stop_after_attempt(self._tries),
+            wait=tenacity.wait_exponential(self._pause_s, max=60)
+            + tenacity.wait_random(0, self._pause_s),
+            reraise=True,
+        )
+        try:
+            return again(self._call_once, method, self._base + path, body)
+        except _TryAgainError as error:
+            raise CecError(
+                f"{self._base} failed {self._tries} times ({error}). What it answered before is "
+                "kept: run the same command again to continue"
+            ) from None
+
+    def _call_once(self, method: str, url: str, body: Body | None) -> Any:
+        import httpx
+
+        ends = time.monotonic() + self._timeout_s
+        data = b""
+        try:
+            with self._http.stream(method, url, json=body) as answer:
+                for piece in answer.iter_bytes():
+                    data += piece
+                    if len(data) > _MOST_BYTES:
+                        raise InputError(f"an answer of {self._base} is above 16 MiB")
+                    if time.monotonic() > ends:
+                        raise _TryAgainError(f"no whole answer in {self._timeout_s:g} s")
+                status = answer.status_code
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise _TryAgainError(self._shown(str(error) or type(error).__name__)) from None
+        if status != httpx.codes.OK:
+            said = f"status {status}: {self._shown(data.decode('utf-8', 'replace'))}"
+            raise _TryAgainError(said) if status in _AGAIN else InputError(f"{self._base}: {said}")
+        try:
+            return parse(data)
+        except (ValueError, RecursionError):
+            raise _TryAgainError("an answer that is no JSON") from None
+
+    def _shown(self, text: str) -> str:
+        return without(" ".join(without_userinfo(text).split())[:200], self._key)
+
+
+def _prompt_logs(answer: Any) -> list[float]:
+    """Return the log-probabilities of the prompt's tokens behind the first."""
+    choice = answer["choices"][0]
+    if (by_token := choice.get("prompt_logprobs")) is not None:
+        return [float(next(iter(entry.values()))["logprob"]) for entry in by_token[1:]]
+    logs = choice["logprobs"]["token_logprobs"]
+    answered = int(answer["usage"]["completion_tokens"])
+    return [float(each) for each in logs[1 : len(logs) - answered]]
+
+
+def _client(timeout_s: float, key: str | None) -> httpx.Client:
+    try:
+        import httpx
+        import tenacity  # noqa: F401
+    except ImportError as error:
+        raise MissingPackageError(
+            f"an endpoint needs httpx and tenacity: {how_to_install('lm')}"
+        ) from error
+    headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+    return httpx.Client(timeout=timeout_s, headers=headers)
+
+
+class _Answers:
+    """The answers of an endpoint on disk, by the SHA-256 of the text: no text is kept."""
+
+    def __init__(self, identity: str) -> None:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+        name = hashlib.sha256(identity.encode()).hexdigest()[:16]
+        self.path = base / "cec-zero" / "endpoints" / f"{name}.sqlite"
+        with self._open() as held:
+            held.execute("CREATE TABLE IF NOT EXISTS answers (text BLOB PRIMARY KEY, nats REAL)")
+
+    def of(self, texts: Sequence[str]) -> dict[str, float]:
+        """Return the answers that are known."""
+        query = "SELECT nats FROM answers WHERE text = ?"
+        with self._open() as held:
+            found = {text: held.execute(query, [_key(text)]).fetchone() for text in texts}
+        return {text: row[0] for text, row in found.items() if row is not None}
+
+    def keep(self, text: str, nats: float) -> None:
+        """Keep an answer."""
+        with self._open() as held:
+            held.execute("INSERT OR REPLACE INTO answers VALUES (?, ?)", [_key(text), nats])
+
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        """Open the database, which is durable by itself, for one transaction."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.closing(sqlite3.connect(self.path, timeout=60)) as held, held:
+                yield held
+        except (OSError, sqlite3.Error) as error:
+            raise CecError(f"{self.path}: {error}: remove it, or set XDG_CACHE_HOME") from error
+
+
+def _key(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()
+
+
+def _takes(name: str) -> bool:
+    return name.startswith(("http://", "https://"))
+
+
+KIND = Kind(_takes, EndpointScorer)

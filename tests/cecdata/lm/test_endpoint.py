@@ -1,0 +1,207 @@
+"""Endpoints as scorers, on a loopback server that is right, slow, lying or down."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pytest
+
+from cecdata.common.errors import CecError, InputError
+from cecdata.lm import open_scorer
+
+pytest.importorskip("httpx")
+from cecdata.lm.endpoint import EndpointScorer
+
+SECRET = "sk-very-secret-key-123"
+
+
+def weight(sign):
+    return -1.0 - ord(sign) % 7 / 10
+
+
+def by_vllm(body):
+    tokens = [{str(ord(sign)): {"logprob": weight(sign), "rank": 1}} for sign in body["prompt"]]
+    return {"choices": [{"text": "x", "prompt_logprobs": [None, *tokens[1:]]}]}
+
+
+def by_echo(body):
+    if "echo" not in body:
+        return {"choices": [{"text": "x", "logprobs": None}]}
+    logs = [None, *(weight(sign) for sign in body["prompt"][1:]), -0.1]
+    return {
+        "choices": [{"text": "x", "logprobs": {"token_logprobs": logs}}],
+        "usage": {"completion_tokens": 1},
+    }
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, answer):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.answer, self.asked, self.keys = answer, Counter(), set()
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.server_address[1]}/v1"
+
+    def handle_error(self, *_):
+        pass
+
+
+class Handler(BaseHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        self.reply(200, json.dumps({"data": [{"id": "tiny"}]}).encode())
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.asked[body["prompt"]] += 1
+        self.server.keys.add(self.headers["Authorization"])
+        answer = self.server.answer(body)
+        status, data = answer if isinstance(answer, tuple) else (200, answer)
+        self.reply(status, data if isinstance(data, bytes) else json.dumps(data).encode())
+
+    def reply(self, status, data):
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+
+@pytest.fixture
+def serve(tmp_path, monkeypatch):
+    """A function that starts a server; answers are kept in a folder of the test."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("CEC_LM_KEY", raising=False)
+    started = []
+
+    def start(answer):
+        started.append(Server(answer))
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.shutdown()
+        server.server_close()
+
+
+def opened(server, **settings):
+    return EndpointScorer(server.url, **{"pause_s": 0.01, "tries": 3, **settings})
+
+
+@pytest.mark.parametrize("answer", [by_vllm, by_echo])
+def test_log_prob_is_the_sum_over_the_prompt(serve, answer):
+    """By `prompt_logprobs` or by `echo`; the first token, a line feed, does not count."""
+    server = serve(answer)
+    scorer = open_scorer(server.url)
+    texts = ["他来了。", "", "他", "他来了。"]
+    expected = [sum(map(weight, text)) for text in texts]
+    assert scorer.log_prob(texts).tolist() == pytest.approx(expected)
+    changes = [(0, 1, "她"), (1, 2, "")]
+    ratios = [weight("她") - weight("他"), -weight("来")]
+    assert scorer.log_ratios("他来了。", changes).tolist() == pytest.approx(ratios)
+    assert scorer.name == f"{server.url}#tiny"
+
+
+def test_a_text_is_asked_once(serve):
+    """Answers are kept on disk, for later scorers, too; no text is in the file."""
+    server = serve(by_vllm)
+    first = opened(server)
+    first.log_prob(["他来了。", "他来了。"])
+    assert opened(server).log_prob(["他来了。"]).tolist() == first.log_prob(["他来了。"]).tolist()
+    assert server.asked["\n他来了。"] == 1
+    assert "他来了".encode() not in first._answers.path.read_bytes()
+
+
+def test_what_was_answered_stays(serve):
+    """An endpoint that ends in the middle is an error, and the next run asks for the rest alone."""
+    down = threading.Event()
+
+    def answer(body):
+        return (503, b"") if "9" in body["prompt"] and down.is_set() else by_vllm(body)
+
+    server = serve(answer)
+    texts = [f"第{n}句" for n in range(10)]
+    scorer = opened(server)
+    down.set()
+    with pytest.raises(CecError, match=r"failed 3 times.*503.*run the same command again"):
+        scorer.log_prob(texts)
+    down.clear()
+    server.asked.clear()
+    assert np.isfinite(opened(server).log_prob(texts)).all()
+    assert server.asked["\n第0句"] == 0
+    assert server.asked["\n第9句"] == 1
+
+
+def test_a_passing_fault_is_tried_again(serve):
+    """A server that is busy, or answers no JSON, is asked again."""
+    faults = iter([(429, b"busy"), (200, b"<html>"), (500, b"")])
+    server = serve(lambda body: next(faults, None) or by_vllm(body))
+    assert np.isfinite(opened(server, tries=5).log_prob(["他"])).all()
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda _: {"choices": [{"message": {"content": "好"}}]}, "no log-probabilities"),
+        (lambda _: {"choices": []}, "no log-probabilities"),
+        (lambda _: {"choices": [{"prompt_logprobs": [None, {"1": {"logprob": 3.0}}]}]}, "numbers"),
+        (lambda _: {"choices": [{"prompt_logprobs": [None]}]}, "numbers"),
+        (lambda _: (401, b"no"), "status 401"),
+        (lambda _: (200, b" " * (17 << 20)), "above 16 MiB"),
+    ],
+    ids=["chat", "empty", "positive", "none", "key", "endless"],
+)
+def test_an_endpoint_that_cannot_or_lies_is_refused(serve, answer, message):
+    """The message says what is missing, and by which two ways it was asked for."""
+    with pytest.raises(InputError, match=message):
+        opened(serve(answer))
+
+
+def test_a_slow_endpoint_has_a_deadline(serve):
+    """A request ends after its time, and is tried as often as told."""
+
+    def slow(_):
+        time.sleep(1)
+        return {}
+
+    began = time.monotonic()
+    with pytest.raises(CecError, match="failed 2 times"):
+        opened(serve(slow), timeout_s=0.2, tries=2)
+    assert time.monotonic() - began < 3
+
+
+def test_the_key_is_in_the_header_alone(serve, monkeypatch, caplog):
+    """Neither a message nor a log nor the file of answers holds it, where it is echoed, too."""
+    monkeypatch.setenv("CEC_LM_KEY", SECRET)
+    caplog.set_level(logging.DEBUG)
+    server = serve(by_vllm)
+    scorer = opened(server)
+    scorer.log_prob(["他"])
+    assert server.keys == {f"Bearer {SECRET}"}
+    assert SECRET not in scorer.identity + caplog.text
+    assert SECRET.encode() not in scorer._answers.path.read_bytes()
+    with pytest.raises(InputError) as told:
+        opened(serve(lambda _: (400, f"bad key {SECRET}".encode())))
+    assert SECRET not in str(told.value)
+    with pytest.raises(InputError, match="login"):
+        open_scorer("http://me:secret@127.0.0.1:9/v1")
+
+
+def test_a_damaged_file_of_answers_is_named(serve):
+    """The message says which file to remove."""
+    server = serve(by_vllm)
+    path = opened(server)._answers.path
+    path.write_bytes(b"garbage" * 1000)
+    with pytest.raises(CecError, match=r"sqlite.*remove it"):
+        opened(server).log_prob(["他"])
