@@ -10,8 +10,8 @@ import click
 
 from cecdata.commands.show import DatasetPath, print_json
 from cecdata.common.command_group import colour
-from cecdata.common.cores import usable_cores
 from cecdata.common.errors import VerificationError
+from cecdata.common.machine import usable_cores
 from cecdata.common.progress import Progress, suggest
 
 _SHOWN = 20
