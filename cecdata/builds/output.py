@@ -22,8 +22,8 @@ from cecdata.common.codec import Json
 from cecdata.common.durable import STATE, Workspace, fingerprint, sha256_of
 from cecdata.common.errors import InputError, RefusedError
 from cecdata.common.store import Store, is_remote, scratch
-from cecdata.shards.inventory import OWNED, take_inventory
 from cecdata.shards.manifest import MANIFEST, RUN, File, Manifest, loads
+from cecdata.shards.reader import OWNED, take_inventory
 
 PLAN = f"{STATE}/plan.json"
 # The tasks whose files a finished dataset does not need; a repair makes them again.

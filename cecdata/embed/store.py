@@ -27,7 +27,7 @@ from cecdata.common.errors import CecError, InputError, RefusedError, Verificati
 from cecdata.common.seal import sealed, unsealed
 from cecdata.corpus.xxh3 import ids
 from cecdata.embed.base import Encoder
-from cecdata.shards.inventory import Problem
+from cecdata.shards.reader import Problem
 from cecdata.shards.verify import Report
 
 FOLDER = "embeddings"  # of a dataset; it has one folder for each encoder

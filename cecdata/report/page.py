@@ -1,4 +1,4 @@
-"""The HTML page of a report: one file that loads nothing."""
+"""The HTML pages of a dataset of pairs and of a pool: one file each that loads nothing."""
 
 from __future__ import annotations
 
@@ -9,9 +9,14 @@ from typing import TYPE_CHECKING
 
 from cecdata.common import html
 from cecdata.common.html import Html, percent, table
-from cecdata.report.charts import heat_map, histogram
-from cecdata.report.facts import Facts
-from cecdata.report.sample import Sample
+from cecdata.report.facts import (
+    LENGTH_BIN,
+    Confusion,
+    Facts,
+    PoolSample,
+    Sample,
+    examples_by_reason,
+)
 from cecdata.shards.manifest import Counts, Manifest
 
 if TYPE_CHECKING:
@@ -19,6 +24,10 @@ if TYPE_CHECKING:
 
 SHOWN = 1_500  # kept pairs in the browser, shared among the operators
 SHOWN_REJECTED = 400
+ORIGINS = 100  # the manifest has all
+HEAD = ("origin", "licence", "sentences", "characters")
+_WIDTH, _HEIGHT, _FOOT, _LEFT = 340, 150, 34, 8
+ROWS, COLUMNS = 24, 8  # of the heat map
 
 
 def page(title: str, manifest: Manifest, sample: Sample, facts: Facts, command: str) -> str:
@@ -27,6 +36,7 @@ def page(title: str, manifest: Manifest, sample: Sample, facts: Facts, command: 
         _head(title, manifest, sample, facts, command),
         _counts(manifest, facts),
         _rejects(manifest, facts),
+        _sources(manifest),
         _rates(manifest),
         "<h2 id='shape'>Distances, lengths and places</h2><div class='figures'>",
         *(histogram(name, counts) for name, counts in facts.histograms.items()),
@@ -34,7 +44,7 @@ def page(title: str, manifest: Manifest, sample: Sample, facts: Facts, command: 
         _confusions(facts),
         _coverage(facts),
         "<h2 id='pairs'>Pairs</h2><p>The right text is struck out; its error follows in red.</p>",
-        browser("operator", "origin", "verdict"),
+        _browser("operator", "origin", "verdict"),
     )
     return html.page(title, "\n".join(sections), Path(__file__).parent, _data(sample, facts))
 
@@ -53,6 +63,7 @@ def _head(title: str, manifest: Manifest, sample: Sample, facts: Facts, command:
     links = {
         "counts": "Counts",
         "rejects": "Rejects",
+        "sources": "Sources",
         "rates": "Rates",
         "shape": "Histograms",
         "confusions": "Confusions",
@@ -90,11 +101,11 @@ def _shares(counts: Iterable[tuple[str, int]], total: int) -> list[tuple[str, st
 def _rejects(manifest: Manifest, facts: Facts) -> str:
     parts = ["<h2 id='rejects'>Rejects, duplicates and contamination</h2>"]
     for what, counts in (("rows of the corpus", manifest.rows), ("pairs", manifest.pairs)):
-        parts.append(rejected_table(what, counts, facts.reasons))
+        parts.append(_rejected_table(what, counts, facts.reasons))
     return "\n".join(parts)
 
 
-def rejected_table(what: str, counts: Counts, examples: Mapping[str, Sequence[str]]) -> str:
+def _rejected_table(what: str, counts: Counts, examples: Mapping[str, Sequence[str]]) -> str:
     """Return a paragraph that adds up, and a table of the reasons with their examples."""
     rejected = sum(counts.rejected.values())
     total = f"{counts.read:,} {what} read = {counts.kept:,} kept + {rejected:,} rejected."
@@ -108,6 +119,21 @@ def rejected_table(what: str, counts: Counts, examples: Mapping[str, Sequence[st
 
 def _lines(texts: Sequence[str]) -> Html:
     return Html("<br>".join(escape(text[:80]) for text in texts))
+
+
+def _sources(manifest: Manifest) -> str:
+    """Return the licences by origin, and what the pools did that the sentences came from."""
+    parts = ["<h2 id='sources'>Sources and licences</h2>"]
+    if manifest.origins:
+        parts.append(table(HEAD, origins(manifest)))
+    else:
+        parts.append("<p>This dataset does not record the licences of its origins.</p>")
+    for pool in manifest.pools:
+        settings = [(name, str(value)) for name, value in pool.configuration.items() if value]
+        parts.append(f"<h3>The pool {escape(pool.path)}</h3>")
+        parts.append(_rejected_table("rows of its corpus", pool.rows, {}))
+        parts.append(html.folded("Its settings", table(("setting", "value"), settings, words=(1,))))
+    return "\n".join(parts)
 
 
 def _rates(manifest: Manifest) -> str:
@@ -151,7 +177,7 @@ def _coverage(facts: Facts) -> str:
     )
 
 
-def browser(*fields: str) -> str:
+def _browser(*fields: str) -> str:
     """Return the browser of the page's rows, with a filter for each of the fields of `page.js`."""
     filters = "".join(f'<label>{name}<select id="pair-{name}"></select></label>' for name in fields)
     return (
@@ -184,3 +210,121 @@ def _rows(frame: pl.DataFrame) -> list[list[object]]:
         ]
         for target, edits, *facts, cosine in frame.select(columns).iter_rows()
     ]
+
+
+def pool_page(title: str, manifest: Manifest, sample: PoolSample, command: str) -> str:
+    """Return the whole page of a pool; `command` made it."""
+    reasons = examples_by_reason(sample.rejected_rows, "text")
+    sections = (
+        f"<h1>{escape(title)}</h1><p>{escape(about_pool(manifest, sample))}</p>",
+        f"<p><code>{escape(command)}</code></p>",
+        "<h2>Origins and licences</h2>" + table(HEAD, origins(manifest)),
+        "<h2>Rejected rows</h2>" + _rejected_table("rows of the corpus", manifest.rows, reasons),
+        "<h2>Lengths</h2>"
+        + histogram("Length of a sentence, ten characters to a bar", lengths(sample)),
+        "<h2>Sentences</h2>" + _browser("licence", "origin", "verdict"),
+    )
+    data = {"pairs": [*_kept(sample), *_rejected(sample)]}
+    return html.page(title, "\n".join(sections), Path(__file__).parent, data)
+
+
+def about_pool(manifest: Manifest, sample: PoolSample) -> str:
+    """Return a paragraph on a pool."""
+    return (
+        f"{manifest.rows.kept:,} distinct sentences, by {manifest.product} {manifest.version}. "
+        f"Lengths are counted over {len(sample.sentences):,} of them."
+    )
+
+
+def _kept(sample: PoolSample) -> list[list[object]]:
+    """Return rows of the browser: sentences of all origins, at most SHOWN of them."""
+    each = max(1, SHOWN // max(1, sample.sentences["origin"].n_unique()))
+    shown = sample.sentences.group_by("origin", maintain_order=True).head(each).head(SHOWN)
+    columns = shown.select("text", "licence", "origin").iter_rows()
+    return [[t, [], licence or "not stated", o, "kept", None, None] for t, licence, o in columns]
+
+
+def _rejected(sample: PoolSample) -> list[list[object]]:
+    """Return rows of the browser: rejected rows of each reason, and where they are."""
+    shown = sample.rejected_rows.group_by("reason", maintain_order=True).head(SHOWN_REJECTED)
+    columns = ("text", "origin", "reason", "file", "row", "detail")
+    return [
+        [text, [], "", origin, reason, None, None, f"{file}, row {row}{detail and f': {detail}'}"]
+        for text, origin, reason, file, row, detail in shown.select(columns).iter_rows()
+    ]
+
+
+def origins(manifest: Manifest) -> list[tuple[str, str, str, str]]:
+    """Return the rows of the table of origins, whose head is `HEAD`."""
+    return [
+        (
+            origin.origin,
+            "not stated" if origin.licence is None else origin.licence,
+            f"{origin.sentences:,}",
+            f"{origin.characters:,}",
+        )
+        for origin in manifest.origins[:ORIGINS]
+    ]
+
+
+def lengths(sample: PoolSample) -> dict[str, int]:
+    """Return the number of sentences by length, in steps of ten characters."""
+    column = sample.sentences["text"].str.len_chars() // LENGTH_BIN * LENGTH_BIN
+    counts = column.value_counts().sort(column.name)
+    return {str(low): int(count) for low, count in counts.iter_rows()}
+
+
+def histogram(title: str, counts: Mapping[str, int]) -> Html:
+    """Return a figure with one bar for each bin, whose key is its label."""
+    total, highest = sum(counts.values()), max(counts.values(), default=0)
+    if not highest:
+        return Html("")
+    step = (_WIDTH - 2 * _LEFT) / len(counts)
+    plot = _HEIGHT - _FOOT
+    every = max(1, -(-len(counts) // 12))
+    parts = []
+    for place, (name, number) in enumerate(counts.items()):
+        height = max(1.0, (plot - 14) * number / highest)
+        x = _LEFT + place * step
+        tip = f"{name}: {number:,} ({number / total:.1%})"
+        parts.append(
+            f'<rect class="s0" x="{x + step * 0.08:.1f}" y="{plot - height:.1f}" '
+            f'width="{step * 0.84:.1f}" height="{height:.1f}"><title>{escape(tip)}</title></rect>'
+        )
+        if place % every == 0:
+            parts.append(
+                f'<text class="axis" x="{x + step / 2:.1f}" y="{plot + 14}" '
+                f'text-anchor="middle">{escape(name)}</text>'
+            )
+    said = "; ".join(f"{name}: {number / total:.1%}" for name, number in counts.items())
+    return Html(
+        f'<figure class="chart"><figcaption>{escape(title)}</figcaption>'
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" role="img" '
+        f'aria-label="{escape(title)}. {escape(said)}">{"".join(parts)}</svg></figure>'
+    )
+
+
+def heat_map(confusions: Sequence[Confusion]) -> Html:
+    """Return a row for each of the most perturbed texts, with what was most often written for it.
+
+    The shade of a cell is the share of the row's errors.
+    """
+    rows: dict[str, list[Confusion]] = {}
+    for confusion in confusions:
+        rows.setdefault(confusion.target, []).append(confusion)
+    most = sorted(rows.items(), key=lambda row: (-sum(c.count for c in row[1]), row[0]))[:ROWS]
+    lines = []
+    for target, cells in most:
+        total = sum(c.count for c in cells)
+        shown = "".join(
+            f'<td style="--heat:{c.count / total:.2f}">{escape(c.source)}'
+            f"<small>{c.count:,}</small></td>"
+            for c in cells[:COLUMNS]
+        )
+        lines.append(
+            f'<tr><th scope="row">{escape(target)}<small>{total:,}</small></th>{shown}</tr>'
+        )
+    return Html(
+        '<div class="scroll" tabindex="0" role="region" aria-label="heat map of confusions">'
+        '<table class="heat" lang="zh">' + "".join(lines) + "</table></div>"
+    )

@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cecdata.common.errors import InputError, UsageError, VerificationError
-from cecdata.shards.inventory import Problem, take_inventory
 from cecdata.shards.manifest import MANIFEST, PAIRS, POOL, File, Manifest, read_manifest
 from cecdata.shards.proofs import (
     Embed,
@@ -28,7 +27,7 @@ from cecdata.shards.proofs import (
     wrong_id,
     wrongly_embedded,
 )
-from cecdata.shards.reader import read_batches
+from cecdata.shards.reader import Problem, read_batches, take_inventory
 
 Level: TypeAlias = Literal["quick", "default", "full"]
 # Rows checked at a time: their arrays fit the processor's cache, twice as fast as 65,536 rows.

@@ -12,9 +12,8 @@ import pytest
 from cecdata.cli import cli
 from cecdata.common.command_group import run
 from cecdata.hanzi.edits import Edit, apply
-from cecdata.report import sample
-from cecdata.report.facts import count
-from cecdata.report.sample import draw
+from cecdata.report import facts as sample
+from cecdata.report.facts import count, draw
 from cecdata.report.write import write_report
 from cecdata.shards.reader import open_dataset
 
