@@ -10,31 +10,12 @@ from cecdata.builds.corrupt import corrupted
 from cecdata.frames.texts import BATCH, sentences, strings_of
 from cecdata.perturbation.engine import Perturber
 from cecdata.perturbation.pairs import Mask
-from cecdata.shards.schema import SENTENCE
+from cecdata.shards.schema import PAIR, SENTENCE
 
-EDITS = pl.List(
-    pl.Struct(
-        {
-            "start": pl.Int32,
-            "end": pl.Int32,
-            "target": pl.String,
-            "source": pl.String,
-            "operator": pl.String,
-            "kind": pl.String,
-        }
-    )
-)
-PAIRS = pl.List(
-    pl.Struct(
-        {
-            "copy": pl.Int16,
-            "source": pl.String,
-            "operator": pl.String,
-            "edits": EDITS,
-            "distance": pl.Int16,
-        }
-    )
-)
+# The columns of pairs that a text does not have already, or that no filter of a frame measures.
+_NAMES = [name for name in PAIR.names if name not in ("id", "target", "cosine", "origin")]
+_EMPTY = pl.DataFrame(pl.from_arrow(PAIR.empty_table()))
+PAIRS = pl.List(pl.Struct({name: _EMPTY.schema[name] for name in _NAMES}))
 
 
 def perturbed(series: pl.Series, engine: Perturber, count: int) -> pl.Series:
@@ -57,15 +38,7 @@ def _perturbed(series: pl.Series, engine: Perturber, count: int) -> pl.Series:
     table = corrupted(engine, clean.select(SENTENCE.names), count)[0].table
     places = np.asarray(clean.column("row"))[_indices(table, "target")]
     ends = np.cumsum(np.bincount(places, minlength=len(text)), dtype=np.int64)
-    structs = _struct(
-        {
-            "copy": _column(table, "copy"),
-            "source": _column(table, "source"),
-            "operator": as_views(_column(table, "operator")),
-            "edits": _edits(_column(table, "edits")),
-            "distance": _column(table, "distance"),
-        }
-    )
+    structs = _struct({name: _plain(_column(table, name)) for name in _NAMES})
     lists = pa.LargeListArray.from_arrays(pa.array(np.r_[0, ends]), structs, mask=_nulls(text))
     made = pl.from_arrow(lists)
     assert isinstance(made, pl.Series)
@@ -82,6 +55,13 @@ def _column(table: pa.Table, name: str) -> pa.Array:
 
 def _indices(table: pa.Table, name: str) -> Mask:
     return np.asarray(_column(table, name).indices)
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    """Return a column with plain text instead of dictionaries."""
+    if pa.types.is_dictionary(column.type):
+        return as_views(column)
+    return _edits(column) if pa.types.is_list(column.type) else column
 
 
 def _edits(edits: pa.ListArray) -> pa.ListArray:

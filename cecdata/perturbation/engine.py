@@ -175,7 +175,6 @@ class Perturber:
             "operator": named(out.operator, self._names),
             "edits": self._edits(out, edits),
             "distance": pa.array(out.distance),
-            "cosine": pa.nulls(len(rows), pa.float32()),
             "origin": _repeat_coded(sentences.column("origin"), rows),
         }
         return Pairs(pair_table(columns), np.repeat(lengths, config.copies))

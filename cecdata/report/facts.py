@@ -98,7 +98,7 @@ def _rows(
         groups = sorted(random.sample(groups, GROUPS))
     tables = []
     for path, group in groups:
-        tables.append(_read(out / path, group))
+        tables.append(_read(out / path, group, schema))
         progress("row groups", 1, len(groups))
     total = sum(map(len, tables))
     if total > most:
@@ -116,14 +116,14 @@ def _groups(path: Path) -> int:
         return int(file.num_row_groups)
 
 
-def _read(path: Path, group: int) -> pa.Table:
+def _read(path: Path, group: int, schema: pa.Schema) -> pa.Table:
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             table = file.read_row_group(group)
     except (pa.ArrowException, OSError) as error:
         raise VerificationError(f"{path}: damaged ({error}); see `cecdata verify`") from error
-    batches = [as_current(batch) for batch in table.to_batches()]
-    return pa.Table.from_batches(batches, batches[0].schema if batches else table.schema)
+    batches = [as_current(batch, schema.names) for batch in table.to_batches()]
+    return pa.Table.from_batches(batches, batches[0].schema if batches else schema)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from cecdata.common.durable import sha256_of
 from cecdata.common.errors import UsageError, VerificationError, did_you_mean
 from cecdata.shards.manifest import POOL, File, Manifest, read_manifest
 from cecdata.shards.schema import (
+    ADDED,
     PAIR,
     POOLED,
     REJECTED_PAIR,
@@ -108,8 +109,13 @@ class Dataset:
         import polars as pl
 
         frame = pl.scan_parquet(files, glob=False)
-        if self.manifest.schema_version == 1:
+        version = self.manifest.schema_version
+        if version == 1:
             frame = frame.with_columns(pl.col("id").reinterpret(signed=True))
+        if later := [name for name, first in ADDED.items() if first > version]:
+            empty = pl.DataFrame(pl.from_arrow(PAIR.empty_table())).schema
+            frame = frame.with_columns(pl.lit(None, empty[name]).alias(name) for name in later)
+            frame = frame.select(PAIR.names)
         return frame
 
     def batches(
@@ -152,19 +158,22 @@ def open_dataset(path: str | Path, *kinds: str) -> Dataset:
 def read_batches(
     path: Path, columns: Sequence[str] | None = None, rows: int = 65_536
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of one Parquet file; raise VerificationError if it is damaged."""
-    wanted = None if columns is None else list(columns)
+    """Yield the pairs of one Parquet file; raise VerificationError if it is damaged."""
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            _check_types(path, file.schema_arrow, wanted)
-            yield from map(as_current, file.iter_batches(batch_size=rows, columns=wanted))
+            held = file.schema_arrow
+            names = list(columns) if columns else list(PAIR.names)
+            stored = [n for n in names if n not in ADDED or n in held.names]
+            _check_types(path, held, stored)
+            batches = file.iter_batches(batch_size=rows, columns=stored)
+            yield from (as_current(batch, names) for batch in batches)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # a name that is not UTF-8
         raise VerificationError(f"{path}: damaged ({error}); see `cecdata verify`") from error
 
 
-def _check_types(path: Path, schema: pa.Schema, wanted: list[str] | None) -> None:
+def _check_types(path: Path, schema: pa.Schema, wanted: list[str]) -> None:
     """Raise VerificationError for a missing column, or one of another type than its schema's."""
-    for name in wanted or schema.names:
+    for name in wanted:
         known = {s.field(name).type for s in (PAIR, as_written(PAIR, 1)) if name in s.names}
         if schema.get_field_index(name) < 0 or (known and schema.field(name).type not in known):
             raise VerificationError(

@@ -1,9 +1,12 @@
 """The frozen Arrow schemas of the shards, version 2. A change here is a new version.
 
-In version 1 the column `id` was uint64 with the same bits; `as_current` reads it.
+In version 1 the column `id` was uint64 with the same bits; `as_current` reads it. Writer, reader,
+card, frames and checks follow these schemas: CONTRIBUTING.md says how a column is added.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import pyarrow as pa
 
@@ -93,18 +96,34 @@ MEANINGS = {
 }
 
 
+# Columns of pairs that a later version added, which must be nullable, and that version. Rows of an
+# earlier version have nulls there.
+ADDED: dict[str, int] = {}
+
+
 def as_written(schema: pa.Schema, version: int) -> pa.Schema:
     """Return the schema that files of a version have in place of this one."""
+    schema = pa.schema([field for field in schema if ADDED.get(field.name, 0) <= version])
     at = schema.get_field_index("id")
     if version > 1 or at < 0:
         return schema
     return schema.set(at, schema.field(at).with_type(pa.uint64()))
 
 
-def as_current(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows of any version with an `id` of this version; nothing is copied."""
-    at = batch.schema.get_field_index("id")
-    if at < 0 or batch.schema.field(at).type != pa.uint64():
-        return batch
-    field = batch.schema.field(at).with_type(pa.int64())
-    return batch.set_column(at, field, batch.column(at).view(pa.int64()))
+def as_current(batch: pa.RecordBatch, names: Sequence[str] = ()) -> pa.RecordBatch:
+    """Return rows of any version with an `id` of this version; the texts are not copied.
+
+    `names` are the columns to return, in their order; by default those of the batch.
+    """
+    columns, fields = [], []
+    for name in names or batch.schema.names:
+        field = PAIR.field(name) if name in PAIR.names else batch.schema.field(name)
+        if name not in batch.schema.names:
+            column = pa.nulls(len(batch), field.type)
+        elif batch.schema.field(name).type == pa.uint64():
+            column = batch.column(name).view(pa.int64())
+        else:
+            column, field = batch.column(name), batch.schema.field(name)
+        columns.append(column)
+        fields.append(field)
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))

@@ -6,7 +6,7 @@ The functions here fill a file. `cecdata.common.durable` names it and proves it:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,21 +18,8 @@ from cecdata.shards.schema import PAIR, SCHEMA_VERSION
 ROW_GROUP = 65_536
 VERSION_KEY = "cecdata.schema_version"
 
-_EDIT = "edits.list.element."
-# Columns with repeated values get a dictionary; dictionary arrays of the caller are written without
-# hashing. Sources hardly ever repeat: hashing them costs a third more time and saves nothing.
-_DICTIONARY = (
-    "target",
-    "operator",
-    "origin",
-    "licence",
-    "reason",
-    "file",
-    *(_EDIT + name for name in ("target", "source", "operator", "kind")),
-)
-# Small integers: packed differences are the cheapest to write. Ids repeat from copy to copy, which
-# zstd alone compresses best (2.0 bytes a pair, 2.3 packed, 3.5 with a dictionary).
-_PACKED = ("copy", "distance", "row", _EDIT + "start", _EDIT + "end")
+# These texts hardly ever repeat: hashing them costs a third more time and saves nothing.
+_DISTINCT = ("source", "text", "detail")
 _DICTIONARY_LIMIT = 1 << 28  # bytes; beyond it Parquet would silently give up a dictionary
 
 
@@ -71,14 +58,39 @@ def check_whole(path: Path, rows: int, schema: pa.Schema = PAIR) -> None:
         raise CecError(f"{path}: {rows:,} rows were written, {count:,} were read back as {written}")
 
 
+def _encodings(schema: pa.Schema) -> tuple[list[str], dict[str, str]]:
+    """Return the columns with a dictionary, and the encoding of others.
+
+    Texts that repeat get a dictionary; dictionary arrays of the caller are written without hashing.
+    For small integers packed differences are the cheapest to write. Ids repeat from copy to copy,
+    which zstd alone compresses best (2.0 bytes a pair, 2.3 packed, 3.5 with a dictionary).
+    """
+    leaves = dict(_leaves(schema))
+    texts = [name for name, kind in leaves.items() if pa.types.is_string(kind)]
+    numbers = [name for name, kind in leaves.items() if pa.types.is_integer(kind) and name != "id"]
+    repeated = [name for name in texts if name not in _DISTINCT]
+    return repeated, dict.fromkeys(numbers, "DELTA_BINARY_PACKED")
+
+
+def _leaves(fields: Iterable[pa.Field], before: str = "") -> Iterator[tuple[str, pa.DataType]]:
+    """Yield the columns of a Parquet file by their paths, with the types that a reader sees."""
+    for field in fields:
+        kind = _plain(field.type)
+        if pa.types.is_list(kind):
+            yield from _leaves(kind.value_type, f"{before}{field.name}.list.element.")
+        else:
+            yield f"{before}{field.name}", kind
+
+
 def _open(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    dictionary, encodings = _encodings(schema)
     return pq.ParquetWriter(
         path,
         schema.with_metadata({VERSION_KEY: str(SCHEMA_VERSION)}),
         compression="zstd",
         compression_level=1,
-        use_dictionary=list(_DICTIONARY),  # columns that a schema lacks are ignored
-        column_encoding=dict.fromkeys(_PACKED, "DELTA_BINARY_PACKED"),
+        use_dictionary=dictionary,
+        column_encoding=encodings,
         dictionary_pagesize_limit=_DICTIONARY_LIMIT,
         # A reader that checks it, as ours does, notices a flipped bit in a page; it costs 3 %.
         write_page_checksum=True,

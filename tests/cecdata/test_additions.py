@@ -15,7 +15,7 @@ import cecdata
 
 ROOT = Path(cecdata.__file__).parents[1]
 LINES = (
-    "他高兴地唱着的歌很好听。",
+    "他高兴地唱着的歌，很好听。",
     "慢慢地走来的人是我的老师。",
     "这是第3次开会的地方。",
     "我们的学校在河的对面。",
@@ -73,6 +73,34 @@ def _facts(manifest: Manifest, _config: Config, tally: Tally) -> Manifest:
 FILTER = Filter("has_digit", _has_digit, measure=_measure, facts=_facts)
 '''
 
+MEASURE = """def _measure(pairs: Pairs, _config: Config, _sentences: int) -> Pairs:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    targets = pairs.table.column("target").cast(pa.string()).combine_chunks()
+    return pairs.with_column("signs", pc.count_substring(targets, "，").cast(pa.int32()))
+
+
+"""
+
+USES = """
+import cecdata
+from cecdata.cli import cli
+from cecdata.common.command_group import run
+from cecdata.shards.reader import open_dataset
+
+words = ["build", "corpus.txt", "--filters", "levenshtein", "--out", "out"]
+assert run(cli, words) == 0
+for folder in ("out", "before"):
+    for words in (["verify", "--full"], ["stats"], ["report"], ["export", f"{folder}.jsonl"]):
+        assert run(cli, [words[0], folder, *words[1:]]) == 0, words
+    for batch in open_dataset(folder).batches("train"):
+        assert "signs" in batch.schema.names
+    assert "signs" in cecdata.scan(folder).collect().columns
+frame = cecdata.build(texts=["他高兴地唱着的歌，很好听。"], filters=("levenshtein",))
+assert set(frame["signs"]) == {1}
+"""
+
 RECIPE = """
 copies = 8
 filters = ["levenshtein"]
@@ -119,7 +147,10 @@ def contract(tree: Path, name: str, room: str) -> None:
 
 
 def cli(tree: Path, *words: str) -> str:
-    script = "from cecdata.cli import main; main()"
+    return run(tree, "from cecdata.cli import main; main()", *words)
+
+
+def run(tree: Path, script: str, *words: str) -> str:
     environment = {**os.environ, "PYTHONPATH": str(tree)}
     done = subprocess.run(
         [sys.executable, "-c", script, *words],
@@ -127,6 +158,33 @@ def cli(tree: Path, *words: str) -> str:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def test_a_pair_column_touches_three_files(tree):
+    """The schema, the filter that measures it and the page (which has no code): it is written,
+    read, checked, exported, in the card and in frames, and null in earlier datasets."""
+    cli(tree, "build", "corpus.txt", "--filters", "levenshtein", "--out", "before")
+    edit(
+        tree / "cecdata/shards/schema.py",
+        (
+            "    ]\n)\n\n# A pair that validation rejected.",
+            '        pa.field("signs", pa.int32(), nullable=True),\n',
+        ),
+        ('    "text": "one sentence', '    "signs": "the number of commas",\n'),
+    )
+    path = tree / "cecdata/shards/schema.py"
+    text = path.read_text("utf-8").replace("SCHEMA_VERSION = 2", "SCHEMA_VERSION = 3")
+    path.write_text(text.replace("ADDED: dict[str, int] = {}", 'ADDED = {"signs": 3}'), "utf-8")
+    path = tree / "cecdata/filters/levenshtein.py"
+    text = path.read_text("utf-8").replace("_too_far)", "_too_far, _measure)")
+    path.write_text(text.replace("FILTER = ", MEASURE + "FILTER = "), "utf-8")
+    run(tree, USES)
+    for folder, values in (("out", {0, 1}), ("before", {None})):
+        rows = [
+            json.loads(line) for line in (tree / f"{folder}.jsonl").read_text("utf-8").splitlines()
+        ]
+        assert {row["signs"] for row in rows} == values
+    assert "| `signs` | the number of commas |" in (tree / "out/README.md").read_text("utf-8")
 
 
 def test_an_operator_touches_four_files(tree):

@@ -13,7 +13,7 @@ from cecdata.builds.build import build
 from cecdata.cli import cli
 from cecdata.common import names
 from cecdata.common.durable import Journal
-from cecdata.common.errors import CecError
+from cecdata.common.errors import CecError, InputError
 from cecdata.config import load
 from cecdata.shards.push import push
 
@@ -168,14 +168,12 @@ def test_report_writes_through_no_link(dataset, secret, name, to):
 @pytest.mark.parametrize("name", ["/../../../x", "../up", "a/b", "a\0b", "<script>x</script>", ""])
 def test_figures_are_named_by_plain_names(tmp_path, name):
     """A study's name out of a JSON that names another place is refused; no file is made there."""
-    from cecbench.cli import cli as bench
+    from experiments.figures import redraw
 
     folder = tmp_path / "in" / "deep" / "st"
     folder.mkdir(parents=True)
     study = {"study": name, "rows": [{"name": "a", "values": {"F1": [0.5]}}]}
     (folder / "STUDY.json").write_text(json.dumps(study))
-    out = tmp_path / "in" / "deep" / "out"
-    done = CliRunner().invoke(bench, ["figures", str(folder), "--out", str(out)])
-    assert done.exit_code == 1, done.output
-    assert "STUDY.json" in done.output
-    assert not [p for p in tmp_path.rglob("*.svg") if p.parent != out]
+    with pytest.raises(InputError, match=r"STUDY\.json"):
+        redraw([folder], tmp_path / "in" / "deep" / "out")
+    assert not list(tmp_path.rglob("*.svg"))
