@@ -59,7 +59,7 @@ def unsealed_removed(parent: Path) -> Iterator[None]:
             yield
     except BaseException:
         if distributed.is_rank0():
-            for _, folder in _numbered(parent):
+            for _, folder in list(_numbered(parent)):
                 if not (folder / PROOF).is_file():
                     shutil.rmtree(folder, ignore_errors=True)
         raise
