@@ -12,15 +12,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cecbench import local_models, prompts
 from cecbench.systems.base import Answer, Finite, Kind, LocalOptions, NoOptions, option
 from cecdata.common.errors import InputError, how_to_install
-from cectrain.corrector.correction import Correction, Proposer
-from cectrain.corrector.corrector import Corrector
 from cectrain.corrector.folder import BUILTIN, WEIGHTS, model_folder
 from cectrain.corrector.opening import CHANNEL, COMBINED, open_channel, open_combined
-from cectrain.corrector.wordlists import Term, read_terms
+
+if TYPE_CHECKING:
+    from cectrain.corrector.correction import Correction, Proposer
+    from cectrain.corrector.wordlists import Term
 
 _TOGETHER = 256  # sentences corrected at once
 
@@ -59,6 +61,8 @@ class CorrectorSystem:
         block: int = 0,
         terms: Sequence[Term] = (),
     ) -> None:
+        from cectrain.corrector.corrector import Corrector
+
         self.name, self.identity, self.block = name, identity, block
         self._corrector = Corrector(proposer, protect=[term.text for term in terms])
 
@@ -93,6 +97,8 @@ def channel(options: ChannelOptions) -> CorrectorSystem:
 
 
 def _terms(options: ChannelOptions) -> tuple[Term, ...]:
+    from cectrain.corrector.wordlists import read_terms
+
     return read_terms([Path(options.terms)]) if options.terms else ()
 
 

@@ -26,8 +26,6 @@ from cecdata.common import durable
 from cecdata.common.durable import STATE
 from cecdata.common.errors import CecError, InputError, RefusedError, VerificationError
 from cecdata.common.strict_json import parse
-from cecdata.shards.manifest import MANIFEST
-from cecdata.shards.reader import open_dataset
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +137,10 @@ def _read_own(path: Path) -> Dataset:
 
 
 def _read_shards(folder: Path) -> Dataset:
+    # Late: they bring in pyarrow, which the list of benchmarks does not need.
+    from cecdata.shards.manifest import MANIFEST
+    from cecdata.shards.reader import open_dataset
+
     if (folder / MANIFEST).exists() or (folder / STATE).exists():
         open_dataset(folder).prove("validation")  # raises where files differ from the manifest
     paths = validation_shards(folder)

@@ -34,7 +34,7 @@ def list_benchmarks(data: Path | None, *, as_json: bool) -> None:
         rows = f"{entry.rows:>6}" if entry.rows else "     ?"
         state = "found" if find(entry, data) else "missing"
         click.echo(f"{name:<{width}}  {rows} rows  {state:<7}  {entry.title}")
-    click.echo("\nA benchmark may also be a file (.tsv .jsonl .json .parquet .m2) or a dataset of")
+    click.echo("\nA benchmark may also be a file (.tsv .csv .json .parquet .m2 …) or a dataset of")
     click.echo("`cecdata build`, whose validation split is read.\n")
     for kind in kinds():
         click.echo(f"--system {kind.form:<18} {kind.meaning}")

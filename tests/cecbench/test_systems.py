@@ -1,6 +1,8 @@
 """Predictions and their rows, the extraction of answers, prompts, the table of systems."""
 
 import json
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -348,3 +350,13 @@ def test_reading_an_answer_takes_time_in_step_with_its_length(raw):
     started = time.process_time()
     extract(raw, SOURCE)
     assert time.process_time() - started < 1
+
+
+def test_the_kinds_of_systems_are_listed_without_heavy_libraries():
+    """`cecbench list` needs neither arrays nor models, so that it answers at once."""
+    code = (
+        "import sys, cecbench.benchmarks.locate; from cecbench.systems.table import kinds; kinds();"
+        "print(*{'numpy', 'pyarrow', 'torch', 'httpx', 'numba'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
