@@ -125,7 +125,7 @@ def _normalised(text: pa.Array) -> pa.Array:
 
 
 def _masked(text: pa.Array) -> pa.Array:
-    return pc.if_else(text.is_valid(), mask(rows_of(text)).column("text"), text)
+    return pc.if_else(text.is_valid(), mask(text.fill_null("")), text)
 
 
 def _ids(text: pa.Array) -> pa.Array:

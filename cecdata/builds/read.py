@@ -149,8 +149,8 @@ def cleaned(rows: Rows, config: Config, known: Benchmarks | None) -> Normalised:
     Sentences that `known` has are none.
     """
     whole = split(rows.batch) if config.split_sentences else rows.batch
-    shown = mask(whole) if config.mask else whole
-    normal = normalise(shown, Options(config.min_chars, config.max_chars))
+    options = Options(config.min_chars, config.max_chars)
+    normal = normalise(whole, options, mask if config.mask else None)
     clean = sieve(normal, config.quality, config.perplexity, config.max_perplexity)
     if known is not None:
         clean = decontaminate(clean, known)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import codecs
 import functools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 import numpy as np
@@ -31,12 +31,13 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_CANDIDATES = ("gb18030", "big5", "cp950", "big5hkscs", "utf-16-le", "utf-16-be")
-_SEVEN_BITS = ((rb"~\{", "hz"), (rb"\+[A-Za-z0-9+/]{4}", "utf-7"))
+# Of a family, which has most characters in common, the one with the highest sum is taken.
+_FAMILIES = (("gb18030",), ("big5", "cp950", "big5hkscs"), ("utf-16-le",), ("utf-16-be",))
+_SEVEN_BITS = ((rb"~\{", ("hz",)), (rb"\+[A-Za-z0-9+/]{4}", ("utf-7",)))
 _GB = ("gbk", "gb2312", "cp936", "gb18030")
 # Python's codec still has private-use characters where the standard and browsers have others: an
-# ideographic space for A3A0, the vertical marks and the ideographs of GB 18030-2022, ḿ and €.
-_GB_ODD = {0xE5E5: 0x3000, 0xE7C7: 0x1E3F, 0xDC80: 0x20AC} | dict(
+# ideographic space for A3A0, the vertical marks and the ideographs of GB 18030-2022, and ḿ.
+_GB_ODD = {0xE5E5: 0x3000, 0xE7C7: 0x1E3F} | dict(
     zip(
         (*range(0xE78D, 0xE797), 0xE81E, 0xE826, 0xE82B, 0xE82C, 0xE832, 0xE843, 0xE854, 0xE864),
         (0xFE10, 0xFE12, 0xFE11, *range(0xFE13, 0xFE1A), *range(0x9FB4, 0x9FBC)),
@@ -105,26 +106,25 @@ def detected(head: bytes) -> str:
         if head.startswith(mark):
             return name
     if _beyond(head) < len(head) / 100:
-        names = [name for pattern, name in _SEVEN_BITS if re.search(pattern, head)]
-        if best := _best(head, names):
+        families = [family for pattern, family in _SEVEN_BITS if re.search(pattern, head)]
+        if best := _best(head, families):
             return best
     if _mostly_utf8(head):
         return UTF8
-    return _best(head, _CANDIDATES) or UTF8
+    return _best(head, _FAMILIES) or UTF8
 
 
-def _best(head: bytes, names: Iterable[str]) -> str:
+def _best(head: bytes, families: Sequence[Sequence[str]]) -> str:
     """Return the encoding in which the bytes are most likely Chinese, or ""."""
-    scores: dict[str, float] = {}  # by the text, because some encodings give the same
-    found: dict[str, str] = {}
-    for name in names:
-        text = _decoded(head, name)
-        scores[text] = _score(text)
-        found.setdefault(text, name)
-    first, *others = sorted(scores, key=lambda text: -scores[text]) or [""]
-    rivals = [_rival_score(head, *rival) for rival in _RIVALS] if scores else []
-    second = max([0.0, *(scores[text] for text in others), *rivals])
-    return found[first] if scores.get(first, 0.0) - second > _LEAST else ""
+    if not families:
+        return ""
+    scores = {name: _score(_decoded(head, name)) for family in families for name in family}
+    first, *others = sorted(
+        (max(family, key=scores.__getitem__) for family in families), key=lambda name: -scores[name]
+    )
+    rivals = (_rival_score(head, *rival) for rival in _RIVALS)
+    second = max([0.0, *rivals, *(scores[name] for name in others)])
+    return first if scores[first] - second > _LEAST else ""
 
 
 def _score(text: str) -> float:
@@ -138,8 +138,10 @@ def _score(text: str) -> float:
 def _rival_score(head: bytes, encoding: str, script: str, nats: float) -> float:
     """Return the same for a text in another language, which has its own script."""
     text = _decoded(head, encoding)
-    own, beyond = len(re.findall(f"[{script}]", text)), len(re.findall("[^\0-\x7f]", text))
-    return nats * own - 2.0 * (beyond - own)
+    own, damaged, beyond = (
+        len(re.findall(f"[{signs}]", text)) for signs in (script, "\udc00-\udcff", "^\0-\x7f")
+    )
+    return nats * own - 2.0 * (beyond - own) + _DAMAGED * damaged
 
 
 def _decoded(head: bytes, name: str) -> str:
@@ -159,7 +161,7 @@ def _mostly_utf8(head: bytes) -> bool:
     if good < 2 * bad:
         return False
     return any(sign >= "\u0800" and not "\ud800" <= sign <= "\udfff" for sign in beyond) or not (
-        _best(head, _CANDIDATES)
+        _best(head, _FAMILIES)
     )
 
 
@@ -271,3 +273,5 @@ def _weigh(data: Bytes, offsets: Int32s, table: Weights, worst: Weights) -> None
             if 0x3400 <= code < 0xA000:
                 run = min(np.float32(0.0), run + table[code])
                 worst[row] = min(worst[row], run)
+            elif 0x40 <= code < 0x7F:  # may have been the second byte of a character
+                worst[row] = min(worst[row], 2 * run)

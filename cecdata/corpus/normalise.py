@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,11 +61,16 @@ class Fault:
 DEFAULTS = Options()
 
 
-def normalise(batch: pa.RecordBatch, options: Options = DEFAULTS) -> Normalised:
+def normalise(
+    batch: pa.RecordBatch,
+    options: Options = DEFAULTS,
+    mask: Callable[[pa.Array], pa.Array] | None = None,
+) -> Normalised:
     """Normalise a batch of the schema ROW and give every sentence its id.
 
-    Reasons: empty, control_character, replacement_character, private_use, noncharacter,
-    too_short, too_long.
+    `mask`, such as `privacy.mask`, replaces personal data in the normal form of the texts, and in
+    the texts of the rejected rows. Reasons: empty, control_character, replacement_character,
+    private_use, noncharacter, too_short, too_long.
     """
     text = batch.column("text")
     lengths, flagged = scan(text)
@@ -72,8 +78,12 @@ def normalise(batch: pa.RecordBatch, options: Options = DEFAULTS) -> Normalised:
     slow = np.flatnonzero(flagged)
     if len(slow):
         text = _repair(text, slow, lengths, which, faults)
+    if mask is not None:
+        text = mask(text)
+        lengths, _ = scan(text)
+        batch = batch.set_column(0, batch.schema.field("text"), text)  # of rejected rows, too
     _judge(lengths, options, which, faults)
-    rejected = _rejected(batch, which, faults)  # with the original text
+    rejected = _rejected(batch, which, faults)  # with the original text unless it is masked
     batch = batch.set_column(0, batch.schema.field("text"), text)
     if faults:
         batch = batch.filter(pa.array(which < 0))
@@ -117,18 +127,24 @@ def normalise_text(text: str) -> str | Fault:
     for reason, pattern in _forbidden():
         if sign := pattern.search(text):
             return Fault(reason, f"U+{ord(sign[0]):04X} at {sign.start()}")
+    text = text.translate(ch.look_alikes())
     text = _pattern(f"[{ch.INVISIBLE}]+").sub("", text)
     form = _nfc(text)
     while True:  # without a joiner characters may compose, and then other joiners join nothing
-        text, form = form, _nfc(_pattern(_STRAY_JOINER).sub("", form))
+        text, form = form, _nfc(_pattern(_STRAY).sub("", form))
         if text == form:
             break
     return _pattern(f"[{ch.WHITESPACE}]+").sub(" ", text).strip(" ")
 
 
-# A joiner at an edge, at whitespace or beside a Han character or ASCII joins nothing.
-_EDGE = f"[{ch.WHITESPACE}{ch.HAN_CLASS}\x21-\x7e]"
-_STRAY_JOINER = f"(?:^|(?<={_EDGE}))[{ch.JOINERS}]+|[{ch.JOINERS}]+(?=$|{_EDGE})"
+# A joiner or a style at an edge, at whitespace or beside Han characters or ASCII joins nothing, nor
+# does a tag that follows no flag.
+_EDGE = f"[{ch.WHITESPACE}{ch.HAN_CLASS}\x21-\x7e\u3001-\u303f\uff01-\uffef]"
+_STRAY = (
+    f"(?:^|(?<={_EDGE}))[{ch.JOINERS}]+|[{ch.JOINERS}]+(?=$|{_EDGE})"
+    f"|(?:^|(?<={_EDGE}))[{ch.STYLES}]+(?!\u20e3)"
+    f"|(?<![\U0001f3f4{ch.TAGS}])[{ch.TAGS}]+"
+)
 
 
 def _nfc(text: str) -> str:
@@ -141,6 +157,60 @@ def _nfc(text: str) -> str:
 
 
 _SHORT, _FEW_MARKS = 1024, 64
+
+
+# The form that is judged: what looks alike is the same character. The text itself keeps its width.
+
+_LETTERS = re.compile(r"[0-9A-Za-z@._/+#&%=*:-]+")
+_FOLDED_RANGES = ((0xA0, 0x10000), (0x10000, 0x11400), (0x1D000, 0x1D800), (0x1F100, 0x1FC00))
+
+
+@functools.cache
+def judged_form() -> dict[int, str]:
+    """Return what a character is judged as, by code point, where that is not the character itself.
+
+    Digits of any script, circled ones too, are ASCII digits; letters of any width, style or circle
+    and signs of addresses are ASCII; all dashes are hyphens; combining marks are left out. Chinese
+    punctuation keeps its width.
+    """
+    table = {code: chr(form) for code, form in ch.look_alikes().items()}
+    invisible = re.compile(f"[{ch.INVISIBLE}{ch.JOINERS}]").match
+    for code in (code for first, stop in _FOLDED_RANGES for code in range(first, stop)):
+        sign = chr(code)
+        kind = unicodedata.category(sign)
+        form, digit = unicodedata.normalize("NFKC", sign), unicodedata.digit(sign, None)
+        if kind in ("Mn", "Me") or invisible(sign):
+            table[code] = ""
+        elif digit is not None:
+            table[code] = str(digit)
+        elif kind == "Pd":
+            table[code] = "-"
+        elif form != sign and _LETTERS.fullmatch(form) and sign != "\uff1a":
+            table[code] = form
+    return table
+
+
+@functools.cache
+def judged_pattern() -> str:
+    """Return the class, for RE2 and `re`, of the characters that are judged as others."""
+    ranges: list[list[int]] = []
+    for code in sorted(judged_form()):
+        if ranges and code == ranges[-1][1] + 1:
+            ranges[-1][1] = code
+        else:
+            ranges.append([code, code])
+    return "[" + "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges) + "]"
+
+
+def judged(text: pa.Array) -> pa.Array:
+    """Return the texts in the form that is judged."""
+    places = np.flatnonzero(np.asarray(pc.match_substring_regex(text, judged_pattern())))
+    if not len(places):
+        return text
+    forms = [value.translate(judged_form()) for value in text.take(pa.array(places)).to_pylist()]
+    chosen = np.zeros(len(text), dtype=np.bool_)
+    chosen[places] = True
+    return pc.replace_with_mask(text, pa.array(chosen), pa.array(forms, pa.string()))
 
 
 @functools.cache

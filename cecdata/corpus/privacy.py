@@ -1,9 +1,12 @@
 """The masking of personal data by typed placeholders: <EMAIL>, <PHONE>, <NAME>; see `RULES`.
 
-It is off by default, and strict: most numbers need a checksum or a label before them, an address
-needs a road with a house number after a word that introduces one, a name needs a title after it or
-a label before it. Masking lowers the risk; it does not guarantee anonymity.
+It is off by default, and strict: most numbers need a checksum, a label before them or the usual
+groups, an address needs a road with a house number after a word that introduces one, a name needs a
+title after it or a label before it. Masking lowers the risk; it does not guarantee anonymity.
 benchmarks/bench_privacy.py measures precision and recall by type.
+
+Patterns look at the judged form of a text (`normalise.judged_form`), so that width, style and
+invisible characters hide nothing; placeholders replace the characters of the text itself.
 """
 
 from __future__ import annotations
@@ -18,11 +21,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cecdata.corpus.normalise import judged, judged_form
+
 _HAN = "\u4e00-\u9fff"
-_SURNAMES = (
-    "王李张刘陈杨赵黄周吴徐孙胡朱高林何郭马罗梁宋郑谢韩唐冯于董萧程曹袁邓许傅沈曾彭吕苏卢蒋蔡"
+_SURNAME = (
+    "(?:欧阳|司马|上官|诸葛|夏侯|皇甫|尉迟|公孙|慕容|令狐|司徒|东方|端木|"
+    "[王李张刘陈杨赵黄周吴徐孙胡朱高林何郭马罗梁宋郑谢韩唐冯于董萧程曹袁邓许傅沈曾彭吕苏卢蒋蔡"
     "贾丁魏薛叶阎余潘杜戴夏钟汪田任姜范方石姚谭廖邹熊金陆郝孔白崔康毛邱秦江史顾侯邵孟龙万段"
-    "雷钱汤尹黎易常武乔贺赖龚文"
+    "雷钱汤尹黎易常武乔贺赖龚文])"
 )
 # GB 11643-1999: weights of the first 17 digits and the check character by the sum modulo 11.
 _ID_WEIGHTS = (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)
@@ -33,67 +39,97 @@ _ID_CHECKS = "10X98765432"
 class Rule:
     """A pattern whose group `it` becomes the placeholder where `holds` returns True.
 
-    trace: an RE2 pattern, without lookaround, that occurs in every text that `pattern` matches; it
-    is searched for in a whole column at once.
+    trace: a quick pattern that occurs in every text that `pattern` matches; RE2, which searches a
+    whole column at once, reads it, too, so that it has no lookaround.
     """
 
     placeholder: str
-    trace: str
+    trace: re.Pattern[str]
     pattern: re.Pattern[str]
     holds: Callable[[str], bool]
 
 
 def mask_text(text: str) -> str:
-    """Replace personal data in one text by placeholders.
+    """Replace personal data in one text by placeholders; masking twice changes nothing.
 
     >>> mask_text("我叫张伟，电话13812345678，住在中山路12号3栋502室。")
     '我叫<NAME>，电话<PHONE>，住在<ADDR>。'
     >>> mask_text("订单号是13812345678901，总共3张。")
     '订单号是13812345678901，总共3张。'
     """
-    for rule in RULES:
-        text = _masked(text, rule)
+    while (masked := _masked(text)) != text:  # a placeholder is another neighbour than its number
+        text = masked
     return text
 
 
-def mask(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Mask the texts of a batch of the schema ROW; texts without a trace stay unchanged."""
-    text = batch.column("text")
-    traces = "|".join(f"(?:{rule.trace})" for rule in RULES)
-    places = np.flatnonzero(np.asarray(pc.match_substring_regex(text, traces)))
-    if not len(places):
-        return batch
-    some = text.take(pa.array(places))
-    values = some.to_pylist()
+def mask(text: pa.Array) -> pa.Array:
+    """Mask the texts of a column; those without a trace stay unchanged."""
+    traces = "|".join(f"(?:{rule.trace.pattern})" for rule in RULES)
+    chosen = np.array(pc.match_substring_regex(judged(text), traces), dtype=np.bool_)
+    if not chosen.any():
+        return text
+    values = [mask_text(value) for value in text.filter(pa.array(chosen)).to_pylist()]
+    return pc.replace_with_mask(text, pa.array(chosen), pa.array(values, pa.string()))
+
+
+def _masked(text: str) -> str:
+    """Apply the rules once, in their order, and mask each name wherever it occurs."""
+    shown, parts = _judged(text)
+    names: set[str] = set()
     for rule in RULES:
-        for place in np.flatnonzero(np.asarray(pc.match_substring_regex(some, rule.trace))):
-            values[place] = _masked(values[place], rule)
-    chosen = np.zeros(len(text), dtype=np.bool_)
-    chosen[places] = True
-    replaced = pc.replace_with_mask(text, pa.array(chosen), pa.array(values, pa.string()))
-    return batch.set_column(
-        batch.schema.get_field_index("text"), batch.schema.field("text"), replaced
-    )
+        matches = rule.pattern.finditer(shown) if rule.trace.search(shown) else ()
+        for match in reversed(list(matches)):
+            if rule.holds(match["it"]):
+                shown = _put(rule.placeholder, match.span("it"), shown, parts)
+                if rule.placeholder == "<NAME>":
+                    names.add(match["it"])
+    if names:
+        names.update(match[0] for match in re.finditer(_TITLED, shown))
+        whole = "".join(rf"|{name}" for name in sorted(names, key=len, reverse=True) if name[1:])
+        for match in reversed(list(re.finditer(f"{_TITLED}{whole}", shown))):
+            shown = _put("<NAME>", match.span(), shown, parts)
+    return "".join(parts)
 
 
-def _masked(text: str, rule: Rule) -> str:
-    return rule.pattern.sub(lambda match: _replaced(match, rule), text)
+def _judged(text: str) -> tuple[str, list[str]]:
+    """Return the judged form of a text, and for each of its characters what it stands for."""
+    table = judged_form()
+    if not any(ord(sign) in table for sign in text):
+        return text, list(text)
+    shown: list[str] = []
+    parts: list[str] = []
+    left = ""  # before the first character
+    for sign in text:
+        form = table.get(ord(sign), sign)
+        if form:
+            shown += form
+            parts += left + sign, *[""] * (len(form) - 1)
+            left = ""
+        elif parts:
+            parts[-1] += sign
+        else:
+            left += sign
+    return "".join(shown), parts or [left]
 
 
-def _replaced(match: re.Match[str], rule: Rule) -> str:
-    whole, it = match[0], match["it"]
-    if not rule.holds(it):
-        return whole
-    start = match.start("it") - match.start()
-    return whole[:start] + rule.placeholder + whole[start + len(it) :]
+def _put(placeholder: str, span: tuple[int, int], shown: str, parts: list[str]) -> str:
+    """Put a placeholder in a text's parts, and return the judged form with it."""
+    start, stop = span
+    parts[start:stop] = list(placeholder)
+    return shown[:start] + placeholder + shown[stop:]
 
 
 def _always(_: str) -> bool:
     return True
 
 
+def _digits(text: str) -> str:
+    return "".join(sign for sign in text if sign.isascii() and sign.isalnum())
+
+
 def is_resident_id(text: str) -> bool:
     """Return whether an 18-character resident identity number has a right birthday and checksum."""
+    text = _digits(text)
     try:
         date(int(text[6:10]), int(text[10:12]), int(text[12:14]))
     except ValueError:
@@ -115,25 +151,59 @@ def is_card(text: str) -> bool:
 
 
 def is_ip(text: str) -> bool:
-    """Return whether a text is an IP address; one of version 6 has at least two groups."""
+    """Return whether a text is the IP address of one machine; version 6 has two groups or more."""
     try:
-        ipaddress.ip_address(text)
+        address = ipaddress.ip_address(text)
     except ValueError:
         return False
+    if address.is_unspecified or address.is_loopback:
+        return False
     return "." in text or sum(map(bool, text.split(":"))) > 1
+
+
+def is_old_id(text: str) -> bool:
+    """Return whether a resident identity number of 15 digits has a right birthday."""
+    digits = _digits(text)
+    try:
+        date(1900 + int(digits[6:8]), int(digits[8:10]), int(digits[10:12]))
+    except ValueError:
+        return False
+    return True
+
+
+def is_regional_id(text: str) -> bool:
+    """Return whether an identity number of Hong Kong or Taiwan has the right check digit.
+
+    >>> is_regional_id("A123456(3)"), is_regional_id("A123456789"), is_regional_id("A123456788")
+    (True, True, False)
+    """
+    signs = _digits(text)
+    values = [int(sign, 36) for sign in signs]
+    if "(" in text:
+        values = [36] * (9 - len(values)) + values
+        weighted = (w * value for w, value in zip(range(9, 0, -1), values, strict=True))
+        return sum(weighted) % 11 == 0
+    first = 10 + "ABCDEFGHJKLMNPQRSTUVXYWZIO".index(signs[0])
+    total = first // 10 + 9 * (first % 10) + int(signs[9])
+    return (total + sum((8 - at) * int(sign) for at, sign in enumerate(signs[1:9]))) % 10 == 0
 
 
 def _is_plate(text: str) -> bool:
     return sum(map(str.isdigit, text)) >= 3
 
 
+def _is_number(text: str) -> bool:
+    """Return whether an international number has as many digits as one may have."""
+    return 8 <= sum(map(str.isdigit, text)) <= 15
+
+
 def _rule(
     placeholder: str, trace: str, pattern: str, holds: Callable[[str], bool] = _always
 ) -> Rule:
-    return Rule(placeholder, trace, re.compile(pattern), holds)
+    return Rule(placeholder, re.compile(trace), re.compile(pattern), holds)
 
 
-_IS = r"(?:是|为|[：:（(])?[ ]?"  # between a label and its value
+_IS = r"[ ]?(?:是|为|[：:（(=])?[ ]?"  # between a label and its value
 _NO_NAME = "何对向和跟的地得在是有给被让与为把"
 _PROVINCES = "京津沪渝冀豫云辽黑湘皖鲁新苏浙赣鄂桂甘晋蒙陕吉闽贵粤青藏川宁琼"
 # Eleven digits after one of these labels are no telephone number, although they begin like one.
@@ -142,14 +212,49 @@ _NO_PHONE = "".join(
     for label in ("单号", "编号", "流水号", "序列号", "批号", "货号", "型号", "订单", "运单")
     for sign in ("", "：", ":", "是", "为", " ")
 )
+_GAP = r"[ \-./·•_]{0,2}"  # between the groups of a number
+_EDGE = r"(?<![0-9A-Za-z])(?<![0-9A-Za-z][._-])"  # no longer number or code begins before
+_END = r"(?![0-9A-Za-z元万亿])(?!\.[0-9])"
+_DIAL = r"(?:[(（]?(?:\+|00)?86[)）]?[ -]{0,2})?"
+_HAN_DIGIT = "[0-9〇零○一二三四五六七八九幺壹贰叁肆伍陆柒捌玖]"
+_MOBILE = "|".join(
+    _GAP.join(rf"[0-9]{{{size}}}" for size in sizes)
+    for sizes in (
+        (3, 4, 4), (3, 3, 5), (3, 5, 3), (4, 3, 4), (4, 4, 3), (5, 6), (7, 4), (3, 2, 3, 3)
+    )
+) + r"|[0-9](?P<gap>[ \-.·])[0-9](?:(?P=gap)[0-9]){9}"
+_CALL = "(?:电话|座机|传真|热线|致电|拨打|客服|[Tt][Ee][Ll]|[Ff]ax)(?:号码?)?"
+_LANDLINE = r"[2-9][0-9]{2,3}[ -]?[0-9]{4}"
+
+_AT = r"[ ]?(?:@|[\[(（【<{][ ]?(?:at|AT|艾特|@)[ ]?[\])）】>}])[ ]?"
+_DOT = r"[ ]?(?:[.。·]|[\[(（【][ ]?(?:dot|DOT|点|\.)[ ]?[\])）】]|[ ](?:dot|DOT)[ ])[ ]?"
+_HOST = "[A-Za-z0-9-]{1,63}"
+
 _INTRODUCES = "在到至于往址住"  # none of them is part of the name of the place itself
-_NAME_OF_PLACE = rf"(?:(?![{_INTRODUCES}])[{_HAN}])"
+_NAME_OF_PLACE = rf"(?:(?![{_INTRODUCES}是为即])[{_HAN}])"
 _UNITS = "".join(
     rf"(?:{_NAME_OF_PLACE}{{{size}}}{kind})?"
-    for size, kind in (("2,7", "(?:省|自治区)"), ("2,7", "市"), ("1,6", "[区县]"))
+    for size, kind in (
+        ("2,7", "(?:省|自治区)"), ("2,7", "市"), ("1,6", "[区县]"), ("2,6", "(?:[镇乡]|街道)")
+    )
 )
-_ROAD = rf"{_NAME_OF_PLACE}{{2,6}}?(?:大道|路|街|巷|弄|胡同)"
-_ROOM = r"(?:[0-9A-Za-z一二三四五六七八九十]{1,4}(?:号楼|栋|幢|座|单元|楼|层|室|号))*"
+_ROAD = rf"{_NAME_OF_PLACE}{{2,6}}?(?:大道|路|街|巷|弄|胡同|村)"
+_NUMBER = (
+    "[ ]?[甲乙丙丁附]?(?:[0-9]{1,5}(?:[-之][0-9]{1,4})?|[一二三四五六七八九十百千零〇]{1,7})[ ]?"
+)
+_ESTATE = "(?:小区|花园|公寓|新村|家园|佳苑|大厦|大楼|饭店|酒店|宾馆|商厦|广场|中心)"
+_ROOM = (
+    rf"(?:[ ]?(?:{_NAME_OF_PLACE}{{2,6}}?{_ESTATE})?"
+    "[ ]?[0-9A-Za-z一二三四五六七八九十百零〇]{1,5}[ ]?"
+    "(?:号楼|栋|幢|座|单元|楼|层|室|号房?|组|弄|#)"
+    r"|[ ]?[0-9]{1,3}-[0-9]{1,4}(?:-[0-9]{1,4})?室?"
+    r"|(?<=[元栋幢座楼#])[0-9]{1,4}室?)"
+)
+
+_TITLED = rf"(?<!任){_SURNAME}(?:(?![{_NO_NAME}])[{_HAN}]){{0,2}}?(?=先生|女士|小姐(?!姐))"
+_HOUSE = rf"{_NUMBER}(?:号|弄|组)"
+_INTRODUCED = rf"(?:(?<=[{_INTRODUCES}：:])|(?<=址[是为]))"
+_START = "(?:^|(?<=[，。；、 “（(]))"
 
 # Longer and stricter patterns first: an identity number is no card, a card is no telephone.
 RULES: tuple[Rule, ...] = (
@@ -157,55 +262,40 @@ RULES: tuple[Rule, ...] = (
     # time proportional to the square of its length.
     _rule(
         "<EMAIL>",
-        "@",
-        r"(?P<it>[A-Za-z0-9][\w.+-]{0,63}@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+)",
-        str.isascii,
+        r"@|[\[(（【<{][ ]?(?:at|AT|艾特)| (?:at|AT) ",
+        rf"(?P<it>[A-Za-z0-9][A-Za-z0-9._%+-]{{0,63}}(?:{_AT}{_HOST}(?:{_DOT}{_HOST}){{1,5}}"
+        rf"|@[{_HAN}]{{1,12}}\.(?:中国|公司|网络|[A-Za-z]{{2,6}})"
+        rf"|[ ](?:at|AT)[ ]{_HOST}(?:[ ](?:dot|DOT)[ ]{_HOST}){{1,4}}))",
     ),
-    _rule("<URL>", r"://|www\.", r"(?P<it>(?:https?://|www\.)[!-~]*[0-9A-Za-z/=&#_-])"),
+    _rule(
+        "<URL>",
+        r"[:：]//|www\.",
+        r"(?P<it>(?:(?:https?|ftp)[:：]//|www\.)[!-~]*[0-9A-Za-z/=&#_-])",
+    ),
     _rule(
         "<ID>",
-        "[0-9]{17}",
-        r"(?<![0-9A-Za-z])(?P<it>[1-9][0-9]{16}[0-9Xx])(?![0-9A-Za-z])",
+        rf"(?:[0-9]{_GAP}){{17}}",
+        rf"{_EDGE}(?P<it>[1-9](?:{_GAP}[0-9]){{16}}{_GAP}[0-9Xx])(?![0-9A-Za-z])",
         is_resident_id,
     ),
     _rule(
+        "<ID>",
+        "身份证",
+        rf"身份证(?:号码?|件号码?|明号码?)?{_IS}"
+        rf"(?P<it>[1-9](?:{_GAP}[0-9]){{14}})(?![0-9A-Za-z])",
+        is_old_id,
+    ),
+    _rule(
+        "<ID>",
+        r"[A-Z][0-9]{6}[ ]?\([0-9A]\)|[A-Z][12][0-9]{8}",
+        rf"{_EDGE}(?P<it>[A-Z]{{1,2}}[0-9]{{6}}[ ]?\([0-9A]\)|[A-Z][12][0-9]{{8}})(?![0-9A-Za-z])",
+        is_regional_id,
+    ),
+    _rule(
         "<CARD>",
-        "[3-6](?:[ -]?[0-9]){14}",
-        r"(?<![0-9A-Za-z])(?P<it>[3-6](?:[ -]?[0-9]){14,18})(?![0-9A-Za-z])",
+        rf"[3-6](?:{_GAP}[0-9]){{14}}",
+        rf"{_EDGE}(?P<it>[3-6](?:{_GAP}[0-9]){{14,18}})(?![0-9A-Za-z])",
         is_card,
-    ),
-    _rule(
-        "<PHONE>",
-        r"1[3-9][0-9][ -]?[0-9]{4}[ -]?[0-9]{4}|0[0-9]{2,3}[ )-]|[48]00-[0-9]{3}",
-        rf"(?<![0-9A-Za-z.-]){_NO_PHONE}"
-        r"(?P<it>(?:\+?86[ -]?)?1[3-9][0-9][ -]?[0-9]{4}[ -]?[0-9]{4}"
-        r"|\(0[0-9]{2,3}\)[ ]?[2-9][0-9]{6,7}|0[0-9]{2,3}(?:-|[ ](?=[2-9]))[0-9]{7,8}"
-        r"|[48]00-[0-9]{3,4}-[0-9]{3,4})(?![0-9A-Za-z元万亿])",
-    ),
-    _rule(
-        "<PASSPORT>",
-        "护照|通行证",
-        rf"(?:护照|通行证)(?:号码?|编号)?{_IS}"
-        r"(?P<it>[A-Z](?:[0-9]{8}|[A-Z][0-9]{7}))(?![0-9A-Za-z])",
-    ),
-    _rule(
-        "<PLATE>",
-        rf"[{_PROVINCES}][A-HJ-Z]·?[0-9A-HJ-NP-Z]{{4}}",
-        rf"(?P<it>[{_PROVINCES}][A-HJ-Z]·?[0-9A-HJ-NP-Z]{{4}}"
-        r"(?:[0-9A-HJ-NP-Z]{1,2}|[挂学警港澳]))"
-        r"(?![0-9A-Za-z])",
-        _is_plate,
-    ),
-    _rule(
-        "<QQ>",
-        "[Qq]{2}|扣扣|加[Qq]",
-        rf"(?:[Qq]{{2}}|扣扣|加[Qq])[群号码]{{0,3}}{_IS}(?P<it>[1-9][0-9]{{4,10}})(?![0-9A-Za-z])",
-    ),
-    _rule(
-        "<WECHAT>",
-        "微信|[VvWw][Xx]",
-        rf"(?:微信|[VvWw][Xx])号?码?{_IS}(?P<it>[A-Za-z][0-9A-Za-z_-]{{5,19}})(?![0-9A-Za-z_-])",
-        lambda text: not text.isalpha(),
     ),
     # Four numbers with dots are also versions.
     _rule(
@@ -216,20 +306,96 @@ RULES: tuple[Rule, ...] = (
         is_ip,
     ),
     _rule(
-        "<ADDR>",
-        "(?:大道|路|街|巷|弄|胡同)[0-9]{1,5}号",
-        rf"(?<=[{_INTRODUCES}：:])(?P<it>{_UNITS}{_ROAD}[0-9]{{1,5}}号{_ROOM})(?![线码])",
+        "<PHONE>",
+        rf"1{_GAP}[3-9]|[1一幺壹][3-9三四五六七八九叁肆伍陆柒捌玖]{_HAN_DIGIT}{{9}}",
+        rf"(?:{_EDGE}|(?<=[Tt][Ee][Ll])|(?<=[Tt][Ee][Ll]\.)){_NO_PHONE}"
+        rf"(?P<it>{_DIAL}(?:[(（]1[3-9][0-9][)）][ -]?[0-9]{{4}}[ -]?[0-9]{{4}}"
+        rf"|(?=1{_GAP}[3-9])(?:{_MOBILE})"
+        rf"|[1一幺壹][3-9三四五六七八九叁肆伍陆柒捌玖]{_HAN_DIGIT}{{9}})){_END}(?!{_HAN_DIGIT})",
+    ),
+    _rule(
+        "<PHONE>",
+        r"0[0-9]{2,3}[ )）-]|[48]00[ -]|86|[+][0-9]",
+        rf"{_EDGE}{_NO_PHONE}(?P<it>"
+        rf"(?:\(?(?:\+|00)?86\)?[ -]{{1,2}})?[(（]0[0-9]{{2,3}}[)）][ -]?{_LANDLINE}"
+        rf"|(?:\+|00)86[ -]?\(?0?[1-9][0-9]{{1,2}}\)?[ -]?{_LANDLINE}"
+        rf"|[(（](?:\+|00)?86[ -][0-9]{{2,3}}[)）][ -]?{_LANDLINE}"
+        rf"|86-[0-9]{{2,3}}-{_LANDLINE}"
+        rf"|0[0-9]{{2,3}}[ ]?(?:-{{1,2}}[ ]?[0-9]{{3,4}}[ -]?[0-9]{{4}}|[ ]{_LANDLINE})"
+        rf"|[48]00[ -][0-9]{{3,4}}[ -]?[0-9]{{3,4}}){_END}",
+    ),
+    _rule(
+        "<PHONE>",
+        r"[+](?:[0-9][ ()-]{0,2}){8}",
+        rf"(?<![0-9A-Za-z])(?P<it>\+[1-9][0-9]{{0,2}}(?:[ -]?\(?[0-9]{{1,5}}\)?){{2,5}}){_END}",
+        _is_number,
+    ),
+    _rule(
+        "<PHONE>",
+        _CALL,
+        rf"{_CALL}{_IS}(?P<it>0?[0-9]{{0,3}}[ -]?{_LANDLINE}"
+        rf"|[48]00[0-9]{{7}}){_END}",
+    ),
+    _rule(
+        "<PASSPORT>",
+        "护照|通行证|[Pp]assport",
+        rf"(?:护照|通行证|[Pp]assport)(?:号码?|编号|[ ]?[Nn]o\.?)?{_IS}"
+        r"(?P<it>[A-Za-z](?:[ -]?[0-9]){8,10}|[A-Za-z]{2}(?:[ -]?[0-9]){7})(?![0-9A-Za-z])",
+    ),
+    _rule(
+        "<PLATE>",
+        rf"[{_PROVINCES}][ ·]?[A-HJ-Za-hj-z][ \-.·•]{{0,2}}[0-9A-HJ-NP-Za-hj-np-z]|WJ",
+        rf"(?P<it>[{_PROVINCES}][ ·]?[A-HJ-Za-hj-z][ \-.·•]{{0,2}}"
+        r"(?:[0-9A-HJ-NP-Za-hj-np-z](?:[ \-.·]?[0-9A-HJ-NP-Za-hj-np-z]){3}"
+        r"(?:(?:[ \-.·]?[0-9A-HJ-NP-Za-hj-np-z]){1,2}|[挂学警港澳]))"
+        rf"|WJ[ ·]?(?:[{_PROVINCES}]|[0-9]{{2}})[ ·]?[0-9A-Z]{{5}})(?![0-9A-Za-z])",
+        _is_plate,
+    ),
+    _rule(
+        "<QQ>",
+        "[Qq][ ]?[Qq]|扣扣|企鹅号|加[Qq]",
+        rf"(?:[Qq][ ]?[Qq]|扣扣|企鹅号|加[Qq])[群号码]{{0,3}}{_IS}"
+        r"(?P<it>[1-9](?:[ -]?[0-9]){4,10})(?![0-9A-Za-z])",
+    ),
+    _rule(
+        "<WECHAT>",
+        "[微薇威V][ ]?信|[VvWw][ ]?[Xx]|[Ww]e[Cc]hat",
+        rf"(?:[微薇威V][ ]?信|[VvWw][ ]?[Xx]|[Ww]e[Cc]hat)[ ]?(?:号码?|ID|id|账号|帐号)?码?{_IS}"
+        r"(?P<it>[A-Za-z][0-9A-Za-z_-]{5,19})(?![0-9A-Za-z_-])",
+        lambda text: not text.isalpha(),
+    ),
+    *(
+        _rule(
+            "<ADDR>",
+            rf"(?:大道|路|街|巷|弄|胡同|村){_NUMBER}(?:号|弄|组)|{_ESTATE}{_NUMBER}(?:号楼|栋|幢|座)",
+            rf"{before}(?P<it>{place})(?![线码])",
+        )
+        for before, place in (
+            (_INTRODUCED, rf"{_UNITS}{_ROAD}{_HOUSE}{_ROOM}{{0,6}}"),
+            (_START, rf"{_NAME_OF_PLACE}{{2,7}}[省市区县]{_UNITS}{_ROAD}{_HOUSE}{_ROOM}{{0,6}}"),
+            (_START, rf"{_UNITS}{_ROAD}{_HOUSE}{_ROOM}{{1,6}}"),
+            (
+                rf"(?:{_START}|{_INTRODUCED})",
+                rf"{_UNITS}{_NAME_OF_PLACE}{{2,8}}?{_ESTATE}{_NUMBER}(?:号楼|栋|幢|座){_ROOM}{{1,6}}",
+            ),
+        )
     ),
     _rule(
         "<NAME>",
         "我叫|姓名|联系人|收件人|收货人",
-        rf"(?:我叫|姓名|联系人|收件人|收货人)(?:是|为|[：:])?"
-        rf"(?P<it>[{_SURNAMES}][{_HAN}]{{1,2}})(?=$|[，。；！？、,.;\s先女小])",
+        r"(?:我叫|姓名|联系人|收件人|收货人)[ ]?(?:是|为|[：:])?[ ]?"
+        rf"(?P<it>{_SURNAME}[{_HAN}]{{1,2}})(?=$|[，。；！？、,.;()（）\s先女小<])",
+    ),
+    _rule(
+        "<NAME>",
+        "联系",
+        rf"联系(?!方式|方法)(?P<it>{_SURNAME}[{_HAN}]{{1,2}}?)"
+        r"(?=[，, ：:（(]{0,2}(?:电话|手机|微信|QQ|<PHONE>))",
     ),
     _rule(
         "<NAME>",
         "先生|女士|小姐",
         rf"(?:^|(?<=[^{_HAN}])|(?<=[找给向是叫由让请被和与跟对为到]))"
-        rf"(?P<it>[{_SURNAMES}](?:(?![{_NO_NAME}])[{_HAN}]){{0,2}}?)(?=先生|女士|小姐(?!姐))",
+        rf"(?P<it>{_TITLED})",
     ),
 )

@@ -1,9 +1,13 @@
 """The splitting of paragraphs into sentences; only whitespace at the cuts is lost.
 
-。！？ end a sentence anywhere. Half-width ! and ? do unless letters or digits follow, as in the
-query of a URL. …… does only before a space, a closing quote or the end of the line; elsewhere it is
-a pause. Closing quotes and further marks belong to the sentence that they follow. The end of a line
-ends a sentence, too.
+。！？ end a sentence. Half-width ! and ? do unless letters or digits follow, as in the query of a
+URL. …… does only before a space, a closing mark or the end of the line; elsewhere it is a pause.
+Closing marks and further end marks belong to the sentence that they follow, and nothing ends before
+a comma, colon, semicolon or dash.
+
+Between brackets or quotation marks of one line nothing ends. After them a sentence may end, if the
+last character between them ends one: always after quotation marks, never after the marks of a
+title, and after parentheses if the sentence began with them. The end of a line ends one, too.
 """
 
 from __future__ import annotations
@@ -18,21 +22,30 @@ from cecdata.corpus.characters import WHITESPACE
 from cecdata.shards.schema import ROW
 
 _ENDS, _HALF_WIDTH, _PAUSE = "。！？", "!?", "…"
-_CLOSING = '”’」』）】》〉"'
+_QUOTES, _TITLES, _PARENTHESES = "“”‘’「」『』", "《》〈〉", "（）()【】[]〔〕"
+_CLOSING = '”’」』）】》〉")]〕'
 _CLOSING_AFTER_PAUSE = '”’」』）】》"'
+_COMMAS = "，、；：,;:—"
 _LINE_ENDS = "\n\r\x0b\x0c\x85\u2028\u2029"
 _SEPARATORS = "\x1c\x1d\x1e\x1f"  # whitespace to Python, besides WHITESPACE
 _CONTINUES = "_&=/%#.+-"  # and ASCII letters and digits: no sentence ends before these
+_OF = np.uint32(ord("的"))  # no sentence begins with it: “着火了！”的喊声
 
 # Classes of characters, as bits
-_END, _HALF, _DOTS, _CLOSE, _AFTER, _LINE, _SPACE, _GOES_ON = (1 << bit for bit in range(8))
+_END, _HALF, _DOTS, _CLOSE, _AFTER, _LINE, _SPACE, _GOES_ON, _COMMA = (1 << bit for bit in range(9))
+# Above them the number of a pair of brackets, twice, and 1 for the closing one; 2: either one
+_PAIR, _STRAIGHT = 9, 2
+_FIRST_TITLE, _FIRST_PARENTHESIS = 6, 8  # numbers of pairs
+_LONGEST = 1536  # bytes, some 512 characters: a longer stretch between brackets is cut as any text
 _TABLE = 1 << 16
 _NONE = np.uint64(1 << 63)  # no place
 
+Classes = npt.NDArray[np.uint16]
 
-def _classes() -> Bytes:
+
+def _classes() -> Classes:
     """Return the classes of the characters below U+10000; all others have none."""
-    table = np.zeros(_TABLE, np.uint8)
+    table = np.zeros(_TABLE, np.uint16)
     ranged = [chr(code) for code in range(0x2000, 0x200B)]
     spaces = [*WHITESPACE.replace("\u2000-\u200a", ""), *ranged, *_SEPARATORS]
     letters = [chr(code) for code in range(128) if chr(code).isalnum()]
@@ -45,9 +58,13 @@ def _classes() -> Bytes:
         _LINE: _LINE_ENDS,
         _SPACE: spaces,
         _GOES_ON: [*_CONTINUES, *letters],
+        _COMMA: _COMMAS,
     }
     for bit, characters in of_class.items():
         table[[ord(character) for character in characters]] |= bit
+    for number, mark in enumerate(_QUOTES + _TITLES + _PARENTHESES, 4):
+        table[ord(mark)] |= number << _PAIR
+    table[ord('"')] |= _STRAIGHT << _PAIR
     return table
 
 
@@ -79,9 +96,11 @@ def split(batch: pa.RecordBatch) -> pa.RecordBatch:
 def _cut(text: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
     """Return, for each sentence of the texts, the index of its text, and the sentence."""
     data, bounds = string_buffers(text)
-    count = int(_pieces(data, bounds, _CLASSES, *_nothing()))
+    longest = int(np.diff(bounds).max(initial=0)) + 1
+    work = np.empty((3, longest), np.int32)
+    count = int(_pieces(data, bounds, _CLASSES, work, *_nothing()))
     rows, starts, stops = (np.empty(count, np.int64) for _ in range(3))
-    _pieces(data, bounds, _CLASSES, rows, starts, stops)
+    _pieces(data, bounds, _CLASSES, work, rows, starts, stops)
     offsets = np.zeros(count + 1, np.int32)
     np.cumsum(stops - starts, out=offsets[1:])
     held = np.empty(int(offsets[-1]), np.uint8)
@@ -102,10 +121,70 @@ def _copy(data: Bytes, starts: npt.NDArray[np.int64], offsets: Int32s, held: Byt
 
 
 @compiled
+def _mates(
+    data: Bytes, start: int, stop: int, classes: Classes, work: npt.NDArray[np.int32]
+) -> None:
+    """Write into work[0] the place of each bracket's other half in its line, or -1.
+
+    Places count from `start`. A bracket without its other half, or too far from it, has none.
+    """
+    mates, places, pairs = work[0], work[1], work[2]
+    open_pairs = np.zeros(32, np.int32)  # by number
+    top = 0
+    at = np.uint64(start)
+    while at < np.uint64(stop):
+        here = np.int64(at) - start
+        code, at = code_point(data, at)
+        mates[here] = -1
+        kind = np.int64(classes[code] if code < _TABLE else 0)
+        if kind & _LINE:
+            open_pairs[:] = 0
+            top = 0
+        number = kind >> _PAIR
+        if number == 0:
+            continue
+        pair = number >> 1
+        closes = open_pairs[pair] > 0 if number == _STRAIGHT else number & 1
+        if not closes:
+            places[top], pairs[top] = here, pair
+            top += 1
+            open_pairs[pair] += 1
+        elif open_pairs[pair]:
+            while pairs[top - 1] != pair:  # brackets that were not closed inside this pair
+                top -= 1
+                open_pairs[pairs[top]] -= 1
+            top -= 1
+            open_pairs[pair] -= 1
+            if here - places[top] <= _LONGEST:
+                mates[here], mates[places[top]] = places[top], here
+
+
+@compiled
+def _ends_here(
+    data: Bytes, at: np.uint64, stop: np.uint64, kind: int, pause: bool, classes: Classes
+) -> bool:
+    """Return whether the mark of a class that is before `at` ends a sentence."""
+    if kind & _HALF and at < stop:
+        code, _ = code_point(data, at)
+        return not np.int64(classes[code] if code < _TABLE else 0) & _GOES_ON
+    if kind & _DOTS:
+        if pause:
+            return False
+        while at < stop:
+            code, at = code_point(data, at)
+            following = np.int64(classes[code] if code < _TABLE else 0)
+            if not following & _DOTS:
+                return (following & (_AFTER | _LINE)) != 0
+        return True
+    return (kind & (_END | _HALF)) != 0
+
+
+@compiled
 def _pieces(
     data: Bytes,
     bounds: Int32s,
-    classes: Bytes,
+    classes: Classes,
+    work: npt.NDArray[np.int32],
     rows: npt.NDArray[np.int64],
     starts: npt.NDArray[np.int64],
     stops: npt.NDArray[np.int64],
@@ -118,47 +197,50 @@ def _pieces(
     for row in range(bounds.size - 1):
         before = count
         start, stop = np.uint64(bounds[row]), np.uint64(bounds[row + 1])
+        _mates(data, bounds[row], bounds[row + 1], classes, work)
         at, first, last = start, _NONE, start  # first, last: bounds of the sentence without spaces
         ended = pause = False
+        depth = 0
         while at <= stop:
-            here, kind = at, np.int64(0)
+            here, code, kind, mate = at, np.uint32(0), np.int64(0), np.int64(-1)
             if at < stop:
                 code, at = code_point(data, at)
                 kind = np.int64(classes[code] if code < _TABLE else 0)
+                mate = np.int64(work[0, here - start])
             else:
                 at += np.uint64(1)
-            ends = (kind & _END) != 0
-            if kind & (_HALF | _DOTS):
-                # Does the run of … or the half-width mark end the sentence?
-                ends = True
-                if kind & _DOTS:
-                    ends = not pause
-                    while ends and at < stop:
-                        code, after = code_point(data, at)
-                        following = np.int64(classes[code] if code < _TABLE else 0)
-                        if not following & _DOTS:
-                            ends = (following & (_AFTER | _LINE)) != 0
-                            break
-                        at = after
-                    pause = True
-                elif at < stop:
-                    code, _ = code_point(data, at)
-                    following = np.int64(classes[code] if code < _TABLE else 0)
-                    ends = not following & _GOES_ON
-            if not kind & _DOTS:
-                pause = False
+            opens = mate > np.int64(here - start)
+            closes = not opens and (kind & _CLOSE) != 0
+            ends = _ends_here(data, at, stop, kind, pause, classes)
+            space = (kind & _SPACE) != 0
+            stays = ends or closes or space or (pause and (kind & _DOTS) != 0)
+            pause = (kind & _DOTS) != 0
             line = here == stop or (kind & _LINE) != 0
-            if line or (ended and not ends and not kind & _CLOSE):
+            goes_on = depth > 0 or (kind & _COMMA) != 0 or code == _OF
+            if goes_on and not (line or stays):
+                ended = False
+            if line or (ended and not stays):
                 if first != _NONE:
                     if rows.size:
                         rows[count] = row
                         starts[count], stops[count] = np.int64(first), np.int64(last)
                     count += 1
                 first, ended = _NONE, False
-            if here < stop and not kind & _SPACE:
+            if opens:
+                depth += 1
+            elif mate >= 0:
+                depth -= 1
+                pair = kind >> (_PAIR + 1)
+                if pair >= _FIRST_PARENTHESIS:
+                    ended = ended and first == start + np.uint64(mate)
+                elif pair >= _FIRST_TITLE:
+                    ended = False
+            if here < stop and not space:
                 first = here if first == _NONE else first
                 last = at
             ended = (ended or ends) and not line
+            if line:
+                depth = 0
         if count == before:
             if rows.size:
                 rows[count] = row
