@@ -15,7 +15,7 @@ import pyarrow as pa
 from bench_clean import drawn
 from common import arguments, cpu_s, machine
 
-from cecdata.corpus.quality.perplexity import perplexity
+from cecdata.corpus.quality import perplexity
 
 LIMITS = (500, 1000, 2000, 3000)
 

@@ -27,10 +27,10 @@ from cecdata.config import Config
 from cecdata.contamination.lists import Benchmarks, benchmarks, by_benchmark, decontaminate
 from cecdata.corpus.normalise import LOCATED_SENTENCE, Normalised, Options, normalise, reject
 from cecdata.corpus.privacy import mask
+from cecdata.corpus.quality import sieve
 from cecdata.corpus.reading import FileReport, empty_corpus, read_sources
 from cecdata.corpus.rows import Rows, by_reason
 from cecdata.corpus.sentences import split
-from cecdata.corpus.sieve import sieve
 from cecdata.corpus.sources import Source
 from cecdata.shards.manifest import File
 from cecdata.shards.schema import REJECTED_ROW

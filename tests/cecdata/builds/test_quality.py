@@ -13,10 +13,7 @@ import pytest
 
 from cecdata.common.errors import UsageError
 from cecdata.config import load
-from cecdata.corpus import sieve
-from cecdata.corpus.quality import QUALITY
-from cecdata.corpus.quality.counts import counted, distinct
-from cecdata.corpus.quality.perplexity import perplexity
+from cecdata.corpus.quality import QUALITY, counted, distinct, failing, perplexity
 
 BAD = {
     "han": ["The quick brown fox jumps over 懒狗", "git commit -m fix 修复"],
@@ -25,7 +22,10 @@ BAD = {
     "signs": ["2024-01-01 12:00:00 1,299.00 元", "=====￥￥￥-----*****标题"],
     "repeated": ["哈哈哈哈哈哈哈哈哈哈哈哈", "好评好评好评好评好评好评好评好评"],
     "mojibake": ["浣犲ソ锛屼笘鐣", "é\x9a¾å¾\x97ç³\x8aæ¶\x82的一句", "锟斤拷锟斤拷欢迎光临"],
-    "boilerplate": ["版权所有 侵权必究", "点击这里查看更多精彩内容", "京ICP备2024000001号"],
+    "boilerplate": [
+        *("版权所有 侵权必究", "点击这里查看更多精彩内容", "京ICP备2024000001号"),
+        *("京ＩＣＰ备２０２４０００００１号", "未经本站许可，不得转载本站内容。", "查看更多"),
+    ],
 }
 GOOD = [
     "他的病情已经好转，明天就能出院。",
@@ -34,6 +34,16 @@ GOOD = [
     "哈哈哈，你说得对，我们走吧。",
     "著作权人可以许可他人行使前款规定的权利，并依照约定或者本法有关规定获得报酬。",
     "这家店叫“鼎泰豐”，小笼包很好吃。",
+    # what boilerplate says may be said in a sentence, too
+    "车辆未经许可不得在校园里停放。",
+    "图纸属于甲方，乙方未经甲方许可，不得复制或者转让。",
+    "学生们经常关注的公众号有三个。",
+    "查看更多例子。",
+    "有人试图未经授权访问仓库的门禁。",
+    "双方应当写明版权所有人的名称。",
+    "点击下载按钮，再选择保存的文件夹。",
+    "登录 VNC 以前要先打开端口。",
+    "下一篇文章会介绍另外两种办法。",
 ]
 
 SAMPLE = [
@@ -44,7 +54,7 @@ SAMPLE = [
 
 
 def judged(texts, name):
-    return sieve.judged(pa.array(texts), [name])[name]
+    return failing(pa.array(texts), [name])[name]
 
 
 def test_characters_are_counted_as_polars_counts_matches():
