@@ -16,8 +16,7 @@ from pathlib import Path
 import polars as pl
 from common import arguments, cpu_s, machine
 
-from cecdata.corpus.splits import is_validation
-from cecdata.corpus.xxh3 import ids
+from cecdata.corpus.ids import ids, is_validation
 from cectrain.corrector.corrector import Corrector
 
 HELD_OUT = 0.02  # tools/ngram/build.py and experiments/pretraining/cooldown.toml leave these out

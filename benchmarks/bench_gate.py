@@ -87,7 +87,7 @@ def kernel_alone(frame: pl.DataFrame) -> None:
     import numpy as np
     import pyarrow as pa
 
-    from cecdata.corpus.xxh3 import id_column
+    from cecdata.corpus.ids import id_column
     from cecdata.embed.builtin import BuiltinEncoder
 
     text = pa.array(frame["text"].to_list()[:50_000], pa.string())

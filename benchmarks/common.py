@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cecdata.config import Config, load
-from cecdata.corpus.xxh3 import id_column
+from cecdata.corpus.ids import id_column
 from cecdata.shards.schema import SENTENCE
 
 SHORT = 22.6  # code points: the mean length of the paper's sentences

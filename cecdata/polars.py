@@ -22,9 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cecdata.config import load
+from cecdata.corpus.ids import id_column
 from cecdata.corpus.normalise import Options, normalise
 from cecdata.corpus.privacy import mask
-from cecdata.corpus.xxh3 import id_column
 from cecdata.frames.pairs import PAIRS, perturbed
 from cecdata.frames.rates import Rates, engine, rates_of
 from cecdata.frames.texts import Given, rows_of, strings_of

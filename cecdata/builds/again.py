@@ -12,8 +12,8 @@ import pyarrow as pa
 from cecdata.builds.validate import validate
 from cecdata.common.errors import InputError, VerificationError
 from cecdata.config import Config, from_manifest
+from cecdata.corpus.ids import is_validation
 from cecdata.corpus.normalise import Options, normalise
-from cecdata.corpus.splits import is_validation
 from cecdata.embed import encoder
 from cecdata.embed.cascade import score_pairs
 from cecdata.perturbation.engine import Perturber

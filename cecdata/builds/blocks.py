@@ -20,10 +20,9 @@ from cecdata.common.errors import InputError, UsageError
 from cecdata.common.settings import from_tree, read_recipe, require_known
 from cecdata.common.store import is_remote
 from cecdata.config import Config, from_manifest
-from cecdata.corpus.columns import Columns
 from cecdata.corpus.inputs import InputFile, hashed
 from cecdata.corpus.reading import check_columns, read_sources, resolve
-from cecdata.corpus.sources import STDIN, Source, opened, rows_known
+from cecdata.corpus.sources import STDIN, Columns, Source, opened, rows_known
 
 _BLOCK = 1 << 26  # bytes of small files that one task reads
 _BUCKET = 3 << 23  # bytes of text in a bucket, about

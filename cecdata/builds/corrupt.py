@@ -23,7 +23,7 @@ from cecdata.builds.validate import validate
 from cecdata.common.codec import Json, encode
 from cecdata.common.progress import step
 from cecdata.config import Config
-from cecdata.corpus.splits import is_validation
+from cecdata.corpus.ids import is_validation
 from cecdata.embed import CASCADE, folders_of
 from cecdata.filters import measure
 from cecdata.perturbation.calibrate import Rate

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cecdata.config import Config
-from cecdata.corpus.xxh3 import ids
+from cecdata.corpus.ids import ids
 from cecdata.filters import active
 from cecdata.perturbation.engine import NONE, UNCHANGED
 from cecdata.perturbation.pairs import Mask, Pairs, named

@@ -17,12 +17,13 @@ from cecdata.common.errors import InputError, UsageError
 from cecdata.contamination.hashes import HASHED, hashed
 from cecdata.contamination.index import CONTAMINATED, EXACT, NEAR, OVERLAP, Flags, Index
 from cecdata.contamination.texts import texts
+from cecdata.corpus.formats import FORMATS
 from cecdata.corpus.normalise import Normalised, reject
 
 ENVIRONMENT = "CECBENCH_DATA"
 SUFFIX = ".hashes"
 REASON = "contaminated"
-_READABLE = (".txt", ".tsv", ".csv", ".json", ".jsonl", ".parquet", ".arrow", ".m2", SUFFIX)
+_READABLE = (*(suffix for form in FORMATS.values() for suffix in form.suffixes), SUFFIX)
 
 
 def benchmark_files(names: Sequence[str]) -> dict[str, Path]:

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from cecdata.common.errors import InputError
+from cecdata.corpus.formats import FORMATS
 from cecdata.corpus.inputs import resolve
-from cecdata.corpus.sources import Source, opened, rows_known
+from cecdata.corpus.sources import Source, rows_known
 
 # Texts, the row of each, and the number of rows of which these are texts.
 Texts: TypeAlias = "tuple[pa.Array, npt.NDArray[np.int64], int]"
@@ -53,43 +47,22 @@ def counted(names: Sequence[str]) -> int | None:
 
 
 def _sources(name: str) -> list[Source]:
-    path = Path(name)
-    if path.is_file() and path.suffix in (".json", ".m2"):
-        return [Source(path, name, path.suffix[1:])]
     return resolve([name])
 
 
 def _rows(source: Source) -> Iterator[Texts]:
     """Yield the texts of one file, whose rows count from 0 in each batch."""
-    if source.format in _TABLES and source.path is not None:
-        try:
-            yield from map(_of_batch, _TABLES[source.format](source.path))
-        except (pa.ArrowException, OSError) as error:
-            raise InputError(f"{source.label}: cannot be read ({error})") from error
-    else:
-        rows = _parsed(source)
-        while part := list(islice(rows, _ROWS)):
-            yield _of_lists(part)
-
-
-def _parquet(path: Path) -> Iterator[pa.RecordBatch]:
-    with pq.ParquetFile(path) as file:
-        names = [name for name in file.schema_arrow.names if name.lower() not in _NOT_TEXT]
-        yield from file.iter_batches(batch_size=_ROWS, columns=names)
-
-
-def _arrow(path: Path) -> Iterator[pa.RecordBatch]:
-    with pa.memory_map(str(path)) as file:
-        try:
-            reader = pa.ipc.open_file(file)
-        except pa.ArrowInvalid:  # the format of a stream, which `datasets` writes
-            file.seek(0)
-            yield from pa.ipc.open_stream(file)
-        else:
-            yield from (reader.get_batch(n) for n in range(reader.num_record_batches))
-
-
-_TABLES = {"parquet": _parquet, "arrow": _arrow}
+    held: list[list[str]] = []
+    for value in FORMATS[source.format].values(source):
+        if isinstance(value, pa.RecordBatch):
+            yield _of_batch(value)
+            continue
+        held.append(list(_strings(value)))
+        if len(held) == _ROWS:
+            yield _of_lists(held)
+            held = []
+    if held:
+        yield _of_lists(held)
 
 
 def _of_batch(batch: pa.RecordBatch) -> Texts:
@@ -98,6 +71,8 @@ def _of_batch(batch: pa.RecordBatch) -> Texts:
         plain = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
         if name.lower() in _NOT_TEXT:
             continue
+        if pa.types.is_string_view(plain.type):
+            plain = plain.cast(pa.string())
         if pa.types.is_string(plain.type) or pa.types.is_large_string(plain.type):
             columns.append(pc.fill_null(plain.cast(pa.string()), ""))
         elif pa.types.is_nested(plain.type):
@@ -112,37 +87,6 @@ def _of_lists(rows: list[list[str]]) -> Texts:
     counts = [len(row) for row in rows]
     text = pa.array([text for row in rows for text in row], pa.string())
     return text, np.repeat(np.arange(len(rows)), counts), len(rows)
-
-
-def _parsed(source: Source) -> Iterator[list[str]]:
-    if source.format == "json":
-        with opened(source) as stream:
-            try:
-                whole = json.load(stream)
-            except ValueError as error:
-                raise InputError(f"{source.label}: not JSON ({error})") from error
-        rows = whole if isinstance(whole, list) else [whole]
-        yield from (list(_strings(row)) for row in rows)
-        return
-    with opened(source) as stream:
-        lines = io.TextIOWrapper(stream, source.encoding, errors="replace")
-        if source.format == "csv":
-            yield from csv.reader(lines)
-        elif source.format == "jsonl":
-            yield from (list(_strings(value)) for value in _objects(lines, source))
-        elif source.format == "m2":
-            yield from ([line[2:]] for line in lines if line.startswith("S "))
-        else:
-            yield from (line.rstrip("\r\n").split("\t") for line in lines)
-
-
-def _objects(lines: Iterable[str], source: Source) -> Iterator[object]:
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            try:
-                yield json.loads(line)
-            except ValueError as error:
-                raise InputError(f"{source.label}, line {number}: not JSON ({error})") from error
 
 
 def _strings(value: object) -> Iterator[str]:

@@ -62,9 +62,8 @@ def resolve(
 
 
 def _detected(source: Source) -> str:
-    """Return the encoding of a text file; a pipe and a web archive are taken for UTF-8."""
-    binary = source.path is None or source.format == "warc"
-    return UTF8 if binary else encoding_of(source)
+    """Return the encoding of a text file; a pipe is taken for UTF-8."""
+    return UTF8 if source.path is None else encoding_of(source)
 
 
 def _codec(encoding: str) -> str:

@@ -42,7 +42,7 @@ def blocks(stream: IO[bytes], source: Source, max_bytes: int = MAX_BYTES) -> Ite
     in memory as a whole.
     """
     carry, line, skipped, head = b"", 1, 0, b""
-    for chunk in _chunks(stream, source):
+    for chunk in chunks(stream, source):
         data = carry + chunk
         cut = data.rfind(b"\n") + 1
         rejects: tuple[Reject, ...] = ()
@@ -84,7 +84,7 @@ def _too_long(source: Source, line: int, head: bytes, size: int, limit: int) -> 
     return Reject(line, source.origin, excerpt(head), "too_long", detail)
 
 
-def _chunks(stream: IO[bytes], source: Source) -> Iterator[bytes]:
+def chunks(stream: IO[bytes], source: Source) -> Iterator[bytes]:
     """Yield pieces of the stream in which every line end is a line feed."""
     first, held = True, b""
     for piece in _utf8(stream, source):

@@ -20,8 +20,7 @@ import pyarrow.compute as pc
 from cecdata.common.kernels.jit import compiled
 from cecdata.common.kernels.utf8 import Bytes, Int32s, code_point, string_buffers
 from cecdata.corpus import characters as ch
-from cecdata.corpus.dedup import Dedup, Mask
-from cecdata.corpus.xxh3 import id_column
+from cecdata.corpus.ids import Dedup, Mask, id_column
 from cecdata.shards.schema import POOLED, REJECTED_ROW
 
 # The pool's row before it is written, with its place in the corpus.

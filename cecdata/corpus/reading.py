@@ -9,12 +9,11 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from cecdata.common.errors import InputError
-from cecdata.corpus.columns import Columns
 from cecdata.corpus.formats import FORMATS
 from cecdata.corpus.inputs import InputFile, inputs, resolve
 from cecdata.corpus.lines import numbers
 from cecdata.corpus.rows import Reject, Rows, by_reason, gather
-from cecdata.corpus.sources import DamagedError, Source
+from cecdata.corpus.sources import Columns, DamagedError, Source
 
 __all__ = ["FileReport", "InputFile", "Rows", "empty_corpus", "inputs", "read", "resolve"]
 

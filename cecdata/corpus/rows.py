@@ -1,10 +1,10 @@
-"""The rows that every reader yields: those with sound UTF-8, and those that are rejected."""
+"""The rows that every reader of a format yields: those with sound UTF-8, and rejected ones."""
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cecdata.corpus.encodings import decoded_wrongly
-from cecdata.corpus.sources import UTF8, Source
+from cecdata.corpus.sources import UTF8, Columns, Source
 from cecdata.shards.schema import REJECTED_ROW, ROW
 
 _SPELT = 1 << 12  # most bytes of a line that is not UTF-8 that the rejects keep whole
@@ -29,6 +29,23 @@ class Rows:
 
     batch: pa.RecordBatch
     rejected: pa.RecordBatch
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """The readers of one format, and the suffixes of its files.
+
+    `read(source, columns, batch_rows)` yields the rows of one file in their order, in batches of
+    about `batch_rows` or of a few megabytes, in constant memory. It rejects a bad row and raises
+    InputError for a bad file. `values(source)` yields all that a row holds: a line, the fields of a
+    record, a value of JSON, both sides of a pair, or a whole batch of a table.
+    """
+
+    read: Callable[[Source, Columns, int], Iterator[Rows]]
+    values: Callable[[Source], Iterator[object]]
+    suffixes: tuple[str, ...]
+    columns: bool = True  # False: a row is a text without further columns
+    stream: bool = True  # False: cannot be read compressed or from standard input
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +104,18 @@ def gather(
     rows: Int64s,
     rejects: Sequence[Reject] = (),
     licence: pa.Array | None = None,
+    rejected: pa.RecordBatch | None = None,
 ) -> Rows:
     """Build `Rows` from text that may hold nulls, overlong values or bytes that are not UTF-8.
 
     `text` is any binary or string array, or a dictionary of one; `rows` are line or row numbers
-    from 1; `rejects` are those of the format itself; `origin` and `licence` are by default those of
-    the source. A sound batch is not copied.
+    from 1; `rejects` and `rejected` are those of the format itself; `origin` and `licence` are by
+    default those of the source. A sound batch is not copied.
     """
     origin = _names(origin, source.origin, len(text))
     licence = _names(licence, source.licence or None, len(text))
-    rejected = rejected_batch(sorted(rejects, key=lambda r: r.row), source.label)
+    refused = rejected_batch(sorted(rejects, key=lambda r: r.row), source.label)
+    rejected = refused if rejected is None else _in_order(refused, rejected)
     for sift in (_nulls, _unsound, _misread):
         bad = sift(text, source)
         if bad is not None:

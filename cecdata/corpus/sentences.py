@@ -161,12 +161,12 @@ def _mates(
 
 @compiled
 def _ends_here(
-    data: Bytes, at: np.uint64, stop: np.uint64, kind: int, pause: bool, classes: Classes
+    data: Bytes, at: np.uint64, stop: np.uint64, kind: np.int64, pause: bool, classes: Classes
 ) -> bool:
     """Return whether the mark of a class that is before `at` ends a sentence."""
     if kind & _HALF and at < stop:
         code, _ = code_point(data, at)
-        return not np.int64(classes[code] if code < _TABLE else 0) & _GOES_ON
+        return bool(np.int64(classes[code] if code < _TABLE else 0) & _GOES_ON == 0)
     if kind & _DOTS:
         if pause:
             return False
@@ -174,9 +174,9 @@ def _ends_here(
             code, at = code_point(data, at)
             following = np.int64(classes[code] if code < _TABLE else 0)
             if not following & _DOTS:
-                return (following & (_AFTER | _LINE)) != 0
+                return bool(following & (_AFTER | _LINE))
         return True
-    return (kind & (_END | _HALF)) != 0
+    return bool(kind & (_END | _HALF))
 
 
 @compiled

@@ -17,7 +17,7 @@ from cecdata.common.durable import Lock
 from cecdata.common.durable.files import naming
 from cecdata.common.errors import InputError
 from cecdata.common.progress import Advance, silent
-from cecdata.corpus.dedup import Dedup
+from cecdata.corpus.ids import Dedup
 from cecdata.corpus.normalise import Options, distinct, normalise
 from cecdata.corpus.reading import empty_corpus, read
 from cecdata.embed.base import Encoder

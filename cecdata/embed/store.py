@@ -25,7 +25,7 @@ from cecdata.common.codec import decode, encode
 from cecdata.common.durable.files import naming
 from cecdata.common.errors import CecError, InputError, RefusedError, VerificationError
 from cecdata.common.seal import sealed, unsealed
-from cecdata.corpus.xxh3 import ids
+from cecdata.corpus.ids import ids
 from cecdata.embed.base import Encoder
 from cecdata.shards.reader import Problem
 from cecdata.shards.verify import Report

@@ -15,7 +15,7 @@ from rapidfuzz.distance import Levenshtein
 from cecbench.tables import read_table
 from cecdata.common.durable import sha256_of
 from cecdata.common.errors import InputError
-from cecdata.corpus.xxh3 import id_column
+from cecdata.corpus.ids import id_column
 from cecdata.shards.schema import PAIR
 from cectrain.data.shards import HELD_OUT, TRAIN, drawn_ids
 

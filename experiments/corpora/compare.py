@@ -43,8 +43,7 @@ from cecdata.channel.table import KEPT, Channel
 from cecdata.common.durable import sha256_of, write_text
 from cecdata.common.model_digest import sha256_of_model
 from cecdata.config import Config, load
-from cecdata.corpus.splits import is_validation
-from cecdata.corpus.xxh3 import id_column, ids
+from cecdata.corpus.ids import id_column, ids, is_validation
 from cecdata.lm.ngrams import find
 from cecdata.perturbation.engine import Perturber
 from cecdata.shards.manifest import fingerprint

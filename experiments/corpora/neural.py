@@ -9,7 +9,7 @@ from pathlib import Path
 import datasets
 import pyarrow as pa
 
-from cecdata.corpus.xxh3 import id_column
+from cecdata.corpus.ids import id_column
 from cectrain.corrector.correction import Edit
 from cectrain.corrector.corrector import Corrector
 from cectrain.corrector.policy import load

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cecdata import config as recipes
-from cecdata.corpus.xxh3 import id_column
+from cecdata.corpus.ids import id_column
 from cecdata.hanzi import lexicon
 from cecdata.hanzi.characters import standard_characters
 from cecdata.shards.schema import SENTENCE

@@ -19,10 +19,9 @@ from cecdata.common.codec import Json
 from cecdata.common.errors import InputError
 from cecdata.contamination import lists
 from cecdata.contamination.index import CONTAMINATED, SHARED
-from cecdata.corpus.dedup import Dedup
+from cecdata.corpus.ids import Dedup, is_validation
 from cecdata.corpus.normalise import Options, distinct, normalise
 from cecdata.corpus.reading import read
-from cecdata.corpus.splits import is_validation
 from cecdata.hanzi.characters import is_han
 from cectrain.data import shards
 from cectrain.model.tokenizer import placeholders, vocabulary

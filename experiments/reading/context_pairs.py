@@ -16,7 +16,7 @@ import polars as pl
 import pyarrow as pa
 
 from cecdata.config import load
-from cecdata.corpus.xxh3 import id_column
+from cecdata.corpus.ids import id_column
 from cecdata.perturbation.engine import Perturber
 from cecdata.shards.schema import SENTENCE
 

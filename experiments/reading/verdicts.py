@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from cecdata.config import Config, load
-from cecdata.corpus.xxh3 import id_column
+from cecdata.corpus.ids import id_column
 from cecdata.operators import OPERATORS
 from cecdata.perturbation.engine import Perturber
 from cecdata.shards.schema import SENTENCE

@@ -16,7 +16,7 @@ from cecdata.common.codec import Json
 from cecdata.common.errors import InputError, MissingPackageError, how_to_install
 from cecdata.common.progress import Advance, silent
 from cecdata.config import Config
-from cecdata.corpus.xxh3 import id_column
+from cecdata.corpus.ids import id_column
 from cecdata.perturbation.engine import Perturber
 from cecdata.shards.schema import SENTENCE
 from experiments.realism.features import features, names

@@ -19,6 +19,7 @@ from cecdata.common.command_group import run
 from cecdata.contamination.hashes import Keys, hashed
 from cecdata.contamination.index import CONTAMINATED, EXACT, NEAR, OVERLAP, Index
 from cecdata.contamination.texts import texts
+from cecdata.corpus.reading import read
 from cecdata.shards.manifest import read_manifest
 from cecdata.shards.schema import REJECTED_ROW
 
@@ -170,13 +171,13 @@ def test_a_build_leaves_the_sentences_of_benchmarks_out(planted, tmp_path, capsy
     words += ["--decontaminate", str(planted / "bench"), "--out", str(out)]
     assert run(cli, words) == 0
     manifest = read_manifest(out)
-    assert manifest.rows.rejected == {"contaminated": 3, "duplicate": 1}
+    assert manifest.rows.rejected == {"contaminated": 4}
     assert manifest.extra["contaminated"] == {
         "bench/one.tsv has the same text": 2,
-        "bench/two.txt has the same text": 1,
+        "bench/two.txt has the same text": 2,
     }
     bad = pq.read_table(out / "rejects/rows-00000.parquet", schema=REJECTED_ROW).to_pylist()
-    assert [row["row"] for row in bad if row["reason"] == "contaminated"] == [61, 62, 63]
+    assert [row["row"] for row in bad if row["reason"] == "contaminated"] == [61, 62, 63, 64]
     assert run(cli, ["verify", str(out)]) == 0
     capsys.readouterr()
     assert run(cli, ["contamination", str(out), str(out / "benchmarks.hashes"), "--json"]) == 0
@@ -207,4 +208,39 @@ def test_missing_benchmarks_are_named(tmp_path, capsys, monkeypatch):
     assert run(cli, ["contamination", str(corpus), str(tmp_path / "empty")]) == 1
     (tmp_path / "b.json").write_text("{", "utf-8")
     assert run(cli, ["contamination", str(corpus), str(tmp_path / "b.json")]) == 1
-    assert "b.json: not JSON" in capsys.readouterr().err
+    assert "b.json: not valid JSON" in capsys.readouterr().err
+
+
+ONE, OTHER = "他把自行车推进了院子里。", "老师让大家打开课本。"
+FORMS = {
+    "a.txt": f"{ONE}\n{OTHER}\n",
+    "a.jsonl": "".join(json.dumps({"text": text}) + "\n" for text in (ONE, OTHER)),
+    "a.json": json.dumps({"data": [{"text": ONE}, {"text": OTHER}]}),
+    "lines.json": "".join(json.dumps({"text": text}) + "\n" for text in (ONE, OTHER)),
+    "a.csv": f'id,text\n1,"{ONE}"\n2,{OTHER}\n',
+    "semicolons.csv": f"text;id\n{ONE};1\n{OTHER};2\n",
+    "a.tsv": f"text\tid\n{ONE}\t1\n{OTHER}\t2\n",
+    "quoted.tsv": f'"text"\t"id"\n"{ONE}"\t"1"\n"{OTHER}"\t"2"\n',
+    "long.csv": 'text,note\n"{}",{}\n{},\n'.format(ONE, "长" * 200_000, OTHER),
+    "a.m2": "".join(
+        f"S {' '.join('自' if sign in '他老' else sign for sign in text)}\n"
+        f"A 0 1|||S|||{text[0]}|||REQUIRED|||-NONE-|||0\n\n"
+        for text in (ONE, OTHER)
+    ),
+}
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("name", FORMS)
+def test_every_command_reads_every_format(name, mark, tmp_path, capsys):
+    """A pool, and both sides of a comparison, have the same texts, behind a byte order mark too."""
+    (tmp_path / name).write_text(mark + FORMS[name], "utf-8")
+    (tmp_path / "plain.txt").write_text(f"{ONE}\n{OTHER}\n", "utf-8")
+    corpus, plain = str(tmp_path / name), str(tmp_path / "plain.txt")
+    texts = [text for rows in read([corpus]) for text in rows.batch.column("text").to_pylist()]
+    assert texts == [ONE, OTHER]
+    for one, other in ((corpus, plain), (plain, corpus)):
+        assert run(cli, ["contamination", one, other, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["hits"] == 2
+    assert run(cli, ["pool", corpus, "--out", str(tmp_path / "out"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"]["kept"] == 2

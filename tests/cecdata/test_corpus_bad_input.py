@@ -409,60 +409,20 @@ def test_a_folder_is_read_with_all_below_it(tmp_path):
     folder = tmp_path / "in"
     (folder / "sub" / ".git").mkdir(parents=True)
     (folder / "b.txt").write_text("第二个文件的一句。\n")
-    (folder / "a.md").write_text(
-        "# 标题也是一句\n\n- **列表**里的一项\n- [链接](http://a.cn)的文字\n"
-    )
+    (folder / "a.jsonl").write_text('{"text": "第一个文件的一句。"}\n')
     (folder / "sub" / "c.json").write_text(json.dumps({"data": [{"text": "对象里的一句"}, 5]}))
     (folder / "sub" / ".git" / "d.txt").write_text("隐藏\n")
     (folder / "sub" / "ring").symlink_to(folder)
     (folder / "sub" / "dead.txt").symlink_to(folder / "gone.txt")
     (folder / "x.doc").write_text("x")
     good, bad = everything(folder)
-    assert [row["text"] for row in good] == [
-        "标题也是一句", "列表里的一项", "链接的文字", "第二个文件的一句。", "对象里的一句"
-    ]  # fmt: skip
+    texts = [row["text"] for row in good]
+    assert texts == ["第一个文件的一句。", "第二个文件的一句。", "对象里的一句"]
     assert sorted((row["reason"], row["file"].rsplit("/", 1)[1]) for row in bad) == [
         ("invalid_json", "c.json"),
         ("unknown_format", "x.doc"),
         ("unreadable_file", "dead.txt"),
     ]
-
-
-def test_a_broken_record_of_a_web_archive_costs_itself(tmp_path):
-    """The records around one with a wrong length are read, with the host as their origin."""
-    pytest.importorskip("warcio", reason="the extra `web` is not installed")
-
-    def record(host: str, text: str, more: int = 0) -> bytes:
-        body = text.encode()
-        head = (
-            f"WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: http://{host}/a\r\n"
-            f"Content-Type: text/plain\r\nContent-Length: {len(body) + more}\r\n\r\n"
-        )
-        return head.encode() + body + b"\r\n\r\n"
-
-    data = record("a.cn", "甲站的一句。\n又一句。") + record("b.cn", "坏了的记录。", -9)
-    data += record("c.cn", "丙站的一句。") + record("d.cn", "没有写完", 99)
-    (tmp_path / "a.warc.gz").write_bytes(gzip.compress(data))
-    good, bad = everything(tmp_path / "a.warc.gz")
-    assert [(row["row"], row["origin"], row["text"]) for row in good] == [
-        (1, "a.cn", "甲站的一句。"),
-        (1, "a.cn", "又一句。"),
-        (3, "c.cn", "丙站的一句。"),
-    ]
-    assert [(row["row"], row["reason"]) for row in bad] == [
-        (2, "invalid_warc"),
-        (4, "invalid_warc"),
-    ]
-
-
-def test_the_main_text_of_a_page_is_read(tmp_path):
-    """A page gives the paragraphs of its article, and no menu."""
-    pytest.importorskip("trafilatura", reason="the extra `web` is not installed")
-    lines = [f"第{n}段写的是车站今天的安排，请旅客留意广播。" for n in range(8)]
-    body = "".join(f"<p>{line}</p>" for line in lines)
-    page = f"<html><body><nav>首页</nav><article>{body}</article></body></html>"
-    (tmp_path / "a.html").write_text(page, "utf-8")
-    assert [row["text"] for row in everything(tmp_path / "a.html")[0]] == lines
 
 
 def test_a_hub_that_does_not_answer_is_named(monkeypatch):
@@ -566,3 +526,112 @@ def test_the_only_string_key_of_json_lines_is_the_text(tmp_path):
     path.write_text('{"content": "他的病情已经好转。", "title": "医院"}\n', "utf-8")
     with pytest.raises(InputError, match="--text-column: content, title"):
         list(read([str(path)]))
+
+
+DIALECTS = {
+    "text;id\n{};1\n{};2\n": ".csv",
+    "text|id\n{}|1\n{}|2\n": ".csv",
+    "text\tid\n{}\t1\n{}\t2\n": ".csv",
+    "text,id\n{},1\n{},2\n": ".tsv",
+    '"text";"id"\n"{}";"1"\n"{}";"2"\n': ".csv",
+    "sep=;\ntext;id\n{};1\n{};2\n": ".csv",
+    " id , text\n1, {}\n2, {}\n": ".csv",
+    "\ufefftext\u3000,\u00a0id\u200b\n{},1\n{},2\n": ".csv",
+    '"text"\t"id"\n"{}"\t"1"\n"{}"\t"2"\n': ".tsv",
+}
+
+
+@pytest.mark.parametrize("content", DIALECTS)
+def test_tables_are_read_in_the_dialect_that_they_were_written_in(tmp_path, content):
+    """The header shows the delimiter, quotation marks and white space around the names."""
+    texts = ["他的病情已经好转，明天出院。", "图书馆二楼周末照常开放。"]
+    if "," in content.partition("\n")[0]:
+        texts[0] = texts[0].replace("，", "、")
+    path = tmp_path / f"a{DIALECTS[content]}"
+    path.write_text(content.format(*texts), "utf-8")
+    good, bad = everything(path)
+    assert ([row["text"].strip() for row in good], bad) == (texts, [])
+
+
+def test_another_delimiter_without_a_column_named_text_is_refused_by_name(tmp_path):
+    """Which column holds the sentences cannot be guessed; what the delimiter is can."""
+    path = tmp_path / "a.csv"
+    path.write_text("句子;编号\n他已经来了。;1\n明天见。;2\n", "utf-8")
+    message = refused(path)
+    assert "separated by a semicolon: 句子, 编号" in message
+    assert "--text-column" in message
+    good, _ = everything(path, text_column="句子")
+    assert [row["text"] for row in good] == ["他已经来了。", "明天见。"]
+
+
+@pytest.mark.parametrize("head", ["text\tid\n", "text\tid\n他来了。\t0\n"])
+def test_a_cell_that_a_writer_quoted_is_read_as_it_was(tmp_path, head):
+    """pandas and Excel quote such a cell in TSV; a sentence in quotation marks stays one."""
+    path = tmp_path / "a.tsv"
+    path.write_text(head + '"他说：""明天见。"""\t1\n"好吧。"\t2\n', "utf-8")
+    good, _ = everything(path)
+    assert good[-2]["text"] == '他说："明天见。"'
+    path.write_text(head + '"好吧。"他说。\t1\n"走吧。"\t2\n', "utf-8")
+    good, _ = everything(path)
+    assert [row["text"] for row in good[-2:]] == ['"好吧。"他说。', '"走吧。"']
+
+
+def test_a_cell_of_many_lines_is_one_text(tmp_path):
+    """A quoted cell of 600 kB is read whole, and one of two megabytes is one rejected row."""
+    path = tmp_path / "a.csv"
+    lines = [f"第{n}号车厢的空调已经修好,请旅客放心乘坐。" for n in range(9000)]
+    cells = ["\n".join(lines), "\n".join(lines * 4), "后面的一行句子，写在这里。"]
+    path.write_text("text,id\n" + "".join(f'"{cell}",1\n' for cell in cells), "utf-8")
+    good, bad = everything(path)
+    assert [row["text"] for row in good] == [cells[0], cells[2]]
+    assert [row["reason"] for row in bad] == ["too_long"]
+
+
+@pytest.mark.parametrize("element", [b"[],", b"{},", b'"",', b'{"text":1},', b"1,"])
+def test_a_document_of_nothing_takes_little_time_and_memory(tmp_path, element):
+    """Elements that are alike are looked at once, and a document is never parsed as a whole."""
+    path = tmp_path / "a.json"
+    path.write_bytes(b"[" + element * 500_000 + b"0]")
+    for rows in read([str(path)], limit=1):
+        assert rows.rejected.num_rows + rows.batch.num_rows  # compiled once
+    started, seen = time.process_time(), 0
+    for rows in read([str(path)]):
+        seen += rows.rejected.num_rows + rows.batch.num_rows
+        assert rows.rejected.num_rows <= 1 << 17
+    assert seen == 500_001
+    assert time.process_time() - started < 5
+
+
+@pytest.mark.parametrize("content", ['[{"text": "一"}', '[{"text": "一"}]]', '{"a": [1}', "[1] 2"])
+def test_a_broken_document_is_refused(tmp_path, content):
+    """Brackets that do not match leave it open where the next element begins."""
+    path = tmp_path / "a.json"
+    path.write_text(content, "utf-8")
+    assert "not valid JSON" in refused(path)
+
+
+def test_an_element_that_is_no_json_costs_itself(tmp_path):
+    """The elements around it are read; a string is a text."""
+    path = tmp_path / "a.json"
+    path.write_text('[{"text": "一\\"]["}, {"text": 五}, "句子",\n {\n"text":\n"二"}]', "utf-8")
+    good, bad = everything(path)
+    assert [(row["row"], row["text"]) for row in good] == [(1, '一"]['), (3, "句子"), (4, "二")]
+    assert [(row["row"], row["reason"]) for row in bad] == [(2, "invalid_json")]
+
+
+def test_corrections_of_m2_are_read(tmp_path):
+    """The edits, or a line T, give the corrected sentence; a bad block costs itself."""
+    path = tmp_path / "a.m2"
+    path.write_text(
+        "S 我 门 走 。\nA 1 2|||S|||们|||REQUIRED|||-NONE-|||0\n"
+        "A 0 2|||S|||咱 们|||REQUIRED|||-NONE-|||1\n\n"
+        "S 对 的 。\nT0 没有错误\nA -1 -1|||noop|||-NONE-|||REQUIRED|||-NONE-|||0\n\n"
+        "S 用 Open AI 写 写 。\nA 4 5|||R|||-NONE-|||REQUIRED|||-NONE-|||0\n\n"
+        "S 坏 。\nA 5 9|||S|||了|||REQUIRED|||-NONE-|||0\n\n"
+        "S 我 门 。\nT0-A0 我 们 。\nA 1 2|||S|||们|||REQUIRED|||-NONE-|||0\n",
+        "utf-8",
+    )
+    good, bad = everything(path)
+    texts = ["我们走。", "对的。", "用Open AI写。", "我们。"]
+    assert [row["text"] for row in good] == texts
+    assert [(row["row"], row["reason"]) for row in bad] == [(12, "invalid_m2")]

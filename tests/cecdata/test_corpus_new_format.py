@@ -17,28 +17,35 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from cecdata.corpus.columns import Columns
-from cecdata.corpus.formats.base import Format
 from cecdata.corpus.lines import blocks, numbers
-from cecdata.corpus.rows import Rows, gather
-from cecdata.corpus.sources import Source, opened
+from cecdata.corpus.rows import Format, Rows, gather
+from cecdata.corpus.sources import Columns, Source, opened
 
 
 def _read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
-    """Yield the records of a file."""
-    with opened(source) as stream:
-        data = b"".join(block.data for block in blocks(stream, source))
-    texts = [record.partition(b"\\n")[0] for record in data.split(b"\\n\\n") if record.strip()]
+    """Yield the texts of the records of a file."""
+    texts = [record.partition(b"\\n")[0] for record in _records(source)]
     yield gather(source, pa.array(texts, pa.binary()), None, numbers(1, len(texts)))
 
 
-FORMAT = Format(_read, (".toy",), columns=False)
+def _values(source: Source) -> Iterator[list[str]]:
+    """Yield all lines of each record."""
+    return (record.decode("utf-8", "replace").split("\\n") for record in _records(source))
+
+
+def _records(source: Source) -> list[bytes]:
+    with opened(source) as stream:
+        data = b"".join(block.data for block in blocks(stream, source))
+    return [record for record in data.split(b"\\n\\n") if record.strip()]
+
+
+FORMAT = Format(_read, _values, (".toy",), columns=False)
 '''
 TABLE = "cecdata/corpus/formats/__init__.py"
 NEW = "cecdata/corpus/formats/toy.py"
 FUZZ = "tests/fuzz/fuzz_corpus.py"
 EDITS = {
-    "jsonl, tables, text, warc\n": "jsonl, tables, text, toy, warc\n",
+    "m2, tables, text\n": "m2, tables, text, toy\n",
     '    "text": text.FORMAT,\n': '    "text": text.FORMAT,\n    "toy": toy.FORMAT,\n',
 }
 USE = """

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cecdata.corpus import characters as ch
-from cecdata.corpus.dedup import Dedup
+from cecdata.corpus.ids import Dedup, ids
 from cecdata.corpus.normalise import (
     DEFAULTS,
     LOCATED_SENTENCE,
@@ -22,7 +22,6 @@ from cecdata.corpus.normalise import (
     scan,
 )
 from cecdata.corpus.rows import constant
-from cecdata.corpus.xxh3 import ids
 from cecdata.shards.schema import REJECTED_ROW, ROW
 
 # Characters of every kind that the normaliser tells apart, and plain ones.

@@ -18,9 +18,8 @@ from cecdata.commands.look import preview
 from cecdata.common.errors import InputError
 from cecdata.common.kernels.utf8 import string_buffers
 from cecdata.config import RECIPES, load
-from cecdata.corpus.protect import Protection, read_names, spans_of
-from cecdata.corpus.protect_kernel import FIRST, FURTHER
-from cecdata.corpus.xxh3 import id_column
+from cecdata.corpus.ids import id_column
+from cecdata.corpus.protect import FIRST, FURTHER, Protection, read_names, spans_of
 from cecdata.operators import OPERATORS
 from cecdata.perturbation.engine import Perturber
 from cecdata.shards.schema import SENTENCE
@@ -221,3 +220,11 @@ def test_the_command_line_takes_names(tmp_path):
     assert manifest["configuration"]["protect"] == ["权利的游戏"]
     proved = CliRunner().invoke(verify, [str(out), "--full"])
     assert proved.exit_code == 0, proved.output
+
+
+def test_a_name_is_protected_in_any_width():
+    """The width of its letters and digits does not hide a name."""
+    protection = Protection.of(False, ["iPhone15", "Ｃ罗"])
+    text = "他买了ｉＰｈｏｎｅ１５，送给C罗。"
+    found = [text[start:end] for start, end in spans_of(text, protection)]
+    assert found == ["ｉＰｈｏｎｅ１５", "C罗"]

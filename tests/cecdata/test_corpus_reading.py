@@ -179,20 +179,6 @@ def test_paths_keep_their_order_and_globs_are_sorted(tmp_path):
     assert texts([tmp_path / "*.txt"]) == ["a", "b", "c"]
 
 
-def test_limit_counts_the_sentences_of_a_document(tmp_path):
-    """Sentences that share the row number of their page are counted one by one."""
-    pytest.importorskip("warcio", reason="the extra `web` is not installed")
-    body = "".join(f"这是第{number}段的文字。\n" for number in "一二三四五").encode()
-    head = "WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: http://a.example/\r\n"
-    head += f"Content-Type: text/plain\r\nContent-Length: {len(body)}\r\n\r\n"
-    (tmp_path / "a.warc").write_bytes(head.encode() + body + b"\r\n\r\n")
-    whole, _ = everything([tmp_path / "a.warc"])
-    assert len(whole) == 5
-    for limit in range(6):
-        good, _ = everything([tmp_path / "a.warc"], limit=limit)
-        assert good == whole[:limit]
-
-
 def test_limit_counts_rows_of_the_corpus(tmp_path):
     """`limit` takes the first rows, rejected ones included, over file and batch borders."""
     (tmp_path / "a.txt").write_bytes(b"1\n\xff\n3\n4\n")

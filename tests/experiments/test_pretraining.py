@@ -19,7 +19,7 @@ torch = pytest.importorskip("torch", reason="the extra `train` is not installed"
 
 from cecbench.causal import prompt_ids
 from cecdata.common.errors import CecError, InputError, RefusedError, UsageError, VerificationError
-from cecdata.corpus.splits import is_validation
+from cecdata.corpus.ids import is_validation
 from cectrain.corrector.policy import Policy
 from cectrain.data.shards import Pair
 from cectrain.fast import qwen3_forward

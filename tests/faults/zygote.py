@@ -50,7 +50,7 @@ def warm_data() -> None:
     from cecdata.builds import build
     from cecdata.common.progress import Progress
     from cecdata.config import load
-    from cecdata.corpus.dedup import Dedup
+    from cecdata.corpus.ids import Dedup
     from cecdata.corpus.lines import split
     from cecdata.corpus.normalise import distinct, normalise
     from cecdata.embed import encoder, fill

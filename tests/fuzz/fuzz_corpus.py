@@ -35,9 +35,7 @@ def readers() -> tuple[Reader, ...]:
         Reader("corpus-tsv", "a.tsv", _read, Mutator(lambda: _csv("\t"), "lines")),
         Reader("corpus-jsonl", "a.jsonl", _read, Mutator(_jsonl, "json"), suite=1000),
         Reader("corpus-json", "a.json", _read, Mutator(_json, "json"), suite=500),
-        Reader("corpus-md", "a.md", _read, Mutator(_txt, "text"), suite=300),
-        Reader("corpus-html", "a.html", _read, Mutator(_html, "text"), suite=20),
-        Reader("corpus-warc", "a.warc", _read, Mutator(_warc, "lines"), suite=100),
+        Reader("corpus-m2", "a.m2", _read, Mutator(_m2, "lines"), suite=500),
         Reader("corpus-parquet", "a.parquet", _read, Mutator(_parquet, "binary"),
                memory=PAGE, suite=600),
         Reader("corpus-arrow", "a.arrow", _read, Mutator(_arrow, "binary"), suite=1000),
@@ -117,19 +115,13 @@ def _json() -> tuple[bytes, ...]:
     return (*(json.dumps(value).encode() for value in values), *_jsonl()[:1])
 
 
-def _html() -> tuple[bytes, ...]:
-    text = "".join(f"<p>{s}</p>" for s in SENTENCES * 3)
-    return (f"<html><body><nav>首页</nav><article>{text}</article></body></html>".encode(),)
-
-
-def _warc() -> tuple[bytes, ...]:
-    text = "\n".join(SENTENCES).encode()
-    head = (
-        "WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: http://a.cn/\r\n"
-        f"Content-Type: text/plain\r\nContent-Length: {len(text)}\r\n\r\n"
-    )
-    record = head.encode() + text + b"\r\n\r\n"
-    return (record, record * 3, record[:-60] + record)
+def _m2() -> tuple[bytes, ...]:
+    blocks = [
+        f"S {' '.join(s)}\nA 0 1|||S|||{s[1]}|||REQUIRED|||-NONE-|||0\nA 2 3|||R||||||a|||b|||1\n"
+        for s in SENTENCES
+    ]
+    targets = [f"S {' '.join(s)}\nT0-A0 {' '.join(reversed(s))}\n" for s in SENTENCES]
+    return ("\n".join(blocks).encode(), "\n".join(targets).encode(), b"A 0 1|||S|||\n\nS\n")
 
 
 def _table() -> pa.Table:

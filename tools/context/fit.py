@@ -29,7 +29,7 @@ from cecdata.audit.pairs import read_pairs
 from cecdata.common import arrays
 from cecdata.common.durable import sha256_of
 from cecdata.config import load
-from cecdata.corpus.xxh3 import id_column
+from cecdata.corpus.ids import id_column
 from cecdata.hanzi.characters import code_point_slots, standard_characters
 from cecdata.hanzi.lexicon import LENGTHS, words
 from cecdata.perturbation.context import KIND, confusions, sounds

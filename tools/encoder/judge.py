@@ -21,7 +21,7 @@ import polars as pl
 import pyarrow as pa
 from pairs import SHORT, ordinary
 
-from cecdata.corpus.xxh3 import ids
+from cecdata.corpus.ids import ids
 from cecdata.embed import encoder
 from cecdata.embed.builtin import bend, raw_scores, weights_sha256
 

@@ -24,7 +24,7 @@ import polars as pl
 import pyarrow as pa
 
 from cecdata.config import load
-from cecdata.corpus.xxh3 import ids
+from cecdata.corpus.ids import ids
 from cecdata.embed import Encoder, encoder
 from cecdata.operators import OPERATORS
 from cecdata.perturbation.calibrate import Rate

@@ -22,8 +22,7 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cecdata.corpus.splits import is_validation
-from cecdata.corpus.xxh3 import ids
+from cecdata.corpus.ids import ids, is_validation
 from cecdata.hanzi.characters import standard_characters
 from cecdata.hanzi.data import rows
 from cecdata.lm.kernels import child, marks_of, shift_of

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from cecdata.corpus.formats import delimited, documents, hub, jsonl, tables, text, warc
-from cecdata.corpus.formats.base import Format
+from cecdata.corpus.formats import delimited, hub, jsonl, m2, tables, text
+from cecdata.corpus.rows import Format
 
 # the name that `--format` takes → the format; the first suffix of a format is the usual one
 FORMATS: dict[str, Format] = {
     "text": text.FORMAT,
-    "jsonl": jsonl.FORMAT,
+    "jsonl": jsonl.LINES,
+    "json": jsonl.DOCUMENT,
     "csv": delimited.CSV,
     "tsv": delimited.TSV,
+    "m2": m2.FORMAT,
     "parquet": tables.PARQUET,
     "arrow": tables.ARROW,
-    "json": documents.JSON,
-    "markdown": documents.MARKDOWN,
-    "html": documents.HTML,
-    "warc": warc.FORMAT,
     "hub": hub.FORMAT,
 }

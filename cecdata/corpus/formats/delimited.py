@@ -1,31 +1,116 @@
-"""Comma- and tab-separated values with a header line."""
+"""Comma- and tab-separated values with a header line, in the dialects that programs write.
+
+A field in quotation marks may hold delimiters, quotation marks and line ends (RFC 4180). In TSV a
+quotation mark is an ordinary character, unless the file's first lines, or a field alone, show that
+their writer quoted. Another delimiter than the usual one is noticed by the header.
+"""
 
 from __future__ import annotations
 
 import csv
+import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import IO
 
 import numpy as np
 import pyarrow as pa
 
 from cecdata.common.errors import InputError
-from cecdata.corpus.columns import Columns
-from cecdata.corpus.formats.base import Format
-from cecdata.corpus.lines import blocks
-from cecdata.corpus.rows import EXCERPT, Reject, Rows, gather
-from cecdata.corpus.sources import Source, opened
+from cecdata.corpus.characters import INVISIBLE, WHITESPACE
+from cecdata.corpus.lines import Block, blocks
+from cecdata.corpus.rows import EXCERPT, Format, Reject, Rows, gather
+from cecdata.corpus.sources import DEFAULT_TEXT, Columns, Source, opened
+
+_DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a vertical bar"}
+_LOOK = 50  # lines that show the dialect
+_SEP = re.compile('"?sep=(.)"?')  # what Excel writes before the header
+_EDGES = re.compile(f"^[{WHITESPACE}{INVISIBLE}]+|[{WHITESPACE}{INVISIBLE}]+$")
+# A field that a writer has certainly quoted: it has a doubled quotation mark and no single one.
+_QUOTED = re.compile(r'"(?=.*"")(?:[^"]|"")*"', re.DOTALL)
+# A quotation mark that never closes takes no more than this. A file has few such marks, because the
+# next one closes it.
+_MOST_CHARS, _MOST_LINES = 1 << 24, 1 << 18
+csv.field_size_limit(_MOST_CHARS)  # of the whole process; a longer text is rejected later
+
+
+@dataclass(frozen=True, slots=True)
+class _Dialect:
+    delimiter: str
+    quoting: int
+    spaces: bool = False  # one after each delimiter
+
+    def reader(self, lines: Iterator[str]) -> Iterator[list[str]]:
+        return csv.reader(
+            lines,
+            delimiter=self.delimiter,
+            quoting=self.quoting,  # type: ignore[arg-type]
+            skipinitialspace=self.spaces,
+            strict=True,
+        )
 
 
 def _read_csv(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
-    """Read CSV (RFC 4180): a quoted field may hold commas, quotes and line ends."""
-    return _read(source, columns, batch_rows, delimiter=",", quoting=csv.QUOTE_MINIMAL)
+    """Read comma-separated values."""
+    return _read(source, columns, batch_rows, ",")
 
 
 def _read_tsv(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
-    """Read TSV: fields are separated by tabs, and a quotation mark is an ordinary character."""
-    return _read(source, columns, batch_rows, delimiter="\t", quoting=csv.QUOTE_NONE)
+    """Read tab-separated values."""
+    return _read(source, columns, batch_rows, "\t")
+
+
+def _dialect(lines: Sequence[str], usual: str, text: str | None, label: str) -> _Dialect:
+    """Return the dialect of a file that begins with these lines.
+
+    Raises InputError where another delimiter seems to be in use, and nothing shows the columns.
+    """
+    header = lines[0] if lines else ""
+    delimiter = usual
+    if (match := _SEP.fullmatch(header.strip())) is not None:
+        delimiter = match[1]
+    elif len(_fields(header, usual)) == 1:
+        others = [mark for mark in _DELIMITERS if len(_fields(header, mark)) > 1]
+        named = [mark for mark in others if (text or DEFAULT_TEXT) in _fields(header, mark)]
+        alike = [mark for mark in others if _is_regular(lines, mark)]
+        if named or alike:
+            delimiter = (named or alike)[0]
+        if alike and not named:
+            raise InputError(
+                f"{label}: its columns seem to be separated by {_DELIMITERS[delimiter]}: "
+                f"{', '.join(_fields(header, delimiter))}; say with --text-column which one holds "
+                f"the sentences, or write the file with {_DELIMITERS[usual]}"
+            )
+    spaces = f"{delimiter} " in header and not re.search(rf"{re.escape(delimiter)}(?! )", header)
+    quoted = delimiter != "\t" or _is_quoted(lines)
+    return _Dialect(delimiter, csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE, spaces)
+
+
+def _fields(line: str, delimiter: str) -> list[str]:
+    """Return the names in a header line."""
+    try:
+        fields = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])
+    except csv.Error:
+        return [line]
+    return [_EDGES.sub("", field) for field in fields]
+
+
+def _is_regular(lines: Sequence[str], delimiter: str) -> bool:
+    """Return whether nine lines of ten have as many fields as the header."""
+    width = len(_fields(lines[0], delimiter))
+    others = [len(_fields(line, delimiter)) == width for line in lines[1:_LOOK]]
+    return sum(others) >= 0.9 * len(others)
+
+
+def _is_quoted(lines: Sequence[str]) -> bool:
+    """Return whether a writer of CSV quoted the fields of these lines, which tabs separate."""
+    fields = [field for line in lines[:_LOOK] for field in line.split("\t") if field]
+    with_marks = [field for field in fields if '"' in field]
+    whole = [field for field in with_marks if re.fullmatch('"(?:[^"]|"")*"', field)]
+    if not with_marks or len(whole) < len(with_marks):
+        return False
+    return len(whole) == len(fields) or any(map(_QUOTED.fullmatch, whole))
 
 
 _Record = tuple[int, list[str]]  # number of its first line, fields
@@ -41,6 +126,7 @@ class _Feed:
     def __init__(self, stream: IO[bytes], source: Source) -> None:
         self._blocks = blocks(stream, source)
         self._ahead: deque[tuple[int, str]] = deque()
+        self.bad = ""  # what a record was that is no CSV
         self.taken: list[tuple[int, str]] = []
         self.rejects: list[Reject] = []
 
@@ -49,13 +135,29 @@ class _Feed:
 
     def __next__(self) -> str:
         while not self._ahead:
-            block = next(self._blocks)
-            self.rejects.extend(block.rejects)
-            lines = block.data.split(b"\n")[:-1]
-            texts = (line.decode("utf-8", "surrogateescape") + "\n" for line in lines)
-            self._ahead.extend(enumerate(texts, block.first_line))
+            self._fetch(next(self._blocks))
+        if len(self.taken) == _MOST_LINES:
+            raise csv.Error(f"a quotation mark is not closed within {_MOST_LINES:,} lines")
         self.taken.append(self._ahead.popleft())
         return self.taken[-1][1]
+
+    def _fetch(self, block: Block) -> None:
+        self.rejects.extend(block.rejects)
+        lines = block.data.split(b"\n")[:-1]
+        texts = (line.decode("utf-8", "surrogateescape") + "\n" for line in lines)
+        self._ahead.extend(enumerate(texts, block.first_line))
+
+    def first_lines(self) -> list[str]:
+        """Return the first lines without taking them, as many as one block has."""
+        for block in self._blocks:
+            self._fetch(block)
+            if self._ahead:
+                break
+        return [line.rstrip("\n") for _, line in list(self._ahead)[:_LOOK]]
+
+    def skip(self) -> None:
+        """Leave out the next line."""
+        self._ahead.popleft()
 
     def start_record(self) -> None:
         """Forget the lines of the last record."""
@@ -68,16 +170,27 @@ class _Feed:
         return first
 
 
-def _read(
-    source: Source, columns: Columns, batch_rows: int, *, delimiter: str, quoting: int
-) -> Iterator[Rows]:
+_Table = tuple[_Feed, Iterator[_Record | None]]
+
+
+def _opened(stream: IO[bytes], source: Source, usual: str, text: str | None) -> _Table:
+    """Return the lines and the records of a file, after its line `sep=` if it has one."""
+    feed = _Feed(stream, source)
+    lines = feed.first_lines()
+    dialect = _dialect(lines, usual, text, source.label)
+    if lines and _SEP.fullmatch(lines[0].strip()):
+        feed.skip()
+    return feed, _records(feed, source, dialect)
+
+
+def _read(source: Source, columns: Columns, batch_rows: int, usual: str) -> Iterator[Rows]:
     with opened(source) as stream:
-        feed = _Feed(stream, source)
-        records = _records(feed, source, delimiter, quoting)
-        first, header = next(records, None) or (0, [])
+        feed, records = _opened(stream, source, usual, columns.text)
+        first, names = next(records, None) or (0, [])
         if not first and not feed.rejects:
             return  # an empty file
-        if first != 1 or not header:
+        header = [_EDGES.sub("", name) for name in names]
+        if first not in (1, 2) or not any(header):
             raise InputError(f"{source.label}: its first line must name the columns")
         picked = columns.pick(header, header, source.label)
         places = [
@@ -87,9 +200,20 @@ def _read(
         yield from _batches(feed, records, source, places, len(header), batch_rows)
 
 
-def _records(feed: _Feed, source: Source, delimiter: str, quoting: int) -> Iterator[_Record | None]:
+def _values(source: Source, usual: str) -> Iterator[list[str]]:
+    """Yield the fields of each record, the header's too; of a rejected one its first line."""
+    with opened(source) as stream:
+        feed, records = _opened(stream, source, usual, None)
+        for record in records:
+            fields = [feed.bad] if record is None else record[1]
+            yield [field.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+                   for field in fields]  # fmt: skip
+            feed.rejects.clear()
+
+
+def _records(feed: _Feed, source: Source, dialect: _Dialect) -> Iterator[_Record | None]:
     """Yield (line number, fields) of every sound record, and None for a rejected one."""
-    reader = csv.reader(feed, delimiter=delimiter, quoting=quoting, strict=True)  # type: ignore[arg-type]
+    reader = dialect.reader(feed)
     while True:
         feed.start_record()
         try:
@@ -98,12 +222,20 @@ def _records(feed: _Feed, source: Source, delimiter: str, quoting: int) -> Itera
             return
         except csv.Error as error:
             row, line = feed.give_back()
-            shown = _readable(line.rstrip("\n"))[:EXCERPT]
+            feed.bad = line.rstrip("\n")
+            shown = _readable(feed.bad)[:EXCERPT]
             feed.rejects.append(Reject(row, source.origin, shown, "invalid_csv", str(error)))
-            reader = csv.reader(feed, delimiter=delimiter, quoting=quoting, strict=True)  # type: ignore[arg-type]
+            reader = dialect.reader(feed)
             yield None
             continue
+        if dialect.quoting == csv.QUOTE_NONE:
+            fields = [_unquoted(field) for field in fields]
         yield feed.taken[0][0], fields
+
+
+def _unquoted(field: str) -> str:
+    """Return a field without the quotation marks of a writer of CSV, if it certainly has them."""
+    return field[1:-1].replace('""', '"') if _QUOTED.fullmatch(field) else field
 
 
 def _batches(
@@ -156,5 +288,5 @@ def _readable(field: str) -> str:
     return field.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-CSV = Format(_read_csv, (".csv",))
-TSV = Format(_read_tsv, (".tsv",))
+CSV = Format(_read_csv, lambda source: _values(source, ","), (".csv",))
+TSV = Format(_read_tsv, lambda source: _values(source, "\t"), (".tsv",))

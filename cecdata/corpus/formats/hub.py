@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import parse_qsl, urlsplit
 
+import pyarrow as pa
+
 from cecdata.common.errors import CecError, InputError, MissingPackageError, how_to_install
 from cecdata.common.hub import first_line, prepare_hub, quiet_hub
-from cecdata.corpus.columns import Columns
-from cecdata.corpus.formats.base import Format
 from cecdata.corpus.formats.tables import table_rows
-from cecdata.corpus.rows import Rows
-from cecdata.corpus.sources import Source
+from cecdata.corpus.rows import Format, Rows
+from cecdata.corpus.sources import Columns, Source
 
 HUB = "hf://"
 _OPTIONS = ("config", "split", "revision")
@@ -33,20 +33,28 @@ def revision(name: str) -> str:
 
 def _read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
     """Yield the rows of a split (`train` unless one is named) as they come from the hub."""
-    repository, options = _parsed(source.label)
     with _naming(source.label):
-        import datasets
+        yield from table_rows(source, columns, _batches(source, batch_rows))
 
-        rows = datasets.load_dataset(
-            repository,
-            options.get("config"),
-            split=options.get("split", "train"),
-            revision=options.get("revision"),
-            streaming=True,
-        )
-        tables = rows.with_format("arrow").iter(batch_size=min(batch_rows, 10_000))
-        batches = (batch for table in tables for batch in table.to_batches())
-        yield from table_rows(source, columns, batches)
+
+def _values(source: Source) -> Iterator[object]:
+    with _naming(source.label):
+        yield from _batches(source, 10_000)
+
+
+def _batches(source: Source, rows: int) -> Iterator[pa.RecordBatch]:
+    import datasets
+
+    repository, options = _parsed(source.label)
+    split = datasets.load_dataset(
+        repository,
+        options.get("config"),
+        split=options.get("split", "train"),
+        revision=options.get("revision"),
+        streaming=True,
+    )
+    for table in split.with_format("arrow").iter(batch_size=min(rows, 10_000)):
+        yield from table.to_batches()
 
 
 def _parsed(name: str) -> tuple[str, dict[str, str]]:
@@ -86,4 +94,4 @@ def _naming(name: str) -> Iterator[None]:
         ) from None  # the original message may have a password
 
 
-FORMAT = Format(_read, (), stream=False)
+FORMAT = Format(_read, _values, (), stream=False)

@@ -1,57 +1,172 @@
-"""JSON lines: one object per line."""
+"""JSON lines, one object on a line, and JSON documents, whose objects are handled as lines."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from cecdata.common.errors import InputError
-from cecdata.corpus.columns import (
+from cecdata.common.kernels.jit import compiled
+from cecdata.common.kernels.utf8 import Bytes
+from cecdata.corpus.lines import Block, blocks, chunks, numbers, split
+from cecdata.corpus.rows import EXCERPT, Format, Rows, constant, fault, gather
+from cecdata.corpus.sources import (
     DEFAULT_ORIGIN,
     DEFAULT_TEXT,
     Columns,
     Picked,
+    Source,
     default_licence,
     default_text,
+    opened,
     unknown_column,
 )
-from cecdata.corpus.formats.base import Format
-from cecdata.corpus.lines import Block, blocks, numbers
-from cecdata.corpus.rows import EXCERPT, Reject, Rows, fault, gather
-from cecdata.corpus.sources import Source, opened
+from cecdata.shards.schema import REJECTED_ROW
 
 _LOOK = 100  # lines that are searched for keys
+_MAX_BYTES = 1 << 28  # of a document, which is held as a whole
+_AT_ONCE, _BLOCK_BYTES = 65_536, 4 << 20  # elements, and their bytes, in a block
+
+Longs = npt.NDArray[np.int64]
 
 
 def _read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
     """Yield the objects of a JSON-lines file; only lines without an object are rejected."""
     del batch_rows  # a block of bytes is a batch
-    picked = None
     with opened(source) as stream:
-        for block in blocks(stream, source):
-            picked = picked or _pick(columns, block, source)
-            table = _parse_fast(block, picked)
-            if table is None:
-                yield _parse_lines(block, picked, source)
-                continue
-            rows = numbers(block.first_line, table.num_rows)
-            text, origin, licence = (
-                table.column(name).combine_chunks() if name else None
-                for name in (picked.text, picked.origin, picked.licence)
-            )
-            yield gather(source, text, origin, rows, block.rejects, licence)
+        yield from _rows(blocks(stream, source), columns, source)
+
+
+def _read_document(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
+    """Yield the objects, or the strings, of a list in a JSON file; a single object is one row.
+
+    The list may be the only list among an object's values, as in `{"data": [...]}`. A file of JSON
+    lines is read as such.
+    """
+    del batch_rows
+    yield from _rows(_elements(source), columns, source)
+
+
+def _values(source: Source) -> Iterator[object]:
+    """Yield the value of each line; raise InputError for one that is not JSON."""
+    with opened(source) as stream:
+        yield from _loaded(blocks(stream, source), source)
+
+
+def _document_values(source: Source) -> Iterator[object]:
+    """Yield the elements of a document's list, or the document itself."""
+    yield from _loaded(_elements(source), source)
+
+
+def _loaded(parts: Iterator[Block], source: Source) -> Iterator[object]:
+    for block in parts:
+        for number, line in enumerate(block.data.split(b"\n")[:-1], block.first_line):
+            if line.strip():
+                try:
+                    yield json.loads(line.decode("utf-8", "replace"))
+                except (ValueError, RecursionError) as error:
+                    raise InputError(f"{source.label}, row {number}: not JSON ({error})") from error
+
+
+def _rows(parts: Iterator[Block], columns: Columns, source: Source) -> Iterator[Rows]:
+    picked = None
+    for block in parts:
+        picked = picked or _pick(columns, block, source)
+        table = _parse_fast(block, picked)
+        if table is None:
+            yield _parse_lines(block, picked, source)
+            continue
+        rows = numbers(block.first_line, table.num_rows)
+        text, origin, licence = (
+            table.column(name).combine_chunks() if name else None
+            for name in (picked.text, picked.origin, picked.licence)
+        )
+        yield gather(source, text, origin, rows, block.rejects, licence)
+
+
+def _elements(source: Source) -> Iterator[Block]:
+    """Yield the elements of a document as blocks of lines; raise InputError if it is broken."""
+    data = _whole(source)
+    if _is_lines(data):
+        yield from _as_lines(data)
+        return
+    raw = np.frombuffer(data, np.uint8)
+    start, stop, end, lists = (int(place) for place in _outline(raw))
+    if end < 0 or data[end:].strip():
+        raise InputError(
+            f"{source.label}: not valid JSON ({_trouble(data)}); if each line is an object, "
+            "--format jsonl"
+        )
+    if lists != 1:
+        yield Block(data.strip().replace(b"\n", b" ") + b"\n", 1)
+        return
+    first = 1
+    begins, ends = np.empty((2, _AT_ONCE), np.int64)
+    while start < stop:
+        count, start = (int(n) for n in _cut(raw, start, stop, _BLOCK_BYTES, begins, ends))
+        places = zip(begins[:count].tolist(), ends[:count].tolist(), strict=True)
+        lines = [data[begin:end].replace(b"\n", b" ") for begin, end in places]
+        if lines:
+            yield Block(b"\n".join([*lines, b""]), first)
+        first += count
+
+
+def _is_lines(data: bytes) -> bool:
+    """Return whether the first line is an object or a list that more follow."""
+    first, _, rest = data.lstrip().partition(b"\n")
+    if not first.startswith(b"{") or not rest.strip():
+        return False
+    return isinstance(_load(first), dict)
+
+
+def _as_lines(data: bytes) -> Iterator[Block]:
+    """Yield whole lines of a document that was read."""
+    start, line = 0, 1
+    data = data if data.endswith(b"\n") else data + b"\n"
+    while start < len(data):
+        stop = data.find(b"\n", min(start + _BLOCK_BYTES, len(data) - 1)) + 1
+        yield Block(data[start:stop], line)
+        line += data.count(b"\n", start, stop)
+        start = stop
+
+
+def _trouble(data: bytes) -> str:
+    """Return what is wrong with a document, if its beginning shows it."""
+    try:
+        json.loads(data[:_BLOCK_BYTES])
+    except (ValueError, RecursionError) as error:
+        return str(error)
+    return "it has more than one value"
+
+
+def _whole(source: Source) -> bytes:
+    """Return a document in UTF-8 with line feeds; raise InputError if it is too large."""
+    with opened(source) as stream:
+        parts: list[bytes] = []
+        size = 0
+        for chunk in chunks(stream, source):
+            parts.append(chunk)
+            size += len(chunk)
+            if size > _MAX_BYTES:
+                raise InputError(
+                    f"{source.label}: the document is larger than {_MAX_BYTES >> 20} MiB: write it "
+                    "as JSON lines (--format jsonl), or split it"
+                )
+    return b"".join(parts)
 
 
 def _pick(columns: Columns, block: Block, source: Source) -> Picked:
     """Choose the keys to read from the file's first objects: a typo would reject every row."""
     lines = block.data.split(b"\n", _LOOK)[:_LOOK]
-    return pick_keys(columns, [_load(line) for line in lines], source)
+    return _pick_keys(columns, [_load(line) for line in lines], source)
 
 
-def pick_keys(columns: Columns, values: Sequence[object], source: Source) -> Picked:
+def _pick_keys(columns: Columns, values: Sequence[object], source: Source) -> Picked:
     """Choose the keys to read from the first objects; raise InputError for one that none has."""
     keys: dict[str, None] = {}
     strings: dict[str, None] = {}
@@ -101,61 +216,75 @@ def _parse_fast(block: Block, picked: Picked) -> pa.Table | None:
 
 
 def _parse_lines(block: Block, picked: Picked, source: Source) -> Rows:
-    parsed: list[_Parsed] = []
-    rows: list[int] = []
-    rejects = list(block.rejects)
-    for row, line in enumerate(block.data.split(b"\n")[:-1], block.first_line):
-        one = _parse_line(line, row, picked, source)
-        if isinstance(one, Reject):
-            rejects.append(one)
-            continue
-        parsed.append(one)
-        rows.append(row)
-    texts, origins, licences = zip(*parsed, strict=True) if parsed else ((), (), ())
+    """Parse line by line; lines that are alike are parsed once."""
+    coded = split(block.data).dictionary_encode()
+    codes = np.asarray(coded.indices)
+    parsed = [_parse_line(line, picked, source) for line in coded.dictionary.to_pylist()]
+    good = np.array([not one.reason for one in parsed], np.bool_)[codes]
+    rows = numbers(block.first_line, len(codes))
     text, origin, licence = (
-        pa.array(texts, pa.binary()),
-        pa.array(origins, pa.string()),
-        pa.array(licences, pa.string()),
+        pa.array(column, kind).take(pa.array(codes[good]))
+        for column, kind in (
+            ([one.text.encode("utf-8", "backslashreplace") for one in parsed], pa.binary()),
+            ([one.origin for one in parsed], pa.string()),
+            ([one.licence for one in parsed], pa.string()),
+        )
     )
-    return gather(source, text, origin, np.array(rows, dtype=np.int64), rejects, licence)
+    bad = pa.array(codes[~good])
+    columns = {
+        "file": constant(source.label, len(bad)),
+        "row": pa.array(rows[~good]),
+        "origin": pa.array([one.origin or source.origin for one in parsed], pa.string()).take(bad),
+        "text": pa.array([one.text for one in parsed], pa.string()).take(bad),
+        "reason": pa.array([one.reason for one in parsed], pa.string()).take(bad),
+        "detail": pa.array([one.detail for one in parsed], pa.string()).take(bad),
+    }
+    arrays = [columns[name] for name in REJECTED_ROW.names]
+    rejected = pa.RecordBatch.from_arrays(arrays, schema=REJECTED_ROW)
+    return gather(source, text, origin, rows[good], block.rejects, licence, rejected)
 
 
-_Parsed = tuple[bytes, str | None, str | None]  # text in UTF-8, origin, licence
+class _Parsed(NamedTuple):
+    """The text of a line; with a reason, the text that the rejects show."""
+
+    text: str
+    origin: str | None = None
+    licence: str | None = None
+    reason: str = ""
+    detail: str = ""
 
 
-def _parse_line(line: bytes, row: int, picked: Picked, source: Source) -> _Parsed | Reject:
+def _parse_line(line: bytes, picked: Picked, source: Source) -> _Parsed:
     """Return the text, origin and licence of one line, or why there is none."""
-    shown = line.decode("utf-8", "backslashreplace")
     if not line.strip():
-        return b"", None, None
+        return _Parsed("")
     try:
         value = json.loads(line.decode("utf-8"))
     except UnicodeDecodeError:
-        bad = fault(line, source)
-        assert bad is not None
-        return Reject(row, source.origin, *bad)
+        shown, reason, detail = fault(line, source) or ("", "", "")
+        return _Parsed(shown, reason=reason, detail=detail)
     except (ValueError, RecursionError) as error:
-        return Reject(row, source.origin, shown[:EXCERPT], "invalid_json", str(error))
-    return parse_value(value, row, picked, source, shown[:EXCERPT])
-
-
-def parse_value(
-    value: object, row: int, picked: Picked, source: Source, shown: str
-) -> _Parsed | Reject:
-    """Return the text, origin and licence of one object, or why there is none."""
+        return _Parsed(_shown(line), reason="invalid_json", detail=str(error))
+    if isinstance(value, str) and source.format == "json":
+        value = {picked.text: value}
     if not isinstance(value, dict):
-        return Reject(row, source.origin, shown, "invalid_json", "not an object")
+        return _Parsed(_shown(line), reason="invalid_json", detail="not an object")
     origin, licence = (_name(value, name) for name in (picked.origin, picked.licence))
     text = value.get(picked.text)
     if not isinstance(text, str):
         detail = f"{picked.text!r} is {'missing' if text is None else type(text).__name__}"
-        return Reject(row, origin or source.origin, shown, "no_text", detail)
+        return _Parsed(_shown(line), origin, reason="no_text", detail=detail)
     try:
-        return text.encode("utf-8"), origin, licence
+        text.encode("utf-8")
     except UnicodeEncodeError as error:
         detail = f"U+{ord(text[error.start]):04X} at {error.start}"
         readable = text.encode("utf-8", "backslashreplace").decode("utf-8")
-        return Reject(row, origin or source.origin, readable, "lone_surrogate", detail)
+        return _Parsed(readable, origin, reason="lone_surrogate", detail=detail)
+    return _Parsed(text, origin, licence)
+
+
+def _shown(line: bytes) -> str:
+    return line[: 4 * EXCERPT].decode("utf-8", "backslashreplace")[:EXCERPT]
 
 
 def _name(value: dict[str, object], field: str | None) -> str | None:
@@ -163,4 +292,76 @@ def _name(value: dict[str, object], field: str | None) -> str | None:
     return None if named is None else str(named).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-FORMAT = Format(_read, (".jsonl", ".ndjson"))
+@compiled
+def _outline(data: Bytes) -> tuple[int, int, int, int]:
+    """Return where the elements of a document's list begin and end, its own end, its lists.
+
+    The list is the document, or a value of its object. The end is -1 where brackets do not match.
+    """
+    quote, escape = 0x22, 0x5C
+    opened = np.zeros(3, np.uint8)  # the outer brackets
+    depth = lists = start = stop = 0
+    inside = escaped = False
+    for at in range(data.size):
+        byte = data[at]
+        if inside:
+            inside = escaped or byte != quote
+            escaped = byte == escape and not escaped
+        elif byte == quote:
+            inside = True
+        elif byte in (0x5B, 0x7B):  # [ {
+            if byte == 0x5B and (depth == 0 or (depth == 1 and opened[0] == 0x7B)):
+                lists += 1
+                start = at + 1 if lists == 1 else start
+            if depth < opened.size:
+                opened[depth] = byte
+            depth += 1
+        elif byte in (0x5D, 0x7D):  # ] }
+            depth -= 1
+            if depth < 0 or (depth < opened.size and opened[depth] + 2 != byte):
+                return start, stop, -1, lists
+            if byte == 0x5D and (depth == 0 or (depth == 1 and opened[0] == 0x7B)):
+                stop = at if lists == 1 else stop
+            if depth == 0:
+                return start, stop, at + 1, lists
+    return start, stop, -1, lists
+
+
+@compiled
+def _cut(
+    data: Bytes, start: int, stop: int, most: int, begins: Longs, ends: Longs
+) -> tuple[int, int]:
+    """Write where the next elements of a list begin and end; return their number and the place.
+
+    They fill the arrays, or have `most` bytes, or are the last.
+    """
+    count = depth = 0
+    inside = escaped = False
+    begin = start
+    empty = True
+    for at in range(start, stop):
+        byte = data[at]
+        if inside:
+            inside = escaped or byte != 0x22
+            escaped = byte == 0x5C and not escaped
+        elif byte == 0x22:
+            inside = True
+        elif byte in (0x5B, 0x7B):
+            depth += 1
+        elif byte in (0x5D, 0x7D):
+            depth -= 1
+        elif byte == 0x2C and depth == 0:
+            begins[count], ends[count] = begin, at
+            count += 1
+            begin = at + 1
+            if count == begins.size or begin - start > most:
+                return count, begin
+        empty = empty and byte in (0x20, 0x09, 0x0A, 0x0D)
+    if begin > start or not empty:
+        begins[count], ends[count] = begin, stop
+        count += 1
+    return count, stop
+
+
+LINES = Format(_read, _values, (".jsonl", ".ndjson"))
+DOCUMENT = Format(_read_document, _document_values, (".json",))

@@ -13,11 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cecdata.common.errors import InputError
-from cecdata.corpus.columns import Columns, Picked
-from cecdata.corpus.formats.base import Format
 from cecdata.corpus.lines import numbers
-from cecdata.corpus.rows import MAX_BYTES, Rows, gather, plain
-from cecdata.corpus.sources import Source
+from cecdata.corpus.rows import MAX_BYTES, Format, Rows, gather, plain
+from cecdata.corpus.sources import Columns, Picked, Source
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -26,6 +24,7 @@ _MAGIC = b"ARROW1"
 # Most bytes of text that are decoded from a dictionary at a time: half a kilobyte may encode a
 # million characters, a million times.
 _AT_ONCE = 1 << 28
+_VALUES = 16_384  # rows
 _LARGE, _BUFFER = 1 << 26, 1 << 20  # bytes: a larger Parquet file is read through such a buffer
 
 
@@ -85,20 +84,43 @@ def _swells(coded: pq.ParquetFile, group: int, names: list[str], rows: int) -> b
 
 def _read_arrow(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
     """Yield the rows of an Arrow IPC file (`.arrow`, `.feather`) or stream (`save_to_disk`)."""
+    with _naming(source), _opened(source) as (schema, whole):
+        batches = (
+            batch.slice(start, batch_rows)
+            for batch in whole
+            for start in range(0, batch.num_rows, batch_rows)
+        )
+        yield from table_rows(source, columns, batches, schema)
+
+
+@contextmanager
+def _opened(source: Source) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
+    """Open an Arrow file or stream; give its schema and its batches."""
     assert source.path is not None
-    with _naming(source), pa.memory_map(str(source.path)) as mapped:
+    with pa.memory_map(str(source.path)) as mapped:
         is_file = mapped.read(len(_MAGIC)) == _MAGIC
         mapped.seek(0)
         reader = pa.ipc.open_file(mapped) if is_file else pa.ipc.open_stream(mapped)
         whole = (
             (reader.get_batch(i) for i in range(reader.num_record_batches)) if is_file else reader
         )
-        batches = (
-            batch.slice(start, batch_rows)
-            for batch in whole
-            for start in range(0, batch.num_rows, batch_rows)
-        )
-        yield from table_rows(source, columns, batches, reader.schema)
+        yield reader.schema, iter(whole)
+
+
+def _parquet_values(source: Source) -> Iterator[object]:
+    """Yield all columns of a Parquet file, some thousand rows at a time."""
+    import pyarrow.parquet as pq
+
+    assert source.path is not None
+    with _naming(source), pq.ParquetFile(source.path, **_options(source.path)) as file:
+        yield from file.iter_batches(_VALUES, use_threads=False)
+
+
+def _arrow_values(source: Source) -> Iterator[object]:
+    with _naming(source), _opened(source) as (_, whole):
+        for batch in whole:
+            batch.validate(full=True)
+            yield batch
 
 
 def table_rows(
@@ -194,5 +216,5 @@ def _naming(source: Source) -> Iterator[None]:
         ) from error
 
 
-PARQUET = Format(_read_parquet, (".parquet",), stream=False)
-ARROW = Format(_read_arrow, (".arrow", ".feather", ".ipc"), stream=False)
+PARQUET = Format(_read_parquet, _parquet_values, (".parquet",), stream=False)
+ARROW = Format(_read_arrow, _arrow_values, (".arrow", ".feather", ".ipc"), stream=False)

@@ -6,11 +6,9 @@ import json
 from collections.abc import Iterator
 
 from cecdata.common.errors import InputError
-from cecdata.corpus.columns import Columns
-from cecdata.corpus.formats.base import Format
 from cecdata.corpus.lines import Block, blocks, numbers, split
-from cecdata.corpus.rows import Rows, gather
-from cecdata.corpus.sources import Source, opened
+from cecdata.corpus.rows import Format, Rows, gather
+from cecdata.corpus.sources import Columns, Source, opened
 
 
 def _read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
@@ -22,6 +20,14 @@ def _read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
                 _refuse_json(block, source)
             lines = split(block.data)
             yield gather(source, lines, None, numbers(block.first_line, len(lines)), block.rejects)
+
+
+def _values(source: Source) -> Iterator[list[str]]:
+    """Yield the fields of each line, which tabs separate."""
+    with opened(source) as stream:
+        for block in blocks(stream, source):
+            for line in block.data.split(b"\n")[:-1]:
+                yield line.decode("utf-8", "replace").split("\t")
 
 
 def _refuse_json(block: Block, source: Source) -> None:
@@ -38,4 +44,4 @@ def _refuse_json(block: Block, source: Source) -> None:
         )
 
 
-FORMAT = Format(_read, (".txt",), columns=False)
+FORMAT = Format(_read, _values, (".txt",), columns=False)

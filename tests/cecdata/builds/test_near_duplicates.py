@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from rapidfuzz.distance import Levenshtein
 
+from cecdata.corpus.ids import id_column
 from cecdata.corpus.near_duplicates import NearDuplicates
-from cecdata.corpus.xxh3 import id_column
 
 
 def by_all_pairs(texts: list[str]) -> list[int]:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cecdata.config import load
-from cecdata.corpus.xxh3 import ids
+from cecdata.corpus.ids import ids
 from cecdata.embed import builtin_kernel as kernel
 from cecdata.embed import encoder
 from cecdata.embed.builtin import BuiltinEncoder, calibration, raw_scores, weights, weights_sha256

@@ -17,7 +17,7 @@ from perturb_oracle import Made, Oracle
 from perturb_toys import CHARACTERS, RATES, TOYS, sentences, settings, toy_tables
 
 from cecdata.config import load
-from cecdata.corpus.xxh3 import id_column
+from cecdata.corpus.ids import id_column
 from cecdata.hanzi.characters import code_point_slots
 from cecdata.hanzi.readings import readings
 from cecdata.perturbation.calibrate import Rate

@@ -1,23 +1,68 @@
-"""The detection of repeated sentences, with an open-addressing table of 64-bit ids.
+"""The identity of sentences: their ids, which of them are new, and which are held out.
 
-Memory: 8 bytes a slot, that is 15 to 29 bytes a sentence (1.5 M sentences: 32 MiB; 38 M: 1 GiB),
-and during a doubling also the old table, half as large. Two different sentences with the same id
-would count as one; among 38 M sentences the probability of any such collision is 4e-5.
+A set of ids takes 8 bytes a slot, that is 15 to 29 bytes a sentence (1.5 M sentences: 32 MiB; 38 M:
+1 GiB), and during a doubling also the old table, half as large. Two different sentences with the
+same id would count as one; among 38 M sentences the probability of any such collision is 4e-5.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+from xxhash import xxh3_64_intdigest
 
+from cecdata.common.errors import UsageError
 from cecdata.common.kernels.jit import compiled
-from cecdata.corpus.xxh3 import Int64s, Uint64s
+from cecdata.common.kernels.mix import splitmix64
+from cecdata.common.kernels.utf8 import string_buffers
 
+Uint64s = npt.NDArray[np.uint64]
+Int64s = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 _FILL = 0.55  # maximum share of used slots: chains stay short, and doublings are rare
 _STEP = 1 << 16  # ids for which space is reserved at a time, although most may be known
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # spreads ids that are not well spread (Fibonacci hashing)
+_PURPOSE = np.uint64(0x53504C4954000001)  # "SPLIT": keeps the draw apart from other uses of the id
+
+
+def ids(text: pa.Array) -> Uint64s:
+    """Return the 64-bit XXH3 of each string's UTF-8.
+
+    >>> [hex(value) for value in ids(pa.array(["他的病情已经好转。"]))]
+    ['0x2c70002d9620966c']
+    """
+    raw, offsets = string_buffers(text)
+    data, bounds = raw.data, offsets.tolist()
+    hashes = (xxh3_64_intdigest(data[start:stop]) for start, stop in pairwise(bounds))
+    return np.fromiter(hashes, np.uint64, len(text))
+
+
+def id_column(text: pa.Array) -> pa.Array:
+    """Return the column `id` of these sentences: the bits of `ids` as int64.
+
+    >>> id_column(pa.array(["他的病情已经好转。"])).to_pylist()
+    [3202059530852669036]
+    """
+    return pa.array(ids(text).view(np.int64))
+
+
+def is_validation(ids: Uint64s | Int64s, holdout: float) -> Mask:
+    """Return whether each sentence is held out; `holdout` is the fraction of all ids that are.
+
+    A larger holdout only adds sentences. Order, seed and shards do not matter.
+
+    >>> is_validation(np.arange(5, dtype=np.uint64), 0.0).any()
+    np.False_
+    """
+    if not 0.0 <= holdout <= 1.0:
+        raise UsageError(f"holdout = {holdout} must be from 0 to 1")
+    if holdout == 1.0:
+        return np.ones(len(ids), dtype=np.bool_)
+    return splitmix64(ids.view(np.uint64) ^ _PURPOSE) < np.uint64(int(holdout * 2**64))
 
 
 class Dedup:

@@ -1,0 +1,126 @@
+"""M2: sentences in tokens with their edits, as ERRANT and ChERRANT write them.
+
+    S 我 门 走 。
+    T0-A0 我 们 走 。
+    A 1 2|||S|||们|||REQUIRED|||-NONE-|||0
+
+A row is one sentence corrected by its first annotator. A line T has it; otherwise the edits do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+import numpy as np
+import pyarrow as pa
+
+from cecdata.corpus.lines import blocks
+from cecdata.corpus.rows import EXCERPT, Format, Reject, Rows, gather
+from cecdata.corpus.sources import Columns, Source, opened
+
+_NOTHING = ("-NONE-", "")
+_RIGHT = ("没有错误", "")  # in place of a sentence that equals the source
+_Pair = tuple[int, str, list[str]]  # number of the line S, source, a target for each annotator
+
+
+def _read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
+    """Yield the corrected sentences; a sentence without edits is its own correction."""
+    del columns
+    rejects: list[Reject] = []
+    pairs = _pairs(source, rejects)
+    while part := list(islice(pairs, batch_rows)):
+        text = pa.array([targets[0].encode("utf-8", "surrogateescape") for _, _, targets in part])
+        rows = np.array([row for row, _, _ in part], np.int64)
+        yield gather(source, text, None, rows, rejects)
+        rejects.clear()
+    if rejects:
+        yield gather(source, pa.array([], pa.binary()), None, np.zeros(0, np.int64), rejects)
+
+
+def _values(source: Source) -> Iterator[list[str]]:
+    """Yield each sentence and all its corrections."""
+    for _, text, targets in _pairs(source, []):
+        yield [part.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+               for part in dict.fromkeys((text, *targets))]  # fmt: skip
+
+
+def _pairs(source: Source, rejects: list[Reject]) -> Iterator[_Pair]:
+    held: list[str] = []
+    first = 0
+    with opened(source) as stream:
+        for block in blocks(stream, source):
+            rejects.extend(block.rejects)
+            lines = block.data.decode("utf-8", "surrogateescape").split("\n")[:-1]
+            for number, line in enumerate(lines, block.first_line):
+                if line.startswith("S ") or line == "S":
+                    yield from _pair(held, first, source, rejects)
+                    held, first = [line], number
+                elif line.strip():
+                    held.append(line)
+    yield from _pair(held, first, source, rejects)
+
+
+def _pair(held: list[str], row: int, source: Source, rejects: list[Reject]) -> Iterator[_Pair]:
+    """Yield the pair in the lines of one sentence, or reject them."""
+    if not held:
+        return
+    tokens = held[0][1:].split()
+    detail = "" if held[0].startswith("S") else "the file does not begin with a line S"
+    try:
+        targets = _targets(tokens, held[1:])
+    except ValueError as error:
+        detail = str(error)
+    if not detail:
+        yield row, _joined(tokens), targets
+        return
+    shown = held[0].encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    rejects.append(Reject(max(row, 1), source.origin, shown[:EXCERPT], "invalid_m2", detail))
+
+
+def _targets(tokens: list[str], lines: list[str]) -> list[str]:
+    """Return the corrected sentence of each annotator; without an edit it is the sentence."""
+    given: list[str] = []
+    edits: dict[int, list[tuple[int, int, list[str]]]] = {}
+    for line in lines:
+        mark, _, rest = line.partition(" ")
+        if mark == "A":
+            place, kind, text, *_, annotator = rest.split("|||")
+            changes = edits.setdefault(int(annotator), [])
+            if kind.strip() != "noop":
+                start, end = (int(part) for part in place.split())
+                words = [] if text.strip() in _NOTHING else text.split()
+                changes.append((start, end, words))
+        elif mark.startswith("T"):
+            given.append(_joined(tokens if rest.strip() in _RIGHT else rest.split()))
+        else:
+            raise ValueError(f"a line that begins with none of S, T and A: {line[:40]!r}")
+    found = [_joined(_edited(tokens, edits[number])) for number in sorted(edits)]
+    return given or found or [_joined(tokens)]
+
+
+def _edited(tokens: list[str], edits: list[tuple[int, int, list[str]]]) -> list[str]:
+    parts: list[str] = []
+    at = 0
+    for start, end, words in sorted(edits, key=lambda edit: edit[:2]):
+        if not at <= start <= end <= len(tokens):
+            raise ValueError(f"an edit at {start} {end}, of {len(tokens)} tokens from {at} on")
+        parts += tokens[at:start] + words
+        at = end
+    return parts + tokens[at:]
+
+
+def _joined(tokens: list[str]) -> str:
+    """Return the text of tokens, with a space between two words of several ASCII letters."""
+    text = ""
+    before = ""
+    for token in tokens:
+        latin = before[-1:].isascii() and before[-1:].isalnum() and token[:1].isalnum()
+        if latin and token[:1].isascii() and max(len(before), len(token)) > 1:
+            text += " "
+        text += token
+        before = token
+    return text
+
+
+FORMAT = Format(_read, _values, (".m2",), columns=False)
