@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 from common import arguments, interleaved, machine, sentences
 
+from cecdata.contamination.benchmarks import benchmark_files, load
 from cecdata.contamination.index import CONTAMINATED, SHARED
-from cecdata.contamination.lists import benchmark_files, load
 from cecdata.contamination.texts import texts
 
 UNRELATED = 100_000

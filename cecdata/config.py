@@ -22,9 +22,9 @@ from cecdata.operators.base import FREQUENCY, LEAST, POWER, SETTINGS, CharConfus
 
 # Settings that decide the sentences of a pool, and their shards.
 INTAKE = (
-    "shard_sentences", "min_chars", "max_chars", "split_sentences", "mask", "format", "encoding",
-    "text_column", "origin_column", "licence_column", "licence", "limit", "decontaminate",
-    "quality", "perplexity", "max_perplexity", "near_duplicates",
+    "shard_sentences", "min_chars", "max_chars", "join_lines", "split_sentences", "mask",
+    "format", "encoding", "text_column", "origin_column", "licence_column", "licence", "limit",
+    "decontaminate", "quality", "perplexity", "max_perplexity", "near_duplicates",
 )  # fmt: skip
 RECIPES = ("paper", "realistic", "context")
 
@@ -59,6 +59,7 @@ class Config:
     shard_sentences: int = 65_536
     min_chars: int = 5
     max_chars: int = 512
+    join_lines: bool = False  # line ends within a paragraph are none of the text
     split_sentences: bool = False  # cut paragraphs at 。！？…
     mask: bool = False  # personal data → typed placeholders
     protect_spans: bool = False  # no operator touches URLs, e-mail, Latin words, numbers

@@ -83,7 +83,8 @@ def taken(corpus: Sequence[str], config: Config) -> Iterator[Input]:
         found: list[tuple[list[Source], Config]] = []
         for names, own in groups:
             sources = resolve(names, own.format, own.encoding)
-            sources = [replace(source, licence=own.licence) for source in sources]
+            same = {"licence": own.licence, "join_lines": own.join_lines}
+            sources = [replace(source, **same) for source in sources]  # type: ignore[arg-type]
             sources = [_spooled(s, stack) if s.label == STDIN else s for s in sources]
             check_columns(columns_of(own), sources)
             found.append((sources, own))

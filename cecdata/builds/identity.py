@@ -10,7 +10,7 @@ from cecdata.builds.blocks import Input
 from cecdata.common.codec import Json
 from cecdata.common.version import __version__
 from cecdata.config import Config
-from cecdata.contamination.lists import digests
+from cecdata.contamination.benchmarks import digests
 from cecdata.corpus.inputs import InputFile
 from cecdata.filters import active
 from cecdata.lm import shared_scorer

@@ -29,7 +29,7 @@ PLAN = f"{STATE}/plan.json"
 # The tasks whose files a finished dataset does not need; a repair makes them again.
 _PASSING = ("read", "distinct")
 _FINGERPRINT = f"{STATE}/{fingerprint.FILE}"
-_DOCUMENTS = (MANIFEST, RUN, "README.md", "croissant.json", "benchmarks.hashes")
+_DOCUMENTS = (MANIFEST, RUN, "README.md", "croissant.json")
 
 
 class Output(Protocol):

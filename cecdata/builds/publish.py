@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from itertools import zip_longest
-from pathlib import Path
 from typing import Any, TypeVar
 
 from cecdata.builds.blocks import Input
@@ -24,7 +22,6 @@ from cecdata.common.git import git_commit
 from cecdata.common.redact import without_userinfo
 from cecdata.common.version import __version__
 from cecdata.config import Config
-from cecdata.contamination.lists import SUFFIX, load, write_list
 from cecdata.corpus.inputs import SAMPLE
 from cecdata.corpus.reading import FileReport
 from cecdata.filters import Tally, active
@@ -47,7 +44,6 @@ from cecdata.shards.manifest import (
     pools_among,
 )
 
-HASHES = f"benchmarks{SUFFIX}"  # of the benchmarks that the corpus was compared with
 _Number = TypeVar("_Number", int, float)
 
 
@@ -69,7 +65,7 @@ def publish_pool(
         origins=pool.origins,
         extra={"kind": POOL, **_extra(source)},
     )
-    return _published(output, recorded, card(recorded), config, run)
+    return _published(output, recorded, card(recorded), run)
 
 
 def publish_pairs(
@@ -85,7 +81,7 @@ def publish_pairs(
     about = SAMPLE_ABOUT if source.names == (SAMPLE,) else About()
     recorded = replace(plain, about=about, pools=pools_among(source.names))
     _close_embeddings(output, histogram.config, chunks)
-    return _published(output, recorded, card(recorded, _examples(parts)), histogram.config, run)
+    return _published(output, recorded, card(recorded, _examples(parts)), run)
 
 
 def _close_embeddings(output: Output, config: Config, chunks: Sequence[Done]) -> None:
@@ -190,27 +186,15 @@ def _sums(parts: Iterable[Mapping[str, _Number]]) -> dict[str, _Number]:
     return total
 
 
-def _published(
-    output: Output, recorded: Manifest, text: str, config: Config, run: Run
-) -> Manifest:
+def _published(output: Output, recorded: Manifest, text: str, run: Run) -> Manifest:
     """Let the shards appear, then the documents, then the manifest with their sums."""
     output.publish()
     output.document(RUN, dump_run(run))
     written = [output.document(CARD, text.encode())]
-    if config.decontaminate:
-        written.append(output.document(HASHES, _hashes(config)))
     whole = replace(recorded, documents=tuple(written))
     output.document(MANIFEST, dumps(whole))
     output.drop()
     return whole
-
-
-def _hashes(config: Config) -> bytes:
-    """Return the hash lists of the benchmarks as the bytes of a file."""
-    with tempfile.TemporaryDirectory(prefix="cecdata-") as folder:
-        path = Path(folder) / HASHES
-        write_list(path, load(config.decontaminate).lists)
-        return path.read_bytes()
 
 
 def run_of(started: float, workers: int, command: str) -> Run:

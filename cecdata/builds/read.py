@@ -24,7 +24,8 @@ from cecdata.common.codec import Json, encode
 from cecdata.common.progress import step
 from cecdata.common.store import fetched, is_remote
 from cecdata.config import Config
-from cecdata.contamination.lists import Benchmarks, benchmarks, by_benchmark, decontaminate
+from cecdata.contamination.benchmarks import benchmarks, by_benchmark, decontaminate
+from cecdata.contamination.index import Index
 from cecdata.corpus.normalise import LOCATED_SENTENCE, Normalised, Options, normalise, reject
 from cecdata.corpus.privacy import mask
 from cecdata.corpus.quality import sieve
@@ -143,7 +144,7 @@ def _cleaning(config: Config) -> Callable[[Rows], Normalised]:
     return partial(cleaned, config=config, known=benchmarks(config.decontaminate))
 
 
-def cleaned(rows: Rows, config: Config, known: Benchmarks | None) -> Normalised:
+def cleaned(rows: Rows, config: Config, known: Index | None) -> Normalised:
     """Return the sentences of these rows, and the rows that are none, each with its reason.
 
     Sentences that `known` has are none.

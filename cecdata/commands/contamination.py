@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from cecdata.commands.show import print_json
@@ -13,21 +11,13 @@ from cecdata.common.progress import Progress
 @click.command()
 @click.argument("corpus")
 @click.argument("benchmarks", nargs=-1, metavar="[FILE]...")
-@click.option(
-    "--hashes",
-    type=click.Path(path_type=Path),
-    help="Also write the hash lists of the benchmarks to this file (.hashes), without text.",
-)
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
-def contamination(
-    corpus: str, benchmarks: tuple[str, ...], hashes: Path | None, as_json: bool
-) -> None:
-    """Count the rows of CORPUS that are also in benchmarks: FILEs, folders, or lists of hashes.
+def contamination(corpus: str, benchmarks: tuple[str, ...], as_json: bool) -> None:
+    """Count the rows of CORPUS that are also in benchmarks: FILEs or folders.
 
     \b
     cecdata contamination out/data lemon/car.txt    a dataset, and one benchmark
     cecdata contamination pairs.jsonl               pairs, and all files below $CECBENCH_DATA
-    cecdata contamination mine.txt benchmarks.hashes
 
     CORPUS is clean text or pairs in any format. A row counts if one of its texts equals a
     benchmark's apart from width, punctuation and spaces (exact), if one of the two is inside the
@@ -35,18 +25,12 @@ def contamination(
     """
     from dataclasses import asdict
 
-    from cecdata.common import durable
-    from cecdata.common.errors import UsageError
-    from cecdata.contamination.lists import SUFFIX, load, write_list
+    from cecdata.contamination.benchmarks import load
     from cecdata.contamination.report import judge
 
-    if hashes is not None and hashes.suffix != SUFFIX:
-        raise UsageError(f"{hashes}: the name of a list of hashes ends in {SUFFIX}")
     known = load(benchmarks)
     with Progress() as progress:
         report = judge([corpus], known, progress)
-    if hashes is not None:
-        durable.write(hashes, lambda path: write_list(path, known.lists))
     if as_json:
         print_json({"corpus": corpus, **asdict(report)})
         return

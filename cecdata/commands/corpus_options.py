@@ -96,6 +96,12 @@ _OPTIONS = (
         help="Length of the longest sentence, in code points.",
     ),
     click.option(
+        "--join-lines",
+        is_flag=True,
+        default=None,
+        help="Join the lines of hard-wrapped paragraphs, which blank lines or indents separate.",
+    ),
+    click.option(
         "--split-sentences",
         is_flag=True,
         default=None,

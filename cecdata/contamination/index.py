@@ -1,71 +1,113 @@
-"""The search for texts of hash lists in rows, in time that hardly grows with the lists."""
+"""The search for texts of benchmarks in rows, in time that hardly grows with the benchmarks.
+
+Texts are compared by their key: only letters, digits and Han characters, in lower case and without
+width, accents, punctuation or spaces. A key of n characters is found by the hash of
+
+- the whole key;
+- a window: every 13 characters in a row, or the whole key if it has 7 to 12;
+- a third, if n is at least 16, with n and its number: two edits leave at least one third unchanged
+  (Li, Deng, Wang & Feng 2011, "Pass-Join").
+
+What a window or a third finds is then compared character by character.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+import functools
+import unicodedata
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from cecdata.common.kernels.jit import compiled_with, inlined
-from cecdata.common.kernels.utf8 import Int32s, Points
-from cecdata.contamination.hashes import (
-    BASE,
-    EDITS,
-    SHORTEST,
-    SHORTEST_NEAR,
-    SHORTEST_WINDOW,
-    WINDOW,
-    Int64s,
-    Keys,
-    Uint32s,
-    Uint64s,
-    cut,
-    key_salt,
-    mixed,
-    third_salt,
-    trigram,
-    window_salt,
-)
+from cecdata.common.kernels.jit import compiled, inlined
+from cecdata.common.kernels.utf8 import Bytes, Int32s, Points, code_point, string_buffers
+from cecdata.corpus.normalise import judged_form
+
+Uint64s = npt.NDArray[np.uint64]
+Int64s = npt.NDArray[np.int64]
+Uint32s = npt.NDArray[np.uint32]
+Flags = npt.NDArray[np.uint8]
 
 EXACT, OVERLAP, NEAR, SHARED = 1, 2, 4, 8
 CONTAMINATED = EXACT | OVERLAP | NEAR
+WINDOW = 13  # the usual width in decontamination of language-model corpora
+SHORTEST_WINDOW = 7  # a shorter key inside a longer text says little
+SHORTEST_NEAR = 16  # a sentence of 20 characters has some punctuation, which the key lacks
+SHORTEST = 3  # a shorter key, such as a label or a name, identifies nothing
+EDITS = 2
 _PIECE = 20  # characters: a shorter row inside a benchmark's text may be a name or a formula
 _BLOOM_BITS = 24  # 2 MiB: most hashes of a row are rejected in the processor's cache
+_CODES = 0x10000
+_BASE = np.uint64(0x9E3779B97F4A7C15)  # odd: multiplication by it is a bijection modulo 2**64
+_MIX = np.uint64(0xC2B2AE3D27D4EB4F)
 
-Flags = npt.NDArray[np.uint8]
+
+@functools.cache
+def folding() -> Uint32s:
+    """Return the code point that replaces each one of the BMP in a key; 0 if it is left out.
+
+    >>> [chr(code) for code in folding()[[ord(sign) for sign in "Ａé已"]]], folding()[ord("，")]
+    (['a', 'e', '已'], np.uint32(0))
+    """
+    table = np.zeros(_CODES, np.uint32)
+    for code in range(_CODES):
+        sign = judged_form().get(code, chr(code))
+        parts = [
+            part
+            for part in unicodedata.normalize("NFKD", sign)
+            if unicodedata.category(part)[0] in "LN"
+        ]
+        if parts:
+            folded = (parts[0] if len(parts) == 1 else chr(code)).lower()
+            table[code] = ord(folded) if len(folded) == 1 else code
+    return table
+
+
+class Keys:
+    """The keys of texts: `codes` of key i are ``codes[offsets[i]:offsets[i + 1]]``."""
+
+    def __init__(self, text: pa.Array | pa.ChunkedArray) -> None:
+        if isinstance(text, pa.ChunkedArray):
+            text = text.combine_chunks()
+        self.offsets = np.zeros(len(text) + 1, np.int64)
+        self.codes: Points = np.zeros(0, np.uint32)
+        if len(text):
+            data, offsets = string_buffers(text)
+            self.codes = np.empty(int(offsets[-1] - offsets[0]), np.uint32)
+            size = _fold(data, offsets, folding(), self.codes, self.offsets)
+            self.codes = self.codes[:size]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
 
 
 class Index:
-    """Hash lists (schema HASHED) in an open-addressing table: hash → text of a benchmark.
+    """The keys of some benchmarks, in an open-addressing table: hash → key.
 
-    `benchmarks` are their names, in the order of the columns of `find`.
+    `benchmarks` are their names, in the order of the columns of `find`; `sizes` says how many
+    distinct keys each has.
     """
 
-    def __init__(self, lists: Sequence[pa.Table]) -> None:
-        table = pa.concat_tables(lists).combine_chunks()
-        names = table.column("benchmark").combine_chunks().dictionary_encode()
-        self.benchmarks: list[str] = names.dictionary.to_pylist()
-        self._benchmark = np.asarray(names.indices).astype(np.int32)
-        self._lengths = np.asarray(table.column("length")).astype(np.int32)
-        texts = np.arange(len(table), dtype=np.int32)
-        hashes, owners, places = [np.asarray(table.column("key"))], [texts], [np.zeros_like(texts)]
-        for name in ("windows", "thirds"):
-            column = table.column(name).combine_chunks()
-            counts = np.asarray(pc.list_value_length(column))
-            hashes.append(np.asarray(column.flatten()))
-            owners.append(np.repeat(texts, counts))
-            starts = np.repeat(np.cumsum(counts) - counts, counts)
-            places.append((np.arange(len(starts)) - starts).astype(np.int32))
-        self._table = _table(*(np.concatenate(parts) for parts in (hashes, owners, places)))
-        trigrams = table.column("trigrams").combine_chunks()
-        self._trigrams = np.asarray(trigrams.flatten())
-        counts = np.asarray(pc.list_value_length(trigrams))
-        self._starts = np.r_[0, np.cumsum(counts)].astype(np.int64)
-        short = self._lengths[(self._lengths >= SHORTEST_WINDOW) & (self._lengths < WINDOW)]
+    def __init__(self, benchmarks: Iterable[tuple[str, Iterable[pa.Array]]]) -> None:
+        named = [(name, Keys(pa.chunked_array([*part], pa.string()))) for name, part in benchmarks]
+        self.benchmarks = [name for name, _ in named]
+        chosen = [_distinct(keys) for _, keys in named]
+        self.sizes = {name: len(rows) for name, rows in zip(self.benchmarks, chosen, strict=True)}
+        parts = [
+            keys.codes[keys.offsets[row] : keys.offsets[row + 1]]
+            for (_, keys), rows in zip(named, chosen, strict=True)
+            for row in rows.tolist()
+        ]
+        lengths = np.array([len(part) for part in parts], np.int64)
+        codes = np.concatenate(parts) if parts else np.zeros(0, np.uint32)
+        offsets = np.r_[0, np.cumsum(lengths)].astype(np.int64)
+        owners = np.repeat(np.arange(len(chosen)), [len(rows) for rows in chosen])
+        self._keys = Known(owners.astype(np.int32), offsets, codes)
+        self._table = _table(*_hashes(codes, offsets, lengths))
+        short = lengths[(lengths >= SHORTEST_WINDOW) & (lengths < WINDOW)]
         self._widths = np.unique(np.r_[short, WINDOW]).astype(np.int64)
 
     def find(self, text: pa.Array) -> Flags:
@@ -80,15 +122,23 @@ class Index:
         flags = np.zeros((len(text), len(self.benchmarks)), np.uint8)
         longest = int(np.diff(keys.offsets).max(initial=0))
         prefix, powers = np.zeros(longest + 1, np.uint64), np.ones(longest + 1, np.uint64)
-        texts = Texts(self._benchmark, self._lengths, self._starts, self._trigrams)
-        _find(keys.codes, keys.offsets, prefix, powers, self._table, self._widths, texts, flags)
+        known = self._keys
+        _find(keys.codes, keys.offsets, prefix, powers, self._table, self._widths, known, flags)
         return flags
 
 
-class Table(NamedTuple):
-    """A hash table of texts by the hashes of their parts.
+class Known(NamedTuple):
+    """The keys of the benchmarks: that of number k is ``codes[offsets[k]:offsets[k + 1]]``."""
 
-    The texts with the hash ``slots[s]`` are ``texts[starts[at[s]] : starts[at[s] + 1]]``.
+    benchmark: Int32s
+    offsets: Int64s
+    codes: Points
+
+
+class Table(NamedTuple):
+    """A hash table of keys by the hashes of their parts.
+
+    The keys with the hash ``slots[s]`` are ``texts[starts[at[s]] : starts[at[s] + 1]]``.
     """
 
     bloom: Uint64s
@@ -96,16 +146,131 @@ class Table(NamedTuple):
     at: Int32s
     starts: Int64s
     texts: Int32s
-    places: Int32s  # in the text, of a window
+    places: Int32s  # in the key, of a window
 
 
-class Texts(NamedTuple):
-    """The facts of each text of the lists."""
+def _distinct(keys: Keys) -> Int64s:
+    """Return the first row of each key that is long enough, in order."""
+    whole = np.zeros(len(keys), np.uint64)
+    _whole(keys.codes, keys.offsets, whole)
+    first = np.sort(np.unique(whole, return_index=True)[1])
+    return np.asarray(first[np.diff(keys.offsets)[first] >= SHORTEST], np.int64)
 
-    benchmark: Int32s
-    length: Int32s
-    starts: Int64s
-    trigrams: Uint32s
+
+def _hashes(codes: Points, offsets: Int64s, lengths: Int64s) -> tuple[Uint64s, Int32s, Int32s]:
+    """Return the hashes of all keys and their parts, the key of each, and its place in the key."""
+    fills: tuple[tuple[Int64s, Any], ...] = (
+        (np.ones_like(lengths), None),
+        (_window_counts(lengths), _windows),
+        (np.where(lengths >= SHORTEST_NEAR, EDITS + 1, 0), _thirds),
+    )
+    hashes, owners, places = [], [], []
+    for counts, fill in fills:
+        bounds = np.r_[0, np.cumsum(counts)].astype(np.int32)
+        values = np.zeros(int(bounds[-1]), np.uint64)
+        if fill is None:
+            _whole(codes, offsets, values)
+        else:
+            fill(codes, offsets, bounds, values)
+        hashes.append(values)
+        owners.append(np.repeat(np.arange(len(lengths), dtype=np.int32), counts))
+        places.append((np.arange(len(values)) - np.repeat(bounds[:-1], counts)).astype(np.int32))
+    return np.concatenate(hashes), np.concatenate(owners), np.concatenate(places)
+
+
+def _window_counts(lengths: Int64s) -> Int64s:
+    """Return how many windows each key of these lengths has."""
+    short = (lengths >= SHORTEST_WINDOW) & (lengths < WINDOW)
+    return np.where(short, 1, np.maximum(lengths - WINDOW + 1, 0))
+
+
+@compiled
+def _fold(data: Bytes, offsets: Int32s, table: Uint32s, codes: Points, ends: Int64s) -> int:
+    written = 0
+    for row in range(offsets.size - 1):
+        at, end = np.uint64(offsets[row]), np.uint64(offsets[row + 1])
+        while at < end:
+            code, at = code_point(data, at)
+            if code < _CODES:
+                code = table[code]
+            elif code < 0x20000:  # emoji and rare letters; above are Han characters
+                code = np.uint32(0)
+            if code:
+                codes[written] = code
+                written += 1
+        ends[row + 1] = written
+    return written
+
+
+@inlined
+def _mixed(value: np.uint64, salt: np.uint64) -> np.uint64:
+    """Return a well-mixed hash; it is never 0, which marks a free slot."""
+    value = (value + salt * _BASE) * _MIX
+    value = (value ^ (value >> np.uint64(32))) * _MIX
+    return (value ^ (value >> np.uint64(29))) | np.uint64(1)
+
+
+@inlined
+def _polynomial(codes: Points, start: int, stop: int) -> np.uint64:
+    """Return the polynomial hash of codes[start:stop]."""
+    value = np.uint64(0)
+    for place in range(start, stop):
+        value = value * _BASE + np.uint64(codes[place])
+    return value
+
+
+@inlined
+def _cut(length: int, third: int) -> int:
+    """Return where a third of a key begins; that of number 3 is the key's end."""
+    return length * third // (EDITS + 1)
+
+
+@compiled
+def _whole(codes: Points, offsets: Int64s, out: Uint64s) -> None:
+    for row in range(out.size):
+        length = offsets[row + 1] - offsets[row]
+        value = _polynomial(codes, offsets[row], offsets[row + 1])
+        out[row] = _mixed(value, _key_salt(length))
+
+
+@compiled
+def _windows(codes: Points, offsets: Int64s, places: Int32s, out: Uint64s) -> None:
+    for row in range(places.size - 1):
+        width = min(WINDOW, offsets[row + 1] - offsets[row])
+        for place in range(places[row], places[row + 1]):
+            start = offsets[row] + place - places[row]
+            out[place] = _mixed(_polynomial(codes, start, start + width), _window_salt(width))
+
+
+@compiled
+def _thirds(codes: Points, offsets: Int64s, places: Int32s, out: Uint64s) -> None:
+    for row in range(places.size - 1):
+        length = offsets[row + 1] - offsets[row]
+        for third in range(places[row + 1] - places[row]):
+            start = offsets[row] + _cut(length, third)
+            value = _polynomial(codes, start, offsets[row] + _cut(length, third + 1))
+            out[places[row] + third] = _mixed(value, _third_salt(length, third))
+
+
+# Salts keep the three kinds of hashes apart, and each length from the others.
+
+
+@inlined
+def _key_salt(length: int) -> np.uint64:
+    """Return the salt of a whole key."""
+    return np.uint64(length)
+
+
+@inlined
+def _window_salt(width: int) -> np.uint64:
+    """Return the salt of a window."""
+    return np.uint64(1 << 40) + np.uint64(width)
+
+
+@inlined
+def _third_salt(length: int, third: int) -> np.uint64:
+    """Return the salt of a third of a key."""
+    return np.uint64(1 << 41) + np.uint64(length * (EDITS + 1) + third)
 
 
 def _table(hashes: Uint64s, texts: Int32s, places: Int32s) -> Table:
@@ -119,7 +284,7 @@ def _table(hashes: Uint64s, texts: Int32s, places: Int32s) -> Table:
     return Table(bloom, slots, at, starts, texts[order], places[order])
 
 
-@compiled_with()
+@compiled
 def _fill(hashes: Uint64s, slots: Uint64s, at: Int32s, bloom: Uint64s) -> None:
     mask = np.uint64(slots.size - 1)
     for place in range(hashes.size):
@@ -147,7 +312,7 @@ def _look_up(table: Table, value: np.uint64) -> int:
     return -1
 
 
-@compiled_with()
+@compiled
 def _find(
     codes: Points,
     offsets: Int64s,
@@ -155,92 +320,99 @@ def _find(
     powers: Uint64s,
     table: Table,
     widths: Int64s,
-    texts: Texts,
+    keys: Known,
     flags: Flags,
 ) -> None:
     for place in range(powers.size - 1):
-        powers[place + 1] = powers[place] * BASE
+        powers[place + 1] = powers[place] * _BASE
     for row in range(flags.shape[0]):
         start = offsets[row]
         length = offsets[row + 1] - start
         if length < SHORTEST:
             continue
         for place in range(length):
-            prefix[place + 1] = prefix[place] * BASE + np.uint64(codes[start + place])
-        at = _look_up(table, mixed(prefix[length], key_salt(length)))
+            prefix[place + 1] = prefix[place] * _BASE + np.uint64(codes[start + place])
+        at = _look_up(table, _mixed(prefix[length], _key_salt(length)))
         if at >= 0:
             for t in range(table.starts[at], table.starts[at + 1]):
-                flags[row, texts.benchmark[table.texts[t]]] |= np.uint8(EXACT)
+                flags[row, keys.benchmark[table.texts[t]]] |= np.uint8(EXACT)
         whole = codes[start : start + length]
         for width in widths:
-            salt, power = window_salt(width), powers[width] if width <= length else np.uint64(0)
+            salt, power = _window_salt(width), powers[width] if width <= length else np.uint64(0)
             for place in range(length - width + 1):
                 value = prefix[place + width] - prefix[place] * power
-                at = _look_up(table, mixed(value, salt))
+                at = _look_up(table, _mixed(value, salt))
                 if at >= 0:
                     for t in range(table.starts[at], table.starts[at + 1]):
-                        overlap = _overlap(whole, place, texts, table.texts[t], table.places[t])
-                        flags[row, texts.benchmark[table.texts[t]]] |= np.uint8(overlap)
-        _near(whole, prefix, powers, table, texts, flags[row])
+                        overlap = _overlap(whole, place, keys, table.texts[t], table.places[t])
+                        flags[row, keys.benchmark[table.texts[t]]] |= np.uint8(overlap)
+        _near(whole, prefix, powers, table, keys, flags[row])
 
 
 @inlined
-def _overlap(codes: Points, place: int, texts: Texts, text: int, other: int) -> int:
-    """Return the flags for a window at `place` of a row that is at `other` of a text."""
-    length = texts.length[text]
-    first = texts.starts[text] + other + 2  # two trigrams begin before the key
+def _overlap(codes: Points, place: int, keys: Known, key: int, other: int) -> int:
+    """Return the flags for a window at `place` of a row that is at `other` of a key."""
+    first = keys.offsets[key]
+    length = keys.offsets[key + 1] - first
     if other == 0 and place + length <= codes.size:
-        count = length - 2
+        count, at = length, place
     elif place == 0 and codes.size >= _PIECE and other + codes.size <= length:
-        count = codes.size - 2
+        count, at, first = codes.size, 0, first + other
     else:
         return SHARED
     for n in range(count):
-        if trigram(codes, place + n) != texts.trigrams[first + n]:
+        if codes[at + n] != keys.codes[first + n]:
             return SHARED
     return OVERLAP | SHARED
 
 
 @inlined
 def _near(
-    codes: Points, prefix: Uint64s, powers: Uint64s, table: Table, texts: Texts, flags: Flags
+    codes: Points, prefix: Uint64s, powers: Uint64s, table: Table, keys: Known, flags: Flags
 ) -> None:
-    """Flag the benchmarks with a text that differs by up to EDITS edits."""
+    """Flag the benchmarks with a key that differs by up to EDITS edits."""
     for length in range(max(SHORTEST_NEAR, codes.size - EDITS), codes.size + EDITS + 1):
         for third in range(EDITS + 1):
-            start, stop = cut(length, third), cut(length, third + 1)
-            salt, power = third_salt(length, third), powers[stop - start]
+            start, stop = _cut(length, third), _cut(length, third + 1)
+            salt, power = _third_salt(length, third), powers[stop - start]
             for shift in range(-EDITS, EDITS + 1):
                 if start + shift < 0 or stop + shift > codes.size:
                     continue
                 value = prefix[stop + shift] - prefix[start + shift] * power
-                at = _look_up(table, mixed(value, salt))
+                at = _look_up(table, _mixed(value, salt))
                 if at < 0:
                     continue
                 for t in range(table.starts[at], table.starts[at + 1]):
-                    text = table.texts[t]
-                    known = flags[texts.benchmark[text]] & np.uint8(EXACT | NEAR)
+                    key = table.texts[t]
+                    first, last = keys.offsets[key], keys.offsets[key + 1]
+                    known = flags[keys.benchmark[key]] & np.uint8(EXACT | NEAR)
                     if (
                         not known
-                        and texts.length[text] == length
-                        and _confirmed(codes, texts, text)
+                        and last - first == length
+                        and _is_near(codes, keys.codes[first:last])
                     ):
-                        flags[texts.benchmark[text]] |= np.uint8(NEAR)
+                        flags[keys.benchmark[key]] |= np.uint8(NEAR)
 
 
 @inlined
-def _confirmed(codes: Points, texts: Texts, text: int) -> bool:
-    """Return whether EDITS edits can explain a text's trigrams that are missing near their place.
-
-    An edit changes at most three trigrams and moves the others by at most one place.
-    """
-    first, count = texts.starts[text], texts.starts[text + 1] - texts.starts[text]
-    missing = 0
-    for place in range(count):
-        wanted, present = texts.trigrams[first + place], False
-        for other in range(max(0, place - EDITS), min(codes.size + 2, place + EDITS + 1)):
-            present = present or trigram(codes, other - 2) == wanted
-        missing += not present
-        if missing > 3 * EDITS:
+def _is_near(one: Points, other: Points) -> bool:
+    """Return whether the Levenshtein distance is at most EDITS; the lengths differ by no more."""
+    far = EDITS + 1
+    row = np.full(2 * EDITS + 3, far, np.int64)  # of the diagonals from -EDITS - 1 to EDITS + 1
+    for j in range(EDITS + 1):
+        row[EDITS + 1 + j] = j
+    for i in range(1, one.size + 1):
+        least = far
+        for d in range(-EDITS, EDITS + 1):
+            j, at = i + d, EDITS + 1 + d
+            best = far
+            if j == 0:
+                best = min(i, far)
+            elif 0 < j <= other.size:
+                best = row[at] + (one[i - 1] != other[j - 1])
+                best = min(best, row[at - 1] + 1, row[at + 1] + 1)
+            row[at] = best
+            least = min(least, best)
+        if least >= far:
             return False
-    return True
+    return bool(row[EDITS + 1 + other.size - one.size] <= EDITS)

@@ -10,8 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cecdata.common.progress import Advance, silent
-from cecdata.contamination.index import CONTAMINATED, EXACT, NEAR, OVERLAP, SHARED, Flags
-from cecdata.contamination.lists import Benchmarks
+from cecdata.contamination.index import CONTAMINATED, EXACT, NEAR, OVERLAP, SHARED, Flags, Index
 from cecdata.contamination.texts import counted, texts
 
 _SHOWN = 3  # most examples per benchmark
@@ -22,7 +21,7 @@ class Hits:
     """Counts of a corpus's rows in one benchmark; each counts once: exact, overlap or near."""
 
     name: str
-    texts: int  # in the benchmark; both sides of a pair count
+    texts: int  # distinct ones in the benchmark; both sides of a pair count
     hits: int = 0
     exact: int = 0
     overlap: int = 0
@@ -40,20 +39,18 @@ class Report:
     benchmarks: list[Hits]
 
 
-def judge(corpus: Sequence[str], benchmarks: Benchmarks, progress: Advance = silent) -> Report:
+def judge(corpus: Sequence[str], benchmarks: Index, progress: Advance = silent) -> Report:
     """Count the rows of a corpus that benchmarks have, and read it once.
 
     The corpus may be clean text or pairs in any format; a row counts if one of its texts does.
     Raises InputError for a file that cannot be read.
     """
-    names = benchmarks.index.benchmarks
-    column = pa.concat_tables(benchmarks.lists).column("benchmark").value_counts().to_pylist()
-    sizes = {part["values"]: part["counts"] for part in column}
-    report = Report(0, 0, [Hits(name, sizes[name]) for name in names])
+    names = benchmarks.benchmarks
+    report = Report(0, 0, [Hits(name, benchmarks.sizes[name]) for name in names])
     total = counted(corpus)
     for name in corpus:
         for text, rows, count in texts(name):
-            flags = benchmarks.index.find(text)
+            flags = benchmarks.find(text)
             distinct, at = np.unique(rows, return_inverse=True)
             by_row = np.zeros((len(distinct), len(names)), np.uint8)
             np.bitwise_or.at(by_row, at, flags)

@@ -13,6 +13,7 @@ from cecdata.corpus.formats import FORMATS
 from cecdata.corpus.inputs import InputFile, inputs, resolve
 from cecdata.corpus.lines import numbers
 from cecdata.corpus.rows import Reject, Rows, by_reason, gather
+from cecdata.corpus.sentences import join_lines
 from cecdata.corpus.sources import Columns, DamagedError, Source
 
 __all__ = ["FileReport", "InputFile", "Rows", "empty_corpus", "inputs", "read", "resolve"]
@@ -123,13 +124,19 @@ def _rows_of(
     reason, detail = source.problem, source.detail
     if not reason:
         try:
-            yield from FORMATS[source.format].read(source, columns, batch_rows)
+            for rows in FORMATS[source.format].read(source, columns, batch_rows):
+                yield _with_lines_joined(rows) if source.join_lines else rows
         except DamagedError as error:
             reason, detail = "damaged_file", str(error)
             counts.damage = detail
     if reason:
         reject = Reject(counts.rows + 1, source.origin, "", reason, detail)
         yield gather(source, pa.array([], pa.string()), None, numbers(1, 0), [reject])
+
+
+def _with_lines_joined(rows: Rows) -> Rows:
+    text = join_lines(rows.batch.column("text"))
+    return Rows(rows.batch.set_column(0, rows.batch.schema.field("text"), text), rows.rejected)
 
 
 def _joined(parts: Iterator[Rows], batch_rows: int) -> Iterator[Rows]:

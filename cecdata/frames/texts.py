@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from cecdata.builds.read import cleaned
 from cecdata.common.errors import InputError, UsageError, did_you_mean
 from cecdata.config import Config
-from cecdata.contamination.lists import benchmarks
+from cecdata.contamination.benchmarks import benchmarks
 from cecdata.corpus.normalise import Normalised
 from cecdata.corpus.rows import Rows, no_rejects
 from cecdata.shards.schema import ROW

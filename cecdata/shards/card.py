@@ -238,6 +238,8 @@ def steps(configuration: Mapping[str, Json]) -> str:
     lines = [
         "Each was brought to its normal form (NFC, single spaces); of equal ones one was kept."
     ]
+    if configuration.get("join_lines"):
+        lines.append("The lines of a paragraph were joined.")
     if configuration.get("split_sentences"):
         lines.append("Paragraphs were cut into sentences.")
     lines.append(

@@ -17,7 +17,8 @@ import pyarrow as pa
 from cecdata.common import durable
 from cecdata.common.codec import Json
 from cecdata.common.errors import InputError
-from cecdata.contamination import lists
+from cecdata.contamination.benchmarks import benchmarks as known_benchmarks
+from cecdata.contamination.benchmarks import decontaminate
 from cecdata.contamination.index import CONTAMINATED, SHARED
 from cecdata.corpus.ids import Dedup, is_validation
 from cecdata.corpus.normalise import Options, distinct, normalise
@@ -102,7 +103,7 @@ def _chosen(
     """Return the sentences to use, the number left out by reason, and the number read."""
     known = frozenset(token for token in vocabulary() if len(token) == 1)
     options = Options(min_chars=config.min_chars, max_chars=config.max_chars)
-    bench = lists.benchmarks(benchmarks)
+    bench = known_benchmarks(benchmarks)
     seen, left_out, tables, total = Dedup(), Counter[str](), list[pa.Table](), 0
     for rows in read(list(corpus)):
         total += rows.batch.num_rows + rows.rejected.num_rows
@@ -111,7 +112,7 @@ def _chosen(
         left_out["origin not listed"] += rows.batch.num_rows - sum(listed.to_pylist())
         sentences = distinct(normalise(rows.batch.filter(listed), options), seen)
         if bench is not None:
-            sentences = lists.decontaminate(sentences, bench, kinds=CONTAMINATED | SHARED)
+            sentences = decontaminate(sentences, bench, kinds=CONTAMINATED | SHARED)
         left_out += Counter(sentences.rejected.column("reason").to_pylist())
         texts = sentences.batch.column("text").to_pylist()
         fit = np.array([_fits(text, known, config.min_han) for text in texts], np.bool_)

@@ -6,7 +6,6 @@ import json
 import random
 import shutil
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -16,8 +15,7 @@ from rapidfuzz.distance import Levenshtein
 
 from cecdata.cli import cli
 from cecdata.common.command_group import run
-from cecdata.contamination.hashes import Keys, hashed
-from cecdata.contamination.index import CONTAMINATED, EXACT, NEAR, OVERLAP, Index
+from cecdata.contamination.index import CONTAMINATED, EXACT, NEAR, OVERLAP, Index, Keys
 from cecdata.contamination.texts import texts
 from cecdata.corpus.reading import read
 from cecdata.shards.manifest import read_manifest
@@ -39,11 +37,7 @@ SENTENCES = [f"{a}，{b}，{c}" for a in FIRST for b in MIDDLE for c in LAST]
 
 
 def index(*benchmarks):
-    lists = [
-        hashed([(pa.array(part), np.arange(1, len(part) + 1), len(part))], f"b{number}")
-        for number, part in enumerate(benchmarks)
-    ]
-    return Index(lists)
+    return Index((f"b{number}", [pa.array(part)]) for number, part in enumerate(benchmarks))
 
 
 def wide(text):
@@ -90,7 +84,7 @@ TEXT = st.text(st.sampled_from("天气很好，我们去爬山。Ａa１ "), max
 @settings(max_examples=60)
 @given(st.lists(TEXT, min_size=1, max_size=5), st.lists(TEXT, min_size=1, max_size=5))
 def test_flags_agree_with_the_definitions(benchmark, corpus):
-    """EXACT and OVERLAP are those of the keys; NEAR has all distances up to two, none above six."""
+    """EXACT, OVERLAP and NEAR are those of the keys."""
     flags = index(benchmark).find(pa.array(corpus))
     if not flags.shape[1]:
         return
@@ -108,9 +102,7 @@ def test_flags_agree_with_the_definitions(benchmark, corpus):
         assert bool(got & OVERLAP) == inside
         distances = [Levenshtein.distance(own, k) for k in keys if len(k) >= 16]
         if not got & EXACT:
-            assert bool(got & NEAR) >= any(d <= 2 for d in distances)
-        if got & NEAR:
-            assert min(distances) <= 6
+            assert bool(got & NEAR) == any(d <= 2 for d in distances)
 
 
 FILES = {
@@ -126,7 +118,7 @@ FILES = {
 def test_both_sides_of_pairs_in_any_format(name, tmp_path):
     """Texts of each format are read, on both sides; ids and labels are no texts."""
     (tmp_path / name).write_text(FILES[name], "utf-8")
-    known = Index([hashed(texts(str(tmp_path / name)), name)])
+    known = Index([(name, [text for text, _, _ in texts(str(tmp_path / name))])])
     rows = pa.array(["他把自行车推进了院子里", "老师让大家打开课本"])
     assert (known.find(rows)[:, 0] & EXACT).tolist() == [1, 0]
 
@@ -146,7 +138,7 @@ def planted(tmp_path_factory):
 
 def test_a_report_for_each_benchmark(planted, capsys, monkeypatch):
     """`cecdata contamination` counts distinct rows of the corpus for each benchmark; without names
-    it takes $CECBENCH_DATA, and a list of hashes gives the same."""
+    it takes $CECBENCH_DATA."""
     corpus, bench = str(planted / "corpus.txt"), str(planted / "bench/one.tsv")
     assert run(cli, ["contamination", corpus, bench, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
@@ -154,18 +146,13 @@ def test_a_report_for_each_benchmark(planted, capsys, monkeypatch):
     assert [(b["hits"], b["exact"], b["near"]) for b in report["benchmarks"]] == [(2, 2, 0)]
     assert report["benchmarks"][0]["examples"][0]["row"] == 61
     monkeypatch.setenv("CECBENCH_DATA", str(planted / "bench"))
-    hashes = str(planted / "all.hashes")
-    assert run(cli, ["contamination", corpus, "--json", "--hashes", hashes]) == 0
+    assert run(cli, ["contamination", corpus, "--json"]) == 0
     everything = json.loads(capsys.readouterr().out)
     assert [b["hits"] for b in everything["benchmarks"]] == [2, 2]
-    assert run(cli, ["contamination", corpus, hashes, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == everything
-    assert "自行车".encode() not in (planted / "all.hashes").read_bytes()
 
 
 def test_a_build_leaves_the_sentences_of_benchmarks_out(planted, tmp_path, capsys):
-    """`--decontaminate` rejects them with the benchmark's name, the manifest counts them, and the
-    dataset has the hash lists, by which it is clean."""
+    """`--decontaminate` rejects them with the benchmark's name, and the manifest counts them."""
     out = tmp_path / "out"
     words = ["build", str(planted / "corpus.txt"), "--filters", "levenshtein"]
     words += ["--decontaminate", str(planted / "bench"), "--out", str(out)]
@@ -176,11 +163,12 @@ def test_a_build_leaves_the_sentences_of_benchmarks_out(planted, tmp_path, capsy
         "bench/one.tsv has the same text": 2,
         "bench/two.txt has the same text": 2,
     }
-    bad = pq.read_table(out / "rejects/rows-00000.parquet", schema=REJECTED_ROW).to_pylist()
+    files = sorted((out / "rejects").glob("rows-*.parquet"))
+    bad = [row for file in files for row in pq.read_table(file, schema=REJECTED_ROW).to_pylist()]
     assert [row["row"] for row in bad if row["reason"] == "contaminated"] == [61, 62, 63, 64]
     assert run(cli, ["verify", str(out)]) == 0
     capsys.readouterr()
-    assert run(cli, ["contamination", str(out), str(out / "benchmarks.hashes"), "--json"]) == 0
+    assert run(cli, ["contamination", str(out), str(planted / "bench"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["hits"] == 0
 
 
@@ -244,3 +232,12 @@ def test_every_command_reads_every_format(name, mark, tmp_path, capsys):
         assert json.loads(capsys.readouterr().out)["hits"] == 2
     assert run(cli, ["pool", corpus, "--out", str(tmp_path / "out"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["rows"]["kept"] == 2
+
+
+def test_edits_close_together_are_counted_one_by_one():
+    """Three or four edits side by side are no near match, as those far apart are none."""
+    text = SENTENCES[0]
+    known = index([text])
+    for edits, near in ((1, True), (2, True), (3, False), (4, False)):
+        changed = text[:8] + "鑫" * edits + text[8 + edits :]
+        assert bool(known.find(pa.array([changed]))[0, 0] & NEAR) == near

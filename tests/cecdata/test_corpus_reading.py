@@ -10,6 +10,7 @@ import lzma
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,8 +20,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cecdata.corpus import lines as corpus_lines
-from cecdata.corpus.reading import Rows, empty_corpus, inputs, read, resolve
-from cecdata.corpus.sources import Source
+from cecdata.corpus.reading import Rows, empty_corpus, inputs, read, read_sources, resolve
+from cecdata.corpus.sources import Columns, Source
 from cecdata.shards.schema import REJECTED_ROW, ROW
 
 SENTENCES = [
@@ -313,6 +314,7 @@ def test_a_page_that_claims_two_gibibytes_is_not_given_them(tmp_path, name):
     path = tmp_path / "a.parquet"
     path.write_bytes((DAMAGED / name).read_bytes())
     code = f"""
+from dataclasses import replace
 from pathlib import Path
 from cecdata.corpus.reading import read
 from cecdata.common.errors import InputError
@@ -364,3 +366,26 @@ def test_small_files_need_constant_memory(tmp_path):
         return int(done.stdout)
 
     assert peak(1200) - peak(300) < 50 << 10  # kilobytes
+
+
+def test_the_lines_of_a_paragraph_are_joined(tmp_path):
+    """Blank lines, indents and items separate paragraphs; ASCII words keep a space between them."""
+    (tmp_path / "a.txt").write_text(
+        "他的病情\n已经\n好\n转，可以用\nPython\nand C写程序。\n\n明天见。\n"
+        "　　第二段从这里\n开始。\n- 一项\n- 两项\n1、三项\n", "utf-8"
+    )  # fmt: skip
+    (tmp_path / "a.jsonl").write_text(json.dumps({"text": "前一\n半句。\n\n后一\n半句。"}), "utf-8")
+    found = []
+    for name in ("a.txt", "a.jsonl"):
+        sources = [replace(s, join_lines=True) for s in resolve([str(tmp_path / name)])]
+        rows = read_sources(sources, Columns())
+        found += [(row["row"], row["text"]) for part in rows for row in part.batch.to_pylist()]
+    assert found == [
+        (1, "他的病情已经好转，可以用Python and C写程序。"),
+        (8, "明天见。"),
+        (9, "　　第二段从这里开始。"),
+        (11, "- 一项"),
+        (12, "- 两项"),
+        (13, "1、三项"),
+        (1, "前一半句。\n\n后一半句。"),
+    ]

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cecdata.common.errors import UsageError
-from cecdata.corpus import privacy, sentences, splits
+from cecdata.corpus import privacy, sentences
+from cecdata.corpus.ids import is_validation
 from cecdata.corpus.normalise import normalise
 from cecdata.corpus.rows import constant
 from cecdata.shards.schema import ROW
@@ -196,9 +197,9 @@ def test_holdout_only_grows(low, high, values):
     """Whoever is held out at a small share is held out at a larger one; order plays no part."""
     low, high = sorted((low, high))
     ids = np.array(values, dtype=np.uint64)
-    small, large = splits.is_validation(ids, low), splits.is_validation(ids, high)
+    small, large = is_validation(ids, low), is_validation(ids, high)
     assert not (small & ~large).any()
-    assert (splits.is_validation(ids[::-1], high)[::-1] == large).all()
+    assert (is_validation(ids[::-1], high)[::-1] == large).all()
 
 
 def test_holdout_takes_its_share():
@@ -206,15 +207,15 @@ def test_holdout_takes_its_share():
     ids = np.array(
         [xxhash.xxh3_64_intdigest(str(n).encode()) for n in range(200_000)], dtype=np.uint64
     )
-    assert abs(int(splits.is_validation(ids, 0.1).sum()) - 20_000) < 5 * 135
+    assert abs(int(is_validation(ids, 0.1).sum()) - 20_000) < 5 * 135
     assert (
-        abs(int(splits.is_validation(np.arange(200_000, dtype=np.uint64), 0.1).sum()) - 20_000)
+        abs(int(is_validation(np.arange(200_000, dtype=np.uint64), 0.1).sum()) - 20_000)
         < 5 * 135
     )
-    assert not splits.is_validation(ids, 0.0).any()
-    assert splits.is_validation(ids, 1.0).all()
+    assert not is_validation(ids, 0.0).any()
+    assert is_validation(ids, 1.0).all()
     with pytest.raises(UsageError, match="from 0 to 1"):
-        splits.is_validation(ids, 1.5)
+        is_validation(ids, 1.5)
 
 
 MARKS = "\u0301\u0316"  # of two combining classes, in the wrong order

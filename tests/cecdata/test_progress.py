@@ -17,7 +17,7 @@ from cecdata.audit.audit import audit
 from cecdata.audit.pairs import errors_of
 from cecdata.builds.build import build
 from cecdata.common.progress import Progress
-from cecdata.contamination.lists import load
+from cecdata.contamination.benchmarks import load
 from cecdata.contamination.report import judge
 from cecdata.fit.fit import fit
 from cecdata.report.write import write_report

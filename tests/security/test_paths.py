@@ -14,7 +14,6 @@ import cecdata
 from cecdata.builds.build import build
 from cecdata.cli import cli
 from cecdata.config import load
-from cecdata.contamination.lists import hash_list, write_list
 from cecdata.corpus.reading import read
 from cecdata.frames.fresh import Fresh
 from cecdata.shards.reader import open_dataset
@@ -127,13 +126,6 @@ def test_a_pattern_in_a_folder_with_brackets(named, made, tmp_path):
     shutil.copy(made / "other.txt", tmp_path / "out1" / "a.txt")
     rows = [row for part in read([f"{named}/*.txt"]) for row in part.batch.to_pylist()]
     assert {row["file"] for row in rows} == {f"{named}/a.txt"}
-
-
-def test_hash_lists_are_read_by_name(named, made):
-    """A list of hashes in such a folder is that file."""
-    table = hash_list("b", made / "own.txt")
-    write_list(Path(named).absolute() / "b.hashes", [table])
-    assert hash_list("b", Path(named) / "b.hashes").equals(table)
 
 
 def test_no_reader_in_the_tree_expands_patterns():

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
 
 from cecdata.common.errors import InputError
 from cecdata.corpus.lines import Block, blocks, numbers, split
-from cecdata.corpus.rows import Format, Rows, gather
+from cecdata.corpus.rows import MAX_BYTES, Format, Rows, gather
 from cecdata.corpus.sources import Columns, Source, opened
 
 
@@ -15,11 +19,43 @@ def _read(source: Source, columns: Columns, batch_rows: int) -> Iterator[Rows]:
     """Yield the lines of a text file; an empty line is a row with an empty text."""
     del columns, batch_rows  # plain text has no columns; a block of bytes is a batch
     with opened(source) as stream:
-        for number, block in enumerate(blocks(stream, source)):
+        parts = blocks(stream, source)
+        if source.join_lines:
+            yield from _paragraphs(parts, source)
+            return
+        for number, block in enumerate(parts):
             if number == 0 and source.guessed:
                 _refuse_json(block, source)
             lines = split(block.data)
             yield gather(source, lines, None, numbers(block.first_line, len(lines)), block.rejects)
+
+
+def _paragraphs(parts: Iterator[Block], source: Source) -> Iterator[Rows]:
+    """Yield the paragraphs, with the number of their first line.
+
+    A blank line ends one, and an indented line, a heading or an item of a list begins one.
+    """
+    held: list[bytes] = []
+    first = size = 0
+    for block in parts:
+        texts, rows = [], []
+        for number, line in enumerate(block.data.split(b"\n")[:-1], block.first_line):
+            if held and (_BEGINS.match(line) or size + len(line) > MAX_BYTES):
+                texts.append(b"\n".join(held))
+                rows.append(first)
+                held, size = [], 0
+            if line.strip():
+                first = first if held else number
+                held.append(line)
+                size += len(line) + 1
+        text = pa.array(texts, pa.binary())
+        yield gather(source, text, None, np.array(rows, np.int64), block.rejects)
+    if held:
+        yield gather(source, pa.array([b"\n".join(held)]), None, np.array([first], np.int64))
+
+
+# a blank line, two spaces, an ideographic space, a mark of a list or heading, or a number
+_BEGINS = re.compile(rb"\s*$|[ \t]{2}|\t|\xe3\x80\x80|[-*+#>] |[0-9]{1,3}(?:[.)] |\xe3\x80\x81)")
 
 
 def _values(source: Source) -> Iterator[list[str]]:

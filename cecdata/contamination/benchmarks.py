@@ -1,4 +1,4 @@
-"""Hash lists of benchmarks: made from their files, or read from `.hashes` files without text."""
+"""The benchmarks that a corpus is compared with, and the sentences of them that it has."""
 
 from __future__ import annotations
 
@@ -10,20 +10,17 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from cecdata.common.durable import sha256_of
 from cecdata.common.errors import InputError, UsageError
-from cecdata.contamination.hashes import HASHED, hashed
 from cecdata.contamination.index import CONTAMINATED, EXACT, NEAR, OVERLAP, Flags, Index
 from cecdata.contamination.texts import texts
 from cecdata.corpus.formats import FORMATS
 from cecdata.corpus.normalise import Normalised, reject
 
 ENVIRONMENT = "CECBENCH_DATA"
-SUFFIX = ".hashes"
 REASON = "contaminated"
-_READABLE = (*(suffix for form in FORMATS.values() for suffix in form.suffixes), SUFFIX)
+_READABLE = tuple(suffix for form in FORMATS.values() for suffix in form.suffixes)
 
 
 def benchmark_files(names: Sequence[str]) -> dict[str, Path]:
@@ -50,40 +47,13 @@ def benchmark_files(names: Sequence[str]) -> dict[str, Path]:
     return files
 
 
-def hash_list(name: str, path: Path) -> pa.Table:
-    """Return the hash list (schema HASHED) of a benchmark's file, or the list in a `.hashes`."""
-    if path.suffix != SUFFIX:
-        return hashed(texts(str(path)), name)
-    try:
-        table = pq.read_table(path.absolute())
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path}: not a list of hashes ({error})") from error
-    if not table.schema.equals(HASHED):
-        raise InputError(f"{path}: not a list of hashes of this version")
-    return table
-
-
-def write_list(path: Path, tables: Sequence[pa.Table]) -> None:
-    """Fill a file with hash lists; the same lists give the same bytes."""
-    with pq.ParquetWriter(path, HASHED, compression="zstd", use_dictionary=["benchmark"]) as file:
-        file.write_table(pa.concat_tables(tables))
-
-
-class Benchmarks:
-    """The hash lists of some benchmarks, and their index."""
-
-    def __init__(self, lists: Sequence[pa.Table]) -> None:
-        self.lists = tuple(lists)
-        self.index = Index(self.lists)
-
-
-def load(names: Sequence[str]) -> Benchmarks:
-    """Return the benchmarks of these files and folders."""
+def load(names: Sequence[str]) -> Index:
+    """Return the index of the benchmarks in these files and folders."""
     files = benchmark_files(names)
     return _loaded(tuple((name, path, sha256_of(path).sha256) for name, path in files.items()))
 
 
-def benchmarks(names: Sequence[str]) -> Benchmarks | None:
+def benchmarks(names: Sequence[str]) -> Index | None:
     """Return the benchmarks that a configuration's `decontaminate` names, or None."""
     return load(names) if names else None
 
@@ -96,22 +66,24 @@ def digests(names: Sequence[str]) -> dict[str, str]:
 
 
 @lru_cache(maxsize=1)
-def _loaded(files: tuple[tuple[str, Path, str], ...]) -> Benchmarks:
-    return Benchmarks([hash_list(name, path) for name, path, _ in files])
+def _loaded(files: tuple[tuple[str, Path, str], ...]) -> Index:
+    return Index(
+        (name, (text for text, _, _ in texts(str(path)) if len(text))) for name, path, _ in files
+    )
 
 
 def decontaminate(
-    clean: Normalised, benchmarks: Benchmarks, *, kinds: int = CONTAMINATED
+    clean: Normalised, benchmarks: Index, *, kinds: int = CONTAMINATED
 ) -> Normalised:
     """Reject the sentences that a benchmark has, with the reason `contaminated`.
 
     `kinds` are the flags of `Index.find` that count.
     """
-    flags = benchmarks.index.find(clean.batch.column("text")) & np.uint8(kinds)
+    flags = benchmarks.find(clean.batch.column("text")) & np.uint8(kinds)
     bad = flags.any(axis=1)
     if not bad.any():
         return clean
-    details = [_detail(row, benchmarks.index.benchmarks) for row in flags[bad]]
+    details = [_detail(row, benchmarks.benchmarks) for row in flags[bad]]
     rejected = reject(clean.batch.filter(pa.array(bad)), REASON, details)
     merged = pa.concat_batches([clean.rejected, rejected])
     return Normalised(clean.batch.filter(pa.array(~bad)), merged)
