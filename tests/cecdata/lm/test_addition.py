@@ -8,7 +8,7 @@ from types import ModuleType
 import numpy as np
 import pyarrow as pa
 
-from cecdata.corpus.quality.perplexity import perplexity
+from cecdata.corpus.quality import perplexity
 from cecdata.lm import open_scorer, scorer
 
 MODULE = '''
