@@ -194,6 +194,8 @@ def _pooled(
             wrong = int(wrong_id(batch, "text").sum())
             if wrong:
                 yield Problem(record.path, f"{wrong:,} rows with an id that is not of their text")
+            if astray := int(_astray(batch, record, None).sum()):
+                yield Problem(record.path, f"{astray:,} rows out of their shard's range of ids")
             seen.rows += len(batch)
             seen.ids.append(batch["id"].to_numpy())
             seen.paths.append(record.path)
@@ -223,6 +225,7 @@ def _shard(
             breaches["a cosine that the encoder does not give"] = wrong
         starts, disorder = _runs(batch, last)
         breaches["a copy that does not follow the one before"] = disorder
+        breaches["an id out of the order or the range of its shard"] = _astray(batch, record, last)
         run_starts.append(batch["id"].to_numpy()[starts])
         _note(findings, breaches, batch, done)
         seen.operators.update(_value_counts(batch["operator"]))
@@ -267,6 +270,21 @@ def _runs(
         starts[0] = False
         disorder[0] |= copies[0] <= last[1]
     return starts, disorder
+
+
+def _astray(
+    batch: pa.RecordBatch, record: File, last: tuple[int, int] | None
+) -> npt.NDArray[np.bool_]:
+    """Return the rows that are outside the shard's range of ids, or behind a larger id.
+
+    A layout without ranges has its rows in the order of the corpus, and no row is astray.
+    """
+    ids = batch["id"].to_numpy()
+    if record.ids is None:
+        return np.zeros(len(ids), np.bool_)
+    low, high = record.ids
+    before = np.concatenate([[low if last is None else last[0]], ids[:-1]])
+    return np.asarray((ids < low) | (ids > high) | (ids < before))
 
 
 def _repeated_ids(seen: _Seen) -> Iterator[Problem]:

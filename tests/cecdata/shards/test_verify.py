@@ -329,3 +329,20 @@ def test_slices_are_understood(rows):
     of_rest = dict(broken_rows(batch.slice(1), None))["edits that do not lead to the source"]
     assert of_all.tolist() == [True, *of_rest]
     assert not of_rest.any()
+
+
+def test_rows_are_in_the_range_of_ids_of_their_shard(dataset):
+    """Where the manifest states a shard's ids, its rows are among them, in their order."""
+
+
+    made = read_manifest(dataset)
+    first, *rest = made.outputs["train"]
+    found = {}
+    for ids in ([-(2**63), 2**63 - 1], [0, 1]):
+        train = (replace(first, extra={"ids": ids}), *rest)
+        whole = replace(made, outputs={**made.outputs, "train": train})
+        (dataset / "manifest.json").write_bytes(dumps(whole))
+        found[tuple(ids)] = [p.what for p in verify(dataset).problems if p.path == first.path]
+    assert all("out of the order or the range" in what for (what,) in found.values())
+    made_rows = pq.read_table(dataset / first.path)["id"].to_pylist()
+    assert f"{len(made_rows):,} rows" in found[0, 1][0]
