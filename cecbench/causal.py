@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cecbench import local_models, prompts
+from cecdata.common.codec import parse
 from cecdata.common.errors import InputError
-from cecdata.common.strict_json import parse
 
 if TYPE_CHECKING:
     import torch

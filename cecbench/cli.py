@@ -35,7 +35,7 @@ COMMANDS = {
         "Write a report of runs and the published rows: HTML, LaTeX, …",
     ),
     "completion": (
-        "cecdata.common.completion:completion",
+        "cecdata.common.command_group:completion",
         "Print a script for the completion of a shell.",
     ),
 }

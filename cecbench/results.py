@@ -15,10 +15,9 @@ from cecbench.cherrant.costs import Dictionaries
 from cecbench.metrics.rows import Row
 from cecbench.scorers import Options, Score, score
 from cecdata.common import durable
-from cecdata.common.codec import Json, MalformedError, check, decode
+from cecdata.common.codec import Json, MalformedError, check, decode, parse
 from cecdata.common.errors import InputError, UsageError, VerificationError
 from cecdata.common.seal import SEAL, is_sealed
-from cecdata.common.strict_json import parse
 
 FORMAT = 2
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cecdata.common.codec import parse
 from cecdata.common.errors import InputError
-from cecdata.common.strict_json import parse
 
 # Names of columns in a header line and in records; messages name them in this order.
 # `origin` is not one of them: in this project's datasets it names the corpus of a sentence.

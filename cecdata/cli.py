@@ -49,7 +49,7 @@ COMMANDS = {
     ),
     "doctor": ("cecdata.commands.doctor:doctor", "Show what this machine and installation have."),
     "completion": (
-        "cecdata.common.completion:completion",
+        "cecdata.common.command_group:completion",
         "Print a script for the completion of a shell.",
     ),
 }

@@ -25,7 +25,7 @@ COMMANDS = {
         "Write a policy as one folder for transformers and vLLM.",
     ),
     "completion": (
-        "cecdata.common.completion:completion",
+        "cecdata.common.command_group:completion",
         "Print a script for the completion of a shell.",
     ),
 }

@@ -19,10 +19,10 @@ from cecbench.report.overview import overview
 from cecbench.report.write import find_runs
 from cecbench.results import SCORE, Run
 from cecdata.common import html
+from cecdata.common.codec import parse
 from cecdata.common.durable import write_text
 from cecdata.common.errors import InputError
 from cecdata.common.names import one_part
-from cecdata.common.strict_json import parse
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

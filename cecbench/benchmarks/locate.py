@@ -23,9 +23,9 @@ from cecbench.benchmarks.catalogue import (
 )
 from cecbench.benchmarks.readers import READERS, Example, validation_shards
 from cecdata.common import durable
+from cecdata.common.codec import parse
 from cecdata.common.durable import STATE
 from cecdata.common.errors import CecError, InputError, RefusedError, VerificationError
-from cecdata.common.strict_json import parse
 
 
 @dataclass(frozen=True, slots=True)

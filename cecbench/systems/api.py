@@ -22,10 +22,9 @@ from cecbench.systems.base import FROM_1, NOT_NEGATIVE, Answer, Kind, PromptOpti
 from cecbench.systems.extract import Extracted, extract
 from cecbench.systems.secrets import holds, refuse_in_body
 from cecbench.systems.transport import Endpoint, Reply, RequestOptions
-from cecdata.common.codec import decode
+from cecdata.common.codec import decode, parse
 from cecdata.common.durable import Journal
 from cecdata.common.errors import UsageError, VerificationError
-from cecdata.common.strict_json import parse
 
 CACHE = "requests.jsonl"
 _PATIENCE_S = 2.0  # after an interrupt

@@ -18,9 +18,8 @@ from cecdata.builds.identity import versions
 from cecdata.builds.output import Output
 from cecdata.builds.place import Done
 from cecdata.common.codec import Json, decode
-from cecdata.common.git import git_commit
 from cecdata.common.redact import without_userinfo
-from cecdata.common.version import __version__
+from cecdata.common.version import __version__, git_commit
 from cecdata.config import Config
 from cecdata.corpus.inputs import SAMPLE
 from cecdata.corpus.reading import FileReport

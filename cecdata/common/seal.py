@@ -11,8 +11,7 @@ import json
 import re
 from collections.abc import Mapping
 
-from cecdata.common.codec import Json
-from cecdata.common.strict_json import parse
+from cecdata.common.codec import Json, parse
 
 SEAL = "seal"
 _ZEROS = "0" * 64

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cecdata.common import hub
 from cecdata.common.durable import sha256_of
 from cecdata.common.errors import InputError, MissingPackageError, how_to_install
 from cecdata.common.machine import free_memory
@@ -349,6 +350,7 @@ def _ratio(logs: Doubles, first: float, suffix: _Suffix, place: int) -> float:
 
 
 def _torch() -> Any:
+    hub.prepare_hub()
     try:
         import torch
         import transformers
@@ -383,7 +385,8 @@ def _config(folder: str, gguf: str | None) -> Any:
     if Path(folder).is_dir() and gguf is None and not (Path(folder) / "config.json").is_file():
         raise InputError(f"{folder} holds no model: neither config.json nor one .gguf file")
     try:
-        config = AutoConfig.from_pretrained(folder, **_file(gguf))
+        with hub.quiet_hub():
+            config = AutoConfig.from_pretrained(folder, trust_remote_code=False, **_file(gguf))
     except Exception as error:  # whatever the library that reads it raises
         raise _unreadable(folder, "configuration", error) from error
     named = config.architectures or []
@@ -401,7 +404,7 @@ def _tokenizer(folder: str, gguf: str | None) -> Any:
     from transformers import AutoTokenizer
 
     try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, **_file(gguf))
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, **_file(gguf))
         written = tokenizer("字", add_special_tokens=False)["input_ids"]
     except Exception as error:  # whatever the library that reads it raises
         raise _unreadable(folder, "tokenizer", error) from error
@@ -414,18 +417,32 @@ def _model(folder: str, gguf: str | None, dtype: torch.dtype) -> Any:
     from transformers import AutoModelForCausalLM
 
     try:
-        return AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, **_file(gguf))
+        # a GGUF file is no safetensors file, but no pickle either
+        with hub.quiet_hub():
+            model, info = AutoModelForCausalLM.from_pretrained(
+                folder,
+                dtype=dtype,
+                trust_remote_code=False,
+                use_safetensors=gguf is None,
+                output_loading_info=True,
+                **_file(gguf),
+            )
     except Exception as error:  # whatever the library that reads it raises
         if isinstance(error, MemoryError):
             raise
         raise _unreadable(folder, "model", error) from error
+    if missing := sorted(info["missing_keys"]):  # transformers draws them at random, and goes on
+        raise InputError(
+            f"{folder} lacks {len(missing)} of the model's tensors, such as {missing[0]}: copy it "
+            "again"
+        )
+    return model
 
 
 def _unreadable(folder: str, part: str, error: Exception) -> InputError:
-    said = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
     return InputError(
-        f"the {part} of {folder} cannot be read ({said}): name a folder or a hub name of a causal "
-        "model with its tokenizer"
+        f"the {part} of {folder} cannot be read ({hub.first_line(error)}): name a "
+        "folder or a hub name of a causal model with its tokenizer"
     )
 
 

@@ -14,10 +14,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from cecdata.common import names
-from cecdata.common.codec import Json, MalformedError, decode, encode
+from cecdata.common.codec import Json, MalformedError, decode, encode, parse
 from cecdata.common.errors import InputError, VerificationError
 from cecdata.common.seal import SEAL, is_sealed, sealed
-from cecdata.common.strict_json import parse
 from cecdata.shards.schema import SCHEMA_VERSION
 
 MANIFEST = "manifest.json"

@@ -11,8 +11,8 @@ import numpy as np
 
 from cecbench import prompts
 from cecbench.causal import is_built_in_kind
+from cecdata.common.codec import parse
 from cecdata.common.errors import InputError
-from cecdata.common.strict_json import parse
 from cectrain.corrector.correction import Change
 from cectrain.corrector.folder import WEIGHTS, longest_source, model_folder, trained_prompt
 from cectrain.corrector.numpy_policy import BLAS_THREADS, Ints, NumpyPolicy

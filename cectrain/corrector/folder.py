@@ -7,8 +7,8 @@ from pathlib import Path
 
 from cecbench import prompts
 from cecbench.causal import PROMPT_FILE, is_built_in_kind, prompt_record
+from cecdata.common.codec import parse
 from cecdata.common.errors import InputError, VerificationError
-from cecdata.common.strict_json import parse
 
 BUILTIN = "builtin"
 WEIGHTS = Path(str(files("cectrain"))) / "weights"  # of the built-in policy

@@ -20,8 +20,8 @@ import numpy as np
 import threadpoolctl
 from numpy.typing import NDArray
 
+from cecdata.common.codec import parse
 from cecdata.common.errors import InputError
-from cecdata.common.strict_json import parse
 from cectrain.corrector.tensors import read_tensors, single
 
 Floats = NDArray[np.float32]

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cecdata.common import durable
+from cecdata.common.codec import parse
 from cecdata.common.errors import CecError, InputError, UsageError
-from cecdata.common.strict_json import parse
 from cecdata.shards.reader import Dataset
 from cecdata.shards.schema import PAIR
 from cectrain.config import DataConfig

@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from cecdata.common.codec import Json
-from cecdata.common.strict_json import parse
+from cecdata.common.codec import Json, parse
 from cectrain.model.heldout import HeldOut
 from cectrain.reward.terms import TERMS
 from cectrain.run.progress import Logger, OnStep, ignore_line, ignore_step

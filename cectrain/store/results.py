@@ -10,12 +10,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from cecdata.common import durable
-from cecdata.common.codec import Json
+from cecdata.common.codec import Json, parse
 from cecdata.common.durable import STATE, Workspace, sha256_of
 from cecdata.common.errors import VerificationError
-from cecdata.common.git import git_commit
 from cecdata.common.seal import sealed, unsealed
-from cecdata.common.strict_json import parse
+from cecdata.common.version import git_commit
 from cectrain.config import Config
 from cectrain.corrector.folder import MODEL, RUN
 from cectrain.run import reproducibility

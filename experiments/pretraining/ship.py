@@ -17,10 +17,9 @@ from pathlib import Path
 from cecbench.run import Settings, evaluate
 from cecbench.scorers import score
 from cecdata.common import durable
-from cecdata.common.codec import Json, decode
+from cecdata.common.codec import Json, decode, parse
 from cecdata.common.durable import STATE
 from cecdata.common.errors import InputError, VerificationError
-from cecdata.common.strict_json import parse
 from cectrain.config import PolicyConfig
 from cectrain.corrector.folder import MODEL, RUN
 from cectrain.data import shards

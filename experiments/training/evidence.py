@@ -15,8 +15,7 @@ from dataclasses import asdict, dataclass
 
 from cecbench.causal import decode
 from cecdata.common import durable
-from cecdata.common.codec import Json
-from cecdata.common.strict_json import parse
+from cecdata.common.codec import Json, parse
 from cectrain import config
 from cectrain.config import DataConfig
 from cectrain.corrector.generation import greedy

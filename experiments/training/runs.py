@@ -17,10 +17,9 @@ from queue import SimpleQueue
 from types import MappingProxyType
 
 from cecdata.common import command_group
-from cecdata.common.codec import Json
+from cecdata.common.codec import Json, parse
 from cecdata.common.errors import CecError, UsageError
 from cecdata.common.machine import usable_cores
-from cecdata.common.strict_json import parse
 from cectrain import config
 from cectrain.corrector.folder import RUN
 from cectrain.data.shards import open_shards

@@ -3,7 +3,7 @@
 import re
 import subprocess
 
-from cecdata.common.git import git_commit
+from cecdata.common.version import git_commit
 
 
 def test_the_commit_of_a_file_s_own_tree(tmp_path):

@@ -204,8 +204,8 @@ def _fingerprint_noticed(room: Path) -> bool:
 
 def _fingerprint_used(room: Path) -> object:
     """A run of the configuration that the file names now: it must find nothing to go on with."""
+    from cecdata.common.codec import parse
     from cecdata.common.durable import Workspace
-    from cecdata.common.strict_json import parse
 
     try:
         found = parse(_fingerprint_files(room)[0].read_bytes())

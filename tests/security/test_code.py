@@ -38,14 +38,17 @@ def keyword(node: ast.Call, name: str) -> ast.expr | None:
 
 
 def test_no_module_that_runs_what_it_reads():
-    """Nothing imports pickle or one of its kind."""
+    """Nothing imports pickle or one of its kind, but for the kernels that numba pickles.
+
+    These come from folders that only this user can write (tests/cecdata/test_kernel_cache.py).
+    """
     found = []
     for path in FILES:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             found += [f"{path}: {n}" for n in names if n.split(".")[0] in NEVER]
-    assert not found
+    assert found == [f"{ROOT}/cecdata/common/kernels/cache.py: pickle"]
 
 
 def test_nothing_is_unpickled():
@@ -70,7 +73,7 @@ def test_programs_are_started_from_fixed_words():
     starters = ("subprocess.", "os.exec", "os.spawn")
     starts = [(p, n) for p, n in CALLS if named(n).startswith(starters)]
     allowed = {
-        "cecdata/common/git.py",
+        "cecdata/common/version.py",
         "cecdata/commands/doctor.py",
         "experiments/training/runs.py",
     }
@@ -81,13 +84,13 @@ def test_programs_are_started_from_fixed_words():
 
 
 def test_no_code_out_of_a_checkpoint():
-    """`trust_remote_code` is nowhere but False; only `load_pretrained` calls from_pretrained."""
+    """`trust_remote_code` is nowhere but False; two modules alone call from_pretrained."""
     words = [(p, n) for p, n in CALLS if keyword(n, "trust_remote_code") is not None]
     assert not told((p, n) for p, n in words if not _is_false(keyword(n, "trust_remote_code")))
     text = "".join(path.read_text("utf-8") for path in FILES)
     assert not re.search(r"trust_remote_code\W{1,4}True", text)
     places = {str(p.relative_to(ROOT)) for p, n in CALLS if named(n).endswith(".from_pretrained")}
-    assert places <= {"cecbench/local_models.py"}
+    assert places <= {"cecbench/local_models.py", "cecdata/lm/causal.py"}
 
 
 def test_yaml_and_toml_are_only_read():

@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from cecdata.common.codec import parse
 from cecdata.common.durable.files import FileRecord, naming, sha256_of
 from cecdata.common.durable.journal import Journal
 from cecdata.common.errors import RefusedError
-from cecdata.common.strict_json import parse
 
 FILE = "fingerprint.json"
 BOUND = "bound"  # the step of the entry with the SHA-256

@@ -10,9 +10,9 @@ import socket
 from datetime import datetime, timezone
 from pathlib import Path
 
+from cecdata.common.codec import parse
 from cecdata.common.durable.files import naming
 from cecdata.common.errors import RefusedError
-from cecdata.common.strict_json import parse
 
 _ENDED = "it has ended"
 _descriptors: set[int] = set()  # of the locks that this process holds

@@ -169,6 +169,14 @@ def test_what_is_no_causal_model_is_refused(tmp_path, tiny):
     )  # fmt: skip
     with pytest.raises(InputError, match=r"no causal language model.*BertForMaskedLM"):
         open_scorer(tmp_path / "bert")
+    (tmp_path / "deeper").mkdir()
+    for path in tiny.iterdir():
+        text = path.read_bytes()
+        deeper = text.replace(b'"num_hidden_layers": 2', b'"num_hidden_layers": 3')
+        deeper = deeper.replace(b'"layer_types": [', b'"layer_types": ["full_attention",')
+        (tmp_path / "deeper" / path.name).write_bytes(deeper)
+    with pytest.raises(InputError, match="of the model's tensors"):
+        open_scorer(tmp_path / "deeper")
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="holds no model"):
         open_scorer(tmp_path / "empty")
