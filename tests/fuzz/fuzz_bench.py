@@ -26,11 +26,11 @@ def readers() -> tuple[Reader, ...]:
     """One a format."""
     return (
         Reader("bench-lemon", "a.lemon", _rows("lemon"), Mutator(_lemon, "lines")),
-        Reader("bench-tsv", "a.tsv", _rows("tsv"), Mutator(_tsv, "lines")),
+        Reader("bench-table", "a.tsv", _rows("table"), Mutator(_tsv, "lines")),
         Reader("bench-parallel", "a.src", _parallel, Mutator(_sources, "lines")),
         Reader("bench-sighan", "a.truth", _sighan, Mutator(_truths, "lines")),
         Reader("bench-m2", "a.m2", _rows("m2"), Mutator(_m2, "lines")),
-        Reader("bench-jsonl", "a.jsonl", _rows("jsonl"), Mutator(_jsonl, "json")),
+        Reader("bench-jsonl", "a.jsonl", _rows("json"), Mutator(_jsonl, "json")),
         Reader("bench-json", "a.json", _rows("json"), Mutator(_json, "json")),
         Reader("bench-parquet", "a.parquet", _rows("parquet"), Mutator(_parquet, "binary"),
                memory=PAGE, suite=500),
@@ -59,7 +59,7 @@ def readers() -> tuple[Reader, ...]:
 
 def _rows(name: str) -> Callable[[Path], Iterable[str]]:
     def read(path: Path) -> Iterable[str]:
-        from cecbench.benchmarks.catalogue import READERS
+        from cecbench.benchmarks.readers import READERS
 
         for row in READERS[name]((path,), "a"):
             yield from (row.id, row.source, row.target)

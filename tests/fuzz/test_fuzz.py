@@ -62,7 +62,7 @@ def test_a_case_is_its_number(room):
 
 def test_every_format_is_in_the_table():
     """A format that either package reads, and every reader with kept cases, is fuzzed."""
-    from cecbench.benchmarks.catalogue import READERS as BENCH
+    from cecbench.benchmarks.readers import READERS as BENCH
     from cecdata.corpus.formats import FORMATS
     from cecdata.corpus.sources import COMPRESSIONS
 
