@@ -29,7 +29,6 @@ EXTRAS = {
     "train": "training and the built-in policy (PyTorch, TRL)",
     "bench": "pretrained systems in cecbench",
     "experiments": "studies, figures and the classifier of experiments/",
-    "web": "web pages and web archives as a corpus",
     "lm": "causal language models that judge corrections",
     "serve": "the web page of `cectrain serve`",
     "ray": "builds on a Ray cluster",
@@ -47,14 +46,17 @@ _BUILD = (
 )
 _CALLS = (
     _BUILD,
+    "cecdata pool gb18030.txt --out pool",
     "cecdata embed text.txt --encoder builtin --out vectors",
     "cectrain correct --policy channel 他的病情己经好转。",
     "cecbench score few.tsv --scorer cherrant",
     "cecbench score many.tsv",
 )
 _ANSWER = "他的病情己经好转。\t他的病情已经好转。\t他的病情已经好转。\n"
+_TEXT = "".join(f"我们在第{n}个会议室讨论方案，{n * n}天以后出发。\n" for n in range(1500))
 _FILES = {
-    "text.txt": "".join(f"我们在第{n}个会议室讨论方案，{n * n}天以后出发。\n" for n in range(1500)),
+    "text.txt": _TEXT,
+    "gb18030.txt": _TEXT,
     "other.txt": "这句话不在语料里面，只用来比较。\n",
     "names.txt": "会议室\n",
     "few.tsv": f"1\t{_ANSWER}",
@@ -112,7 +114,8 @@ def compile_kernels() -> dict[str, Json]:
     paths = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
     with tempfile.TemporaryDirectory() as folder:
         for name, text in _FILES.items():
-            (Path(folder) / name).write_text(text, "utf-8")
+            encoding = "gb18030" if name == "gb18030.txt" else "utf-8"
+            (Path(folder) / name).write_text(text, encoding)
         for call in _CALLS:
             program, *words = call.split()
             done = subprocess.run(  # noqa: S603 - our own programs

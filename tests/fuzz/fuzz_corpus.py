@@ -171,15 +171,6 @@ def _zstd(data: bytes) -> bytes:
     return bytes(pa.compress(data, codec="zstd", asbytes=True))
 
 
-def _confusion_lines() -> tuple[bytes, ...]:
-    return ("己:已 巳\n再,在\n园\t圆元\n𠀀:一\n".encode(), "# x\n一一\n".encode())
-
-
-def _confusion_json() -> tuple[bytes, ...]:
-    rows = {"己": "已巳", "再": ["在"], "园": ["圆", "元"], "": [], "多字": "x"}
-    return (json.dumps(rows, ensure_ascii=False).encode(), json.dumps(rows).encode())
-
-
 def _written(write: Callable[[io.BytesIO], object]) -> bytes:
     sink = io.BytesIO()
     write(sink)

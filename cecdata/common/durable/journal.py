@@ -170,7 +170,7 @@ def _decode(line: bytes, root: Path) -> Entry:
     try:
         body: dict[str, Any] = unsealed(line)
         files = tuple(
-            FileRecord(_inside(root, file["path"]), str(file["sha256"]), int(file["bytes"]))
+            FileRecord(_inside(root, str(file["path"])), str(file["sha256"]), int(file["bytes"]))
             for file in body["files"]
         )
         entry = Entry(str(body["step"]), str(body["key"]), files, dict(body["facts"]))
