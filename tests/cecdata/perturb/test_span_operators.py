@@ -102,6 +102,7 @@ def test_kernel_equals_oracle_with_every_kind_of_operator(
     """Rows with spans, mixed pairs and protected runs are those of the slow engine, to the bit."""
     config = config_of(
         priors, seed=seed, copies=copies, mixed=mixed, unchanged=unchanged, protect=protect,
+        keep_duplicates=True,
         protect_spans=spans, max_edits=4,
     )  # fmt: skip
     rows = rows_of(config, texts, rate)
