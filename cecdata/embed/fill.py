@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from cecdata.common.durable import Lock
+from cecdata.common.durable import STATE, Lock
 from cecdata.common.durable.files import naming
 from cecdata.common.errors import InputError
 from cecdata.common.progress import Advance, silent
@@ -36,7 +37,8 @@ from cecdata.shards.manifest import MANIFEST, PAIRS, POOL, read_manifest
 
 AT_ONCE = 65_536  # sentences of a file: the most that a killed run loses
 _LONGEST = 4096  # code points of a sentence, as for a build
-_LOCK = ".lock"
+_LOCK = f"{STATE}/lock"
+_TMP = f"{STATE}/tmp"  # noqa: S108 - below the folder of the store
 Sentences = tuple[Ids, list[str]]
 
 
@@ -109,10 +111,13 @@ def _fill(
 ) -> Filled:
     """Write one file for each `AT_ONCE` new sentences, and `store.json` anew after each."""
     with naming(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+        (folder / STATE).mkdir(parents=True, exist_ok=True)
     lock = Lock(folder / _LOCK, str(folder))
     lock.acquire()
     try:
+        shutil.rmtree(folder / _TMP, ignore_errors=True)  # what a killed run left
+        with naming(folder):
+            (folder / _TMP).mkdir()
         store = open_store(folder, model) if (folder / STORE).is_file() else None
         ranges = list(store.contents.ranges) if store else []
         used = {part.file for part in ranges}
@@ -123,7 +128,7 @@ def _fill(
             part = _write_new(store, folder / next(names), model, keys, texts)
             if part is not None:
                 ranges.append(part)
-                write_contents(folder, model, ranges)
+                write_contents(folder, model, ranges, folder / _TMP)
                 store, added = open_store(folder, model), added + part.rows
             progress("embed", len(texts), None)
     finally:
@@ -140,7 +145,8 @@ def _write_new(
     fresh = np.flatnonzero(~store.has(keys)) if store else np.arange(len(keys))
     if not len(fresh):
         return None
-    return write_range(path, keys[fresh], model.encode([texts[i] for i in fresh]))
+    vectors = model.encode([texts[i] for i in fresh])
+    return write_range(path, keys[fresh], vectors, path.parent / _TMP)
 
 
 def sentences_of(

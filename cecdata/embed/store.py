@@ -135,11 +135,19 @@ def range_bytes(keys: npt.NDArray[Any], vectors: npt.NDArray[np.floating]) -> np
     return data
 
 
-def write_range(path: Path, keys: npt.NDArray[Any], vectors: npt.NDArray[np.floating]) -> Range:
-    """Write the FAISS file of a range of ids and return its record; see `range_bytes`."""
+def write_range(
+    path: Path,
+    keys: npt.NDArray[Any],
+    vectors: npt.NDArray[np.floating],
+    tmp: Path | None = None,
+) -> Range:
+    """Write the FAISS file of a range of ids and return its record; see `range_bytes`.
+
+    `tmp` is the folder in which it is written before it gets its name.
+    """
     data = range_bytes(keys, vectors)
     signed = np.ascontiguousarray(keys).view(np.int64)
-    record = durable.write_bytes(path, data.tobytes())
+    record = durable.write_bytes(path, data.tobytes(), tmp=tmp)
     first, last = int(signed.min()), int(signed.max())
     return Range(path.name, first, last, len(signed), record.bytes, record.sha256)
 
@@ -162,9 +170,11 @@ def contents_bytes(encoder: Encoder, ranges: Sequence[Range]) -> bytes:
     return sealed(document)
 
 
-def write_contents(folder: Path, encoder: Encoder, ranges: Sequence[Range]) -> None:
-    """Write `store.json`, which makes the files a store."""
-    durable.write_bytes(folder / STORE, contents_bytes(encoder, ranges))
+def write_contents(
+    folder: Path, encoder: Encoder, ranges: Sequence[Range], tmp: Path | None = None
+) -> None:
+    """Write `store.json`, which makes the files a store; `tmp` as in `write_range`."""
+    durable.write_bytes(folder / STORE, contents_bytes(encoder, ranges), tmp=tmp)
 
 
 def open_store(folder: Path | str, encoder: Encoder | None = None) -> Store:

@@ -53,7 +53,8 @@ def sound(out):
 )
 def test_full_at_many_points(place, zygote, name, shares):
     """Exit 1, the folder and the bytes missing are named; the same command finishes with space."""
-    scenario = getattr(scenarios, name)(place, *((400,) if name == "bench" else (120, 40)))
+    sizes = {"build": (120, 40), "embed": (1500,), "bench": (400,)}[name]
+    scenario = getattr(scenarios, name)(place, *sizes)
     whole = place / "whole"
     ended = zygote.run(*scenario.words(whole))
     assert ended.code == 0, ended.text

@@ -135,7 +135,8 @@ def test_a_build_from_pools_keeps_what_was_done_in_them(tmp_path):
     """Masks, filters, benchmarks, rejects and licences of a pool are in the build's manifest and
     card, also where the pool is gone."""
     corpus = tmp_path / "a.jsonl"
-    texts = ["明天上午九点请到会议室开会。", "请联系王先生，电话13912345678。", "短"]
+    named = "请联系王先生，电话13912345678，我们明天上午在会议室等他回复。"
+    texts = ["明天上午九点请到会议室开会。", named, "短"]
     lines = [json.dumps({"text": text, "licence": "cc-by-4.0"}) for text in texts]
     corpus.write_text("\n".join(lines) + "\n", "utf-8")
     bench = tmp_path / "bench.txt"
