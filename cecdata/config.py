@@ -16,7 +16,6 @@ from cecdata.common.settings import (
     require_fractions,
     require_known,
 )
-from cecdata.corpus.quality import QUALITY
 from cecdata.operators import OPERATORS
 from cecdata.operators.base import FREQUENCY, LEAST, POWER, SETTINGS, CharConfusions
 
@@ -83,6 +82,8 @@ class Config:
         for name in (*self.prior, *self.rate, *self.weights):
             require_known("operator", name, OPERATORS)
         for name in self.quality:
+            from cecdata.corpus.quality import QUALITY  # late: it loads Arrow
+
             require_known("quality filter", name, QUALITY)
         distinct = len(set(self.filters)) == len(self.filters)
         require(distinct, "filters", self.filters, "different names")
