@@ -182,10 +182,11 @@ def suite(
     as_json: bool,
     **given: object,
 ) -> None:
-    """Run `copy` and the trained policy on all benchmarks of this machine, and write the report.
+    """Run the correctors on all benchmarks of this machine, and write the report.
 
-    Without a trained policy the built-in one is run. The benchmarks are the validation split of
-    --shards and those whose files are in --data, $CECBENCH_DATA or the cache; the others are named.
+    The systems are `copy`, `channel`, `combined`, which is what `cectrain correct` runs, and the
+    trained policy, or the built-in one in its place. The benchmarks are the validation split of
+    --shards and those whose files are in --data, $CECBENCH_DATA or the cache.
     """
     for spec in system:  # before hours of work on the others
         check_spec(spec)
@@ -194,6 +195,8 @@ def suite(
     base = Settings("", "", data=data, overwrite=overwrite, limit=limit, options=options)
     scores: dict[str, object] = {}
     failed: list[str] = []
+    if not as_json:
+        click.echo(MEANS)
     for settings in _runs(plan, out, base):
         name = f"{settings.benchmark}, {settings.system}"
         try:
@@ -209,7 +212,7 @@ def suite(
 
 
 def _plan(shards: Path, model: Path, further: tuple[str, ...], data: Path | None) -> Plan:
-    sets, left_out = [], []
+    sets, absent, left_out = [], [], []
     if validation_shards(shards):
         sets.append(str(shards))
     else:
@@ -218,10 +221,13 @@ def _plan(shards: Path, model: Path, further: tuple[str, ...], data: Path | None
         if find(entry, data):
             sets.append(name)
         else:
-            left_out.append(
-                f"{name}: not found (`cecbench fetch {name}` downloads it or names its files)"
-            )
-    systems = ["copy", *further]
+            absent.append(name)
+    if absent:
+        left_out.append(
+            f"{', '.join(absent)}: not found (`cecbench fetch NAME` downloads a benchmark or names "
+            "its files)"
+        )
+    systems = list(dict.fromkeys(["copy", "channel", "combined", *further]))
     if (model / "config.json").is_file():
         systems.append(f"policy:{model}")
     else:
@@ -271,10 +277,9 @@ def _finish(
         }
         click.echo(json.dumps(record, ensure_ascii=False))
     else:
-        for line in plan.left_out:
-            click.echo(f"not run: {line}")
+        if plan.left_out:
+            click.echo(f"not run: {'; '.join(plan.left_out)}")
         if files:
-            click.echo(MEANS)
             click.echo(f"report: {files[0]}")
     if failed:
         raise CecError(f"{len(failed)} runs failed; the first: {failed[0]}")

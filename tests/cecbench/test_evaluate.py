@@ -427,8 +427,8 @@ def test_the_suite_runs_what_is_here_and_names_what_is_not(tmp_path, bench, monk
         CECBENCH_DATA="",
     )
     record = json.loads(result.stdout)
-    assert len(record["scores"]) == 2
-    assert any(line.startswith("lemon/car: not found") for line in record["left_out"])
+    assert len(record["scores"]) == 4
+    assert any("lemon/car" in line and "not found" in line for line in record["left_out"])
     assert any("trained policy" in line for line in record["left_out"])
     assert any("[bench]" in line for line in record["left_out"])
     assert all(Path(path).is_file() for path in record["report"])
@@ -440,13 +440,13 @@ def test_the_built_in_policy_replaces_one_that_was_not_trained(tmp_path, bench):
     (data / "cs").mkdir(parents=True)
     (data / "cs" / "test.tsv").write_text(bench.read_text(encoding="utf-8"), encoding="utf-8")
     plan = _plan(tmp_path / "none", tmp_path / "model", (), data)
-    assert plan.systems == ("copy", "policy:builtin")
+    assert plan.systems == ("copy", "channel", "combined", "policy:builtin")
     again = _plan(tmp_path / "none", tmp_path / "model", ("policy:builtin",), data)
     assert again.systems == plan.systems
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "config.json").write_text("{}")
     plan = _plan(tmp_path / "none", tmp_path / "model", (), data)
-    assert plan.systems == ("copy", f"policy:{tmp_path / 'model'}")
+    assert plan.systems == ("copy", "channel", "combined", f"policy:{tmp_path / 'model'}")
 
 
 DOCS = Path(__file__).parents[2] / "docs"
