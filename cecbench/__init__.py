@@ -32,8 +32,8 @@ def score(
     """Score predictions of a corrector with one of the published scorers.
 
     The three columns have one entry for each sentence: what was written, what is right, what the
-    corrector answered. The other arguments are the options of `cecbench score`, and docs/scorers.md
-    explains them; None is the scorer's own default.
+    corrector answered. The other arguments are the options of `cecbench score`, which
+    docs/reference/scorers.md explains; None is the scorer's own default.
 
     The result has the published numbers in `values`, the main one of them in `headline`, counts for
     each sentence in `counts`, what a comparison must share in `signature`, and a bootstrap interval

@@ -16,7 +16,7 @@ from cecdata.common import hub
 from cecdata.common.errors import InputError, MissingPackageError, how_to_install
 from cecdata.common.model_digest import sha256_of_model
 
-# Below this, threads cost more in waiting for each other than they save: see docs/systems.md.
+# Below this, threads cost more by waiting than they save (docs/reference/systems.md).
 SMALL = 30_000_000  # parameters
 _TURN = Lock()
 

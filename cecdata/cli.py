@@ -72,7 +72,7 @@ def cli() -> None:
 def main() -> None:
     """Run the command line; an expected failure gives a message on stderr and an exit code."""
     # Arrow's allocator reads this once, when it is loaded. Keeping freed pages saves 7–9 % of a
-    # build's CPU time and costs about 60 MiB (docs/performance.md).
+    # build's CPU time and costs about 60 MiB (docs/reports/performance.md).
     os.environ.setdefault("MIMALLOC_PURGE_DELAY", "-1")
     command_group.start(cli)
 

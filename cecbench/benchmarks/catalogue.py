@@ -199,7 +199,7 @@ def _cscd_ns() -> tuple[Benchmark, ...]:
 
 
 def _cs() -> tuple[Benchmark, ...]:
-    """Return the one entry; docs/cs-format.md describes the file and its card."""
+    """Return the one entry; docs/reference/cs-format.md describes the file and its card."""
     return (
         Benchmark(
             name="cs",
@@ -208,7 +208,7 @@ def _cs() -> tuple[Benchmark, ...]:
             licence="proprietary (the paper's set is not published)",
             restricted=False,
             citation="CEC-Zero, arXiv 2512.23971, appendix: dataset card of the CS corpus.",
-            homepage="docs/cs-format.md",
+            homepage="docs/reference/cs-format.md",
             releases=(
                 Release((File("cs/test.jsonl"),), "json"),
                 Release((File("cs/test.tsv"),), "table"),

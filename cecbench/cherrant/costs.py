@@ -6,7 +6,8 @@ are Chinese and share a toneless reading (pypinyin) or are listed as confusable,
 0 for two punctuation marks, 0.25 for none, 0.499 for one.
 
 Cilin and the confusion list are optional files that are not shipped. Without Cilin, sem is 0
-among 的地得 and 1 otherwise: fewer published blocks differ with 1 than with 4/6 (docs/scorers.md).
+among 的地得 and 1 otherwise: fewer published blocks differ with 1 than with 4/6
+(docs/reference/scorers.md).
 """
 
 from __future__ import annotations

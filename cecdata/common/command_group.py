@@ -108,7 +108,7 @@ def start(group: LazyGroup) -> None:
     code = run(group)
     if code == INTERRUPTED:
         # Otherwise Python would wait for threads with long work. What they write has no final
-        # name yet, and a process may end at any instant without harm (docs/reliability.md).
+        # name yet, and a process may end at any instant without harm (docs/reports/reliability.md).
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError):  # its reader may have gone
                 stream.flush()

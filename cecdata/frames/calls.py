@@ -25,8 +25,8 @@ _SPLIT = pl.Enum(SPLITS)
 def perturb(text: str, recipe: str = "paper", **settings: object) -> list[dict[str, Any]]:
     """Return the pairs of one sentence, calibrated on itself, as `cecdata preview` shows them.
 
-    Each has the columns of a dataset (docs/format.md). `settings` are those of a recipe, such as
-    ``seed=7`` or ``copies=8``. Raises InputError where the text is no sentence.
+    Each has the columns of a dataset (docs/reference/format.md). `settings` are those of a recipe,
+    such as ``seed=7`` or ``copies=8``. Raises InputError where the text is no sentence.
 
     >>> import cecdata
     >>> pair = cecdata.perturb("他的病情已经好转。", recipe="realistic", seed=1)[0]
@@ -79,9 +79,9 @@ def build(
 def scan(out: str | os.PathLike[str], split: str | None = None) -> pl.LazyFrame:
     """Return the pairs of a finished dataset as a lazy frame, training pairs first.
 
-    The columns are those of docs/format.md with their types, and `split`. The files are first
-    compared with the manifest and hashed. A dataset in a store, such as s3://bucket/out, is read
-    from a local copy, which is updated first. Raises InputError if `out` is no dataset,
+    The columns are those of docs/reference/format.md with their types, and `split`. The files are
+    first compared with the manifest and hashed. A dataset in a store, such as s3://bucket/out, is
+    read from a local copy, which is updated first. Raises InputError if `out` is no dataset,
     VerificationError if it is damaged, and UsageError for an unknown split.
     """
     dataset = open_dataset(copied(str(out)) if is_remote(out) else Path(out))

@@ -153,7 +153,7 @@ def text_of(completion: object) -> str:
 def behaviour(
     sources: Sequence[str], targets: Sequence[str], groups: Sequence[Sequence[str]]
 ) -> dict[str, float]:
-    """Return the rates of exact, copied, empty … candidates; docs/metrics.md explains them.
+    """Return the rates of exact, copied, empty … candidates, as docs/reference/metrics.md says.
 
     A rate without a denominator is left out.
     """

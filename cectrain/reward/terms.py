@@ -2,7 +2,7 @@
 """The terms of the reward as pure functions, their table, and the total reward of a batch.
 
 Axes: P sources, L candidates of each. A term of your own is a function and an entry here, a weight
-in config.py and a row in docs/metrics.md.
+in config.py and a row in docs/reference/metrics.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The file metrics.jsonl and the names in it, which docs/metrics.md explains."""
+"""The file metrics.jsonl and the names in it, which docs/reference/metrics.md explains."""
 
 from __future__ import annotations
 

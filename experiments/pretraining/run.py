@@ -265,7 +265,7 @@ def _hits(policy: Policy, batch: dict[str, torch.Tensor], precision: str) -> tor
 
 
 def watched(policy: Policy, pairs: Sequence[Pair], precision: str) -> dict[str, float]:
-    """Return held-out scores as fractions, under the names of docs/metrics.md."""
+    """Return held-out scores as fractions, under the names of docs/reference/metrics.md."""
     wrong = [pair for pair in pairs if pair.source != pair.target]
     exact = exact_greedy(policy, wrong, precision)
     clean = [Pair(pair.id, 0, pair.target, pair.target, "unchanged") for pair in pairs]

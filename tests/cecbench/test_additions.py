@@ -155,7 +155,8 @@ def test_a_benchmark_is_two_files(copy):
     edit(catalogue, "_ecspell, _mcsc)", "_ecspell, _mcsc, _toys)")
     catalogue.write_text(catalogue.read_text("utf-8") + BENCHMARK, "utf-8")
     row = "| `mcsc` | 19650 | `mcsc/test.txt` | CC BY-NC 2.0 | no |\n"
-    edit(copy / "docs/benchmarks.md", row, row + "| `toys/one` | 2 | `toys/one.tsv` | CC0 | no |\n")
+    page = copy / "docs/reference/benchmarks.md"
+    edit(page, row, row + "| `toys/one` | 2 | `toys/one.tsv` | CC0 | no |\n")
     assert changed(copy) == named("A benchmark")
     assert len(changed(copy)) == 2
 

@@ -459,14 +459,14 @@ def test_the_docs_name_every_benchmark_system_status_and_category():
     from cecbench.systems.base import STATUSES
     from cecbench.systems.table import kinds
 
-    text = (DOCS / "benchmarks.md").read_text(encoding="utf-8")
+    text = (DOCS / "reference/benchmarks.md").read_text(encoding="utf-8")
     for name, entry in benchmarks().items():
         row = next(line for line in text.splitlines() if line.startswith(f"| `{name}` |"))
         assert entry.rows is None or f"| {entry.rows} |" in row
         assert f"`{entry.releases[0].files[0].path}`" in row
     for leaf in errortypes.LEAVES:
         assert f"| {leaf} |" in text
-    systems = (DOCS / "systems.md").read_text(encoding="utf-8")
+    systems = (DOCS / "reference/systems.md").read_text(encoding="utf-8")
     for kind in kinds():
         assert f"| `{kind.form}` | {kind.meaning} |" in systems
     assert all(status in systems for status in STATUSES)
@@ -474,7 +474,7 @@ def test_the_docs_name_every_benchmark_system_status_and_category():
 
 def test_the_documented_customer_service_file_is_read(tmp_path):
     """The example of the docs is a file that can be scored."""
-    text = (DOCS / "cs-format.md").read_text(encoding="utf-8")
+    text = (DOCS / "reference/cs-format.md").read_text(encoding="utf-8")
     example = re.search(r"```json\n(.*?)```", text, re.DOTALL)[1]
     (tmp_path / "cs").mkdir()
     (tmp_path / "cs" / "test.jsonl").write_text(example, encoding="utf-8")

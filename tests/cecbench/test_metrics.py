@@ -224,8 +224,8 @@ def test_every_policy_of_a_scorer_is_known() -> None:
 
 
 def test_the_page_on_scorers_is_true() -> None:
-    """Every example of docs/scorers.md gives what the page says."""
-    page = Path(__file__).parents[2] / "docs" / "scorers.md"
+    """Every example of docs/reference/scorers.md gives what the page says."""
+    page = Path(__file__).parents[2] / "docs/reference/scorers.md"
     failed, tried = doctest.testfile(str(page), module_relative=False)
     assert tried > 15
     assert failed == 0

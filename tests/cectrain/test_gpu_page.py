@@ -1,4 +1,4 @@
-"""Every command of docs/gpu.md runs here on a CPU with nothing but sizes changed.
+"""Every command of docs/reports/gpu.md runs here on a CPU with nothing but sizes changed.
 
 A command that cannot run here is listed with the reason, and its options are checked.
 """
@@ -17,7 +17,7 @@ pytest.importorskip("sentence_transformers", reason="the extra `embed` is not in
 pytestmark = pytest.mark.filterwarnings("ignore")  # of torch and libraries that build on it
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "gpu.md").read_text("utf-8")
+PAGE = (ROOT / "docs/reports/gpu.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 COMMANDS = [line for block in BLOCKS for line in block.replace("\\\n", " ").splitlines()]
 #: what cannot run on a CPU → the reason; a command belongs to the first part that it contains

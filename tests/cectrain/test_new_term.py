@@ -30,7 +30,7 @@ EDITS = {
             "    length_weight: float = 0.0  # of the length term\n    unchanged: float"
         ),
     },
-    "docs/metrics.md": {
+    "docs/reference/metrics.md": {
         "| `reward_edit` |": "| `reward_length` | share as long as the source |\n| `reward_edit` |",
     },
 }
@@ -56,7 +56,8 @@ with pytest.raises(UsageError, match=r"reward\\.length_weight must be"):
     config.load("small", ["reward.length_weight=1.5"])
 with pytest.raises(UsageError, match="the sum of"):
     config.load("small", ["reward.length_weight=0.6", "reward.edit_weight=0.6"])
-explained = re.findall(r"^\\| `([a-z0-9_]+)` \\|", Path("docs/metrics.md").read_text(), re.M)
+page = Path("docs/reference/metrics.md").read_text()
+explained = re.findall(r"^\\| `([a-z0-9_]+)` \\|", page, re.M)
 assert set(metrics_log.NAMES) <= set(explained)
 """
 

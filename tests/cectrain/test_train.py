@@ -428,10 +428,10 @@ def test_help_answers_without_torch():
 
 
 def test_every_logged_name_is_explained():
-    """docs/metrics.md has a row for each name in metrics.jsonl, and no other."""
+    """docs/reference/metrics.md has a row for each name in metrics.jsonl, and no other."""
     from pathlib import Path
 
-    page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs/reference/metrics.md").read_text("utf-8")
     explained = set(re.findall(r"^\| `([a-z0-9_]+)` \|", page, re.MULTILINE))
     assert explained == {*metrics_log.NAMES, *metrics_log.HELD_OUT, *metrics_log.SFT}
 

@@ -192,10 +192,10 @@ def test_the_neural_corrector_keeps_what_its_policy_cannot_read(tmp_path):
     assert [file.stat().st_mtime_ns for file in files] == written, "it must not train again"
 
 
-@pytest.mark.parametrize("file", sorted((ROOT / "docs/evidence").glob("*.json")))
+@pytest.mark.parametrize("file", sorted((ROOT / "docs/reports/evidence").glob("*.json")))
 def test_the_page_prints_the_published_scores(file):
-    """Each mean, its interval, its difference and F1 by set are in one row of docs/evidence.md."""
-    page = (ROOT / "docs/evidence.md").read_text("utf-8").splitlines()
+    """Each mean, its interval, its difference and F1 by set are in one row of the report."""
+    page = (ROOT / "docs/reports/evidence.md").read_text("utf-8").splitlines()
     facts = json.loads(file.read_text("utf-8"))
     for part in ("corpora", "equal"):
         for name, held in facts.get(part, {}).items():

@@ -32,7 +32,7 @@ class Figures:
     told: list[str] = field(default_factory=list)  # of what must not be, in words
 
     def line(self, name: str) -> str:
-        """A row of the table in docs/reliability.md."""
+        """A row of the table in docs/reports/reliability.md."""
         return (
             f"| {name} | {self.kills} | {self.finished} | {self.partial} | {self.lost} | "
             f"{self.duplicate} | {self.differing} | {self.work_lost if self.begun else '–'} |"
@@ -158,7 +158,7 @@ class Sweep:
     told: list[str] = field(default_factory=list)
 
     def line(self, name: str, what: str) -> str:
-        """A row of the table in docs/reliability.md."""
+        """A row of the table in docs/reports/reliability.md."""
         counts = (self.cases, self.refused, self.survived, len(self.told))
         return f"| {name} | {what} | {' | '.join(map(str, counts))} |"
 

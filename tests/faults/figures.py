@@ -1,4 +1,4 @@
-"""The long campaigns, and the tables of docs/reliability.md that they print.
+"""The long campaigns, and the tables of docs/reports/reliability.md that they print.
 
     python tests/faults/figures.py kills --count 300
     python tests/faults/figures.py calls --only embed

@@ -1,4 +1,4 @@
-"""Correct the sentences of examples.tsv as `cectrain correct` does, and write docs/examples.md.
+"""Correct examples.tsv as `cectrain correct` does, and write docs/reports/examples.md.
 
     python tools/docs/examples.py
 
@@ -15,7 +15,7 @@ from cectrain import Corrector
 from cectrain.corrector.correction import Correction
 
 SENTENCES = Path(__file__).with_name("examples.tsv")
-PAGE = Path(__file__).parents[2] / "docs" / "examples.md"
+PAGE = Path(__file__).parents[2] / "docs/reports/examples.md"
 HEAD = """# Sixty examples
 
 Sentences that were written for this page, with ordinary errors and with none, and what

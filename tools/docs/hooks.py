@@ -70,11 +70,11 @@ def evidence_pages() -> dict[str, str]:
     from experiments.corpora.results import TITLE, figures
 
     pages = {}
-    for path in sorted((ROOT / "docs/evidence").glob("*.json")):
+    for path in sorted((ROOT / "docs/reports/evidence").glob("*.json")):
         facts = json.loads(path.read_text("utf-8"))
         command = f"<p><code>{escape(facts['command'])}</code></p>"
         body = f"<h1>{TITLE}</h1>\n{command}\n{''.join(figures(facts))}"
-        pages[f"evidence/{path.stem}.html"] = html.page(TITLE, body)
+        pages[f"reports/evidence/{path.stem}.html"] = html.page(TITLE, body)
     return pages
 
 
@@ -97,10 +97,11 @@ def command_pages() -> dict[str, str]:
                     assert below is not None
                     deeper = click.Context(below, info_name=sub, parent=inner)
                     text += f"\n## {tool} {name} {sub}\n\n```text\n{below.get_help(deeper)}\n```\n"
-            pages[f"commands/{tool}/{name}.md"] = text
+            pages[f"reference/commands/{tool}/{name}.md"] = text
             rows.append(f"| [`{tool} {name}`]({tool}/{name}.md) | {about} |")
         index.append("\n".join(rows))
-    pages["commands/index.md"] = "\n\n".join(index).replace("| --- | --- |\n\n", "| --- | --- |\n")
+    text = "\n\n".join(index).replace("| --- | --- |\n\n", "| --- | --- |\n")
+    pages["reference/commands/index.md"] = text
     return pages
 
 
