@@ -1,4 +1,4 @@
-"""Scores of the parts of a benchmark: by category, number of errors, frequency, and clean ones.
+"""Scores of the parts of a benchmark: by category, by number of errors, and clean ones.
 
 Every number of a part comes from the pooled counts of its sentences; scores are never averaged.
 """
@@ -17,7 +17,6 @@ from cecbench.metrics.rows import IntArray, Row
 from cecbench.resampling import interval_of
 
 COUNTS = ("1", "2", "3", "4+")
-BANDS = (*(name for _, name in errortypes.FREQUENCY_BANDS), "no character")
 ROWS = tuple(name for name in errortypes.SENTENCE if name != "clean")
 
 
@@ -30,7 +29,6 @@ class Breakdown:
         self._clean = self._changed = 0
         self._errors: Counter[str] = Counter()
         self._fixed: Counter[str] = Counter()
-        self._cross: dict[str, Counter[str]] = {leaf: Counter() for leaf in errortypes.LEAVES}
 
     def add(self, rows: Sequence[Row], counts: IntArray) -> None:
         """Add scored rows with their counts, shape (rows, fields)."""
@@ -51,7 +49,6 @@ class Breakdown:
             "measure": self._scorer.headline,
             "category": self._table("category", ROWS),
             "errors": self._table("errors", COUNTS),
-            "frequency": self._table("frequency", BANDS),
             "clean": {
                 "sentences": self._clean,
                 "changed": self._changed,
@@ -62,21 +59,16 @@ class Breakdown:
                 for name in errortypes.LEAVES
                 if (n := self._errors[name])
             },
-            "cross_table": {
-                leaf: {name: self._cross[leaf][name] for name in errortypes.LEAVES}
-                for leaf in errortypes.LEAVES
-            },
         }
 
     def _add_errors(self, row: Row, kind: SentenceType) -> None:
-        """Count the row's errors, those that were corrected, and their properties."""
+        """Count the row's errors, and those that were corrected."""
         if not kind.errors:
             return
         done = errortypes.fixed(row.source, row.prediction, kind.errors, row.target)
         for error, hit in zip(kind.errors, done, strict=True):
             self._errors[error.category] += 1
             self._fixed[error.category] += hit
-            self._cross[error.category].update(error.properties)
 
     def _table(self, kind: str, names: Sequence[str]) -> dict[str, object]:
         table: dict[str, object] = {}
@@ -123,7 +115,6 @@ def _parts_of(kind: SentenceType) -> Iterator[tuple[str, str]]:
     count = len(kind.errors)
     if count:
         yield "errors", str(count) if count < 4 else "4+"
-    yield "frequency", kind.band
 
 
 def traditional(rows: Sequence[Row]) -> int:

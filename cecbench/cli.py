@@ -32,7 +32,7 @@ COMMANDS = {
     ),
     "report": (
         "cecbench.commands.report:report",
-        "Write a report of runs and the published rows: HTML, LaTeX, …",
+        "Write a report of runs and the published rows: a page, Markdown, JSON",
     ),
     "completion": (
         "cecdata.common.command_group:completion",

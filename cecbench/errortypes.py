@@ -1,10 +1,9 @@
 """Categories of errors, which depend on the characters only.
 
 An error may have several properties: 己 for 已 looks similar and has the same number of strokes; 再
-for 在 sounds the same. Its category is the first of its properties in the order of LEAVES; the
-cross table of a breakdown counts all of them and so shows the effect of that order. Syllables that
-differ by a slip of the keyboard only (ji, yi) are an exception: they come after look-alikes and
-components.
+for 在 sounds the same. Its category is the first of its properties in the order of LEAVES.
+Syllables that differ by a slip of the keyboard only (ji, yi) are an exception: they come after
+look-alikes and components.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from cecdata.hanzi import components, readings, shapes
-from cecdata.hanzi.characters import frequency, is_han, is_standard
+from cecdata.hanzi.characters import is_han, is_standard
 from cecdata.hanzi.edits import Edit, align
 
 #: an error's category, in the order of priority
@@ -49,8 +48,6 @@ MEANING = {
     "mixed": "errors of several categories in one sentence",
     "clean": "no error",
 }
-#: bands of the rarest right character among a sentence's errors, occurrences per million
-FREQUENCY_BANDS = ((1000.0, "≥ 1000"), (100.0, "100–1000"), (10.0, "10–100"), (0.0, "< 10"))
 REACH = 4  # the largest distance, in code points, over which moved text counts as changed order
 
 
@@ -65,11 +62,10 @@ class Typed:
 
 @dataclass(frozen=True, slots=True)
 class SentenceType:
-    """A sentence's category, its errors, and the frequency band of the rarest right character."""
+    """A sentence's category and its errors."""
 
     category: str
     errors: tuple[Typed, ...]
-    band: str
 
 
 def errors_of(source: str, reference: str) -> tuple[Typed, ...]:
@@ -82,7 +78,7 @@ def errors_of(source: str, reference: str) -> tuple[Typed, ...]:
 
 
 def sentence_type(source: str, reference: str) -> SentenceType:
-    """Return a sentence's category, errors and frequency band.
+    """Return a sentence's category and errors.
 
     >>> sentence_type("我门在一起", "我们在一起").category
     'near-sound'
@@ -92,12 +88,12 @@ def sentence_type(source: str, reference: str) -> SentenceType:
     errors = errors_of(source, reference)
     kinds = {error.category for error in errors}
     if not kinds:
-        return SentenceType("clean", (), "")
+        return SentenceType("clean", ())
     if len(kinds) == 1:
         category = next(iter(kinds))
     else:
         category = "stroke" if kinds <= set(STROKE) else "mixed"
-    return SentenceType(category, errors, _band(errors))
+    return SentenceType(category, errors)
 
 
 def in_row(category: str, row: str) -> bool:
@@ -215,15 +211,3 @@ def _with_shift(edits: Sequence[Edit]) -> list[tuple[Edit, int]]:
 def _in_source(placed: tuple[Edit, int]) -> tuple[int, str, str]:
     edit, shift = placed
     return edit.start + shift, edit.source, edit.target
-
-
-def _band(errors: Sequence[Typed]) -> str:
-    rates = [
-        frequency(character)
-        for error in errors
-        for character in error.edit.target
-        if is_han(ord(character))
-    ]
-    if not rates:
-        return "no character"
-    return next(name for least, name in FREQUENCY_BANDS if min(rates) >= least)

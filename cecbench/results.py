@@ -14,7 +14,6 @@ from typing import TypedDict, cast
 from cecbench.cherrant.costs import Dictionaries
 from cecbench.metrics.rows import Row
 from cecbench.scorers import Options, Score, score
-from cecdata.common import durable
 from cecdata.common.codec import Json, MalformedError, check, decode, parse
 from cecdata.common.errors import InputError, UsageError, VerificationError
 from cecdata.common.seal import SEAL, is_sealed
@@ -46,8 +45,6 @@ class Parts(TypedDict):
 
     category: dict[str, Rates]
     errors: dict[str, Rates]
-    frequency: dict[str, Rates]
-    cross_table: dict[str, dict[str, int]]
     clean: Clean
 
 
@@ -111,7 +108,6 @@ class RunScore(AnyScore, _Optional):
     usage: dict[str, float]
     breakdown: Parts
     predictions_sha256: str
-    table_sha256: str
     system_identity: dict[str, Json]
 
 
@@ -160,7 +156,6 @@ def _check(form: type, values: Mapping[str, Json], where: str) -> None:
 
 SCORE = "score.json"
 PREDICTIONS = "predictions.jsonl"
-TABLE = "predictions.tsv"
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,10 +224,11 @@ def read_run(path: Path) -> Run:
     if not file.is_file():
         raise InputError(f"{folder} has no {PREDICTIONS}: name a folder that `cecbench run` wrote")
     data = file.read_bytes()
-    _prove(file, hashlib.sha256(data).hexdigest(), values["predictions_sha256"])
-    table = folder / TABLE
-    if table.is_file():  # a copy for other programs, which may be missing
-        _prove(table, durable.sha256_of(table).sha256, values["table_sha256"])
+    if hashlib.sha256(data).hexdigest() != values["predictions_sha256"]:
+        raise VerificationError(
+            f"{file}: not the predictions that {SCORE} names, so they were damaged or edited. Run "
+            "the same `cecbench run` again: it writes them anew"
+        )
     rows, statuses = [], []
     for number, text in enumerate(data.strip(b"\n").split(b"\n"), 1):
         try:
@@ -242,15 +238,6 @@ def read_run(path: Path) -> Run:
         rows.append(Row(line.id, line.source, line.reference, line.prediction))
         statuses.append(line.status)
     return Run(folder, values, tuple(rows), tuple(statuses))
-
-
-def _prove(file: Path, sha256: str, expected: str) -> None:
-    """Raise VerificationError where a file is not the one that the score names."""
-    if sha256 != expected:
-        raise VerificationError(
-            f"{file}: not the predictions that {SCORE} names, so they were damaged or edited. Run "
-            "the same `cecbench run` again: it writes them anew"
-        )
 
 
 def rescored(run: Run) -> Score:

@@ -6,14 +6,11 @@ so that a resumed run asks for none of them again.
 
 from __future__ import annotations
 
-import hashlib
 import json
-import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import astuple, dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -24,13 +21,12 @@ from cecbench.breakdown import Breakdown, traditional
 from cecbench.metrics.base import Scorer
 from cecbench.metrics.rows import Row
 from cecbench.resampling import interval_of
-from cecbench.results import FORMAT, PREDICTIONS, SCORE, TABLE, RunScore
+from cecbench.results import FORMAT, PREDICTIONS, SCORE, RunScore
 from cecbench.scorers import Tally
 from cecbench.signature import package_version
 from cecbench.systems.base import UNANSWERED, Answer, Context, System
 from cecbench.systems.predictions import PredictionSystem
 from cecbench.systems.table import check_spec, make_system
-from cecdata.common import durable
 from cecdata.common.durable import STATE, Journal, Workspace
 from cecdata.common.durable.files import naming
 from cecdata.common.errors import CecError
@@ -39,6 +35,7 @@ from cecdata.common.seal import sealed
 STEP = "answers"
 UNRECORDED_BLOCK = 2048  # sentences at once, where asking again costs nothing
 Progress = Callable[[int, int], None]
+Blocks = Iterator[tuple[list[Row], list[Answer]]]
 
 
 def no_progress(done: int, total: int) -> None:
@@ -83,45 +80,33 @@ def evaluate(settings: Settings, progress: Progress = no_progress) -> RunScore:
     }
     sums = RunSums(scorer, settings.scoring.policy)
     with ExitStack() as stack:
-        work = lines = journal = None
+        work = journal = None
         if out:
             stack.enter_context(naming(out / PREDICTIONS))
             reads = [settings.system.partition(":")[2], settings.benchmark, settings.data or ""]
             work = Workspace(out, fingerprint, overwrite=settings.overwrite, reads=reads)
             journal = stack.enter_context(work).journal
-            lines = stack.enter_context(Lines(work.tmp / "lines"))
         missing = settings.allow_missing
-        for part, answers in collect(system, rows, journal, progress, allow_missing=missing):
-            pairs = zip(part, answers, strict=True)
-            answered = [Row(row.id, row.source, row.target, a.text) for row, a in pairs]
-            sums.take(answered, answers)
-            if lines:
-                lines.add(answered, answers)
+        blocks = sums.taken(collect(system, rows, journal, progress, allow_missing=missing))
+        written = work.write(PREDICTIONS, lambda path: write_rows(path, blocks)) if work else None
+        for _ in blocks:  # what was not written
+            pass
         values = sums.summary(dataset, name, system, settings.name)
-        if work and lines:
-            write_files(work, lines, values)
+        if work and written:
+            work.write_bytes(SCORE, sealed({**values, "predictions_sha256": written.sha256}))
     return values
 
 
-def write_files(work: Workspace, lines: Lines, values: Mapping[str, object]) -> None:
-    """Copy a run's lines to its folder, then write its score with a seal."""
-    lines.close()
-    wanted = dict(zip((PREDICTIONS, TABLE), lines.sha256, strict=True))
-    for name, path in ((PREDICTIONS, lines.records), (TABLE, lines.table)):
-        as_written = partial(_meant, work.root / name, wanted[name])
-        work.write(name, partial(shutil.copyfile, path), as_written)
-    sums = {"predictions_sha256": wanted[PREDICTIONS], "table_sha256": wanted[TABLE]}
-    work.write_bytes(SCORE, sealed({**values, **sums}))
-
-
-def _meant(final: Path, sha256: str, written: Path) -> None:
-    """Raise CecError if the copy differs: a kernel may end a copy early without an error."""
-    copy = durable.sha256_of(written)
-    if copy.sha256 != sha256:
-        raise CecError(
-            f"{final}: what was read back ({copy.bytes:,} bytes) differs from what was written. "
-            "Check the disk, and repeat the command: it resumes here"
-        )
+def write_rows(path: Path, blocks: Blocks) -> None:
+    """Write the blocks' rows to a file as they come: a line of JSON each, with the raw answer."""
+    with path.open("wb") as file:
+        for rows, answers in blocks:
+            records = (_record(row, answer) for row, answer in zip(rows, answers, strict=True))
+            lines = (json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+            data = "".join(lines).encode("utf-8")
+            with naming(path, wanted=len(data)):
+                file.write(data)
+                file.flush()  # a full disk raises here and not when the file is closed
 
 
 def asked(dataset: Dataset, limit: int, system: System) -> tuple[str, tuple[Example, ...]]:
@@ -200,8 +185,15 @@ class RunSums:
         self._sums: Counter[str] = Counter()
         self._seconds = 0.0
 
-    def take(self, rows: Sequence[Row], answers: Sequence[Answer]) -> None:
-        """Add rows, whose predictions are the answers' texts."""
+    def taken(self, blocks: Iterable[tuple[Sequence[Example], list[Answer]]]) -> Blocks:
+        """Yield the blocks, rows with their predictions, and add each to the sums."""
+        for examples, answers in blocks:
+            pairs = zip(examples, answers, strict=True)
+            rows = [Row(one.id, one.source, one.target, answer.text) for one, answer in pairs]
+            self._take(rows, answers)
+            yield rows, answers
+
+    def _take(self, rows: Sequence[Row], answers: Sequence[Answer]) -> None:
         kept, counts = self._tally.take(rows)
         by_id = {row.id: row for row in rows}
         # A policy may replace an answer by its source; the breakdown counts the answer itself.
@@ -265,51 +257,6 @@ class RunSums:
         return usage if cost is None else {**usage, "cost": round(cost, 6)}
 
 
-class Lines:
-    """Two files of a run, written block by block: each row with its raw answer as JSON, and the
-    table of four columns that `cecbench score` reads.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.records = folder / "records.jsonl"
-        self.table = folder / "table.tsv"
-        folder.mkdir(parents=True, exist_ok=True)
-        self._open = tuple(path.open("wb") for path in (self.records, self.table))
-        self._sums = (hashlib.sha256(), hashlib.sha256())
-
-    def add(self, rows: Sequence[Row], answers: Sequence[Answer]) -> None:
-        """Append the lines of a block."""
-        pairs = list(zip(rows, answers, strict=True))
-        records = "".join(json.dumps(_record(*pair), ensure_ascii=False) + "\n" for pair in pairs)
-        table = "".join("\t".join(map(_flat, row)) + "\n" for row in rows)
-        paths, texts = (self.records, self.table), (records, table)
-        for path, file, total, text in zip(paths, self._open, self._sums, texts, strict=True):
-            data = text.encode("utf-8")
-            total.update(data)
-            with naming(path, wanted=len(data)):
-                file.write(data)
-                file.flush()  # a full disk raises here and not when the file is closed
-
-    @property
-    def sha256(self) -> tuple[str, str]:
-        """The digests (hex) of the records and of the table as they were written, not read back."""
-        records, table = (total.hexdigest() for total in self._sums)
-        return records, table
-
-    def close(self) -> None:
-        """Close the files, so that they can be read."""
-        for file in self._open:
-            file.close()
-
-    def __enter__(self) -> Lines:  # noqa: PYI034 - Self is of Python 3.11
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-        for path in (self.records, self.table):
-            path.unlink(missing_ok=True)
-
-
 def _record(row: Row, answer: Answer) -> Mapping[str, object]:
     return {
         "id": row.id,
@@ -321,8 +268,3 @@ def _record(row: Row, answer: Answer) -> Mapping[str, object]:
         "tokens": [answer.tokens_in, answer.tokens_out],
         "seconds": round(answer.seconds, 6),
     }
-
-
-def _flat(cell: str) -> str:
-    """Return the cell of a table, in which a tab or line end becomes a space."""
-    return cell.replace("\t", " ").replace("\r", " ").replace("\n", " ")

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import click
 
-from cecbench import published as tables
 from cecbench.resampling import LEVEL
 from cecbench.results import PREDICTIONS, read_run, read_values, rescored
 from cecbench.signature import Signature
@@ -30,18 +29,14 @@ _PREFIX = "signature."
     show_default=True,
     help="Folder of the report.",
 )
-@click.option("--published", is_flag=True, help="Print the paper's tables as JSON, and end.")
-def report(runs: tuple[Path, ...], out: Path, *, published: bool) -> None:
+def report(runs: tuple[Path, ...], out: Path) -> None:
     """Write a report of RUNS beside the published rows.
 
     RUNS are folders, which are searched with their subfolders; without any, out/bench/runs is read.
-    The report is index.html, report.md, report.tex, report.csv and report.json.
+    The report is index.html, report.md and report.json.
     """
     from cecbench.report.write import find_runs, write_report
 
-    if published:
-        click.echo(json.dumps(tables.as_json(), ensure_ascii=False, indent=1))
-        return
     for path in write_report(find_runs(runs or (Path("out/bench/runs"),)), out):
         click.echo(str(path))
 

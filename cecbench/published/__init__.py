@@ -13,11 +13,8 @@ NAMES = (
     "main",
     "cs_breakdown",
     "ablation",
-    "thresholds",
     "scaling",
     "encoders",
-    "cost",
-    "operators",
 )
 SETS = ("CAR", "COT", "ENC", "GAM", "MEC", "NEW", "NOV", "CSCD", "CS")
 #: column of the paper's table → benchmark
@@ -84,37 +81,3 @@ def remarks(name: str) -> tuple[tuple[str, str, str], ...]:
     lines = (FOLDER / "remarks.tsv").read_text(encoding="utf-8").splitlines()
     cells = (line.split("\t") for line in lines[2:] if line)
     return tuple((row, column, text) for where, row, column, text in cells if where == name)
-
-
-def as_json() -> dict[str, object]:
-    """Return all tables for JSON, with recomputed averages and remarks."""
-    return {name: _json_table(table(name)) for name in NAMES}
-
-
-def _json_table(source: Table) -> dict[str, object]:
-    rows = []
-    for row in source.rows:
-        record: dict[str, object] = {
-            column: _value(text) for column, text in zip(source.columns, row, strict=True)
-        }
-        if "avg" in source.columns and "CAR" in source.columns:
-            mean = recomputed_average(source, row)
-            if mean is not None:
-                record["avg_recomputed"] = round(mean, 2)
-        rows.append(record)
-    return {
-        "source": source.source,
-        "caption": source.caption,
-        "rows": rows,
-        "remarks": [
-            {"row": row, "column": column, "remark": text}
-            for row, column, text in remarks(source.name)
-        ],
-    }
-
-
-def _value(text: str) -> str | float | None:
-    try:
-        return float(text) if text else None
-    except ValueError:
-        return text

@@ -13,9 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from statistics import fmean
-from typing import Literal, TypeAlias
 
-from cecbench.breakdown import COUNTS, ROWS
+from cecbench.breakdown import ROWS
 from cecbench.report.overview import Overview, row_names
 from cecbench.results import Rates, Run
 
@@ -235,7 +234,6 @@ def _places(labels: Sequence[str], *, logarithmic: bool) -> list[float]:
 
 
 BEST = "Qwen3-32B-RL"
-Kind: TypeAlias = Literal["category", "errors"]
 
 
 def drawn(view: Overview) -> list[str]:
@@ -270,56 +268,32 @@ def scores_with_intervals(view: Overview, names: Sequence[str]) -> str:
     return intervals("F1 by benchmark, with 95 % intervals", labels, series, known)
 
 
-def by_category_and_number(runs: Sequence[Run], names: Sequence[str]) -> dict[str, list[str]]:
-    """Return each benchmark's figures: bars by category, and a curve over the number of errors.
+def by_category(runs: Sequence[Run], names: Sequence[str]) -> dict[str, str]:
+    """Return each benchmark's bars by category.
 
     A system has one colour in all of them, the one it has in `scores_with_intervals`.
     """
-    figures: dict[str, list[str]] = {}
+    groups: dict[str, dict[str, Run]] = {}
+    for run, name in zip(runs, row_names(runs), strict=True):
+        if name in names:
+            groups.setdefault(run.benchmark, {})[name] = run
     tones = {name: index for index, name in enumerate(names)}
-    named_runs = zip(runs, row_names(runs), strict=True)
-    for benchmark, systems in _grouped((r, n) for r, n in named_runs if n in tones).items():
-        chosen = list(systems.values())
-        kinds = _labels(chosen, "category", ROWS)
-        numbers = _labels(chosen, "errors", COUNTS)
-        drawings = figures[benchmark] = []
-        if kinds:
-            series, sizes = _series(systems, "category"), _sizes(chosen, "category")
-            drawings.append(bars(f"F1 by category, {benchmark}", kinds, series, sizes, tones))
-        if len(numbers) > 1:
-            series, sizes = _series(systems, "errors"), _sizes(chosen, "errors")
-            title = f"F1 by number of errors, {benchmark}"
-            drawings.append(curves(title, numbers, series, below=sizes, tones=tones))
+    figures = {}
+    for benchmark, systems in groups.items():
+        parts = {name: run.values["breakdown"]["category"] for name, run in systems.items()}
+        kinds = [kind for kind in ROWS if any(kind in part for part in parts.values())]
+        series = {name: _points(part) for name, part in parts.items()}
+        sizes = {
+            kind: _sizes(part[kind] for part in parts.values() if kind in part) for kind in kinds
+        }
+        figures[benchmark] = bars(f"F1 by category, {benchmark}", kinds, series, sizes, tones)
     return figures
 
 
-def _grouped(named: Iterable[tuple[Run, str]]) -> dict[str, dict[str, Run]]:
-    """Return the runs by benchmark and then by the system's name in the report."""
-    groups: dict[str, dict[str, Run]] = {}
-    for run, name in named:
-        groups.setdefault(run.benchmark, {})[name] = run
-    return groups
-
-
-def _labels(runs: Iterable[Run], kind: Kind, order: Sequence[str]) -> list[str]:
-    present = {name for run in runs for name in run.values["breakdown"][kind]}
-    return [name for name in order if name in present]
-
-
-def _sizes(runs: Iterable[Run], kind: Kind) -> dict[str, str]:
-    """Return each part's number of sentences; a range where the runs scored different ones."""
-    sizes: dict[str, set[int]] = {}
-    for run in runs:
-        for name, part in run.values["breakdown"][kind].items():
-            sizes.setdefault(name, set()).add(part["sentences"])
-    return {
-        name: f"n={min(counts)}" + (f"–{max(counts)}" if len(counts) > 1 else "")
-        for name, counts in sizes.items()
-    }
-
-
-def _series(systems: Mapping[str, Run], kind: Kind) -> dict[str, dict[str, Point]]:
-    return {name: _points(run.values["breakdown"][kind]) for name, run in systems.items()}
+def _sizes(parts: Iterable[Rates]) -> str:
+    """Return a part's number of sentences; a range where the runs scored different ones."""
+    counts = sorted({part["sentences"] for part in parts})
+    return f"n={counts[0]}" + (f"–{counts[-1]}" if len(counts) > 1 else "")
 
 
 def _points(parts: Mapping[str, Rates]) -> dict[str, Point]:

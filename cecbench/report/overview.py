@@ -48,7 +48,6 @@ def lines_of(values: RunScore) -> Iterator[str]:
         yield f"  clean sentences changed: {counts} ({rate})"
     yield from _table("by category", parts["category"])
     yield from _table("by number of errors", parts["errors"])
-    yield from _table("by frequency of the character", parts["frequency"])
 
 
 def _table(title: str, parts: Mapping[str, Rates]) -> Iterator[str]:

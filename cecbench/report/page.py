@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
 
-from cecbench import errortypes, published
+from cecbench import errortypes
 from cecbench.errortypes import sentence_type
 from cecbench.metrics.rows import Row
 from cecbench.report import figures
 from cecbench.report.figures import COLOURS
 from cecbench.report.overview import OVER_CORRECTION, Cell, Line, Overview
-from cecbench.results import Rates, Run, RunScore
+from cecbench.results import Run, RunScore
 from cecbench.systems.base import STATUSES
 from cecdata.common import html
 from cecdata.common.html import Html, folded, percent, table
@@ -32,12 +32,6 @@ HEADS = (
 )
 
 
-CROSS = (
-    "An error is counted under the first category that it has. Each row says how many of its "
-    "errors have which other properties too."
-)
-
-
 def runs_section(runs: Sequence[Run]) -> str:
     """Return the section on the runs' behaviour, answers by status, and signatures."""
     signatures = "".join(
@@ -51,35 +45,6 @@ def runs_section(runs: Sequence[Run]) -> str:
         f"{folded('Answers by status', _answers(runs))}"
         f"{folded('Signatures: what each number means', f'<ul>{signatures}</ul>')}</section>"
     )
-
-
-def frequency_table(runs: Sequence[Run]) -> str:
-    """Return F1 by the frequency of the rarest right character, with the number of sentences."""
-    bands = [name for _, name in errortypes.FREQUENCY_BANDS]
-    rows = []
-    for run in runs:
-        parts = run.values["breakdown"]["frequency"]
-        cells = [_part(parts.get(band)) for band in bands]
-        rows.append([run.system, run.benchmark, *cells])
-    return table(["system", "benchmark", *(f"{band} per million" for band in bands)], rows)
-
-
-def cross_tables(runs: Sequence[Run]) -> str:
-    """Return for each benchmark how many errors of a category have which other properties."""
-    first: dict[str, RunScore] = {}
-    for run in runs:
-        first.setdefault(run.benchmark, run.values)
-    parts = [f"<p>{CROSS}</p>"]
-    for name, values in first.items():
-        cross = values["breakdown"]["cross_table"]
-        rows = []
-        for leaf in errortypes.LEAVES:
-            counts = cross.get(leaf, {})
-            if any(counts.values()):
-                rows.append([leaf, *(str(counts.get(other) or "") for other in errortypes.LEAVES)])
-        heads = ["counted as", *(f"is {leaf}" for leaf in errortypes.LEAVES)]
-        parts.append(f"<p><b>{escape(name)}</b></p>{table(heads, rows)}")
-    return "".join(parts)
 
 
 def meanings() -> str:
@@ -124,10 +89,6 @@ def _answers(runs: Sequence[Run]) -> str:
     heads = ["system", "benchmark", *present, "without an answer", "traditional characters"]
     meanings = "".join(f"<li><b>{name}</b>: {escape(STATUSES[name])}</li>" for name in present)
     return f"{table(heads, rows)}<ul>{meanings}</ul>"
-
-
-def _part(part: Rates | None) -> str:
-    return Html(f"{percent(part['f'])}<small>n={part['sentences']}</small>") if part else "–"
 
 
 #: judgement → its meaning
@@ -238,12 +199,6 @@ def _text(source: str, changes: Sequence[_Change], start: int, end: int) -> str:
     return text + source[at:end]
 
 
-#: published tables that are shown as tables
-TABLES = {
-    "cost": "Training cost and throughput",
-    "thresholds": "Threshold sweep",
-    "encoders": "Choice of the sentence encoder",
-}
 FILTERS = ("benchmark", "system", "judgement", "category", "status")
 
 
@@ -255,7 +210,6 @@ def page(view: Overview, runs: Sequence[Run], cases: Sequence[Case], left_out: i
         _your_figures(view, runs),
         runs_section(runs),
         _cases(view, cases, left_out),
-        _published_tables(),
     )
     title = "Chinese spelling correction: results"
     data = [asdict(case) for case in cases] or None
@@ -272,9 +226,9 @@ def _head(view: Overview, runs: Sequence[Run]) -> str:
         f"<p>{systems} of your systems on {benchmarks}, beside the rows that the CEC-Zero "
         "paper prints. Scores are sentence-level F1 in percent unless a name says otherwise; the "
         "range under a score is its 95 % bootstrap interval over sentences.</p>"
-        '<nav><a href="#scores">Scores</a><a href="#parts">By category and number of errors</a>'
-        '<a href="#runs">What each run did</a><a href="#sentences">Misjudged sentences</a>'
-        f'<a href="#paper">The paper’s tables</a></nav>{warnings}</header>'
+        '<nav><a href="#scores">Scores</a><a href="#parts">By category</a>'
+        '<a href="#runs">What each run did</a><a href="#sentences">Misjudged sentences</a></nav>'
+        f"{warnings}</header>"
     )
 
 
@@ -332,19 +286,14 @@ def _note(text: str, notes: list[str]) -> str:
 
 def _your_figures(view: Overview, runs: Sequence[Run]) -> str:
     names = figures.drawn(view)
-    by_benchmark = figures.by_category_and_number(runs, names)
-    parts = "".join(
-        folded(benchmark, f'<div class="figures">{"".join(drawings)}</div>')
-        for benchmark, drawings in by_benchmark.items()
-    )
+    drawings = figures.by_category(runs, names)
+    parts = "".join(folded(benchmark, drawing) for benchmark, drawing in drawings.items())
     return (
-        '<section id="parts"><h2>By category and number of errors</h2>'
+        '<section id="parts"><h2>By category</h2>'
         "<p>Each part’s F1 comes from the pooled counts of its own sentences; clean sentences are "
         f"counted apart. Whiskers are 95 % intervals; hover for the numbers.{_not_drawn(view)}</p>"
         f"{figures.scores_with_intervals(view, names)}{parts}"
-        f"{folded('What the categories mean', meanings())}"
-        f"{folded('By frequency of the rarest right character', frequency_table(runs))}"
-        f"{folded('What the order of the categories decided', cross_tables(runs))}</section>"
+        f"{folded('What the categories mean', meanings())}</section>"
     )
 
 
@@ -386,28 +335,3 @@ def _cases(view: Overview, cases: Sequence[Case], left_out: int) -> str:
         '<input id="filter-text" type="search"></label><span id="case-count" class="soft"></span>'
         '</div><div id="cases"></div><p><button id="case-more">Show more</button></p></section>'
     )
-
-
-def _published_tables() -> str:
-    remarks = html.table(
-        ("table", "row", "column", "remark"),
-        (
-            (name, row, column, text)
-            for name in published.NAMES
-            for row, column, text in published.remarks(name)
-        ),
-        words=range(4),
-    )
-    return (
-        '<section id="paper"><h2>The paper’s tables</h2>'
-        '<p class="soft">arXiv 2512.23971; no intervals are printed there.</p>'
-        f"{''.join(_plain_table(name, title) for name, title in TABLES.items())}"
-        f"{folded('Remarks on printed numbers', remarks)}</section>"
-    )
-
-
-def _plain_table(name: str, title: str) -> str:
-    source = published.table(name)
-    caption = f'<p class="soft">{escape(source.caption)}</p>'
-    table = html.table(source.columns, source.rows)
-    return folded(title, f"{caption}{table}<small>{escape(source.source)}</small>")

@@ -1,9 +1,7 @@
-"""The files of a report: the page, Markdown, LaTeX, CSV and JSON."""
+"""The files of a report: the page, Markdown and JSON."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -32,19 +30,6 @@ INTERVALS = (
     "Sentence-level F1 in percent; [low, high] is the 95 % bootstrap interval over sentences."
 )
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
-_FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "#": r"\#",
-    "_": r"\_",
-    "$": r"\$",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-}
 
 
 def markdown(view: Overview, runs: Sequence[Run]) -> str:
@@ -69,45 +54,8 @@ def markdown(view: Overview, runs: Sequence[Run]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def latex(view: Overview) -> str:
-    """Return a table for LaTeX, which needs the package booktabs."""
-    columns = [c for c in view.columns if any(c in line.cells for line in view.lines)]
-    lines = [
-        "% " + SOURCE,
-        r"\begin{tabular}{l" + "r" * len(columns) + "}",
-        r"\toprule",
-        " & ".join(["System", *map(_escaped, columns)]) + r" \\",
-    ]
-    group = ""
-    for line in view.lines:
-        if line.group != group:
-            group = line.group
-            lines.append(r"\midrule")
-        name = rf"\textbf{{{_escaped(line.name)}}}" if line.yours else _escaped(line.name)
-        lines.append(" & ".join([name, *(_latex_cell(line, c) for c in columns)]) + r" \\")
-    wrong = [line for line in view.lines if not line.yours and line.cells["avg"].remark]
-    lines += [r"\bottomrule", r"\end{tabular}"]
-    lines += [rf"% $^\ast$ {md.one_line(line.name)}: {line.cells['avg'].remark}" for line in wrong]
-    return "\n".join(lines) + "\n"
-
-
-def table_csv(view: Overview) -> str:
-    """Return one line per number: system, group, benchmark, value, low, high, remark."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["system", "group", "benchmark", "f1_percent", "low", "high", "remark"])
-    for line in view.lines:
-        for column in view.columns:
-            cell = line.cells.get(column)
-            if cell is not None:
-                numbers = [_fixed(n) for n in (cell.value, cell.low, cell.high)]
-                words = [_csv_text(word) for word in (line.name, line.group, column, cell.remark)]
-                writer.writerow([*words[:3], *numbers, words[3]])
-    return out.getvalue()
-
-
 def as_json(view: Overview, runs: Sequence[Run]) -> str:
-    """Return the table, each run's whole score, and every published table."""
+    """Return the table and each run's whole score."""
     record = {
         "columns": list(view.columns),
         "rows": [
@@ -123,7 +71,6 @@ def as_json(view: Overview, runs: Sequence[Run]) -> str:
         "signatures": dict(view.signatures),
         "warnings": list(view.warnings),
         "runs": [dict(run.values) for run in runs],
-        "published": published.as_json(),
     }
     return json.dumps(record, ensure_ascii=False, indent=1) + "\n"
 
@@ -152,35 +99,11 @@ def _markdown_cell(cell: Cell | None, notes: list[str]) -> Markdown:
     return _marked(text, cell.remark, notes)
 
 
-def _latex_cell(line: Line, column: str) -> str:
-    cell = line.cells.get(column)
-    if cell is None or cell.value is None:
-        return "--"
-    text = f"{cell.value:.2f}"
-    if cell.low is not None and cell.high is not None:
-        text += rf"\,{{\tiny[{cell.low:.1f}, {cell.high:.1f}]}}"
-    return text + (r"$^\ast$" if cell.remark and not line.yours else "")
-
-
 def _json_cell(cell: Cell) -> dict[str, object]:
     return {"f1_percent": cell.value, "low": cell.low, "high": cell.high, "remark": cell.remark}
 
 
-def _fixed(number: float | None) -> str:
-    return "" if number is None else f"{number:.4f}"
-
-
-def _csv_text(text: str) -> str:
-    """Return a cell of one line that no spreadsheet takes for a formula."""
-    line = md.one_line(text)
-    return f"'{line}" if line.lstrip().startswith(_FORMULA) else line
-
-
-def _escaped(text: str) -> str:
-    return "".join(_LATEX.get(character, character) for character in md.one_line(text))
-
-
-FILES = ("index.html", "report.md", "report.tex", "report.csv", "report.json")
+FILES = ("index.html", "report.md", "report.json")
 MOST_CASES = 1000  # per run, on the page
 
 
@@ -238,8 +161,6 @@ def write_report(runs: Sequence[Run], out: Path) -> tuple[Path, ...]:
     texts = (
         page(view, runs, shown, left_out),
         markdown(view, runs),
-        latex(view),
-        table_csv(view),
         as_json(view, runs),
     )
     with Workspace(out, {"kind": "report"}) as work:

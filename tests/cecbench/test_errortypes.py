@@ -1,15 +1,11 @@
 """Error types: what each category means, and that nothing is lost between them."""
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cecbench import errortypes
-from cecbench.breakdown import Breakdown
 from cecbench.errortypes import LEAVES, SENTENCE, errors_of, fixed, in_row, sentence_type
-from cecbench.metrics.cscd import Cscd
-from cecbench.metrics.rows import Row
 from cecdata.hanzi.edits import apply
 
 CASES = [
@@ -73,21 +69,3 @@ def test_the_reference_fixes_every_error_and_the_source_none(source, reference):
     errors = errors_of(source, reference)
     assert all(fixed(source, reference, errors, reference))
     assert not any(fixed(source, source, errors, reference)) or source == reference
-
-
-@given(st.lists(st.tuples(texts, texts), max_size=6))
-def test_the_cross_table_counts_each_error_under_its_category(pairs):
-    """The diagonal of the table holds the numbers of errors by category."""
-    rows = [Row(str(n), source, target, source) for n, (source, target) in enumerate(pairs)]
-    parts = Breakdown(Cscd())
-    parts.add(rows, np.zeros((len(rows), len(Cscd.fields)), dtype=np.int64))
-    table = parts.as_dict()["cross_table"]
-    for leaf in LEAVES:
-        count = sum(error.category == leaf for pair in pairs for error in errors_of(*pair))
-        assert table[leaf][leaf] == count
-
-
-def test_the_band_is_that_of_the_rarest_right_character():
-    """A sentence with a common and a rare character belongs to the rare one's band."""
-    assert sentence_type("他以经来了", "他已经来了").band == "≥ 1000"
-    assert sentence_type("好#", "好").band == "no character"

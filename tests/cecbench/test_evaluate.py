@@ -1,11 +1,8 @@
 """The main path and the command line: scores, breakdowns, resuming, comparing, reporting."""
 
-import csv
-import io
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -84,10 +81,10 @@ def test_a_report_shows_every_run(tmp_path):
                 "run", "--system", "copy", "--benchmark", tmp_path / kind / "own.tsv", "--out", out
             )
     cecbench("report", tmp_path / "runs", "--out", tmp_path / "report")
-    lines = (tmp_path / "report" / "report.csv").read_text("utf-8").splitlines()
-    own = {tuple(line.split(",")[:3]) for line in lines if "your runs" in line}
+    rows = json.loads((tmp_path / "report" / "report.json").read_text("utf-8"))["rows"]
+    own = [(row["system"], n) for row in rows if row["group"] == "your runs" for n in row["scores"]]
     assert len(own) == 4
-    assert len({benchmark for _, _, benchmark in own}) == 2
+    assert len({benchmark for _, benchmark in own}) == 2
 
 
 def test_a_limit_draws_a_sample_and_says_so(tmp_path):
@@ -136,7 +133,7 @@ rows = st.lists(st.tuples(*[st.text(letters, min_size=2, max_size=2)] * 3), min_
 
 @given(rows)
 def test_parts_add_up_to_the_whole(triples):
-    """The counts of the parts add up to the total, by category, number of errors and frequency."""
+    """The counts of the parts add up to the total, by category and by number of errors."""
     lines = [Row(str(n), *texts) for n, texts in enumerate(triples)]
     scored = score(lines, "cscd")
     by_id = {row.id: row for row in lines}
@@ -145,7 +142,7 @@ def test_parts_add_up_to_the_whole(triples):
     parts = breakdown.as_dict()
     errors = [row for row in lines if row.source != row.target]
     right = sum(row.prediction == row.target for row in errors)
-    for kind in ("category", "errors", "frequency"):
+    for kind in ("category", "errors"):
         found = {k: v for k, v in parts[kind].items() if k != "stroke"}
         overlap = parts[kind].get("stroke", {}) if kind == "category" else {}
         inside = [found.get(k, {}) for k in ("more-stroke", "fewer-stroke", "same-stroke")]
@@ -200,15 +197,15 @@ def test_compare_refuses_different_signatures_and_says_what_differs(bench, tmp_p
 def test_systems_are_compared_on_several_benchmarks_at_once(bench, tmp_path):
     """Scores are paired within each benchmark, and the p-values corrected over all pairs."""
     other = tmp_path / "other.tsv"
-    other.write_text(bench.read_text("utf-8").replace("天", "夭"), "utf-8")
+    other.write_text(bench.read_text("utf-8").replace("天气", "气候"), "utf-8")
     folders = []
     for number, path in enumerate((bench, other)):
-        for system in ("copy", "channel"):
-            folders.append(tmp_path / f"{system}-{number}")
+        for name, system in (("copy", "copy"), ("good", f"predictions:{tmp_path / 'good.txt'}")):
+            folders.append(tmp_path / f"{name}-{number}")
             run(path, system, "--out", folders[-1])
     pairs = json.loads(cecbench("compare", *folders, "--json").stdout)["pairs"]
     found = [(Path(pair["first"]).name, Path(pair["second"]).name) for pair in pairs]
-    assert found == [("copy-0", "channel-0"), ("copy-1", "channel-1")]
+    assert found == [("copy-0", "good-0"), ("copy-1", "good-1")]
     assert all(pair["p_holm"] >= pair["p"] for pair in pairs)
 
 
@@ -287,7 +284,7 @@ def test_the_page_is_self_contained_and_holds_the_misjudged_sentences(reported):
     page.feed(text)
     assert all(address.startswith("#") for address in page.loads)
     assert not re.search(r"@import|url\(", text)
-    assert page.tags.count("svg") >= 3
+    assert page.tags.count("svg") >= 2
     data = re.search(r'<script id="data"[^>]*>(.*?)</script>', text, re.DOTALL)
     cases = json.loads(data[1])
     assert [c["judgement"] for c in cases if c["system"] == "good"] == [
@@ -330,9 +327,8 @@ def test_a_system_has_one_name_and_one_colour_on_all_benchmarks(bench, tmp_path)
         run(file, system, "--name", name, "--out", tmp_path / "named" / str(number))
     cecbench("report", tmp_path / "named", "--out", tmp_path / "report")
     text = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
-    figures = text.split("<h2>The paper")[0]
     colours = {
-        name: set(re.findall(rf'swatch s(\d)"></i>{name}<', figures)) for name in ("mine", "first")
+        name: set(re.findall(rf'swatch s(\d)"></i>{name}<', text)) for name in ("mine", "first")
     }
     assert len(colours["mine"]) == len(colours["first"]) == 1
     assert colours["mine"] != colours["first"]
@@ -361,22 +357,17 @@ def test_a_run_is_read_back_whatever_its_sentences_hold(tmp_path):
     assert [row.prediction for row in read_run(tmp_path / "odd").rows] == [odd]
 
 
-def test_markdown_latex_csv_and_json_hold_the_same_numbers(reported, tmp_path):
-    """All five forms of a report have the run's headline and the published rows."""
+def test_markdown_and_json_hold_the_same_numbers(reported, tmp_path):
+    """Both forms of a report have the run's headline and the published rows."""
     values = json.loads((tmp_path / "runs/good/score.json").read_text())
     printed = f"{values['S_C_f1']:.2f}"
     record = json.loads((reported / "report.json").read_text())
-    own = next(row for row in record["rows"] if row["system"] == "good")
-    assert own["scores"]["own"]["f1_percent"] == values["S_C_f1"]
+    rows = {row["system"]: row for row in record["rows"]}
+    assert rows["good"]["scores"]["own"]["f1_percent"] == values["S_C_f1"]
     row = f"**good** | 100.00 (1 of 1) | {printed}"  # the own benchmark before those of the paper
     assert row in (reported / "report.md").read_text()
-    assert r"\textbf{good}" in (reported / "report.tex").read_text()
-    assert printed in (reported / "report.tex").read_text()
-    lines = list(csv.DictReader(io.StringIO((reported / "report.csv").read_text())))
-    best = next(x for x in lines if (x["system"], x["benchmark"]) == ("Qwen3-32B-RL", "avg"))
-    assert float(best["f1_percent"]) == 68.15
-    wrong = next(x for x in lines if (x["system"], x["benchmark"]) == ("Qwen3-32B", "avg"))
-    assert "54.98" in wrong["remark"]
+    assert rows["Qwen3-32B-RL"]["scores"]["avg"]["f1_percent"] == 68.15
+    assert "54.98" in rows["Qwen3-32B"]["scores"]["avg"]["remark"]
 
 
 def test_the_published_tables_are_those_of_the_paper():
@@ -481,45 +472,3 @@ def test_the_documented_customer_service_file_is_read(tmp_path):
     values = run("cs", "copy", "--data", tmp_path)
     assert values["benchmark_rows"] == 2
     assert values["breakdown"]["clean"]["sentences"] == 1
-
-
-UNWILLING = """
-#include <stddef.h>
-#include <sys/types.h>
-/* As a filesystem that says "the end" of a file that is not at its end. */
-ssize_t sendfile(int to, int from, off_t *at, size_t n) { return 0; }
-ssize_t sendfile64(int to, int from, off_t *at, size_t n) { return 0; }
-ssize_t copy_file_range(int a, off_t *b, int c, off_t *d, size_t n, unsigned f) { return 0; }
-"""
-
-
-@pytest.mark.skipif(
-    not sys.platform.startswith("linux") or shutil.which("cc") is None,
-    reason="needs Linux and a C compiler (cc)",
-)
-def test_a_copy_that_stops_early_is_not_published(tmp_path):
-    """Predictions are published only if their bytes are those that were written; the same command
-    then finishes the run.
-    """
-    source, library = tmp_path / "unwilling.c", tmp_path / "unwilling.so"
-    source.write_text(UNWILLING, "utf-8")
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
-    (tmp_path / "own.tsv").write_text("他己经来了。\t他已经来了。\n", "utf-8")
-    (tmp_path / "given.txt").write_text("他已经来了。\n", "utf-8")
-    out = tmp_path / "out"
-    words = [sys.executable, "-c", "from cecbench.cli import main; main()", "run"]
-    words += ["--system", f"predictions:{tmp_path / 'given.txt'}", "--out", str(out)]
-    words += ["--benchmark", str(tmp_path / "own.tsv")]
-    harmed = subprocess.run(
-        words,
-        env={**os.environ, "LD_PRELOAD": str(library)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert harmed.returncode == 1
-    assert str(out / "predictions.jsonl") in harmed.stderr
-    assert "Traceback" not in harmed.stderr
-    assert not [path for path in out.iterdir() if path.name != ".cecdata"]
-    subprocess.run(words, capture_output=True, check=True)
-    assert len(read_run(out).rows) == 1

@@ -99,8 +99,7 @@ def test_numbered_ids_are_matched_as_ids(tmp_path):
     forms = {
         "two.tsv": "".join(f"{r.id}\t{r.target}\n" for r in mixed),
         "named.tsv": "id\tprediction\n" + "".join(f"{r.id}\t{r.target}\n" for r in mixed),
-        "sources.tsv": "source\tprediction\n"
-        + "".join(f"{r.source}\t{r.target}\n" for r in mixed),
+        "sources.tsv": "source\tprediction\n" + "".join(f"{r.source}\t{r.target}\n" for r in mixed),
         "rows.jsonl": "".join(
             json.dumps({"id": int(r.id), "prediction": r.target}) + "\n" for r in mixed
         ),

@@ -163,8 +163,6 @@ def _report(path: Path) -> Iterable[str]:
     found, total = cases(runs[0], 10)
     yield page(view, runs, found, total - len(found))
     yield write.markdown(view, runs)
-    yield write.latex(view)
-    yield write.table_csv(view)
     yield write.as_json(view, runs)
 
 
