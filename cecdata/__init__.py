@@ -1,7 +1,6 @@
 """Clean Chinese text in, validated (source, target) training pairs out.
 
 The common calls are here; they are imported on first use, so that `import cecdata` loads nothing.
-`import cecdata.polars` gives Polars' expressions the namespace `cec`.
 """
 
 from __future__ import annotations
@@ -11,10 +10,9 @@ from typing import TYPE_CHECKING
 from cecdata.common.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from cecdata.frames.calls import build, perturb, scan
-    from cecdata.frames.rates import rates
+    from cecdata.frames import build, perturb, scan
 
-__all__ = ["build", "perturb", "rates", "scan"]
+__all__ = ["build", "perturb", "scan"]
 
 
 def __getattr__(name: str) -> object:
@@ -22,7 +20,7 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"cecdata.frames.{'rates' if name == 'rates' else 'calls'}"), name)
+    return getattr(import_module("cecdata.frames"), name)
 
 
 def __dir__() -> list[str]:

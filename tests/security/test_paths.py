@@ -15,7 +15,6 @@ from cecdata.builds.build import build
 from cecdata.cli import cli
 from cecdata.config import load
 from cecdata.corpus.reading import read
-from cecdata.frames.fresh import Fresh
 from cecdata.shards.reader import open_dataset
 from cecdata.shards.verify import verify
 
@@ -74,9 +73,8 @@ def expected(made):
 
 
 def test_a_dataset_is_read_by_its_name(named, expected):
-    """Frames, scans, fresh pairs and checks give the rows of the folder that was named."""
+    """Frames, scans and checks give the rows of the folder that was named."""
     assert targets(cecdata.scan(named, "train").collect()) == expected["train"]
-    assert len(Fresh(named)) == len(set(expected["train"]))
     assert verify(named).ok
     table = pl.concat(frame.collect() for frame, _ in open_dataset(named).scan_shards("validation"))
     assert targets(table) == expected["validation"]

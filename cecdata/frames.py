@@ -1,0 +1,171 @@
+"""The Python API: perturb a sentence, build from paths, texts or frames, scan a dataset."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from cecdata.builds.again import pairs_of
+from cecdata.builds.build import build as build_dataset
+from cecdata.builds.output import copied
+from cecdata.common.errors import InputError, UsageError, did_you_mean
+from cecdata.common.store import is_remote
+from cecdata.config import load
+from cecdata.shards.manifest import SPLITS, Manifest
+from cecdata.shards.reader import open_dataset
+
+ORIGIN = "frame"  # the origin of rows without such a column
+_SPLIT = pl.Enum(SPLITS)
+
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+
+def perturb(text: str, recipe: str = "paper", **settings: object) -> list[dict[str, Any]]:
+    """Return the pairs of one sentence, calibrated on itself, as `cecdata preview` shows them.
+
+    Each has the columns of a dataset (docs/reference/format.md). `settings` are those of a recipe,
+    such as ``seed=7`` or ``copies=8``. Raises InputError where the text is no sentence.
+
+    >>> import cecdata
+    >>> pair = cecdata.perturb("他的病情已经好转。", recipe="realistic", seed=1)[0]
+    >>> pair["target"], pair["source"] == pair["target"], pair["distance"]
+    ('他的病情已经好转。', False, 1)
+    """
+    return pairs_of(text, load(recipe, **settings))
+
+
+def build(
+    *,
+    paths: Paths | None = None,
+    texts: Iterable[str | None] | None = None,
+    frame: Any = None,
+    column: str | None = None,
+    out: str | os.PathLike[str] | None = None,
+    recipe: str = "paper",
+    workers: int = 1,
+    engine: str = "local",
+    overwrite: bool = False,
+    **settings: object,
+) -> pl.DataFrame | Manifest:
+    """Build pairs as `cecdata build` does, of paths, of a list of texts, or of a frame.
+
+    `paths` are what the command takes; a frame is one of Polars, pandas or Arrow, or a dataset of
+    the package `datasets`. `column` has its texts, by default `text` or the only string column; its
+    columns `origin` and `licence` count, if it has them. With `out`, the pairs are written as a
+    dataset to that folder or store, and its manifest is returned; without, the pairs are returned
+    as a frame with a column `split`, the training pairs first. `settings` are those of a recipe.
+    Raises UsageError for anything else than exactly one of the three.
+
+    >>> import cecdata
+    >>> frame = cecdata.build(texts=["他的病情已经好转。"], recipe="realistic", copies=2)
+    >>> frame.columns[:4], len(frame)
+    (['id', 'copy', 'source', 'target'], 2)
+    """
+    if paths is not None and column is not None:
+        settings["text_column"] = column
+    config = load(recipe, **settings)
+    how: dict[str, Any] = {"workers": workers, "engine": engine, "overwrite": overwrite}
+    with _corpus(paths, texts, frame, column) as corpus:
+        if out is not None:
+            place = str(out) if is_remote(out) else Path(out)
+            return build_dataset(corpus, place, config, **how)
+        with TemporaryDirectory(prefix="cecdata-") as folder:
+            build_dataset(corpus, Path(folder) / "out", config, **how)
+            return scan(Path(folder) / "out").collect()
+
+
+def scan(out: str | os.PathLike[str], split: str | None = None) -> pl.LazyFrame:
+    """Return the pairs of a finished dataset as a lazy frame, training pairs first.
+
+    The columns are those of docs/reference/format.md with their types, and `split`. The files are
+    first compared with the manifest and hashed. A dataset in a store, such as s3://bucket/out, is
+    read from a local copy, which is updated first. Raises InputError if `out` is no dataset,
+    VerificationError if it is damaged, and UsageError for an unknown split.
+    """
+    dataset = open_dataset(copied(str(out)) if is_remote(out) else Path(out))
+    names = SPLITS if split is None else (split,)
+    return pl.concat([dataset.scan(n).with_columns(split=pl.lit(n, _SPLIT)) for n in names])
+
+
+@contextmanager
+def _corpus(
+    paths: Paths | None, texts: Iterable[str | None] | None, frame: Any, column: str | None
+) -> Iterator[list[str]]:
+    """Yield the names of a corpus of what the caller gave; a list or frame is a file meanwhile.
+
+    Raises UsageError for anything that cannot be read, and InputError where a frame has no such
+    column.
+    """
+    every = {"paths": paths, "texts": texts, "frame": frame}
+    given = [name for name, value in every.items() if value is not None]
+    if len(given) != 1:
+        raise UsageError(
+            "give the texts by exactly one name: paths=…, texts=… or frame=…; given are "
+            f"{', '.join(given) or 'none'}"
+        )
+    if column is not None and texts is not None:
+        raise UsageError("column names a column of a frame, and a list of texts has none")
+    if paths is not None:
+        listed = [paths] if isinstance(paths, (str, os.PathLike)) else paths
+        yield [os.fspath(path) for path in listed]
+        return
+    lazy = _of_texts(texts) if texts is not None else _lazy(frame)
+    with TemporaryDirectory(prefix="cecdata-") as folder:
+        path = Path(folder) / "frame.parquet"
+        _chosen(lazy, column).sink_parquet(path)
+        try:
+            yield [str(path)]
+        except InputError as error:
+            raise InputError(str(error).replace(str(path), "the frame")) from error
+
+
+def _of_texts(texts: Iterable[str | None]) -> pl.LazyFrame:
+    if isinstance(texts, str):
+        raise UsageError("texts must be a list of texts: texts=[text], or paths=name for a file")
+    listed = list(texts)
+    for place, text in enumerate(listed):
+        if not (text is None or isinstance(text, str)):
+            raise UsageError(f"texts[{place}] is a {type(text).__name__}, and must be a text")
+    return pl.LazyFrame({"text": pl.Series(listed, dtype=pl.String)})
+
+
+def _lazy(frame: Any) -> pl.LazyFrame:
+    if isinstance(frame, pl.LazyFrame):
+        return frame
+    if isinstance(frame, (pa.Table, pa.RecordBatch)):
+        frame = pl.from_arrow(frame)
+    elif type(frame).__module__.split(".")[0] == "pandas":
+        frame = pl.from_pandas(frame)
+    elif hasattr(frame, "to_polars"):  # of the package `datasets`
+        frame = frame.to_polars()
+    if isinstance(frame, pl.Series):
+        frame = frame.alias("text").to_frame()
+    if isinstance(frame, pl.DataFrame):
+        return frame.lazy()
+    raise UsageError(
+        f"frame is a {type(frame).__name__}, and must be a table of Polars, pandas or Arrow, or a "
+        "dataset of `datasets`; a list of texts is texts=…, and a file paths=…"
+    )
+
+
+def _chosen(lazy: pl.LazyFrame, column: str | None) -> pl.LazyFrame:
+    """Return the texts, origins and licences of a frame.
+
+    `column` is by default `text`, or the only string column.
+    """
+    schema = lazy.collect_schema()
+    strings = [name for name, kind in schema.items() if kind == pl.String]
+    name = column or ("text" if "text" in strings or len(strings) != 1 else strings[0])
+    if name not in strings:
+        raise InputError(f"the frame has no string column {name!r}; {did_you_mean(name, strings)}")
+    origin = pl.col("origin") if "origin" in strings and name != "origin" else pl.lit(ORIGIN)
+    licences = [n for n in ("licence", "license") if n in strings and n != name][:1]
+    more = [pl.col(n).alias("licence") for n in licences]
+    return lazy.select(pl.col(name).alias("text"), origin.fill_null(ORIGIN).alias("origin"), *more)
