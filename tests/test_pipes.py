@@ -15,7 +15,6 @@ COMMANDS = (
     ("preview", "他的病情已经好转。", "--copies", "2", "--json"),
     ("build", "a.txt", "--out", "out", "--filters", "levenshtein", "--copies", "1"),
     ("build", "a.txt", "--out", "out", "--filters", "levenshtein", "--copies", "1", "--json"),
-    ("export", "out", "/dev/stdout", "--format", "jsonl"),
 )
 
 

@@ -137,7 +137,7 @@ class ApiSystem:
         Raises EndpointError where the endpoint refuses requests of this kind.
         """
         if self._state is not None and self._cache is None:
-            self._cache = Journal(self._state / CACHE, self._state)
+            self._cache = Journal(self._state / CACHE)
         self._endpoint.stop.clear()
         pool = ThreadPoolExecutor(max(1, self._options.concurrency), "cecbench-api")
         asked: dict[str, Future[Answer]] = {}

@@ -19,7 +19,8 @@ from typing import Protocol
 from cecdata.builds.identity import of_manifest
 from cecdata.builds.place import DONE, PUBLISHED, Place
 from cecdata.common.codec import Json
-from cecdata.common.durable import STATE, Workspace, fingerprint, sha256_of
+from cecdata.common.durable import STATE, Workspace, sha256_of
+from cecdata.common.durable.workspace import FINGERPRINT, differences, fingerprint
 from cecdata.common.errors import InputError, RefusedError
 from cecdata.common.store import Store, is_remote, scratch
 from cecdata.shards.manifest import MANIFEST, RUN, File, Manifest, loads
@@ -28,7 +29,7 @@ from cecdata.shards.reader import OWNED, take_inventory
 PLAN = f"{STATE}/plan.json"
 # The tasks whose files a finished dataset does not need; a repair makes them again.
 _PASSING = ("read", "distinct")
-_FINGERPRINT = f"{STATE}/{fingerprint.FILE}"
+_FINGERPRINT = f"{STATE}/{FINGERPRINT}"
 _DOCUMENTS = (MANIFEST, RUN, "README.md", "croissant.json")
 
 
@@ -132,7 +133,7 @@ class _Remote:
             self._clear(names)
         elif MANIFEST in names or any(name.startswith(f"{DONE}/") for name in names):
             self._refuse_another()
-        self._store.put_bytes(_FINGERPRINT, fingerprint.dumps(self._identity))
+        self._store.put_bytes(_FINGERPRINT, fingerprint(self._identity))
 
     def _refuse_another(self) -> None:
         try:
@@ -142,10 +143,9 @@ class _Remote:
                 f"{self.place}/{_FINGERPRINT} is damaged, so the configuration of the objects "
                 "there is unknown: --overwrite them, or choose another name for the output"
             ) from error
-        if changes := fingerprint.differences(saved, self._identity):
-            lines = "".join(f"\n  {line}" for line in changes[:12])
+        if changes := differences(saved, self._identity):
             raise RefusedError(
-                f"{self.place} holds a build with another configuration:{lines}\n"
+                f"{self.place} holds a build with another configuration:{changes}\n"
                 "Choose another name for the output, or --overwrite to replace it."
             )
 
@@ -191,7 +191,7 @@ class _Remote:
 
 
 def _digest(identity: Mapping[str, object]) -> str:
-    return hashlib.sha256(fingerprint.dumps(identity)).hexdigest()
+    return hashlib.sha256(fingerprint(identity)).hexdigest()
 
 
 def _ours(data: bytes | None, where: str, identity: Mapping[str, object]) -> Manifest | None:
@@ -201,7 +201,7 @@ def _ours(data: bytes | None, where: str, identity: Mapping[str, object]) -> Man
     recorded = loads(data, f"{where}/{MANIFEST}")
     made = of_manifest(recorded)
     # somebody may have copied a dataset into the folder, which knows only its own run
-    if lines := fingerprint.differences(made, {name: identity[name] for name in made}):
+    if lines := differences(made, {name: identity[name] for name in made}):
         listed = "\n".join(f"  {line}" for line in lines)
         raise RefusedError(
             f"{where}/{MANIFEST} does not belong to the build in this folder:\n{listed}\n"

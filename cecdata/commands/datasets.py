@@ -191,13 +191,10 @@ def export(dataset: Path, file: Path, split: str, form: str | None, **options: A
     cecdata export out/data train.jsonl
     cecdata export out/data chat.jsonl.zst --format messages --shuffle 1 --rows-per-file 1000000
 
-    A further suffix .gz or .zst compresses. A file is replaced when all its rows are written; FILE
-    may be /dev/stdout or a pipe.
+    A further suffix .gz or .zst compresses. A file is replaced when all its rows are written.
     """
-    from cecdata.common.durable.targets import is_stream
     from cecdata.shards.export import export as write
 
-    streamed = is_stream(file)  # it may be stdout, which must have only the rows
     with Progress() as bars:
         done = write(
             dataset,
@@ -208,4 +205,4 @@ def export(dataset: Path, file: Path, split: str, form: str | None, **options: A
             **options,
         )
     more = f" in {len(done.files):,} files" if len(done.files) > 1 else ""
-    click.echo(f"{done.files[0]}: {done.rows:,} rows of {split}{more}", err=streamed)
+    click.echo(f"{done.files[0]}: {done.rows:,} rows of {split}{more}")

@@ -23,7 +23,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cecdata.common import durable
-from cecdata.common.durable.targets import is_stream
 from cecdata.common.errors import RefusedError, UsageError, did_you_mean
 from cecdata.common.kernels.mix import splitmix64
 from cecdata.shards.formats import FORMATS, PARQUET, TEMPLATE, TEXT, suffix_format
@@ -78,7 +77,7 @@ def export(
     form = format or suffix_format(path.with_suffix("") if compressed else path)
     if form not in FORMATS:
         raise UsageError(f"no format {form!r}; {did_you_mean(form, list(FORMATS))}")
-    _check(path, form, compressed, template, rows_per_file)
+    _check(path, form, compressed, template)
     dataset = open_dataset(out)
     dataset.prove(split)
     total = dataset.rows(split)
@@ -97,9 +96,7 @@ def export(
     return Exported(tuple(files), total)
 
 
-def _check(
-    path: Path, form: str, compressed: str, template: str | None, rows_per_file: int | None
-) -> None:
+def _check(path: Path, form: str, compressed: str, template: str | None) -> None:
     """Raise UsageError for options that do not fit one another."""
     if form in PARQUET and compressed:
         raise UsageError(f"{path}: {form} is Parquet, which is compressed inside: leave the suffix")
@@ -107,8 +104,6 @@ def _check(
         raise UsageError(f"{form} has no prompt; --template is for {', '.join(TEMPLATE)}")
     if template is not None and template.count("{source}") != 1:
         raise UsageError("the template must have {source} once, where the sentence is to be")
-    if rows_per_file is not None and is_stream(path):
-        raise UsageError(f"{path} is a stream, which takes one file: leave out --rows-per-file")
 
 
 def _names(path: Path, count: int) -> list[Path]:

@@ -14,8 +14,7 @@ from cecbench.causal import PROMPT_FILE
 from cecbench.local_models import load_pretrained
 from cecdata.common import durable, markdown
 from cecdata.common.codec import Json
-from cecdata.common.durable import targets
-from cecdata.common.durable.files import naming
+from cecdata.common.durable.files import naming, sweep, temporary_name
 from cectrain.corrector.policy import Policy
 
 if TYPE_CHECKING:
@@ -59,9 +58,9 @@ def publish_model(policy: Policy, out: Path, facts: Mapping[str, Json], dtype: s
     DiskFullError or CecError with the path.
     """
     whole = out.absolute()
-    staged = targets.temporary(whole)
+    staged = temporary_name(whole)
     with naming(out):
-        targets.sweep(whole)
+        sweep(whole)
         try:
             save_model(policy, staged, facts, dtype)
             durable.publish(staged, whole)

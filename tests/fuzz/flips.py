@@ -153,7 +153,7 @@ def _journal_entries(room: Path) -> tuple[list[object], bool]:
 
     copy = room.parent / "journal.jsonl"
     copy.write_bytes((room / "journal.jsonl").read_bytes())
-    journal = Journal(copy, room)
+    journal = Journal(copy)
     return [repr(entry) for entry in journal], bool(journal.damage)
 
 
@@ -183,7 +183,8 @@ def _make_begun(room: Path) -> None:
     from cecdata.common.durable import Workspace
 
     with Workspace(room, _IDENTITY) as work:
-        work.journal.record("chunk", "00000", [work.write_text("a.txt", "甲\n")], rows=1)
+        work.write_text("a.txt", "甲\n")
+        work.journal.record("chunk", "00000", rows=1)
 
 
 def _fingerprint_files(room: Path) -> list[Path]:

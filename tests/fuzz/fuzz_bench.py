@@ -226,7 +226,7 @@ def _api_kept(path: Path) -> Iterable[str]:
     _api()
     system = ApiSystem("m@http://127.0.0.1:9/v1", options, path.parent)
     system._endpoint.stop.set()
-    system._cache = Journal(path.parent / CACHE, path.parent)
+    system._cache = Journal(path.parent / CACHE)
     return [system._answer(PAIRS[0][0]).text]
 
 

@@ -198,11 +198,8 @@ def _journals_of_a_run() -> bytes:
 
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
-        (root / "a.bin").write_bytes(b"abc")
-        journal = Journal(root / "journal.jsonl", root)
-        from cecdata.common.durable import sha256_of
-
-        journal.record("chunk", "00000", [sha256_of(root / "a.bin")], rows=3, parts=[{"a": 1.5}])
+        journal = Journal(root / "journal.jsonl")
+        journal.record("chunk", "00000", rows=3, parts=[{"a": 1.5}])
         journal.record("file", "data/报告.txt")
         journal.record("publish", "data", staged=".cecdata/data", names=["a", "b"])
         journal.record("reply", "k", reply={"raw": "好", "finish": "stop", "tokens": [1, 2]},
@@ -212,33 +209,33 @@ def _journals_of_a_run() -> bytes:
 
 def _journals() -> tuple[bytes, ...]:
     whole = _journals_of_a_run()
-    return (whole, whole[:-7], b"", whole.replace(b'"a.bin"', b'"../a.bin"'))
+    return (whole, whole[:-7], b"", whole.replace(b'"a"', b'"../a"'))
 
 
 def _journal(path: Path) -> None:
     from cecdata.common.durable import Journal
 
     before = path.read_bytes()
-    journal = Journal(path, path.parent)
-    for entry in journal:
-        journal.done(entry.step, entry.key, verify=True)
-        for file in entry.files:
-            assert file.path.resolve().is_relative_to(path.parent.resolve()), file.path
+    for entry in Journal(path):
+        if entry.step == "publish":
+            for name in entry.facts["names"]:
+                assert (path.parent / name).resolve().is_relative_to(path.parent.resolve()), name
     assert before.startswith(path.read_bytes()), "reading wrote something new"
 
 
 def _fingerprint(path: Path) -> None:
     """Open a workspace whose fingerprint reads so, and whose journal was begun with that."""
-    from cecdata.common.durable import Journal, Workspace, fingerprint, sha256_of
+    from cecdata.common.durable import Journal, Workspace, sha256_of
+    from cecdata.common.durable.workspace import FINGERPRINT
 
     root = path.parent / "w"
     state = root / ".cecdata"
     state.mkdir(parents=True, exist_ok=True)
     (root / "kept.txt").write_text("kept")
-    (state / fingerprint.FILE).write_bytes(path.read_bytes())
+    (state / FINGERPRINT).write_bytes(path.read_bytes())
     (state / "journal.jsonl").unlink(missing_ok=True)
-    journal = Journal(state / "journal.jsonl", root)
-    fingerprint.bind(journal, sha256_of(state / fingerprint.FILE))
+    written = sha256_of(state / FINGERPRINT).sha256
+    Journal(state / "journal.jsonl").record("bound", FINGERPRINT, sha256=written)
     with Workspace(root, {"seed": 42, "prior": {"noise": 0.2}, "x": [1, None]}):
         pass
 

@@ -144,8 +144,8 @@ def workspace(out: Path) -> None:
 
     with tempfile.TemporaryDirectory() as name:
         with Workspace(Path(name) / "w", {"seed": 42, "prior": {"noise": 0.2}}) as work:
-            record = work.write_text("data/a.txt", "甲\n")
-            work.journal.record("chunk", "00000", [record], rows=1)
+            work.write_text("data/a.txt", "甲\n")
+            work.journal.record("chunk", "00000", rows=1)
         out.mkdir()
         shutil.copytree(Path(name) / "w", out, dirs_exist_ok=True)
     (out / ".cecdata").rename(out / "state")  # hidden folders get lost on the way too easily

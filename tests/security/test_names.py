@@ -82,12 +82,11 @@ def test_a_journal_takes_no_odd_names(tmp_path, name):
     body = {
         "step": "publish",
         "key": "data",
-        "files": [],
         "facts": {"staged": "s", "names": [name]},
     }
     path = tmp_path / "journal.jsonl"
     path.write_bytes(sealed(body, indent=None) + b"{}\n")
-    assert not list(Journal(path, tmp_path))
+    assert not list(Journal(path))
 
 
 @pytest.fixture

@@ -15,13 +15,12 @@ from cecdata.common.durable.files import (
     write_bytes,
     write_text,
 )
-from cecdata.common.durable.journal import Entry, Journal
+from cecdata.common.durable.journal import Journal
 from cecdata.common.durable.lock import HeldError, Lock, running
 from cecdata.common.durable.workspace import STATE, Workspace, write_beside
 
 __all__ = [
     "STATE",
-    "Entry",
     "FileRecord",
     "HeldError",
     "Journal",

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import glob
 import hashlib
+import itertools
 import os
+import re
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from cecdata.common.durable import targets
-from cecdata.common.errors import CecError, DiskFullError
+from cecdata.common.errors import CecError, DiskFullError, UsageError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 # Rust and C++ libraries sometimes repeat the system's message without its error number.
@@ -22,6 +23,7 @@ _FULL_TEXT = ("no space left on device", "disk quota exceeded")
 _BROKEN_TEXT = ("write error in", "pytorchstreamwriter failed", "(os error ")
 # Some network and FUSE filesystems cannot sync a folder; there the rename has to be enough.
 _NO_FOLDER_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EBADF}
+_names = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,30 +51,31 @@ def write(
     check: Callable[[Path], None] | None = None,
     *,
     tmp: Path | None = None,
-    expected_bytes: int | Callable[[], int] | None = None,
+    wanted: int | None = None,
     guard: Callable[[], None] = lambda: None,
 ) -> FileRecord:
     """Let `fill` write a temporary file, check it, and rename it to `path`.
 
     `check` reads the temporary file (a footer, a row count) and raises where it is not complete.
-    `tmp` is a folder on the same filesystem. Without it, `path` is one that a user named: links are
-    followed, and a device, a pipe or /dev/stdout receives the bytes. An existing file is replaced.
-    `guard` runs before the rename and raises if the file must not get its name.
+    `tmp` is a folder on the same filesystem. Without it, `path` is one that a user named: a link is
+    followed, and a device or a pipe is refused. An existing file is replaced. `guard` runs before
+    the rename and raises if the file must not get its name. `wanted` is the size in bytes, if it is
+    known, for the message of a full disk.
     Raises `DiskFullError` or `CecError` with the path, and leaves nothing behind.
     """
     path = Path(path)
     if tmp is None:
-        if targets.is_stream(path):
-            return _pour(path, fill, check)
-        path = targets.followed(path)
-    temporary = targets.temporary(path, tmp)
+        path = path.resolve() if path.is_symlink() else path
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise UsageError(f"{path} is a device or a pipe: name a file")
+    temporary = temporary_name(path, tmp)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary.parent.mkdir(parents=True, exist_ok=True)
         if tmp is None:
-            targets.sweep(path)
+            sweep(path)
         fill(temporary)
-        targets.give_usual_mode(temporary, targets.usual_mode())
+        _give_mode(temporary, _usual_mode())
         _fsync(temporary)
         if check is not None:
             check(temporary)
@@ -84,33 +87,12 @@ def write(
         # A file that cannot be removed now is removed when the workspace is next opened.
         with contextlib.suppress(OSError):
             temporary.unlink()
-        if isinstance(error, DiskFullError) or not isinstance(error, Exception):
+        if isinstance(error, CecError) or not isinstance(error, Exception):
             raise
-        known = describe_os_error(error, path, wanted=_wanted(error, fill, expected_bytes))
-        if known is None or isinstance(error, CecError):
+        known = describe_os_error(error, path, wanted=wanted)
+        if known is None:
             raise
         raise known from error
-    return FileRecord(path, proof.sha256, proof.bytes)
-
-
-def _pour(
-    path: Path, fill: Callable[[Path], None], check: Callable[[Path], None] | None
-) -> FileRecord:
-    """Fill and check a temporary file, then copy it to the stream at `path`."""
-    with tempfile.TemporaryDirectory() as folder:
-        filled = Path(folder) / path.name
-        with naming(filled):
-            fill(filled)
-            if check is not None:
-                check(filled)
-        proof = sha256_of(filled)
-        try:
-            with filled.open("rb") as file, targets.open_stream(path) as stream:
-                shutil.copyfileobj(file, stream)
-        except OSError as error:
-            if isinstance(error, BrokenPipeError):
-                raise  # its reader has closed it, which is no disk error
-            raise describe_os_error(error, path, wanted=proof.bytes) or error from error
     return FileRecord(path, proof.sha256, proof.bytes)
 
 
@@ -126,7 +108,7 @@ def write_bytes(
         if temporary.read_bytes() != data:
             raise CecError(f"{path}: the bytes read back differ from those written")
 
-    return write(path, fill, check, tmp=tmp, expected_bytes=len(data), guard=guard)
+    return write(path, fill, check, tmp=tmp, wanted=len(data), guard=guard)
 
 
 def write_text(path: Path, text: str, *, tmp: Path | None = None) -> FileRecord:
@@ -170,14 +152,55 @@ def settle(folder: Path) -> None:
 
     For example, safetensors does not sync, and lets no other user read.
     """
-    mode = targets.usual_mode()
+    mode = _usual_mode()
     paths = sorted(folder.rglob("*"))
     for path in paths:
         if path.is_file() and not path.is_symlink():
-            targets.give_usual_mode(path, mode)
+            _give_mode(path, mode)
             _fsync(path, os.O_RDONLY)
     for inner in (*(path for path in reversed(paths) if path.is_dir()), folder):
         fsync_folder(inner)
+
+
+def temporary_name(path: Path, folder: Path | None = None) -> Path:
+    """Return a temporary name for `path`, in its folder or another one; `sweep` recognises it.
+
+    It keeps the suffix, because some writers choose a format by it.
+    """
+    return (folder or path.parent) / f".{os.getpid()}-{next(_names)}-{path.name}"
+
+
+def sweep(path: Path) -> None:
+    """Remove temporary files and folders that ended processes left beside `path`."""
+    for left in path.parent.glob(f".*-{glob.escape(path.name)}"):
+        named = re.fullmatch(r"\.(\d+)-\d+", left.name[: -len(path.name) - 1])
+        if named and _is_dead(int(named[1])):
+            with contextlib.suppress(OSError):
+                shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
+
+
+def _is_dead(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return True
+    except OSError:  # a process of another user
+        return False
+    return False
+
+
+def _give_mode(path: Path, mode: int) -> None:
+    """Give a file the mode of a new one; some libraries let only the owner read their files."""
+    if path.stat().st_mode & 0o777 != mode:
+        with contextlib.suppress(OSError):  # not every filesystem has modes
+            path.chmod(mode)
+
+
+def _usual_mode() -> int:
+    """Return the mode of a new file; setting the umask to read it would disturb other threads."""
+    status = Path("/proc/self/status")  # on Linux
+    mask = status.exists() and re.search(r"^Umask:\s*([0-7]+)$", status.read_text(), re.MULTILINE)
+    return 0o666 & ~int(mask[1], 8) if mask else 0o644
 
 
 def fsync_folder(folder: Path) -> None:
@@ -248,29 +271,6 @@ def _nearest_folder(path: Path) -> Path:
 def _is_full(error: BaseException) -> bool:
     text = str(error).lower()
     return getattr(error, "errno", None) in _FULL or any(words in text for words in _FULL_TEXT)
-
-
-def _wanted(
-    error: Exception, fill: Callable[[Path], None], known: int | Callable[[], int] | None
-) -> int | None:
-    """Return the size of the whole file, which is measured only if the disk is full."""
-    if known is None or isinstance(known, int):
-        return _measured(fill) if known is None and _is_full(error) else known
-    with contextlib.suppress(Exception):
-        return known() if _is_full(error) else None
-    return None
-
-
-def _measured(fill: Callable[[Path], None]) -> int | None:
-    """Return the size that the file would have, filled again in memory; None where unknown."""
-    with contextlib.suppress(Exception):  # only Linux has memfd_create
-        descriptor = os.memfd_create("measured")
-        try:
-            fill(Path(f"/proc/self/fd/{descriptor}"))
-            return os.fstat(descriptor).st_size
-        finally:
-            os.close(descriptor)
-    return None
 
 
 def _bytes_free(folder: Path) -> int | None:

@@ -65,7 +65,9 @@ class Lock:
                 os.close(descriptor)
                 raise
             os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, about_me(), 0)
+            since = datetime.now(timezone.utc).astimezone().isoformat(timespec="seconds")
+            note = {"pid": os.getpid(), "host": socket.gethostname(), "since": since}
+            os.pwrite(descriptor, json.dumps(note).encode(), 0)
         self._descriptor = descriptor
         _descriptors.add(descriptor)
 
@@ -102,20 +104,8 @@ def running(path: Path) -> str | None:
         note = path.read_bytes()
     except OSError:
         return None
-    return holder_of(note)
-
-
-def holder_of(note: bytes) -> str | None:
-    """Return who wrote a note, unless that process has ended on this host."""
     holder = _holder(note) if note else ""
     return holder if holder and _ENDED not in holder else None
-
-
-def about_me() -> bytes:
-    """Return the note of this process: its number, its host, and the time."""
-    since = datetime.now(timezone.utc).astimezone().isoformat(timespec="seconds")
-    note = {"pid": os.getpid(), "host": socket.gethostname(), "since": since}
-    return json.dumps(note).encode()
 
 
 def _holder(note: bytes) -> str:

@@ -6,17 +6,18 @@ import errno
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import final
 
 from cecdata.common import names
-from cecdata.common.durable import fingerprint
+from cecdata.common.codec import parse
 from cecdata.common.durable.files import (
     FileRecord,
     naming,
     publish,
     republish,
+    sha256_of,
     write,
     write_bytes,
     write_text,
@@ -26,8 +27,10 @@ from cecdata.common.durable.lock import Lock
 from cecdata.common.errors import CecError, RefusedError
 
 STATE = ".cecdata"  # the folder below OUT for what only the run itself reads
-_WRITTEN = "file"
-JOURNAL = "journal.jsonl"
+FINGERPRINT = "fingerprint.json"  # below STATE: the identity of a run, readable
+_BOUND, _WRITTEN = "bound", "file"  # steps: the fingerprint's SHA-256, a file that is written
+_JOURNAL = "journal.jsonl"
+_SHOWN = 12  # differences in a message
 _DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
@@ -55,7 +58,7 @@ class Workspace:
         self.tmp = self.state / "tmp"
         self.resumed = False
         self.identity: Mapping[str, object] = json.loads(json.dumps(identity))
-        self._named_by = self.state / fingerprint.FILE
+        self._fingerprint = self.state / FINGERPRINT
         self._overwrite = overwrite
         self._reads = [Path(name) for name in reads if name != ""]
         self._lock = Lock(self.state / "lock")
@@ -87,19 +90,9 @@ class Workspace:
         name: str,
         fill: Callable[[Path], None],
         check: Callable[[Path], None] | None = None,
-        *,
-        expected_bytes: int | None = None,
     ) -> FileRecord:
         """Write the file `name` below the root as `durable.write` does."""
-        path = self._own(name)
-        return write(
-            path,
-            fill,
-            check,
-            tmp=self.tmp,
-            expected_bytes=expected_bytes,
-            guard=self.still_ours,
-        )
+        return write(self._own(name), fill, check, tmp=self.tmp, guard=self.still_ours)
 
     def write_bytes(self, name: str, data: bytes) -> FileRecord:
         """Write the file `name` below the root as `durable.write_bytes` does."""
@@ -127,16 +120,6 @@ class Workspace:
         self.journal.record(MOVED, final, staged=staged, names=sorted(moved))
         (republish if again else publish)(source, target)
 
-    def owned(self) -> set[Path]:
-        """Return the files outside `.cecdata` that runs here wrote or were about to write."""
-        paths: set[Path] = set()
-        for entry in self.journal:
-            if entry.step == _WRITTEN:
-                paths.add(self._inside(entry.key))
-            elif entry.step == MOVED:
-                paths.update(self._inside(f"{entry.key}/{name}") for name in _names(entry))
-        return paths
-
     def still_ours(self) -> None:
         """Raise an error if the run has ended (a thread may go on) or its folder was removed."""
         if not self._lock.held:
@@ -161,35 +144,76 @@ class Workspace:
         return path
 
     def _open(self) -> None:
-        self._journal = Journal(self.state / JOURNAL, self.root)
+        self._journal = Journal(self.state / _JOURNAL)
         if self._begun() and not self._overwrite:
-            fingerprint.refuse_another(self.root, self.journal, self._named_by, self.identity)
+            self._refuse_another()
             self.resumed = True
         else:
             # A run without a recorded step (a mistyped column, an empty corpus) binds no later run.
-            same = fingerprint.named(self._named_by) == self.identity
-            self.resumed = same and not self._overwrite
+            self.resumed = self._saved() == self.identity and not self._overwrite
             if not self.resumed:
                 self._clear()
-                self._journal = Journal(self.state / JOURNAL, self.root)
+                self._journal = Journal(self.state / _JOURNAL)
         with naming(self.tmp):
             shutil.rmtree(self.tmp, ignore_errors=True)  # temporary files of a killed run
             self.tmp.mkdir(exist_ok=True)
         if not self._begun():
-            data = fingerprint.dumps(self.identity)
-            record = self.write_bytes(f"{STATE}/{fingerprint.FILE}", data)
-            fingerprint.bind(self.journal, record)
+            record = self.write_bytes(f"{STATE}/{FINGERPRINT}", fingerprint(self.identity))
+            bound = self.journal.get(_BOUND, FINGERPRINT)
+            if bound is None or bound.facts != {"sha256": record.sha256}:
+                self.journal.record(_BOUND, FINGERPRINT, sha256=record.sha256)
+
+    def _saved(self) -> object:
+        """Return the identity in the fingerprint; None where it is missing or not JSON."""
+        with naming(self._fingerprint):
+            text = self._fingerprint.read_bytes() if self._fingerprint.exists() else b""
+        try:
+            return parse(text)
+        except ValueError:
+            return None
+
+    def _refuse_another(self) -> None:
+        """Raise RefusedError unless the run here was begun with this identity."""
+        bound, saved, path = self.journal.get(_BOUND, FINGERPRINT), self._saved(), self._fingerprint
+        if not path.exists():
+            what = f"{path} is missing"
+        elif bound is None:
+            what = f"{self.journal.path} does not name its {FINGERPRINT}: its first line is damaged"
+        elif sha256_of(path).sha256 != bound.facts.get("sha256") or not isinstance(saved, dict):
+            what = f"{path} is damaged or was edited"
+        elif saved != self.identity:
+            raise RefusedError(
+                f"{self.root} holds a run with another configuration:"
+                f"{differences(saved, self.identity)}\n"
+                "Choose another output folder, or --overwrite to replace it."
+            )
+        else:
+            return
+        raise RefusedError(
+            f"{what}. The configuration of the files there is therefore unknown, and they must not "
+            f"be mixed with others: remove the folder {self.root}, or choose another output folder."
+        )
 
     def _begun(self) -> bool:
         """Return whether anything here depends on the configuration: a step, a file, an answer."""
-        steps = [entry for entry in self.journal if entry.step != fingerprint.BOUND]
+        steps = [entry for entry in self.journal if entry.step != _BOUND]
         # Answers of an endpoint have a journal of their own, before they are a step of this one.
-        kept = (p for p in self.state.glob("*.jsonl") if p.name != JOURNAL)
+        kept = (p for p in self.state.glob("*.jsonl") if p.name != _JOURNAL)
         answered = any(path.stat().st_size for path in kept)
         return bool(steps or self.journal.damage or answered or _files(self.root, self.state))
 
+    def _owned(self) -> set[Path]:
+        """Return the files outside `.cecdata` that runs here wrote or were about to write."""
+        paths: set[Path] = set()
+        for entry in self.journal:
+            if entry.step == _WRITTEN:
+                paths.add(self._inside(entry.key))
+            elif entry.step == MOVED:
+                paths.update(self._inside(f"{entry.key}/{name}") for name in _names(entry))
+        return paths
+
     def _clear(self) -> None:
-        owned = self.owned()
+        owned = self._owned()
         foreign = [p for p in _files(self.root, self.state) if p not in owned]
         if foreign:
             some = ", ".join(str(p.relative_to(self.root)) for p in foreign[:5])
@@ -205,7 +229,7 @@ class Workspace:
                     folder.rmdir()
             # The journal and then the fingerprint are removed last, so that the next run after a
             # kill still knows which files it may remove.
-            last = [JOURNAL, fingerprint.FILE]
+            last = [_JOURNAL, FINGERPRINT]
             for path in sorted(self.state.iterdir(), key=lambda p: (p.name in last, p.name)):
                 if path.name not in ("lock", *last):
                     shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -288,10 +312,43 @@ def write_beside(root: Path, texts: Mapping[str, str]) -> None:
             names.below(root, name)
         except ValueError as error:
             raise RefusedError(f"{error}: remove it, or choose another output folder") from error
-    if (path := root / STATE / JOURNAL).is_file():
-        journal = Journal(path, root)
+    if (path := root / STATE / _JOURNAL).is_file():
+        journal = Journal(path)
         for name in texts:
             if journal.get(_WRITTEN, name) is None:
                 journal.record(_WRITTEN, name)
     for name, text in texts.items():
         write_text(root / name, text)
+
+
+def fingerprint(identity: Mapping[str, object]) -> bytes:
+    """Return the bytes of the file that holds the identity of a run."""
+    text = json.dumps(identity, ensure_ascii=False, indent=1, sort_keys=True)
+    return (text + "\n").encode()
+
+
+def differences(was: Mapping[str, object], now: Mapping[str, object]) -> str:
+    r"""Return the differences of two identities, one indented line for each of the first twelve.
+
+    >>> differences({"seed": 42, "prior": {"noise": 0.2}}, {"seed": 7, "prior": {"noise": 0.2}})
+    '\n  seed: 42 → 7'
+    """
+    old, new = dict(_flat(was, "")), dict(_flat(now, ""))
+    lines = [
+        f"\n  {key}: {old.get(key, '(not set)')} → {new.get(key, '(not set)')}"
+        for key in dict.fromkeys((*old, *new))
+        if (key in old) != (key in new) or old.get(key) != new.get(key)
+    ]
+    more = f"\n  … and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
+    return "".join(lines[:_SHOWN]) + more
+
+
+def _flat(value: object, name: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping) and value:
+        for key, inner in value.items():
+            yield from _flat(inner, f"{name}.{key}" if name else str(key))
+    elif isinstance(value, list) and value:
+        for place, inner in enumerate(value):
+            yield from _flat(inner, f"{name}[{place}]")
+    else:
+        yield name, json.dumps(value, ensure_ascii=False)
