@@ -1,6 +1,6 @@
 """Measure over-correction: the share of error-free sentences that the corrector changes, by origin.
 
-    python benchmarks/bench_clean.py [--pool CLEAN.parquet] [--lm TABLE] [--policy channel]
+    python benchmarks/bench_clean.py [--pool CLEAN.parquet] [--lm TABLE] [--model channel]
 
 The pool is a Parquet or TSV file with the columns `text` and `origin`. Only sentences whose id is
 among the 2 % that the shipped n-gram model and the policy's cool-down leave out are drawn. The
@@ -39,7 +39,7 @@ def drawn(path: Path, count: int) -> pl.DataFrame:
 
 def main() -> None:
     parser = arguments(__doc__ or "")
-    parser.add_argument("--policy", default="combined")
+    parser.add_argument("--model", default="combined")
     parser.add_argument("--lm", default="words", help="n-gram model  [words: the shipped one]")
     parser.add_argument("--confidence", type=float, help="minimum confidence of an edit")
     parser.add_argument("--count", type=int, default=20_000, help="sentences  [20000]")
@@ -47,7 +47,7 @@ def main() -> None:
     asked = parser.parse_args()
     print(machine())
     rows = drawn(asked.pool, asked.count)
-    corrector = Corrector(asked.policy, lm=asked.lm, confidence=asked.confidence)
+    corrector = Corrector(asked.model, lm=asked.lm, confidence=asked.confidence)
     corrector.correct("我们")  # loads the models
     corrections = []
     seconds = cpu_s(lambda: corrections.extend(corrector.stream(rows["text"].to_list())))

@@ -36,7 +36,7 @@ def wall_s(arguments: Sequence[str]) -> float:
 
 def corrected(tree: Path, model: str) -> tuple[float, float, float]:
     """Return wall seconds, CPU seconds and megabytes of `cectrain correct` on one sentence."""
-    command = [sys.executable, "-m", "cectrain", "correct", "--policy", model, "--lm", "words"]
+    command = [sys.executable, "-m", "cectrain", "correct", "--model", model, "--lm", "words"]
     environment = {**os.environ, "PYTHONPATH": str(tree)}
     started = time.perf_counter()
     process = subprocess.Popen(
@@ -77,7 +77,7 @@ def main() -> None:
                 found[tree].append(corrected(tree, model))
         for tree in trees:
             walls, cpus, sizes = zip(*found[tree][1:], strict=True)
-            print(line(f"correct --policy {model}", walls, goal), tree)
+            print(line(f"correct --model {model}", walls, goal), tree)
             cpu, size = statistics.median(cpus), statistics.median(sizes)
             print(f"{'':32}{cpu:8.2f} s of CPU, {size:.0f} MB   goal < {MEMORY_GOAL_MB} MB")
 

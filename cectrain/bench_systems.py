@@ -166,7 +166,7 @@ def _no_builtin() -> str:
 
 CHANNEL_KIND = Kind(
     CHANNEL,
-    "the noisy channel that `cectrain correct --policy channel` asks",
+    "the noisy channel that `cectrain correct --model channel` asks",
     ChannelOptions,
     lambda _, options, __: channel(options),
     recorded=False,

@@ -17,7 +17,10 @@ COMMANDS = {
         "cectrain.commands.train:train",
         "Train by supervised steps, then by PPO with the recipe's reward.",
     ),
-    "correct": ("cectrain.commands.correct:correct", "Correct sentences with a trained policy."),
+    "correct": (
+        "cectrain.commands.correct:correct",
+        "Correct sentences, or list what looks wrong in files.",
+    ),
     "serve": ("cectrain.commands.serve:serve", "Serve a page for correcting text."),
     "lm": ("cectrain.commands.lm:lm", "Compile an n-gram model for the noisy channel."),
     "export": (
@@ -44,7 +47,7 @@ def cli() -> None:
     \b
     cectrain diagnose out/data                    measure what the reward can teach
     cectrain train out/data --out out/train       warm start, PPO, held-out scores
-    cectrain correct --policy out/train 他己经来了。
+    cectrain correct --model out/train 他己经来了。
 
     Exit codes: 0 done, 1 error, 2 usage, 4 verification failed, 5 refused, 130 interrupted.
     """

@@ -28,8 +28,7 @@ _EXAMPLES = 12  # unreadable characters that stderr shows
 @click.command()
 @click.argument("sentences", nargs=-1)
 @click.option(
-    "--policy",
-    "name",
+    "--model",
     default=COMBINED,
     show_default=True,
     help="Model that corrects: combined (the noisy channel and the built-in policy), channel,"
@@ -108,7 +107,7 @@ _EXAMPLES = 12  # unreadable characters that stderr shows
 )
 def correct(
     sentences: tuple[str, ...],
-    name: str,
+    model: str,
     lm: str | None,
     confidence: float | None,
     names: Path | None,
@@ -125,7 +124,7 @@ def correct(
     """Correct SENTENCES, the lines of a file, or those of standard input.
 
     Each text gives one line: its correction, on a terminal as with --diff. Only Chinese characters
-    that the policy can read are ever changed; stderr says what was kept as written, and why.
+    that the model can read are ever changed; stderr says what was kept as written, and why.
 
     \b
     cectrain correct 他己经来了。
@@ -141,7 +140,7 @@ def correct(
             raise click.UsageError("give sentences, a file with --file, or text through a pipe")
         path = Path("-")
     corrector = Corrector(
-        name,
+        model,
         batch=batch,
         threads=threads,
         lm=lm,

@@ -22,7 +22,7 @@ from cectrain.corrector.opening import COMBINED
     help="Port to listen on; 0 takes a free one.",
 )
 @click.option(
-    "--policy",
+    "--model",
     default=COMBINED,
     show_default=True,
     help="Model that corrects, as for `cectrain correct`.",
@@ -87,7 +87,7 @@ from cectrain.corrector.opening import COMBINED
 def serve(
     host: str,
     port: int,
-    policy: str,
+    model: str,
     lm: str | None,
     confidence: float | None,
     names: Path | None,
@@ -121,7 +121,7 @@ def serve(
     from cectrain.corrector.wordlists import read_dictionary, read_names, read_terms
 
     corrector = Corrector(
-        policy,
+        model,
         lm=lm,
         confidence=confidence,
         protect=read_names(names) if names else (),

@@ -105,7 +105,7 @@ def train(
         points = [(int(x["step"]), x["heldout_exact"]) for x in heldout if "heldout_exact" in x]
         click.echo("\n".join([*curve(points, "held-out exact rate by batch"), ""]))
         click.echo(f"{text(summary)}\n{page}")
-        suggest(f"cectrain correct --policy {out} TEXT", f"cecbench run --system policy:{out} …")
+        suggest(f"cectrain correct --model {out} TEXT", f"cecbench run --system policy:{out} …")
 
 
 def text(summary: dict[str, Json]) -> str:
@@ -209,7 +209,7 @@ def sft(
     known = isinstance(exact, float)
     line = f"held-out exact rate {exact:.1%}" if known else "the held-out exact rate is unknown"
     click.echo(json.dumps(summary, ensure_ascii=False, indent=1) if as_json else line)
-    suggest(f"cectrain correct --policy {out} TEXT", f"cecbench run --system policy:{out} …")
+    suggest(f"cectrain correct --model {out} TEXT", f"cecbench run --system policy:{out} …")
 
 
 @click.command()
@@ -307,4 +307,4 @@ def export(name: str, out: Path, dtype: str) -> None:
     facts = read_summary(summary) if summary.is_file() else {}
     publish_model(policy, out, facts, dtype)
     click.echo(out)
-    suggest(f"cectrain correct --policy {out} TEXT")
+    suggest(f"cectrain correct --model {out} TEXT")

@@ -135,7 +135,7 @@ tags: [chinese-spelling-correction]
 answers with the corrected sentence alone. Decode greedily: `generation_config.json` says so to
 transformers. vLLM does not read `do_sample`: give it the temperature.
 
-    cectrain correct --policy FOLDER 他己经来了。
+    cectrain correct --model FOLDER 他己经来了。
     cecbench run --system policy:FOLDER --benchmark lemon/car
     vllm serve FOLDER --override-generation-config '{{"temperature": 0}}'
 

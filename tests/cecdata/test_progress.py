@@ -60,7 +60,7 @@ def test_corrections_go_to_the_file_and_progress_to_the_terminal(tmp_path):
     lines = [f"第{number}个问题已经解决。" for number in range(300)]
     (tmp_path / "texts.txt").write_text("".join(f"{line}\n" for line in lines), "utf-8")
     out = tmp_path / "out.txt"
-    words = ["cectrain", "correct", "--policy", "channel", "--file", str(tmp_path / "texts.txt")]
+    words = ["cectrain", "correct", "--model", "channel", "--file", str(tmp_path / "texts.txt")]
     seen = on_a_terminal(words, out)
     assert out.read_text("utf-8").splitlines() == lines
     assert re.search(r"correct .*300/300", seen)
@@ -99,7 +99,7 @@ def test_nothing_is_drawn_where_stderr_is_no_terminal(tmp_path):
     """A log of a job has no bars in it."""
     code = "from cectrain.cli import main; main()"
     done = subprocess.run(
-        [sys.executable, "-c", code, "correct", "--policy", "channel", "今天天气很好。"],
+        [sys.executable, "-c", code, "correct", "--model", "channel", "今天天气很好。"],
         capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     assert (done.stdout, done.stderr) == ("今天天气很好。\n", "")

@@ -24,7 +24,7 @@ TRADITIONAL = [
 
 
 def correct(*words: str) -> Result:
-    return CliRunner().invoke(cli, ["correct", "--policy", "channel", *words])
+    return CliRunner().invoke(cli, ["correct", "--model", "channel", *words])
 
 
 @pytest.fixture(scope="module")

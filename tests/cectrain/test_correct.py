@@ -1,4 +1,4 @@
-"""`cectrain correct` corrects what the policy can read, and gives the rest back as it was."""
+"""`cectrain correct` corrects what the model can read, and gives the rest back as it was."""
 
 import io
 import json
@@ -39,7 +39,7 @@ def test_the_limit_is_what_the_built_in_policy_was_trained_with():
 
 
 def lines(capsys, *args):
-    assert run(cli, ["correct", "--policy", "builtin", *args]) == 0
+    assert run(cli, ["correct", "--model", "builtin", *args]) == 0
     return capsys.readouterr()
 
 
@@ -216,7 +216,7 @@ def test_a_byte_order_mark_is_no_character(tmp_path, capsys):
 
 def test_what_is_piped_in_is_answered_as_it_comes():
     """A line is answered while the pipe stands open, with what of the next one has come kept."""
-    words = [sys.executable, "-m", "cectrain", "correct", "--policy", "builtin"]
+    words = [sys.executable, "-m", "cectrain", "correct", "--model", "builtin"]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         one, other = WRONG.encode()[:4], WRONG.encode()[4:]  # in the midst of a character
         process.stdin.write(b"\xef\xbb\xbf" + f"{WRONG}\n".encode() + one)
@@ -309,7 +309,7 @@ def test_a_run_cuts_where_its_own_training_ended(stored, capsys):
         assert Corrector(str(stored.parent)).proposer.longest == BUILTIN_CHARS
     for damaged in (b"{", b"[]", b'{"configuration": {"policy": {"max_chars": "6"}}}', b"\xff"):
         told.write_bytes(damaged)
-        assert run(cli, ["correct", "--policy", str(stored.parent), "好"]) == 4
+        assert run(cli, ["correct", "--model", str(stored.parent), "好"]) == 4
         assert "run.json" in capsys.readouterr().err
 
 

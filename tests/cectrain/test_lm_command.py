@@ -1,4 +1,4 @@
-"""`cectrain lm` and what takes its tables: `correct --policy channel` and `--system channel`."""
+"""`cectrain lm` and what takes its tables: `correct --model channel` and `--system channel`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def arpa(tmp_path: Path) -> Path:
 
 
 def _correct(*words: str) -> Result:
-    return CliRunner().invoke(cectrain, ["correct", "--policy", "channel", *words])
+    return CliRunner().invoke(cectrain, ["correct", "--model", "channel", *words])
 
 
 def test_a_table_corrects_as_the_file_that_it_was_compiled_from(arpa: Path) -> None:

@@ -406,7 +406,7 @@ def test_commands_end_to_end(finished, dataset_path, start, tmp_path, capsys):
     capsys.readouterr()
     lines = tmp_path / "lines.txt"
     lines.write_text("他己经来了。\n\n天气很好。\n", encoding="utf-8")
-    correct = ["correct", "--policy", str(model), "--file", str(lines)]
+    correct = ["correct", "--model", str(model), "--file", str(lines)]
     for form in ("--diff", "--json"):
         assert run(cli, [*correct, form]) == 0
         assert len(capsys.readouterr().out.splitlines()) == 3

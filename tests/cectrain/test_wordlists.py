@@ -115,7 +115,7 @@ def test_phrases_are_found_in_order():
 
 def run(*words):
     """The result of `cectrain correct` with the channel."""
-    return CliRunner().invoke(cli, ["correct", "--policy", "channel", "--lm", "words", *words])
+    return CliRunner().invoke(cli, ["correct", "--model", "channel", "--lm", "words", *words])
 
 
 def test_check_prints_places_and_ends_with_one(tmp_path, monkeypatch):

@@ -29,7 +29,7 @@ ENCODED = (
     ("cecdata", "build", "hf://x/y", "--out", "out"),
 )
 ASKED = (
-    ("cectrain", "correct", "--policy", "x/y", "他己经来了。"),
+    ("cectrain", "correct", "--model", "x/y", "他己经来了。"),
     ("cectrain", "export", "--policy", "x/y", "--out", "out"),
     ("cecbench", "run", "--system", "tagger:x/y", "--benchmark", "b.tsv", "--out", "out"),
 )
